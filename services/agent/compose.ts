@@ -1,0 +1,69 @@
+import type { Broker } from "#shared/broker/broker.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import type { Lifecycle } from "#shared/process/lifecycle.ts";
+import type { Log } from "#shared/process/log.ts";
+import { newEpoch } from "#shared/protocol/epoch.ts";
+import { timingAt } from "#shared/protocol/timing.ts";
+import type { AgentConfig } from "./config.ts";
+import { JobTable } from "./jobs/job-table.ts";
+import { receiveJobs } from "./jobs/receive-jobs.ts";
+import { Announcer } from "./presence/announce.ts";
+import { findRuntime } from "./runtimes/detect.ts";
+import type { Runtime } from "./runtimes/runtime.ts";
+import { RuntimeWatch } from "./runtimes/watch-runtime.ts";
+
+interface AgentParts {
+  readonly config: AgentConfig;
+  readonly broker: Broker;
+  readonly lifecycle: Lifecycle;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** `trunkline up` answers with the demonstration when there is no real runtime; a plain agent waits instead. */
+  readonly fallbackToScripted: boolean;
+}
+
+/** Builds an agent of its parts and starts it. It offers itself as soon as there is a runtime. */
+export async function startAgent(parts: AgentParts): Promise<{ machine: string; runtime: string | null }> {
+  const { config, broker, lifecycle, clock, log } = parts;
+  const { machine } = config;
+  const timing = timingAt(config.timeScale);
+  const epoch = newEpoch(clock.wall());
+
+  const runtime = new RuntimeWatch({ find: runtimeFinder(parts), timing, clock, log });
+  const { slots, queueMax } = config;
+  const jobs = new JobTable({ broker, runtime, machine, timing, clock, log, slots, queueMax });
+  const announcer = new Announcer({ broker, machine, epoch, jobs, runtime, timing, clock });
+
+  await runtime.start();
+  const receiving = receiveJobs({ broker, machine, epoch, jobs, timing, clock, log });
+  announcer.start();
+  const found = runtime.offer?.runtime.name ?? null;
+  if (found === null) log.warn("no runtime answers yet; this machine offers nothing until one does");
+  log.info({ machine, epoch, runtime: found }, "agent ready");
+
+  lifecycle.onStop("agent", async (deadline) => {
+    announcer.startDraining();
+    await jobs.drain(deadline);
+    await announcer.sayGoodbye();
+    receiving.stop();
+    runtime.stop();
+  });
+  return { machine, runtime: found };
+}
+
+function runtimeFinder(parts: AgentParts): () => Promise<Runtime | undefined> {
+  const { config, clock, log, fallbackToScripted } = parts;
+  return async () => {
+    const detection = await findRuntime({
+      wanted: config.runtime,
+      url: config.runtimeUrl,
+      scriptedModels: config.scriptedModels,
+      slots: config.slots,
+      fallbackToScripted,
+      clock,
+    });
+    if (detection.kind === "found") return detection.runtime;
+    log.debug({ reason: detection.reason }, "no runtime found");
+    return undefined;
+  };
+}

@@ -1,0 +1,39 @@
+import { hostname } from "node:os";
+import { z } from "zod";
+import { readConfig, urlList, wholeNumber, type Environment } from "#shared/process/config.ts";
+import { processSettings } from "#shared/process/process-settings.ts";
+import { machineName, machineNameOf } from "#shared/protocol/machine-name.ts";
+import { runtimeKinds } from "./runtimes/detect.ts";
+
+const settings = z.object({
+  ...processSettings,
+  TRUNKLINE_MACHINE: machineName.optional(),
+  TRUNKLINE_RUNTIME: z.enum(runtimeKinds, `must be one of ${runtimeKinds.join(", ")}`).default("auto"),
+  TRUNKLINE_RUNTIME_URL: urlList(["http:", "https:"]).optional(),
+  TRUNKLINE_SCRIPTED_MODELS: z
+    .string()
+    .transform((text) => text.split(",").map((name) => name.trim()))
+    .optional(),
+  TRUNKLINE_SLOTS: wholeNumber(1, 10_000).optional(),
+  TRUNKLINE_QUEUE_MAX: wholeNumber(0, 10_000).default(64),
+});
+
+/** The settings of an agent, by its own words. */
+export function agentConfig(environment: Environment) {
+  const given = readConfig(settings, environment);
+  return Object.freeze({
+    natsUrl: given.TRUNKLINE_NATS_URL,
+    natsCredentialsFile: given.TRUNKLINE_NATS_CREDS,
+    logLevel: given.TRUNKLINE_LOG_LEVEL,
+    drainMs: given.TRUNKLINE_DRAIN_MS,
+    timeScale: given.TRUNKLINE_TIME_SCALE,
+    machine: given.TRUNKLINE_MACHINE ?? machineNameOf(hostname()),
+    runtime: given.TRUNKLINE_RUNTIME,
+    runtimeUrl: given.TRUNKLINE_RUNTIME_URL,
+    scriptedModels: given.TRUNKLINE_SCRIPTED_MODELS,
+    slots: given.TRUNKLINE_SLOTS,
+    queueMax: given.TRUNKLINE_QUEUE_MAX,
+  });
+}
+
+export type AgentConfig = ReturnType<typeof agentConfig>;

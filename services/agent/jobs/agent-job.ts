@@ -1,0 +1,78 @@
+import type { AcceptPayload, FaultPayload, JobState, Usage } from "#shared/protocol/frame-payload.ts";
+import type { JobHead } from "#shared/protocol/job.ts";
+import type { Fault } from "#shared/fault/fault.ts";
+import type { ChatOutcome } from "./run-job.ts";
+import type { PartCollector } from "./collect-parts.ts";
+import type { FrameEmitter } from "./emit-frames.ts";
+
+/** One job as the agent holds it, from its acceptance until the gateway has its terminal frame. */
+export class AgentJob {
+  readonly head: JobHead;
+  readonly gateway: string;
+  readonly frames: FrameEmitter;
+  readonly acceptedAtMs: number;
+  readonly #abort = new AbortController();
+  state: JobState;
+  body: Uint8Array | undefined;
+  parts: PartCollector | undefined;
+  progress = 0;
+  progressAtMs: number;
+  startedAtMs: number | undefined;
+  firstTokenAtMs: number | undefined;
+  endedAtMs: number | undefined;
+
+  constructor(options: { head: JobHead; gateway: string; frames: FrameEmitter; state: JobState; nowMs: number }) {
+    this.head = options.head;
+    this.gateway = options.gateway;
+    this.frames = options.frames;
+    this.state = options.state;
+    this.acceptedAtMs = options.nowMs;
+    this.progressAtMs = options.nowMs;
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  /** Stops what runs for this job; the reason becomes its outcome. */
+  abort(reason: Fault): void {
+    this.#abort.abort(reason);
+  }
+
+  moved(nowMs: number): void {
+    this.progress += 1;
+    this.progressAtMs = nowMs;
+  }
+
+  /** Sends the one terminal frame. Later outcomes of the same job change nothing. */
+  end(outcome: ChatOutcome, nowMs: number): void {
+    if (this.state === "ended") return;
+    this.state = "ended";
+    this.endedAtMs = nowMs;
+    this.body = undefined;
+    this.parts = undefined;
+    const usage = outcome.usage ?? null;
+    if (outcome.outcome === "fault") {
+      this.frames.fault(faultPayloadOf(outcome.fault, usage));
+      return;
+    }
+    this.frames.end({
+      finishReason: outcome.finishReason ?? null,
+      usage,
+      timings: {
+        queuedMs: (this.startedAtMs ?? nowMs) - this.acceptedAtMs,
+        firstTokenMs: this.firstTokenAtMs === undefined ? null : this.firstTokenAtMs - this.acceptedAtMs,
+        totalMs: nowMs - this.acceptedAtMs,
+      },
+    });
+  }
+
+  accepted(place: number | undefined): AcceptPayload {
+    return place === undefined ? { state: this.state } : { state: this.state, position: place };
+  }
+}
+
+function faultPayloadOf(fault: Fault, usage: Usage | null): FaultPayload {
+  const { code, message, param } = fault;
+  return { code, message, ...(param === undefined ? {} : { param }), usage };
+}

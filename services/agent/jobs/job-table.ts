@@ -1,0 +1,372 @@
+import { answerShapes, rendererFor } from "#shared/answer/answer-shape.ts";
+import type { Broker } from "#shared/broker/broker.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import type { Control } from "#shared/protocol/control.ts";
+import { encodeJson, type RejectPayload } from "#shared/protocol/frame-payload.ts";
+import type { JobHead, PartHead } from "#shared/protocol/job.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import { replySubject } from "#shared/protocol/subjects.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+import type { RuntimeWatch } from "../runtimes/watch-runtime.ts";
+import { AgentJob } from "./agent-job.ts";
+import { PartCollector } from "./collect-parts.ts";
+import { FrameEmitter } from "./emit-frames.ts";
+import { judgeProgress } from "./judge-progress.ts";
+import { readChatBody } from "./read-chat-body.ts";
+import { runChat } from "./run-job.ts";
+import { Schedule } from "./schedule.ts";
+
+interface JobTableOptions {
+  readonly broker: Broker;
+  readonly runtime: RuntimeWatch;
+  readonly machine: string;
+  readonly timing: Timing;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly queueMax: number;
+  /** How many jobs run at once, where the operator knows better than the runtime's adapter. */
+  readonly slots?: number | undefined;
+}
+
+/** Where a job's answer goes. */
+export interface ReplyTo {
+  readonly gateway: string;
+  readonly job: string;
+}
+
+/**
+ * All jobs of this agent: the one owner of their state. Messages, the runtime and the clock come in as calls; frames
+ * go out. Every job that is accepted ends in exactly one terminal frame, and a job id that was seen once is never run
+ * again.
+ */
+export class JobTable {
+  readonly #options: JobTableOptions;
+  readonly #jobs = new Map<string, AgentJob>();
+  /** Ids of jobs that are over or were cancelled before they came, and until when that must be known. */
+  readonly #past = new Map<string, number>();
+  /** Gateways that the broker does not find: since when, and when it last said so. */
+  readonly #missing = new Map<string, { readonly sinceMs: number; lastMs: number }>();
+  readonly #schedule: Schedule;
+  #receivingBytes = 0;
+  #draining = false;
+
+  constructor(options: JobTableOptions) {
+    this.#options = options;
+    this.#schedule = new Schedule({ slots: options.slots ?? 1, queueMax: options.queueMax });
+    options.runtime.onChange(() => this.#resize());
+  }
+
+  get load(): { slots: number; running: number; queued: number; queueMax: number } {
+    const { slots, running, queued } = this.#schedule;
+    return { slots, running, queued, queueMax: this.#options.queueMax };
+  }
+
+  receive(head: JobHead, body: Uint8Array, reply: ReplyTo): void {
+    const known = this.#jobs.get(head.id);
+    if (known !== undefined) {
+      known.frames.say("accept", known.accepted(this.#schedule.places().get(head.id)));
+      known.frames.repeatTerminal();
+      return;
+    }
+    const frames = this.#framesTo(reply);
+    if (this.#past.has(head.id)) {
+      frames.fault({ code: "cancelled", message: "The request was cancelled or is over already." });
+      return;
+    }
+    const rejected = this.#refusal(head);
+    if (rejected !== undefined) {
+      frames.say("reject", rejected);
+      return;
+    }
+    const nowMs = this.#options.clock.now();
+    const state = head.sha256 === undefined ? "queued" : "receiving";
+    const job = new AgentJob({ head, gateway: reply.gateway, frames, state, nowMs });
+    if (head.kind === "models") {
+      this.#jobs.set(head.id, job);
+      frames.say("accept", job.accepted(undefined));
+      void this.#tellModels(job);
+      return;
+    }
+    const submitted = this.#schedule.submit(head.id, { ready: state === "queued" });
+    if (submitted.outcome === "full") {
+      frames.say("reject", busy(`The machine's queue of ${this.#options.queueMax} requests is full (queueMax).`));
+      return;
+    }
+    this.#jobs.set(head.id, job);
+    if (head.sha256 === undefined) job.body = body;
+    else {
+      job.parts = new PartCollector({ bodyBytes: head.bodyBytes, sha256: head.sha256 });
+      this.#receivingBytes += head.bodyBytes;
+    }
+    frames.say("accept", job.accepted(this.#schedule.places().get(head.id)));
+    this.#start(submitted.start);
+  }
+
+  receivePart(head: PartHead, bytes: Uint8Array): void {
+    const job = this.#jobs.get(head.id);
+    if (job?.parts === undefined) return;
+    const { parts } = job;
+    const collected = parts.add(head.offset, bytes);
+    job.moved(this.#options.clock.now());
+    if (collected.outcome === "corrupt") {
+      const message = "The request did not reach the machine in one piece.";
+      this.#end(job, new Fault("upstream_error", { message, internal: "a body in parts failed its checksum" }));
+      return;
+    }
+    job.frames.say("part-ack", { received: parts.received });
+    if (collected.outcome === "incomplete") return;
+    this.#receivingBytes -= parts.bodyBytes;
+    job.parts = undefined;
+    job.body = collected.body;
+    job.state = "queued";
+    this.#start(this.#schedule.makeReady(head.id));
+  }
+
+  control(control: Control): void {
+    switch (control.kind) {
+      case "cancel":
+        this.#cancel(control.job);
+        return;
+      case "finish":
+        for (const id of control.jobs) if (this.#jobs.get(id)?.state === "ended") this.#forget(id);
+        return;
+      case "probe":
+      case "attach":
+      case "credit":
+      case "lease":
+      case "fence":
+        // A probe is answered by the beat that `receiveJobs` asks for. The others belong to a fleet of several
+        // gateways and machines under faults; no gateway of this version sends them.
+        return;
+    }
+  }
+
+  /** The broker found nobody to give a beat to. When that lasts, nobody waits for the jobs of that gateway. */
+  gatewayMissing(gateway: string): void {
+    const nowMs = this.#options.clock.now();
+    const missing = this.#missing.get(gateway);
+    if (missing === undefined) this.#missing.set(gateway, { sinceMs: nowMs, lastMs: nowMs });
+    else missing.lastMs = nowMs;
+  }
+
+  /** What time does to jobs: to be called at the pace of the beats. */
+  tick(): void {
+    const { clock, timing } = this.#options;
+    const nowMs = clock.now();
+    for (const [id, untilMs] of this.#past) if (nowMs >= untilMs) this.#past.delete(id);
+    for (const job of this.#jobs.values()) {
+      if (job.endedAtMs !== undefined) {
+        if (nowMs - job.endedAtMs > timing.terminalRepeatForMs) this.#forget(job.head.id);
+        else if (nowMs - job.endedAtMs >= timing.terminalRepeatMs) job.frames.repeatTerminal();
+        continue;
+      }
+      const fault = judgeProgress(job, nowMs, timing);
+      if (fault !== undefined) this.#stop(job, fault);
+    }
+    for (const [gateway, { sinceMs, lastMs }] of this.#missing) {
+      if (nowMs - lastMs > timing.beatIntervalMs * 2) this.#missing.delete(gateway);
+      else if (nowMs - sinceMs >= timing.gatewayGoneAfterMs) {
+        this.#missing.delete(gateway);
+        this.#abandon(gateway);
+      }
+    }
+  }
+
+  /** A row for every job, by the gateway that waits for it. */
+  rows(): Map<string, BeatRow[]> {
+    const places = this.#schedule.places();
+    const rows = new Map<string, BeatRow[]>();
+    for (const job of this.#jobs.values()) {
+      const row: BeatRow = [
+        job.head.id,
+        job.state,
+        places.get(job.head.id) ?? 0,
+        job.progress,
+        job.frames.lastSequence,
+        0,
+      ];
+      const others = rows.get(job.gateway);
+      if (others === undefined) rows.set(job.gateway, [row]);
+      else others.push(row);
+    }
+    return rows;
+  }
+
+  /** Takes no more jobs, and resolves when those it has are over; what is not by the deadline is ended. */
+  async drain(deadline: AbortSignal): Promise<void> {
+    this.#draining = true;
+    const { clock, timing } = this.#options;
+    const cut = (): void => {
+      for (const job of this.#jobs.values()) {
+        this.#stop(
+          job,
+          new Fault("shutting_down", { message: "The machine shuts down and could not finish in time." }),
+        );
+      }
+    };
+    if (deadline.aborted) cut();
+    deadline.addEventListener("abort", cut, { once: true });
+    const acknowledged = (): boolean => {
+      const nowMs = clock.now();
+      return [...this.#jobs.values()].every(
+        (job) => job.endedAtMs !== undefined && nowMs - job.endedAtMs > timing.terminalRepeatMs * 2,
+      );
+    };
+    while (this.#jobs.size > 0 && !acknowledged()) {
+      await new Promise<void>((resolve) => void clock.after(timing.retryAfterNobodyMs, resolve));
+    }
+  }
+
+  #refusal(head: JobHead): RejectPayload | undefined {
+    if (this.#draining) return { reason: "draining", message: "The machine shuts down." };
+    if (head.kind === "models") return undefined;
+    if (head.kind !== "chat" || !answerShapes.includes(head.shape)) {
+      return {
+        reason: "unsupported",
+        message: `This agent does not know how to answer ${head.kind} as ${head.shape}.`,
+      };
+    }
+    const { offer } = this.#options.runtime;
+    if (offer === undefined || !offer.catalogue.some((model) => model.id === head.model)) {
+      return { reason: "unknown_model", message: "The machine does not offer this model." };
+    }
+    if (this.#jobs.size >= limits.jobsPerAgentMax) {
+      return busy(`The machine holds ${limits.jobsPerAgentMax} requests already (jobsPerAgentMax).`);
+    }
+    if (head.sha256 !== undefined && this.#receivingBytes + head.bodyBytes > limits.receivingBytesMax) {
+      return busy(
+        `The machine is receiving ${limits.receivingBytesMax} bytes of requests already (receivingBytesMax).`,
+      );
+    }
+    return undefined;
+  }
+
+  #framesTo(reply: ReplyTo): FrameEmitter {
+    const { broker, machine } = this.#options;
+    return new FrameEmitter({ broker, subject: replySubject({ ...reply, machine }) });
+  }
+
+  #start(ids: readonly string[]): void {
+    for (const id of ids) {
+      const job = this.#jobs.get(id);
+      if (job !== undefined) void this.#run(job);
+    }
+  }
+
+  async #run(job: AgentJob): Promise<void> {
+    const { clock, log, runtime } = this.#options;
+    job.state = "prefill";
+    job.startedAtMs = clock.now();
+    job.moved(job.startedAtMs);
+    try {
+      const { head } = job;
+      const { offer } = runtime;
+      const renderer = rendererFor(head.shape, {
+        id: head.responseId ?? head.id,
+        createdSeconds: head.createdSeconds ?? 0,
+        model: head.model ?? "",
+        includeUsage: head.includeUsage ?? false,
+      });
+      if (offer === undefined || renderer === undefined || job.body === undefined || head.model === undefined) {
+        throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
+      }
+      const body = readChatBody(job.body);
+      job.body = undefined;
+      const outcome = await runChat({
+        runtime: offer.runtime,
+        model: head.model,
+        body,
+        renderer,
+        signal: job.signal,
+        onProgress: () => job.moved(clock.now()),
+        write: (bytes, outputTokens) => {
+          if (job.state === "prefill") {
+            job.state = "running";
+            job.firstTokenAtMs = clock.now();
+          }
+          job.frames.write(bytes, outputTokens);
+        },
+      });
+      job.end(outcome, clock.now());
+      if (outcome.outcome === "fault") this.#logFault(job, outcome.fault);
+    } catch (thrown) {
+      this.#end(job, Fault.from(thrown));
+    } finally {
+      log.debug({ job: job.head.id, state: job.state }, "job over");
+      this.#start(this.#schedule.remove(job.head.id));
+    }
+  }
+
+  async #tellModels(job: AgentJob): Promise<void> {
+    try {
+      const catalogue = await this.#options.runtime.ask();
+      job.frames.write(encodeJson(catalogue), 0);
+      job.end({ outcome: "end", finishReason: undefined, usage: undefined }, this.#options.clock.now());
+    } catch (thrown) {
+      this.#end(job, Fault.from(thrown));
+    }
+  }
+
+  #cancel(id: string): void {
+    const job = this.#jobs.get(id);
+    if (job === undefined) {
+      this.#remember(id);
+      return;
+    }
+    this.#stop(job, new Fault("cancelled", { message: "The request was cancelled." }));
+  }
+
+  /** Ends a job wherever it stands: what runs is aborted and reports by itself, what waits ends here. */
+  #stop(job: AgentJob, fault: Fault): void {
+    job.abort(fault);
+    if (job.state !== "ended" && job.startedAtMs === undefined) this.#end(job, fault);
+  }
+
+  #end(job: AgentJob, fault: Fault): void {
+    if (job.state === "ended") return;
+    if (job.parts !== undefined) this.#receivingBytes -= job.parts.bodyBytes;
+    job.end({ outcome: "fault", fault, usage: undefined }, this.#options.clock.now());
+    this.#logFault(job, fault);
+    this.#start(this.#schedule.remove(job.head.id));
+  }
+
+  #abandon(gateway: string): void {
+    let abandoned = 0;
+    for (const job of this.#jobs.values()) {
+      if (job.gateway !== gateway) continue;
+      abandoned += 1;
+      this.#stop(job, new Fault("cancelled", { message: "The gateway that asked is gone." }));
+      this.#forget(job.head.id);
+    }
+    if (abandoned > 0)
+      this.#options.log.warn({ gateway, jobs: abandoned }, "a gateway is gone; its jobs are cancelled");
+  }
+
+  #forget(id: string): void {
+    this.#jobs.delete(id);
+    this.#remember(id);
+  }
+
+  #remember(id: string): void {
+    this.#past.set(id, this.#options.clock.now() + this.#options.timing.cancelRememberMs);
+  }
+
+  #resize(): void {
+    const slots = this.#options.slots ?? this.#options.runtime.offer?.runtime.slots;
+    if (slots !== undefined && slots !== this.#schedule.slots) this.#start(this.#schedule.resize(slots));
+  }
+
+  #logFault(job: AgentJob, fault: Fault): void {
+    const fields = { job: job.head.id, code: fault.code, internal: fault.internal };
+    if (fault.code === "cancelled") this.#options.log.debug(fields, "job cancelled");
+    else this.#options.log.warn(fields, "job failed");
+  }
+}
+
+export type BeatRow = [string, AgentJob["state"], number, number, number, number];
+
+function busy(message: string): RejectPayload {
+  return { reason: "busy", message };
+}

@@ -1,0 +1,26 @@
+import { Fault } from "#shared/fault/fault.ts";
+import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
+
+/**
+ * Reads the body of a chat job. The gateway has checked it, so what does not fit comes from a gateway that is newer
+ * than this agent: it is refused by name, and never run with a field dropped.
+ */
+export function readChatBody(bytes: Uint8Array): ChatBody {
+  const parsed = chatBody.safeParse(parseJson(bytes));
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  const field = issue?.code === "unrecognized_keys" ? issue.keys[0] : issue?.path[0];
+  throw new Fault("unsupported_parameter", {
+    message: "The agent on this machine does not know a part of this request; it may be older than its gateway.",
+    ...(field === undefined ? {} : { param: String(field) }),
+    internal: parsed.error.message,
+  });
+}
+
+function parseJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
+  } catch (error) {
+    throw new Fault("internal_error", { message: "The request did not reach the machine in one piece.", cause: error });
+  }
+}

@@ -1,0 +1,84 @@
+import type { Broker, BrokerMessage, Subscription } from "#shared/broker/broker.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import { control } from "#shared/protocol/control.ts";
+import { decodeJson } from "#shared/protocol/frame-payload.ts";
+import { decodeJobHead, decodePartHead } from "#shared/protocol/job.ts";
+import { machinePattern, parseMachineSubject, parseReplySubject } from "#shared/protocol/subjects.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+import type { JobTable } from "./job-table.ts";
+import { sendBeats } from "./send-beats.ts";
+
+interface ReceiveOptions {
+  readonly broker: Broker;
+  readonly machine: string;
+  readonly epoch: string;
+  readonly jobs: JobTable;
+  readonly timing: Timing;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * Takes what the broker brings for this boot of this machine and hands it to the job table, and gives the table its
+ * pace. What is malformed is logged and dropped: a gateway that gets no answer says so to its client.
+ */
+export function receiveJobs(options: ReceiveOptions): { stop(): void } {
+  const { broker, machine, epoch, jobs, clock, timing, log } = options;
+
+  const receiveJob = (message: BrokerMessage): void => {
+    const reply = message.reply === undefined ? undefined : parseReplySubject(message.reply);
+    const head = decodeJobHead((name) => message.header(name));
+    if (reply === undefined || reply.machine !== machine || head === undefined || reply.job !== head.id) {
+      log.warn({ subject: message.subject }, "a job that this agent does not understand was dropped");
+      return;
+    }
+    jobs.receive(head, message.data, reply);
+  };
+
+  const receivePart = (message: BrokerMessage): void => {
+    const head = decodePartHead((name) => message.header(name));
+    if (head === undefined) log.warn({ subject: message.subject }, "a part of no job was dropped");
+    else jobs.receivePart(head, message.data);
+  };
+
+  const receiveControl = (message: BrokerMessage): void => {
+    const told = decodeJson(control, message.data);
+    if (told === undefined) {
+      log.warn({ subject: message.subject }, "a control that this agent does not understand was dropped");
+      return;
+    }
+    jobs.control(told);
+    if (told.kind === "probe") sendBeats(options);
+  };
+
+  const subscription: Subscription = broker.subscribe(machinePattern({ machine, epoch }), (message) => {
+    const addressed = parseMachineSubject(message.subject);
+    switch (addressed.channel) {
+      case "job":
+        receiveJob(message);
+        return;
+      case "part":
+        receivePart(message);
+        return;
+      case "control":
+        receiveControl(message);
+        return;
+      case "echo":
+        if (message.nobodyThere) jobs.gatewayMissing(addressed.gateway);
+        return;
+      case "unknown":
+        log.debug({ subject: message.subject }, "a message of a kind that this agent does not know was dropped");
+    }
+  });
+  const pace = clock.every(timing.beatIntervalMs, () => {
+    jobs.tick();
+    sendBeats(options);
+  });
+  return {
+    stop() {
+      pace.cancel();
+      subscription.end();
+    },
+  };
+}

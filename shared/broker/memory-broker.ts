@@ -1,0 +1,166 @@
+import type { Clock } from "../process/clock.ts";
+import type { Log } from "../process/log.ts";
+import type { Broker, BrokerMessage, PublishOptions, PublishOutcome, Subscription } from "./broker.ts";
+import { payloadTooLarge } from "./payload-too-large.ts";
+import { subjectMatches } from "./subject-match.ts";
+
+/**
+ * The broker of the embedded default: real connections inside one process, with what the protocol uses of NATS and
+ * nothing else. Each connection has one ordered queue, so that a cancel never overtakes its job, and a queue that
+ * grows past its limit cuts its connection, as a NATS server cuts a slow consumer.
+ */
+export class MemoryBroker {
+  readonly #connections = new Set<MemoryConnection>();
+  readonly #options: MemoryBrokerOptions;
+
+  constructor(options: MemoryBrokerOptions) {
+    this.#options = options;
+  }
+
+  connect(): MemoryConnection {
+    const connection = new MemoryConnection({
+      ...this.#options,
+      payloadBytesMax: this.#options.payloadBytesMax ?? 1024 * 1024,
+      pendingBytesMax: this.#options.pendingBytesMax ?? 64 * 1024 * 1024,
+      connections: this.#connections,
+    });
+    this.#connections.add(connection);
+    return connection;
+  }
+}
+
+interface MemoryBrokerOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly payloadBytesMax?: number;
+  readonly pendingBytesMax?: number;
+}
+
+interface ConnectionOptions extends Required<MemoryBrokerOptions> {
+  readonly connections: Set<MemoryConnection>;
+}
+
+interface Interest {
+  readonly pattern: string;
+  readonly handler: (message: BrokerMessage) => void;
+}
+
+interface Delivery {
+  readonly interest: Interest;
+  readonly message: BrokerMessage;
+}
+
+export class MemoryConnection implements Broker {
+  readonly payloadBytesMax: number;
+  connected = true;
+  connectedSinceMs: number;
+
+  readonly #options: ConnectionOptions;
+  readonly #interests = new Set<Interest>();
+  readonly #listeners = new Set<(connected: boolean) => void>();
+  #queue: Delivery[] = [];
+  #queuedBytes = 0;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+    this.payloadBytesMax = options.payloadBytesMax;
+    this.connectedSinceMs = options.clock.now();
+  }
+
+  publish(subject: string, data: Uint8Array, options: PublishOptions = {}): PublishOutcome {
+    if (data.byteLength > this.payloadBytesMax) throw payloadTooLarge(data.byteLength, this.payloadBytesMax);
+    if (!this.connected) return "disconnected";
+    const { reply, headers } = options;
+    const message: BrokerMessage = { subject, data, reply, nobodyThere: false, header: (name) => headers?.[name] };
+    let delivered = false;
+    for (const connection of this.#options.connections) {
+      if (connection.#receive(subject, message)) delivered = true;
+    }
+    if (!delivered && reply !== undefined) {
+      const nobody = { subject: reply, data: new Uint8Array(), reply: undefined, nobodyThere: true, header: noHeaders };
+      this.#receive(reply, nobody);
+    }
+    return "sent";
+  }
+
+  subscribe(pattern: string, handler: (message: BrokerMessage) => void): Subscription {
+    const interest = { pattern, handler };
+    this.#interests.add(interest);
+    return { end: () => void this.#interests.delete(interest) };
+  }
+
+  onChange(listener: (connected: boolean) => void): Subscription {
+    this.#listeners.add(listener);
+    return { end: () => void this.#listeners.delete(listener) };
+  }
+
+  async flush(): Promise<void> {
+    if (!this.connected) throw new Error("the in-process connection is cut");
+  }
+
+  async close(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    this.cut();
+    this.#interests.clear();
+    this.#listeners.clear();
+    this.#options.connections.delete(this);
+  }
+
+  /** Breaks the connection as a network would: what waits for this side is lost, and nothing more arrives. */
+  cut(): void {
+    if (!this.connected) return;
+    this.connected = false;
+    this.#queue = [];
+    this.#queuedBytes = 0;
+    this.#tell();
+  }
+
+  restore(): void {
+    if (this.connected) return;
+    this.connected = true;
+    this.connectedSinceMs = this.#options.clock.now();
+    this.#tell();
+  }
+
+  #receive(subject: string, message: BrokerMessage): boolean {
+    if (!this.connected) return false;
+    let wanted = false;
+    for (const interest of this.#interests) {
+      if (!subjectMatches(interest.pattern, subject)) continue;
+      wanted = true;
+      if (this.#queue.length === 0) setImmediate(() => this.#deliver());
+      this.#queue.push({ interest, message });
+      this.#queuedBytes += message.data.byteLength;
+    }
+    if (this.#queuedBytes > this.#options.pendingBytesMax) {
+      this.#options.log.warn(
+        { pendingBytesMax: this.#options.pendingBytesMax },
+        "an in-process connection took its messages too slowly (pendingBytesMax) and was cut",
+      );
+      this.cut();
+      setImmediate(() => this.restore());
+    }
+    return wanted;
+  }
+
+  #deliver(): void {
+    const batch = this.#queue;
+    this.#queue = [];
+    this.#queuedBytes = 0;
+    for (const { interest, message } of batch) {
+      if (!this.connected) return;
+      if (!this.#interests.has(interest)) continue;
+      try {
+        interest.handler(message);
+      } catch (error) {
+        this.#options.log.error({ err: error, subject: message.subject }, "a broker message could not be handled");
+      }
+    }
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener(this.connected);
+  }
+}
+
+const noHeaders = (): undefined => undefined;

@@ -1,0 +1,244 @@
+import { readFileSync } from "node:fs";
+import {
+  credsAuthenticator,
+  headers as natsHeaders,
+  wsconnect,
+  type ConnectionOptions,
+  type Msg,
+  type NatsConnection,
+} from "@nats-io/nats-core";
+import { connect } from "@nats-io/transport-node";
+import type { Clock } from "../process/clock.ts";
+import type { Log } from "../process/log.ts";
+import { exitCodes, StartFailure } from "../process/start-failure.ts";
+import type { Broker, BrokerMessage, PublishOptions, PublishOutcome, Subscription } from "./broker.ts";
+import { payloadTooLarge } from "./payload-too-large.ts";
+
+interface NatsOptions {
+  /** One URL or several with commas between: `nats://`, `tls://`, `ws://` or `wss://`, with `user:password@` if need be. */
+  readonly url: string;
+  readonly credentialsFile?: string | undefined;
+  /** How this connection calls itself towards the server's operators. */
+  readonly name: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** How soon a frozen server is noticed, and how fast a lost one is looked for again. */
+const connectTimeoutMs = 2_000;
+const pingIntervalMs = 1_000;
+const pingsUnansweredMax = 1;
+const reconnectWaitMs = 100;
+const reconnectJitterMs = 150;
+
+/** Connects once, or fails with a line for the operator; from then on it reconnects by itself for ever. */
+export async function connectNats(options: NatsOptions): Promise<Broker> {
+  const { servers, user, pass, websocket } = readUrl(options.url);
+  const settings: ConnectionOptions = {
+    servers,
+    name: options.name,
+    timeout: connectTimeoutMs,
+    pingInterval: pingIntervalMs,
+    maxPingOut: pingsUnansweredMax,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: reconnectWaitMs,
+    reconnectJitter: reconnectJitterMs,
+    reconnectJitterTLS: reconnectJitterMs,
+    ignoreAuthErrorAbort: true,
+    noAsyncTraces: true,
+  };
+  if (user !== undefined && pass !== undefined) Object.assign(settings, { user, pass });
+  else if (user !== undefined) settings.token = user;
+  if (options.credentialsFile !== undefined) settings.authenticator = readCredentials(options.credentialsFile);
+  let connection: NatsConnection;
+  try {
+    connection = websocket ? await wsconnect(settings) : await connect(settings);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new StartFailure(
+      exitCodes.unavailable,
+      `NATS at ${servers.join(", ")} cannot be used (${reason}): start it there, or set TRUNKLINE_NATS_URL to where it is and TRUNKLINE_NATS_CREDS to a credential it accepts.`,
+      { cause: error },
+    );
+  }
+  return new NatsBroker(connection, options);
+}
+
+/** The client library ignores what stands before the `@` of a URL, so it is taken out and handed over apart. */
+function readUrl(url: string): { servers: string[]; user?: string; pass?: string; websocket: boolean } {
+  const urls = url.split(",").map((part) => new URL(part.trim()));
+  const [first] = urls;
+  const websocket = first?.protocol === "ws:" || first?.protocol === "wss:";
+  const servers = urls.map((each) => `${each.protocol}//${each.host}${each.pathname === "/" ? "" : each.pathname}`);
+  return {
+    servers,
+    websocket,
+    ...(first?.username ? { user: decodeURIComponent(first.username) } : {}),
+    ...(first?.password ? { pass: decodeURIComponent(first.password) } : {}),
+  };
+}
+
+function readCredentials(file: string): ReturnType<typeof credsAuthenticator> {
+  try {
+    return credsAuthenticator(readFileSync(file));
+  } catch (error) {
+    throw new StartFailure(
+      exitCodes.config,
+      `TRUNKLINE_NATS_CREDS: the file ${file} cannot be read; name a .creds file that this user may read.`,
+      { cause: error },
+    );
+  }
+}
+
+interface Outgoing {
+  readonly subject: string;
+  readonly data: Uint8Array;
+  readonly options: PublishOptions;
+}
+
+/**
+ * NATS. All that is published in one turn of the event loop leaves in one write at its end, which is the cheapest
+ * thing that either side of the wire does for the other.
+ */
+class NatsBroker implements Broker {
+  connected = true;
+  connectedSinceMs: number;
+  readonly #connection: NatsConnection;
+  readonly #options: NatsOptions;
+  readonly #listeners = new Set<(connected: boolean) => void>();
+  #outgoing: Outgoing[] = [];
+
+  constructor(connection: NatsConnection, options: NatsOptions) {
+    this.#connection = connection;
+    this.#options = options;
+    this.connectedSinceMs = options.clock.now();
+    void this.#watch();
+  }
+
+  get payloadBytesMax(): number {
+    return this.#connection.info?.max_payload ?? 1024 * 1024;
+  }
+
+  publish(subject: string, data: Uint8Array, options: PublishOptions = {}): PublishOutcome {
+    if (data.byteLength > this.payloadBytesMax) throw payloadTooLarge(data.byteLength, this.payloadBytesMax);
+    if (!this.connected) return "disconnected";
+    if (this.#outgoing.length === 0) setImmediate(() => this.#send());
+    this.#outgoing.push({ subject, data, options });
+    return "sent";
+  }
+
+  subscribe(pattern: string, handler: (message: BrokerMessage) => void): Subscription {
+    const subscription = this.#connection.subscribe(pattern, {
+      callback: (error, message) => {
+        if (error) {
+          this.#options.log.error({ err: error, pattern }, "the broker refused a subscription");
+          return;
+        }
+        try {
+          handler(new NatsMessage(message));
+        } catch (thrown) {
+          this.#options.log.error({ err: thrown, subject: message.subject }, "a broker message could not be handled");
+        }
+      },
+    });
+    return { end: () => subscription.unsubscribe() };
+  }
+
+  onChange(listener: (connected: boolean) => void): Subscription {
+    this.#listeners.add(listener);
+    return { end: () => void this.#listeners.delete(listener) };
+  }
+
+  async flush(): Promise<void> {
+    if (!this.connected) throw new Error("the connection to NATS is down");
+    this.#send();
+    await this.#connection.flush();
+  }
+
+  async close(): Promise<void> {
+    if (this.connected) {
+      this.#send();
+      const sent = this.#connection.flush().catch(() => undefined);
+      await Promise.race([
+        sent,
+        new Promise((resolve) => this.#options.clock.after(connectTimeoutMs, () => resolve(0))),
+      ]);
+    }
+    this.#listeners.clear();
+    await this.#connection.close();
+  }
+
+  #send(): void {
+    const batch = this.#outgoing;
+    this.#outgoing = [];
+    if (!this.connected) return;
+    for (const { subject, data, options } of batch) {
+      const { reply, headers } = options;
+      try {
+        if (headers === undefined) this.#connection.publish(subject, data, reply === undefined ? {} : { reply });
+        else
+          this.#connection.publish(subject, data, {
+            ...(reply === undefined ? {} : { reply }),
+            headers: toNats(headers),
+          });
+      } catch (error) {
+        this.#options.log.error({ err: error, subject }, "a message could not be handed to NATS");
+      }
+    }
+  }
+
+  async #watch(): Promise<void> {
+    for await (const status of this.#connection.status()) {
+      const { log } = this.#options;
+      if (status.type === "disconnect") this.#turn(false);
+      else if (status.type === "reconnect") this.#turn(true);
+      else if (status.type === "error") log.error({ err: status.error }, "NATS reports an error");
+      else if (status.type === "ldm") log.info("this NATS server is about to shut down");
+    }
+    this.#turn(false);
+  }
+
+  #turn(connected: boolean): void {
+    if (this.connected === connected) return;
+    this.connected = connected;
+    this.#outgoing = [];
+    if (connected) this.connectedSinceMs = this.#options.clock.now();
+    this.#options.log.warn({ connected }, connected ? "connected to NATS again" : "the connection to NATS is lost");
+    for (const listener of this.#listeners) listener(connected);
+  }
+}
+
+class NatsMessage implements BrokerMessage {
+  readonly #message: Msg;
+
+  constructor(message: Msg) {
+    this.#message = message;
+  }
+
+  get subject(): string {
+    return this.#message.subject;
+  }
+
+  get data(): Uint8Array {
+    return this.#message.data;
+  }
+
+  get reply(): string | undefined {
+    return this.#message.reply === "" ? undefined : this.#message.reply;
+  }
+
+  get nobodyThere(): boolean {
+    return this.#message.data.byteLength === 0 && this.#message.headers?.code === 503;
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#message.headers?.get(name);
+    return value === "" ? undefined : value;
+  }
+}
+
+function toNats(given: Readonly<Record<string, string>>): ReturnType<typeof natsHeaders> {
+  const headers = natsHeaders();
+  for (const [name, value] of Object.entries(given)) headers.set(name, value);
+  return headers;
+}

@@ -1,0 +1,34 @@
+import { z } from "zod";
+
+/** A model id as clients write it: `name` or `name:variant`, with namespaces such as `hf.co/org/name:tag`. */
+export const modelIdCharactersMax = 256;
+export const modelId = z.string().min(1).max(modelIdCharactersMax);
+
+export const capabilities = z.strictObject({
+  completion: z.boolean(),
+  vision: z.boolean(),
+  embedding: z.boolean(),
+  tools: z.boolean(),
+  thinking: z.boolean(),
+});
+export type Capabilities = z.infer<typeof capabilities>;
+
+/** The Model object of the contract, as clients read it and as machines describe their catalogue. */
+export const model = z.strictObject({
+  id: modelId,
+  object: z.literal("model"),
+  created: z.int().nonnegative(),
+  owned_by: z.string(),
+  capabilities,
+  context_window: z.int().positive(),
+  size_mb: z.int().nonnegative(),
+  runtime_profile: z.enum(["auto", "apple-mlx"]),
+  apple_mlx: z.literal(true).optional(),
+});
+export type Model = z.infer<typeof model>;
+
+export const modelsPerMachineMax = 2_000;
+
+/** What one machine offers. */
+export const catalogue = z.array(model).max(modelsPerMachineMax);
+export type Catalogue = z.infer<typeof catalogue>;

@@ -1,0 +1,48 @@
+/**
+ * Time as the rest of the code sees it, so that tests can turn it. `now` is monotonic and decides; `wall` is what
+ * people and other hosts read, and decides only about expiry dates.
+ */
+export interface Clock {
+  /** Milliseconds since some fixed moment of this process. Never jumps. */
+  now(): number;
+  /** Milliseconds since 1970, as this host believes. */
+  wall(): number;
+  after(delayMs: number, run: () => void): Timer;
+  every(intervalMs: number, run: () => void): Timer;
+}
+
+export interface Timer {
+  cancel(): void;
+}
+
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  wall: () => Date.now(),
+  after(delayMs, run) {
+    const handle = setTimeout(run, delayMs);
+    return { cancel: () => clearTimeout(handle) };
+  },
+  every(intervalMs, run) {
+    const handle = setInterval(run, intervalMs);
+    return { cancel: () => clearInterval(handle) };
+  },
+};
+
+/** Resolves after the delay, or rejects with the signal's reason as soon as that aborts. */
+export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) {
+      reject(signal.reason);
+      return;
+    }
+    const onAbort = (): void => {
+      timer.cancel();
+      reject(signal?.reason);
+    };
+    const timer = clock.after(delayMs, () => {
+      signal?.removeEventListener("abort", onAbort);
+      resolve();
+    });
+    signal?.addEventListener("abort", onAbort, { once: true });
+  });
+}

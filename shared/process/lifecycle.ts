@@ -1,0 +1,61 @@
+import type { Clock } from "./clock.ts";
+import type { Log } from "./log.ts";
+
+/**
+ * The life of a process: its parts start one after the other and are stopped in the reverse order. A stop step gets a
+ * signal that aborts when the deadline passes: until then it may wait for work under way, after that it must cut.
+ */
+export class Lifecycle {
+  readonly #steps: { name: string; stop: (deadline: AbortSignal) => Promise<void> | void }[] = [];
+  readonly #clock: Clock;
+  readonly #log: Log;
+  #draining: Promise<void> | undefined;
+
+  constructor(options: { clock: Clock; log: Log }) {
+    this.#clock = options.clock;
+    this.#log = options.log;
+  }
+
+  get draining(): boolean {
+    return this.#draining !== undefined;
+  }
+
+  onStop(name: string, stop: (deadline: AbortSignal) => Promise<void> | void): void {
+    this.#steps.push({ name, stop });
+  }
+
+  /** Stops everything once; a second call waits for the first. A step that fails is logged and the rest go on. */
+  stop(deadlineMs: number): Promise<void> {
+    this.#draining ??= this.#stopAll(deadlineMs);
+    return this.#draining;
+  }
+
+  async #stopAll(deadlineMs: number): Promise<void> {
+    const deadline = new AbortController();
+    const timer = this.#clock.after(deadlineMs, () => deadline.abort());
+    for (const { name, stop } of this.#steps.toReversed()) {
+      try {
+        await stop(deadline.signal);
+      } catch (error) {
+        this.#log.error({ err: error, step: name }, "a part did not stop cleanly");
+      }
+    }
+    timer.cancel();
+  }
+}
+
+/** Runs until SIGINT, SIGTERM or the given signal; a second SIGINT or SIGTERM ends the process at once. */
+export function untilToldToStop(signal?: AbortSignal): Promise<string> {
+  return new Promise((resolve) => {
+    const stop = (reason: string): void => {
+      for (const name of ["SIGINT", "SIGTERM"] as const) {
+        process.removeAllListeners(name);
+        process.once(name, () => process.exit(130));
+      }
+      resolve(reason);
+    };
+    process.once("SIGINT", () => stop("SIGINT"));
+    process.once("SIGTERM", () => stop("SIGTERM"));
+    signal?.addEventListener("abort", () => stop(String(signal.reason)), { once: true });
+  });
+}

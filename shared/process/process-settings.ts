@@ -1,0 +1,18 @@
+import { z } from "zod";
+import { logLevel, urlList, wholeNumber } from "./config.ts";
+
+/** The settings that every process of Trunkline has, gateway or agent, by their names in the environment. */
+export const processSettings = {
+  TRUNKLINE_NATS_URL: urlList(["nats:", "tls:", "ws:", "wss:"]).optional(),
+  TRUNKLINE_NATS_CREDS: z.string().optional(),
+  TRUNKLINE_LOG_LEVEL: logLevel.default("info"),
+  /** For how long a process that is told to stop waits for what is under way. */
+  TRUNKLINE_DRAIN_MS: wholeNumber(0, 3_600_000).default(30_000),
+  /** Shrinks every time of the wire; for tests, and the same in all processes of a fleet. */
+  TRUNKLINE_TIME_SCALE: z
+    .string()
+    .regex(/^(0\.\d{1,3}|1)$/, "must be a number above 0 and up to 1, such as 0.2")
+    .transform(Number)
+    .refine((scale) => scale > 0, "must be above 0")
+    .default(1),
+} as const;

@@ -1,0 +1,129 @@
+import { Redis, type ChainableCommander } from "ioredis";
+import { Fault } from "../fault/fault.ts";
+import type { Log } from "./log.ts";
+import { exitCodes, StartFailure } from "./start-failure.ts";
+
+interface RedisOptions {
+  /** `redis://` or `rediss://`, with `user:password@` and `/database` if need be. */
+  readonly url: string;
+  readonly commandTimeoutMs?: number | undefined;
+  readonly log?: Pick<Log, "info" | "warn"> | undefined;
+}
+
+/** How long a command may take before its caller is told that Redis is away. */
+export const redisCommandTimeoutMs = 150;
+const connectTimeoutMs = 2_000;
+/** Longer than a connection takes: a server that is still loading its data is waited for as well. */
+const openTimeoutMs = 5_000;
+/** With commands under way and not a byte back for so long, the connection is given up and made anew. */
+const silenceMsMax = 1_000;
+const reconnectDelayMsMin = 25;
+const reconnectDelayMsMax = 400;
+
+/** Connects once, or fails with a line for the operator; from then on it reconnects by itself for ever. */
+export async function connectRedis(options: RedisOptions): Promise<RedisConnection> {
+  const redis = new Redis(options.url, {
+    protocol: 2,
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    commandTimeout: options.commandTimeoutMs ?? redisCommandTimeoutMs,
+    socketTimeout: silenceMsMax,
+    connectTimeout: connectTimeoutMs,
+    retryStrategy: reconnectDelayMs,
+  });
+  let reason = `no answer within ${openTimeoutMs} ms`;
+  redis.on("error", (error) => (reason = reasonOf(error)));
+  const deadline = setTimeout(() => redis.disconnect(), openTimeoutMs);
+  try {
+    await redis.connect();
+  } catch {
+    redis.disconnect();
+    throw new StartFailure(
+      exitCodes.unavailable,
+      `Redis at ${new URL(options.url).host} cannot be used (${reason}): start it there, or set TRUNKLINE_REDIS_URL to where it is.`,
+    );
+  } finally {
+    clearTimeout(deadline);
+  }
+  if (options.log !== undefined) logComings(redis, options.log);
+  return new RedisConnection(redis);
+}
+
+/** One line when Redis goes and one when it is back, however often a new connection is tried in between. */
+function logComings(redis: Redis, log: Pick<Log, "info" | "warn">): void {
+  let away = false;
+  redis.on("close", () => {
+    if (!away) log.warn("Redis is away; it is looked for until it is back");
+    away = true;
+  });
+  redis.on("ready", () => {
+    if (away) log.info("Redis is back");
+    away = false;
+  });
+}
+
+/** Half of each delay is chance, so that many gateways do not come back in step. */
+function reconnectDelayMs(attempt: number): number {
+  const delayMs = Math.min(reconnectDelayMsMin * 2 ** Math.min(attempt, 10), reconnectDelayMsMax);
+  return delayMs / 2 + (Math.random() * delayMs) / 2;
+}
+
+/**
+ * A connection on which no command can hang: it fails at once while Redis is away, and soon when Redis is frozen.
+ * Whatever goes wrong is a Fault `backend_unavailable`.
+ */
+export class RedisConnection {
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  /** `purpose` says in the log what was tried. */
+  async run<Reply>(purpose: string, command: (redis: Redis) => Promise<Reply>): Promise<Reply> {
+    try {
+      return await command(this.#redis);
+    } catch (error) {
+      throw redisIsAway(purpose, error);
+    }
+  }
+
+  /** Several commands in one round trip. The replies come in the same order; one error fails all. */
+  async pipeline(purpose: string, commands: (batch: ChainableCommander) => ChainableCommander): Promise<unknown[]> {
+    return this.run(purpose, async (redis) => repliesOf(await commands(redis.pipeline()).exec()));
+  }
+
+  /** Several commands that happen all at once or not at all. */
+  async transaction(purpose: string, commands: (batch: ChainableCommander) => ChainableCommander): Promise<unknown[]> {
+    return this.run(purpose, async (redis) => repliesOf(await commands(redis.multi()).exec()));
+  }
+
+  close(): void {
+    this.#redis.removeAllListeners("close");
+    this.#redis.disconnect();
+  }
+}
+
+function repliesOf(results: [error: Error | null, reply: unknown][] | null): unknown[] {
+  if (results === null) throw new Error("the transaction was not carried out");
+  return results.map(([error, reply]) => {
+    if (error !== null) throw error;
+    return reply;
+  });
+}
+
+/** Without the library's error as its cause: that carries the command's arguments, among them passwords and records. */
+function redisIsAway(purpose: string, error: unknown): Fault {
+  return new Fault("backend_unavailable", {
+    message: "A store that this request needs does not answer just now. Try again in a moment.",
+    internal: `Redis, asked to ${purpose}: ${reasonOf(error)}`,
+  });
+}
+
+/** Node says nothing in the message when several addresses of one host all refused. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.message !== "") return error.message;
+  return "code" in error ? String(error.code) : error.name;
+}

@@ -1,0 +1,112 @@
+import { z } from "zod";
+
+/**
+ * The body of a `chat` job: a chat request as gateway and agent agree on it. Names are OpenAI's. The gateway has
+ * translated what OpenAI allows in several forms (`developer`, `max_completion_tokens`, a single `stop`) into the one
+ * form here. Unknown fields are refused, so that an older agent never drops what a newer gateway means.
+ */
+
+const textPart = z.strictObject({ type: z.literal("text"), text: z.string() });
+const imagePart = z.strictObject({
+  type: z.literal("image_url"),
+  image_url: z.strictObject({ url: z.string(), detail: z.enum(["auto", "low", "high"]).optional() }),
+});
+
+export const textContent = z.union([z.string(), z.array(textPart).min(1)]);
+export const userContent = z.union([z.string(), z.array(z.discriminatedUnion("type", [textPart, imagePart])).min(1)]);
+
+export const toolCall = z.strictObject({
+  id: z.string().min(1),
+  type: z.literal("function"),
+  function: z.strictObject({ name: z.string().min(1), arguments: z.string() }),
+});
+
+export const systemMessage = z.strictObject({
+  role: z.literal("system"),
+  content: textContent,
+  name: z.string().optional(),
+});
+export const userMessage = z.strictObject({
+  role: z.literal("user"),
+  content: userContent,
+  name: z.string().optional(),
+});
+export const assistantMessage = z.strictObject({
+  role: z.literal("assistant"),
+  content: textContent.nullish(),
+  reasoning_content: z.string().nullish(),
+  tool_calls: z.array(toolCall).min(1).optional(),
+  name: z.string().optional(),
+});
+export const toolMessage = z.strictObject({
+  role: z.literal("tool"),
+  content: textContent,
+  tool_call_id: z.string().min(1),
+});
+
+export const chatMessage = z.discriminatedUnion("role", [systemMessage, userMessage, assistantMessage, toolMessage]);
+export type ChatMessage = z.infer<typeof chatMessage>;
+
+export const toolDefinition = z.strictObject({
+  type: z.literal("function"),
+  function: z.strictObject({
+    name: z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 letters, digits, underscores or hyphens"),
+    description: z.string().optional(),
+    parameters: z.record(z.string(), z.unknown()).optional(),
+    strict: z.boolean().nullish(),
+  }),
+});
+export type ToolDefinition = z.infer<typeof toolDefinition>;
+
+export const toolChoice = z.union([
+  z.enum(["auto", "none", "required"]),
+  z.strictObject({ type: z.literal("function"), function: z.strictObject({ name: z.string().min(1) }) }),
+]);
+
+export const responseFormat = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("text") }),
+  z.strictObject({ type: z.literal("json_object") }),
+  z.strictObject({
+    type: z.literal("json_schema"),
+    json_schema: z.strictObject({
+      name: z.string().min(1).max(64),
+      description: z.string().optional(),
+      schema: z.record(z.string(), z.unknown()).optional(),
+      strict: z.boolean().nullish(),
+    }),
+  }),
+]);
+
+export const reasoningEffort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
+
+export const toolsMax = 128;
+export const stopsMax = 4;
+
+/** Everything of a chat request that changes the answer, beside the model. */
+export const chatBody = z.strictObject({
+  messages: z.array(chatMessage).min(1),
+  tools: z.array(toolDefinition).min(1).max(toolsMax).optional(),
+  tool_choice: toolChoice.optional(),
+  parallel_tool_calls: z.boolean().optional(),
+  max_tokens: z.int().min(1).optional(),
+  temperature: z.number().min(0).max(2).optional(),
+  top_p: z.number().min(0).max(1).optional(),
+  frequency_penalty: z.number().min(-2).max(2).optional(),
+  presence_penalty: z.number().min(-2).max(2).optional(),
+  seed: z.int().optional(),
+  stop: z.array(z.string().min(1)).min(1).max(stopsMax).optional(),
+  n: z.int().min(1).max(128).optional(),
+  logprobs: z.boolean().optional(),
+  top_logprobs: z.int().min(0).max(20).optional(),
+  logit_bias: z.record(z.string(), z.number().min(-100).max(100)).optional(),
+  response_format: responseFormat.optional(),
+  reasoning_effort: reasoningEffort.optional(),
+});
+export type ChatBody = z.infer<typeof chatBody>;
+
+/** The text of a message's content, its text parts joined. */
+export function contentText(content: ChatMessage["content"]): string {
+  if (content === null || content === undefined) return "";
+  if (typeof content === "string") return content;
+  return content.map((part) => (part.type === "text" ? part.text : "")).join("");
+}

@@ -1,0 +1,81 @@
+/**
+ * One message of an agent's answer to a job: a prefix of 12 bytes, then the payload.
+ *
+ *     version u8 | kind u8 | flags u16 | sequence u32 | output tokens so far u32      (little-endian)
+ *
+ * Data frames and the terminal frame of a job are numbered 1, 2, 3 … without a hole; the other kinds carry 0. The
+ * payload of a data frame is exactly what the client is to be sent, and nobody on the way looks inside. The payload
+ * of every other kind is JSON: see `frame-payload.ts`.
+ */
+export const frameVersion = 1;
+export const framePrefixBytes = 12;
+
+const kindCodes = { accept: 1, reject: 2, "part-ack": 3, data: 4, end: 5, fault: 6, beat: 7 } as const;
+export type FrameKind = keyof typeof kindCodes;
+
+const kindsByCode = new Map<number, FrameKind>([
+  [1, "accept"],
+  [2, "reject"],
+  [3, "part-ack"],
+  [4, "data"],
+  [5, "end"],
+  [6, "fault"],
+  [7, "beat"],
+]);
+
+export interface Frame {
+  readonly kind: FrameKind;
+  readonly sequence: number;
+  readonly outputTokens: number;
+  readonly payload: Uint8Array;
+}
+
+/** The frame that ends a job: after it nothing of the job has meaning. */
+export function isTerminal(kind: FrameKind): boolean {
+  return kind === "end" || kind === "fault";
+}
+
+export function encodeFrame(
+  head: { kind: FrameKind; sequence?: number; outputTokens?: number },
+  chunks: readonly Uint8Array[],
+): Uint8Array {
+  let bytes = framePrefixBytes;
+  for (const chunk of chunks) bytes += chunk.byteLength;
+  const frame = Buffer.allocUnsafe(bytes);
+  frame.writeUInt8(frameVersion, 0);
+  frame.writeUInt8(kindCodes[head.kind], 1);
+  frame.writeUInt16LE(0, 2);
+  frame.writeUInt32LE(head.sequence ?? 0, 4);
+  frame.writeUInt32LE(head.outputTokens ?? 0, 8);
+  let offset = framePrefixBytes;
+  for (const chunk of chunks) {
+    frame.set(chunk, offset);
+    offset += chunk.byteLength;
+  }
+  return frame;
+}
+
+export type Decoded =
+  | { readonly outcome: "frame"; readonly frame: Frame }
+  | { readonly outcome: "unknown-kind" }
+  | { readonly outcome: "other-version"; readonly version: number }
+  | { readonly outcome: "malformed" };
+
+/** Reads a frame; the payload is a view of `bytes`. A kind of a later minor version is told apart from garbage. */
+export function decodeFrame(bytes: Uint8Array): Decoded {
+  if (bytes.byteLength < framePrefixBytes) return { outcome: "malformed" };
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const version = view.getUint8(0);
+  if (version !== frameVersion) return { outcome: "other-version", version };
+  const kind = kindsByCode.get(view.getUint8(1));
+  if (kind === undefined) return { outcome: "unknown-kind" };
+  return {
+    outcome: "frame",
+    frame: {
+      kind,
+      sequence: view.getUint32(4, true),
+      outputTokens: view.getUint32(8, true),
+      payload: bytes.subarray(framePrefixBytes),
+    },
+  };
+}

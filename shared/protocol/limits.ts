@@ -1,0 +1,20 @@
+const kib = 1024;
+const mib = 1024 * kib;
+
+/** Every size of the wire. Whoever hits one is told its name and its value. */
+export const limits = {
+  /** A body up to this size travels inside its job; a larger one follows in parts of this size. */
+  partBytes: 256 * kib,
+  /** How much of a body may be under way without acknowledgement: more would delay a cancel on a thin line. */
+  partWindowBytes: 1 * mib,
+  /** The largest body of a job that an agent assembles. */
+  jobBodyBytesMax: 64 * mib,
+  /** The sum of all bodies that an agent assembles at once. */
+  receivingBytesMax: 256 * mib,
+  /** A data frame holds at most this much; a longer answer takes several. */
+  dataFrameBytesMax: 256 * kib,
+  /** An answer that is not streamed may grow to this size. */
+  wholeAnswerBytesMax: 64 * mib,
+  /** Jobs that an agent holds at once, running, waiting and ended but not yet finished. */
+  jobsPerAgentMax: 10_000,
+} as const;

@@ -1,0 +1,87 @@
+/**
+ * Every time of the wire, in milliseconds. `scale` shrinks them all alike for tests; processes that talk to each other
+ * must run at the same scale, so it travels in presence and a gateway leaves out a machine whose scale is another.
+ */
+export function timingAt(scale: number): Timing {
+  return {
+    scale,
+
+    presenceIntervalMs: 1_000 * scale,
+    suspectAfterMs: 2_000 * scale,
+    offlineAfterMs: 3_000 * scale,
+    rollcallSettleMs: 250 * scale,
+
+    acceptWaitMs: 300 * scale,
+    retryAfterNobodyMs: 50 * scale,
+    probeAfterMs: 1_500 * scale,
+    lostAfterMs: 3_000 * scale,
+    parkRetryMs: 250 * scale,
+    partRepeatMs: 1_000 * scale,
+
+    beatIntervalMs: 500 * scale,
+    terminalRepeatMs: 500 * scale,
+    terminalRepeatForMs: 10_000 * scale,
+    cancelRememberMs: 10_000 * scale,
+    gatewayGoneAfterMs: 3_000 * scale,
+
+    noProgressMs: 60_000 * scale,
+    firstTokenMs: 300_000 * scale,
+    jobTotalMs: 600_000 * scale,
+
+    modelsWaitMs: 900 * scale,
+    modelsShareMs: 250 * scale,
+    catalogueWaitMs: 2_000 * scale,
+    cataloguePollMs: 1_000 * scale,
+    runtimeAnswerMs: 700 * scale,
+
+    statusHeldMs: 5_000 * scale,
+    commentIntervalMs: 10_000 * scale,
+  };
+}
+
+export interface Timing {
+  readonly scale: number;
+
+  /** How often an agent says that it lives, and when silence makes a gateway doubt it and then leave it out. */
+  readonly presenceIntervalMs: number;
+  readonly suspectAfterMs: number;
+  readonly offlineAfterMs: number;
+  /** How long a gateway that starts waits for answers to its rollcall before it calls itself ready. */
+  readonly rollcallSettleMs: number;
+
+  /** An agent accepts or rejects within this; after it the gateway sends the same job once more. */
+  readonly acceptWaitMs: number;
+  /** How long after «nobody there» a gateway asks a machine once more whose presence is fresh. */
+  readonly retryAfterNobodyMs: number;
+  /** A job that is silent for this long is probed, and for that long is lost: a freeze of two seconds survives. */
+  readonly probeAfterMs: number;
+  readonly lostAfterMs: number;
+  readonly parkRetryMs: number;
+  /** A part whose acknowledgement does not come within this is sent again. */
+  readonly partRepeatMs: number;
+
+  readonly beatIntervalMs: number;
+  readonly terminalRepeatMs: number;
+  readonly terminalRepeatForMs: number;
+  /** A cancel is remembered for this long, to beat a job or a part that comes late. */
+  readonly cancelRememberMs: number;
+  /** When beats have found nobody for this long, the gateway is gone and its jobs are cancelled. */
+  readonly gatewayGoneAfterMs: number;
+
+  /** A runtime that shows no progress for this long is hung; before the first token it has longer. */
+  readonly noProgressMs: number;
+  readonly firstTokenMs: number;
+  readonly jobTotalMs: number;
+
+  /** How long `GET /v1/models` waits for machines, and for how long callers share one round of asking. */
+  readonly modelsWaitMs: number;
+  readonly modelsShareMs: number;
+  /** How long a gateway waits for a catalogue that it fetches for itself. */
+  readonly catalogueWaitMs: number;
+  readonly cataloguePollMs: number;
+  readonly runtimeAnswerMs: number;
+
+  /** For how long an accepted stream holds its status line back, and how often it comments on its waiting. */
+  readonly statusHeldMs: number;
+  readonly commentIntervalMs: number;
+}
