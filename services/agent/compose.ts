@@ -22,8 +22,15 @@ interface AgentParts {
   readonly fallbackToScripted: boolean;
 }
 
+interface StartedAgent {
+  readonly machine: string;
+  /** What was found at the start; an agent without a runtime goes on looking. */
+  readonly runtime: string | null;
+  readonly models: readonly string[];
+}
+
 /** Builds an agent of its parts and starts it. It offers itself as soon as there is a runtime. */
-export async function startAgent(parts: AgentParts): Promise<{ machine: string; runtime: string | null }> {
+export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
   const { config, broker, lifecycle, clock, log } = parts;
   const { machine } = config;
   const timing = timingAt(config.timeScale);
@@ -48,7 +55,7 @@ export async function startAgent(parts: AgentParts): Promise<{ machine: string; 
     receiving.stop();
     runtime.stop();
   });
-  return { machine, runtime: found };
+  return { machine, runtime: found, models: runtime.offer?.catalogue.map(({ id }) => id) ?? [] };
 }
 
 function runtimeFinder(parts: AgentParts): () => Promise<Runtime | undefined> {

@@ -4,6 +4,7 @@ import { readConfig, urlList, wholeNumber, type Environment } from "#shared/proc
 import { processSettings } from "#shared/process/process-settings.ts";
 import { machineName, machineNameOf } from "#shared/protocol/machine-name.ts";
 import { runtimeKinds } from "./runtimes/detect.ts";
+import { scriptedModelIds } from "./runtimes/scripted-models.ts";
 
 const settings = z.object({
   ...processSettings,
@@ -13,6 +14,10 @@ const settings = z.object({
   TRUNKLINE_SCRIPTED_MODELS: z
     .string()
     .transform((text) => text.split(",").map((name) => name.trim()))
+    .refine(
+      (names) => names.every((name) => scriptedModelIds.includes(name)),
+      `must name some of ${scriptedModelIds.join(", ")}, with commas between`,
+    )
     .optional(),
   TRUNKLINE_SLOTS: wholeNumber(1, 10_000).optional(),
   TRUNKLINE_QUEUE_MAX: wholeNumber(0, 10_000).default(64),

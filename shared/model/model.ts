@@ -4,7 +4,7 @@ import { z } from "zod";
 export const modelIdCharactersMax = 256;
 export const modelId = z.string().min(1).max(modelIdCharactersMax);
 
-export const capabilities = z.strictObject({
+export const capabilities = z.object({
   completion: z.boolean(),
   vision: z.boolean(),
   embedding: z.boolean(),
@@ -14,7 +14,7 @@ export const capabilities = z.strictObject({
 export type Capabilities = z.infer<typeof capabilities>;
 
 /** The Model object of the contract, as clients read it and as machines describe their catalogue. */
-export const model = z.strictObject({
+export const model = z.object({
   id: modelId,
   object: z.literal("model"),
   created: z.int().nonnegative(),

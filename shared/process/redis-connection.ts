@@ -7,10 +7,14 @@ interface RedisOptions {
   /** `redis://` or `rediss://`, with `user:password@` and `/database` if need be. */
   readonly url: string;
   readonly commandTimeoutMs?: number | undefined;
+  /** Stands before the name of every key. */
+  readonly keyPrefix?: string | undefined;
   readonly log?: Pick<Log, "info" | "warn"> | undefined;
 }
 
-/** How long a command may take before its caller is told that Redis is away. */
+export const redisKeyPrefix = "trunkline:";
+
+/** How long one command, or several sent together, may take before its caller is told that Redis is away. */
 export const redisCommandTimeoutMs = 150;
 const connectTimeoutMs = 2_000;
 /** Longer than a connection takes: a server that is still loading its data is waited for as well. */
@@ -24,10 +28,10 @@ const reconnectDelayMsMax = 400;
 export async function connectRedis(options: RedisOptions): Promise<RedisConnection> {
   const redis = new Redis(options.url, {
     protocol: 2,
+    keyPrefix: options.keyPrefix ?? redisKeyPrefix,
     lazyConnect: true,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
-    commandTimeout: options.commandTimeoutMs ?? redisCommandTimeoutMs,
     socketTimeout: silenceMsMax,
     connectTimeout: connectTimeoutMs,
     retryStrategy: reconnectDelayMs,
@@ -41,13 +45,13 @@ export async function connectRedis(options: RedisOptions): Promise<RedisConnecti
     redis.disconnect();
     throw new StartFailure(
       exitCodes.unavailable,
-      `Redis at ${new URL(options.url).host} cannot be used (${reason}): start it there, or set TRUNKLINE_REDIS_URL to where it is.`,
+      `Redis at ${new URL(options.url).host} cannot be used (${reason}): start it there, or set TRUNKLINE_REDIS_URL to where it is, with the user and password that it accepts.`,
     );
   } finally {
     clearTimeout(deadline);
   }
   if (options.log !== undefined) logComings(redis, options.log);
-  return new RedisConnection(redis);
+  return new RedisConnection(redis, options.commandTimeoutMs ?? redisCommandTimeoutMs);
 }
 
 /** One line when Redis goes and one when it is back, however often a new connection is tried in between. */
@@ -75,17 +79,22 @@ function reconnectDelayMs(attempt: number): number {
  */
 export class RedisConnection {
   readonly #redis: Redis;
+  readonly #commandTimeoutMs: number;
 
-  constructor(redis: Redis) {
+  constructor(redis: Redis, commandTimeoutMs: number) {
     this.#redis = redis;
+    this.#commandTimeoutMs = commandTimeoutMs;
   }
 
   /** `purpose` says in the log what was tried. */
   async run<Reply>(purpose: string, command: (redis: Redis) => Promise<Reply>): Promise<Reply> {
+    const deadline = startDeadline(this.#commandTimeoutMs);
     try {
-      return await command(this.#redis);
+      return await Promise.race([command(this.#redis), deadline.passed]);
     } catch (error) {
       throw redisIsAway(purpose, error);
+    } finally {
+      deadline.cancel();
     }
   }
 
@@ -103,6 +112,16 @@ export class RedisConnection {
     this.#redis.removeAllListeners("close");
     this.#redis.disconnect();
   }
+}
+
+/**
+ * A time limit that a busy event loop cannot fake: when it is up, replies that have arrived are still read first. The
+ * library's own `commandTimeout` blames Redis for every pause of this process that is longer than the limit.
+ */
+function startDeadline(timeoutMs: number): { passed: Promise<never>; cancel: () => void } {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => setImmediate(() => reject(new Error(`no reply within ${timeoutMs} ms`))), timeoutMs);
+  return { passed: promise, cancel: () => clearTimeout(timer) };
 }
 
 function repliesOf(results: [error: Error | null, reply: unknown][] | null): unknown[] {

@@ -51,9 +51,10 @@ export type FaultPayload = z.infer<typeof faultPayload>;
  * job, state, place in the queue, progress counter, last sequence sent, credit limit known.
  * A job that has no row is not there.
  */
-export const beatPayload = z.object({
-  rows: z.array(z.tuple([z.string(), jobState, count, count, count, count])),
-});
+const beatRow = z.tuple([z.string(), jobState, count, count, count, count]);
+export type BeatRow = z.infer<typeof beatRow>;
+
+export const beatPayload = z.object({ rows: z.array(beatRow) });
 export type BeatPayload = z.infer<typeof beatPayload>;
 
 export function encodeJson(value: unknown): Uint8Array {

@@ -4,7 +4,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Control } from "#shared/protocol/control.ts";
-import { encodeJson, type RejectPayload } from "#shared/protocol/frame-payload.ts";
+import { encodeJson, type BeatRow, type RejectPayload } from "#shared/protocol/frame-payload.ts";
 import type { JobHead, PartHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { replySubject } from "#shared/protocol/subjects.ts";
@@ -364,8 +364,6 @@ export class JobTable {
     else this.#options.log.warn(fields, "job failed");
   }
 }
-
-export type BeatRow = [string, AgentJob["state"], number, number, number, number];
 
 function busy(message: string): RejectPayload {
   return { reason: "busy", message };

@@ -1,0 +1,72 @@
+import { Fault } from "#shared/fault/fault.ts";
+
+const internalCharactersMax = 500;
+
+/** What an error text of Ollama means for the caller, whatever status it came with. */
+const meanings: readonly { pattern: RegExp; fault: (internal: string) => Fault }[] = [
+  {
+    pattern: /does not support tools/i,
+    fault: (internal) =>
+      new Fault("model_does_not_support_tools", {
+        message: "The model does not support tools.",
+        param: "tools",
+        internal,
+      }),
+  },
+  {
+    pattern: /does not support thinking|invalid think/i,
+    fault: (internal) =>
+      new Fault("unsupported_value", {
+        message: "The model does not support this 'reasoning_effort'.",
+        param: "reasoning_effort",
+        internal,
+      }),
+  },
+  {
+    pattern: /does not support (chat|generate)/i,
+    fault: (internal) =>
+      new Fault("unsupported_value", { message: "The model does not support chat.", param: "model", internal }),
+  },
+  {
+    pattern: /context (length|size|window)|exceed_context_size/i,
+    fault: (internal) =>
+      new Fault("context_length_exceeded", {
+        message: "The messages are longer than the context window of the model on this machine.",
+        param: "messages",
+        internal,
+      }),
+  },
+];
+
+/**
+ * The fault behind an answer of Ollama's that is not a success. Its own text, which may hold paths, addresses and parts
+ * of the prompt, stays inside.
+ */
+export function ollamaStatusFault(answer: { status: number; text: string }): Fault {
+  const { status } = answer;
+  const internal = `Ollama answered ${status}: ${answer.text.slice(0, internalCharactersMax)}`;
+  if (status === 404) {
+    return new Fault("model_not_found", {
+      message: "The model does not exist on this machine.",
+      param: "model",
+      internal,
+    });
+  }
+  if (status === 503 || status === 429) {
+    return new Fault("server_is_overloaded", { message: "The runtime has too much to do just now.", internal });
+  }
+  if (status >= 400 && status < 500) {
+    const meaning = meanings.find(({ pattern }) => pattern.test(answer.text));
+    if (meaning !== undefined) return meaning.fault(internal);
+    if (status === 400) return new Fault("bad_request", { message: "The runtime refused the request.", internal });
+  }
+  return new Fault("upstream_error", { message: "The runtime failed.", internal });
+}
+
+/** The fault behind an error that Ollama told in the middle of an answer. */
+export function ollamaStreamFault(text: string): Fault {
+  return new Fault("upstream_error", {
+    message: "The runtime failed in the middle of its answer.",
+    internal: `Ollama said: ${text.slice(0, internalCharactersMax)}`,
+  });
+}

@@ -1,0 +1,94 @@
+import { Fault } from "#shared/fault/fault.ts";
+
+/** What a script line asks of the demonstration. Indexes count the tokens of the text from 0. */
+export interface Script {
+  readonly tokens: number;
+  readonly nonce: string;
+  /** Reasoning tokens before the text. */
+  readonly think: number;
+  /** Silence before the first token. */
+  readonly firstMs: number;
+  readonly delayMs: number;
+  readonly failAt: number | undefined;
+  readonly stallAt: number | undefined;
+  readonly exitAt: number | undefined;
+  /** The tool to call after the text, and its arguments as JSON. */
+  readonly tool: string | undefined;
+  readonly args: string | undefined;
+}
+
+export const scriptTokensMax = 1_000_000;
+export const scriptDelayMsMax = 60_000;
+export const scriptFirstMsMax = 600_000;
+
+const defaultTokens = 10;
+const defaultNonce = "token";
+
+const words = ["tokens", "nonce", "think", "first_ms", "delay_ms", "fail_at", "stall_at", "exit_at", "tool", "args"];
+const wordCharactersShownMax = 32;
+const namePattern = /^[a-zA-Z0-9_-]{1,64}$/;
+
+/** Reads the script line that a message may begin with, such as `/script tokens=200 delay_ms=20 nonce=abc`. */
+export function readScript(message: string): Script | undefined {
+  if (!/^\/script(?!\S)/.test(message)) return undefined;
+  const [line = ""] = message.split(/\r?\n/, 1);
+  const given = readWords(line);
+  const tokens = wholeNumber(given, "tokens", scriptTokensMax) ?? defaultTokens;
+  const script = {
+    tokens,
+    nonce: name(given, "nonce") ?? defaultNonce,
+    think: wholeNumber(given, "think", scriptTokensMax) ?? 0,
+    firstMs: wholeNumber(given, "first_ms", scriptFirstMsMax) ?? 0,
+    delayMs: wholeNumber(given, "delay_ms", scriptDelayMsMax) ?? 0,
+    failAt: wholeNumber(given, "fail_at", tokens),
+    stallAt: wholeNumber(given, "stall_at", tokens),
+    exitAt: wholeNumber(given, "exit_at", tokens),
+    tool: name(given, "tool"),
+    args: jsonObject(given, "args"),
+  };
+  if (script.args !== undefined && script.tool === undefined) throw refusal("'args' needs 'tool' beside it");
+  return script;
+}
+
+function readWords(line: string): ReadonlyMap<string, string> {
+  const given = new Map<string, string>();
+  for (const item of line.trim().split(/\s+/).slice(1)) {
+    const [word = ""] = item.split("=", 1);
+    const shown = word.slice(0, wordCharactersShownMax);
+    if (!words.includes(word)) throw refusal(`'${shown}' is not one of ${words.join(", ")}`);
+    if (!item.includes("=")) throw refusal(`'${shown}' needs a value, as in '${shown}=…'`);
+    if (given.has(word)) throw refusal(`'${shown}' comes twice`);
+    given.set(word, item.slice(word.length + 1));
+  }
+  return given;
+}
+
+function wholeNumber(given: ReadonlyMap<string, string>, word: string, max: number): number | undefined {
+  const value = given.get(word);
+  if (value === undefined) return undefined;
+  if (/^\d{1,9}$/.test(value) && Number(value) <= max) return Number(value);
+  const why = word.endsWith("_at") ? ", which is the number of tokens" : "";
+  throw refusal(`'${word}' must be a whole number from 0 to ${max}${why}`);
+}
+
+function name(given: ReadonlyMap<string, string>, word: string): string | undefined {
+  const value = given.get(word);
+  if (value === undefined || namePattern.test(value)) return value;
+  throw refusal(`'${word}' must be 1 to 64 letters, digits, underscores or hyphens`);
+}
+
+function jsonObject(given: ReadonlyMap<string, string>, word: string): string | undefined {
+  const value = given.get(word);
+  if (value === undefined) return undefined;
+  try {
+    const parsed: unknown = JSON.parse(value);
+    if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return value;
+  } catch {
+    // Told below, like any other text that is no object.
+  }
+  throw refusal(`'${word}' must be a JSON object without spaces`);
+}
+
+function refusal(problem: string): Fault {
+  return new Fault("invalid_value", { message: `The script line does not work: ${problem}.`, param: "messages" });
+}

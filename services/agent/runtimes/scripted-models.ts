@@ -1,0 +1,42 @@
+import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import type { Capabilities, Model } from "#shared/model/model.ts";
+
+const nothing: Capabilities = { completion: false, vision: false, embedding: false, tools: false, thinking: false };
+
+/** The one moment at which all demonstration models were created, so that restarts change nothing. */
+const createdSeconds = Date.UTC(2026, 0, 1) / 1_000;
+
+function demonstration(id: string, capabilities: Partial<Capabilities>): Model {
+  return {
+    id,
+    object: "model",
+    created: createdSeconds,
+    owned_by: "trunkline-demonstration",
+    capabilities: { ...nothing, ...capabilities },
+    context_window: 32_768,
+    size_mb: 0,
+    runtime_profile: "auto",
+  };
+}
+
+const models: readonly Model[] = [
+  demonstration("scripted", { completion: true, tools: true, thinking: true }),
+  demonstration("scripted:plain", { completion: true }),
+  demonstration("scripted:vision", { completion: true, vision: true }),
+  demonstration("scripted:embed", { embedding: true }),
+  { ...demonstration("scripted:mlx", { completion: true }), runtime_profile: "apple-mlx", apple_mlx: true },
+];
+
+/** The demonstration models, one for each kind of model that clients and routing must tell apart. */
+export const scriptedModelIds: readonly string[] = models.map(({ id }) => id);
+
+export function chooseScriptedModels(ids: readonly string[]): Model[] {
+  const unknown = ids.find((id) => !scriptedModelIds.includes(id));
+  if (unknown !== undefined) {
+    throw new StartFailure(
+      exitCodes.config,
+      `There is no demonstration model "${unknown}"; choose from ${scriptedModelIds.join(", ")}.`,
+    );
+  }
+  return models.filter(({ id }) => ids.includes(id));
+}

@@ -1,0 +1,27 @@
+import { systemClock } from "#shared/process/clock.ts";
+import { Lifecycle, untilToldToStop } from "#shared/process/lifecycle.ts";
+import type { Log } from "#shared/process/log.ts";
+
+/**
+ * Starts a long-running command and stops it in order when it is told to: work under way may finish within `drainMs`,
+ * and a second signal ends the process at once. What was started when the start fails is stopped again.
+ */
+export async function runUntilStopped(options: {
+  readonly drainMs: number;
+  readonly log: Log;
+  readonly start: (lifecycle: Lifecycle) => Promise<void>;
+}): Promise<void> {
+  const { drainMs, log, start } = options;
+  const lifecycle = new Lifecycle({ clock: systemClock, log });
+  const told = untilToldToStop();
+  try {
+    await start(lifecycle);
+  } catch (error) {
+    await lifecycle.stop(0);
+    throw error;
+  }
+  const reason = await told;
+  log.info({ reason, drainMs }, "stopping");
+  await lifecycle.stop(drainMs);
+  log.info("stopped");
+}

@@ -1,0 +1,89 @@
+import { Command } from "commander";
+import type { Broker } from "#shared/broker/broker.ts";
+import { MemoryBroker } from "#shared/broker/memory-broker.ts";
+import { connectNats } from "#shared/broker/nats-broker.ts";
+import { openKeyStore } from "#shared/keys/open-key-store.ts";
+import { systemClock as clock } from "#shared/process/clock.ts";
+import type { Environment } from "#shared/process/config.ts";
+import { createLog, type Log } from "#shared/process/log.ts";
+import { startAgent } from "../agent/compose.ts";
+import { agentConfig } from "../agent/config.ts";
+import { startGateway } from "../gateway/compose.ts";
+import { gatewayConfig, type GatewayConfig } from "../gateway/config.ts";
+import { ownKey } from "./own-key.ts";
+import { runUntilStopped } from "./run-until-stopped.ts";
+import { welcome } from "./welcome.ts";
+
+/** `trunkline up`: gateway and agent in one process, with the embedded broker and key store unless others are named. */
+export function upCommand(options: {
+  readonly environment: Environment;
+  readonly stdout: { write(text: string): unknown };
+}): Command {
+  return new Command("up")
+    .description("run everything in one process: gateway, agent, broker and keys")
+    .option("--json", "print one line of JSON when ready: base_url, api_key, runtime")
+    .addHelpText(
+      "after",
+      `
+Uses the Ollama on this machine, or a demonstration when there is none. Keys are kept in TRUNKLINE_STATE_DIR.
+TRUNKLINE_NATS_URL and TRUNKLINE_REDIS_URL turn the embedded broker and key store into real ones.
+
+Examples:
+  trunkline up
+  TRUNKLINE_PORT=9000 trunkline up --json`,
+    )
+    .action(async ({ json }: { json?: true }) => {
+      // A person looks at this terminal, so only what needs attention is logged unless more is asked for.
+      const environment = { TRUNKLINE_LOG_LEVEL: "warn", ...withoutEmpty(options.environment) };
+      const forGateway = gatewayConfig(environment);
+      const forAgent = agentConfig(environment);
+      const log = createLog({ level: forGateway.logLevel, name: "trunkline" });
+      await runUntilStopped({
+        drainMs: forGateway.drainMs,
+        log,
+        async start(lifecycle) {
+          const store = await openKeyStore(forGateway.keyStore, { clock, log });
+          lifecycle.onStop("keys", () => store.keys.close());
+          const [gatewaySide, agentSide] = await connectBoth(forGateway, log);
+          lifecycle.onStop("broker", async () => {
+            await Promise.all([gatewaySide.close(), agentSide.close()]);
+          });
+          const key = await ownKey({ stateDir: forGateway.keyStore.stateDir, store, clock });
+          const agent = await startAgent({
+            config: forAgent,
+            broker: agentSide,
+            lifecycle,
+            clock,
+            log,
+            fallbackToScripted: true,
+          });
+          const gateway = await startGateway({ config: forGateway, broker: gatewaySide, store, lifecycle, clock, log });
+          await gateway.fleetKnown;
+          const { baseUrl } = gateway;
+          const { runtime, models } = agent;
+          options.stdout.write(
+            json
+              ? `${JSON.stringify({ base_url: baseUrl, api_key: key, runtime })}\n`
+              : welcome({ baseUrl, key, runtime, models, machine: agent.machine }),
+          );
+        },
+      });
+    });
+}
+
+async function connectBoth(config: GatewayConfig, log: Log): Promise<[Broker, Broker]> {
+  const { natsUrl: url, natsCredentialsFile: credentialsFile } = config;
+  if (url === undefined) {
+    const broker = new MemoryBroker({ clock, log });
+    return [broker.connect(), broker.connect()];
+  }
+  const settings = { url, credentialsFile, clock, log };
+  return [
+    await connectNats({ ...settings, name: "trunkline gateway" }),
+    await connectNats({ ...settings, name: "trunkline agent" }),
+  ];
+}
+
+function withoutEmpty(environment: Environment): Environment {
+  return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ""));
+}

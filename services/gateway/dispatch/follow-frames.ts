@@ -1,0 +1,285 @@
+import { Fault } from "#shared/fault/fault.ts";
+import { isFaultCode } from "#shared/fault/fault-code.ts";
+import {
+  acceptPayload,
+  decodeJson,
+  endPayload,
+  faultPayload,
+  partAckPayload,
+  rejectPayload,
+  type BeatRow,
+  type EndPayload,
+  type RejectPayload,
+} from "#shared/protocol/frame-payload.ts";
+import type { Frame } from "#shared/protocol/frame.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+import { judgeSilence } from "./judge-silence.ts";
+import { PartSender } from "./send-parts.ts";
+
+/** What the owner of a request is told while its job is under way. All calls come before the outcome. */
+export interface JobListener {
+  onAccept?(): void;
+  /** A piece of the answer, exactly as the client is to be sent it. */
+  onData(bytes: Uint8Array): void;
+  /** Called at a steady pace for as long as the job is open, with the job's latest row of its machine's beats. */
+  onTick?(nowMs: number, row: BeatRow | undefined): void;
+}
+
+export type JobOutcome =
+  | { readonly outcome: "end"; readonly end: EndPayload }
+  /** The machine did not take the job and nothing of it was begun: another machine may. */
+  | { readonly outcome: "not-taken"; readonly fault: Fault }
+  | { readonly outcome: "fault"; readonly fault: Fault };
+
+interface FollowOptions {
+  readonly body: Uint8Array;
+  readonly inParts: boolean;
+  readonly remainingMs: number;
+  /** How long the machine has for its first word; after it the job counts as not taken. */
+  readonly acceptWithinMs: number;
+  readonly listener: JobListener;
+  readonly wire: JobWire;
+  readonly timing: Timing;
+  readonly nowMs: number;
+  readonly settle: (outcome: JobOutcome) => void;
+}
+
+/** What a follower can say to the machine about its job. */
+export interface JobWire {
+  sendJob(): void;
+  sendPart(offset: number, part: Uint8Array): void;
+  sendProbe(): void;
+  sendCancel(reason: "client_closed" | "slow_client" | "gave_up"): void;
+  sendFinish(): void;
+  /** The machine is not there, by the broker's word or by its silence. */
+  machineNotReached(): void;
+}
+
+/**
+ * One job as its gateway sees it, from the first message to its one outcome. It checks that no frame is missing, and
+ * notices when the machine falls silent. It parses nothing of the answer.
+ */
+export class FrameFollower {
+  readonly #options: FollowOptions;
+  readonly #parts: PartSender | undefined;
+  readonly #startedAtMs: number;
+  #heardAtMs: number;
+  #accepted = false;
+  #settled = false;
+  #submissions = 0;
+  #resendAtMs: number;
+  #probedAtMs = 0;
+  #nextSequence = 1;
+  #row: BeatRow | undefined;
+
+  constructor(options: FollowOptions) {
+    const { body, inParts, timing, wire, nowMs } = options;
+    this.#options = options;
+    this.#startedAtMs = nowMs;
+    this.#heardAtMs = nowMs;
+    this.#resendAtMs = nowMs + timing.acceptWaitMs;
+    this.#parts = inParts
+      ? new PartSender({ body, timing, send: (offset, part) => wire.sendPart(offset, part) })
+      : undefined;
+  }
+
+  get accepted(): boolean {
+    return this.#accepted;
+  }
+
+  submit(): void {
+    this.#submissions += 1;
+    this.#options.wire.sendJob();
+  }
+
+  frame(frame: Frame, nowMs: number): void {
+    if (this.#settled) return;
+    this.#heardAtMs = nowMs;
+    switch (frame.kind) {
+      case "accept":
+        this.#accept(frame.payload, nowMs);
+        return;
+      case "reject": {
+        const told = decodeJson(rejectPayload, frame.payload);
+        if (!this.#accepted) this.#settle({ outcome: "not-taken", fault: faultOfReject(told) });
+        return;
+      }
+      case "part-ack": {
+        const told = decodeJson(partAckPayload, frame.payload);
+        if (told !== undefined) this.#parts?.acknowledge(told.received, nowMs);
+        return;
+      }
+      case "data":
+        if (this.#inOrder(frame)) this.#options.listener.onData(frame.payload);
+        return;
+      case "end":
+      case "fault":
+        if (this.#inOrder(frame)) this.#finish(frame);
+        return;
+      case "beat":
+        return;
+    }
+  }
+
+  /** The job's row in a beat of its machine; none means that the machine does not have the job any more. */
+  beat(row: BeatRow | undefined, nowMs: number): void {
+    if (this.#settled || !this.#accepted) return;
+    if (row === undefined) {
+      this.#fail(disconnected("the machine's beat has no row for this job"));
+      return;
+    }
+    this.#heardAtMs = nowMs;
+    this.#row = row;
+    const [, state, , , lastSequence] = row;
+    const onlyTerminalMissing = state === "ended" && lastSequence === this.#nextSequence;
+    if (lastSequence >= this.#nextSequence && !onlyTerminalMissing)
+      this.#gap(`the beat tells of frame ${lastSequence}`);
+  }
+
+  /** The broker's word that nobody is on the machine's subject: final only for a job that was never accepted. */
+  nobodyThere(nowMs: number): void {
+    if (this.#settled || this.#accepted) return;
+    if (this.#submissions > 1) {
+      this.#options.wire.machineNotReached();
+      this.#settle({ outcome: "not-taken", fault: offline() });
+      return;
+    }
+    this.#resendAtMs = nowMs + this.#options.timing.retryAfterNobodyMs;
+  }
+
+  /** To be called as often as the shortest wait of a job asks for. */
+  tick(nowMs: number, connection: { connected: boolean; sinceMs: number }): void {
+    if (this.#settled) return;
+    const { timing, wire, listener, remainingMs } = this.#options;
+    listener.onTick?.(nowMs, this.#row);
+    if (nowMs - this.#startedAtMs > remainingMs + timing.lostAfterMs) {
+      this.#cancel(
+        new Fault("upstream_timeout", { message: `The request took longer than ${remainingMs} ms in all.` }),
+      );
+      return;
+    }
+    if (!this.#accepted && connection.connected) {
+      this.#awaitAcceptance(nowMs);
+      return;
+    }
+    if (connection.connected) this.#parts?.tick(nowMs);
+    const { connected, sinceMs: connectionSinceMs } = connection;
+    const verdict = judgeSilence({ nowMs, heardAtMs: this.#heardAtMs, connected, connectionSinceMs }, timing);
+    if (verdict === "lost") {
+      wire.machineNotReached();
+      this.#cancel(disconnected(`nothing was heard of the job for ${timing.lostAfterMs} ms`));
+    } else if (verdict === "cut-off") {
+      this.#fail(new Fault("backend_unavailable", { message: "The gateway lost its connection to the machines." }));
+    } else if (verdict === "probe" && nowMs - this.#probedAtMs >= timing.parkRetryMs) {
+      this.#probedAtMs = nowMs;
+      wire.sendProbe();
+    }
+  }
+
+  /** Nobody wants the answer any more. */
+  cancel(fault: Fault): void {
+    if (!this.#settled) this.#cancel(fault);
+  }
+
+  #accept(payload: Uint8Array, nowMs: number): void {
+    if (this.#accepted) return;
+    this.#accepted = true;
+    const told = decodeJson(acceptPayload, payload);
+    if (told?.state === "receiving") this.#parts?.start(nowMs);
+    this.#options.listener.onAccept?.();
+  }
+
+  #awaitAcceptance(nowMs: number): void {
+    const { timing, acceptWithinMs, wire } = this.#options;
+    if (nowMs - this.#startedAtMs > acceptWithinMs) {
+      wire.sendCancel("gave_up");
+      wire.machineNotReached();
+      this.#settle({ outcome: "not-taken", fault: offline() });
+      return;
+    }
+    if (nowMs < this.#resendAtMs) return;
+    this.#resendAtMs = nowMs + timing.acceptWaitMs * 2;
+    this.submit();
+  }
+
+  #inOrder(frame: Frame): boolean {
+    if (frame.sequence === this.#nextSequence) {
+      this.#nextSequence += 1;
+      return true;
+    }
+    if (frame.sequence > this.#nextSequence) this.#gap(`frame ${frame.sequence} came`);
+    return false;
+  }
+
+  #finish(frame: Frame): void {
+    this.#options.wire.sendFinish();
+    if (frame.kind === "end") {
+      const end = decodeJson(endPayload, frame.payload);
+      if (end !== undefined) this.#settle({ outcome: "end", end });
+      else this.#settle({ outcome: "fault", fault: disconnected("the end frame could not be read") });
+      return;
+    }
+    this.#settle({ outcome: "fault", fault: faultOfFrame(frame.payload) });
+  }
+
+  #gap(what: string): void {
+    this.#cancel(
+      new Fault("stream_gap", {
+        message: "A part of the answer was lost on its way from the machine.",
+        internal: `${what} while frame ${this.#nextSequence} was next`,
+      }),
+    );
+  }
+
+  #cancel(fault: Fault): void {
+    const reason = fault.code === "client_closed" || fault.code === "slow_client" ? fault.code : "gave_up";
+    this.#options.wire.sendCancel(reason);
+    this.#fail(fault);
+  }
+
+  #fail(fault: Fault): void {
+    this.#settle({ outcome: "fault", fault });
+  }
+
+  #settle(outcome: JobOutcome): void {
+    this.#settled = true;
+    this.#options.settle(outcome);
+  }
+}
+
+function offline(): Fault {
+  return new Fault("agent_offline", {
+    message: "The GPU machine that serves this model is not reachable.",
+    param: "model",
+  });
+}
+
+function disconnected(internal: string): Fault {
+  return new Fault("agent_disconnected", { message: "The GPU machine stopped answering.", internal });
+}
+
+function faultOfReject(told: RejectPayload | undefined): Fault {
+  switch (told?.reason) {
+    case "busy":
+      return new Fault("server_is_overloaded", { message: told.message });
+    case "draining":
+      return offline();
+    case "unknown_model":
+      return new Fault("agent_offline", { message: "The machine no longer offers this model.", param: "model" });
+    case "unsupported":
+    case "malformed":
+    case undefined:
+      return new Fault("upstream_error", {
+        message: "The agent on the GPU machine does not understand this gateway.",
+        internal: told?.message,
+      });
+  }
+}
+
+function faultOfFrame(payload: Uint8Array): Fault {
+  const told = decodeJson(faultPayload, payload);
+  if (told === undefined) return disconnected("the fault frame could not be read");
+  if (told.code === "cancelled") return disconnected("the agent cancelled the job by itself");
+  const code = isFaultCode(told.code) ? told.code : "upstream_error";
+  return new Fault(code, { message: told.message, param: told.param });
+}

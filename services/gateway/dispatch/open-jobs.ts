@@ -1,0 +1,235 @@
+import { createHash } from "node:crypto";
+import type { Broker, BrokerMessage } from "#shared/broker/broker.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import type { Clock, Timer } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import type { Control } from "#shared/protocol/control.ts";
+import { beatPayload, decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
+import { decodeFrame, isTerminal } from "#shared/protocol/frame.ts";
+import { encodeJobHead, encodePartHead, type JobHead } from "#shared/protocol/job.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import { machineSubject, parseReplySubject, replyPattern, replySubject } from "#shared/protocol/subjects.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+import type { Roster } from "../fleet/roster.ts";
+import { FrameFollower, type JobListener, type JobOutcome } from "./follow-frames.ts";
+
+interface OpenJobsOptions {
+  readonly broker: Broker;
+  /** This boot of this gateway, as its reply subjects carry it. */
+  readonly gateway: string;
+  readonly roster: Roster;
+  readonly timing: Timing;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface Target {
+  readonly machine: string;
+  readonly epoch: string;
+}
+
+export interface JobSubmission {
+  readonly target: Target;
+  readonly head: Omit<JobHead, "bodyBytes" | "sha256">;
+  readonly body: Uint8Array;
+  readonly acceptWithinMs: number;
+  readonly listener: JobListener;
+  /** Cancels the job; the reason must be a Fault and becomes the outcome. */
+  readonly signal: AbortSignal;
+}
+
+/** All bodies of requests under way together may take this much memory. */
+export const keptBodyBytesMax = 512 * 1024 * 1024;
+
+/** How often open jobs are looked at: the shortest of their waits divides by it. */
+const ticksPerAcceptWait = 6;
+
+const nothing = new Uint8Array();
+
+/**
+ * All jobs that this gateway waits for: the one owner of them. There is one subscription for all their answers and one
+ * timer for all their waits. It answers what it does not know: a machine that still works on a job that nobody waits
+ * for is told to stop, whatever was lost before.
+ */
+export class OpenJobs {
+  readonly #options: OpenJobsOptions;
+  readonly #followers = new Map<string, { follower: FrameFollower; target: Target }>();
+  readonly #finished = new Map<string, { target: Target; jobs: string[] }>();
+  readonly #timer: Timer;
+  #connectionSinceMs: number;
+  #keptBodyBytes = 0;
+
+  constructor(options: OpenJobsOptions) {
+    this.#options = options;
+    const { broker, clock, timing, gateway } = options;
+    this.#connectionSinceMs = clock.now();
+    broker.subscribe(replyPattern(gateway), (message) => this.#receive(message));
+    broker.onChange(() => {
+      this.#connectionSinceMs = clock.now();
+    });
+    this.#timer = clock.every(timing.acceptWaitMs / ticksPerAcceptWait, () => this.#tick());
+  }
+
+  get size(): number {
+    return this.#followers.size;
+  }
+
+  /** Gives a machine a job and follows it to its one outcome. */
+  run(submission: JobSubmission): Promise<JobOutcome> {
+    const { broker, clock, timing } = this.#options;
+    const { target, head, body, acceptWithinMs, listener, signal } = submission;
+    const refused = this.#refusal(body, signal);
+    if (refused !== undefined) return Promise.resolve({ outcome: "fault", fault: refused });
+
+    const inParts = body.byteLength > limits.partBytes;
+    const sha256 = inParts ? createHash("sha256").update(body).digest("hex") : undefined;
+    const headers = encodeJobHead({
+      ...head,
+      remainingMs: Math.ceil(head.remainingMs),
+      bodyBytes: body.byteLength,
+      ...(sha256 === undefined ? {} : { sha256 }),
+    });
+    const reply = replySubject({ gateway: this.#options.gateway, machine: target.machine, job: head.id });
+    const control = (told: Control): void => this.#tell(target, told, reply);
+
+    return new Promise((resolve) => {
+      const onAbort = (): void => follower.cancel(Fault.from(signal.reason));
+      const follower = new FrameFollower({
+        body,
+        inParts,
+        acceptWithinMs,
+        remainingMs: head.remainingMs,
+        listener,
+        timing,
+        nowMs: clock.now(),
+        wire: {
+          sendJob: () =>
+            void broker.publish(machineSubject(target, "job"), inParts ? nothing : body, { reply, headers }),
+          sendPart: (offset, part) =>
+            void broker.publish(machineSubject(target, "part"), part, {
+              headers: encodePartHead({ id: head.id, offset }),
+            }),
+          sendProbe: () => control({ kind: "probe", job: head.id }),
+          sendCancel: (reason) => control({ kind: "cancel", job: head.id, reason }),
+          sendFinish: () => this.#finish(target, head.id),
+          machineNotReached: () => this.#options.roster.notReached(target),
+        },
+        settle: (outcome) => {
+          signal.removeEventListener("abort", onAbort);
+          this.#followers.delete(head.id);
+          this.#keptBodyBytes -= body.byteLength;
+          resolve(outcome);
+        },
+      });
+      this.#keptBodyBytes += body.byteLength;
+      this.#followers.set(head.id, { follower, target });
+      signal.addEventListener("abort", onAbort, { once: true });
+      follower.submit();
+    });
+  }
+
+  /** Ends all that is under way with this fault: the deadline of a shutdown has passed. */
+  cancelAll(fault: Fault): void {
+    for (const { follower } of this.#followers.values()) follower.cancel(fault);
+  }
+
+  stop(): void {
+    this.#timer.cancel();
+  }
+
+  #refusal(body: Uint8Array, signal: AbortSignal): Fault | undefined {
+    if (signal.aborted) return Fault.from(signal.reason);
+    if (!this.#options.broker.connected) {
+      return new Fault("backend_unavailable", { message: "The gateway has no connection to the machines just now." });
+    }
+    if (this.#keptBodyBytes + body.byteLength > keptBodyBytesMax) {
+      return new Fault("server_is_overloaded", {
+        message: `The requests under way at this gateway take ${keptBodyBytesMax} bytes already (keptBodyBytesMax).`,
+      });
+    }
+    return undefined;
+  }
+
+  #receive(message: BrokerMessage): void {
+    const address = parseReplySubject(message.subject);
+    if (address === undefined) return;
+    const { machine, job } = address;
+    const nowMs = this.#options.clock.now();
+    const open = this.#followers.get(job);
+    if (message.nobodyThere) {
+      open?.follower.nobodyThere(nowMs);
+      return;
+    }
+    const decoded = decodeFrame(message.data);
+    if (decoded.outcome !== "frame") {
+      this.#options.log.warn(
+        { machine, outcome: decoded.outcome },
+        "a frame that this gateway cannot read was dropped",
+      );
+      return;
+    }
+    const { frame } = decoded;
+    if (frame.kind === "beat") this.#receiveBeat(machine, frame.payload, nowMs);
+    else if (open?.target.machine === machine) open.follower.frame(frame, nowMs);
+    else if (isTerminal(frame.kind)) this.#finishStray(machine, job);
+  }
+
+  #receiveBeat(machine: string, payload: Uint8Array, nowMs: number): void {
+    const beat = decodeJson(beatPayload, payload);
+    if (beat === undefined) return;
+    this.#options.roster.heard(machine, nowMs);
+    const rows = new Map(beat.rows.map((row) => [row[0], row]));
+    for (const [job, { follower, target }] of this.#followers) {
+      if (target.machine === machine) follower.beat(rows.get(job), nowMs);
+    }
+    for (const [job, state] of beat.rows) {
+      if (this.#followers.has(job)) continue;
+      const target = this.#targetOf(machine);
+      if (target === undefined) continue;
+      if (state === "ended") this.#finish(target, job);
+      else this.#tell(target, { kind: "cancel", job, reason: "gave_up" });
+    }
+  }
+
+  #finishStray(machine: string, job: string): void {
+    const target = this.#targetOf(machine);
+    if (target !== undefined) this.#finish(target, job);
+  }
+
+  #targetOf(machine: string): Target | undefined {
+    const presence = this.#options.roster.find(machine, this.#options.clock.now())?.presence;
+    return presence === undefined ? undefined : { machine, epoch: presence.epoch };
+  }
+
+  /** Acknowledges terminal frames, all of one turn of the event loop in one message. */
+  #finish(target: Target, job: string): void {
+    const subject = machineSubject(target, "control");
+    const gathered = this.#finished.get(subject);
+    if (gathered !== undefined) {
+      gathered.jobs.push(job);
+      return;
+    }
+    const finished = { target, jobs: [job] };
+    this.#finished.set(subject, finished);
+    setImmediate(() => {
+      this.#finished.delete(subject);
+      for (let from = 0; from < finished.jobs.length; from += 1_000) {
+        this.#tell(target, { kind: "finish", jobs: finished.jobs.slice(from, from + 1_000) });
+      }
+    });
+  }
+
+  #tell(target: Target, control: Control, reply?: string): void {
+    this.#options.broker.publish(
+      machineSubject(target, "control"),
+      encodeJson(control),
+      reply === undefined ? {} : { reply },
+    );
+  }
+
+  #tick(): void {
+    const nowMs = this.#options.clock.now();
+    const connection = { connected: this.#options.broker.connected, sinceMs: this.#connectionSinceMs };
+    for (const { follower } of this.#followers.values()) follower.tick(nowMs, connection);
+  }
+}

@@ -1,0 +1,146 @@
+import { Fault } from "#shared/fault/fault.ts";
+import type { Model } from "#shared/model/model.ts";
+import { sleep, type Clock } from "#shared/process/clock.ts";
+import type { EndPayload } from "#shared/protocol/frame-payload.ts";
+import type { JobKind } from "#shared/protocol/job.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+import { newToken } from "#shared/protocol/token.ts";
+import type { Catalogues } from "../fleet/catalogues.ts";
+import type { KnownModels } from "../fleet/known-models.ts";
+import type { Roster } from "../fleet/roster.ts";
+import { chooseMachine, type Choice, type Chosen, type Needs } from "./choose-machine.ts";
+import type { JobListener } from "./follow-frames.ts";
+import type { OpenJobs } from "./open-jobs.ts";
+
+interface PlacerOptions {
+  readonly roster: Roster;
+  readonly catalogues: Catalogues;
+  readonly knownModels: KnownModels;
+  readonly jobs: OpenJobs;
+  readonly timing: Timing;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
+
+/** A request that is to run on some machine. */
+export interface Placement {
+  readonly kind: JobKind;
+  readonly shape: string;
+  readonly modelId: string;
+  readonly needs: Needs;
+  readonly keyId: string;
+  readonly body: Uint8Array;
+  readonly responseId: string;
+  readonly createdSeconds: number;
+  readonly includeUsage: boolean;
+  readonly traceparent: string | undefined;
+  readonly listener: JobListener;
+  readonly signal: AbortSignal;
+}
+
+/** A job that no machine took may be offered to as many. */
+const offersMax = 3;
+
+/** Finds a machine for a request and follows its job to the end, or throws the fault that the request ends in. */
+export class JobPlacer {
+  readonly #options: PlacerOptions;
+
+  constructor(options: PlacerOptions) {
+    this.#options = options;
+  }
+
+  async run(placement: Placement): Promise<EndPayload> {
+    const ranked = await this.#rank(placement);
+    let fault: Fault | undefined;
+    for (const [place, chosen] of ranked.entries()) {
+      const isLast = place === ranked.length - 1;
+      const outcome = await this.#offer(placement, chosen, isLast);
+      if (outcome.outcome === "end") return outcome.end;
+      if (outcome.outcome === "fault") throw outcome.fault;
+      if (fault === undefined || outcome.fault.code === "server_is_overloaded") fault = outcome.fault;
+    }
+    throw fault ?? notReachable();
+  }
+
+  /** Whether a model that no machine offers is one whose machines are away, and then what keeps it away. */
+  async absence(modelId: string): Promise<Fault> {
+    const { knownModels, clock } = this.#options;
+    if ((await knownModels.knows(modelId, clock.wall())) === "unknown") return modelNotFound(modelId);
+    const present = this.#present();
+    const runtimesOffline = present.length > 0 && present.every(({ runtime }) => runtime === null);
+    return runtimesOffline
+      ? new Fault("runtime_offline", {
+          message: "The model server on the GPU machine does not answer.",
+          param: "model",
+        })
+      : notReachable();
+  }
+
+  async #rank(placement: Placement): Promise<readonly Chosen[]> {
+    let choice = this.#choose(placement);
+    if (choice.outcome === "not-offered") {
+      const { catalogues, clock, timing } = this.#options;
+      await Promise.race([catalogues.settled(), sleep(clock, timing.catalogueWaitMs, placement.signal)]);
+      choice = this.#choose(placement);
+    }
+    switch (choice.outcome) {
+      case "machines":
+        return choice.ranked.slice(0, offersMax);
+      case "refused":
+        throw choice.fault;
+      case "not-offered":
+        throw await this.absence(placement.modelId);
+    }
+  }
+
+  #choose(placement: Placement): Choice {
+    const candidates = this.#present().map((presence) => ({
+      presence,
+      catalogue: this.#options.catalogues.of(presence),
+    }));
+    const { modelId, needs } = placement;
+    return chooseMachine({ modelId, needs, candidates, random: this.#options.random });
+  }
+
+  #present() {
+    return this.#options.roster.present(this.#options.clock.now()).map(({ presence }) => presence);
+  }
+
+  #offer(placement: Placement, chosen: Chosen, isLast: boolean): ReturnType<OpenJobs["run"]> {
+    const { timing, jobs } = this.#options;
+    const { kind, shape, keyId, responseId, createdSeconds, includeUsage, traceparent } = placement;
+    return jobs.run({
+      target: chosen,
+      head: {
+        id: newToken(),
+        kind,
+        shape,
+        model: chosen.model.id,
+        keyId,
+        remainingMs: timing.jobTotalMs,
+        responseId,
+        createdSeconds,
+        includeUsage,
+        ...(traceparent === undefined ? {} : { traceparent }),
+      },
+      body: placement.body,
+      acceptWithinMs: isLast ? timing.lostAfterMs : timing.acceptWaitMs * 2,
+      listener: placement.listener,
+      signal: placement.signal,
+    });
+  }
+}
+
+export function modelNotFound(modelId: Model["id"]): Fault {
+  return new Fault("model_not_found", {
+    message: `The model '${modelId}' does not exist or this key may not use it.`,
+    param: "model",
+  });
+}
+
+function notReachable(): Fault {
+  return new Fault("agent_offline", {
+    message: "The GPU machine that serves this model is not reachable.",
+    param: "model",
+  });
+}

@@ -1,0 +1,101 @@
+import type { ServerResponse } from "node:http";
+import { Fault } from "#shared/fault/fault.ts";
+import type { BeatRow } from "#shared/protocol/frame-payload.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+import { faultBody } from "../openai/fault-body.ts";
+import type { JobListener } from "./follow-frames.ts";
+
+/** What a client that reads slowly may leave in this process before it is cut off. */
+export const clientBacklogBytesMax = 8 * 1024 * 1024;
+
+interface WriterOptions {
+  readonly response: ServerResponse;
+  readonly timing: Timing;
+  /** Called once, when the client has left too much unread. */
+  readonly onBacklog: (fault: Fault) => void;
+}
+
+const streamHeaders = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-cache",
+  "x-accel-buffering": "no",
+} as const;
+
+const done = "data: [DONE]\n\n";
+
+/**
+ * Writes a stream to its client, frame by frame as they come and byte for byte. The status line is held back while a
+ * true status is still possible: until the first piece of the answer, or until an accepted request has waited for
+ * `statusHeldMs`. From then on comments keep the connection alive, and say what it waits for.
+ */
+export class StreamWriter implements JobListener {
+  readonly #options: WriterOptions;
+  #acceptedAtMs: number | undefined;
+  #writtenAtMs = 0;
+  #acceptPending = false;
+
+  constructor(options: WriterOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the client has a status, so that a failure can only be told inside the stream. */
+  get begun(): boolean {
+    return this.#options.response.headersSent;
+  }
+
+  onAccept(): void {
+    this.#acceptPending = true;
+  }
+
+  onData(bytes: Uint8Array): void {
+    this.#begin();
+    this.#write(bytes);
+  }
+
+  onTick(nowMs: number, row: BeatRow | undefined): void {
+    const { timing } = this.#options;
+    if (this.#acceptPending) {
+      this.#acceptPending = false;
+      this.#acceptedAtMs ??= nowMs;
+    }
+    if (this.#acceptedAtMs === undefined) return;
+    if (!this.begun) {
+      if (nowMs - this.#acceptedAtMs < timing.statusHeldMs) return;
+      this.#begin();
+    } else if (nowMs - this.#writtenAtMs < timing.commentIntervalMs) return;
+    this.#write(Buffer.from(`: ${waitingFor(row)}\n\n`));
+    this.#writtenAtMs = nowMs;
+  }
+
+  /** The answer is whole. */
+  end(): void {
+    this.#begin();
+    this.#options.response.end(done);
+  }
+
+  /** The answer broke off after its first bytes; no `[DONE]`, since clients would take it for a success. */
+  fail(fault: Fault): void {
+    this.#options.response.end(`data: ${JSON.stringify(faultBody(fault))}\n\n`);
+  }
+
+  #begin(): void {
+    if (!this.begun) this.#options.response.writeHead(200, streamHeaders);
+  }
+
+  #write(bytes: Uint8Array): void {
+    const { response, onBacklog } = this.#options;
+    response.write(bytes);
+    if (response.writableLength <= clientBacklogBytesMax) return;
+    onBacklog(
+      new Fault("slow_client", {
+        message: `The client left more than ${clientBacklogBytesMax} bytes unread (clientBacklogBytesMax).`,
+      }),
+    );
+  }
+}
+
+function waitingFor(row: BeatRow | undefined): string {
+  if (row === undefined) return "waiting";
+  const [, state, place] = row;
+  return state === "queued" && place > 0 ? `queued at ${place}` : state;
+}

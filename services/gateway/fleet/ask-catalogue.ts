@@ -1,0 +1,39 @@
+import { Fault } from "#shared/fault/fault.ts";
+import { catalogue, type Catalogue } from "#shared/model/model.ts";
+import { decodeJson } from "#shared/protocol/frame-payload.ts";
+import { newToken } from "#shared/protocol/token.ts";
+import type { OpenJobs, Target } from "../dispatch/open-jobs.ts";
+
+/** Asks one boot of a machine what it offers at this moment, and waits no longer than this. */
+export async function askCatalogue(options: {
+  readonly jobs: OpenJobs;
+  readonly target: Target;
+  readonly withinMs: number;
+}): Promise<Catalogue> {
+  const { jobs, target, withinMs } = options;
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(unanswered()), withinMs);
+  const pieces: Uint8Array[] = [];
+  try {
+    const outcome = await jobs.run({
+      target,
+      head: { id: newToken(), kind: "models", shape: "models", keyId: "", remainingMs: Math.ceil(withinMs) },
+      body: new Uint8Array(),
+      acceptWithinMs: withinMs,
+      listener: { onData: (bytes) => void pieces.push(bytes) },
+      signal: late.signal,
+    });
+    if (outcome.outcome !== "end") throw outcome.fault;
+    const told = decodeJson(catalogue, Buffer.concat(pieces));
+    if (told === undefined) {
+      throw new Fault("upstream_error", { message: "The machine's list of models could not be understood." });
+    }
+    return told;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function unanswered(): Fault {
+  return new Fault("agent_offline", { message: "The GPU machine did not answer in time." });
+}

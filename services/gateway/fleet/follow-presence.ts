@@ -1,0 +1,57 @@
+import type { Broker } from "#shared/broker/broker.ts";
+import { sleep, type Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import { decodeJson } from "#shared/protocol/frame-payload.ts";
+import { presence } from "#shared/protocol/presence.ts";
+import { presencePattern, presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+import type { Catalogues } from "./catalogues.ts";
+import type { Roster } from "./roster.ts";
+
+interface FollowOptions {
+  readonly broker: Broker;
+  readonly roster: Roster;
+  readonly catalogues: Catalogues;
+  readonly timing: Timing;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * Feeds the roster with what the machines say of themselves, and calls the roll at the start and whenever the
+ * connection is back, so that a gateway knows its fleet in a fraction of a second.
+ */
+export async function followPresence(options: FollowOptions): Promise<void> {
+  const { broker, roster, catalogues, timing, clock, log } = options;
+  const otherScales = new Set<string>();
+
+  broker.subscribe(presencePattern, (message) => {
+    const told = decodeJson(presence, message.data);
+    if (told === undefined || message.subject !== presenceSubject(told.machine)) {
+      log.warn({ subject: message.subject }, "a presence that this gateway does not understand was dropped");
+      return;
+    }
+    if (told.scale !== timing.scale) {
+      if (!otherScales.has(told.machine)) {
+        log.error(
+          { machine: told.machine, scale: told.scale },
+          "a machine runs at another TRUNKLINE_TIME_SCALE and is left out",
+        );
+        otherScales.add(told.machine);
+      }
+      return;
+    }
+    roster.announced(told, clock.now());
+    catalogues.follow(told);
+  });
+
+  const callTheRoll = (): void => void broker.publish(rollcallSubject, new Uint8Array());
+  broker.onChange((connected) => {
+    if (!connected) return;
+    roster.reconnected(clock.now());
+    callTheRoll();
+  });
+  callTheRoll();
+  await sleep(clock, timing.rollcallSettleMs);
+  await catalogues.settled();
+}

@@ -1,0 +1,36 @@
+import type { Catalogue, Model } from "#shared/model/model.ts";
+
+/**
+ * The models of several machines as one list, sorted by id. The same id on several machines is one model: it can what
+ * any of them can, in the largest of their windows, and counts as Apple's only when it is that everywhere. A request
+ * is routed later by what it needs, so no machine is asked for what it lacks.
+ */
+export function mergeCatalogues(catalogues: readonly Catalogue[]): Model[] {
+  const merged = new Map<string, Model>();
+  for (const offered of catalogues.flat()) {
+    const before = merged.get(offered.id);
+    merged.set(offered.id, before === undefined ? offered : merge(before, offered));
+  }
+  return [...merged.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+function merge(one: Model, other: Model): Model {
+  const { apple_mlx: _, ...rest } = one;
+  const can = (capability: keyof Model["capabilities"]): boolean =>
+    one.capabilities[capability] || other.capabilities[capability];
+  return {
+    ...rest,
+    created: Math.min(one.created, other.created),
+    capabilities: {
+      completion: can("completion"),
+      vision: can("vision"),
+      embedding: can("embedding"),
+      tools: can("tools"),
+      thinking: can("thinking"),
+    },
+    context_window: Math.max(one.context_window, other.context_window),
+    size_mb: Math.max(one.size_mb, other.size_mb),
+    runtime_profile: one.runtime_profile === other.runtime_profile ? one.runtime_profile : "auto",
+    ...(one.apple_mlx === true && other.apple_mlx === true ? { apple_mlx: true as const } : {}),
+  };
+}

@@ -1,0 +1,78 @@
+import type { Presence } from "#shared/protocol/presence.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+
+/** How a gateway sees a machine: there, silent for a while, or away. */
+export type MachineStatus = "present" | "suspect" | "offline";
+
+export interface RosterMachine {
+  readonly presence: Presence;
+  readonly status: MachineStatus;
+}
+
+interface Entry {
+  readonly presence: Presence;
+  readonly heardAtMs: number;
+  /** The broker found nobody on the machine's subject since it was last heard. */
+  readonly unreachable: boolean;
+}
+
+/**
+ * A gateway's picture of who is there. It only decides: what is heard and what time it is come in, what is known comes
+ * out. The newest epoch of a machine is the machine; what an older one says is not heard.
+ */
+export class Roster {
+  readonly #timing: Timing;
+  readonly #entries = new Map<string, Entry>();
+  #aliveSinceMs = 0;
+
+  constructor(timing: Timing) {
+    this.#timing = timing;
+  }
+
+  announced(presence: Presence, nowMs: number): void {
+    const before = this.#entries.get(presence.machine);
+    if (before !== undefined && presence.epoch < before.presence.epoch) return;
+    this.#entries.set(presence.machine, { presence, heardAtMs: nowMs, unreachable: false });
+  }
+
+  /** Any frame of a machine counts as presence: a busy machine is never taken for a dead one. */
+  heard(machine: string, nowMs: number): void {
+    const entry = this.#entries.get(machine);
+    if (entry !== undefined) this.#entries.set(machine, { ...entry, heardAtMs: nowMs, unreachable: false });
+  }
+
+  /** The broker found nobody there; so it is until the machine is heard again. */
+  notReached(target: { machine: string; epoch: string }): void {
+    const entry = this.#entries.get(target.machine);
+    if (entry?.presence.epoch === target.epoch) this.#entries.set(target.machine, { ...entry, unreachable: true });
+  }
+
+  /** The gateway's own connection came up: nobody's silence before that counts. */
+  reconnected(nowMs: number): void {
+    this.#aliveSinceMs = nowMs;
+  }
+
+  /** All machines that are not offline and have not said goodbye. */
+  present(nowMs: number): RosterMachine[] {
+    return this.all(nowMs).filter(({ status }) => status !== "offline");
+  }
+
+  find(machine: string, nowMs: number): RosterMachine | undefined {
+    const entry = this.#entries.get(machine);
+    return entry === undefined ? undefined : { presence: entry.presence, status: this.#status(entry, nowMs) };
+  }
+
+  all(nowMs: number): RosterMachine[] {
+    return [...this.#entries.values()].map((entry) => ({
+      presence: entry.presence,
+      status: this.#status(entry, nowMs),
+    }));
+  }
+
+  #status(entry: Entry, nowMs: number): MachineStatus {
+    if (entry.presence.state === "gone" || entry.unreachable) return "offline";
+    const silentMs = nowMs - Math.max(entry.heardAtMs, this.#aliveSinceMs);
+    if (silentMs > this.#timing.offlineAfterMs) return "offline";
+    return silentMs > this.#timing.suspectAfterMs ? "suspect" : "present";
+  }
+}

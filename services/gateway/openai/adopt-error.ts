@@ -1,0 +1,39 @@
+import { Fault } from "#shared/fault/fault.ts";
+
+/** The framework's own refusals by their codes, as faults of ours; anything else that is thrown is a Fault or a bug. */
+export function adoptError(thrown: unknown, limits: { bodyBytesMax: number }): Fault {
+  switch (codeOf(thrown)) {
+    case "FST_ERR_CTP_BODY_TOO_LARGE":
+      return new Fault("request_too_large", {
+        message: `The request's body is larger than ${limits.bodyBytesMax} bytes (TRUNKLINE_BODY_BYTES_MAX).`,
+      });
+    case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
+      return new Fault("unsupported_media_type", { message: "Send the request with Content-Type: application/json." });
+    case "FST_ERR_CTP_INVALID_CONTENT_LENGTH":
+      return new Fault("bad_request", { message: "The request's body is not as long as its Content-Length says." });
+    case "FST_ERR_BAD_URL":
+      return new Fault("bad_request", { message: "The request's URL is not well formed." });
+    case "FST_ERR_MAX_PARAM_LENGTH":
+      return new Fault("uri_too_long", { message: "The request's URL is too long." });
+    case undefined:
+    default:
+      return Fault.from(thrown);
+  }
+}
+
+/** What Node's HTTP parser refuses before a request exists. */
+export function adoptParserError(error: unknown): Fault {
+  switch (codeOf(error)) {
+    case "HPE_HEADER_OVERFLOW":
+      return new Fault("headers_too_large", { message: "The request's headers are larger than 16384 bytes." });
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return new Fault("request_timeout", { message: "The request did not arrive whole in time." });
+    case undefined:
+    default:
+      return new Fault("bad_request", { message: "The request is not well-formed HTTP." });
+  }
+}
+
+function codeOf(thrown: unknown): string | undefined {
+  return thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : undefined;
+}

@@ -1,0 +1,155 @@
+import { z } from "zod";
+import { Fault } from "#shared/fault/fault.ts";
+import { modelId } from "#shared/model/model.ts";
+import {
+  assistantMessage,
+  chatBody,
+  stopsMax,
+  systemMessage,
+  textContent,
+  toolMessage,
+  userMessage,
+  type ChatBody,
+  type ChatMessage,
+} from "#shared/protocol/chat-body.ts";
+import { readShape } from "./read-shape.ts";
+
+export const messagesMax = 10_000;
+
+const developerMessage = z.strictObject({
+  role: z.literal("developer"),
+  content: textContent,
+  name: z.string().optional(),
+});
+
+const outerMessage = z.discriminatedUnion("role", [
+  systemMessage,
+  developerMessage,
+  userMessage,
+  assistantMessage,
+  toolMessage,
+]);
+
+const inner = chatBody.shape;
+
+/** A chat completion request as OpenAI's clients write it: a null counts as a field that is not there. */
+const chatRequest = z.strictObject({
+  model: modelId,
+  messages: z.array(outerMessage).min(1).max(messagesMax),
+  stream: z.boolean().nullish(),
+  stream_options: z.strictObject({ include_usage: z.boolean().nullish() }).nullish(),
+  tools: inner.tools.nullable(),
+  tool_choice: inner.tool_choice.nullable(),
+  parallel_tool_calls: inner.parallel_tool_calls.nullable(),
+  max_tokens: inner.max_tokens.nullable(),
+  max_completion_tokens: inner.max_tokens.nullable(),
+  temperature: inner.temperature.nullable(),
+  top_p: inner.top_p.nullable(),
+  frequency_penalty: inner.frequency_penalty.nullable(),
+  presence_penalty: inner.presence_penalty.nullable(),
+  seed: inner.seed.nullable(),
+  stop: z.union([z.string().min(1), z.array(z.string().min(1)).min(1).max(stopsMax)]).nullish(),
+  n: inner.n.nullable(),
+  logprobs: inner.logprobs.nullable(),
+  top_logprobs: inner.top_logprobs.nullable(),
+  logit_bias: inner.logit_bias.nullable(),
+  response_format: inner.response_format.nullable(),
+  reasoning_effort: inner.reasoning_effort.nullable(),
+});
+type ChatRequest = z.infer<typeof chatRequest>;
+
+export interface ReadChatRequest {
+  readonly model: string;
+  readonly stream: boolean;
+  readonly includeUsage: boolean;
+  readonly body: ChatBody;
+  /** The path of the first image, if there is one. */
+  readonly imageParam: string | undefined;
+  readonly ignored: readonly string[];
+}
+
+/** Reads a chat request and translates it to what machines are given. Everything OpenAI lets be said in two ways is one. */
+export function readChatRequest(input: Record<string, unknown>): ReadChatRequest {
+  const { value, ignored } = readShape(chatRequest, input);
+  checkTogether(value);
+  return {
+    model: value.model,
+    stream: value.stream ?? false,
+    includeUsage: value.stream_options?.include_usage ?? false,
+    body: bodyOf(value),
+    imageParam: checkImages(value),
+    ignored,
+  };
+}
+
+function bodyOf(request: ChatRequest): ChatBody {
+  const { model: _m, stream: _s, stream_options: _o, max_completion_tokens: _c, messages, stop, ...same } = request;
+  const body: Record<string, unknown> = { messages: messages.map(messageOf) };
+  for (const [field, value] of Object.entries(same)) {
+    if (value !== null && value !== undefined) body[field] = value;
+  }
+  const maxTokens = request.max_completion_tokens ?? request.max_tokens;
+  if (maxTokens !== null && maxTokens !== undefined) body["max_tokens"] = maxTokens;
+  if (stop !== null && stop !== undefined) body["stop"] = typeof stop === "string" ? [stop] : stop;
+  return body as ChatBody;
+}
+
+function messageOf(message: z.infer<typeof outerMessage>): ChatMessage {
+  return message.role === "developer" ? { ...message, role: "system" } : message;
+}
+
+/** What a schema of single fields cannot say. */
+function checkTogether(request: ChatRequest): void {
+  const { max_tokens: old, max_completion_tokens: current } = request;
+  if (typeof old === "number" && typeof current === "number" && old !== current) {
+    throw new Fault("invalid_value", {
+      message: "'max_tokens' and 'max_completion_tokens' say different things; send only the latter.",
+      param: "max_tokens",
+    });
+  }
+  if (request.stream_options && request.stream !== true) {
+    throw new Fault("invalid_value", {
+      message: "'stream_options' is only allowed when 'stream' is true.",
+      param: "stream_options",
+    });
+  }
+  checkToolChoice(request);
+}
+
+function checkToolChoice(request: ChatRequest): void {
+  const { tools, tool_choice: choice } = request;
+  if (choice === null || choice === undefined) return;
+  if (!tools && choice !== "none") {
+    throw new Fault("invalid_value", {
+      message: "'tool_choice' is only allowed when 'tools' are given.",
+      param: "tool_choice",
+    });
+  }
+  if (typeof choice === "string") return;
+  if (!tools?.some((tool) => tool.function.name === choice.function.name)) {
+    throw new Fault("invalid_value", {
+      message: "'tool_choice' names a function that is not among 'tools'.",
+      param: "tool_choice.function.name",
+    });
+  }
+}
+
+/** Machines do not fetch what a request points at: an address inside somebody's network is no picture. */
+function checkImages(request: ChatRequest): string | undefined {
+  let first: string | undefined;
+  for (const [place, message] of request.messages.entries()) {
+    if (message.role !== "user" || typeof message.content === "string") continue;
+    for (const [part, content] of message.content.entries()) {
+      if (content.type !== "image_url") continue;
+      const param = `messages[${place}].content[${part}]`;
+      first ??= param;
+      if (/^data:image\/[a-z0-9.+-]+;base64,/i.test(content.image_url.url.slice(0, 100))) continue;
+      throw new Fault("invalid_value", {
+        message:
+          "An image must be sent as a data URL, 'data:image/png;base64,…'; images are not fetched from elsewhere.",
+        param: `${param}.image_url.url`,
+      });
+    }
+  }
+  return first;
+}

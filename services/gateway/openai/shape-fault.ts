@@ -1,0 +1,99 @@
+import type { z } from "zod";
+import { Fault } from "#shared/fault/fault.ts";
+
+type Issue = z.core.$ZodIssue;
+type Path = readonly PropertyKey[];
+
+/** A place in a request as OpenAI writes it: `messages[2].content[0].type`. */
+export function paramOf(path: Path): string {
+  return path
+    .map((step, place) => (typeof step === "number" ? `[${step}]` : `${place === 0 ? "" : "."}${String(step)}`))
+    .join("");
+}
+
+/**
+ * The issues that say most: where a value could have been of several kinds, those of the kind that it came closest to,
+ * with their whole paths.
+ */
+export function leafIssues(issues: readonly Issue[], at: Path = []): { issue: Issue; path: Path }[] {
+  return issues.flatMap((issue) => {
+    const path = [...at, ...issue.path];
+    if (issue.code !== "invalid_union" || issue.errors.length === 0) return [{ issue, path }];
+    const closest = issue.errors.toSorted((a, b) => reach(b) - reach(a))[0] ?? [];
+    return reach(closest) === 0 ? [{ issue, path }] : leafIssues(closest, path);
+  });
+}
+
+/** How far into a value a kind fits: 0 when the value is not even of its type. */
+function reach(issues: readonly Issue[]): number {
+  const atRoot = issues.some((issue) => issue.path.length === 0 && issue.code !== "unrecognized_keys");
+  return atRoot ? 0 : 1 + Math.max(0, ...issues.map((issue) => issue.path.length));
+}
+
+/** The fault for the first thing that is wrong with a request's shape. */
+export function shapeFault(issues: readonly { issue: Issue; path: Path }[]): Fault {
+  const [first] = issues;
+  if (first === undefined) return new Fault("bad_request", { message: "The request could not be understood." });
+  const { issue, path } = first;
+  const param = paramOf(path);
+  if (issue.input === undefined && (issue.code === "invalid_type" || issue.code === "invalid_union")) {
+    return new Fault("missing_required_parameter", { message: `Missing required parameter: '${param}'.`, param });
+  }
+  switch (issue.code) {
+    case "invalid_type":
+      return new Fault("invalid_type", {
+        message: `Invalid type for '${param}': expected ${issue.expected}, but got ${typeName(issue.input)}.`,
+        param,
+      });
+    case "invalid_union":
+      return issue.discriminator === undefined
+        ? new Fault("invalid_type", {
+            message: `Invalid type for '${param}': ${typeName(issue.input)} does not fit here.`,
+            param,
+          })
+        : new Fault("invalid_value", { message: `Invalid value for '${param}': it is none of those allowed.`, param });
+    case "invalid_value":
+      return new Fault("invalid_value", {
+        message: `Invalid value for '${param}': supported are ${issue.values.map((value) => `'${String(value)}'`).join(", ")}.`,
+        param,
+      });
+    case "too_small":
+      return tooSmall(issue, param);
+    case "too_big":
+      return tooBig(issue, param);
+    default:
+      return new Fault("invalid_value", { message: `Invalid value for '${param}': ${issue.message}.`, param });
+  }
+}
+
+function tooSmall(issue: z.core.$ZodIssueTooSmall, param: string): Fault {
+  const { origin, minimum } = issue;
+  if (origin === "array") {
+    return new Fault("empty_array", { message: `'${param}' must hold at least ${minimum} element.`, param });
+  }
+  if (origin === "string") {
+    return new Fault("invalid_value", { message: `'${param}' must have at least ${minimum} character.`, param });
+  }
+  const code =
+    origin === "int" || Number.isInteger(issue.input) ? "integer_below_min_value" : "decimal_below_min_value";
+  return new Fault(code, { message: `'${param}' must be at least ${minimum}.`, param });
+}
+
+function tooBig(issue: z.core.$ZodIssueTooBig, param: string): Fault {
+  const { origin, maximum } = issue;
+  if (origin === "array") {
+    return new Fault("array_above_max_length", { message: `'${param}' must hold at most ${maximum} elements.`, param });
+  }
+  if (origin === "string") {
+    return new Fault("string_too_long", { message: `'${param}' must have at most ${maximum} characters.`, param });
+  }
+  const code =
+    origin === "int" || Number.isInteger(issue.input) ? "integer_above_max_value" : "decimal_above_max_value";
+  return new Fault(code, { message: `'${param}' must be at most ${maximum}.`, param });
+}
+
+function typeName(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
+}

@@ -1,0 +1,13 @@
+import type { FastifyInstance } from "fastify";
+import { visibleTo } from "../access/authorize.ts";
+import { keyOf } from "../access/key-of.ts";
+import type { LiveModels } from "../fleet/list-models.ts";
+
+/** The models that the calling key may use, as the machines tell them at this moment. The contract's health check. */
+export function getModels(server: FastifyInstance, parts: { models: LiveModels }): void {
+  server.get("/models", async (request, reply) => {
+    const { models, unanswered } = await parts.models.list();
+    if (unanswered.length > 0) reply.header("x-trunkline-unanswered", unanswered.join(","));
+    return { object: "list", data: visibleTo(keyOf(request), models) };
+  });
+}

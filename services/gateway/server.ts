@@ -1,0 +1,143 @@
+import type { Socket } from "node:net";
+import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { faultEntry } from "#shared/fault/fault-code.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import type { Log } from "#shared/process/log.ts";
+import { newToken } from "#shared/protocol/token.ts";
+import { adoptError, adoptParserError } from "./openai/adopt-error.ts";
+import { faultBody, faultHeaders } from "./openai/fault-body.ts";
+
+interface ServerOptions {
+  readonly log: Log;
+  readonly bodyBytesMax: number;
+  readonly tls?: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+  /** Once true, what still arrives on open connections is turned away. */
+  readonly draining: () => boolean;
+}
+
+const headersTimeoutMs = 10_000;
+const requestTimeoutMs = 120_000;
+const keepAliveTimeoutMs = 72_000;
+const urlParamCharactersMax = 1_024;
+
+/**
+ * The HTTP server without its routes: how every request gets an id, every failure the contract's body, and every body
+ * is left as bytes until its sender has proved a key.
+ */
+export function createServer(options: ServerOptions): FastifyInstance {
+  const { log, bodyBytesMax, tls } = options;
+  const server: FastifyInstance = fastify({
+    ...(tls === undefined ? {} : { https: tls }),
+    logger: false,
+    genReqId: () => `req_${newToken()}`,
+    requestIdHeader: false,
+    bodyLimit: bodyBytesMax,
+    requestTimeout: requestTimeoutMs,
+    keepAliveTimeout: keepAliveTimeoutMs,
+    forceCloseConnections: "idle",
+    return503OnClosing: false,
+    routerOptions: { maxParamLength: urlParamCharactersMax, caseSensitive: true },
+    clientErrorHandler: (error, socket) => answerParserError({ error, socket, log }),
+    frameworkErrors: (error, request, reply: FastifyReply) => {
+      const fault = adoptError(error, { bodyBytesMax });
+      void reply
+        .code(faultEntry(fault.code).status)
+        .headers({ ...faultHeaders(fault), "x-request-id": request.id })
+        .send(faultBody(fault));
+    },
+  });
+  server.server.headersTimeout = headersTimeoutMs;
+
+  server.removeAllContentTypeParsers();
+  server.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+
+  server.addHook("onRequest", async (request, reply) => {
+    reply.header("x-request-id", request.id);
+    if (!options.draining()) return;
+    reply.header("connection", "close");
+    throw new Fault("shutting_down", { message: "This gateway shuts down; send the request again." });
+  });
+  server.addHook("preParsing", async (request, _reply, payload) => {
+    insistOnPlainJson(request);
+    return payload;
+  });
+  server.addHook("onResponse", async (request, reply) => {
+    const fields = { request: request.id, method: request.method, path: pathOf(request), status: reply.statusCode };
+    log.info({ ...fields, ms: Math.round(reply.elapsedTime) }, "request");
+  });
+
+  server.setErrorHandler((thrown, request, reply) => {
+    const fault = adoptError(thrown, { bodyBytesMax });
+    const { status } = faultEntry(fault.code);
+    const fields = { request: request.id, code: fault.code, internal: fault.internal };
+    if (status >= 500) log.warn(fields, "request failed");
+    else log.debug(fields, "request refused");
+    if (fault.code === "request_too_large") reply.header("connection", "close");
+    return reply.code(status).headers(faultHeaders(fault)).send(faultBody(fault));
+  });
+  server.setNotFoundHandler(async (request) => {
+    throw new Fault("unknown_url", {
+      message: `There is nothing at ${request.method} ${pathOf(request).slice(0, 200)}.`,
+    });
+  });
+  return server;
+}
+
+/** A route that exists answers its other methods with 405 and says which it has, before it asks for a key. */
+export function refuseOtherMethods(server: FastifyInstance, url: string, allowed: readonly string[]): void {
+  const every = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+  server.route({
+    method: every.filter((method) => !allowed.includes(method)),
+    url,
+    handler: async (request, reply) => {
+      reply.header("allow", allowed.join(", "));
+      throw new Fault("method_not_allowed", {
+        message: `${request.method} is not allowed here; use ${allowed.join(" or ")}.`,
+      });
+    },
+  });
+}
+
+function pathOf(request: FastifyRequest): string {
+  const query = request.url.indexOf("?");
+  return query === -1 ? request.url : request.url.slice(0, query);
+}
+
+function insistOnPlainJson(request: FastifyRequest): void {
+  const encoding = request.headers["content-encoding"];
+  if (encoding !== undefined && encoding !== "identity") {
+    throw new Fault("unsupported_media_type", { message: "Send the body as it is, without Content-Encoding." });
+  }
+  const charset = /;\s*charset="?([^";\s]+)/i.exec(request.headers["content-type"] ?? "")?.[1];
+  if (charset !== undefined && charset.toLowerCase() !== "utf-8") {
+    throw new Fault("unsupported_media_type", { message: "Send the body as UTF-8." });
+  }
+}
+
+function answerParserError(failed: { error: Error; socket: Socket; log: Log }): void {
+  const { error, socket, log } = failed;
+  const fault = adoptParserError(error);
+  log.debug({ err: error, code: fault.code }, "a connection sent no HTTP that could be read");
+  if (socket.destroyed) return;
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const { status } = faultEntry(fault.code);
+  const body = JSON.stringify(faultBody(fault));
+  const head = [
+    `HTTP/1.1 ${status} ${reasons[status] ?? "Error"}`,
+    "content-type: application/json; charset=utf-8",
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: req_${newToken()}`,
+    ...Object.entries(faultHeaders(fault)).map(([name, value]) => `${name}: ${value}`),
+    "connection: close",
+  ];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+}
+
+const reasons: Record<number, string> = {
+  400: "Bad Request",
+  408: "Request Timeout",
+  431: "Request Header Fields Too Large",
+};

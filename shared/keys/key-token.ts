@@ -1,0 +1,98 @@
+import { randomBytes } from "node:crypto";
+import { inspect } from "node:util";
+import { crc32 } from "node:zlib";
+import { z } from "zod";
+import type { KeyDigest, Pepper } from "./pepper.ts";
+
+/**
+ * A key is `trunkline_<id:12>_<secret:32><checksum:6>` in base62. The id is public and names the record; the secret
+ * has 190 bits; the checksum is the CRC-32 of all that stands before it, so that a mistyped or invented key is told
+ * from a real one without asking anybody.
+ */
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const prefix = "trunkline";
+const idCharacters = 12;
+const secretCharacters = 32;
+const checksumCharacters = 6;
+const tokenCharacters = prefix.length + idCharacters + secretCharacters + checksumCharacters + 2;
+const tokenPattern = /^trunkline_([0-9A-Za-z]{12})_[0-9A-Za-z]{38}$/;
+
+/** The public part of a key. No other text ever becomes part of a store's command. */
+export const keyId = z
+  .string()
+  .regex(/^[0-9A-Za-z]{12}$/, "must be the 12 letters and digits that follow trunkline_ in a key")
+  .brand<"KeyId">();
+export type KeyId = z.infer<typeof keyId>;
+
+/** A key as its holder has it. It gives its text only to who asks for it by name, so that no log line ever does. */
+class KeyToken {
+  readonly id: KeyId;
+  readonly #text: string;
+
+  constructor(text: string) {
+    this.#text = text;
+    this.id = keyId.parse(text.slice(prefix.length + 1, prefix.length + 1 + idCharacters));
+  }
+
+  digest(pepper: Pepper): KeyDigest {
+    return pepper.digest(this.#text);
+  }
+
+  /** The key itself, to be shown to its holder once. */
+  reveal(): string {
+    return this.#text;
+  }
+
+  toString(): string {
+    return "[key]";
+  }
+
+  toJSON(): string {
+    return "[key]";
+  }
+
+  [inspect.custom](): string {
+    return "[key]";
+  }
+}
+export type { KeyToken };
+
+export type ParsedKeyToken =
+  | { readonly outcome: "parsed"; readonly token: KeyToken }
+  | { readonly outcome: "malformed" }
+  | { readonly outcome: "checksum_wrong" };
+
+export function mintKeyToken(): KeyToken {
+  const unsigned = `${prefix}_${randomText(idCharacters)}_${randomText(secretCharacters)}`;
+  return new KeyToken(unsigned + checksum(unsigned));
+}
+
+/** Says whether a text can be a key at all. Costs microseconds whatever the text is. */
+export function parseKeyToken(text: string): ParsedKeyToken {
+  if (text.length !== tokenCharacters || !tokenPattern.test(text)) return { outcome: "malformed" };
+  const unsigned = text.slice(0, -checksumCharacters);
+  if (checksum(unsigned) !== text.slice(-checksumCharacters)) return { outcome: "checksum_wrong" };
+  return { outcome: "parsed", token: new KeyToken(text) };
+}
+
+function checksum(text: string): string {
+  let rest = crc32(text);
+  let digits = "";
+  while (digits.length < checksumCharacters) {
+    digits = alphabet.charAt(rest % alphabet.length) + digits;
+    rest = Math.floor(rest / alphabet.length);
+  }
+  return digits;
+}
+
+/** Bytes beyond the last multiple of 62 are thrown away: taking them would make some characters likelier. */
+function randomText(characters: number): string {
+  const fairBytes = 256 - (256 % alphabet.length);
+  let text = "";
+  while (text.length < characters) {
+    for (const byte of randomBytes(characters - text.length)) {
+      if (byte < fairBytes) text += alphabet.charAt(byte % alphabet.length);
+    }
+  }
+  return text;
+}

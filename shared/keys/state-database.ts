@@ -1,0 +1,116 @@
+import { closeSync, openSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync, type SQLTagStore } from "node:sqlite";
+import { Fault } from "../fault/fault.ts";
+import { exitCodes, StartFailure } from "../process/start-failure.ts";
+import { makeStateFolder } from "./state-folder.ts";
+
+const fileName = "trunkline.db";
+
+/** How long one process waits for another's write to end. Writes are few and take milliseconds. */
+const busyTimeoutMs = 1_000;
+
+/**
+ * One step for each version of the file, never changed once released. A file is brought to the last one as it is
+ * opened; one that is already beyond is from a newer Trunkline and left alone.
+ */
+const schemaSteps = [
+  `CREATE TABLE keys (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, record TEXT NOT NULL) STRICT, WITHOUT ROWID;
+   CREATE TABLE pepper (only INTEGER PRIMARY KEY CHECK (only = 1), fingerprint TEXT NOT NULL) STRICT;
+   CREATE TABLE known_models (id TEXT PRIMARY KEY, seen_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+   CREATE INDEX known_models_by_age ON known_models (seen_at);`,
+];
+
+/**
+ * The embedded store: one SQLite file in the state folder, for its owner's eyes only. Several processes may have it
+ * open at once, so that the CLI works beside a running gateway. Failures are Faults `backend_unavailable`.
+ */
+export class StateDatabase {
+  readonly #database: DatabaseSync;
+  readonly #sql: SQLTagStore;
+
+  constructor(database: DatabaseSync) {
+    this.#database = database;
+    this.#sql = database.createTagStore();
+  }
+
+  /** `purpose` says in the log what was tried. Each statement is prepared once and its values are bound. */
+  read<Answer>(purpose: string, query: (sql: SQLTagStore) => Answer): Answer {
+    try {
+      return query(this.#sql);
+    } catch (error) {
+      throw databaseIsAway(purpose, error);
+    }
+  }
+
+  /** As `read`, in one transaction: all of it happens or nothing, and no other process writes in between. */
+  change<Answer>(purpose: string, statements: (sql: SQLTagStore) => Answer): Answer {
+    try {
+      return inTransaction(this.#database, () => statements(this.#sql));
+    } catch (error) {
+      throw databaseIsAway(purpose, error);
+    }
+  }
+
+  close(): void {
+    if (this.#database.isOpen) this.#database.close();
+  }
+}
+
+/** Opens the database of a state folder, making both when they are absent, or fails with a line for the operator. */
+export function openStateDatabase(folder: string): StateDatabase {
+  makeStateFolder(folder);
+  const file = join(folder, fileName);
+  let database: DatabaseSync | undefined;
+  try {
+    closeSync(openSync(file, "a", 0o600));
+    database = new DatabaseSync(file, { timeout: busyTimeoutMs });
+    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+    bringUpToDate(database, file);
+    return new StateDatabase(database);
+  } catch (error) {
+    database?.close();
+    if (error instanceof StartFailure) throw error;
+    throw new StartFailure(
+      exitCodes.cannotCreate,
+      `The state file ${file} cannot be used (${reasonOf(error)}): restore it, or move it away to start without any keys.`,
+      { cause: error },
+    );
+  }
+}
+
+function bringUpToDate(database: DatabaseSync, file: string): void {
+  inTransaction(database, () => {
+    const version = Number(database.prepare("PRAGMA user_version").get()?.["user_version"]);
+    if (version > schemaSteps.length) {
+      throw new StartFailure(exitCodes.config, `The state file ${file} is from a newer Trunkline: run that version.`);
+    }
+    for (const step of schemaSteps.slice(version)) database.exec(step);
+    database.exec(`PRAGMA user_version = ${schemaSteps.length}`);
+  });
+}
+
+/** Takes the write lock at once: a transaction that begins by reading can fail at its first write instead of waiting. */
+function inTransaction<Answer>(database: DatabaseSync, statements: () => Answer): Answer {
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    const answer = statements();
+    database.exec("COMMIT");
+    return answer;
+  } catch (error) {
+    if (database.isTransaction) database.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+function databaseIsAway(purpose: string, error: unknown): Fault {
+  return new Fault("backend_unavailable", {
+    message: "A store that this request needs does not answer just now. Try again in a moment.",
+    internal: `SQLite, asked to ${purpose}: ${reasonOf(error)}`,
+    cause: error,
+  });
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

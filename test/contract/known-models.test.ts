@@ -1,0 +1,36 @@
+import { randomUUID } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, onTestFinished } from "vitest";
+import { openStateDatabase } from "#shared/keys/state-database.ts";
+import { connectRedis } from "#shared/process/redis-connection.ts";
+import { RedisKnownModels } from "../../services/gateway/fleet/redis-known-models.ts";
+import { SqliteKnownModels } from "../../services/gateway/fleet/sqlite-known-models.ts";
+import { redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
+import { knownModelsContract } from "./known-models.contract.ts";
+
+let server: SomeServer;
+beforeAll(async () => void (server = await redisUrl()));
+afterAll(() => server.stop());
+
+knownModelsContract("Redis", async (options) => {
+  const keyPrefix = `trunkline-test-${randomUUID()}:`;
+  const openOne = async (): Promise<RedisKnownModels> => {
+    const redis = await connectRedis({ url: server.url, keyPrefix, commandTimeoutMs: 5_000 });
+    onTestFinished(() => redis.close());
+    return new RedisKnownModels(redis, options);
+  };
+  return [await openOne(), await openOne()];
+});
+
+knownModelsContract("SQLite", async (options) => {
+  const folder = await mkdtemp(join(tmpdir(), "trunkline-models-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const openOne = (): SqliteKnownModels => {
+    const database = openStateDatabase(folder);
+    onTestFinished(() => database.close());
+    return new SqliteKnownModels(database, options);
+  };
+  return [openOne(), openOne()];
+});

@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { checkKey } from "#shared/keys/check-key.ts";
+import { issueKey, type IssuedKey } from "#shared/keys/issue-key.ts";
+import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
+import { pepperText } from "#shared/keys/pepper.ts";
+import { systemClock } from "#shared/process/clock.ts";
+import { redisCommandTimeoutMs } from "#shared/process/redis-connection.ts";
+import { exitCodes } from "#shared/process/start-failure.ts";
+import { lentOnly } from "../harness/found-servers.ts";
+import type { OwnServer } from "../harness/own-server.ts";
+import { startRedisServer } from "../harness/redis-server.ts";
+import { until } from "../harness/until.ts";
+
+const pepper = pepperText.parse("a pepper that is long enough to be one");
+/** The command's own limit and what a busy machine may add. */
+const toldWithinMs = 400;
+const atOnceMs = 100;
+const healsWithinMs = 2_000;
+
+describe.skipIf(lentOnly("redis"))("keys in a Redis that goes away", () => {
+  let redis: OwnServer;
+  let store: OpenedKeyStore;
+  let issued: IssuedKey;
+
+  let logged: string[];
+  const log = { info: (text: string) => logged.push(text), warn: (text: string) => logged.push(text) };
+
+  const open = (): Promise<OpenedKeyStore> =>
+    openKeyStore({ redisUrl: redis.url, stateDir: "/nowhere", pepper }, { clock: systemClock, log });
+  const outcome = async (): Promise<string> =>
+    (await checkKey({ text: issued.token.reveal(), keys: store.keys, pepper, nowMs: Date.now() })).outcome;
+  const healed = (): Promise<boolean> =>
+    until(async () => (await outcome()) === "valid", { what: "keys to be checked", timeoutMs: healsWithinMs });
+
+  async function expectNoVerdict(): Promise<number> {
+    const startedMs = performance.now();
+    await expect(outcome()).rejects.toMatchObject({ code: "backend_unavailable" });
+    const tookMs = performance.now() - startedMs;
+    expect(tookMs).toBeLessThan(toldWithinMs);
+    return tookMs;
+  }
+
+  beforeEach(async () => {
+    logged = [];
+    redis = await startRedisServer({ persistent: true });
+    store = await open();
+    const key = { name: "alice", scopes: ["*"], ttlMs: 60_000 };
+    issued = await issueKey(key, { keys: store.keys, pepper, clock: systemClock });
+  });
+  afterEach(async () => {
+    await store.keys.close();
+    await redis.stop();
+  });
+
+  test("killed, it is told at once, and keys are checked again after its restart", async () => {
+    await redis.kill();
+    expect(await expectNoVerdict()).toBeLessThan(atOnceMs);
+    await redis.restart();
+    await healed();
+    expect(logged).toEqual([expect.stringContaining("away"), expect.stringContaining("back")]);
+  });
+
+  test("frozen, it is told by the command's time limit, later at once, and heals when thawed", async () => {
+    await redis.freeze();
+    await expectNoVerdict();
+    await until(async () => (await expectNoVerdict()) < atOnceMs, { what: "the silent connection to be given up" });
+    await redis.thaw();
+    await healed();
+  });
+
+  test("a pause of one's own is not blamed on Redis", async () => {
+    const answer = outcome();
+    const endMs = performance.now() + 2 * redisCommandTimeoutMs;
+    while (performance.now() < endMs);
+    expect(await answer).toBe("valid");
+  });
+
+  test("what is told of it does not hold the key or its digest", async () => {
+    await redis.freeze();
+    const fault: unknown = await outcome().catch((error: unknown) => error);
+    const told = JSON.stringify(fault, Object.getOwnPropertyNames(fault)) + String(fault);
+    expect(told).toContain("no reply within 150 ms");
+    for (const secret of [issued.token.reveal(), issued.record.digest]) expect(told).not.toContain(secret);
+  });
+
+  test("a start ends soon, with one line that says where Redis should be", async () => {
+    await redis.freeze();
+    const refusal = {
+      name: "StartFailure",
+      exitCode: exitCodes.unavailable,
+      message: expect.stringMatching(/^Redis at 127\.0\.0\.1:\d+ .*TRUNKLINE_REDIS_URL/),
+    };
+    await expect(open()).rejects.toMatchObject(refusal);
+    await redis.kill();
+    await expect(open()).rejects.toMatchObject(refusal);
+  });
+});

@@ -1,0 +1,75 @@
+import { randomUUID } from "node:crypto";
+import { mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type FoundServer, foundServers } from "./found-servers.ts";
+import { readNatsInfo } from "./nats-info.ts";
+import { type OwnServer, type ServerBody, startOwnServer } from "./own-server.ts";
+import { ServerContainer } from "./server-container.ts";
+import { ServerProcess } from "./server-process.ts";
+
+export interface NatsServerOptions {
+  /** A configuration that stands in for the harness's own settings; it must not name other files. */
+  configFile?: string;
+  /** Put behind the settings, so what it says wins. */
+  extraConfig?: string;
+  port?: number;
+  maxPayloadBytes?: number;
+  /** Outside of vitest, where nothing was provided: what `findServers` gave. */
+  found?: FoundServer;
+}
+
+const defaultMaxPayloadBytes = 1_048_576;
+const clientPort = 4222;
+
+/** Starts a NATS server that belongs to the caller, with the settings that production has. */
+export async function startNatsServer(options: NatsServerOptions = {}): Promise<OwnServer> {
+  const found = options.found ?? foundServers().nats;
+  if (found.by === "lent") throw new Error(`No NATS server of one's own: ${found.variable} only lends one`);
+  const config = await configOf(options);
+  const name = `trunkline-test-${randomUUID()}`;
+  const open = async (port: number): Promise<ServerBody> =>
+    found.by === "docker"
+      ? inContainer({ image: found.image, config, name, port })
+      : asProcess({ binary: found.path, config, name, port });
+  return startOwnServer({
+    title: "nats-server",
+    scheme: "nats",
+    port: options.port,
+    open,
+    answers: async ({ host }, port) => (await readNatsInfo({ host, port })).serverName === name,
+  });
+}
+
+async function configOf({ configFile, extraConfig, maxPayloadBytes }: NatsServerOptions): Promise<string> {
+  const own = ['write_deadline: "2s"', 'ping_interval: "1s"', "ping_max: 2", `max_payload: ${defaultMaxPayloadBytes}`];
+  const settings = configFile === undefined ? own.join("\n") : await readFile(configFile, "utf8");
+  const payload = maxPayloadBytes === undefined ? "" : `max_payload: ${maxPayloadBytes}`;
+  return [settings, payload, extraConfig ?? "", ""].join("\n");
+}
+
+interface Run {
+  readonly config: string;
+  readonly name: string;
+  readonly port: number;
+}
+
+async function asProcess({ binary, config, name, port }: Run & { binary: string }): Promise<ServerBody> {
+  const folder = await mkdtemp(join(tmpdir(), "trunkline-nats-"));
+  const configPath = join(folder, "nats.conf");
+  await writeFile(configPath, config);
+  const args = ["-c", configPath, "-a", "127.0.0.1", "-p", String(port), "--server_name", name];
+  return new ServerProcess({ binary, args, folder });
+}
+
+function inContainer({ image, config, name, port }: Run & { image: string }): ServerBody {
+  const path = "/tmp/nats.conf";
+  const script = `printf '%s' "$NATS_CONFIG" > ${path} && exec nats-server "$@"`;
+  return new ServerContainer({
+    image,
+    entrypoint: ["sh", "-c", script, "sh"],
+    command: ["-c", path, "-a", "0.0.0.0", "-p", String(clientPort), "--server_name", name],
+    environment: { NATS_CONFIG: config },
+    ports: { inside: clientPort, outside: port },
+  });
+}

@@ -1,0 +1,41 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, onTestFinished, test } from "vitest";
+import { openKeyStore } from "#shared/keys/open-key-store.ts";
+import { checkKey } from "#shared/keys/check-key.ts";
+import { systemClock } from "#shared/process/clock.ts";
+
+const processes = 6;
+const keysEach = 20;
+
+/** What each process does: opens the folder, makes keys, prints them. */
+const program = `
+  import { issueKey } from "#shared/keys/issue-key.ts";
+  import { openKeyStore } from "#shared/keys/open-key-store.ts";
+  import { systemClock } from "#shared/process/clock.ts";
+  const { keys, pepper } = await openKeyStore({ stateDir: process.argv[1] }, { clock: systemClock });
+  for (let made = 0; made < ${keysEach}; made += 1) {
+    const key = { name: "n", scopes: ["*"], ttlMs: 60_000 };
+    console.log((await issueKey(key, { keys, pepper, clock: systemClock })).token.reveal());
+  }
+  await keys.close();
+`;
+
+test("processes that start at once on an absent folder agree on its pepper, and lose none of their keys", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "trunkline-shared-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const stateDir = join(folder, "state");
+  const run = () => promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program, stateDir]);
+  const outputs = await Promise.all(Array.from({ length: processes }, run));
+  const texts = outputs.flatMap(({ stdout }) => stdout.trim().split("\n"));
+  expect(texts).toHaveLength(processes * keysEach);
+
+  const { keys, pepper } = await openKeyStore({ stateDir }, { clock: systemClock });
+  onTestFinished(() => keys.close());
+  const verdicts = await Promise.all(texts.map((text) => checkKey({ text, keys, pepper, nowMs: Date.now() })));
+  expect(verdicts.filter(({ outcome }) => outcome === "valid")).toHaveLength(texts.length);
+  expect(await keys.list()).toHaveLength(texts.length);
+});

@@ -1,0 +1,89 @@
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import { keyStoreVariables, openKeyStore, type KeyStoreSettings } from "#shared/keys/open-key-store.ts";
+import { pepperText } from "#shared/keys/pepper.ts";
+import { systemClock } from "#shared/process/clock.ts";
+import { readConfig } from "#shared/process/config.ts";
+import { exitCodes } from "#shared/process/start-failure.ts";
+
+const pepper = pepperText.parse("a pepper that is long enough to be one");
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "trunkline-state-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+});
+
+async function openAndClose(settings: KeyStoreSettings): Promise<string> {
+  const opened = await openKeyStore(settings, { clock: systemClock });
+  await opened.keys.close();
+  return opened.pepper.fingerprint;
+}
+const refusal = (exitCode: number, message: string): object => ({
+  name: "StartFailure",
+  exitCode,
+  message: expect.stringContaining(message),
+});
+
+test("a state folder gets one pepper and one database, for its owner's eyes only, and keeps them", async () => {
+  const stateDir = join(folder, "deep", "state");
+  const first = await openAndClose({ stateDir });
+  expect(await openAndClose({ stateDir })).toBe(first);
+  const modes = await Promise.all(
+    [".", "pepper", "trunkline.db"].map(async (name) => (await stat(join(stateDir, name))).mode & 0o777),
+  );
+  expect(modes).toEqual([0o700, 0o600, 0o600]);
+});
+
+test("a folder that cannot be made is named, with the variable that chooses another", async () => {
+  await writeFile(join(folder, "file"), "");
+  const opening = openAndClose({ stateDir: join(folder, "file", "state") });
+  await expect(opening).rejects.toMatchObject(refusal(exitCodes.cannotCreate, "set TRUNKLINE_STATE_DIR"));
+});
+
+test("another pepper than the one the keys were made with is refused, wherever it comes from", async () => {
+  const made = await openAndClose({ stateDir: folder });
+  const fromEnvironment = openAndClose({ stateDir: folder, pepper });
+  await expect(fromEnvironment).rejects.toMatchObject(
+    refusal(exitCodes.config, "another pepper: set TRUNKLINE_KEY_PEPPER"),
+  );
+  const kept = await readFile(join(folder, "pepper"));
+  await rm(join(folder, "pepper"));
+  await expect(openAndClose({ stateDir: folder })).rejects.toMatchObject(refusal(exitCodes.config, "restore the file"));
+  await writeFile(join(folder, "pepper"), kept);
+  expect(await openAndClose({ stateDir: folder })).toBe(made);
+});
+
+test("a pepper file that holds no pepper is refused and left as it is", async () => {
+  await writeFile(join(folder, "pepper"), "short");
+  await expect(openAndClose({ stateDir: folder })).rejects.toMatchObject(
+    refusal(exitCodes.config, "at least 32 bytes"),
+  );
+  expect(await readFile(join(folder, "pepper"), "utf8")).toBe("short");
+});
+
+test("a state file that is no database, or a newer one, is refused and left as it is", async () => {
+  await writeFile(join(folder, "trunkline.db"), "no database ".repeat(100));
+  await expect(openAndClose({ stateDir: folder })).rejects.toMatchObject(
+    refusal(exitCodes.cannotCreate, "trunkline.db"),
+  );
+  await rm(join(folder, "trunkline.db"));
+  const newer = new DatabaseSync(join(folder, "trunkline.db"));
+  newer.exec("PRAGMA user_version = 1000");
+  newer.close();
+  await expect(openAndClose({ stateDir: folder })).rejects.toMatchObject(refusal(exitCodes.config, "newer Trunkline"));
+});
+
+test("Redis without a pepper is refused before Redis is asked for", async () => {
+  const opening = openAndClose({ stateDir: folder, redisUrl: "redis://127.0.0.1:1" });
+  await expect(opening).rejects.toMatchObject(refusal(exitCodes.config, "TRUNKLINE_KEY_PEPPER"));
+});
+
+test.each(["localhost:6379", "http://localhost", "redis://:100%@localhost", "a,b"])("%s is no Redis URL", (url) => {
+  const read = () => readConfig(z.object(keyStoreVariables), { TRUNKLINE_REDIS_URL: url });
+  expect(read).toThrow(/TRUNKLINE_REDIS_URL must be a URL/);
+});

@@ -1,0 +1,86 @@
+import { describe, expect, test } from "vitest";
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import { OllamaChatAnswer } from "../../../services/agent/runtimes/ollama-chat-answer.ts";
+
+function call(name: string, fields: object = {}) {
+  return { ...fields, function: { index: 0, name, arguments: { a: 1 } } };
+}
+const done = { message: { role: "assistant", content: "" }, done: true, done_reason: "stop" };
+
+function eventsOf(lines: readonly unknown[], options = { parallelToolCalls: true }): AnswerEvent[] {
+  const answer = new OllamaChatAnswer(options);
+  return lines.flatMap((line) => answer.events(line));
+}
+
+describe("an answer of Ollama's", () => {
+  test("says what the lines say, thoughts and text apart, and nothing for what is empty", () => {
+    const lines = [
+      { message: { role: "assistant", content: "", thinking: "Let" }, done: false },
+      { message: { role: "assistant", content: "Hello" }, done: false },
+      { ...done, prompt_eval_count: 20, eval_count: 31 },
+    ];
+    expect(eventsOf(lines)).toEqual([
+      { kind: "reasoning", text: "Let" },
+      { kind: "text", text: "Hello" },
+      { kind: "finish", reason: "stop" },
+      { kind: "usage", promptTokens: 20, completionTokens: 31 },
+    ]);
+  });
+
+  test("counts tool calls over its lines, those on the last one too", () => {
+    const lines = [
+      { message: { content: "", tool_calls: [call("first", { id: "call_x" })] }, done: false },
+      { ...done, message: { content: "", tool_calls: [call("second")] } },
+    ];
+    expect(eventsOf(lines).slice(0, 5)).toEqual([
+      { kind: "tool-call-start", index: 0, id: "call_x", name: "first" },
+      { kind: "tool-call-delta", index: 0, arguments: '{"a":1}' },
+      { kind: "tool-call-start", index: 1, name: "second" },
+      { kind: "tool-call-delta", index: 1, arguments: '{"a":1}' },
+      { kind: "finish", reason: "tool_calls" },
+    ]);
+  });
+
+  test("passes on the first call alone when calls may not come together", () => {
+    const lines = [{ message: { tool_calls: [call("first"), call("second")] } }, done];
+    const started = eventsOf(lines, { parallelToolCalls: false }).filter(({ kind }) => kind === "tool-call-start");
+    expect(started).toEqual([{ kind: "tool-call-start", index: 0, name: "first" }]);
+  });
+
+  test.each([
+    ["length", "length"],
+    ["stop", "stop"],
+    ["", "stop"],
+    [undefined, "stop"],
+    ["something new", "stop"],
+  ])("that is done because of %j finishes with %s", (reason, finish) => {
+    expect(eventsOf([{ ...done, done_reason: reason }])).toContainEqual({ kind: "finish", reason: finish });
+  });
+
+  test("is over at its last line, whatever still comes", () => {
+    expect(eventsOf([done, { message: { content: "more" } }, done])).toHaveLength(2);
+  });
+
+  test("is not done before Ollama says so", () => {
+    const answer = new OllamaChatAnswer({ parallelToolCalls: true });
+    answer.events({ message: { content: "Hello" }, done: false });
+    expect(answer.done).toBe(false);
+    answer.events(done);
+    expect(answer.done).toBe(true);
+  });
+
+  test("fails at an error line, whose text stays inside", () => {
+    const fail = () => eventsOf([{ error: "an error was encountered in /root/.ollama" }]);
+    expect(fail).toThrow("The runtime failed in the middle of its answer.");
+    expect(fail).toThrow(
+      expect.objectContaining({ code: "upstream_error", internal: expect.stringContaining("/root") }),
+    );
+  });
+
+  test.each([[7], [null], [{ message: { content: 7 } }], [{ done: "yes" }], [{ eval_count: -1 }]])(
+    "fails at a line that makes no sense: %j",
+    (line) => {
+      expect(() => eventsOf([line])).toThrow("The runtime sent a line that makes no sense.");
+    },
+  );
+});

@@ -1,0 +1,149 @@
+import { describe, expect, test } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import { chatBody } from "#shared/protocol/chat-body.ts";
+import { ollamaChatRequest } from "../../../services/agent/runtimes/ollama-chat-request.ts";
+import { ollamaShow } from "../../../services/agent/runtimes/ollama-model.ts";
+
+const everything = ["completion", "vision", "tools", "thinking"];
+const tools = [{ type: "function", function: { name: "look", parameters: { type: "object" } } }];
+
+/** The request as Ollama reads it: what is undefined does not exist in JSON. */
+function requestFor(fields: Record<string, unknown>, model: { capabilities?: string[]; format?: string } = {}) {
+  const { capabilities = everything, format = "gguf" } = model;
+  const entry = { name: "m:latest", show: ollamaShow.parse({ capabilities, details: { format } }) };
+  const body = chatBody.parse({ messages: [{ role: "user", content: "Hello" }], ...fields });
+  return JSON.parse(JSON.stringify(ollamaChatRequest({ id: "m", entry, body })));
+}
+
+function refusalOf(...request: Parameters<typeof requestFor>): Fault {
+  try {
+    requestFor(...request);
+  } catch (error) {
+    return Fault.from(error);
+  }
+  throw new Error("the request was taken");
+}
+
+describe("a chat for Ollama", () => {
+  test("has Ollama's own name for the model, and never lets it forget messages in silence", () => {
+    expect(requestFor({})).toEqual({
+      model: "m:latest",
+      stream: true,
+      truncate: false,
+      messages: [{ role: "user", content: "Hello" }],
+      options: {},
+    });
+  });
+
+  test("carries the settings as Ollama's options", () => {
+    const same = { temperature: 0, top_p: 0.5, frequency_penalty: 1, presence_penalty: -1, seed: 7, stop: ["x"] };
+    expect(requestFor({ ...same, max_tokens: 50 }).options).toEqual({ ...same, num_predict: 50 });
+  });
+
+  test("carries a conversation with images, thoughts and tools", () => {
+    const url = "data:image/png;base64,iVBORw0=";
+    const call = { id: "call_1", type: "function", function: { name: "look", arguments: '{"at":"it"}' } };
+    const idle = { id: "call_2", type: "function", function: { name: "wait", arguments: "" } };
+    const messages = [
+      {
+        role: "system",
+        content: [
+          { type: "text", text: "Be " },
+          { type: "text", text: "kind." },
+        ],
+      },
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "What is it?" },
+          { type: "image_url", image_url: { url } },
+        ],
+      },
+      { role: "assistant", content: null, reasoning_content: "Hm.", tool_calls: [call, idle] },
+      { role: "tool", content: "A cat.", tool_call_id: "call_1" },
+      { role: "tool", content: "Done.", tool_call_id: "unknown" },
+    ];
+    expect(requestFor({ messages, tools }).messages).toEqual([
+      { role: "system", content: "Be kind." },
+      { role: "user", content: "What is it?", images: ["iVBORw0="] },
+      {
+        role: "assistant",
+        content: "",
+        thinking: "Hm.",
+        tool_calls: [
+          { id: "call_1", function: { name: "look", arguments: { at: "it" } } },
+          { id: "call_2", function: { name: "wait", arguments: {} } },
+        ],
+      },
+      { role: "tool", content: "A cat.", tool_call_id: "call_1", tool_name: "look" },
+      { role: "tool", content: "Done.", tool_call_id: "unknown" },
+    ]);
+  });
+
+  test("offers tools as they are, and none when none may be called", () => {
+    expect(requestFor({ tools, tool_choice: "auto" }).tools).toEqual(tools);
+    expect(requestFor({ tools, tool_choice: "none" })).not.toHaveProperty("tools");
+  });
+
+  test.each([
+    [{ type: "json_object" }, "json"],
+    [{ type: "json_schema", json_schema: { name: "n", schema: { type: "object" } } }, { type: "object" }],
+    [{ type: "text" }, undefined],
+  ])("asks for the format of %j", (wanted, format) => {
+    expect(requestFor({ response_format: wanted }).format).toEqual(format);
+  });
+
+  test.each([
+    ["none", false],
+    ["minimal", "low"],
+    ["low", "low"],
+    ["medium", "medium"],
+    ["high", "high"],
+    ["xhigh", "max"],
+    ["max", "max"],
+  ])("thinks with the effort %s", (effort, think) => {
+    expect(requestFor({ reasoning_effort: effort }).think).toBe(think);
+  });
+
+  test("asks a model that cannot think for no thoughts, and says nothing about it", () => {
+    expect(requestFor({ reasoning_effort: "none" }, { capabilities: ["completion"] })).not.toHaveProperty("think");
+  });
+});
+
+function image(url: string) {
+  return [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }];
+}
+function called(text: string) {
+  const calls = [{ id: "c", type: "function", function: { name: "look", arguments: text } }];
+  return [{ role: "assistant", tool_calls: calls }];
+}
+const imagePath = "messages[0].content[0].image_url.url";
+const argumentsPath = "messages[0].tool_calls[0].function.arguments";
+
+test.each([
+  ["a remote image", { messages: image("https://example.org/cat.png") }, {}, "invalid_value", imagePath],
+  ["an image of another type", { messages: image("data:image/gif;base64,R0") }, {}, "invalid_value", imagePath],
+  ["arguments that are no object", { messages: called("[1]") }, {}, "invalid_value", argumentsPath],
+  ["arguments that are not JSON", { messages: called("{") }, {}, "invalid_value", argumentsPath],
+  ["a call that must be made", { tools, tool_choice: "required" }, {}, "unsupported_value", "tool_choice"],
+  ["several answers", { n: 2 }, {}, "unsupported_parameter", "n"],
+  ["probabilities", { logprobs: true }, {}, "unsupported_parameter", "logprobs"],
+  [
+    "a format on MLX",
+    { response_format: { type: "json_object" } },
+    { format: "safetensors" },
+    "unsupported_parameter",
+    "response_format",
+  ],
+  ["stop strings on MLX", { stop: ["x"] }, { format: "safetensors" }, "unsupported_parameter", "stop"],
+  [
+    "effort of a model that cannot think",
+    { reasoning_effort: "low" },
+    { capabilities: ["completion"] },
+    "unsupported_parameter",
+    "reasoning_effort",
+  ],
+  ["tools of a model without", { tools }, { capabilities: ["completion"] }, "model_does_not_support_tools", "tools"],
+])("what Ollama would drop or misread is refused: %s", (_, fields, model, code, param) => {
+  expect(refusalOf(fields, model)).toMatchObject({ code, param });
+});

@@ -1,0 +1,93 @@
+import { describe, expect, test } from "vitest";
+import { describeModel, modelIdOf, ollamaShow, ollamaTag } from "../../../services/agent/runtimes/ollama-model.ts";
+
+const linux = { platform: "linux", arch: "x64" };
+const mac = { platform: "darwin", arch: "arm64" };
+
+function described(facts: {
+  tag?: Record<string, unknown>;
+  show?: Record<string, unknown>;
+  loadedTokens?: number;
+  host?: { platform: string; arch: string; contextTokens?: number };
+}) {
+  const tag = { name: "llama3.2:latest", digest: "d", size: 2_019_393_189, modified_at: "2026-08-01T10:00:00Z" };
+  const modelInfo = { "general.architecture": "llama", "llama.context_length": 131_072 };
+  const show = { capabilities: ["completion"], details: { format: "gguf" }, model_info: modelInfo };
+  return describeModel({
+    tag: ollamaTag.parse({ ...tag, ...facts.tag }),
+    show: ollamaShow.parse({ ...show, ...facts.show }),
+    loadedTokens: facts.loadedTokens,
+    host: facts.host ?? linux,
+  });
+}
+
+describe("a model of Ollama's", () => {
+  test("is described as the contract has it", () => {
+    expect(described({ show: { capabilities: ["completion", "tools", "vision", "thinking", "insert"] } })).toEqual({
+      id: "llama3.2",
+      object: "model",
+      created: Date.UTC(2026, 7, 1, 10) / 1_000,
+      owned_by: "library",
+      capabilities: { completion: true, vision: true, embedding: false, tools: true, thinking: true },
+      context_window: 4_096,
+      size_mb: 2_019,
+      runtime_profile: "auto",
+    });
+  });
+
+  test.each([
+    ["llama3.2:latest", "llama3.2", "library"],
+    ["qwen3.5:9b", "qwen3.5:9b", "library"],
+    ["ann/story:latest", "ann/story", "ann"],
+    ["hf.co/bartowski/Llama-GGUF:Q4_K_M", "hf.co/bartowski/Llama-GGUF:Q4_K_M", "bartowski"],
+  ])("%s is called %s and owned by %s", (name, id, owner) => {
+    expect(modelIdOf(name)).toBe(id);
+    expect(described({ tag: { name } })).toMatchObject({ id, owned_by: owner });
+  });
+
+  test.each([
+    ["2026-08-01T10:00:00.123456789+02:00", Date.UTC(2026, 7, 1, 8) / 1_000],
+    ["0001-01-01T00:00:00Z", 0],
+    ["yesterday", 0],
+  ])("modified at %s was created at %d", (modifiedAt, created) => {
+    expect(described({ tag: { modified_at: modifiedAt } })).toMatchObject({ created });
+  });
+
+  test.each([
+    ["the window it is loaded with", { loadedTokens: 16_384, show: { parameters: "num_ctx 8192" } }, 16_384],
+    [
+      "else what its Modelfile says",
+      { show: { parameters: 'stop   "x"\nnum_ctx                        8192' } },
+      8_192,
+    ],
+    ["else what Ollama was configured with", { host: { ...linux, contextTokens: 65_536 } }, 65_536],
+    ["but never more than it was trained for", { show: { parameters: "num_ctx 999999" } }, 131_072],
+    ["and, knowing nothing, the least that Ollama gives", { show: { model_info: {} } }, 4_096],
+    ["at least 2048 with images", { show: { capabilities: ["vision"], parameters: "num_ctx 512" } }, 2_048],
+    ["on MLX all that it was trained for", { show: { details: { format: "safetensors" } } }, 131_072],
+  ])("has a context window that the machine really runs: %s", (_, facts, tokens) => {
+    expect(described(facts)?.context_window).toBe(tokens);
+  });
+
+  test("may have an architecture whose name holds dots, or none that is named", () => {
+    const dotted = { "general.architecture": "a.b", "a.b.context_length": 1_024, "x.context_length": 9 };
+    expect(described({ show: { model_info: dotted } })?.context_window).toBe(1_024);
+    expect(described({ show: { model_info: { "only.context_length": 2_048 } } })?.context_window).toBe(2_048);
+  });
+
+  test("runs on Apple's MLX only in its format and on such a machine", () => {
+    const mlx = { details: { format: "safetensors" } };
+    expect(described({ show: mlx, host: mac })).toMatchObject({ runtime_profile: "apple-mlx", apple_mlx: true });
+    expect(described({ show: mlx })).not.toHaveProperty("apple_mlx");
+    expect(described({ host: mac })).toMatchObject({ runtime_profile: "auto" });
+    expect(described({ host: mac })).not.toHaveProperty("apple_mlx");
+  });
+
+  test.each([
+    ["runs in the cloud", { show: { remote_host: "https://ollama.com:443" } }],
+    ["can do nothing that the contract knows", { show: { capabilities: ["image"] } }],
+    ["has a name too long for an id", { tag: { name: "x".repeat(257) } }],
+  ])("is left out when it %s", (_, facts) => {
+    expect(described(facts)).toBeUndefined();
+  });
+});

@@ -1,0 +1,14 @@
+import { defineConfig } from "vitest/config";
+import { ClosingLine } from "./test/harness/closing-line.ts";
+
+export default defineConfig({
+  test: {
+    include: ["test/**/*.test.ts"],
+    globalSetup: ["test/harness/global-setup.ts"],
+    reporters: ["default", new ClosingLine()],
+    testTimeout: 20_000,
+    hookTimeout: 60_000,
+    // One for each core: tests mostly wait for servers and processes, and those have to run beside them.
+    maxWorkers: "100%",
+  },
+});
