@@ -11,7 +11,7 @@ import { agentConfig } from "../agent/config.ts";
 import { startGateway } from "../gateway/compose.ts";
 import { gatewayConfig, type GatewayConfig } from "../gateway/config.ts";
 import { ownKey } from "./own-key.ts";
-import { runUntilStopped } from "./run-until-stopped.ts";
+import { runUntilStopped } from "#shared/process/run-until-stopped.ts";
 import { welcome } from "./welcome.ts";
 
 /** `trunkline up`: gateway and agent in one process, with the embedded broker and key store unless others are named. */

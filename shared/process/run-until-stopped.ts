@@ -1,9 +1,9 @@
-import { systemClock } from "#shared/process/clock.ts";
-import { Lifecycle, untilToldToStop } from "#shared/process/lifecycle.ts";
-import type { Log } from "#shared/process/log.ts";
+import { systemClock } from "./clock.ts";
+import { Lifecycle, untilToldToStop } from "./lifecycle.ts";
+import type { Log } from "./log.ts";
 
 /**
- * Starts a long-running command and stops it in order when it is told to: work under way may finish within `drainMs`,
+ * Starts a long-running process and stops it in order when it is told to: work under way may finish within `drainMs`,
  * and a second signal ends the process at once. What was started when the start fails is stopped again.
  */
 export async function runUntilStopped(options: {

@@ -1,0 +1,30 @@
+import { insistOnNats } from "#shared/broker/insist-on-nats.ts";
+import { connectNats } from "#shared/broker/nats-broker.ts";
+import { openKeyStore } from "#shared/keys/open-key-store.ts";
+import { systemClock as clock } from "#shared/process/clock.ts";
+import type { Environment } from "#shared/process/config.ts";
+import { createLog } from "#shared/process/log.ts";
+import { runUntilStopped } from "#shared/process/run-until-stopped.ts";
+import { startGateway } from "./compose.ts";
+import { gatewayConfig } from "./config.ts";
+
+/** A gateway as a process of its own, until it is told to stop. */
+export async function runGateway(environment: Environment): Promise<void> {
+  const config = gatewayConfig(environment);
+  const url = insistOnNats("gateway", config.natsUrl);
+  const log = createLog({ level: config.logLevel, name: "gateway" });
+  await runUntilStopped({
+    drainMs: config.drainMs,
+    log,
+    async start(lifecycle) {
+      const store = await openKeyStore(config.keyStore, { clock, log });
+      lifecycle.onStop("keys", () => store.keys.close());
+      const { natsCredentialsFile: credentialsFile } = config;
+      const broker = await connectNats({ url, credentialsFile, name: "trunkline gateway", clock, log });
+      lifecycle.onStop("broker", () => broker.close());
+      const { fleetKnown } = await startGateway({ config, broker, store, lifecycle, clock, log });
+      await fleetKnown;
+      log.info("gateway ready");
+    },
+  });
+}

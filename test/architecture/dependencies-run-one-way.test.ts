@@ -1,0 +1,56 @@
+import { describe, expect, test } from "vitest";
+import { findViolations, importsOf } from "./find-violations.ts";
+import { importRules } from "./import-rules.ts";
+import { readSources } from "./read-sources.ts";
+
+/** A file for each rule that breaks it, so that a rule that matches nothing any more is noticed. */
+const planted: Readonly<Record<string, readonly [path: string, text: string]>> = {
+  "shared imports no service": ["shared/model/x.ts", `import { a } from "../../services/agent/config.ts";`],
+  "shared imports no test": ["shared/model/x.ts", `import { a } from "../../test/harness/until.ts";`],
+  "no service imports a test": ["services/agent/x.ts", `import { a } from "../../test/harness/until.ts";`],
+  "the gateway does not import the agent": [
+    "services/gateway/x.ts",
+    `import type {\n  A,\n} from "../agent/jobs/schedule.ts";`,
+  ],
+  "the agent does not import the gateway": ["services/agent/x.ts", `export { a } from "../gateway/server.ts";`],
+  "the agent knows nothing of keys": ["services/agent/x.ts", `import { scope } from "#shared/keys/scope.ts";`],
+  "no service imports the CLI": ["services/gateway/x.ts", `await import("../cli/up.ts");`],
+  "the CLI enters a service only through main, compose and config": [
+    "services/cli/x.ts",
+    `import { a } from "../gateway/fleet/roster.ts";`,
+  ],
+  "only up stands above gateway and agent both": [
+    "services/cli/gateway.ts",
+    `import { startGateway } from "../gateway/compose.ts";`,
+  ],
+  "only nats adapters know NATS": ["shared/broker/broker.ts", `import type { Msg } from "@nats-io/nats-core";`],
+  "only redis adapters know Redis": ["shared/keys/key-store.ts", `import { Redis } from "ioredis";`],
+  "only the gateway's edge knows Fastify": ["services/gateway/dispatch/x.ts", `import { fastify } from "fastify";`],
+  "only runtimes know undici": ["services/gateway/x.ts", `import { request } from "undici";`],
+  "only the log knows pino": ["services/gateway/server.ts", `import { pino } from "pino";`],
+  "only the CLI knows commander": ["shared/process/x.ts", `import { Command } from "commander";`],
+  "only the harness knows testcontainers": ["test/unit/x.ts", `import("testcontainers")`],
+  "the product knows no test tool": ["shared/model/x.ts", `import { test } from "vitest";`],
+};
+
+describe("dependencies run one way", () => {
+  test("in every file of the project", () => {
+    const sources = readSources();
+    expect(sources.length).toBeGreaterThan(100);
+    expect(findViolations(sources, importRules)).toEqual([]);
+  });
+
+  test.each(importRules)("a planted violation is found: $rule", ({ rule }) => {
+    const [path, text] = planted[rule] ?? ["", ""];
+    expect(findViolations([{ path, text }], importRules)).toEqual([expect.stringContaining(`: ${rule}`)]);
+  });
+
+  test("a file whose name says nothing is found", () => {
+    expect(findViolations([{ path: "shared/model/utils.ts", text: "" }], importRules)).toHaveLength(1);
+  });
+
+  test("imports are found however they are written", () => {
+    const text = `import "a";\nimport b from "b";\nexport * from "c";\nconst d = await import("d");\nimport {\n  e,\n} from "./e.ts";`;
+    expect(importsOf("shared/x/y.ts", text)).toEqual(["a", "b", "c", "d", "shared/x/e.ts"]);
+  });
+});

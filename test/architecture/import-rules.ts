@@ -1,0 +1,51 @@
+/**
+ * Who may import what. Each rule is one negative sentence; `only` names the files that it does not bind. Patterns are
+ * paths from the project's root, in which `*` stands for anything within one name and `**` for anything at all.
+ */
+export interface ImportRule {
+  readonly rule: string;
+  /** The files that the rule binds. */
+  readonly files: string;
+  /** What they must not import: files by path, or a vendor's package by its name. */
+  readonly never: string;
+  readonly only?: readonly string[];
+}
+
+export const importRules: readonly ImportRule[] = [
+  { rule: "shared imports no service", files: "shared/**", never: "services/**" },
+  { rule: "shared imports no test", files: "shared/**", never: "test/**" },
+  { rule: "no service imports a test", files: "services/**", never: "test/**" },
+  { rule: "the gateway does not import the agent", files: "services/gateway/**", never: "services/agent/**" },
+  { rule: "the agent does not import the gateway", files: "services/agent/**", never: "services/gateway/**" },
+  { rule: "the agent knows nothing of keys", files: "services/agent/**", never: "shared/keys/**" },
+  { rule: "no service imports the CLI", files: "services/{gateway,agent}/**", never: "services/cli/**" },
+  {
+    rule: "the CLI enters a service only through main, compose and config",
+    files: "services/cli/**",
+    never: "services/{gateway,agent}/*/**",
+  },
+  {
+    rule: "only up stands above gateway and agent both",
+    files: "services/cli/**",
+    never: "services/{gateway,agent}/compose.ts",
+    only: ["services/cli/up.ts"],
+  },
+  {
+    rule: "only nats adapters know NATS",
+    files: "**",
+    never: "@nats-io/**",
+    only: ["shared/broker/nats-*", "test/**"],
+  },
+  { rule: "only redis adapters know Redis", files: "**", never: "ioredis", only: ["**/redis-*", "test/**"] },
+  {
+    rule: "only the gateway's edge knows Fastify",
+    files: "**",
+    never: "fastify",
+    only: ["services/gateway/*.ts", "services/gateway/{routes,access,operations}/**", "test/**"],
+  },
+  { rule: "only runtimes know undici", files: "**", never: "undici", only: ["services/agent/runtimes/**", "test/**"] },
+  { rule: "only the log knows pino", files: "**", never: "pino", only: ["shared/process/log.ts"] },
+  { rule: "only the CLI knows commander", files: "**", never: "commander", only: ["services/cli/**", "test/**"] },
+  { rule: "only the harness knows testcontainers", files: "**", never: "testcontainers", only: ["test/harness/**"] },
+  { rule: "the product knows no test tool", files: "{services,shared}/**", never: "{vitest,fast-check,openai}" },
+];
