@@ -57,9 +57,14 @@ Examples:
             log,
             fallbackToScripted: true,
           });
-          const gateway = await startGateway({ config: forGateway, broker: gatewaySide, store, lifecycle, clock, log });
-          await gateway.fleetKnown;
-          const { baseUrl } = gateway;
+          const { baseUrl } = await startGateway({
+            config: forGateway,
+            broker: gatewaySide,
+            store,
+            lifecycle,
+            clock,
+            log,
+          });
           const { runtime, models } = agent;
           options.stdout.write(
             json

@@ -42,11 +42,9 @@ interface GatewayParts {
 interface RunningGateway {
   readonly baseUrl: string;
   readonly operationsUrl: string;
-  /** Resolves when the gateway knows its fleet. */
-  readonly fleetKnown: Promise<void>;
 }
 
-/** Builds a gateway of its parts and starts it. It listens when this resolves. */
+/** Builds a gateway of its parts and starts it. When this resolves it listens, and knows its fleet. */
 export async function startGateway(parts: GatewayParts): Promise<RunningGateway> {
   const { config, broker, store, lifecycle, clock, log } = parts;
   const timing = timingAt(config.timeScale);
@@ -81,7 +79,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     jobs.stop();
   });
 
-  const fleetKnown = followPresence({ broker, roster, catalogues, timing, clock, log });
+  await followPresence({ broker, roster, catalogues, timing, clock, log });
   const { host, operationsHost } = config;
   const port = await listen(server, {
     host,
@@ -99,7 +97,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const baseUrl = `${scheme}://${urlHost(host)}:${port}/v1`;
   const operationsUrl = `http://${urlHost(operationsHost)}:${operationsPort}`;
   log.info({ baseUrl, operationsUrl }, "gateway listens");
-  return { baseUrl, operationsUrl, fleetKnown };
+  return { baseUrl, operationsUrl };
 }
 
 interface PublicParts {

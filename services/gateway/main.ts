@@ -22,8 +22,7 @@ export async function runGateway(environment: Environment): Promise<void> {
       const { natsCredentialsFile: credentialsFile } = config;
       const broker = await connectNats({ url, credentialsFile, name: "trunkline gateway", clock, log });
       lifecycle.onStop("broker", () => broker.close());
-      const { fleetKnown } = await startGateway({ config, broker, store, lifecycle, clock, log });
-      await fleetKnown;
+      await startGateway({ config, broker, store, lifecycle, clock, log });
       log.info("gateway ready");
     },
   });

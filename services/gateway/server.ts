@@ -63,7 +63,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
   });
   server.addHook("onResponse", async (request, reply) => {
     const fields = { request: request.id, method: request.method, path: pathOf(request), status: reply.statusCode };
-    log.info({ ...fields, ms: Math.round(reply.elapsedTime) }, "request");
+    const isProbe = request.url === "/healthz" || request.url === "/readyz";
+    log[isProbe ? "debug" : "info"]({ ...fields, ms: Math.round(reply.elapsedTime) }, "request");
   });
 
   server.setErrorHandler((thrown, request, reply) => {

@@ -79,7 +79,7 @@ export class FakeOllamaChat {
 
 /**
  * An Ollama over real HTTP, without a model: discovery and `/api/chat` as streams of JSON lines, faithful to
- * `reference/runtimes.md`, sections 1 and 2. How a chat is answered is the test's choice, through `onChat`.
+ * Ollama itself (0.33). How a chat is answered is the test's choice, through `onChat`.
  */
 export class FakeOllama {
   models: readonly FakeOllamaModel[];

@@ -72,7 +72,7 @@ export class OllamaConnection {
     await this.#pool.destroy();
   }
 
-  // `dispatch` would save some 20 µs a request and a part of each chunk's cost (performance.md, section 2), for a response
+  // `dispatch` would save some 20 µs a request and a part of each chunk's cost, for a response
   // body with backpressure written by hand. It would change nothing outside this method and `stream`.
   #request(question: Question): ReturnType<Pool["request"]> {
     const { path, body, signal } = question;

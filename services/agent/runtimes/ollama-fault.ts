@@ -44,7 +44,9 @@ const meanings: readonly { pattern: RegExp; fault: (internal: string) => Fault }
  */
 export function ollamaStatusFault(answer: { status: number; text: string }): Fault {
   const { status } = answer;
-  const internal = `Ollama answered ${status}: ${answer.text.slice(0, internalCharactersMax)}`;
+  // What Ollama says of a request that it refuses may quote it, and prompts are not logged.
+  const told = status >= 500 ? `: ${answer.text.slice(0, internalCharactersMax)}` : "";
+  const internal = `Ollama answered ${status}${told}`;
   if (status === 404) {
     return new Fault("model_not_found", {
       message: "The model does not exist on this machine.",

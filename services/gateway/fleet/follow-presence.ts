@@ -19,7 +19,7 @@ interface FollowOptions {
 
 /**
  * Feeds the roster with what the machines say of themselves, and calls the roll at the start and whenever the
- * connection is back, so that a gateway knows its fleet in a fraction of a second.
+ * connection is back, so that a gateway knows its fleet in a fraction of a second: when this resolves.
  */
 export async function followPresence(options: FollowOptions): Promise<void> {
   const { broker, roster, catalogues, timing, clock, log } = options;
@@ -53,5 +53,6 @@ export async function followPresence(options: FollowOptions): Promise<void> {
   });
   callTheRoll();
   await sleep(clock, timing.rollcallSettleMs);
-  await catalogues.settled();
+  // A machine that does not answer holds no gateway up.
+  await Promise.race([catalogues.settled(), sleep(clock, timing.acceptWaitMs)]);
 }
