@@ -11,6 +11,7 @@ import { connect } from "@nats-io/transport-node";
 import type { Clock } from "../process/clock.ts";
 import type { Log } from "../process/log.ts";
 import { exitCodes, StartFailure } from "../process/start-failure.ts";
+import { limits } from "../protocol/limits.ts";
 import type { Broker, BrokerMessage, PublishOptions, PublishOutcome, Subscription } from "./broker.ts";
 import { payloadTooLarge } from "./payload-too-large.ts";
 
@@ -59,6 +60,14 @@ export async function connectNats(options: NatsOptions): Promise<Broker> {
       exitCodes.unavailable,
       `NATS at ${servers.join(", ")} cannot be used (${reason}): start it there, or set TRUNKLINE_NATS_URL to where it is and TRUNKLINE_NATS_CREDS to a credential it accepts.`,
       { cause: error },
+    );
+  }
+  const payloadBytesMax = connection.info?.max_payload ?? 0;
+  if (payloadBytesMax < limits.brokerPayloadBytesMin) {
+    await connection.close();
+    throw new StartFailure(
+      exitCodes.config,
+      `NATS at ${servers.join(", ")} carries messages of ${payloadBytesMax} bytes only: set its max_payload to 1MB, or ${limits.brokerPayloadBytesMin} bytes at least.`,
     );
   }
   return new NatsBroker(connection, options);

@@ -16,5 +16,7 @@ export const limits = {
   /** An answer that is not streamed may grow to this size. */
   wholeAnswerBytesMax: 64 * mib,
   /** Jobs that an agent holds at once, running, waiting and ended but not yet finished. */
-  jobsPerAgentMax: 10_000,
+  jobsPerAgentMax: 5_000,
+  /** A broker must carry messages of this size: a data frame, a part, or a beat with a row for every job. */
+  brokerPayloadBytesMin: 512 * kib,
 } as const;

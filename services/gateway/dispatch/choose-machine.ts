@@ -1,6 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Catalogue, Model } from "#shared/model/model.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
+import { findModel } from "../fleet/find-model.ts";
 
 /** A machine that is present, and what it offers. */
 export interface Candidate {
@@ -40,7 +41,7 @@ export function chooseMachine(options: {
 }): Choice {
   const { modelId, needs, candidates, random } = options;
   const offering = candidates.flatMap(({ presence, catalogue }) => {
-    const model = catalogue.find(({ id }) => id === modelId);
+    const model = findModel(catalogue, modelId);
     return model === undefined || presence.state !== "ready" ? [] : [{ presence, model }];
   });
   if (offering.length === 0) return { outcome: "not-offered" };

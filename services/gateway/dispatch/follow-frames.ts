@@ -95,10 +95,8 @@ export class FrameFollower {
   frame(frame: Frame, nowMs: number): void {
     if (this.#settled) return;
     this.#heardAtMs = nowMs;
+    if (frame.kind !== "reject") this.#accept(frame, nowMs);
     switch (frame.kind) {
-      case "accept":
-        this.#accept(frame.payload, nowMs);
-        return;
       case "reject": {
         const told = decodeJson(rejectPayload, frame.payload);
         if (!this.#accepted) this.#settle({ outcome: "not-taken", fault: faultOfReject(told) });
@@ -116,6 +114,7 @@ export class FrameFollower {
       case "fault":
         if (this.#inOrder(frame)) this.#finish(frame);
         return;
+      case "accept":
       case "beat":
         return;
     }
@@ -181,11 +180,13 @@ export class FrameFollower {
     if (!this.#settled) this.#cancel(fault);
   }
 
-  #accept(payload: Uint8Array, nowMs: number): void {
+  /** Whatever a machine says of a job means that it has it, also when the accept itself was lost. */
+  #accept(frame: Frame, nowMs: number): void {
     if (this.#accepted) return;
     this.#accepted = true;
-    const told = decodeJson(acceptPayload, payload);
-    if (told?.state === "receiving") this.#parts?.start(nowMs);
+    if (frame.kind === "accept" && decodeJson(acceptPayload, frame.payload)?.state === "receiving") {
+      this.#parts?.start(nowMs);
+    }
     this.#options.listener.onAccept?.();
   }
 

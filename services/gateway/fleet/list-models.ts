@@ -43,7 +43,7 @@ export class LiveModels {
 
   async #ask(nowMs: number): Promise<Listing> {
     const { jobs, roster, timing } = this.#options;
-    const present = roster.present(nowMs).map(({ presence }) => presence);
+    const present = roster.present(nowMs).flatMap(({ presence }) => (presence.state === "draining" ? [] : [presence]));
     const answers = await Promise.allSettled(
       present.map(({ machine, epoch }) =>
         askCatalogue({ jobs, target: { machine, epoch }, withinMs: timing.modelsWaitMs }),

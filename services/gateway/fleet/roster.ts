@@ -18,7 +18,8 @@ interface Entry {
 
 /**
  * A gateway's picture of who is there. It only decides: what is heard and what time it is come in, what is known comes
- * out. The newest epoch of a machine is the machine; what an older one says is not heard.
+ * out. The newest epoch of a machine is the machine; what an older one says is not heard while the newer one is there.
+ * (Only then: a host whose clock was set back makes epochs that look old.)
  */
 export class Roster {
   readonly #timing: Timing;
@@ -31,7 +32,8 @@ export class Roster {
 
   announced(presence: Presence, nowMs: number): void {
     const before = this.#entries.get(presence.machine);
-    if (before !== undefined && presence.epoch < before.presence.epoch) return;
+    if (before !== undefined && presence.epoch < before.presence.epoch && this.#status(before, nowMs) !== "offline")
+      return;
     this.#entries.set(presence.machine, { presence, heardAtMs: nowMs, unreachable: false });
   }
 

@@ -2,6 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { mayUse } from "../access/authorize.ts";
 import { keyOf } from "../access/key-of.ts";
 import { modelNotFound, type JobPlacer } from "../dispatch/place-job.ts";
+import { findModel } from "../fleet/find-model.ts";
 import type { LiveModels } from "../fleet/list-models.ts";
 
 /** One model by its id, which may hold `:` and `/`, written as they are or percent-encoded. */
@@ -10,7 +11,7 @@ export function getModel(server: FastifyInstance, parts: { models: LiveModels; p
     const id = request.params["*"];
     if (id === "" || !mayUse(keyOf(request), id)) throw modelNotFound(id);
     const { models } = await parts.models.list();
-    const model = models.find((each) => each.id === id);
+    const model = findModel(models, id);
     if (model === undefined) throw await parts.placer.absence(id);
     return model;
   });
