@@ -1,4 +1,6 @@
+import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
+import { finished } from "node:stream/promises";
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
@@ -6,6 +8,7 @@ import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import { adoptError, adoptParserError } from "./openai/adopt-error.ts";
 import { faultBody, faultHeaders } from "./openai/fault-body.ts";
+import { unreadBody } from "./openai/unread-body.ts";
 
 interface ServerOptions {
   readonly log: Log;
@@ -67,13 +70,17 @@ export function createServer(options: ServerOptions): FastifyInstance {
     log[isProbe ? "debug" : "info"]({ ...fields, ms: Math.round(reply.elapsedTime) }, "request");
   });
 
-  server.setErrorHandler((thrown, request, reply) => {
+  server.setErrorHandler(async (thrown, request, reply) => {
     const fault = adoptError(thrown, { bodyBytesMax });
     const { status } = faultEntry(fault.code);
     const fields = { request: request.id, code: fault.code, internal: fault.internal };
     if (status >= 500) log.warn(fields, "request failed");
     else log.debug(fields, "request refused");
-    if (fault.code === "request_too_large") reply.header("connection", "close");
+    if (!request.raw.complete) {
+      const rest = unreadBody({ code: fault.code, headers: request.headers, bodyBytesMax });
+      if (rest === "read-on") await readToEnd(request.raw);
+      else reply.header("connection", "close");
+    }
     return reply.code(status).headers(faultHeaders(fault)).send(faultBody(fault));
   });
   server.setNotFoundHandler(async (request) => {
@@ -97,6 +104,10 @@ export function refuseOtherMethods(server: FastifyInstance, url: string, allowed
       });
     },
   });
+}
+
+async function readToEnd(request: IncomingMessage): Promise<void> {
+  await finished(request.resume(), { writable: false }).catch(() => undefined);
 }
 
 function pathOf(request: FastifyRequest): string {

@@ -1,0 +1,62 @@
+import { resolve } from "node:path";
+import { z } from "zod";
+import { OwnedChild } from "./owned-child.ts";
+import { until } from "./until.ts";
+
+/** Settings of one process, by their names. */
+export type Settings = Readonly<Record<string, string>>;
+
+/** One that has the length that a pepper must have. */
+export const testPepper = "a pepper that is long enough to be one";
+
+const main = resolve(import.meta.dirname, "../../services/cli/main.ts");
+const commandTimeoutMs = 20_000;
+
+/** Starts `trunkline <args>` as a real process. Nothing of Trunkline's that stands in our own environment reaches it. */
+export function launchTrunkline(args: readonly string[], settings: Settings): Promise<OwnedChild> {
+  const major = Number(process.versions.node.split(".")[0]);
+  if (major < 26) {
+    throw new Error(`Trunkline needs Node 26 and this is ${process.version}: run the tests by npm test or npx vitest`);
+  }
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("TRUNKLINE_"));
+  const environment = { ...Object.fromEntries(inherited), ...settings };
+  return OwnedChild.start({ binary: process.execPath, args: [main, ...args], environment });
+}
+
+export interface CommandResult {
+  readonly exitCode: number | string;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs `trunkline <args>` to its end. */
+export async function trunkline(args: readonly string[], settings: Settings = {}): Promise<CommandResult> {
+  await using child = await launchTrunkline(args, settings);
+  const what = `trunkline ${args.join(" ")} to end`;
+  const exitCode = await until(async () => child.ended && String(await child.exit()), {
+    what,
+    timeoutMs: commandTimeoutMs,
+  }).catch(async (error: unknown) => {
+    throw new Error(`${String(error)}; it says: ${await child.stderr()}`);
+  });
+  const [stdout, stderr] = await Promise.all([child.stdout(), child.stderr()]);
+  return { exitCode: /^\d+$/.test(exitCode) ? Number(exitCode) : exitCode, stdout, stderr };
+}
+
+const issuedKey = z.object({
+  id: z.string(),
+  key: z.string(),
+  name: z.string(),
+  scopes: z.array(z.string()),
+  expires_at: z.iso.datetime(),
+});
+export type IssuedKey = z.infer<typeof issuedKey>;
+
+/** Issues a key as an operator does. `store` are the settings that name the key store. */
+export async function issueKey(store: Settings, wish: { scopes?: string; ttl?: string } = {}): Promise<IssuedKey> {
+  const { scopes, ttl } = wish;
+  const flags = [...(scopes === undefined ? [] : ["--scopes", scopes]), ...(ttl === undefined ? [] : ["--ttl", ttl])];
+  const { exitCode, stdout, stderr } = await trunkline(["keys", "issue", "--name", "test", ...flags, "--json"], store);
+  if (exitCode !== 0) throw new Error(`keys issue ended with ${exitCode}: ${stderr}`);
+  return issuedKey.parse(JSON.parse(stdout));
+}

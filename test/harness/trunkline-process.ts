@@ -1,0 +1,112 @@
+import { join } from "node:path";
+import { z } from "zod";
+import type { OwnedChild } from "./owned-child.ts";
+import { endShowing, showOnFailure, type Witness } from "./show-on-failure.ts";
+import { launchTrunkline, type Settings } from "./trunkline-command.ts";
+import { until } from "./until.ts";
+
+/** One line of a process's log. */
+const logLine = z.looseObject({ msg: z.string(), level: z.number() });
+export type LogLine = z.infer<typeof logLine>;
+
+const startTimeoutMs = 20_000;
+
+/**
+ * A long-running process of the product, which a test may kill, freeze and stop. Calls resolve when it is so. Its state
+ * folder and all that it wrote are gone when it is disposed of; what it said is shown when the test fails.
+ */
+export class TrunklineProcess implements AsyncDisposable {
+  readonly title: string;
+  readonly #child: OwnedChild;
+  readonly #witness: Witness;
+
+  private constructor(title: string, child: OwnedChild) {
+    this.title = title;
+    this.#child = child;
+    this.#witness = { title, said: () => child.stderr() };
+    showOnFailure(this.#witness);
+  }
+
+  /** Starts `trunkline <args>` with a state folder of its own unless `settings` name one. */
+  static async start(options: {
+    readonly args: readonly string[];
+    readonly settings: Settings;
+    readonly title?: string;
+  }): Promise<TrunklineProcess> {
+    const { args, settings, title = `trunkline ${args.join(" ")}` } = options;
+    return new TrunklineProcess(title, await launchTrunkline(args, settings));
+  }
+
+  /** Where its state is unless its settings say otherwise. */
+  get stateDir(): string {
+    return join(this.#child.folder, ".trunkline");
+  }
+
+  get ended(): boolean {
+    return this.#child.ended;
+  }
+
+  stdout(): Promise<string> {
+    return this.#child.stdout();
+  }
+
+  stderr(): Promise<string> {
+    return this.#child.stderr();
+  }
+
+  async logLines(): Promise<LogLine[]> {
+    const lines = (await this.stderr()).split("\n").filter((line) => line.startsWith("{"));
+    return lines.map((line) => logLine.parse(JSON.parse(line)));
+  }
+
+  /** The first line of its log that begins with this, as soon as there is one. */
+  logged(message: string): Promise<LogLine> {
+    const look = async () => (await this.logLines()).find(({ msg }) => msg.startsWith(message));
+    return this.#whileRunning(look, `${this.title} to log "${message}"`);
+  }
+
+  /** Its standard output, as soon as that has a match. */
+  async printed(pattern: RegExp): Promise<RegExpExecArray> {
+    const look = async () => pattern.exec(await this.stdout());
+    return this.#whileRunning(look, `${this.title} to print ${pattern}`);
+  }
+
+  /** SIGKILL: gone at once, as in a crash. */
+  kill(): Promise<void> {
+    return this.#child.kill();
+  }
+
+  /** SIGSTOP: its connections stay open and it does nothing. */
+  freeze(): Promise<void> {
+    return this.#child.freeze();
+  }
+
+  /** SIGCONT: goes on where it was frozen. */
+  thaw(): Promise<void> {
+    return this.#child.thaw();
+  }
+
+  /** Asks it to stop and waits for its exit code, or the name of the signal that ended it. */
+  terminate(signal: "SIGTERM" | "SIGINT" = "SIGTERM"): Promise<number | string> {
+    this.#child.signal(signal);
+    return this.#child.exit();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    await endShowing(this.#witness);
+    await this.#child[Symbol.asyncDispose]();
+  }
+
+  async #whileRunning<T>(look: () => Promise<T | null | undefined>, what: string): Promise<NonNullable<T>> {
+    const seen = await until(
+      async () => (await look()) ?? (this.ended ? endedFirst : undefined),
+      { what, timeoutMs: startTimeoutMs, intervalMs: 10 },
+    ).catch((error: unknown) => error);
+    if (seen !== endedFirst && !(seen instanceof Error)) return seen as NonNullable<T>;
+    const why = seen instanceof Error ? seen.message : `${this.title} ended before it could be`;
+    throw new Error(`${why}; it said:\n${await this.stderr()}`);
+  }
+}
+
+const endedFirst = Symbol("the process ended first");
