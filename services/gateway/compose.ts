@@ -18,7 +18,7 @@ import { askCatalogue } from "./fleet/ask-catalogue.ts";
 import { Catalogues } from "./fleet/catalogues.ts";
 import { followPresence } from "./fleet/follow-presence.ts";
 import type { KnownModels } from "./fleet/known-models.ts";
-import { LiveModels } from "./fleet/list-models.ts";
+import { LiveModels } from "./fleet/live-models.ts";
 import { RedisKnownModels } from "./fleet/redis-known-models.ts";
 import { Roster } from "./fleet/roster.ts";
 import { SqliteKnownModels } from "./fleet/sqlite-known-models.ts";

@@ -1,5 +1,5 @@
 import type { AnswerEvent } from "./answer-event.ts";
-import type { AnswerHead, AnswerRenderer } from "./answer-shape.ts";
+import type { AnswerHead, AnswerRenderer } from "./answer-renderer.ts";
 import { chatUsage } from "./chat-usage.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { Fault } from "../fault/fault.ts";
 import { limits } from "../protocol/limits.ts";
 import type { AnswerEvent, FinishReason, Usage } from "./answer-event.ts";
-import type { AnswerHead, AnswerRenderer } from "./answer-shape.ts";
+import type { AnswerHead, AnswerRenderer } from "./answer-renderer.ts";
 import { chatUsage } from "./chat-usage.ts";
 
 interface ToolCall {

@@ -1,5 +1,5 @@
 import type { AnswerEvent } from "./answer-event.ts";
-import type { AnswerRenderer } from "./answer-shape.ts";
+import type { AnswerRenderer } from "./answer-renderer.ts";
 
 /**
  * The answer events themselves, one JSON object a line: what a gateway asks for when it knows a shape that the agent

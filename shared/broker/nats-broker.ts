@@ -13,6 +13,7 @@ import type { Log } from "../process/log.ts";
 import { exitCodes, StartFailure } from "../process/start-failure.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Broker, BrokerMessage, PublishOptions, PublishOutcome, Subscription } from "./broker.ts";
+import { readNatsUrl } from "./nats-url.ts";
 import { payloadTooLarge } from "./payload-too-large.ts";
 
 interface NatsOptions {
@@ -34,7 +35,7 @@ const reconnectJitterMs = 150;
 
 /** Connects once, or fails with a line for the operator; from then on it reconnects by itself for ever. */
 export async function connectNats(options: NatsOptions): Promise<Broker> {
-  const { servers, user, pass, websocket } = readUrl(options.url);
+  const { servers, user, pass, websocket } = readNatsUrl(options.url);
   const settings: ConnectionOptions = {
     servers,
     name: options.name,
@@ -71,20 +72,6 @@ export async function connectNats(options: NatsOptions): Promise<Broker> {
     );
   }
   return new NatsBroker(connection, options);
-}
-
-/** The client library ignores what stands before the `@` of a URL, so it is taken out and handed over apart. */
-function readUrl(url: string): { servers: string[]; user?: string; pass?: string; websocket: boolean } {
-  const urls = url.split(",").map((part) => new URL(part.trim()));
-  const [first] = urls;
-  const websocket = first?.protocol === "ws:" || first?.protocol === "wss:";
-  const servers = urls.map((each) => `${each.protocol}//${each.host}${each.pathname === "/" ? "" : each.pathname}`);
-  return {
-    servers,
-    websocket,
-    ...(first?.username ? { user: decodeURIComponent(first.username) } : {}),
-    ...(first?.password ? { pass: decodeURIComponent(first.password) } : {}),
-  };
 }
 
 function readCredentials(file: string): ReturnType<typeof credsAuthenticator> {

@@ -62,13 +62,13 @@ export class TrunklineProcess implements AsyncDisposable {
   /** The first line of its log that begins with this, as soon as there is one. */
   logged(message: string): Promise<LogLine> {
     const look = async () => (await this.logLines()).find(({ msg }) => msg.startsWith(message));
-    return this.#whileRunning(look, `${this.title} to log "${message}"`);
+    return this.#whileRunning(look, `log "${message}"`);
   }
 
   /** Its standard output, as soon as that has a match. */
   async printed(pattern: RegExp): Promise<RegExpExecArray> {
     const look = async () => pattern.exec(await this.stdout());
-    return this.#whileRunning(look, `${this.title} to print ${pattern}`);
+    return this.#whileRunning(look, `print ${pattern}`);
   }
 
   /** SIGKILL: gone at once, as in a crash. */
@@ -98,15 +98,15 @@ export class TrunklineProcess implements AsyncDisposable {
     await this.#child[Symbol.asyncDispose]();
   }
 
-  async #whileRunning<T>(look: () => Promise<T | null | undefined>, what: string): Promise<NonNullable<T>> {
-    const seen = await until(
-      async () => (await look()) ?? (this.ended ? endedFirst : undefined),
-      { what, timeoutMs: startTimeoutMs, intervalMs: 10 },
-    ).catch((error: unknown) => error);
-    if (seen !== endedFirst && !(seen instanceof Error)) return seen as NonNullable<T>;
-    const why = seen instanceof Error ? seen.message : `${this.title} ended before it could be`;
+  async #whileRunning<T extends object>(look: () => Promise<T | null | undefined>, what: string): Promise<T> {
+    let why = `${this.title} ended before it could ${what}`;
+    try {
+      const options = { what: `${this.title} to ${what}`, timeoutMs: startTimeoutMs, intervalMs: 10 };
+      const seen = await until(async () => (await look()) ?? (this.ended && "ended"), options);
+      if (seen !== "ended") return seen;
+    } catch (error) {
+      why = error instanceof Error ? error.message : String(error);
+    }
     throw new Error(`${why}; it said:\n${await this.stderr()}`);
   }
 }
-
-const endedFirst = Symbol("the process ended first");

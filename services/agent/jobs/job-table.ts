@@ -1,19 +1,21 @@
-import { answerShapes, rendererFor } from "#shared/answer/answer-shape.ts";
+import { rendererFor } from "#shared/answer/answer-shape.ts";
 import type { Broker } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Control } from "#shared/protocol/control.ts";
-import { encodeJson, type BeatRow, type RejectPayload } from "#shared/protocol/frame-payload.ts";
+import { encodeJson, type BeatRow } from "#shared/protocol/frame-payload.ts";
 import type { JobHead, PartHead } from "#shared/protocol/job.ts";
-import { limits } from "#shared/protocol/limits.ts";
 import { replySubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { RuntimeWatch } from "../runtimes/watch-runtime.ts";
 import { AgentJob } from "./agent-job.ts";
 import { PartCollector } from "./collect-parts.ts";
 import { FrameEmitter } from "./emit-frames.ts";
+import { busy, judgeAdmission } from "./judge-admission.ts";
 import { judgeProgress } from "./judge-progress.ts";
+import { MissingGateways } from "./missing-gateways.ts";
+import { PastJobs } from "./past-jobs.ts";
 import { readChatBody } from "./read-chat-body.ts";
 import { runChat } from "./run-job.ts";
 import { Schedule } from "./schedule.ts";
@@ -44,16 +46,16 @@ export interface ReplyTo {
 export class JobTable {
   readonly #options: JobTableOptions;
   readonly #jobs = new Map<string, AgentJob>();
-  /** Ids of jobs that are over or were cancelled before they came, and until when that must be known. */
-  readonly #past = new Map<string, number>();
-  /** Gateways that the broker does not find: since when, and when it last said so. */
-  readonly #missing = new Map<string, { readonly sinceMs: number; lastMs: number }>();
+  readonly #past: PastJobs;
+  readonly #missing: MissingGateways;
   readonly #schedule: Schedule;
   #receivingBytes = 0;
   #draining = false;
 
   constructor(options: JobTableOptions) {
     this.#options = options;
+    this.#past = new PastJobs(options.timing.cancelRememberMs);
+    this.#missing = new MissingGateways(options.timing);
     this.#schedule = new Schedule({ slots: options.slots ?? 1, queueMax: options.queueMax });
     options.runtime.onChange(() => this.#resize());
   }
@@ -75,7 +77,12 @@ export class JobTable {
       frames.fault({ code: "cancelled", message: "The request was cancelled or is over already." });
       return;
     }
-    const rejected = this.#refusal(head);
+    const rejected = judgeAdmission(head, {
+      draining: this.#draining,
+      catalogue: this.#options.runtime.offer?.catalogue,
+      jobs: this.#jobs.size,
+      receivingBytes: this.#receivingBytes,
+    });
     if (rejected !== undefined) {
       frames.say("reject", rejected);
       return;
@@ -143,19 +150,16 @@ export class JobTable {
     }
   }
 
-  /** The broker found nobody to give a beat to. When that lasts, nobody waits for the jobs of that gateway. */
+  /** The broker found nobody to give a beat to. */
   gatewayMissing(gateway: string): void {
-    const nowMs = this.#options.clock.now();
-    const missing = this.#missing.get(gateway);
-    if (missing === undefined) this.#missing.set(gateway, { sinceMs: nowMs, lastMs: nowMs });
-    else missing.lastMs = nowMs;
+    this.#missing.notFound(gateway, this.#options.clock.now());
   }
 
   /** What time does to jobs: to be called at the pace of the beats. */
   tick(): void {
     const { clock, timing } = this.#options;
     const nowMs = clock.now();
-    for (const [id, untilMs] of this.#past) if (nowMs >= untilMs) this.#past.delete(id);
+    this.#past.forgetOld(nowMs);
     for (const job of this.#jobs.values()) {
       if (job.endedAtMs !== undefined) {
         if (nowMs - job.endedAtMs > timing.terminalRepeatForMs) this.#forget(job.head.id);
@@ -165,13 +169,7 @@ export class JobTable {
       const fault = judgeProgress(job, nowMs, timing);
       if (fault !== undefined) this.#stop(job, fault);
     }
-    for (const [gateway, { sinceMs, lastMs }] of this.#missing) {
-      if (nowMs - lastMs > timing.beatIntervalMs * 2) this.#missing.delete(gateway);
-      else if (nowMs - sinceMs >= timing.gatewayGoneAfterMs) {
-        this.#missing.delete(gateway);
-        this.#abandon(gateway);
-      }
-    }
+    for (const gateway of this.#missing.gone(nowMs)) this.#abandon(gateway);
   }
 
   /** A row for every job, by the gateway that waits for it. */
@@ -217,30 +215,6 @@ export class JobTable {
     while (this.#jobs.size > 0 && !acknowledged()) {
       await new Promise<void>((resolve) => void clock.after(timing.retryAfterNobodyMs, resolve));
     }
-  }
-
-  #refusal(head: JobHead): RejectPayload | undefined {
-    if (this.#draining) return { reason: "draining", message: "The machine shuts down." };
-    if (head.kind === "models") return undefined;
-    if (head.kind !== "chat" || !answerShapes.includes(head.shape)) {
-      return {
-        reason: "unsupported",
-        message: `This agent does not know how to answer ${head.kind} as ${head.shape}.`,
-      };
-    }
-    const { offer } = this.#options.runtime;
-    if (offer === undefined || !offer.catalogue.some((model) => model.id === head.model)) {
-      return { reason: "unknown_model", message: "The machine does not offer this model." };
-    }
-    if (this.#jobs.size >= limits.jobsPerAgentMax) {
-      return busy(`The machine holds ${limits.jobsPerAgentMax} requests already (jobsPerAgentMax).`);
-    }
-    if (head.sha256 !== undefined && this.#receivingBytes + head.bodyBytes > limits.receivingBytesMax) {
-      return busy(
-        `The machine is receiving ${limits.receivingBytesMax} bytes of requests already (receivingBytesMax).`,
-      );
-    }
-    return undefined;
   }
 
   #framesTo(reply: ReplyTo): FrameEmitter {
@@ -312,7 +286,7 @@ export class JobTable {
   #cancel(id: string): void {
     const job = this.#jobs.get(id);
     if (job === undefined) {
-      this.#remember(id);
+      this.#past.add(id, this.#options.clock.now());
       return;
     }
     this.#stop(job, new Fault("cancelled", { message: "The request was cancelled." }));
@@ -346,11 +320,7 @@ export class JobTable {
 
   #forget(id: string): void {
     this.#jobs.delete(id);
-    this.#remember(id);
-  }
-
-  #remember(id: string): void {
-    this.#past.set(id, this.#options.clock.now() + this.#options.timing.cancelRememberMs);
+    this.#past.add(id, this.#options.clock.now());
   }
 
   #resize(): void {
@@ -363,8 +333,4 @@ export class JobTable {
     if (fault.code === "cancelled") this.#options.log.debug(fields, "job cancelled");
     else this.#options.log.warn(fields, "job failed");
   }
-}
-
-function busy(message: string): RejectPayload {
-  return { reason: "busy", message };
 }

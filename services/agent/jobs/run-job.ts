@@ -1,5 +1,5 @@
 import { AnswerAssembly } from "#shared/answer/assemble-answer.ts";
-import type { AnswerRenderer } from "#shared/answer/answer-shape.ts";
+import type { AnswerRenderer } from "#shared/answer/answer-renderer.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { ChatBody } from "#shared/protocol/chat-body.ts";
 import type { FinishReason, Usage } from "#shared/answer/answer-event.ts";

@@ -3,7 +3,7 @@ import { mayUse } from "../access/authorize.ts";
 import { keyOf } from "../access/key-of.ts";
 import { modelNotFound, type JobPlacer } from "../dispatch/place-job.ts";
 import { findModel } from "../fleet/find-model.ts";
-import type { LiveModels } from "../fleet/list-models.ts";
+import type { LiveModels } from "../fleet/live-models.ts";
 
 /** One model by its id, which may hold `:` and `/`, written as they are or percent-encoded. */
 export function getModel(server: FastifyInstance, parts: { models: LiveModels; placer: JobPlacer }): void {

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { visibleTo } from "../access/authorize.ts";
 import { keyOf } from "../access/key-of.ts";
-import type { LiveModels } from "../fleet/list-models.ts";
+import type { LiveModels } from "../fleet/live-models.ts";
 
 /** The models that the calling key may use, as the machines tell them at this moment. The contract's health check. */
 export function getModels(server: FastifyInstance, parts: { models: LiveModels }): void {

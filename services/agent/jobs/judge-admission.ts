@@ -1,0 +1,37 @@
+import { answerShapes } from "#shared/answer/answer-shape.ts";
+import type { Catalogue } from "#shared/model/model.ts";
+import type { RejectPayload } from "#shared/protocol/frame-payload.ts";
+import type { JobHead } from "#shared/protocol/job.ts";
+import { limits } from "#shared/protocol/limits.ts";
+
+/** What an agent looks at before it takes a job, beside the schedule's own bounds. */
+interface Admission {
+  readonly draining: boolean;
+  /** What the machine offers, or nothing while no runtime answers. */
+  readonly catalogue: Catalogue | undefined;
+  readonly jobs: number;
+  readonly receivingBytes: number;
+}
+
+/** Why the agent does not take a job, or nothing when it may. Only hard facts count, no predictions. */
+export function judgeAdmission(head: JobHead, agent: Admission): RejectPayload | undefined {
+  if (agent.draining) return { reason: "draining", message: "The machine shuts down." };
+  if (head.kind === "models") return undefined;
+  if (head.kind !== "chat" || !answerShapes.includes(head.shape)) {
+    return { reason: "unsupported", message: `This agent does not know how to answer ${head.kind} as ${head.shape}.` };
+  }
+  if (!agent.catalogue?.some((model) => model.id === head.model)) {
+    return { reason: "unknown_model", message: "The machine does not offer this model." };
+  }
+  if (agent.jobs >= limits.jobsPerAgentMax) {
+    return busy(`The machine holds ${limits.jobsPerAgentMax} requests already (jobsPerAgentMax).`);
+  }
+  if (head.sha256 !== undefined && agent.receivingBytes + head.bodyBytes > limits.receivingBytesMax) {
+    return busy(`The machine is receiving ${limits.receivingBytesMax} bytes of requests already (receivingBytesMax).`);
+  }
+  return undefined;
+}
+
+export function busy(message: string): RejectPayload {
+  return { reason: "busy", message };
+}

@@ -1,0 +1,96 @@
+import { z } from "zod";
+import { EventStream } from "./event-stream.ts";
+
+const faultBody = z.strictObject({
+  error: z.strictObject({
+    message: z.string().min(1),
+    type: z.string(),
+    param: z.string().nullable(),
+    code: z.string().nullable(),
+  }),
+});
+export type ErrorTold = z.infer<typeof faultBody>["error"];
+
+const modelList = z.strictObject({ object: z.literal("list"), data: z.array(z.looseObject({ id: z.string() })) });
+const completion = z.looseObject({
+  choices: z.tuple([z.looseObject({ message: z.looseObject({ content: z.string().nullable() }) })]),
+});
+
+/** A chat request by its fields; `says` is short for one message of the user. */
+export interface ChatFields {
+  readonly model: string;
+  readonly says?: string;
+  readonly [field: string]: unknown;
+}
+
+export interface ModelsTold {
+  readonly status: number;
+  readonly ids: readonly string[];
+  readonly code: string | null | undefined;
+  /** Machines that did not answer in time. */
+  readonly unanswered: string | null;
+}
+
+/** Trunkline as a client with a key sees it. */
+export class Endpoint {
+  /** With `/v1` at its end. */
+  readonly baseUrl: string;
+  readonly key: string;
+
+  constructor({ baseUrl, key }: { baseUrl: string; key: string }) {
+    this.baseUrl = baseUrl;
+    this.key = key;
+  }
+
+  withKey(key: string): Endpoint {
+    return new Endpoint({ baseUrl: this.baseUrl, key });
+  }
+
+  get(path: string): Promise<Response> {
+    return fetch(`${this.baseUrl}${path}`, { headers: { authorization: `Bearer ${this.key}` } });
+  }
+
+  async models(): Promise<ModelsTold> {
+    const response = await this.get("/models");
+    const { status } = response;
+    const unanswered = response.headers.get("x-trunkline-unanswered");
+    if (status !== 200) return { status, ids: [], code: (await errorOf(response)).code, unanswered };
+    const { data } = modelList.parse(await response.json());
+    return { status, ids: data.map(({ id }) => id), code: undefined, unanswered };
+  }
+
+  chat({ says, ...fields }: ChatFields, signal?: AbortSignal): Promise<Response> {
+    const messages = says === undefined ? {} : { messages: [{ role: "user", content: says }] };
+    return fetch(`${this.baseUrl}/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${this.key}`, "content-type": "application/json" },
+      body: JSON.stringify({ ...messages, ...fields }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+  }
+
+  /** A whole answer's text, or an error that says what came instead. */
+  async answer(fields: ChatFields): Promise<string> {
+    const response = await this.chat(fields);
+    const text = await response.text();
+    if (response.status !== 200) throw new Error(`the chat ended with ${response.status}: ${text}`);
+    return completion.parse(JSON.parse(text)).choices[0].message.content ?? "";
+  }
+
+  /** Opens a stream, which is read at once and goes on being read. */
+  async stream(fields: ChatFields, signal?: AbortSignal): Promise<EventStream> {
+    const response = await this.chat({ ...fields, stream: true }, signal);
+    if (response.status !== 200) throw new Error(`the stream began with ${response.status}: ${await response.text()}`);
+    return new EventStream(response);
+  }
+}
+
+/** The error of a response, which must have exactly the four keys of the contract. */
+export async function errorOf(response: Response): Promise<ErrorTold> {
+  return faultBody.parse(await response.json()).error;
+}
+
+/** The error that an event inside a stream tells. */
+export function errorIn(event: string): ErrorTold {
+  return faultBody.parse(JSON.parse(event)).error;
+}

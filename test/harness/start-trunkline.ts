@@ -1,0 +1,81 @@
+import { z } from "zod";
+import { Endpoint } from "./endpoint.ts";
+import { testPepper, type Settings } from "./trunkline-command.ts";
+import { TrunklineProcess } from "./trunkline-process.ts";
+
+/** For every process: any free ports, and the demonstration unless a test says otherwise. */
+const anywhere = { TRUNKLINE_PORT: "0", TRUNKLINE_OPERATIONS_PORT: "0", TRUNKLINE_LOG_LEVEL: "info" };
+const demonstration = { TRUNKLINE_RUNTIME: "scripted" };
+
+const readyLine = z.strictObject({ base_url: z.url(), api_key: z.string(), runtime: z.string().nullable() });
+const listening = z.looseObject({ baseUrl: z.url(), operationsUrl: z.url() });
+
+export type UpProcess = TrunklineProcess & {
+  /** With the key that it made for itself. */
+  readonly endpoint: Endpoint;
+  readonly runtime: string | null;
+  readonly operationsUrl: string;
+};
+
+/** Starts `trunkline up --json` and comes back when it is ready. */
+export async function startUp(env: Settings = {}): Promise<UpProcess> {
+  const settings = { ...anywhere, ...demonstration, ...env };
+  const up = await TrunklineProcess.start({ args: ["up", "--json"], settings });
+  return orDispose(up, async () => {
+    const [line] = await up.printed(/^.*\n/);
+    const { base_url: baseUrl, api_key: key, runtime } = readyLine.parse(JSON.parse(line));
+    const { operationsUrl } = listening.parse(await up.logged("gateway listens"));
+    return Object.assign(up, { endpoint: new Endpoint({ baseUrl, key }), runtime, operationsUrl });
+  });
+}
+
+export type GatewayProcess = TrunklineProcess & { readonly baseUrl: string; readonly operationsUrl: string };
+
+/** Starts `trunkline gateway` and comes back when it is ready. */
+export async function startGateway(options: {
+  readonly natsUrl: string;
+  readonly redisUrl: string;
+  readonly pepper?: string;
+  readonly env?: Settings;
+}): Promise<GatewayProcess> {
+  const { natsUrl, redisUrl, pepper = testPepper, env } = options;
+  const stores = { TRUNKLINE_REDIS_URL: redisUrl, TRUNKLINE_KEY_PEPPER: pepper };
+  const settings = { ...anywhere, TRUNKLINE_NATS_URL: natsUrl, ...stores, ...env };
+  const gateway = await TrunklineProcess.start({ args: ["gateway"], settings });
+  return orDispose(gateway, async () => {
+    await gateway.logged("gateway ready");
+    const { baseUrl, operationsUrl } = listening.parse(await gateway.logged("gateway listens"));
+    return Object.assign(gateway, { baseUrl, operationsUrl });
+  });
+}
+
+export type AgentProcess = TrunklineProcess & { readonly machine: string };
+
+/** Starts `trunkline agent` and comes back when it is ready, which it is without a runtime too. */
+export async function startAgent(options: {
+  readonly natsUrl: string;
+  readonly machine: string;
+  /** Which of the demonstration models it offers; all of them unless told. */
+  readonly models?: readonly string[];
+  readonly env?: Settings;
+}): Promise<AgentProcess> {
+  const { natsUrl, machine, models, env } = options;
+  const offered = models === undefined ? {} : { TRUNKLINE_SCRIPTED_MODELS: models.join(",") };
+  const named = { TRUNKLINE_NATS_URL: natsUrl, TRUNKLINE_MACHINE: machine, ...offered };
+  const settings = { ...anywhere, ...demonstration, ...named, ...env };
+  const agent = await TrunklineProcess.start({ args: ["agent"], settings, title: `trunkline agent ${machine}` });
+  return orDispose(agent, async () => {
+    await agent.logged("agent ready");
+    return Object.assign(agent, { machine });
+  });
+}
+
+/** A process that does not come to be ready leaves nothing behind. */
+async function orDispose<T>(started: TrunklineProcess, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    await started[Symbol.asyncDispose]();
+    throw error;
+  }
+}

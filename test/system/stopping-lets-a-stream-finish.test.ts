@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import { startFleet } from "../harness/start-fleet.ts";
+import { startUp } from "../harness/start-trunkline.ts";
+import { lentOnly } from "../harness/found-servers.ts";
+import { until } from "../harness/until.ts";
+
+const slow = { model: "scripted", says: "/script tokens=40 delay_ms=25 nonce=abc" };
+const whole = Array.from({ length: 40 }, (_, index) => `abc-${index} `).join("");
+
+test.each(["SIGTERM", "SIGINT"] as const)("%s lets a running stream finish, takes nothing new, and ends with 0", async (signal) => {
+  await using up = await startUp();
+  const stream = await up.endpoint.stream(slow);
+  await until(() => stream.text.includes("abc-1 "), { what: "the first tokens" });
+  const exit = up.terminate(signal);
+  await until(async () => (await turnedAway(up.endpoint.chat({ model: "scripted", says: "Hello" }))) && !stream.done, {
+    what: "a new request to be turned away while the stream runs",
+  });
+  expect(await stream.over).toBe("closed");
+  expect(stream.text).toBe(whole);
+  expect(stream.done).toBe(true);
+  expect(await exit).toBe(0);
+});
+
+test("what is not finished by the deadline is told so, and the exit code is still 0", async () => {
+  await using up = await startUp({ TRUNKLINE_DRAIN_MS: "300" });
+  const stream = await up.endpoint.stream({ model: "scripted", says: "/script tokens=100000 delay_ms=20" });
+  const exit = up.terminate();
+  expect(await stream.over).toBe("closed");
+  expect(stream.events.at(-1)).toContain('"code":"shutting_down"');
+  expect(await exit).toBe(0);
+});
+
+test.skipIf(lentOnly("nats", "redis"))("an agent and a gateway of their own finish their streams too", async () => {
+  await using fleet = await startFleet({ gateways: 2, machines: { attic: ["scripted"] } });
+  const [one, other] = fleet.endpoints;
+  const [gateway] = fleet.gateways;
+  const streams = await Promise.all([one?.stream(slow), other?.stream(slow)]);
+  const exits = Promise.all([fleet.agent("attic").terminate(), gateway?.terminate()]);
+  for (const stream of streams) {
+    expect(await stream?.over).toBe("closed");
+    expect(stream?.text).toBe(whole);
+    expect(stream?.done).toBe(true);
+  }
+  expect(await exits).toEqual([0, 0]);
+});
+
+/** A stopping gateway refuses connections, or answers 503 on one that is open already. */
+async function turnedAway(asked: Promise<Response>): Promise<boolean> {
+  return asked.then(
+    async (response) => {
+      await response.body?.cancel();
+      return response.status === 503;
+    },
+    () => true,
+  );
+}

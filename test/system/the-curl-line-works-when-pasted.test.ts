@@ -1,0 +1,29 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { findBinary } from "../harness/find-binary.ts";
+import { TrunklineProcess } from "../harness/trunkline-process.ts";
+
+const [bash, curl] = [await findBinary("bash"), await findBinary("curl")];
+if (bash === undefined || curl === undefined) {
+  console.log("Skipping the pasted curl line: there is no bash or no curl on the PATH.");
+}
+
+test.skipIf(bash === undefined || curl === undefined)("what a person pastes streams a first chat", async () => {
+  const settings = { TRUNKLINE_PORT: "0", TRUNKLINE_OPERATIONS_PORT: "0", TRUNKLINE_RUNTIME: "scripted" };
+  await using up = await TrunklineProcess.start({ args: ["up"], settings });
+  const [welcome, baseUrl, key, line = ""] = await up.printed(
+    /Base URL +(\S+)\n +API key +(\S+)\n[^]*?(curl [^]*?)\n\nCtrl-C stops it\./,
+  );
+  expect(welcome).toContain("scripted: a demonstration");
+  expect(line).toContain(baseUrl);
+  expect(line).toContain(key);
+
+  const { stdout } = await promisify(execFile)(bash ?? "bash", ["-c", line]);
+  const events = stdout.trimEnd().split("\n\n");
+  expect(events.length).toBeGreaterThan(3);
+  expect(events.every((event) => event.startsWith("data: "))).toBe(true);
+  expect(events.at(-1)).toBe("data: [DONE]");
+  expect(await up.terminate("SIGINT")).toBe(0);
+  expect(await up.stderr()).toBe("");
+});
