@@ -103,6 +103,7 @@ class NatsBroker implements Broker {
   readonly #options: NatsOptions;
   readonly #listeners = new Set<(connected: boolean) => void>();
   #outgoing: Outgoing[] = [];
+  #closing = false;
 
   constructor(connection: NatsConnection, options: NatsOptions) {
     this.#connection = connection;
@@ -160,6 +161,7 @@ class NatsBroker implements Broker {
         new Promise((resolve) => this.#options.clock.after(connectTimeoutMs, () => resolve(0))),
       ]);
     }
+    this.#closing = true;
     this.#listeners.clear();
     await this.#connection.close();
   }
@@ -199,7 +201,9 @@ class NatsBroker implements Broker {
     this.connected = connected;
     this.#outgoing = [];
     if (connected) this.connectedSinceMs = this.#options.clock.now();
-    this.#options.log.warn({ connected }, connected ? "connected to NATS again" : "the connection to NATS is lost");
+    if (!this.#closing) {
+      this.#options.log.warn({ connected }, connected ? "connected to NATS again" : "the connection to NATS is lost");
+    }
     for (const listener of this.#listeners) listener(connected);
   }
 }
@@ -228,8 +232,8 @@ class NatsMessage implements BrokerMessage {
   }
 
   header(name: string): string | undefined {
-    const value = this.#message.headers?.get(name);
-    return value === "" ? undefined : value;
+    const { headers } = this.#message;
+    return headers?.has(name) ? headers.get(name) : undefined;
   }
 }
 

@@ -33,7 +33,8 @@ const jobHeader = z.object({
   kind: z.enum(jobKinds),
   shape: z.string().max(40),
   model: modelId.optional(),
-  keyId: z.string().max(64),
+  /** The key that asked; a gateway asks for itself without one. */
+  keyId: z.string().max(64).optional(),
   remainingMs: decimal,
   bodyBytes: decimal.refine((bytes) => bytes <= limits.jobBodyBytesMax),
   sha256: z

@@ -17,7 +17,7 @@ export async function askCatalogue(options: {
   try {
     const outcome = await jobs.run({
       target,
-      head: { id: newToken(), kind: "models", shape: "models", keyId: "", remainingMs: Math.ceil(withinMs) },
+      head: { id: newToken(), kind: "models", shape: "models", remainingMs: Math.ceil(withinMs) },
       body: new Uint8Array(),
       acceptWithinMs: withinMs,
       listener: { onData: (bytes) => void pieces.push(bytes) },
