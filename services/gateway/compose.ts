@@ -54,7 +54,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const jobs = new OpenJobs({ broker, gateway: newToken(), roster, timing, clock, log });
   const knownModels = openKnownModels(store);
   const catalogues = new Catalogues({
-    ask: (target) => askCatalogue({ jobs, target, withinMs: timing.catalogueWaitMs }),
+    ask: (target) => askCatalogue({ jobs, target, withinMs: timing.catalogueWaitMs, clock }),
     knownModels,
     clock,
     log,

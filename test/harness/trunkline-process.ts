@@ -10,6 +10,8 @@ const logLine = z.looseObject({ msg: z.string(), level: z.number() });
 export type LogLine = z.infer<typeof logLine>;
 
 const startTimeoutMs = 20_000;
+/** For all that tests let a process finish before it ends. */
+const stopTimeoutMs = 10_000;
 
 /**
  * A long-running process of the product, which a test may kill, freeze and stop. Calls resolve when it is so. Its state
@@ -86,9 +88,17 @@ export class TrunklineProcess implements AsyncDisposable {
     return this.#child.thaw();
   }
 
+  /** The exit code of a process that ends by itself, or the name of the signal that ended it. */
+  async exit(): Promise<number | string> {
+    await until(() => this.ended, { what: `${this.title} to end`, timeoutMs: stopTimeoutMs, intervalMs: 10 });
+    return this.#child.exit();
+  }
+
   /** Asks it to stop and waits for its exit code, or the name of the signal that ended it. */
-  terminate(signal: "SIGTERM" | "SIGINT" = "SIGTERM"): Promise<number | string> {
+  async terminate(signal: "SIGTERM" | "SIGINT" = "SIGTERM"): Promise<number | string> {
     this.#child.signal(signal);
+    const what = `${this.title} to end after ${signal}`;
+    await until(() => this.ended, { what, timeoutMs: stopTimeoutMs, intervalMs: 10 });
     return this.#child.exit();
   }
 

@@ -1,5 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { catalogue, type Catalogue } from "#shared/model/model.ts";
+import type { Clock } from "#shared/process/clock.ts";
 import { decodeJson } from "#shared/protocol/frame-payload.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import type { OpenJobs, Target } from "../dispatch/open-jobs.ts";
@@ -9,10 +10,11 @@ export async function askCatalogue(options: {
   readonly jobs: OpenJobs;
   readonly target: Target;
   readonly withinMs: number;
+  readonly clock: Clock;
 }): Promise<Catalogue> {
-  const { jobs, target, withinMs } = options;
+  const { jobs, target, withinMs, clock } = options;
   const late = new AbortController();
-  const timer = setTimeout(() => late.abort(unanswered()), withinMs);
+  const timer = clock.after(withinMs, () => late.abort(unanswered()));
   const pieces: Uint8Array[] = [];
   try {
     const outcome = await jobs.run({
@@ -30,7 +32,7 @@ export async function askCatalogue(options: {
     }
     return told;
   } finally {
-    clearTimeout(timer);
+    timer.cancel();
   }
 }
 

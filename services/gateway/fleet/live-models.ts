@@ -42,11 +42,11 @@ export class LiveModels {
   }
 
   async #ask(nowMs: number): Promise<Listing> {
-    const { jobs, roster, timing } = this.#options;
+    const { jobs, roster, timing, clock } = this.#options;
     const present = roster.present(nowMs).flatMap(({ presence }) => (presence.state === "draining" ? [] : [presence]));
     const answers = await Promise.allSettled(
       present.map(({ machine, epoch }) =>
-        askCatalogue({ jobs, target: { machine, epoch }, withinMs: timing.modelsWaitMs }),
+        askCatalogue({ jobs, target: { machine, epoch }, withinMs: timing.modelsWaitMs, clock }),
       ),
     );
     const catalogues: Catalogue[] = [];
