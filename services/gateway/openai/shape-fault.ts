@@ -26,8 +26,13 @@ export function leafIssues(issues: readonly Issue[], at: Path = []): { issue: Is
 
 /** How far into a value a kind fits: 0 when the value is not even of its type. */
 function reach(issues: readonly Issue[]): number {
-  const atRoot = issues.some((issue) => issue.path.length === 0 && issue.code !== "unrecognized_keys");
-  return atRoot ? 0 : 1 + Math.max(0, ...issues.map((issue) => issue.path.length));
+  const misfit = issues.some((issue) => issue.path.length === 0 && isOfOtherType(issue));
+  return misfit ? 0 : 1 + Math.max(0, ...issues.map((issue) => issue.path.length));
+}
+
+function isOfOtherType(issue: Issue): boolean {
+  if (issue.code === "invalid_value") return !issue.values.some((value) => typeof value === typeof issue.input);
+  return issue.code === "invalid_type" || issue.code === "invalid_union";
 }
 
 /** The fault for the first thing that is wrong with a request's shape. */
@@ -36,27 +41,26 @@ export function shapeFault(issues: readonly { issue: Issue; path: Path }[]): Fau
   if (first === undefined) return new Fault("bad_request", { message: "The request could not be understood." });
   const { issue, path } = first;
   const param = paramOf(path);
-  if (issue.input === undefined && (issue.code === "invalid_type" || issue.code === "invalid_union")) {
+  if (isMissing(issue)) {
     return new Fault("missing_required_parameter", { message: `Missing required parameter: '${param}'.`, param });
   }
   switch (issue.code) {
     case "invalid_type":
-      return new Fault("invalid_type", {
-        message: `Invalid type for '${param}': expected ${issue.expected}, but got ${typeName(issue.input)}.`,
+      return wrongType(
         param,
-      });
+        `expected ${expectedNames[issue.expected] ?? issue.expected}, but got ${typeName(issue.input)}`,
+      );
     case "invalid_union":
-      return issue.discriminator === undefined
-        ? new Fault("invalid_type", {
-            message: `Invalid type for '${param}': ${typeName(issue.input)} does not fit here.`,
-            param,
-          })
-        : new Fault("invalid_value", { message: `Invalid value for '${param}': it is none of those allowed.`, param });
+      return "options" in issue && Array.isArray(issue.options)
+        ? wrongValue(param, issue.options)
+        : wrongType(param, `${typeName(issue.input)} does not fit here`);
     case "invalid_value":
-      return new Fault("invalid_value", {
-        message: `Invalid value for '${param}': supported are ${issue.values.map((value) => `'${String(value)}'`).join(", ")}.`,
-        param,
-      });
+      return isOfOtherType(issue)
+        ? wrongType(
+            param,
+            `expected ${issue.values.map((value) => `'${String(value)}'`).join(" or ")}, but got ${typeName(issue.input)}`,
+          )
+        : wrongValue(param, issue.values);
     case "too_small":
       return tooSmall(issue, param);
     case "too_big":
@@ -64,6 +68,29 @@ export function shapeFault(issues: readonly { issue: Issue; path: Path }[]): Fau
     default:
       return new Fault("invalid_value", { message: `Invalid value for '${param}': ${issue.message}.`, param });
   }
+}
+
+function isMissing(issue: Issue): boolean {
+  switch (issue.code) {
+    case "invalid_type":
+    case "invalid_value":
+      return issue.input === undefined;
+    case "invalid_union":
+      return issue.discriminator === undefined
+        ? issue.input === undefined
+        : Reflect.get(Object(issue.input), issue.discriminator) === undefined;
+    default:
+      return false;
+  }
+}
+
+function wrongType(param: string, what: string): Fault {
+  return new Fault("invalid_type", { message: `Invalid type for '${param}': ${what}.`, param });
+}
+
+function wrongValue(param: string, allowed: readonly unknown[]): Fault {
+  const names = allowed.map((value) => `'${String(value)}'`).join(", ");
+  return new Fault("invalid_value", { message: `Invalid value for '${param}': supported are ${names}.`, param });
 }
 
 function tooSmall(issue: z.core.$ZodIssueTooSmall, param: string): Fault {
@@ -74,8 +101,7 @@ function tooSmall(issue: z.core.$ZodIssueTooSmall, param: string): Fault {
   if (origin === "string") {
     return new Fault("invalid_value", { message: `'${param}' must have at least ${minimum} character.`, param });
   }
-  const code =
-    origin === "int" || Number.isInteger(issue.input) ? "integer_below_min_value" : "decimal_below_min_value";
+  const code = isDecimal(param) ? "decimal_below_min_value" : "integer_below_min_value";
   return new Fault(code, { message: `'${param}' must be at least ${minimum}.`, param });
 }
 
@@ -87,10 +113,26 @@ function tooBig(issue: z.core.$ZodIssueTooBig, param: string): Fault {
   if (origin === "string") {
     return new Fault("string_too_long", { message: `'${param}' must have at most ${maximum} characters.`, param });
   }
-  const code =
-    origin === "int" || Number.isInteger(issue.input) ? "integer_above_max_value" : "decimal_above_max_value";
+  const code = isDecimal(param) ? "decimal_above_max_value" : "integer_above_max_value";
   return new Fault(code, { message: `'${param}' must be at most ${maximum}.`, param });
 }
+
+/** JSON does not tell 2 from 2.0, so the fields that take decimals are named. */
+const decimals = /^(temperature|top_p|frequency_penalty|presence_penalty|logit_bias\..*)$/;
+
+function isDecimal(param: string): boolean {
+  return decimals.test(param);
+}
+
+const expectedNames: Readonly<Record<string, string>> = {
+  int: "an integer",
+  number: "a number",
+  string: "a string",
+  boolean: "a boolean",
+  array: "an array",
+  object: "an object",
+  record: "an object",
+};
 
 function typeName(value: unknown): string {
   if (value === null) return "null";
