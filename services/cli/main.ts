@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from "commander";
+import packageJson from "../../package.json" with { type: "json" };
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 import { agentCommand } from "./agent.ts";
@@ -11,6 +12,7 @@ const { env: environment, stdout, stderr } = process;
 
 const trunkline = new Command("trunkline")
   .description("The language models of your own GPU machines behind one OpenAI-shaped endpoint.")
+  .version(packageJson.version, "-V, --version", "print the version")
   .addCommand(upCommand({ environment, stdout }))
   .addCommand(gatewayCommand(environment))
   .addCommand(agentCommand(environment))

@@ -4,7 +4,7 @@ import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { connectNats } from "#shared/broker/nats-broker.ts";
 import { openKeyStore } from "#shared/keys/open-key-store.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
-import type { Environment } from "#shared/process/config.ts";
+import { readBoth, type Environment } from "#shared/process/config.ts";
 import { createLog, type Log } from "#shared/process/log.ts";
 import { startAgent } from "../agent/compose.ts";
 import { agentConfig } from "../agent/config.ts";
@@ -35,8 +35,10 @@ Examples:
     .action(async ({ json }: { json?: true }) => {
       // A person looks at this terminal, so only what needs attention is logged unless more is asked for.
       const environment = { TRUNKLINE_LOG_LEVEL: "warn", ...withoutEmpty(options.environment) };
-      const forGateway = gatewayConfig(environment);
-      const forAgent = agentConfig(environment);
+      const [forGateway, forAgent] = readBoth(
+        () => gatewayConfig(environment),
+        () => agentConfig(environment),
+      );
       const log = createLog({ level: forGateway.logLevel, name: "trunkline" });
       await runUntilStopped({
         drainMs: forGateway.drainMs,

@@ -21,8 +21,35 @@ export function readConfig<Schema extends z.ZodObject>(
   );
   const parsed = schema.safeParse(given);
   if (parsed.success) return Object.freeze(parsed.data);
-  const problems = parsed.error.issues.map((issue) => `${issue.path.join(".")} ${issue.message}`);
-  throw new StartFailure(exitCodes.config, `The configuration does not work: ${problems.join("; ")}.`);
+  throw new ConfigFailure(parsed.error.issues.map((issue) => `${issue.path.join(".")} ${issue.message}`));
+}
+
+/** All that is wrong with a configuration. */
+export class ConfigFailure extends StartFailure {
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(exitCodes.config, `The configuration does not work: ${problems.join("; ")}.`);
+    this.problems = problems;
+  }
+}
+
+/** Reads two configurations of one process, and reports the problems of both together. */
+export function readBoth<One, Other>(one: () => One, other: () => Other): [One, Other] {
+  const problems = new Set<string>();
+  const attempt = <Config>(read: () => Config): Config | undefined => {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof ConfigFailure)) throw error;
+      for (const problem of error.problems) problems.add(problem);
+      return undefined;
+    }
+  };
+  const first = attempt(one);
+  const second = attempt(other);
+  if (first === undefined || second === undefined) throw new ConfigFailure([...problems]);
+  return [first, second];
 }
 
 /** A whole number within bounds, written in decimal. */
