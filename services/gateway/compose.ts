@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
@@ -6,7 +5,6 @@ import type { OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
-import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 import { timingAt, type Timing } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import { authenticate } from "./access/authenticate.ts";
@@ -22,12 +20,14 @@ import { LiveModels } from "./fleet/live-models.ts";
 import { RedisKnownModels } from "./fleet/redis-known-models.ts";
 import { Roster } from "./fleet/roster.ts";
 import { SqliteKnownModels } from "./fleet/sqlite-known-models.ts";
+import { closeGently } from "./close-gently.ts";
 import { listen } from "./listen.ts";
 import { healthRoutes } from "./operations/health-routes.ts";
 import { readiness } from "./operations/readiness.ts";
 import { getModel } from "./routes/get-model.ts";
 import { getModels } from "./routes/get-models.ts";
 import { postChatCompletions } from "./routes/post-chat-completions.ts";
+import { readCertificate } from "./read-certificate.ts";
 import { createServer, refuseOtherMethods } from "./server.ts";
 
 interface GatewayParts {
@@ -52,6 +52,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
 
   const roster = new Roster(timing);
   const jobs = new OpenJobs({ broker, gateway: newToken(), roster, timing, clock, log });
+  lifecycle.onStop("jobs", () => jobs.stop());
   const knownModels = openKnownModels(store);
   const catalogues = new Catalogues({
     ask: (target) => askCatalogue({ jobs, target, withinMs: timing.catalogueWaitMs, clock }),
@@ -62,7 +63,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const models = new LiveModels({ jobs, roster, timing, clock });
   const placer = new JobPlacer({ roster, catalogues, knownModels, jobs, timing, clock, random: Math.random });
 
-  const server = createServer({ log, bodyBytesMax: config.bodyBytesMax, tls: readTls(config), draining });
+  const server = createServer({ log, bodyBytesMax: config.bodyBytesMax, tls: readCertificate(config), draining });
   const check = () => readiness({ broker, keys: store.keys, draining });
   healthRoutes(server, check);
   mountPublicRoutes(server, { store, models, placer, timing, clock });
@@ -75,8 +76,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
       jobs.cancelAll(new Fault("shutting_down", { message: "This gateway shuts down and could not finish in time." }));
     };
     deadline.addEventListener("abort", cut, { once: true });
-    await server.close();
-    jobs.stop();
+    await closeGently(server, { deadline, clock });
   });
 
   await followPresence({ broker, roster, catalogues, timing, clock, log });
@@ -131,23 +131,6 @@ function openKnownModels(store: OpenedKeyStore): KnownModels {
   return store.state.kind === "redis"
     ? new RedisKnownModels(store.state.redis)
     : new SqliteKnownModels(store.state.database);
-}
-
-function readTls(config: GatewayConfig): { cert: Buffer; key: Buffer } | undefined {
-  const { tlsCertificateFile: certFile, tlsKeyFile: keyFile } = config;
-  if (certFile === undefined && keyFile === undefined) return undefined;
-  if (certFile === undefined || keyFile === undefined) {
-    throw new StartFailure(exitCodes.config, "Set TRUNKLINE_TLS_CERT and TRUNKLINE_TLS_KEY both, or neither.");
-  }
-  return { cert: readPem("TRUNKLINE_TLS_CERT", certFile), key: readPem("TRUNKLINE_TLS_KEY", keyFile) };
-}
-
-function readPem(variable: string, file: string): Buffer {
-  try {
-    return readFileSync(file);
-  } catch (error) {
-    throw new StartFailure(exitCodes.config, `${variable}: the file ${file} cannot be read.`, { cause: error });
-  }
 }
 
 /** What to write into a URL for a host to listen on: all addresses are reached by the loopback one. */

@@ -30,7 +30,7 @@ const urlParamCharactersMax = 1_024;
 export function createServer(options: ServerOptions): FastifyInstance {
   const { log, bodyBytesMax, tls } = options;
   const server: FastifyInstance = fastify({
-    ...(tls === undefined ? {} : { https: tls }),
+    ...(tls === undefined ? { http: { requireHostHeader: false } } : { https: { ...tls, requireHostHeader: false } }),
     logger: false,
     genReqId: () => `req_${newToken()}`,
     requestIdHeader: false,
@@ -50,12 +50,17 @@ export function createServer(options: ServerOptions): FastifyInstance {
     },
   });
   server.server.headersTimeout = headersTimeoutMs;
+  // What Node would answer by itself, without a body or an id, is left to us.
+  server.server.on("checkExpectation", (request, response) => server.server.emit("request", request, response));
 
   server.removeAllContentTypeParsers();
   server.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
 
   server.addHook("onRequest", async (request, reply) => {
     reply.header("x-request-id", request.id);
+    if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
+      throw new Fault("bad_request", { message: "The request has no Host header." });
+    }
     if (!options.draining()) return;
     reply.header("connection", "close");
     throw new Fault("shutting_down", { message: "This gateway shuts down; send the request again." });

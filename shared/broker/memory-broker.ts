@@ -60,6 +60,7 @@ export class MemoryConnection implements Broker {
   readonly #listeners = new Set<(connected: boolean) => void>();
   #queue: Delivery[] = [];
   #queuedBytes = 0;
+  #closed = false;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -100,6 +101,7 @@ export class MemoryConnection implements Broker {
 
   async close(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
+    this.#closed = true;
     this.cut();
     this.#interests.clear();
     this.#listeners.clear();
@@ -116,7 +118,7 @@ export class MemoryConnection implements Broker {
   }
 
   restore(): void {
-    if (this.connected) return;
+    if (this.connected || this.#closed) return;
     this.connected = true;
     this.connectedSinceMs = this.#options.clock.now();
     this.#tell();

@@ -6,6 +6,7 @@ import {
   type ConnectionOptions,
   type Msg,
   type NatsConnection,
+  type Subscription as NatsSubscription,
 } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
 import type { Clock } from "../process/clock.ts";
@@ -102,6 +103,7 @@ class NatsBroker implements Broker {
   readonly #connection: NatsConnection;
   readonly #options: NatsOptions;
   readonly #listeners = new Set<(connected: boolean) => void>();
+  readonly #subscriptions = new Set<NatsSubscription>();
   #outgoing: Outgoing[] = [];
   #closing = false;
 
@@ -138,7 +140,13 @@ class NatsBroker implements Broker {
         }
       },
     });
-    return { end: () => subscription.unsubscribe() };
+    this.#subscriptions.add(subscription);
+    return {
+      end: () => {
+        this.#subscriptions.delete(subscription);
+        subscription.unsubscribe();
+      },
+    };
   }
 
   onChange(listener: (connected: boolean) => void): Subscription {
@@ -153,17 +161,22 @@ class NatsBroker implements Broker {
   }
 
   async close(): Promise<void> {
-    if (this.connected) {
-      this.#send();
-      const sent = this.#connection.flush().catch(() => undefined);
-      await Promise.race([
-        sent,
-        new Promise((resolve) => this.#options.clock.after(connectTimeoutMs, () => resolve(0))),
-      ]);
-    }
     this.#closing = true;
-    this.#listeners.clear();
+    if (this.connected) {
+      for (const subscription of this.#subscriptions) subscription.unsubscribe();
+      await this.#flushWithin(connectTimeoutMs);
+    }
     await this.#connection.close();
+    this.#turn(false);
+    this.#listeners.clear();
+  }
+
+  /** A server that does not answer any more holds no process up. */
+  async #flushWithin(limitMs: number): Promise<void> {
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const timer = this.#options.clock.after(limitMs, resolve);
+    await Promise.race([this.flush().catch(() => undefined), late]);
+    timer.cancel();
   }
 
   #send(): void {

@@ -6,57 +6,75 @@ import { startAgent, startGateway, type AgentProcess, type GatewayProcess } from
 import { issueKey, testPepper, type Settings } from "./trunkline-command.ts";
 import { until } from "./until.ts";
 
+interface Machine {
+  /** Which of the demonstration models it offers; all of them unless told. */
+  readonly models?: readonly string[];
+  readonly env?: Settings;
+}
+
 export interface Fleet extends AsyncDisposable {
   readonly nats: OwnServer;
   readonly redis: OwnServer;
   readonly gateways: readonly GatewayProcess[];
   /** One for each gateway, all with one key that may use every model. */
   readonly endpoints: readonly Endpoint[];
+  /** The first of them, for tests that need one. */
+  readonly endpoint: Endpoint;
   /** The settings that name its key store, for the command line. */
   readonly keyStore: Settings;
   agent(machine: string): AgentProcess;
   /** Starts one more machine, or one again whose process has ended. */
-  startAgent(machine: string, models?: readonly string[]): Promise<AgentProcess>;
+  startAgent(machine: string, as?: Machine): Promise<AgentProcess>;
 }
+
+const knownWithinMs = 10_000;
 
 /** Gateways and agents as processes on a NATS and a Redis of their own, ready and known to each other. */
 export async function startFleet(wish: {
   readonly gateways?: number;
-  /** The machines by their names, and which demonstration models each offers. */
-  readonly machines: Readonly<Record<string, readonly string[]>>;
+  readonly machines: Readonly<Record<string, Machine>>;
 }): Promise<Fleet> {
-  await using undo = new AsyncDisposableStack();
-  const [nats, redis] = await Promise.all([startNatsServer(), startRedisServer()]);
-  undo.use(nats);
-  undo.use(redis);
+  const parts = new AsyncDisposableStack();
+  try {
+    return await build(wish, parts);
+  } catch (error) {
+    await parts.disposeAsync();
+    throw error;
+  }
+}
+
+async function build(wish: Parameters<typeof startFleet>[0], parts: AsyncDisposableStack): Promise<Fleet> {
+  const servers = await Promise.all([startNatsServer(), startRedisServer()]);
+  const [nats, redis] = servers;
+  for (const server of servers) parts.use(server);
   const agents = new Map<string, AgentProcess>();
-  const startOne = async (machine: string, models?: readonly string[]): Promise<AgentProcess> => {
-    const agent = await startAgent({ natsUrl: nats.url, machine, ...(models === undefined ? {} : { models }) });
-    agents.set(machine, undo.use(agent));
+  const startOne = async (machine: string, as: Machine = {}): Promise<AgentProcess> => {
+    const agent = parts.use(await startAgent({ natsUrl: nats.url, machine, ...as }));
+    agents.set(machine, agent);
     return agent;
   };
+  const startOneGateway = async (): Promise<GatewayProcess> =>
+    parts.use(await startGateway({ natsUrl: nats.url, redisUrl: redis.url }));
+
   const keyStore = { TRUNKLINE_REDIS_URL: redis.url, TRUNKLINE_KEY_PEPPER: testPepper };
-  const [key, gateways] = await Promise.all([
+  const [{ key }, gateways] = await Promise.all([
     issueKey(keyStore),
-    Promise.all(
-      Array.from({ length: wish.gateways ?? 1 }, async () =>
-        undo.use(await startGateway({ natsUrl: nats.url, redisUrl: redis.url })),
-      ),
-    ),
-    ...Object.entries(wish.machines).map(([machine, models]) => startOne(machine, models)),
+    Promise.all(Array.from({ length: wish.gateways ?? 1 }, startOneGateway)),
+    ...Object.entries(wish.machines).map(([machine, as]) => startOne(machine, as)),
   ]);
-  const endpoints = gateways.map(({ baseUrl }) => new Endpoint({ baseUrl, key: key.key }));
-  const wanted = Object.values(wish.machines).flat();
-  for (const endpoint of endpoints) {
-    const listed = async () => wanted.every(((ids) => (id) => ids.includes(id))((await endpoint.models()).ids));
-    if (wanted.length > 0) await until(listed, { what: `the models ${wanted.join(", ")}`, timeoutMs: 10_000 });
-  }
-  const parts = undo.move();
+  const endpoints = gateways.map(({ baseUrl }) => new Endpoint({ baseUrl, key }));
+  const [endpoint] = endpoints;
+  if (endpoint === undefined) throw new Error("a fleet needs a gateway");
+  await untilKnown(
+    endpoints,
+    Object.values(wish.machines).flatMap(({ models }) => models ?? []),
+  );
   return {
     nats,
     redis,
     gateways,
     endpoints,
+    endpoint,
     keyStore,
     startAgent: startOne,
     agent(machine) {
@@ -66,4 +84,14 @@ export async function startFleet(wish: {
     },
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
+}
+
+async function untilKnown(endpoints: readonly Endpoint[], models: readonly string[]): Promise<void> {
+  for (const endpoint of endpoints) {
+    const known = async (): Promise<boolean> => {
+      const { ids } = await endpoint.models();
+      return models.every((model) => ids.includes(model));
+    };
+    await until(known, { what: `a gateway to list ${models.join(", ")}`, timeoutMs: knownWithinMs });
+  }
 }

@@ -11,7 +11,8 @@ export type Settings = Readonly<Record<string, string>>;
 export const testPepper = "a pepper that is long enough to be one";
 
 const main = resolve(import.meta.dirname, "../../services/cli/main.ts");
-const commandTimeoutMs = 20_000;
+/** Below the time of a test, so that what the process said is shown when it hangs. */
+const commandTimeoutMs = 12_000;
 /** Node keeps what it made of the sources here: it halves the time that each of the many processes takes to start. */
 const compileCache = join(tmpdir(), "trunkline-test-compile-cache");
 

@@ -9,7 +9,8 @@ import { until } from "./until.ts";
 const logLine = z.looseObject({ msg: z.string(), level: z.number() });
 export type LogLine = z.infer<typeof logLine>;
 
-const startTimeoutMs = 20_000;
+/** Below the time of a test, so that what the process said is shown when it hangs. */
+const startTimeoutMs = 12_000;
 /** For all that tests let a process finish before it ends. */
 const stopTimeoutMs = 10_000;
 

@@ -7,19 +7,25 @@ import { until } from "../harness/until.ts";
 const slow = { model: "scripted", says: "/script tokens=40 delay_ms=25 nonce=abc" };
 const whole = Array.from({ length: 40 }, (_, index) => `abc-${index} `).join("");
 
-test.each(["SIGTERM", "SIGINT"] as const)("%s lets a running stream finish, takes nothing new, and ends with 0", async (signal) => {
-  await using up = await startUp();
-  const stream = await up.endpoint.stream(slow);
-  await until(() => stream.text.includes("abc-1 "), { what: "the first tokens" });
-  const exit = up.terminate(signal);
-  await until(async () => (await turnedAway(up.endpoint.chat({ model: "scripted", says: "Hello" }))) && !stream.done, {
-    what: "a new request to be turned away while the stream runs",
-  });
-  expect(await stream.over).toBe("closed");
-  expect(stream.text).toBe(whole);
-  expect(stream.done).toBe(true);
-  expect(await exit).toBe(0);
-});
+test.each(["SIGTERM", "SIGINT"] as const)(
+  "%s lets a running stream finish, takes nothing new, and ends with 0",
+  async (signal) => {
+    await using up = await startUp();
+    const stream = await up.endpoint.stream(slow);
+    await until(() => stream.text.includes("abc-1 "), { what: "the first tokens" });
+    const exit = up.terminate(signal);
+    await until(
+      async () => (await turnedAway(up.endpoint.chat({ model: "scripted", says: "Hello" }))) && !stream.done,
+      {
+        what: "a new request to be turned away while the stream runs",
+      },
+    );
+    expect(await stream.over).toBe("closed");
+    expect(stream.text).toBe(whole);
+    expect(stream.done).toBe(true);
+    expect(await exit).toBe(0);
+  },
+);
 
 test("what is not finished by the deadline is told so, and the exit code is still 0", async () => {
   await using up = await startUp({ TRUNKLINE_DRAIN_MS: "300" });
@@ -30,8 +36,27 @@ test("what is not finished by the deadline is told so, and the exit code is stil
   expect(await exit).toBe(0);
 });
 
+test("a second Ctrl-C ends it at once", async () => {
+  await using up = await startUp();
+  const stream = await up.endpoint.stream({ model: "scripted", says: "/script tokens=100000 delay_ms=20" });
+  const first = up.terminate("SIGINT");
+  await up.logged("stopping");
+  expect(await up.terminate("SIGINT")).toBe(130);
+  expect(await first).toBe(130);
+  expect([await stream.over, stream.done]).toEqual(["broken", false]);
+});
+
+test("a client that does not read keeps no process from ending at its deadline", async () => {
+  await using up = await startUp({ TRUNKLINE_DRAIN_MS: "500" });
+  const unread = await up.endpoint.chat({ model: "scripted", stream: true, says: "/script tokens=35000" });
+  expect(unread.status).toBe(200);
+  const exit = up.terminate();
+  expect(await exit).toBe(0);
+  await unread.body?.cancel().catch(() => undefined);
+});
+
 test.skipIf(lentOnly("nats", "redis"))("an agent and a gateway of their own finish their streams too", async () => {
-  await using fleet = await startFleet({ gateways: 2, machines: { attic: ["scripted"] } });
+  await using fleet = await startFleet({ gateways: 2, machines: { attic: { models: ["scripted"] } } });
   const [one, other] = fleet.endpoints;
   const [gateway] = fleet.gateways;
   const streams = await Promise.all([one?.stream(slow), other?.stream(slow)]);
@@ -43,6 +68,18 @@ test.skipIf(lentOnly("nats", "redis"))("an agent and a gateway of their own fini
   }
   expect(await exits).toEqual([0, 0]);
 });
+
+test.skipIf(lentOnly("nats", "redis"))("with nothing under way every process ends at once", async () => {
+  await using fleet = await startFleet({ machines: { attic: { models: ["scripted"] } } });
+  await using up = await startUp({ TRUNKLINE_NATS_URL: fleet.nats.url });
+  for (const idle of [up, fleet.agent("attic"), ...fleet.gateways]) {
+    const toldAtMs = performance.now();
+    expect(await idle.terminate()).toBe(0);
+    expect([idle.title, Math.round(performance.now() - toldAtMs)]).toEqual([idle.title, expect.toSatisfy(isAtOnce)]);
+  }
+});
+
+const isAtOnce = (tookMs: number): boolean => tookMs < 1_000;
 
 /** A stopping gateway refuses connections, or answers 503 on one that is open already. */
 async function turnedAway(asked: Promise<Response>): Promise<boolean> {

@@ -53,6 +53,8 @@ export interface JobWire {
   sendFinish(): void;
   /** The machine is not there, by the broker's word or by its silence. */
   machineNotReached(): void;
+  /** Whether the machine is still to be heard since the gateway's own connection came up: it may be just behind. */
+  machineAwaited(): boolean;
 }
 
 /**
@@ -138,12 +140,17 @@ export class FrameFollower {
   /** The broker's word that nobody is on the machine's subject: final only for a job that was never accepted. */
   nobodyThere(nowMs: number): void {
     if (this.#settled || this.#accepted) return;
+    const { wire, timing } = this.#options;
+    if (wire.machineAwaited()) {
+      this.#resendAtMs = nowMs + timing.parkRetryMs;
+      return;
+    }
     if (this.#submissions > 1) {
-      this.#options.wire.machineNotReached();
+      wire.machineNotReached();
       this.#settle({ outcome: "not-taken", fault: offline() });
       return;
     }
-    this.#resendAtMs = nowMs + this.#options.timing.retryAfterNobodyMs;
+    this.#resendAtMs = nowMs + timing.retryAfterNobodyMs;
   }
 
   /** To be called as often as the shortest wait of a job asks for. */

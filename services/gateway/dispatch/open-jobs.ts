@@ -74,6 +74,11 @@ export class OpenJobs {
     return this.#followers.size;
   }
 
+  /** Throws while this gateway is cut off: then it knows nothing of who is there. */
+  insistOnConnection(): void {
+    if (!this.#options.broker.connected) throw cutOff();
+  }
+
   /** Gives a machine a job and follows it to its one outcome. */
   run(submission: JobSubmission): Promise<JobOutcome> {
     const { broker, clock, timing } = this.#options;
@@ -113,6 +118,7 @@ export class OpenJobs {
           sendCancel: (reason) => control({ kind: "cancel", job: head.id, reason }),
           sendFinish: () => this.#finish(target, head.id),
           machineNotReached: () => this.#options.roster.notReached(target),
+          machineAwaited: () => this.#options.roster.awaited(target.machine),
         },
         settle: (outcome) => {
           signal.removeEventListener("abort", onAbort);
@@ -139,9 +145,7 @@ export class OpenJobs {
 
   #refusal(body: Uint8Array, signal: AbortSignal): Fault | undefined {
     if (signal.aborted) return Fault.from(signal.reason);
-    if (!this.#options.broker.connected) {
-      return new Fault("backend_unavailable", { message: "The gateway has no connection to the machines just now." });
-    }
+    if (!this.#options.broker.connected) return cutOff();
     if (this.#keptBodyBytes + body.byteLength > keptBodyBytesMax) {
       return new Fault("server_is_overloaded", {
         message: `The requests under way at this gateway take ${keptBodyBytesMax} bytes already (keptBodyBytesMax).`,
@@ -232,4 +236,8 @@ export class OpenJobs {
     const connection = { connected: this.#options.broker.connected, sinceMs: this.#connectionSinceMs };
     for (const { follower } of this.#followers.values()) follower.tick(nowMs, connection);
   }
+}
+
+function cutOff(): Fault {
+  return new Fault("backend_unavailable", { message: "The gateway has no connection to the machines just now." });
 }

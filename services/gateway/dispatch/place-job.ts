@@ -50,6 +50,7 @@ export class JobPlacer {
   }
 
   async run(placement: Placement): Promise<EndPayload> {
+    this.#options.jobs.insistOnConnection();
     const ranked = await this.#rank(placement);
     let fault: Fault | undefined;
     for (const [place, chosen] of ranked.entries()) {

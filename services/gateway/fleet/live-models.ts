@@ -43,6 +43,7 @@ export class LiveModels {
 
   async #ask(nowMs: number): Promise<Listing> {
     const { jobs, roster, timing, clock } = this.#options;
+    jobs.insistOnConnection();
     const present = roster.present(nowMs).flatMap(({ presence }) => (presence.state === "draining" ? [] : [presence]));
     const answers = await Promise.allSettled(
       present.map(({ machine, epoch }) =>

@@ -54,6 +54,13 @@ export class Roster {
     this.#aliveSinceMs = nowMs;
   }
 
+  /** Whether a machine was not heard since the gateway's own connection came back: after a restart of the broker each
+   * side reconnects in its own time. */
+  awaited(machine: string): boolean {
+    const entry = this.#entries.get(machine);
+    return entry !== undefined && entry.heardAtMs < this.#aliveSinceMs;
+  }
+
   /** All machines that are not offline and have not said goodbye. */
   present(nowMs: number): RosterMachine[] {
     return this.all(nowMs).filter(({ status }) => status !== "offline");

@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { connectNats } from "#shared/broker/nats-broker.ts";
+import { systemClock as clock } from "#shared/process/clock.ts";
+import { createLog } from "#shared/process/log.ts";
+import { StartFailure } from "#shared/process/start-failure.ts";
+import { lentOnly } from "../harness/found-servers.ts";
+import { freePort } from "../harness/free-port.ts";
+import { startNatsServer } from "../harness/nats-server.ts";
+import type { OwnServer } from "../harness/own-server.ts";
+
+const log = createLog({ level: "silent", name: "test" });
+
+/** The one line for the operator; anything but a StartFailure is no such line. */
+async function failureOf(options: { url: string; credentialsFile?: string }): Promise<string> {
+  const thrown: unknown = await connectNats({ ...options, name: "test", clock, log }).then(
+    () => "it connected",
+    (error: unknown) => error,
+  );
+  if (!(thrown instanceof StartFailure)) throw new Error(`no StartFailure but ${String(thrown)}`);
+  expect(thrown.message).not.toContain("\n");
+  return thrown.message;
+}
+
+async function carries(url: string): Promise<boolean> {
+  const connection = await connectNats({ url, name: "test", clock, log });
+  onTestFinished(() => connection.close());
+  await connection.flush();
+  return connection.connected;
+}
+
+test("nothing listens: the URL and what to do about it", async () => {
+  const url = `nats://127.0.0.1:${await freePort()}`;
+  const failure = await failureOf({ url });
+  expect(failure).toContain(url);
+  expect(failure).toMatch(/start it there, or set TRUNKLINE_NATS_URL/);
+});
+
+test("nothing listens: the password in the URL is not repeated", async () => {
+  const port = await freePort();
+  const failure = await failureOf({ url: `nats://gateway:opensesame@127.0.0.1:${port}` });
+  expect(failure).toContain(`127.0.0.1:${port}`);
+  expect(failure).not.toContain("opensesame");
+});
+
+test("a credentials file that cannot be read is named", async () => {
+  const failure = await failureOf({ url: "nats://127.0.0.1:1", credentialsFile: "/nowhere/gateway.creds" });
+  expect(failure).toContain("TRUNKLINE_NATS_CREDS");
+  expect(failure).toContain("/nowhere/gateway.creds");
+});
+
+describe.skipIf(lentOnly("nats"))("a server with users", () => {
+  const password = "p@ss:w/rd %41";
+  let server: OwnServer;
+  let websocketPort: number;
+  beforeAll(async () => {
+    websocketPort = await freePort();
+    const users = `authorization { users: [{ user: "gate way", password: "${password}" }] }`;
+    const websocket = `websocket { listen: "127.0.0.1:${websocketPort}", no_tls: true }`;
+    server = await startNatsServer({ extraConfig: `${users}\n${websocket}` });
+  });
+  afterAll(() => server.stop());
+  const as = (user: string, secret: string, address = server.url): string =>
+    address.replace("//", `//${encodeURIComponent(user)}:${encodeURIComponent(secret)}@`);
+
+  test("lets in who stands in the URL", async () => {
+    expect(await carries(as("gate way", password))).toBe(true);
+  });
+
+  test("lets in who stands in the URL of a WebSocket", async () => {
+    expect(await carries(as("gate way", password, `ws://127.0.0.1:${websocketPort}`))).toBe(true);
+  });
+
+  test("is reached when another of several URLs is dead", async () => {
+    const dead = `nats://127.0.0.1:${await freePort()}`;
+    expect(await carries(`${as("gate way", password, dead)}, ${server.url}`)).toBe(true);
+  });
+
+  test.each([
+    ["a wrong password", () => as("gate way", "opensesame")],
+    ["an unknown user", () => as("opensesame", password)],
+    ["no user at all", () => server.url],
+    ["a wrong password over a WebSocket", () => as("gate way", "opensesame", `ws://127.0.0.1:${websocketPort}`)],
+  ])("turns away %s, and that is what the failure says", async (_, url) => {
+    const failure = await failureOf({ url: url() });
+    expect(failure).toMatch(/authorization/i);
+    expect(failure).toContain("TRUNKLINE_NATS_CREDS");
+    expect(failure).not.toContain("opensesame");
+    expect(failure).not.toContain(password);
+  });
+});
+
+describe.skipIf(lentOnly("nats"))("a server that does not fit", () => {
+  test("carries too little: its limit, the setting and what it must be", async () => {
+    await using server = await startNatsServer({ maxPayloadBytes: 65_536 });
+    const failure = await failureOf({ url: server.url });
+    expect(failure).toContain(server.url);
+    expect(failure).toMatch(/65536 bytes.*max_payload.*524288/);
+  });
+
+  test("asks for a token, which may stand in the URL", async () => {
+    await using server = await startNatsServer({ extraConfig: `authorization { token: "opensesame" }` });
+    expect(await carries(server.url.replace("//", "//opensesame@"))).toBe(true);
+    expect(await failureOf({ url: server.url })).toMatch(/authorization/i);
+  });
+});

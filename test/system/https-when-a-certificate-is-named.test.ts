@@ -1,0 +1,83 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { request } from "node:https";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { exitCodes } from "#shared/process/start-failure.ts";
+import { findBinary } from "../harness/find-binary.ts";
+import { startUp } from "../harness/start-trunkline.ts";
+import { trunkline, type Settings } from "../harness/trunkline-command.ts";
+
+const openssl = await findBinary("openssl");
+if (openssl === undefined) console.log("Skipping HTTPS: there is no openssl on the PATH to make a certificate with.");
+
+describe.skipIf(openssl === undefined)("with a certificate and its key", () => {
+  let folder: string;
+  let settings: { TRUNKLINE_TLS_CERT: string; TRUNKLINE_TLS_KEY: string };
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "trunkline-tls-"));
+    settings = { TRUNKLINE_TLS_CERT: join(folder, "cert.pem"), TRUNKLINE_TLS_KEY: join(folder, "key.pem") };
+    const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"];
+    const made = ["-keyout", settings.TRUNKLINE_TLS_KEY, "-out", settings.TRUNKLINE_TLS_CERT];
+    const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+    await promisify(execFile)(openssl ?? "", ["req", "-x509", ...curve, "-days", "2", ...subject, ...made]);
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  test("the gateway speaks HTTPS, to clients that check it, streams too", async () => {
+    await using up = await startUp(settings);
+    const { baseUrl, key } = up.endpoint;
+    expect(baseUrl).toMatch(/^https:/);
+    const ca = await readFile(settings.TRUNKLINE_TLS_CERT);
+    const ask = { ca, headers: { authorization: `Bearer ${key}`, "content-type": "application/json" } };
+    expect(await get(`${baseUrl}/models`, ask)).toContain('"id":"scripted"');
+    const body = { model: "scripted", stream: true, messages: [{ role: "user", content: "/script tokens=2" }] };
+    const streamed = await get(`${baseUrl}/chat/completions`, { ...ask, method: "POST", body: JSON.stringify(body) });
+    expect(streamed).toMatch(/token-0 [^]*token-1 [^]*\n\ndata: \[DONE\]\n\n$/);
+    expect(await up.terminate()).toBe(0);
+  });
+
+  const refusal = async (given: Settings) => {
+    const free = { TRUNKLINE_PORT: "0", TRUNKLINE_OPERATIONS_PORT: "0", TRUNKLINE_RUNTIME: "scripted" };
+    const { exitCode, stderr } = await trunkline(["up"], { ...free, ...given });
+    expect([exitCodes.config, exitCodes.unavailable]).toContain(exitCode);
+    expect(stderr).toMatch(/^trunkline: .*\n$/);
+    return stderr;
+  };
+
+  test("a certificate without its key is told at the start", async () => {
+    const line = await refusal({ TRUNKLINE_TLS_CERT: settings.TRUNKLINE_TLS_CERT });
+    expect(line).toContain("TRUNKLINE_TLS_CERT and TRUNKLINE_TLS_KEY both");
+  });
+
+  test("a file that is not there is told at the start", async () => {
+    const line = await refusal({ ...settings, TRUNKLINE_TLS_KEY: join(folder, "none.pem") });
+    expect(line).toMatch(/TRUNKLINE_TLS_KEY.*none\.pem/);
+  });
+
+  test("files that hold something else are told at the start", async () => {
+    const { TRUNKLINE_TLS_CERT: cert, TRUNKLINE_TLS_KEY: key } = settings;
+    expect(await refusal({ TRUNKLINE_TLS_CERT: key, TRUNKLINE_TLS_KEY: cert })).toContain("TRUNKLINE_TLS_");
+  });
+});
+
+interface Ask {
+  readonly ca: Buffer;
+  readonly headers: Record<string, string>;
+  readonly method?: string;
+  readonly body?: string;
+}
+
+function get(url: string, { body, ...ask }: Ask): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const asked = request(url, { ...ask, agent: false }, (response) => {
+      const pieces: Buffer[] = [];
+      response.on("data", (piece: Buffer) => void pieces.push(piece));
+      response.on("end", () => resolve(Buffer.concat(pieces).toString()));
+    });
+    asked.on("error", reject);
+    asked.end(body);
+  });
+}

@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { errorOf } from "../harness/endpoint.ts";
+import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
+
+let up: UpProcess;
+beforeAll(async () => {
+  up = await startUp();
+});
+afterAll(() => up[Symbol.asyncDispose]());
+
+interface Sent {
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers?: Record<string, string>;
+  readonly body?: string | Buffer;
+}
+
+function send({ method = "POST", path = "/chat/completions", headers = {}, body }: Sent): Promise<Response> {
+  const { baseUrl, key } = up.endpoint;
+  const own = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const given = Object.entries({ ...own, ...headers }).filter(([, value]) => value !== "");
+  return fetch(`${baseUrl}${path}`, { method, headers: given, ...(body === undefined ? {} : { body }) });
+}
+
+const noKey = { authorization: "" };
+const wrongKey = { authorization: `Bearer trunkline_${"0".repeat(12)}_${"0".repeat(38)}` };
+const good = JSON.stringify({ model: "scripted", messages: [{ role: "user", content: "Hello" }] });
+const unknownModel = good.replace("scripted", "absent");
+const badShape = JSON.stringify({ model: "absent", messages: 7 });
+
+/** What is sent, in the order in which it is checked: whatever else is wrong with a request comes after. */
+const table: [string, Sent, number, string | null][] = [
+  ["an unknown URL, without a key", { path: "/nothing", headers: noKey, body: "{" }, 404, "unknown_url"],
+  ["a wrong method, without a key", { method: "DELETE", headers: noKey }, 405, "method_not_allowed"],
+  ["a wrong method for the list", { method: "POST", path: "/models", body: good }, 405, "method_not_allowed"],
+  ["no key, and a broken body", { headers: noKey, body: "{" }, 401, "key_invalid"],
+  ["no key, for the list", { method: "GET", path: "/models", headers: noKey }, 401, "key_invalid"],
+  ["a wrong key, and a large body", { headers: wrongKey, body: "x".repeat(200_000) }, 401, "key_invalid"],
+  ["a key in the wrong scheme", { headers: { authorization: "Basic dXNlcjpwYXNz" }, body: good }, 401, "key_invalid"],
+  ["a key that is no key", { headers: { authorization: "Bearer sk-1234" }, body: good }, 401, "key_invalid"],
+  ["no content type", { headers: { "content-type": "" }, body: Buffer.from(good) }, 415, "unsupported_media_type"],
+  ["a wrong content type", { headers: { "content-type": "text/plain" }, body: "{" }, 415, "unsupported_media_type"],
+  [
+    "a body in another alphabet",
+    { headers: { "content-type": "application/json; charset=latin1" }, body: good },
+    415,
+    "unsupported_media_type",
+  ],
+  ["a body that is packed", { headers: { "content-encoding": "gzip" }, body: good }, 415, "unsupported_media_type"],
+  ["no body", {}, 400, null],
+  ["broken JSON", { body: good.slice(0, -2) }, 400, null],
+  ["bytes that are not text", { body: Buffer.from([0x7b, 0xff, 0x7d]) }, 400, null],
+  ["a list for a body", { body: "[]" }, 400, "invalid_type"],
+  ["a wrong shape, and an unknown model", { body: badShape }, 400, "invalid_type"],
+  ["an unknown model, and tools", { body: unknownModel.replace("}]", '}],"tools":[]') }, 400, "empty_array"],
+  ["an unknown model", { body: unknownModel }, 404, "model_not_found"],
+  ["an unknown model by its id", { method: "GET", path: "/models/absent" }, 404, "model_not_found"],
+];
+
+test.each(table)("%s", async (_what, sent, status, code) => {
+  const response = await send(sent);
+  const error = await errorOf(response);
+  expect([response.status, error.code, error.type]).toEqual([status, code, "invalid_request_error"]);
+  expect(response.headers.get("x-request-id")).toMatch(/^req_\w{10,}$/);
+  expect(response.headers.get("www-authenticate")).toBe(status === 401 ? "Bearer" : null);
+  const allowed = sent.path === "/models" ? "GET, HEAD" : "POST";
+  expect(response.headers.get("allow")).toBe(status === 405 ? allowed : null);
+  expect(error.message).not.toContain("000000000000");
+});
+
+test.each([
+  ["scripted:plain", "scripted:plain"],
+  ["scripted%3Aplain", "scripted:plain"],
+])("a model by its id is found as %s", async (written, id) => {
+  const response = await send({ method: "GET", path: `/models/${written}` });
+  expect(await response.json()).toMatchObject({ id, object: "model" });
+});

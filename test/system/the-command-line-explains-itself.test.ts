@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import { exitCodes } from "#shared/process/start-failure.ts";
+import { trunkline } from "../harness/trunkline-command.ts";
+
+const commands = ["", "up", "gateway", "agent", "keys", "keys issue", "keys list", "keys revoke"];
+const words = (command: string): string[] => command.split(" ").filter((word) => word !== "");
+
+test.each(commands)("trunkline %s --help tells what it is for and how to call it", async (command) => {
+  const { exitCode, stdout, stderr } = await trunkline([...words(command), "--help"]);
+  expect(exitCode).toBe(0);
+  expect(stdout).toMatch(new RegExp(`^Usage: trunkline ${command}`));
+  expect(stdout.split("\n").length).toBeGreaterThan(5);
+  expect(stderr).toBe("");
+});
+
+test("help lists every command", async () => {
+  const { stdout } = await trunkline(["--help"]);
+  for (const command of ["up", "gateway", "agent", "keys"])
+    expect(stdout).toMatch(new RegExp(`^  ${command} .{20}`, "m"));
+});
+
+const wrong = [
+  "",
+  "sideways",
+  "--sideways",
+  "up --sideways",
+  "up now",
+  "gateway --json",
+  "agent attic",
+  "keys",
+  "keys sideways",
+  "keys issue",
+  "keys issue --name a --ttl soon",
+  "keys revoke",
+  "keys revoke no-id",
+];
+test.each(wrong)("wrong usage, trunkline %s, ends with the code for it and says so on stderr only", async (line) => {
+  const { exitCode, stdout, stderr } = await trunkline(words(line));
+  expect(exitCode).toBe(exitCodes.usage);
+  expect(stdout).toBe("");
+  expect(stderr).not.toBe("");
+  expect(stderr).not.toMatch(/^\s+at /m);
+});

@@ -1,0 +1,75 @@
+import { createHash } from "node:crypto";
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { PartCollector } from "../../../services/agent/jobs/collect-parts.ts";
+
+const sha256Of = (body: Uint8Array): string => createHash("sha256").update(body).digest("hex");
+const collectorFor = (body: Uint8Array): PartCollector =>
+  new PartCollector({ bodyBytes: body.byteLength, sha256: sha256Of(body) });
+
+const someBody = fc.uint8Array({ minLength: 1, maxLength: 200 });
+/** Parts as a network may bring them: any piece of the body, any number of times, in any order. */
+const arrivals = fc.array(fc.tuple(fc.nat(199), fc.integer({ min: 1, max: 80 })), { maxLength: 40 });
+
+describe("a body in parts", () => {
+  test("is whole, byte for byte, however it was cut", () => {
+    fc.assert(
+      fc.property(someBody, fc.array(fc.integer({ min: 1, max: 60 })), (body, sizes) => {
+        const collector = collectorFor(body);
+        const outcomes: string[] = [];
+        for (let offset = 0, place = 0; offset < body.byteLength; place += 1) {
+          const collected = collector.add(offset, body.subarray(offset, offset + (sizes[place] ?? 50)));
+          outcomes.push(collected.outcome);
+          if (collected.outcome === "whole") expect(Buffer.compare(collected.body, body)).toBe(0);
+          offset = collector.received;
+        }
+        expect(outcomes.at(-1)).toBe("whole");
+        expect(outcomes.slice(0, -1)).not.toContain("whole");
+      }),
+    );
+  });
+
+  test("survives parts that are lost, come twice or in another order: what is acknowledged is there", () => {
+    fc.assert(
+      fc.property(someBody, arrivals, (body, parts) => {
+        const collector = collectorFor(body);
+        let expected = 0;
+        for (const [offset, bytes] of parts) {
+          if (expected === body.byteLength) break;
+          const part = body.subarray(offset, offset + bytes);
+          if (offset === expected) expected += part.byteLength;
+          const collected = collector.add(offset, part);
+          expect(collector.received).toBe(expected);
+          expect(collected.outcome).toBe(expected === body.byteLength ? "whole" : "incomplete");
+        }
+        // The sender goes on from where it was told.
+        if (expected === body.byteLength) return;
+        const collected = collector.add(collector.received, body.subarray(collector.received));
+        expect(collected.outcome === "whole" && Buffer.compare(collected.body, body)).toBe(0);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("is corrupt when any one byte is another", () => {
+    fc.assert(
+      fc.property(someBody, fc.nat(199), fc.integer({ min: 1, max: 255 }), (body, at, difference) => {
+        const changed = Uint8Array.from(body);
+        const place = at % body.byteLength;
+        changed[place] = (changed[place] ?? 0) ^ difference;
+        expect(collectorFor(body).add(0, changed)).toEqual({ outcome: "corrupt" });
+      }),
+    );
+  });
+
+  test("is corrupt when it grows beyond what its head said, and never larger than that", () => {
+    const collector = collectorFor(Buffer.from("abc"));
+    expect(collector.add(0, Buffer.from("abcd"))).toEqual({ outcome: "corrupt" });
+    expect(collector.received).toBe(0);
+  });
+
+  test("is not moved on by a part without bytes", () => {
+    const collector = collectorFor(Buffer.from("abc"));
+    expect(collector.add(0, new Uint8Array())).toEqual({ outcome: "incomplete" });
+  });
+});

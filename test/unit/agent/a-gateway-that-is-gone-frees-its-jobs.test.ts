@@ -1,0 +1,56 @@
+import { describe, expect, test } from "vitest";
+import { agentOnBroker } from "./agent-on-a-broker.ts";
+
+describe("a gateway that no beat finds", () => {
+  test("for gatewayGoneAfterMs is gone: its running and its waiting jobs are cancelled and forgotten", async () => {
+    const { gateway, runtime, jobs, pass, timing } = await agentOnBroker();
+    await gateway.send();
+    await gateway.send();
+    gateway.connection.cut();
+    await pass(timing.gatewayGoneAfterMs);
+    expect(runtime.begun().run.signal.aborted).toBe(false);
+    await pass(timing.beatIntervalMs);
+    expect(runtime.chats.map(({ run }) => run.signal.aborted)).toEqual([true]);
+    expect(jobs.load).toMatchObject({ running: 0, queued: 0 });
+    expect(jobs.rows().size).toBe(0);
+  });
+
+  test("takes the jobs of no other gateway with it", async () => {
+    const { gateway, connectGateway, runtime, settle, pass, timing } = await agentOnBroker({ slots: 2 });
+    const other = connectGateway();
+    await gateway.send();
+    const id = await other.send();
+    gateway.connection.cut();
+    await pass(timing.gatewayGoneAfterMs + timing.beatIntervalMs);
+    expect(runtime.chats.map(({ run }) => run.signal.aborted)).toEqual([true, false]);
+    runtime.begun(1).finish();
+    await settle();
+    expect(other.lastOf(id).kind).toBe("end");
+  });
+
+  test("for less than gatewayGoneAfterMs keeps its jobs, as often as that may be", async () => {
+    const { gateway, runtime, settle, pass, timing } = await agentOnBroker();
+    const id = await gateway.send();
+    for (let gap = 0; gap < 3; gap += 1) {
+      gateway.connection.cut();
+      await pass(timing.gatewayGoneAfterMs - timing.beatIntervalMs);
+      gateway.connection.restore();
+      await pass(timing.beatIntervalMs * 4);
+    }
+    runtime.begun().text("still here");
+    await settle();
+    expect(runtime.begun().run.signal.aborted).toBe(false);
+    expect(gateway.lastOf(id).kind).toBe("data");
+  });
+
+  test("because the agent itself is cut off is not blamed for that", async () => {
+    const { gateway, broker, runtime, pass, timing } = await agentOnBroker();
+    await gateway.send();
+    broker.cut();
+    await pass(timing.gatewayGoneAfterMs * 2);
+    broker.restore();
+    await pass(timing.beatIntervalMs);
+    expect(runtime.begun().run.signal.aborted).toBe(false);
+    expect(gateway.beats).toHaveLength(1);
+  });
+});

@@ -1,0 +1,126 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Broker } from "#shared/broker/broker.ts";
+import { MemoryBroker } from "#shared/broker/memory-broker.ts";
+import { systemClock as clock } from "#shared/process/clock.ts";
+import { createLog } from "#shared/process/log.ts";
+import { decodeFrame, isTerminal, type Frame } from "#shared/protocol/frame.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import { FrameEmitter } from "../../../services/agent/jobs/emit-frames.ts";
+
+const log = createLog({ level: "silent", name: "test" });
+const subject = "a.job";
+const end = { finishReason: "stop", usage: null, timings: { queuedMs: 0, firstTokenMs: null, totalMs: 1 } } as const;
+const fault = { code: "cancelled", message: "over", usage: null };
+
+function emitter() {
+  const broker: Broker = new MemoryBroker({ clock, log }).connect();
+  const messages: Uint8Array[] = [];
+  broker.subscribe(subject, ({ data }) => void messages.push(data));
+  const frames = (): Frame[] =>
+    messages.map((message) => {
+      const decoded = decodeFrame(message);
+      if (decoded.outcome !== "frame") throw new Error(decoded.outcome);
+      return decoded.frame;
+    });
+  return { frames: new FrameEmitter({ broker, subject }), heard: frames, messages };
+}
+/** One turn in which the frames leave, and one in which they arrive. */
+async function delivered(): Promise<void> {
+  await nextTurn();
+  await nextTurn();
+}
+const payloads = (heard: readonly Frame[]): Buffer => Buffer.concat(heard.map(({ payload }) => payload));
+const sequences = (heard: readonly Frame[]): number[] => heard.map(({ sequence }) => sequence);
+
+describe("the frames of a job", () => {
+  test("are numbered 1, 2, 3 … and hold all that was written, whatever is written in which turn", async () => {
+    const size = fc.oneof(fc.nat(50), fc.integer({ min: 0, max: 3 * limits.dataFrameBytesMax }));
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.array(size, { maxLength: 5 }), { maxLength: 5 }), async (turns) => {
+        const { frames, heard, messages } = emitter();
+        const written: Uint8Array[] = [];
+        for (const sizes of turns) {
+          for (const bytes of sizes) {
+            const piece = new Uint8Array(bytes).fill(written.length);
+            written.push(piece);
+            frames.write(piece, written.length);
+          }
+          await nextTurn();
+        }
+        frames.end(end);
+        await delivered();
+        const all = heard();
+        expect(sequences(all)).toEqual(all.map((_, place) => place + 1));
+        expect(frames.lastSequence).toBe(all.length);
+        expect(all.map(({ kind }) => isTerminal(kind))).toEqual(all.map((_, place) => place === all.length - 1));
+        expect(Buffer.concat(written).equals(payloads(all.slice(0, -1)))).toBe(true);
+        for (const { byteLength } of messages) expect(byteLength).toBeLessThanOrEqual(limits.brokerPayloadBytesMin);
+        for (const { payload } of all) expect(payload.byteLength).toBeLessThanOrEqual(limits.dataFrameBytesMax);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("are one for all that is written in one turn, with the latest number of tokens", async () => {
+    const { frames, heard } = emitter();
+    for (const [place, token] of ["a", "b", "c"].entries()) frames.write(Buffer.from(token), place + 1);
+    await delivered();
+    frames.write(Buffer.from("d"), 4);
+    await delivered();
+    expect(heard().map(({ outputTokens, payload }) => [outputTokens, Buffer.from(payload).toString()])).toEqual([
+      [3, "abc"],
+      [4, "d"],
+    ]);
+  });
+
+  test("are none for nothing written", async () => {
+    const { frames, heard } = emitter();
+    frames.write(new Uint8Array(), 1);
+    await delivered();
+    expect(heard()).toEqual([]);
+  });
+
+  test("end in exactly one that is terminal, after all that was written before, and nothing follows", async () => {
+    const { frames, heard } = emitter();
+    frames.write(Buffer.from("a"), 1);
+    frames.fault(fault);
+    frames.end(end);
+    frames.write(Buffer.from("late"), 2);
+    await delivered();
+    expect(heard().map(({ kind }) => kind)).toEqual(["data", "fault"]);
+    expect(JSON.parse(Buffer.from(heard()[1]?.payload ?? []).toString())).toEqual(fault);
+  });
+
+  test("repeat the terminal one as it was, and nothing before there is one", async () => {
+    const { frames, messages } = emitter();
+    frames.repeatTerminal();
+    frames.write(Buffer.from("a"), 1);
+    frames.end(end);
+    frames.repeatTerminal();
+    await delivered();
+    expect(messages).toHaveLength(3);
+    expect(messages[2]).toEqual(messages[1]);
+  });
+
+  test("count neither accept nor part-ack nor reject", async () => {
+    const { frames, heard } = emitter();
+    frames.say("accept", { state: "queued" });
+    frames.write(Buffer.from("a"), 1);
+    await delivered();
+    frames.say("part-ack", { received: 1 });
+    frames.say("reject", { reason: "busy", message: "" });
+    frames.end(end);
+    await delivered();
+    expect(sequences(heard())).toEqual([0, 1, 0, 0, 2]);
+  });
+
+  test("end a job also when its runtime claims more tokens than a frame can carry", async () => {
+    const { frames, heard } = emitter();
+    frames.write(Buffer.from("a"), 2 ** 32);
+    expect(() => frames.end(end)).not.toThrow();
+    await delivered();
+    expect(heard().map(({ kind }) => kind)).toEqual(["data", "end"]);
+  });
+});

@@ -1,0 +1,83 @@
+import { createHash } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { limits } from "#shared/protocol/limits.ts";
+import { agentOnBroker } from "./agent-on-a-broker.ts";
+
+const says = "x".repeat(700_000);
+const body = Buffer.from(JSON.stringify({ messages: [{ role: "user", content: says }] }));
+const head = { body, sha256: createHash("sha256").update(body).digest("hex") };
+const parts = Array.from({ length: Math.ceil(body.byteLength / limits.partBytes) }, (_, place) => {
+  const offset = place * limits.partBytes;
+  return { offset, bytes: body.subarray(offset, offset + limits.partBytes) };
+});
+
+/** A job whose body is to follow, and a way to send parts of it by their places. */
+async function receiving() {
+  const agent = await agentOnBroker({ slots: 1, queueMax: 1 });
+  const id = await agent.gateway.send(head);
+  const send = async (...places: number[]): Promise<void> => {
+    for (const { offset, bytes } of places.flatMap((place) => parts[place] ?? [])) {
+      await agent.gateway.part(id, offset, bytes);
+    }
+  };
+  const acks = (): unknown[] =>
+    agent.gateway.frames(id).flatMap(({ kind, payload }) => (kind === "part-ack" ? [payload] : []));
+  const contents = (): unknown[] => agent.runtime.chats.map(({ run }) => run.body.messages[0]?.content);
+  return { ...agent, id, send, acks, contents };
+}
+
+describe("a body in parts", () => {
+  test("is asked for, acknowledged by what has arrived in order, and given to the runtime when it is whole", async () => {
+    const { gateway, id, send, acks, contents } = await receiving();
+    expect(gateway.frames(id)).toMatchObject([{ kind: "accept", payload: { state: "receiving" } }]);
+    await send(0, 1);
+    expect(contents()).toEqual([]);
+    await send(2);
+    expect(acks()).toEqual([limits.partBytes, 2 * limits.partBytes, body.byteLength].map((received) => ({ received })));
+    expect(contents()).toEqual([says]);
+  });
+
+  test("is whole also when parts are lost, come twice or too early", async () => {
+    const { send, acks, contents } = await receiving();
+    await send(1, 0, 0, 2, 1);
+    expect(contents()).toEqual([]);
+    await send(2);
+    expect(contents()).toEqual([says]);
+    expect(acks().at(-1)).toEqual({ received: body.byteLength });
+  });
+
+  test("is acknowledged again when a part comes again after it was whole: the last word may have been lost", async () => {
+    const { send, acks } = await receiving();
+    await send(0, 1, 2);
+    const before = acks().length;
+    await send(2);
+    expect(acks().slice(before)).toEqual([{ received: body.byteLength }]);
+  });
+
+  test("that is not what its sender meant is never run, and its place is free again", async () => {
+    const { gateway, runtime, id, send } = await receiving();
+    await send(0, 1);
+    const { offset, bytes } = parts[2] ?? { offset: 0, bytes: body };
+    await gateway.part(id, offset, Buffer.from(bytes).fill("y"));
+    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "upstream_error" } });
+    expect(runtime.chats).toHaveLength(0);
+    expect(gateway.kinds(await gateway.send(head))).toEqual(["accept"]);
+  });
+
+  test("holds its place in the queue, and those behind it that are ready go first", async () => {
+    const { gateway, runtime, settle, send, contents } = await receiving();
+    const small = await gateway.send();
+    expect([gateway.kinds(small), runtime.chats.length]).toEqual([["accept"], 1]);
+    await send(0, 1, 2);
+    expect(contents()).toEqual(["Hello"]);
+    runtime.begun().finish();
+    await settle();
+    expect(contents()).toEqual(["Hello", says]);
+  });
+
+  test("that never comes is given up", async () => {
+    const { gateway, id, pass, timing } = await receiving();
+    await pass(timing.firstTokenMs + timing.beatIntervalMs);
+    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "upstream_timeout" } });
+  });
+});

@@ -1,0 +1,153 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { onTestFinished } from "vitest";
+import { MemoryBroker } from "#shared/broker/memory-broker.ts";
+import { createLog } from "#shared/process/log.ts";
+import type { Control } from "#shared/protocol/control.ts";
+import { newEpoch } from "#shared/protocol/epoch.ts";
+import { beatPayload, encodeJson, type BeatRow } from "#shared/protocol/frame-payload.ts";
+import { decodeFrame } from "#shared/protocol/frame.ts";
+import { encodeJobHead, encodePartHead, type JobHead } from "#shared/protocol/job.ts";
+import { machineSubject, replyPattern, replySubject } from "#shared/protocol/subjects.ts";
+import { timingAt } from "#shared/protocol/timing.ts";
+import { newToken } from "#shared/protocol/token.ts";
+import { JobTable } from "../../../services/agent/jobs/job-table.ts";
+import { receiveJobs } from "../../../services/agent/jobs/receive-jobs.ts";
+import { RuntimeWatch } from "../../../services/agent/runtimes/watch-runtime.ts";
+import { TurnableClock } from "../../harness/turnable-clock.ts";
+import { StubRuntime } from "./stub-runtime.ts";
+
+const machine = "gpu-1";
+const turnsMax = 12;
+
+/** A frame as its gateway reads it: the payload is JSON but for data. */
+export interface Heard {
+  readonly kind: string;
+  readonly sequence: number;
+  readonly payload: unknown;
+}
+
+/** The jobs of a real agent on a real broker in this process; time and the runtime are the test's. */
+export async function agentOnBroker(
+  options: { readonly slots?: number; readonly queueMax?: number; readonly runtime?: StubRuntime } = {},
+) {
+  const { queueMax = 2 } = options;
+  const runtime = options.runtime ?? new StubRuntime({ slots: options.slots ?? 1 });
+  const clock = new TurnableClock();
+  const log = createLog({ level: "silent", name: "test" });
+  const timing = timingAt(1);
+  const epoch = newEpoch(clock.wall());
+  const network = new MemoryBroker({ clock, log });
+  const broker = network.connect();
+
+  const watch = new RuntimeWatch({ find: async () => runtime, timing, clock, log });
+  const jobs = new JobTable({ broker, runtime: watch, machine, timing, clock, log, queueMax });
+  await watch.start();
+  const receiving = receiveJobs({ broker, machine, epoch, jobs, timing, clock, log });
+  onTestFinished(() => {
+    receiving.stop();
+    watch.stop();
+  });
+
+  /** Lets arrive and happen all that is under way in this process; nothing else but time moves it. */
+  async function settle(): Promise<void> {
+    for (let turn = 0; turn < turnsMax; turn += 1) await nextTurn();
+  }
+  async function pass(ms: number): Promise<void> {
+    await clock.advanceAwaiting(ms);
+    await settle();
+  }
+  const self = { machine, epoch };
+  const connectGateway = (): Gateway => new Gateway({ network, self, settle });
+  return {
+    ...{ runtime, clock, timing, broker, jobs, watch, settle, pass, connectGateway },
+    gateway: connectGateway(),
+  };
+}
+
+/** What a gateway says and hears, without its judgement. */
+export class Gateway {
+  readonly id = newToken();
+  readonly connection: ReturnType<MemoryBroker["connect"]>;
+  readonly #self: { machine: string; epoch: string };
+  readonly #settle: () => Promise<void>;
+  readonly #frames = new Map<string, Heard[]>();
+  /** The rows of every beat so far. */
+  readonly beats: BeatRow[][] = [];
+
+  constructor(options: {
+    network: MemoryBroker;
+    self: { machine: string; epoch: string };
+    settle: () => Promise<void>;
+  }) {
+    this.connection = options.network.connect();
+    this.#self = options.self;
+    this.#settle = options.settle;
+    this.connection.subscribe(replyPattern(this.id), ({ subject, data }) => this.#hear(subject, data));
+  }
+
+  /** Sends a chat job, or another one by its fields, and returns its id when the agent has it. */
+  async send(fields: Partial<JobHead> & { body?: Uint8Array; reply?: string } = {}): Promise<string> {
+    const { body = encodeJson({ messages: [{ role: "user", content: "Hello" }] }), reply: replyTo, ...head } = fields;
+    const { id = newToken() } = head;
+    const headers = encodeJobHead({
+      ...{ id, kind: "chat", shape: "events", model: "llama3", keyId: "key", remainingMs: 600_000 },
+      bodyBytes: body.byteLength,
+      ...head,
+    });
+    const reply = replyTo ?? replySubject({ gateway: this.id, machine: this.#self.machine, job: id });
+    const inside = head.sha256 === undefined ? body : new Uint8Array();
+    this.connection.publish(machineSubject(this.#self, "job"), inside, { headers, reply });
+    await this.#settle();
+    return id;
+  }
+
+  async part(id: string, offset: number, bytes: Uint8Array): Promise<void> {
+    const headers = encodePartHead({ id, offset });
+    this.connection.publish(machineSubject(this.#self, "part"), bytes, { headers });
+    await this.#settle();
+  }
+
+  async say(control: Control): Promise<void> {
+    this.connection.publish(machineSubject(this.#self, "control"), encodeJson(control));
+    await this.#settle();
+  }
+
+  cancel(id: string): Promise<void> {
+    return this.say({ kind: "cancel", job: id, reason: "client_closed" });
+  }
+
+  frames(id: string): readonly Heard[] {
+    return this.#frames.get(id) ?? [];
+  }
+
+  /** The kinds of the frames so far. */
+  kinds(id: string): string[] {
+    return this.frames(id).map(({ kind }) => kind);
+  }
+
+  /** What the last frame says. */
+  lastOf(id: string): Heard {
+    const last = this.frames(id).at(-1);
+    if (last === undefined) throw new Error("no frame came for this job");
+    return last;
+  }
+
+  /** The job's row in the latest beat. */
+  row(id: string): BeatRow | undefined {
+    return this.beats.at(-1)?.find(([job]) => job === id);
+  }
+
+  #hear(subject: string, data: Uint8Array): void {
+    const decoded = decodeFrame(data);
+    if (decoded.outcome !== "frame") throw new Error(`the agent sent what is no frame: ${decoded.outcome}`);
+    const { kind, sequence, payload } = decoded.frame;
+    const text = Buffer.from(payload).toString();
+    if (kind === "beat") {
+      this.beats.push(beatPayload.parse(JSON.parse(text)).rows);
+      return;
+    }
+    const id = subject.split(".").at(-1) ?? "";
+    const heard = { kind, sequence, payload: kind === "data" ? text : (JSON.parse(text) as unknown) };
+    this.#frames.set(id, [...this.frames(id), heard]);
+  }
+}

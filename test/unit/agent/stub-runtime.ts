@@ -1,0 +1,89 @@
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { Catalogue, Model } from "#shared/model/model.ts";
+import type { ChatRun, Runtime } from "../../../services/agent/runtimes/runtime.ts";
+
+export function stubModel(id: string): Model {
+  return {
+    ...{ id, object: "model", created: 1_767_225_600, owned_by: "stub", context_window: 4_096, size_mb: 1 },
+    capabilities: { completion: true, vision: false, embedding: false, tools: true, thinking: false },
+    runtime_profile: "auto",
+  };
+}
+
+/** One chat that a stub runtime was asked for; the test says what happens in it. */
+export class StubChat {
+  readonly run: ChatRun;
+  #wake = Promise.withResolvers<void>();
+  #said: (readonly AnswerEvent[] | Error)[] = [];
+  #over = false;
+
+  constructor(run: ChatRun) {
+    this.run = run;
+  }
+
+  say(...events: AnswerEvent[]): void {
+    this.#said.push(events);
+    this.#wake.resolve();
+  }
+
+  text(text: string): void {
+    this.say({ kind: "text", text });
+  }
+
+  finish(): void {
+    this.#over = true;
+    this.say({ kind: "finish", reason: "stop" }, { kind: "usage", promptTokens: 5, completionTokens: 2 });
+  }
+
+  fail(error: Error): void {
+    this.#said.push(error);
+    this.#wake.resolve();
+  }
+
+  /** Like a runtime that hangs, it does not even notice that it was aborted. */
+  async *events(): AsyncGenerator<readonly AnswerEvent[]> {
+    for (;;) {
+      for (const said of this.#said.splice(0)) {
+        if (said instanceof Error) throw said;
+        yield said;
+      }
+      if (this.#over) return;
+      this.#wake = Promise.withResolvers();
+      await this.#wake.promise;
+    }
+  }
+}
+
+/** A runtime that does what a test says, and keeps every chat that it was asked for. */
+export class StubRuntime implements Runtime {
+  readonly name: string;
+  readonly slots: number;
+  readonly chats: StubChat[] = [];
+  /** What it offers; an error is how its catalogue fails. */
+  offered: Catalogue | Error;
+
+  constructor(options: { slots?: number; models?: readonly string[]; name?: string } = {}) {
+    const { slots = 1, models = ["llama3"], name = "stub" } = options;
+    this.name = name;
+    this.slots = slots;
+    this.offered = models.map(stubModel);
+  }
+
+  async catalogue(): Promise<Catalogue> {
+    if (this.offered instanceof Error) throw this.offered;
+    return this.offered;
+  }
+
+  chat(run: ChatRun): AsyncIterable<readonly AnswerEvent[]> {
+    const chat = new StubChat(run);
+    this.chats.push(chat);
+    return chat.events();
+  }
+
+  /** The chat that was begun in this place. */
+  begun(place = 0): StubChat {
+    const chat = this.chats[place];
+    if (chat === undefined) throw new Error(`only ${this.chats.length} chats were begun`);
+    return chat;
+  }
+}

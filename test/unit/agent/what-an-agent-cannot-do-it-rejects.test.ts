@@ -1,0 +1,90 @@
+import { describe, expect, test } from "vitest";
+import type { JobHead } from "#shared/protocol/job.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import { judgeAdmission } from "../../../services/agent/jobs/judge-admission.ts";
+import { agentOnBroker } from "./agent-on-a-broker.ts";
+import { stubModel, StubRuntime } from "./stub-runtime.ts";
+
+describe("a job that an agent does not take", () => {
+  test("is rejected as busy when slots and queue are full, and named is the limit", async () => {
+    const { gateway, runtime } = await agentOnBroker({ slots: 1, queueMax: 1 });
+    await gateway.send();
+    await gateway.send();
+    const id = await gateway.send();
+    expect(gateway.frames(id)).toEqual([
+      { kind: "reject", sequence: 0, payload: { reason: "busy", message: expect.stringMatching(/1 .*queueMax/) } },
+    ]);
+    expect(runtime.chats).toHaveLength(1);
+  });
+
+  test("may come again later, when there is room", async () => {
+    const { gateway, runtime, settle } = await agentOnBroker({ slots: 1, queueMax: 0 });
+    await gateway.send();
+    const id = await gateway.send();
+    runtime.begun().finish();
+    await settle();
+    await gateway.send({ id });
+    expect(gateway.kinds(id)).toEqual(["reject", "accept"]);
+  });
+
+  test.each<[string, Partial<JobHead>, string]>([
+    ["a model that it does not offer", { model: "mistral" }, "unknown_model"],
+    ["no model", { model: undefined }, "unknown_model"],
+    ["a shape that it does not render", { shape: "chat-video" }, "unsupported"],
+    ["a kind of job that it does not know how to do", { kind: "embed" }, "unsupported"],
+  ])("asks for %s", async (_, fields, reason) => {
+    const { gateway, runtime } = await agentOnBroker();
+    const id = await gateway.send(fields);
+    expect(gateway.frames(id)).toMatchObject([{ kind: "reject", payload: { reason } }]);
+    expect(runtime.chats).toHaveLength(0);
+  });
+
+  test("asks for a model while no runtime answers", async () => {
+    const runtime = new StubRuntime();
+    runtime.offered = new Error("not there");
+    const { gateway } = await agentOnBroker({ runtime });
+    const id = await gateway.send();
+    expect(gateway.lastOf(id)).toMatchObject({ kind: "reject", payload: { reason: "unknown_model" } });
+    const models = await gateway.send({ kind: "models", shape: "models" });
+    expect(gateway.lastOf(models)).toMatchObject({ kind: "fault", payload: { code: "runtime_offline" } });
+  });
+
+  test("comes when the agent is about to stop", async () => {
+    const { gateway, jobs, settle } = await agentOnBroker();
+    void jobs.drain(new AbortController().signal);
+    await settle();
+    for (const kind of ["chat", "models"] as const) {
+      const id = await gateway.send({ kind });
+      expect(gateway.frames(id)).toMatchObject([{ kind: "reject", payload: { reason: "draining" } }]);
+    }
+  });
+
+  test("has a request that this agent does not know a part of: it is never run with that dropped", async () => {
+    const { gateway, runtime } = await agentOnBroker();
+    const body = { messages: [{ role: "user", content: "Hi" }], brand_new_field: 1 };
+    const id = await gateway.send({ body: Buffer.from(JSON.stringify(body)) });
+    expect(gateway.kinds(id)).toEqual(["accept", "fault"]);
+    expect(gateway.lastOf(id).payload).toMatchObject({ code: "unsupported_parameter", param: "brand_new_field" });
+    expect(runtime.chats).toHaveLength(0);
+  });
+
+  test("would be one too many of those that an agent holds or receives at once", () => {
+    const { jobBodyBytesMax: bodyBytes } = limits;
+    const head: JobHead = { id: "x", kind: "chat", shape: "events", model: "llama3", remainingMs: 1, bodyBytes };
+    const inParts = { ...head, sha256: "0".repeat(64) };
+    const agent = { draining: false, catalogue: [stubModel("llama3")], jobs: 0, receivingBytes: 0 };
+    const receivingBytes = limits.receivingBytesMax - bodyBytes + 1;
+    expect(judgeAdmission(inParts, agent)).toBeUndefined();
+    expect(judgeAdmission(inParts, { ...agent, receivingBytes: receivingBytes - 1 })).toBeUndefined();
+    expect(judgeAdmission(inParts, { ...agent, receivingBytes })).toMatchObject({
+      reason: "busy",
+      message: expect.stringContaining("receivingBytesMax"),
+    });
+    expect(judgeAdmission(head, { ...agent, receivingBytes })).toBeUndefined();
+    expect(judgeAdmission(head, { ...agent, jobs: limits.jobsPerAgentMax - 1 })).toBeUndefined();
+    expect(judgeAdmission(head, { ...agent, jobs: limits.jobsPerAgentMax })).toMatchObject({
+      reason: "busy",
+      message: expect.stringContaining("jobsPerAgentMax"),
+    });
+  });
+});

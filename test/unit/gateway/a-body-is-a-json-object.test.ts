@@ -1,0 +1,121 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import { jsonDepthMax, readJsonObject } from "../../../services/gateway/openai/read-json.ts";
+
+/** What comes of a body: the object, or the code and message of its fault. */
+function read(body: string | Uint8Array): unknown {
+  try {
+    return readJsonObject(Buffer.from(body));
+  } catch (thrown) {
+    if (!(thrown instanceof Fault)) throw thrown;
+    return `${thrown.code}: ${thrown.message}`;
+  }
+}
+const nested = (open: string, levels: number, close: string): string => open.repeat(levels) + close.repeat(levels);
+
+describe("a request's body", () => {
+  test("is read as JSON.parse reads it, when it is an object", () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 6 })), (object) => {
+        const text = JSON.stringify(object);
+        expect(read(text)).toEqual(JSON.parse(text));
+        const spaced = JSON.stringify(object, null, 3);
+        expect(read(spaced)).toEqual(JSON.parse(spaced));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("is taken or refused like by JSON.parse, whatever text it is", () => {
+    const pieces = fc.constantFrom(
+      "{",
+      "}",
+      "[",
+      "]",
+      '"',
+      "\\",
+      ":",
+      ",",
+      "1",
+      "true",
+      "null",
+      " ",
+      "\n",
+      '"a":',
+      "é",
+      "\\u0041",
+    );
+    fc.assert(
+      fc.property(
+        fc.array(pieces, { maxLength: 30 }).map((all) => all.join("")),
+        (text) => {
+          const told = read(text);
+          let parsed: unknown;
+          try {
+            parsed = JSON.parse(text);
+          } catch {
+            expect(told).toMatch(/^invalid_json: /);
+            return;
+          }
+          const isObject = typeof parsed === "object" && parsed !== null && !Array.isArray(parsed);
+          expect(told).toEqual(isObject ? parsed : expect.stringMatching(/^invalid_type: /));
+        },
+      ),
+      { numRuns: 3_000 },
+    );
+  });
+
+  test.each([
+    ["an array", "[1]"],
+    ["a text", '"{}"'],
+    ["a number", "1"],
+    ["null", "null"],
+    ["true", "true"],
+  ])("may not be %s", (_, body) => {
+    expect(read(body)).toMatch(/^invalid_type: .*must be a JSON object/);
+  });
+
+  test.each<[string, string | Uint8Array, RegExp]>([
+    ["empty", "", /no body/],
+    ["cut short", '{"model":"llama3","mess', /not valid JSON/],
+    ["no JSON", "model=llama3", /not valid JSON/],
+    ["two objects", "{}{}", /not valid JSON/],
+    ["behind a byte order mark", "\ufeff{}", /not valid JSON/],
+    ["not UTF-8", Uint8Array.of(0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d), /not UTF-8/],
+    ["UTF-16", Buffer.from("{}", "utf16le"), /not valid JSON/],
+    ["a surrogate in UTF-8", Buffer.from([0x7b, 0x22, 0xed, 0xa0, 0x80, 0x22, 0x3a, 0x31, 0x7d]), /not UTF-8/],
+  ])("that is %s is refused, and the fault does not repeat it", (_, body, message) => {
+    const told = read(body);
+    expect(told).toMatch(/^invalid_json: /);
+    expect(told).toMatch(message);
+    expect(told).not.toContain("llama3");
+  });
+
+  test("may be as deep as jsonDepthMax and no deeper, whatever it is made of", () => {
+    const arrays = (levels: number): string => `{"a":${nested("[", levels - 1, "]")}}`;
+    const objects = (levels: number): string => `${'{"a":'.repeat(levels - 1)}{}${"}".repeat(levels - 1)}`;
+    for (const deep of [arrays, objects]) {
+      expect(read(deep(jsonDepthMax))).toEqual(JSON.parse(deep(jsonDepthMax)));
+      expect(read(deep(jsonDepthMax + 1))).toMatch(/^invalid_json: .*64.*jsonDepthMax/);
+    }
+    expect(read(nested("[", 1_000_000, "]"))).toMatch(/jsonDepthMax/);
+  });
+
+  test("is not taken for deep by brackets in its texts, also behind escaped quotes", () => {
+    const brackets = nested("[{", 200, "}]");
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom("\\", '"', "[", "{", "a"), { maxLength: 60 }), (odd) => {
+        const object = { [`${odd.join("")}${brackets}`]: `${brackets}${odd.join("")}`, after: [[]] };
+        expect(read(JSON.stringify(object))).toEqual(object);
+      }),
+    );
+  });
+
+  test("keeps a key that would mean something to JavaScript as a key like others", () => {
+    const told = readJsonObject(Buffer.from('{"__proto__":{"polluted":1},"constructor":2,"a":1}'));
+    expect(Object.keys(told)).toEqual(["__proto__", "constructor", "a"]);
+    expect(Reflect.get({}, "polluted")).toBeUndefined();
+    expect(Reflect.get(told, "polluted")).toBeUndefined();
+  });
+});

@@ -1,0 +1,115 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import { chatBody } from "#shared/protocol/chat-body.ts";
+import { readChatRequest } from "../../../services/gateway/openai/chat-request.ts";
+import { hello, picture, readChat, weather } from "./chat-requests.ts";
+
+const textPart = { type: "text", text: "Hi" };
+
+describe("a chat request", () => {
+  test("of a model and messages is all that is needed", () => {
+    expect(readChat()).toEqual({
+      ...{ model: "llama3", stream: false, includeUsage: false, imageParam: undefined, ignored: [] },
+      body: { messages: [hello] },
+    });
+  });
+
+  test("is handed on with everything that changes the answer, and without what is the gateway's", () => {
+    const fields = {
+      ...{
+        tools: [weather],
+        tool_choice: { type: "function", function: { name: "weather" } },
+        parallel_tool_calls: false,
+      },
+      ...{ max_tokens: 5, temperature: 0, top_p: 1, frequency_penalty: -2, presence_penalty: 2, seed: -7, n: 2 },
+      ...{ stop: ["a", "b"], logprobs: true, top_logprobs: 3, logit_bias: { "50256": -100 }, reasoning_effort: "low" },
+      response_format: { type: "json_schema", json_schema: { name: "x", schema: { a: { b: 1 } }, strict: true } },
+    };
+    const read = readChat({ ...fields, stream: true, stream_options: { include_usage: true } });
+    expect(read).toMatchObject({ stream: true, includeUsage: true, ignored: [] });
+    expect(read.body).toEqual({ messages: [hello], ...fields });
+  });
+
+  test("takes every role, and a developer is a system", () => {
+    const call = { id: "call_1", type: "function", function: { name: "weather", arguments: "{}" } };
+    const messages = [
+      { role: "system", content: "Be kind." },
+      { role: "developer", content: [textPart], name: "dev" },
+      { role: "user", content: [textPart, picture], name: "Ann" },
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "assistant", content: "Hm", reasoning_content: "why" },
+      { role: "tool", content: "12 °C", tool_call_id: "call_1" },
+    ];
+    const { body, imageParam } = readChat({ messages });
+    expect(body.messages).toEqual([messages[0], { ...messages[1], role: "system" }, ...messages.slice(2)]);
+    expect(imageParam).toBe("messages[2].content[1]");
+  });
+
+  test.each([
+    ["max_completion_tokens", { max_completion_tokens: 7 }, { max_tokens: 7 }],
+    ["max_tokens beside it, the same", { max_tokens: 7, max_completion_tokens: 7 }, { max_tokens: 7 }],
+    ["max_tokens beside a null", { max_tokens: 7, max_completion_tokens: null }, { max_tokens: 7 }],
+    ["a single stop", { stop: "END" }, { stop: ["END"] }],
+    ["several stops", { stop: ["a", "b"] }, { stop: ["a", "b"] }],
+    ["no tools but a choice of none", { tool_choice: "none" }, { tool_choice: "none" }],
+  ])("says in one way what may be said in two: %s", (_, fields, told) => {
+    expect(readChat(fields).body).toEqual({ messages: [hello], ...told });
+  });
+
+  test("counts a null as a field that is not there", () => {
+    const names = [
+      ...["stream", "stream_options", "tools", "tool_choice", "parallel_tool_calls", "max_tokens", "temperature"],
+      ...["max_completion_tokens", "top_p", "frequency_penalty", "presence_penalty", "seed", "stop", "n", "logprobs"],
+      ...["top_logprobs", "logit_bias", "response_format", "reasoning_effort"],
+    ];
+    const nulls = Object.fromEntries(names.map((name) => [name, null]));
+    expect(readChat(nulls)).toEqual(readChat());
+    expect(readChat({ stream: true, stream_options: { include_usage: null } }).includeUsage).toBe(false);
+  });
+
+  test("that is taken is one that every agent of this build takes; any other is a fault, and nothing else is thrown", () => {
+    const value = fc.oneof(
+      fc.jsonValue({ maxDepth: 3 }),
+      fc.constantFrom<unknown>(null, 0, 1, -1, 0.5, 1e300, "", "auto", "none", "low", true, [], {}, "END", ["a"]),
+      fc.constantFrom<unknown>([weather], { type: "json_object" }, { include_usage: true }, { extra: 1 }),
+    );
+    const part = fc.constantFrom<unknown>(textPart, picture, { ...textPart, extra: 1 }, { type: "audio" }, "x", null);
+    const message = fc.record(
+      {
+        role: fc.constantFrom<unknown>("system", "developer", "user", "assistant", "tool", "robot", null),
+        content: fc.oneof(fc.string(), fc.constant(null), fc.array(part, { maxLength: 3 })),
+        extra: value,
+      },
+      { requiredKeys: [] },
+    );
+    const names = [
+      "stream",
+      "stream_options",
+      "tools",
+      "tool_choice",
+      "max_tokens",
+      "temperature",
+      "stop",
+      "n",
+      "user",
+      "__proto__",
+    ];
+    const fields = fc.dictionary(fc.constantFrom(...names), value);
+    const messages = fc.oneof(fc.constant([hello]), fc.array(message, { maxLength: 3 }), value);
+    fc.assert(
+      fc.property(fields, messages, (given, said) => {
+        const request: unknown = JSON.parse(JSON.stringify({ model: "llama3", messages: said, ...given }));
+        try {
+          const { body } = readChatRequest({ ...Object(request) });
+          expect(chatBody.safeParse(JSON.parse(JSON.stringify(body))).error).toBeUndefined();
+        } catch (thrown) {
+          if (!(thrown instanceof Fault)) throw thrown;
+          expect(thrown.code).not.toBe("internal_error");
+          expect(thrown.param).not.toBeUndefined();
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});

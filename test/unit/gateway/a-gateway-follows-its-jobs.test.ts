@@ -1,0 +1,131 @@
+import { createHash } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import { replySubject } from "#shared/protocol/subjects.ts";
+import { keptBodyBytesMax } from "../../../services/gateway/dispatch/open-jobs.ts";
+import { end } from "./follower-on-a-wire.ts";
+import { gateway, gatewayOnBroker } from "./gateway-on-a-broker.ts";
+
+describe("a job of a gateway", () => {
+  test("reaches its machine with its head and body, and its answer comes back", async () => {
+    const { machine, open, run, settle } = gatewayOnBroker();
+    machine.listen();
+    const { id, told } = await run({ body: Buffer.from("the request") });
+    expect(machine.jobs).toEqual([
+      {
+        head: {
+          ...{ id, kind: "chat", shape: "events", model: "llama3", keyId: "key" },
+          remainingMs: 600_000,
+          bodyBytes: 11,
+        },
+        body: Buffer.from("the request"),
+        reply: replySubject({ gateway, machine: "gpu-1", job: id }),
+      },
+    ]);
+    expect(open.size).toBe(1);
+    machine.say(id, "accept", { state: "queued" });
+    machine.say(id, "data", "Hello", 1);
+    machine.say(id, "end", end, 2);
+    await settle();
+    expect(told).toEqual(["accepted", "Hello", "end"]);
+    expect(open.size).toBe(0);
+    expect(machine.controls).toEqual([{ kind: "finish", jobs: [id] }]);
+  });
+
+  test("follows in parts when its body is larger than one", async () => {
+    const { machine, run, settle } = gatewayOnBroker();
+    machine.listen();
+    const body = Buffer.alloc(2 * limits.partBytes + 5, "0123456789");
+    const { id } = await run({ body });
+    const sha256 = createHash("sha256").update(body).digest("hex");
+    expect(machine.jobs).toMatchObject([{ head: { bodyBytes: body.byteLength, sha256 }, body: { byteLength: 0 } }]);
+    machine.say(id, "accept", { state: "receiving" });
+    await settle();
+    expect(machine.parts.map(({ offset }) => offset)).toEqual([0, limits.partBytes, 2 * limits.partBytes]);
+    expect(Buffer.concat(machine.parts.map(({ bytes }) => bytes)).equals(body)).toBe(true);
+  });
+
+  test("of a size that one message carries goes in one", async () => {
+    const { machine, run } = gatewayOnBroker();
+    machine.listen();
+    const body = Buffer.alloc(limits.partBytes, "x");
+    await run({ body });
+    expect(machine.jobs.map((job) => [job.head.sha256, job.body.byteLength])).toEqual([[undefined, limits.partBytes]]);
+  });
+
+  test("was not taken when nobody is on its machine's subject, after one more try; the machine counts as away", async () => {
+    const { run, pass, timing, roster, clock } = gatewayOnBroker();
+    const { told } = await run();
+    expect(told).toEqual([]);
+    await pass(timing.retryAfterNobodyMs);
+    expect(told).toEqual(["not-taken agent_offline"]);
+    expect(roster.present(clock.now()).map(({ presence }) => presence.machine)).toEqual(["gpu-2"]);
+  });
+
+  test("is cancelled at its machine when its client leaves, accepted or not", async () => {
+    const { machine, run, settle } = gatewayOnBroker();
+    machine.listen();
+    const [waiting, running] = [await run(), await run()];
+    machine.say(running.id, "accept", { state: "running" });
+    await settle();
+    waiting.leave();
+    running.leave();
+    await settle();
+    expect([waiting.told, running.told]).toEqual([["fault client_closed"], ["accepted", "fault client_closed"]]);
+    expect(machine.controls).toEqual(
+      [waiting, running].map(({ id }) => ({ kind: "cancel", job: id, reason: "client_closed" })),
+    );
+  });
+
+  test("is not even sent when its client has left already, or the gateway is cut off", async () => {
+    const { machine, broker, run, settle } = gatewayOnBroker();
+    machine.listen();
+    expect((await run({ aborted: true })).told).toEqual(["fault client_closed"]);
+    broker.cut();
+    expect((await run()).told).toEqual(["fault backend_unavailable"]);
+    broker.restore();
+    await settle();
+    expect(machine.jobs).toEqual([]);
+  });
+
+  test("survives that the gateway is cut off for a while, and ends when that lasts", async () => {
+    const { machine, broker, run, settle, pass, timing } = gatewayOnBroker();
+    machine.listen();
+    const { id, told } = await run();
+    machine.say(id, "accept", { state: "running" });
+    await settle();
+    broker.cut();
+    await pass(timing.lostAfterMs * 2);
+    broker.restore();
+    await pass(timing.lostAfterMs - timing.beatIntervalMs);
+    machine.say(id, "data", "Hello", 1);
+    await settle();
+    expect(told).toEqual(["accepted", "Hello"]);
+    broker.cut();
+    await pass(timing.lostAfterMs * 4);
+    expect(told).toEqual(["accepted", "Hello", "fault backend_unavailable"]);
+  });
+
+  test("is ended with all the others when the gateway must stop", async () => {
+    const { machine, open, run, settle } = gatewayOnBroker();
+    machine.listen();
+    const jobs = [await run(), await run()];
+    open.cancelAll(new Fault("shutting_down", { message: "This gateway shuts down." }));
+    await settle();
+    expect(jobs.map(({ told }) => told)).toEqual([["fault shutting_down"], ["fault shutting_down"]]);
+    expect(machine.controls.map((told) => told.kind)).toEqual(["cancel", "cancel"]);
+  });
+
+  test("is refused when the bodies under way are too many bytes, and taken again when one is over", async () => {
+    const { run } = gatewayOnBroker();
+    const body = Buffer.alloc(limits.partBytes);
+    const jobs = [];
+    for (let bytes = 0; bytes < keptBodyBytesMax; bytes += body.byteLength) jobs.push(run({ body }));
+    const [first] = await Promise.all(jobs);
+    expect(first?.told).toEqual([]);
+    expect((await run({ body: Buffer.from("x") })).told).toEqual(["fault server_is_overloaded"]);
+    first?.leave();
+    expect((await run({ body })).told).toEqual([]);
+  });
+});

@@ -1,0 +1,149 @@
+import { describe, expect, test } from "vitest";
+import { FollowerOnAWire, timing } from "./follower-on-a-wire.ts";
+
+describe("a job that its machine has not accepted", () => {
+  test("is sent again when nothing is heard for acceptWaitMs, and given to nobody else while the machine has time", () => {
+    const wire = new FollowerOnAWire();
+    wire.pass(timing.acceptWaitMs - 50);
+    expect(wire.take()).toEqual(["job"]);
+    wire.pass(50);
+    expect(wire.take()).toEqual(["job"]);
+    wire.pass(timing.acceptWaitMs * 2);
+    expect(wire.take()).toEqual(["job"]);
+    expect(wire.outcomes).toEqual([]);
+  });
+
+  test("was not taken when the machine says nothing in its time: it is told so, and is called away", () => {
+    const wire = new FollowerOnAWire({ acceptWithinMs: timing.acceptWaitMs * 2 });
+    wire.pass(timing.acceptWaitMs * 2 + 50);
+    expect(wire.told).toEqual(["not-taken agent_offline"]);
+    expect(wire.take().slice(-2)).toEqual(["cancel gave_up", "not reached"]);
+  });
+
+  test("is sent once more when nobody is there, shortly after, and was not taken when that is so again", () => {
+    const wire = new FollowerOnAWire();
+    wire.follower.nobodyThere(wire.nowMs);
+    expect(wire.take()).toEqual(["job"]);
+    wire.pass(timing.retryAfterNobodyMs);
+    expect(wire.take()).toEqual(["job"]);
+    wire.follower.nobodyThere(wire.nowMs);
+    expect(wire.told).toEqual(["not-taken agent_offline"]);
+    expect(wire.take()).toEqual(["not reached"]);
+    wire.accept();
+    wire.pass(1_000);
+    expect(wire.told).toEqual(["not-taken agent_offline"]);
+    expect(wire.take()).toEqual([]);
+  });
+
+  test("runs when the second try finds its machine", () => {
+    const wire = new FollowerOnAWire();
+    wire.follower.nobodyThere(wire.nowMs);
+    wire.pass(timing.retryAfterNobodyMs);
+    wire.accept();
+    wire.data(1, "Hello");
+    expect(wire.told).toEqual(["accepted", "Hello"]);
+  });
+
+  test("is offered steadily while its machine may be just behind after an outage, for as long as it has time", () => {
+    const wire = new FollowerOnAWire({ acceptWithinMs: timing.lostAfterMs });
+    wire.awaited = true;
+    const offered: string[] = [];
+    for (let count = 0; count < 8; count += 1) {
+      wire.follower.nobodyThere(wire.nowMs);
+      wire.pass(timing.parkRetryMs);
+      offered.push(...wire.take());
+    }
+    expect(offered).toEqual(Array(9).fill("job"));
+    wire.awaited = false;
+    wire.follower.nobodyThere(wire.nowMs);
+    expect(wire.told).toEqual(["not-taken agent_offline"]);
+  });
+
+  test.each([
+    ["busy", "server_is_overloaded"],
+    ["draining", "agent_offline"],
+    ["unknown_model", "agent_offline"],
+    ["unsupported", "upstream_error"],
+    ["malformed", "upstream_error"],
+    ["a reason of a later build", "upstream_error"],
+  ])("and rejects as %s was not taken, which is %s if nobody else takes it", (reason, code) => {
+    const wire = new FollowerOnAWire();
+    wire.hear("reject", { reason, message: "The queue of 8 is full (queueMax)." });
+    expect(wire.told).toEqual([`not-taken ${code}`]);
+    expect(wire.take()).toEqual(["job"]);
+  });
+
+  test("counts as accepted by any word about it, since the accept itself may be lost", () => {
+    const wire = new FollowerOnAWire();
+    wire.data(1, "Hello");
+    wire.accept("running");
+    wire.follower.nobodyThere(wire.nowMs);
+    wire.hear("reject", { reason: "busy", message: "" });
+    expect(wire.told).toEqual(["accepted", "Hello"]);
+  });
+
+  test("is not missed in a beat that was on its way before it came", () => {
+    const wire = new FollowerOnAWire();
+    wire.follower.beat(undefined, wire.nowMs);
+    wire.accept();
+    expect(wire.told).toEqual(["accepted"]);
+  });
+
+  test("ends when the gateway is cut off for too long", () => {
+    const wire = new FollowerOnAWire();
+    wire.cut();
+    wire.pass(timing.lostAfterMs * 4);
+    expect(wire.told).toEqual(["fault backend_unavailable"]);
+    expect(wire.take()).toEqual(["job"]);
+  });
+
+  test("is not sent while the gateway is cut off, and its machine has its whole time afterwards", () => {
+    const wire = new FollowerOnAWire({ acceptWithinMs: timing.acceptWaitMs * 2 });
+    wire.pass(50);
+    wire.take();
+    wire.cut();
+    wire.pass(timing.lostAfterMs);
+    expect(wire.take()).toEqual([]);
+    wire.restore();
+    wire.pass(timing.acceptWaitMs);
+    expect(wire.take()).toEqual(["job"]);
+    wire.accept();
+    expect(wire.told).toEqual(["accepted"]);
+  });
+});
+
+describe("a body in parts", () => {
+  test("is sent when the machine says that it receives, and not when it has it already", () => {
+    const wire = new FollowerOnAWire({ partsBytes: 600_000 });
+    wire.pass(50);
+    expect(wire.take()).toEqual(["job"]);
+    wire.accept("receiving");
+    expect(wire.take()).toEqual(["part 0", "part 1", "part 2"]);
+    wire.accept("receiving");
+    expect(wire.take()).toEqual([]);
+  });
+
+  test("is sent on as it is acknowledged, and again when a part was lost", () => {
+    const wire = new FollowerOnAWire({ partsBytes: 600_000 }).accept("receiving");
+    wire.take();
+    wire.hear("part-ack", { received: 262_144 });
+    wire.beat("receiving", 0);
+    wire.pass(timing.partRepeatMs);
+    expect(wire.take()).toEqual(["part 1", "part 2"]);
+    wire.hear("part-ack", { received: 600_000 });
+    wire.beat("running", 0);
+    wire.pass(timing.partRepeatMs);
+    expect(wire.take()).toEqual([]);
+  });
+
+  test("is not sent while the gateway is cut off", () => {
+    const wire = new FollowerOnAWire({ partsBytes: 600_000 }).accept("receiving");
+    wire.take();
+    wire.cut();
+    wire.pass(timing.partRepeatMs * 2);
+    expect(wire.take()).toEqual([]);
+    wire.restore();
+    wire.pass(50);
+    expect(wire.take()).toEqual(["part 0", "part 1", "part 2"]);
+  });
+});

@@ -1,0 +1,132 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import type { BeatRow } from "#shared/protocol/frame-payload.ts";
+import { clientBacklogBytesMax } from "../../../services/gateway/dispatch/write-stream.ts";
+import { streamToAClient, timing } from "./stream-to-a-client.ts";
+
+const event = (text: string): Buffer => Buffer.from(`data: {"text":"${text}"}\n\n`);
+const done = "data: [DONE]\n\n";
+const lost = new Fault("agent_disconnected", { message: "The GPU machine stopped answering." });
+const queued: BeatRow = ["job", "queued", 3, 0, 0, 0];
+const prefill: BeatRow = ["job", "prefill", 0, 0, 0, 0];
+
+describe("a stream", () => {
+  test("is to the client byte for byte what the machine sent, were it no JSON at all, and then [DONE]", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.uint8Array({ minLength: 1, maxLength: 500 }), { minLength: 1, maxLength: 10 }),
+        async (frames) => {
+          const { writer, all } = await streamToAClient();
+          for (const frame of frames) writer.onData(frame);
+          writer.end();
+          expect((await all()).equals(Buffer.concat([...frames, Buffer.from(done)]))).toBe(true);
+        },
+      ),
+      { numRuns: 15 },
+    );
+  });
+
+  test("begins with a 200 that says what it is and that nobody may hold it back", async () => {
+    const { writer, response, has, status, header } = await streamToAClient();
+    response.setHeader("x-request-id", "req_1");
+    expect(writer.begun).toBe(false);
+    writer.onData(event("a"));
+    await has("a");
+    expect([status(), writer.begun]).toEqual([200, true]);
+    expect(header("content-type")).toBe("text/event-stream; charset=utf-8");
+    expect(header("cache-control")).toBe("no-cache");
+    expect(header("x-accel-buffering")).toBe("no");
+    expect(header("x-request-id")).toBe("req_1");
+  });
+
+  test("sends each piece at once", async () => {
+    const { writer, has, text } = await streamToAClient();
+    for (const piece of ["one", "two", "three"]) {
+      writer.onData(event(piece));
+      await has(piece);
+    }
+    expect(text()).toBe(`${event("one")}${event("two")}${event("three")}`);
+  });
+
+  test("that ends without a word of the model is a success all the same", async () => {
+    const { writer, all, status } = await streamToAClient();
+    writer.end();
+    expect((await all()).toString()).toBe(done);
+    expect(status()).toBe(200);
+  });
+
+  test("that fails ends with the error as an event, without [DONE]", async () => {
+    const { writer, all } = await streamToAClient();
+    writer.onData(event("a"));
+    writer.fail(lost);
+    const error = { message: lost.message, type: "server_error", param: null, code: "agent_disconnected" };
+    expect((await all()).toString()).toBe(`${event("a")}data: ${JSON.stringify({ error })}\n\n`);
+  });
+});
+
+describe("the status of a stream", () => {
+  test("is held back until the first piece, so that a failure before can still have its own", async () => {
+    const { writer } = await streamToAClient();
+    writer.onTick(0, undefined);
+    writer.onTick(60_000, undefined);
+    writer.onAccept();
+    writer.onTick(60_050, queued);
+    writer.onTick(60_050 + timing.statusHeldMs - 1, queued);
+    expect(writer.begun).toBe(false);
+  });
+
+  test("goes out when an accepted request has waited for statusHeldMs, with a comment that says for what", async () => {
+    const { writer, has, all } = await streamToAClient();
+    writer.onAccept();
+    writer.onTick(1_000, queued);
+    writer.onTick(1_000 + timing.statusHeldMs, queued);
+    await has(": queued at 3\n\n");
+    writer.onData(event("a"));
+    writer.end();
+    expect((await all()).toString()).toBe(`: queued at 3\n\n${event("a")}${done}`);
+  });
+
+  test("is followed by a comment every commentIntervalMs while nothing else comes", async () => {
+    const { writer, all } = await streamToAClient();
+    writer.onAccept();
+    writer.onTick(0, undefined);
+    const waitedMs = 3 * timing.commentIntervalMs + timing.statusHeldMs;
+    for (let nowMs = 50; nowMs <= waitedMs; nowMs += 50) writer.onTick(nowMs, nowMs > 20_000 ? prefill : undefined);
+    writer.end();
+    expect((await all()).toString()).toBe(`: waiting\n\n: waiting\n\n: prefill\n\n: prefill\n\n${done}`);
+  });
+
+  test("is followed by no comment while pieces come faster than that", async () => {
+    const { writer, all } = await streamToAClient();
+    writer.onAccept();
+    for (let nowMs = 60_000; nowMs < 60_000 + 3 * timing.commentIntervalMs; nowMs += 1_000) {
+      writer.onTick(nowMs, prefill);
+      writer.onData(event("a"));
+    }
+    writer.end();
+    expect((await all()).toString()).not.toContain(": prefill");
+  });
+
+  test("is never followed by a comment in the middle of an event: a large one comes in several pieces", async () => {
+    const { writer, all } = await streamToAClient();
+    const large = event("x".repeat(1_000));
+    writer.onAccept();
+    writer.onTick(60_000, prefill);
+    writer.onData(large.subarray(0, 500));
+    writer.onTick(60_000 + timing.commentIntervalMs, prefill);
+    writer.onData(large.subarray(500));
+    writer.end();
+    expect((await all()).toString().replaceAll(": prefill\n\n", "comment")).toMatch(/^data: \{"text":"x{1000}"\}\n\n/);
+  });
+});
+
+test("a client that leaves too much unread is told of to the owner of the request, by the limit's name", async () => {
+  const { writer, backlogs, status } = await streamToAClient({ reads: false });
+  const piece = Buffer.alloc(1024 * 1024, "x");
+  const piecesMax = 64;
+  for (let count = 0; count < piecesMax && backlogs.length === 0; count += 1) writer.onData(piece);
+  expect(backlogs).toMatchObject([{ code: "slow_client", message: expect.stringContaining("clientBacklogBytesMax") }]);
+  expect(backlogs[0]?.message).toContain(String(clientBacklogBytesMax));
+  expect([undefined, 200]).toContain(status());
+});

@@ -1,0 +1,64 @@
+import { describe, expect, test } from "vitest";
+import { faultCodes, faultEntry, isFaultCode, type FaultCode } from "#shared/fault/fault-code.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import { faultBody, faultHeaders } from "../../../services/gateway/openai/fault-body.ts";
+
+const codes = Object.keys(faultCodes).filter(isFaultCode);
+
+describe("the error body", () => {
+  test.each(codes)("of %s has message, type, param and code, as texts or null", (code) => {
+    for (const param of [undefined, "messages[0].role"]) {
+      const body = faultBody(new Fault(code, { message: "What went wrong.", param, internal: "10.0.0.7:11434" }));
+      expect(JSON.parse(JSON.stringify(body))).toEqual({
+        error: {
+          message: "What went wrong.",
+          type: faultEntry(code).type,
+          param: param ?? null,
+          code: code === "invalid_json" ? null : code,
+        },
+      });
+    }
+  });
+
+  test("of a bug says nothing of it", () => {
+    const { error } = faultBody(Fault.from(new Error("connect ECONNREFUSED 10.0.0.7:11434")));
+    expect(error).toMatchObject({ type: "server_error", code: "internal_error", param: null });
+    expect(error.message).not.toMatch(/ECONNREFUSED|10\.0\.0\.7/);
+  });
+});
+
+describe("the headers of an error", () => {
+  const headersOf = (code: FaultCode, retryAfterSeconds?: number) =>
+    faultHeaders(new Fault(code, { message: "", retryAfterSeconds }));
+
+  test("ask for a key on 401 and nowhere else", () => {
+    const asking = codes.filter((code) => headersOf(code)["www-authenticate"] === "Bearer");
+    expect(asking).toEqual(["key_invalid", "key_expired"]);
+  });
+
+  test("say when to try again on every 503, soon enough for clients to really wait", () => {
+    for (const code of codes.filter((each) => faultEntry(each).status === 503)) {
+      expect(headersOf(code)["retry-after"]).toMatch(/^[1-9]$|^[1-5]\d$/);
+    }
+    expect(headersOf("agent_offline", 17)["retry-after"]).toBe("17");
+  });
+
+  test("keep official clients from repeating what would fail again: they repeat 408, 409, 429 and from 500 on", () => {
+    const repeated = codes.filter(
+      (code) => [408, 409, 429].includes(faultEntry(code).status) || faultEntry(code).status >= 500,
+    );
+    const stopped = repeated.filter((code) => headersOf(code)["x-should-retry"] === "false");
+    expect(stopped).toEqual(["request_timeout", "internal_error", "upstream_timeout"]);
+  });
+
+  test.each([
+    ["key_invalid", 401],
+    ["key_expired", 401],
+    ["agent_offline", 503],
+    ["model_does_not_support_tools", 400],
+    ["model_not_found", 404],
+    ["request_too_large", 413],
+  ] as const)("and the status of %s is that of the contract, %i", (code, status) => {
+    expect(faultEntry(code).status).toBe(status);
+  });
+});

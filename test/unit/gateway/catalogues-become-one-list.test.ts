@@ -1,0 +1,80 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { model as modelShape, type Model } from "#shared/model/model.ts";
+import { mergeCatalogues } from "../../../services/gateway/fleet/merge-catalogues.ts";
+import { modelOf, nothing } from "./machines-of-a-fleet.ts";
+
+const apple = { runtime_profile: "apple-mlx", apple_mlx: true } as const;
+const someModel: fc.Arbitrary<Model> = fc
+  .record({
+    id: fc.constantFrom("llama3", "qwen3", "Zephyr", "hf.co/org/a:q4"),
+    created: fc.nat(),
+    capabilities: fc.record({
+      completion: fc.boolean(),
+      vision: fc.boolean(),
+      embedding: fc.boolean(),
+      tools: fc.boolean(),
+      thinking: fc.boolean(),
+    }),
+    context_window: fc.integer({ min: 1, max: 100_000 }),
+    size_mb: fc.nat(),
+    isApple: fc.boolean(),
+  })
+  .map(({ isApple, ...fields }) => modelOf(fields.id, { ...fields, ...(isApple ? apple : {}) }));
+const someCatalogues = fc.array(fc.uniqueArray(someModel, { selector: ({ id }) => id }), { maxLength: 5 });
+
+describe("the models of several machines", () => {
+  test("are one list, sorted by id, each id once, and each a model of the contract", () => {
+    fc.assert(
+      fc.property(someCatalogues, (catalogues) => {
+        const ids = mergeCatalogues(catalogues).map((each) => modelShape.parse(each).id);
+        const expected = [...new Set(catalogues.flat().map(({ id }) => id))].sort();
+        expect(ids).toEqual(expected);
+      }),
+    );
+  });
+
+  test("are the same list whichever machine answers first, so that every gateway answers alike", () => {
+    fc.assert(
+      fc.property(someCatalogues, fc.nat(), (catalogues, rotation) => {
+        const at = rotation % Math.max(1, catalogues.length);
+        const rotated = [...catalogues.slice(at), ...catalogues.slice(0, at)];
+        expect(mergeCatalogues(rotated)).toEqual(mergeCatalogues(catalogues));
+        expect(mergeCatalogues(catalogues.toReversed())).toEqual(mergeCatalogues(catalogues));
+      }),
+    );
+  });
+
+  test("belong to the same owner whichever machine answers first", () => {
+    const [one, two] = [modelOf("a", { owned_by: "ollama" }), modelOf("a", { owned_by: "library" })];
+    expect(mergeCatalogues([[one], [two]])).toEqual(mergeCatalogues([[two], [one]]));
+  });
+
+  test("of one machine are as that machine tells them", () => {
+    const told = [modelOf("b", apple), modelOf("a")];
+    expect(mergeCatalogues([told])).toEqual([told[1], told[0]]);
+    expect(mergeCatalogues([])).toEqual([]);
+  });
+
+  test("with the same id can what any can, in the largest window, since the oldest", () => {
+    const one = modelOf("a", { capabilities: { ...nothing, tools: true }, context_window: 10, size_mb: 3, created: 9 });
+    const two = modelOf("a", {
+      capabilities: { ...nothing, vision: true },
+      context_window: 20,
+      size_mb: 2,
+      created: 5,
+    });
+    expect(mergeCatalogues([[one], [two]])).toEqual([
+      modelOf("a", {
+        capabilities: { ...nothing, tools: true, vision: true },
+        ...{ context_window: 20, size_mb: 3, created: 5 },
+      }),
+    ]);
+  });
+
+  test("are Apple's only when they are so on every machine", () => {
+    const [mlx, plain] = [modelOf("a", apple), modelOf("a")];
+    expect(mergeCatalogues([[mlx], [mlx]])).toEqual([mlx]);
+    expect(mergeCatalogues([[mlx], [plain], [mlx]])).toEqual([plain]);
+  });
+});

@@ -1,0 +1,95 @@
+import { encodeJson, type BeatRow, type JobState } from "#shared/protocol/frame-payload.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import { timingAt } from "#shared/protocol/timing.ts";
+import { FrameFollower, type JobOutcome } from "../../../services/gateway/dispatch/follow-frames.ts";
+
+const tickMs = 50;
+export const timing = timingAt(1);
+export const end = {
+  finishReason: "stop",
+  usage: null,
+  timings: { queuedMs: 1, firstTokenMs: 2, totalMs: 3 },
+} as const;
+
+/** A follower whose machine, connection and time are the test's; it was just submitted, at 0. */
+export class FollowerOnAWire {
+  /** Everything that the follower said to its machine, and `not reached` for what it said of it. */
+  readonly said: string[] = [];
+  /** Everything that the request's owner was told, in order. */
+  readonly told: string[] = [];
+  readonly outcomes: JobOutcome[] = [];
+  readonly follower: FrameFollower;
+  nowMs = 0;
+  /** Whether the machine was not heard yet since the gateway's connection came back. */
+  awaited = false;
+  #connection = { connected: true, sinceMs: 0 };
+
+  constructor(options: { partsBytes?: number; acceptWithinMs?: number; remainingMs?: number } = {}) {
+    const { partsBytes, acceptWithinMs = timing.lostAfterMs, remainingMs = timing.jobTotalMs } = options;
+    const { said, told, outcomes } = this;
+    this.follower = new FrameFollower({
+      body: new Uint8Array(partsBytes ?? 10),
+      inParts: partsBytes !== undefined,
+      ...{ remainingMs, acceptWithinMs, timing },
+      nowMs: 0,
+      listener: {
+        onAccept: () => void told.push("accepted"),
+        onData: (bytes) => void told.push(Buffer.from(bytes).toString()),
+      },
+      wire: {
+        sendJob: () => void said.push("job"),
+        sendPart: (offset) => void said.push(`part ${offset / limits.partBytes}`),
+        sendProbe: () => void said.push("probe"),
+        sendCancel: (reason) => void said.push(`cancel ${reason}`),
+        sendFinish: () => void said.push("finish"),
+        machineNotReached: () => void said.push("not reached"),
+        machineAwaited: () => this.awaited,
+        machineAwaited: () => false,
+      },
+      settle: (outcome) => {
+        told.push(outcome.outcome === "end" ? "end" : `${outcome.outcome} ${outcome.fault.code}`);
+        outcomes.push(outcome);
+      },
+    });
+    this.follower.submit();
+  }
+
+  /** What was said since this was asked last. */
+  take(): string[] {
+    return this.said.splice(0);
+  }
+
+  hear(kind: "accept" | "reject" | "part-ack" | "end" | "fault", payload: unknown, sequence = 0): void {
+    this.follower.frame({ kind, sequence, outputTokens: 0, payload: encodeJson(payload) }, this.nowMs);
+  }
+
+  accept(state: JobState = "queued"): this {
+    this.hear("accept", { state });
+    return this;
+  }
+
+  data(sequence: number, text: string): void {
+    this.follower.frame({ kind: "data", sequence, outputTokens: 0, payload: Buffer.from(text) }, this.nowMs);
+  }
+
+  beat(state: JobState, lastSequence: number): void {
+    const row: BeatRow = ["job", state, 0, 0, lastSequence, 0];
+    this.follower.beat(row, this.nowMs);
+  }
+
+  cut(): void {
+    this.#connection = { connected: false, sinceMs: this.nowMs };
+  }
+
+  restore(): void {
+    this.#connection = { connected: true, sinceMs: this.nowMs };
+  }
+
+  /** Lets time pass, with a tick as often as the owner of all followers gives them. */
+  pass(ms: number): void {
+    for (const untilMs = this.nowMs + ms; this.nowMs < untilMs;) {
+      this.nowMs += tickMs;
+      this.follower.tick(this.nowMs, this.#connection);
+    }
+  }
+}

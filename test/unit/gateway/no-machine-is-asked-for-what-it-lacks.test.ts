@@ -1,0 +1,116 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Capabilities } from "#shared/model/model.ts";
+import {
+  chooseMachine,
+  type Candidate,
+  type Choice,
+  type Needs,
+} from "../../../services/gateway/dispatch/choose-machine.ts";
+import { modelOf, nothing, presenceOf } from "./machines-of-a-fleet.ts";
+
+const plain: Needs = { tools: false, imageParam: undefined };
+
+function choose(
+  candidates: readonly Candidate[],
+  options: { needs?: Needs; modelId?: string; random?: () => number } = {},
+) {
+  const { needs = plain, modelId = "llama3", random = () => 0.5 } = options;
+  return chooseMachine({ candidates, needs, modelId, random });
+}
+const machines = (choice: Choice): string[] =>
+  choice.outcome === "machines" ? choice.ranked.map(({ machine }) => machine) : [choice.outcome];
+const offering = (machine: string, can: Partial<Capabilities>, fields = {}): Candidate => ({
+  presence: presenceOf(machine, fields),
+  catalogue: [modelOf("other"), modelOf("llama3", { capabilities: { ...nothing, ...can } })],
+});
+const chat = { completion: true };
+
+describe("the choice of a machine", () => {
+  test("is always one that is ready, offers the model and can do all that the request needs, if there is any", () => {
+    const capabilities = fc.record({
+      completion: fc.boolean(),
+      vision: fc.boolean(),
+      embedding: fc.boolean(),
+      tools: fc.boolean(),
+      thinking: fc.boolean(),
+    });
+    const fleet = fc.array(
+      fc.record({
+        id: fc.constantFrom("llama3", "llama3", "mistral"),
+        can: capabilities,
+        state: fc.constantFrom(
+          "ready" as const,
+          "ready" as const,
+          "waiting" as const,
+          "draining" as const,
+          "gone" as const,
+        ),
+        slots: fc.nat(4),
+        running: fc.nat(4),
+        queued: fc.nat(4),
+      }),
+      { maxLength: 8 },
+    );
+    const needs = fc.record({ tools: fc.boolean(), imageParam: fc.constantFrom(undefined, "messages[0].content[0]") });
+    fc.assert(
+      fc.property(fleet, needs, fc.array(fc.double({ min: 0, max: 1, noNaN: true })), (given, wanted, draws) => {
+        const candidates = given.map(({ id, can, ...load }, place) => ({
+          presence: presenceOf(`gpu-${place}`, load),
+          catalogue: [modelOf(id, { capabilities: can })],
+        }));
+        const offers = given.flatMap(({ id, can, state }, place) =>
+          id === "llama3" && state === "ready" ? [{ machine: `gpu-${place}`, can }] : [],
+        );
+        const able = offers.filter(
+          ({ can }) =>
+            can.completion && (can.tools || !wanted.tools) && (can.vision || wanted.imageParam === undefined),
+        );
+        const choice = choose(candidates, { needs: wanted, random: () => draws.pop() ?? 0 });
+        if (able.length > 0) expect(machines(choice).toSorted()).toEqual(able.map(({ machine }) => machine).toSorted());
+        else expect(choice.outcome).toBe(offers.length > 0 ? "refused" : "not-offered");
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("falls on the least loaded for its slots: free ones before those with a queue", () => {
+    const candidates = [
+      offering("queue", chat, { slots: 4, running: 4, queued: 2 }),
+      offering("full", chat, { slots: 1, running: 1 }),
+      offering("half", chat, { slots: 4, running: 2 }),
+      offering("idle", chat, { slots: 1 }),
+    ];
+    expect(machines(choose(candidates))).toEqual(["idle", "half", "full", "queue"]);
+  });
+
+  test("is by chance among equals, so that gateways do not all choose the same", () => {
+    const candidates = ["a", "b", "c"].map((machine) => offering(machine, chat));
+    const draws = [0.3, 0.1, 0.2];
+    expect(machines(choose(candidates, { random: () => draws.shift() ?? 1 }))).toEqual(["b", "c", "a"]);
+  });
+
+  test("names the boot and the model as that machine has it, also when it was asked for with :latest", () => {
+    const candidate = offering("gpu-1", chat);
+    const choice = choose([candidate], { modelId: "llama3:latest" });
+    const { epoch } = candidate.presence;
+    expect(choice).toEqual({
+      outcome: "machines",
+      ranked: [{ machine: "gpu-1", epoch, model: candidate.catalogue[1] }],
+    });
+    expect(choose([candidate], { modelId: "llama3:8b" }).outcome).toBe("not-offered");
+  });
+
+  test.each<[string, Partial<Capabilities>, Needs, { code: string; param: string }]>([
+    ["tools", chat, { ...plain, tools: true }, { code: "model_does_not_support_tools", param: "tools" }],
+    [
+      "images",
+      chat,
+      { ...plain, imageParam: "messages[1].content[0]" },
+      { code: "unsupported_value", param: "messages[1].content[0]" },
+    ],
+    ["chat at all", { embedding: true }, plain, { code: "unsupported_value", param: "model" }],
+  ])("says what the model lacks: %s", (_, can, needs, fault) => {
+    expect(choose([offering("gpu-1", can)], { needs })).toMatchObject({ outcome: "refused", fault });
+  });
+});

@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+import { newToken, tokenText } from "#shared/protocol/token.ts";
+
+test("a token is 22 letters and digits, all of them used, and comes only once", () => {
+  const tokens = Array.from({ length: 20_000 }, newToken);
+  for (const token of tokens) expect(token).toMatch(tokenText);
+  expect(new Set(tokens).size).toBe(tokens.length);
+  expect(new Set(tokens.join("")).size).toBe(62);
+});
+
+test("every character of a token is as likely as any other", () => {
+  const counts = new Map<string, number>();
+  const characters = Array.from({ length: 20_000 }, newToken).join("");
+  for (const character of characters) counts.set(character, (counts.get(character) ?? 0) + 1);
+  // About 7 100 of each; a difference of 12 % is ten standard deviations, and a modulo bias would be 25 %.
+  const mean = characters.length / 62;
+  for (const count of counts.values()) expect(Math.abs(count - mean) / mean).toBeLessThan(0.12);
+});
+
+test.each(["", "a".repeat(21), "a".repeat(23), `${"a".repeat(21)}.`, `${"a".repeat(22)}\n`, `${"a".repeat(21)}é`])(
+  "%j is no token",
+  (text) => {
+    expect(tokenText.test(text)).toBe(false);
+  },
+);
