@@ -16,7 +16,7 @@ export class ChatChunks implements AnswerRenderer {
 
   constructor(head: AnswerHead) {
     const { id, createdSeconds: created, model } = head;
-    const constant = JSON.stringify({ id, object: "chat.completion.chunk", created, model, system_fingerprint: null });
+    const constant = JSON.stringify({ id, object: "chat.completion.chunk", created, model });
     this.#open = `data: ${constant.slice(0, -1)},"choices":[`;
     this.#close = head.includeUsage ? `],"usage":null}\n\n` : `]}\n\n`;
     this.#includeUsage = head.includeUsage;

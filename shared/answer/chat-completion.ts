@@ -52,7 +52,6 @@ export class ChatCompletion implements AnswerRenderer {
         object: "chat.completion",
         created,
         model,
-        system_fingerprint: null,
         choices: [{ index: 0, message, logprobs: null, finish_reason: this.#reason }],
         usage: chatUsage(this.#usage),
       }),

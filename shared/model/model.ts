@@ -2,7 +2,11 @@ import { z } from "zod";
 
 /** A model id as clients write it: `name` or `name:variant`, with namespaces such as `hf.co/org/name:tag`. */
 export const modelIdCharactersMax = 256;
-export const modelId = z.string().min(1).max(modelIdCharactersMax);
+export const modelId = z
+  .string()
+  .min(1)
+  .max(modelIdCharactersMax)
+  .refine((id) => id.isWellFormed(), "must be well-formed Unicode");
 
 export const capabilities = z.object({
   completion: z.boolean(),

@@ -10,6 +10,9 @@
 export const frameVersion = 1;
 export const framePrefixBytes = 12;
 
+/** A runtime may claim any number of tokens; the frame carries as many as it can hold. */
+const countMax = 0xffff_ffff;
+
 const kindCodes = { accept: 1, reject: 2, "part-ack": 3, data: 4, end: 5, fault: 6, beat: 7 } as const;
 export type FrameKind = keyof typeof kindCodes;
 
@@ -46,7 +49,7 @@ export function encodeFrame(
   frame.writeUInt8(kindCodes[head.kind], 1);
   frame.writeUInt16LE(0, 2);
   frame.writeUInt32LE(head.sequence ?? 0, 4);
-  frame.writeUInt32LE(head.outputTokens ?? 0, 8);
+  frame.writeUInt32LE(Math.min(head.outputTokens ?? 0, countMax), 8);
   let offset = framePrefixBytes;
   for (const chunk of chunks) {
     frame.set(chunk, offset);

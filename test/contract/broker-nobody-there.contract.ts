@@ -11,7 +11,10 @@ export function nobodyThereContract(name: string, adapter: BrokerAdapter): void 
     const { speaker, listener, root } = await pairOn(adapter);
     const heard = await listen(speaker, `${root}.reply.>`, verdict);
     return {
-      ...{ speaker, listener, root, heard },
+      speaker,
+      listener,
+      root,
+      heard,
       ask: (place: string) => speaker.publish(`${root}.machine`, bytesOf("job"), { reply: `${root}.reply.${place}` }),
       /** All verdicts on what was asked before. */
       verdicts: async (): Promise<string[]> => {

@@ -113,8 +113,13 @@ export class JobTable {
 
   receivePart(head: PartHead, bytes: Uint8Array): void {
     const job = this.#jobs.get(head.id);
-    if (job?.parts === undefined) return;
+    if (job === undefined || job.state === "ended") return;
     const { parts } = job;
+    if (parts === undefined) {
+      // The last acknowledgement was lost, and the sender goes on asking for it.
+      if (job.head.sha256 !== undefined) job.frames.say("part-ack", { received: job.head.bodyBytes });
+      return;
+    }
     const collected = parts.add(head.offset, bytes);
     job.moved(this.#options.clock.now());
     if (collected.outcome === "corrupt") {

@@ -22,7 +22,7 @@ export class MissingGateways {
   gone(nowMs: number): string[] {
     const gone: string[] = [];
     for (const [gateway, { sinceMs, lastMs }] of this.#missing) {
-      const back = nowMs - lastMs > this.#timing.beatIntervalMs * 2;
+      const back = nowMs - lastMs > this.#timing.beatIntervalMs * 1.5;
       const lasting = nowMs - sinceMs >= this.#timing.gatewayGoneAfterMs;
       if (back || lasting) this.#missing.delete(gateway);
       if (lasting && !back) gone.push(gateway);

@@ -28,8 +28,8 @@ export class Schedule {
 
   /** Takes a job in or refuses it for good. A job with `ready` may be among those to be started at once. */
   submit(job: string, options: { ready: boolean }): Submitted {
-    const fitsSlot = options.ready && this.#running.size < this.#slots;
-    if (!fitsSlot && this.#waiting.size >= this.#queueMax) return { outcome: "full" };
+    const taken = this.#running.size + this.#waiting.size;
+    if (taken >= this.#slots + this.#queueMax) return { outcome: "full" };
     this.#waiting.set(job, { ready: options.ready });
     return { outcome: "taken", start: this.#startable() };
   }

@@ -26,6 +26,7 @@ export class Announcer {
   readonly #options: AnnounceOptions;
   readonly #ends: { end(): void }[] = [];
   #draining = false;
+  #gone = false;
 
   constructor(options: AnnounceOptions) {
     this.#options = options;
@@ -54,10 +55,12 @@ export class Announcer {
   async sayGoodbye(): Promise<void> {
     for (const end of this.#ends) end.end();
     this.#publish("gone");
+    this.#gone = true;
     await this.#options.broker.flush().catch(() => undefined);
   }
 
   #announce(): void {
+    if (this.#gone) return;
     const ready = this.#options.runtime.offer === undefined ? "waiting" : "ready";
     this.#publish(this.#draining ? "draining" : ready);
   }

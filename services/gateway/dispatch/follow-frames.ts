@@ -165,7 +165,7 @@ export class FrameFollower {
       return;
     }
     if (!this.#accepted && connection.connected) {
-      this.#awaitAcceptance(nowMs);
+      this.#awaitAcceptance(nowMs, Math.max(this.#startedAtMs, connection.sinceMs));
       return;
     }
     if (connection.connected) this.#parts?.tick(nowMs);
@@ -197,9 +197,10 @@ export class FrameFollower {
     this.#options.listener.onAccept?.();
   }
 
-  #awaitAcceptance(nowMs: number): void {
+  /** The machine has its whole time from when it could be asked. */
+  #awaitAcceptance(nowMs: number, askedSinceMs: number): void {
     const { timing, acceptWithinMs, wire } = this.#options;
-    if (nowMs - this.#startedAtMs > acceptWithinMs) {
+    if (nowMs - askedSinceMs > acceptWithinMs) {
       wire.sendCancel("gave_up");
       wire.machineNotReached();
       this.#settle({ outcome: "not-taken", fault: offline() });

@@ -21,6 +21,7 @@ const streamHeaders = {
   "x-accel-buffering": "no",
 } as const;
 
+const newline = 0x0a;
 const done = "data: [DONE]\n\n";
 
 /**
@@ -32,6 +33,9 @@ export class StreamWriter implements JobListener {
   readonly #options: WriterOptions;
   #acceptedAtMs: number | undefined;
   #writtenAtMs = 0;
+  #writtenSinceTick = false;
+  /** Whether the last event is complete. A large one comes in several pieces, and nothing may come between them. */
+  #betweenEvents = true;
   #acceptPending = false;
 
   constructor(options: WriterOptions) {
@@ -50,6 +54,8 @@ export class StreamWriter implements JobListener {
   onData(bytes: Uint8Array): void {
     this.#begin();
     this.#write(bytes);
+    this.#writtenSinceTick = true;
+    this.#betweenEvents = bytes.at(-1) === newline && bytes.at(-2) === newline;
   }
 
   onTick(nowMs: number, row: BeatRow | undefined): void {
@@ -58,7 +64,11 @@ export class StreamWriter implements JobListener {
       this.#acceptPending = false;
       this.#acceptedAtMs ??= nowMs;
     }
-    if (this.#acceptedAtMs === undefined) return;
+    if (this.#writtenSinceTick) {
+      this.#writtenSinceTick = false;
+      this.#writtenAtMs = nowMs;
+    }
+    if (this.#acceptedAtMs === undefined || !this.#betweenEvents) return;
     if (!this.begun) {
       if (nowMs - this.#acceptedAtMs < timing.statusHeldMs) return;
       this.#begin();
@@ -75,7 +85,8 @@ export class StreamWriter implements JobListener {
 
   /** The answer broke off after its first bytes; no `[DONE]`, since clients would take it for a success. */
   fail(fault: Fault): void {
-    this.#options.response.end(`data: ${JSON.stringify(faultBody(fault))}\n\n`);
+    const brokenOff = this.#betweenEvents ? "" : "\n\n";
+    this.#options.response.end(`${brokenOff}data: ${JSON.stringify(faultBody(fault))}\n\n`);
   }
 
   #begin(): void {

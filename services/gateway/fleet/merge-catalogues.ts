@@ -20,6 +20,7 @@ function merge(one: Model, other: Model): Model {
     one.capabilities[capability] || other.capabilities[capability];
   return {
     ...rest,
+    owned_by: one.owned_by < other.owned_by ? one.owned_by : other.owned_by,
     created: Math.min(one.created, other.created),
     capabilities: {
       completion: can("completion"),

@@ -29,8 +29,15 @@ describe("a presence", () => {
     await gateway.send();
     await pass(timing.presenceIntervalMs);
     const picture = {
-      ...{ machine: "gpu-1", epoch, state: "ready", runtime: "stub", slots: 1, queueMax: 7, scale: 1 },
-      ...{ catalogueDigest: watch.offer?.digest, shapes: ["chat-stream", "chat-whole", "events"] },
+      machine: "gpu-1",
+      epoch,
+      state: "ready",
+      runtime: "stub",
+      slots: 1,
+      queueMax: 7,
+      scale: 1,
+      catalogueDigest: watch.offer?.digest,
+      shapes: ["chat-stream", "chat-whole", "events"],
     };
     expect(told).toEqual([
       { ...picture, running: 0, queued: 0 },

@@ -21,7 +21,8 @@ describe("a job", () => {
       { kind: "data", sequence: 2, payload: '{"kind":"text","text":"lo"}\n' },
       { kind: "data", sequence: 3, payload: expect.stringContaining('"kind":"finish"') },
       {
-        ...{ kind: "end", sequence: 4 },
+        kind: "end",
+        sequence: 4,
         payload: {
           finishReason: "stop",
           usage: { promptTokens: 5, completionTokens: 2 },

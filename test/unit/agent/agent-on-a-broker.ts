@@ -59,7 +59,15 @@ export async function agentOnBroker(
   const self = { machine, epoch };
   const connectGateway = (): Gateway => new Gateway({ network, self, settle });
   return {
-    ...{ runtime, clock, timing, broker, jobs, watch, settle, pass, connectGateway },
+    runtime,
+    clock,
+    timing,
+    broker,
+    jobs,
+    watch,
+    settle,
+    pass,
+    connectGateway,
     gateway: connectGateway(),
   };
 }
@@ -90,7 +98,12 @@ export class Gateway {
     const { body = encodeJson({ messages: [{ role: "user", content: "Hello" }] }), reply: replyTo, ...head } = fields;
     const { id = newToken() } = head;
     const headers = encodeJobHead({
-      ...{ id, kind: "chat", shape: "events", model: "llama3", keyId: "key", remainingMs: 600_000 },
+      id,
+      kind: "chat",
+      shape: "events",
+      model: "llama3",
+      keyId: "key",
+      remainingMs: 600_000,
       bodyBytes: body.byteLength,
       ...head,
     });

@@ -4,7 +4,12 @@ import type { ChatRun, Runtime } from "../../../services/agent/runtimes/runtime.
 
 export function stubModel(id: string): Model {
   return {
-    ...{ id, object: "model", created: 1_767_225_600, owned_by: "stub", context_window: 4_096, size_mb: 1 },
+    id,
+    object: "model",
+    created: 1_767_225_600,
+    owned_by: "stub",
+    context_window: 4_096,
+    size_mb: 1,
     capabilities: { completion: true, vision: false, embedding: false, tools: true, thinking: false },
     runtime_profile: "auto",
   };

@@ -21,7 +21,10 @@ const stop: AnswerEvent = { kind: "finish", reason: "stop" };
 
 async function streamed(events: readonly AnswerEvent[], options: { includeUsage?: boolean } = {}): Promise<unknown[]> {
   const chunks = await chunksOf(rendered("chat-stream", regular(events), options));
-  return chunks.map(({ system_fingerprint: _, ...rest }) => rest);
+  return chunks.map((each) => {
+    const { system_fingerprint: _, ...rest } = each;
+    return rest;
+  });
 }
 
 describe("a chat stream", () => {
@@ -76,7 +79,9 @@ describe("a chat stream", () => {
       ...constant,
       choices: [],
       usage: {
-        ...{ prompt_tokens: 7, completion_tokens: 2, total_tokens: 9 },
+        prompt_tokens: 7,
+        completion_tokens: 2,
+        total_tokens: 9,
         prompt_tokens_details: { cached_tokens: 3 },
         completion_tokens_details: { reasoning_tokens: 1 },
       },

@@ -53,10 +53,15 @@ describe("a whole answer", () => {
     const told = wholeOf(rendered("chat-whole", regular([{ kind: "text", text: "Hi" }, stop, usage])));
     const { system_fingerprint: _, ...rest } = told;
     const expected: ChatCompletion = {
-      ...{ id: head.id, object: "chat.completion", created: head.createdSeconds, model: head.model },
+      id: head.id,
+      object: "chat.completion",
+      created: head.createdSeconds,
+      model: head.model,
       choices: [
         {
-          ...{ index: 0, finish_reason: "stop", logprobs: null },
+          index: 0,
+          finish_reason: "stop",
+          logprobs: null,
           message: { role: "assistant", content: "Hi", refusal: null },
         },
       ],
@@ -68,7 +73,9 @@ describe("a whole answer", () => {
   test("has null for content when it only calls tools, and an empty text when it says nothing", () => {
     const calling = regular([{ kind: "tool-call-start", index: 0, id: "call_1", name: "f" }, stop]);
     expect(wholeOf(rendered("chat-whole", calling)).choices[0]?.message).toEqual({
-      ...{ role: "assistant", content: null, refusal: null },
+      role: "assistant",
+      content: null,
+      refusal: null,
       tool_calls: [{ id: "call_1", type: "function", function: { name: "f", arguments: "" } }],
     });
     expect(wholeOf(rendered("chat-whole", regular([stop]))).choices[0]?.message.content).toBe("");

@@ -27,7 +27,7 @@ describe("an answer made regular", () => {
 
   test("keeps the runtime's ids where each is one call's own, and gives an id to every other call", () => {
     const ids = ["call_1", undefined, "", "call_1", "call_2"];
-    const calls = ids.map((id, index) => ({ ...call, index, id }) as AnswerEvent);
+    const calls = ids.map((id, index) => ({ ...call, index, id }));
     const given = idsOf(new AnswerAssembly().push(calls));
     expect(given).toEqual(["call_1", expect.anything(), expect.anything(), expect.anything(), "call_2"]);
     expect(new Set(given).size).toBe(5);

@@ -10,20 +10,32 @@ const textPart = { type: "text", text: "Hi" };
 describe("a chat request", () => {
   test("of a model and messages is all that is needed", () => {
     expect(readChat()).toEqual({
-      ...{ model: "llama3", stream: false, includeUsage: false, imageParam: undefined, ignored: [] },
+      model: "llama3",
+      stream: false,
+      includeUsage: false,
+      imageParam: undefined,
+      ignored: [],
       body: { messages: [hello] },
     });
   });
 
   test("is handed on with everything that changes the answer, and without what is the gateway's", () => {
     const fields = {
-      ...{
-        tools: [weather],
-        tool_choice: { type: "function", function: { name: "weather" } },
-        parallel_tool_calls: false,
-      },
-      ...{ max_tokens: 5, temperature: 0, top_p: 1, frequency_penalty: -2, presence_penalty: 2, seed: -7, n: 2 },
-      ...{ stop: ["a", "b"], logprobs: true, top_logprobs: 3, logit_bias: { "50256": -100 }, reasoning_effort: "low" },
+      tools: [weather],
+      tool_choice: { type: "function", function: { name: "weather" } },
+      parallel_tool_calls: false,
+      max_tokens: 5,
+      temperature: 0,
+      top_p: 1,
+      frequency_penalty: -2,
+      presence_penalty: 2,
+      seed: -7,
+      n: 2,
+      stop: ["a", "b"],
+      logprobs: true,
+      top_logprobs: 3,
+      logit_bias: { "50256": -100 },
+      reasoning_effort: "low",
       response_format: { type: "json_schema", json_schema: { name: "x", schema: { a: { b: 1 } }, strict: true } },
     };
     const read = readChat({ ...fields, stream: true, stream_options: { include_usage: true } });
@@ -59,9 +71,25 @@ describe("a chat request", () => {
 
   test("counts a null as a field that is not there", () => {
     const names = [
-      ...["stream", "stream_options", "tools", "tool_choice", "parallel_tool_calls", "max_tokens", "temperature"],
-      ...["max_completion_tokens", "top_p", "frequency_penalty", "presence_penalty", "seed", "stop", "n", "logprobs"],
-      ...["top_logprobs", "logit_bias", "response_format", "reasoning_effort"],
+      "stream",
+      "stream_options",
+      "tools",
+      "tool_choice",
+      "parallel_tool_calls",
+      "max_tokens",
+      "temperature",
+      "max_completion_tokens",
+      "top_p",
+      "frequency_penalty",
+      "presence_penalty",
+      "seed",
+      "stop",
+      "n",
+      "logprobs",
+      "top_logprobs",
+      "logit_bias",
+      "response_format",
+      "reasoning_effort",
     ];
     const nulls = Object.fromEntries(names.map((name) => [name, null]));
     expect(readChat(nulls)).toEqual(readChat());

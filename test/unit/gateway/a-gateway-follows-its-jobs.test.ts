@@ -15,7 +15,11 @@ describe("a job of a gateway", () => {
     expect(machine.jobs).toEqual([
       {
         head: {
-          ...{ id, kind: "chat", shape: "events", model: "llama3", keyId: "key" },
+          id,
+          kind: "chat",
+          shape: "events",
+          model: "llama3",
+          keyId: "key",
           remainingMs: 600_000,
           bodyBytes: 11,
         },

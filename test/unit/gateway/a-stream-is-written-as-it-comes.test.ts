@@ -5,7 +5,7 @@ import type { BeatRow } from "#shared/protocol/frame-payload.ts";
 import { clientBacklogBytesMax } from "../../../services/gateway/dispatch/write-stream.ts";
 import { streamToAClient, timing } from "./stream-to-a-client.ts";
 
-const event = (text: string): Buffer => Buffer.from(`data: {"text":"${text}"}\n\n`);
+const event = (text: string): string => `data: {"text":"${text}"}\n\n`;
 const done = "data: [DONE]\n\n";
 const lost = new Fault("agent_disconnected", { message: "The GPU machine stopped answering." });
 const queued: BeatRow = ["job", "queued", 3, 0, 0, 0];
@@ -31,7 +31,7 @@ describe("a stream", () => {
     const { writer, response, has, status, header } = await streamToAClient();
     response.setHeader("x-request-id", "req_1");
     expect(writer.begun).toBe(false);
-    writer.onData(event("a"));
+    writer.onData(Buffer.from(event("a")));
     await has("a");
     expect([status(), writer.begun]).toEqual([200, true]);
     expect(header("content-type")).toBe("text/event-stream; charset=utf-8");
@@ -43,7 +43,7 @@ describe("a stream", () => {
   test("sends each piece at once", async () => {
     const { writer, has, text } = await streamToAClient();
     for (const piece of ["one", "two", "three"]) {
-      writer.onData(event(piece));
+      writer.onData(Buffer.from(event(piece)));
       await has(piece);
     }
     expect(text()).toBe(`${event("one")}${event("two")}${event("three")}`);
@@ -58,7 +58,7 @@ describe("a stream", () => {
 
   test("that fails ends with the error as an event, without [DONE]", async () => {
     const { writer, all } = await streamToAClient();
-    writer.onData(event("a"));
+    writer.onData(Buffer.from(event("a")));
     writer.fail(lost);
     const error = { message: lost.message, type: "server_error", param: null, code: "agent_disconnected" };
     expect((await all()).toString()).toBe(`${event("a")}data: ${JSON.stringify({ error })}\n\n`);
@@ -82,7 +82,7 @@ describe("the status of a stream", () => {
     writer.onTick(1_000, queued);
     writer.onTick(1_000 + timing.statusHeldMs, queued);
     await has(": queued at 3\n\n");
-    writer.onData(event("a"));
+    writer.onData(Buffer.from(event("a")));
     writer.end();
     expect((await all()).toString()).toBe(`: queued at 3\n\n${event("a")}${done}`);
   });
@@ -102,7 +102,7 @@ describe("the status of a stream", () => {
     writer.onAccept();
     for (let nowMs = 60_000; nowMs < 60_000 + 3 * timing.commentIntervalMs; nowMs += 1_000) {
       writer.onTick(nowMs, prefill);
-      writer.onData(event("a"));
+      writer.onData(Buffer.from(event("a")));
     }
     writer.end();
     expect((await all()).toString()).not.toContain(": prefill");
@@ -110,7 +110,7 @@ describe("the status of a stream", () => {
 
   test("is never followed by a comment in the middle of an event: a large one comes in several pieces", async () => {
     const { writer, all } = await streamToAClient();
-    const large = event("x".repeat(1_000));
+    const large = Buffer.from(event("x".repeat(1_000)));
     writer.onAccept();
     writer.onTick(60_000, prefill);
     writer.onData(large.subarray(0, 500));

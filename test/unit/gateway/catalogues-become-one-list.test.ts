@@ -67,7 +67,9 @@ describe("the models of several machines", () => {
     expect(mergeCatalogues([[one], [two]])).toEqual([
       modelOf("a", {
         capabilities: { ...nothing, tools: true, vision: true },
-        ...{ context_window: 20, size_mb: 3, created: 5 },
+        context_window: 20,
+        size_mb: 3,
+        created: 5,
       }),
     ]);
   });

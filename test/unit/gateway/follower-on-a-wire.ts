@@ -30,7 +30,9 @@ export class FollowerOnAWire {
     this.follower = new FrameFollower({
       body: new Uint8Array(partsBytes ?? 10),
       inParts: partsBytes !== undefined,
-      ...{ remainingMs, acceptWithinMs, timing },
+      remainingMs,
+      acceptWithinMs,
+      timing,
       nowMs: 0,
       listener: {
         onAccept: () => void told.push("accepted"),
@@ -44,7 +46,6 @@ export class FollowerOnAWire {
         sendFinish: () => void said.push("finish"),
         machineNotReached: () => void said.push("not reached"),
         machineAwaited: () => this.awaited,
-        machineAwaited: () => false,
       },
       settle: (outcome) => {
         told.push(outcome.outcome === "end" ? "end" : `${outcome.outcome} ${outcome.fault.code}`);

@@ -114,9 +114,11 @@ export function gatewayOnBroker() {
       onData: (bytes: Uint8Array) => void told.push(Buffer.from(bytes).toString()),
     };
     const target = { machine: machine?.name ?? "", epoch: machine?.epoch ?? "" };
-    void open.run({ target, head, body, acceptWithinMs, listener, signal: leaving.signal }).then((outcome) => {
+    const noteOutcome = async (): Promise<void> => {
+      const outcome = await open.run({ target, head, body, acceptWithinMs, listener, signal: leaving.signal });
       told.push(outcome.outcome === "end" ? "end" : `${outcome.outcome} ${outcome.fault.code}`);
-    });
+    };
+    void noteOutcome();
     await settle();
     return { id, told, leave };
   }

@@ -26,7 +26,7 @@ describe("a field that means nothing here", () => {
         messages: [
           {
             role: "assistant",
-            tool_calls: [{ ...{ id: "c", type: "function", index: 0 }, function: { name: "f", arguments: "" } }],
+            tool_calls: [{ id: "c", type: "function", index: 0, function: { name: "f", arguments: "" } }],
           },
         ],
       },
@@ -51,7 +51,10 @@ describe("a field that means nothing here", () => {
       { ...picture, ...extra },
     ];
     const request = (extra: object) => ({
-      ...{ ...extra, stop: ["x"], tools: [{ ...weather, ...extra }], tool_choice: "auto" },
+      ...extra,
+      stop: ["x"],
+      tools: [{ ...weather, ...extra }],
+      tool_choice: "auto",
       messages: [
         { role: "user", content: content(extra), ...extra },
         { ...hello, ...extra },
@@ -60,8 +63,12 @@ describe("a field that means nothing here", () => {
     const [read, plain] = [readChat(request({ extra: { deep: [1] } })), readChat(request({}))];
     expect(read.body).toEqual(plain.body);
     expect(read.ignored.toSorted()).toEqual([
-      ...["extra", "messages[0].content[0].extra", "messages[0].content[1].extra", "messages[0].extra"],
-      ...["messages[1].extra", "tools[0].extra"],
+      "extra",
+      "messages[0].content[0].extra",
+      "messages[0].content[1].extra",
+      "messages[0].extra",
+      "messages[1].extra",
+      "tools[0].extra",
     ]);
   });
 

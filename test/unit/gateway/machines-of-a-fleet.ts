@@ -11,7 +11,12 @@ export const nothing: Capabilities = {
 
 export function modelOf(id: string, fields: Partial<Model> = {}): Model {
   return {
-    ...{ id, object: "model", created: 1_767_225_600, owned_by: "test", context_window: 4_096, size_mb: 100 },
+    id,
+    object: "model",
+    created: 1_767_225_600,
+    owned_by: "test",
+    context_window: 4_096,
+    size_mb: 100,
     capabilities: { ...nothing, completion: true },
     runtime_profile: "auto",
     ...fields,
@@ -23,8 +28,17 @@ export const bootAt = (ms: number): string => `${1_767_225_600_000 + ms}-0a1b2c3
 
 export function presenceOf(machine: string, fields: Partial<Presence> = {}): Presence {
   return {
-    ...{ machine, epoch: bootAt(0), state: "ready", runtime: "stub", slots: 1, running: 0, queued: 0, queueMax: 8 },
-    ...{ catalogueDigest: "digest", shapes: ["chat-stream", "chat-whole", "events"], scale: 1 },
+    machine,
+    epoch: bootAt(0),
+    state: "ready",
+    runtime: "stub",
+    slots: 1,
+    running: 0,
+    queued: 0,
+    queueMax: 8,
+    catalogueDigest: "digest",
+    shapes: ["chat-stream", "chat-whole", "events"],
+    scale: 1,
     ...fields,
   };
 }

@@ -82,8 +82,17 @@ describe("a subject", () => {
 
   test("cannot be brought about by a presence: a name or an epoch that is no token is refused", () => {
     const told = {
-      ...{ machine: "gpu-1", epoch: newEpoch(0), state: "ready", runtime: null, slots: 1, running: 0, queued: 0 },
-      ...{ queueMax: 1, catalogueDigest: "", shapes: [], scale: 1 },
+      machine: "gpu-1",
+      epoch: newEpoch(0),
+      state: "ready",
+      runtime: null,
+      slots: 1,
+      running: 0,
+      queued: 0,
+      queueMax: 1,
+      catalogueDigest: "",
+      shapes: [],
+      scale: 1,
     };
     expect(presence.safeParse(told).success).toBe(true);
     fc.assert(
