@@ -21,6 +21,8 @@ const connectTimeoutMs = 2_000;
 const openTimeoutMs = 5_000;
 /** With commands under way and not a byte back for so long, the connection is given up and made anew. */
 const silenceMsMax = 1_000;
+/** A socket that never stood is given up at once, or it would keep a process that could not start from its end. */
+const disconnectMsMax = 100;
 const reconnectDelayMsMin = 25;
 const reconnectDelayMsMax = 400;
 
@@ -33,6 +35,7 @@ export async function connectRedis(options: RedisOptions): Promise<RedisConnecti
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     socketTimeout: silenceMsMax,
+    disconnectTimeout: disconnectMsMax,
     connectTimeout: connectTimeoutMs,
     retryStrategy: reconnectDelayMs,
   });

@@ -107,6 +107,6 @@ test("an Ollama that is gone is told as a runtime that does not answer, without 
   await ollama.stop();
   const { fault } = await failedChat();
   ollama = await FakeOllama.start();
-  expect(fault).toMatchObject({ code: "upstream_error", message: "The runtime does not answer." });
+  expect(fault).toMatchObject({ code: "runtime_offline", message: "The runtime does not answer." });
   expect(fault.internal).toContain(host);
 });

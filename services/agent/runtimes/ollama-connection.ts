@@ -107,7 +107,7 @@ async function readText(body: AsyncIterable<Uint8Array>, bytesMax: number): Prom
 }
 
 function silenceFault(error: unknown, answered: boolean): Fault {
-  return new Fault("upstream_error", {
+  return new Fault(answered ? "upstream_error" : "runtime_offline", {
     message: answered ? "The runtime broke off its answer." : "The runtime does not answer.",
     internal: error instanceof Error ? `${error.name}: ${error.message}` : String(error),
     cause: error,

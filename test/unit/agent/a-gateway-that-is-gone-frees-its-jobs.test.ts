@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { timingAt } from "#shared/protocol/timing.ts";
+import { MissingGateways } from "../../../services/agent/jobs/missing-gateways.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 
 describe("a gateway that no beat finds", () => {
@@ -9,7 +11,7 @@ describe("a gateway that no beat finds", () => {
     gateway.connection.cut();
     await pass(timing.gatewayGoneAfterMs);
     expect(runtime.begun().run.signal.aborted).toBe(false);
-    await pass(timing.beatIntervalMs);
+    await pass(timing.beatIntervalMs * 2);
     expect(runtime.chats.map(({ run }) => run.signal.aborted)).toEqual([true]);
     expect(jobs.load).toMatchObject({ running: 0, queued: 0 });
     expect(jobs.rows().size).toBe(0);
@@ -21,7 +23,7 @@ describe("a gateway that no beat finds", () => {
     await gateway.send();
     const id = await other.send();
     gateway.connection.cut();
-    await pass(timing.gatewayGoneAfterMs + timing.beatIntervalMs);
+    await pass(timing.gatewayGoneAfterMs + timing.beatIntervalMs * 2);
     expect(runtime.chats.map(({ run }) => run.signal.aborted)).toEqual([true, false]);
     runtime.begun(1).finish();
     await settle();
@@ -52,5 +54,18 @@ describe("a gateway that no beat finds", () => {
     await pass(timing.beatIntervalMs);
     expect(runtime.begun().run.signal.aborted).toBe(false);
     expect(gateway.beats).toHaveLength(1);
+  });
+
+  test("is gone when it was missing for gatewayGoneAfterMs and not before, and is told once", () => {
+    const timing = timingAt(1);
+    const missing = new MissingGateways(timing);
+    for (let nowMs = 0; nowMs < timing.gatewayGoneAfterMs; nowMs += timing.beatIntervalMs) {
+      missing.notFound("gateway", nowMs);
+    }
+    // Here it may have been back for nearly a whole beat, whose verdict is still to come.
+    expect(missing.gone(timing.gatewayGoneAfterMs)).toEqual([]);
+    missing.notFound("gateway", timing.gatewayGoneAfterMs);
+    expect(missing.gone(timing.gatewayGoneAfterMs + timing.beatIntervalMs)).toEqual(["gateway"]);
+    expect(missing.gone(timing.gatewayGoneAfterMs + timing.beatIntervalMs)).toEqual([]);
   });
 });

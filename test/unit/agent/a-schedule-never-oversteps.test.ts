@@ -35,7 +35,7 @@ class Submit implements fc.Command<World, Schedule> {
   run(world: World, schedule: Schedule): void {
     const job = `job-${world.submitted++}`;
     const { slots, queueMax, running, waiting } = world;
-    const fits = waiting.length < queueMax || (this.ready && running.length < slots && waiting.length === 0);
+    const fits = waiting.length < queueMax && running.length <= slots;
     const isFull = waiting.length >= queueMax && running.length >= slots;
     const submitted = schedule.submit(job, { ready: this.ready });
     if (fits) expect(submitted.outcome).toBe("taken");
@@ -103,6 +103,18 @@ describe("a schedule", () => {
       }),
       { numRuns: 500 },
     );
+  });
+
+  test("takes into a queue that is empty, also when a slower runtime left more running than there are slots", () => {
+    const schedule = new Schedule({ slots: 3, queueMax: 2 });
+    for (const job of ["a", "b", "c"]) schedule.submit(job, { ready: true });
+    schedule.resize(1);
+    expect(["d", "e", "f"].map((job) => schedule.submit(job, { ready: true }).outcome)).toEqual([
+      "taken",
+      "taken",
+      "full",
+    ]);
+    expect([schedule.running, schedule.queued]).toEqual([3, 2]);
   });
 
   test("without a queue takes a body in parts as long as a slot is free for it", () => {
