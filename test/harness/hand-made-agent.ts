@@ -1,0 +1,76 @@
+import { connectNats } from "#shared/broker/nats-broker.ts";
+import type { Broker } from "#shared/broker/broker.ts";
+import type { Model } from "#shared/model/model.ts";
+import { systemClock as clock } from "#shared/process/clock.ts";
+import { createLog } from "#shared/process/log.ts";
+import { newEpoch } from "#shared/protocol/epoch.ts";
+import { encodeJson } from "#shared/protocol/frame-payload.ts";
+import { encodeFrame, type FrameKind } from "#shared/protocol/frame.ts";
+import { decodeJobHead, type JobHead } from "#shared/protocol/job.ts";
+import { machineSubject, presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
+
+/** One job as it came, and the means to answer it frame by frame. */
+export interface HandMadeJob {
+  readonly head: JobHead;
+  readonly say: (kind: FrameKind, payload: Uint8Array | object, sequence?: number) => void;
+}
+
+/**
+ * An agent that says exactly what a test wants, over a real NATS: for what no real agent would say. It announces
+ * itself, tells its one model, and leaves every other job to the test.
+ */
+export class HandMadeAgent implements AsyncDisposable {
+  readonly #broker: Broker;
+
+  private constructor(broker: Broker) {
+    this.#broker = broker;
+  }
+
+  static async start(options: {
+    readonly natsUrl: string;
+    readonly machine: string;
+    readonly model: Model;
+    readonly onJob: (job: HandMadeJob) => void;
+  }): Promise<HandMadeAgent> {
+    const { natsUrl: url, machine, model, onJob } = options;
+    const log = createLog({ level: "silent", name: machine });
+    const broker = await connectNats({ url, name: machine, clock, log });
+    const epoch = newEpoch(Date.now());
+    const load = { slots: 1, running: 0, queued: 0, queueMax: 1 };
+    const about = { catalogueDigest: "hand-made", shapes: ["chat-stream", "chat-whole"], scale: 1 };
+    const presence = encodeJson({ machine, epoch, state: "ready", runtime: "hand-made", ...load, ...about });
+
+    broker.subscribe(machineSubject({ machine, epoch }, "job"), (message) => {
+      const head = decodeJobHead((name) => message.header(name));
+      const { reply } = message;
+      if (head === undefined || reply === undefined) return;
+      const say: HandMadeJob["say"] = (kind, payload, sequence = 0) => {
+        const bytes = payload instanceof Uint8Array ? payload : encodeJson(payload);
+        broker.publish(reply, encodeFrame({ kind, sequence }, [bytes]));
+      };
+      say("accept", { state: "queued" });
+      if (head.kind !== "models") {
+        onJob({ head, say });
+        return;
+      }
+      say("data", encodeJson([model]), 1);
+      say("end", handMadeEnd, 2);
+    });
+    broker.subscribe(machineSubject({ machine, epoch }, "control"), () => undefined);
+    const announce = (): void => void broker.publish(presenceSubject(machine), presence);
+    broker.subscribe(rollcallSubject, announce);
+    announce();
+    return new HandMadeAgent(broker);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#broker.close();
+  }
+}
+
+/** The payload of an end frame that says nothing but that all is well. */
+export const handMadeEnd = {
+  finishReason: "stop",
+  usage: null,
+  timings: { queuedMs: 0, firstTokenMs: 0, totalMs: 0 },
+} as const;
