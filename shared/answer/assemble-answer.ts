@@ -24,7 +24,9 @@ export class AnswerAssembly {
   }
 
   get finishReason(): FinishReason | undefined {
-    return this.#calls.size > 0 && this.#reason === "stop" ? "tool_calls" : this.#reason;
+    const called = this.#calls.size > 0;
+    if (this.#reason === "stop" && called) return "tool_calls";
+    return this.#reason === "tool_calls" && !called ? "stop" : this.#reason;
   }
 
   push(events: readonly AnswerEvent[]): AnswerEvent[] {

@@ -109,6 +109,19 @@ export function brokerContract(name: string, adapter: BrokerAdapter): void {
       expect(heard).toEqual(["one", "two", last]);
     });
 
+    test("that are on their way already do not come to a subscription that ends", async () => {
+      const { speaker, listener, root } = await pair();
+      const ended: string[] = [];
+      const subscription = listener.subscribe(root, (message) => {
+        ended.push(textOf(message));
+        subscription.end();
+      });
+      const heard = await listen(listener, root);
+      for (const said of ["one", "two", last]) speaker.publish(root, bytesOf(said));
+      await untilLast(heard);
+      expect(ended).toEqual(["one"]);
+    });
+
     test("no longer come to a subscription that has ended", async () => {
       const { speaker, listener, root } = await pair();
       const ended: string[] = [];

@@ -23,7 +23,7 @@ export class MissingGateways {
     const gone: string[] = [];
     for (const [gateway, { sinceMs, lastMs }] of this.#missing) {
       const back = nowMs - lastMs > this.#timing.beatIntervalMs * 1.5;
-      const lasting = nowMs - sinceMs >= this.#timing.gatewayGoneAfterMs;
+      const lasting = lastMs - sinceMs >= this.#timing.gatewayGoneAfterMs;
       if (back || lasting) this.#missing.delete(gateway);
       if (lasting && !back) gone.push(gateway);
     }

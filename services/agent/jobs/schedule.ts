@@ -28,8 +28,8 @@ export class Schedule {
 
   /** Takes a job in or refuses it for good. A job with `ready` may be among those to be started at once. */
   submit(job: string, options: { ready: boolean }): Submitted {
-    const taken = this.#running.size + this.#waiting.size;
-    if (taken >= this.#slots + this.#queueMax) return { outcome: "full" };
+    const free = Math.max(0, this.#slots - this.#running.size);
+    if (this.#waiting.size >= this.#queueMax + free) return { outcome: "full" };
     this.#waiting.set(job, { ready: options.ready });
     return { outcome: "taken", start: this.#startable() };
   }

@@ -79,17 +79,34 @@ export class RuntimeWatch {
   async #look(): Promise<void> {
     const { find, timing, log } = this.#options;
     try {
-      this.#runtime ??= await find();
+      this.#runtime ??= await this.#within(timing.runtimeAnswerMs, () => find());
       if (this.#runtime === undefined) return;
-      const catalogue = await this.#runtime.catalogue(AbortSignal.timeout(timing.runtimeAnswerMs));
+      const runtime = this.#runtime;
+      const catalogue = await this.#within(timing.runtimeAnswerMs, (signal) => runtime.catalogue(signal));
       this.#failures = 0;
-      this.#take({ runtime: this.#runtime, catalogue, digest: digestOf(catalogue) });
+      this.#take({ runtime, catalogue, digest: digestOf(catalogue) });
     } catch (error) {
       this.#failures += 1;
       log.debug({ err: error, failures: this.#failures }, "the runtime did not tell its catalogue");
       if (this.#failures < failuresMax) return;
       this.#runtime = undefined;
       this.#take(undefined);
+    }
+  }
+
+  /** The limit holds also for an adapter that does not heed its signal, or one hung look would be the last. */
+  async #within<Answer>(limitMs: number, ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
+    const late = new AbortController();
+    const { promise: lateness, reject } = Promise.withResolvers<never>();
+    const timer = this.#options.clock.after(limitMs, () => {
+      const reason = new Error(`the runtime did not answer within ${limitMs} ms (runtimeAnswerMs)`);
+      late.abort(reason);
+      reject(reason);
+    });
+    try {
+      return await Promise.race([ask(late.signal), lateness]);
+    } finally {
+      timer.cancel();
     }
   }
 

@@ -34,6 +34,7 @@ export class StreamWriter implements JobListener {
   #acceptedAtMs: number | undefined;
   #writtenAtMs = 0;
   #writtenSinceTick = false;
+  #cutOff = false;
   /** Whether the last event is complete. A large one comes in several pieces, and nothing may come between them. */
   #betweenEvents = true;
   #acceptPending = false;
@@ -96,7 +97,8 @@ export class StreamWriter implements JobListener {
   #write(bytes: Uint8Array): void {
     const { response, onBacklog } = this.#options;
     response.write(bytes);
-    if (response.writableLength <= clientBacklogBytesMax) return;
+    if (this.#cutOff || response.writableLength <= clientBacklogBytesMax) return;
+    this.#cutOff = true;
     onBacklog(
       new Fault("slow_client", {
         message: `The client left more than ${clientBacklogBytesMax} bytes unread (clientBacklogBytesMax).`,

@@ -70,6 +70,7 @@ export interface ReadChatRequest {
 
 /** Reads a chat request and translates it to what machines are given. Everything OpenAI lets be said in two ways is one. */
 export function readChatRequest(input: Record<string, unknown>): ReadChatRequest {
+  dropNulls(input["messages"]);
   const { value, ignored } = readShape(chatRequest, input);
   checkTogether(value);
   return {
@@ -80,6 +81,17 @@ export function readChatRequest(input: Record<string, unknown>): ReadChatRequest
     imageParam: checkImages(value),
     ignored,
   };
+}
+
+/** Clients send a message back as they got it, with null for every field that it did not have. */
+function dropNulls(messages: unknown): void {
+  if (!Array.isArray(messages)) return;
+  for (const message of messages) {
+    if (typeof message !== "object" || message === null) continue;
+    for (const [field, value] of Object.entries(message)) {
+      if (value === null && field !== "content") Reflect.deleteProperty(message, field);
+    }
+  }
 }
 
 function bodyOf(request: ChatRequest): ChatBody {

@@ -41,9 +41,11 @@ describe("a terminal frame", () => {
   });
 
   test("of a job that still runs is not there to be finished", async () => {
-    const { gateway, runtime, settle } = await agentOnBroker();
+    const { gateway, runtime, settle, pass, timing } = await agentOnBroker();
     const id = await gateway.send();
     await gateway.say({ kind: "finish", jobs: [id] });
+    await pass(timing.beatIntervalMs);
+    expect(gateway.row(id)?.[1]).toBe("prefill");
     runtime.begun().finish();
     await settle();
     expect(gateway.lastOf(id).kind).toBe("end");

@@ -68,6 +68,18 @@ describe("a job that an agent does not take", () => {
     expect(runtime.chats).toHaveLength(0);
   });
 
+  test("is so large that the agent would receive too much at once, until another of those is over", async () => {
+    const { gateway } = await agentOnBroker({ queueMax: 10 });
+    const large = { bodyBytes: limits.jobBodyBytesMax, sha256: "0".repeat(64) };
+    const ids: string[] = [];
+    for (let bytes = 0; bytes < limits.receivingBytesMax; bytes += large.bodyBytes) ids.push(await gateway.send(large));
+    expect(ids.map((id) => gateway.kinds(id))).toEqual(ids.map(() => ["accept"]));
+    const refused = await gateway.send(large);
+    expect(gateway.lastOf(refused)).toMatchObject({ kind: "reject", payload: { reason: "busy" } });
+    await gateway.cancel(ids[0] ?? "");
+    expect(gateway.kinds(await gateway.send(large))).toEqual(["accept"]);
+  });
+
   test("would be one too many of those that an agent holds or receives at once", () => {
     const { jobBodyBytesMax: bodyBytes } = limits;
     const head: JobHead = { id: "x", kind: "chat", shape: "events", model: "llama3", remainingMs: 1, bodyBytes };

@@ -69,6 +69,13 @@ describe("a chat request", () => {
     expect(readChat(fields).body).toEqual({ messages: [hello], ...told });
   });
 
+  test("takes a message back as a client got it, with null for what it did not have", () => {
+    const nulls = { refusal: null, annotations: null, tool_calls: null, name: null, reasoning_content: null };
+    const { body, ignored } = readChat({ messages: [{ role: "assistant", content: "yes", ...nulls }] });
+    expect(body.messages).toEqual([{ role: "assistant", content: "yes" }]);
+    expect(ignored).toEqual([]);
+  });
+
   test("counts a null as a field that is not there", () => {
     const names = [
       "stream",

@@ -37,7 +37,10 @@ describe("an accepted job", () => {
   });
 
   test("is not lost by the broker's word that nobody is there: its machine may be about to come back", () => {
-    const wire = new FollowerOnAWire().accept();
+    const wire = new FollowerOnAWire();
+    wire.pass(timing.acceptWaitMs);
+    expect(wire.take()).toEqual(["job", "job"]);
+    wire.accept();
     for (let count = 0; count < 5; count += 1) wire.follower.nobodyThere(wire.nowMs);
     wire.pass(timing.lostAfterMs);
     expect(wire.outcomes).toEqual([]);

@@ -114,7 +114,7 @@ describe("the status of a stream", () => {
     writer.onAccept();
     writer.onTick(60_000, prefill);
     writer.onData(large.subarray(0, 500));
-    writer.onTick(60_000 + timing.commentIntervalMs, prefill);
+    for (const intervals of [1, 2, 3]) writer.onTick(60_000 + intervals * timing.commentIntervalMs, prefill);
     writer.onData(large.subarray(500));
     writer.end();
     expect((await all()).toString().replaceAll(": prefill\n\n", "comment")).toMatch(/^data: \{"text":"x{1000}"\}\n\n/);

@@ -10,7 +10,7 @@ describe("a field that means nothing here", () => {
   test.each<[string, Record<string, unknown>]>([
     ["store", { store: true }],
     ["stream_options.include_obfuscation", { stream: true, stream_options: { include_obfuscation: false } }],
-    ["messages[0].refusal", { messages: [{ ...hello, refusal: null }] }],
+    ["messages[0].refusal", { messages: [{ ...hello, refusal: "no" }] }],
     [
       "messages[0].content[1].cache_control",
       { messages: [{ role: "user", content: [text, { ...text, cache_control: {} }] }] },
