@@ -8,8 +8,8 @@
  */
 import { readFileSync } from "node:fs";
 
-const arguments_ = readFileSync("/proc/1/cmdline", "utf8").split("\0");
-if (!arguments_.includes("agent")) {
+const command = readFileSync("/proc/1/cmdline", "utf8").split("\0");
+if (!command.includes("agent")) {
   const host = process.env["TRUNKLINE_OPERATIONS_HOST"] || "127.0.0.1";
   const port = process.env["TRUNKLINE_OPERATIONS_PORT"] || "8081";
   const url = `http://${host}:${port}/healthz`;

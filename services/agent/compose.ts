@@ -41,13 +41,7 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
   const jobs = new JobTable({ broker, runtime, machine, timing, clock, log, slots, queueMax });
   const announcer = new Announcer({ broker, machine, epoch, jobs, runtime, timing, clock });
 
-  await runtime.start();
   const receiving = receiveJobs({ broker, machine, epoch, jobs, timing, clock, log });
-  announcer.start();
-  const found = runtime.offer?.runtime.name ?? null;
-  if (found === null) log.warn("no runtime answers yet; this machine offers nothing until one does");
-  log.info({ machine, epoch, runtime: found }, "agent ready");
-
   lifecycle.onStop("agent", async (deadline) => {
     announcer.startDraining();
     await jobs.drain(deadline);
@@ -55,6 +49,13 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
     receiving.stop();
     runtime.stop();
   });
+
+  await runtime.start();
+  announcer.start();
+  await broker.flush();
+  const found = runtime.offer?.runtime.name ?? null;
+  if (found === null) log.warn("no runtime answers yet; this machine offers nothing until one does");
+  log.info({ machine, epoch, runtime: found }, "agent ready");
   return { machine, runtime: found, models: runtime.offer?.catalogue.map(({ id }) => id) ?? [] };
 }
 

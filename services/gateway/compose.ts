@@ -80,6 +80,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   });
 
   await followPresence({ broker, roster, catalogues, timing, clock, log });
+  await broker.flush();
   const { host, operationsHost } = config;
   const port = await listen(server, {
     host,

@@ -29,7 +29,10 @@ export interface Broker {
   /** Tells of every change of `connected`, after it has happened. */
   onChange(listener: (connected: boolean) => void): Subscription;
 
-  /** Resolves when the broker has everything that was published before. Rejects when the connection is down. */
+  /**
+   * Resolves when the broker has everything that was published and subscribed to before. Rejects when the connection is
+   * down, or when the broker has refused this connection a subscription.
+   */
   flush(): Promise<void>;
 
   /** Sends what is still to be sent and ends the connection for good. */

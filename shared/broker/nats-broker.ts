@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs";
 import {
+  AuthorizationError,
   credsAuthenticator,
   headers as natsHeaders,
+  PermissionViolationError,
   wsconnect,
   type ConnectionOptions,
   type Msg,
@@ -16,6 +18,7 @@ import { limits } from "../protocol/limits.ts";
 import type { Broker, BrokerMessage, PublishOptions, PublishOutcome, Subscription } from "./broker.ts";
 import { readNatsUrl } from "./nats-url.ts";
 import { payloadTooLarge } from "./payload-too-large.ts";
+import { ReconnectPace } from "./reconnect-pace.ts";
 
 interface NatsOptions {
   /** One URL or several with commas between: `nats://`, `tls://`, `ws://` or `wss://`, with `user:password@` if need be. */
@@ -27,16 +30,17 @@ interface NatsOptions {
   readonly log: Log;
 }
 
-/** How soon a frozen server is noticed, and how fast a lost one is looked for again. */
+/** How soon a frozen server is noticed. */
 const connectTimeoutMs = 2_000;
 const pingIntervalMs = 1_000;
 const pingsUnansweredMax = 1;
-const reconnectWaitMs = 100;
-const reconnectJitterMs = 150;
+/** Refusals that were logged once are not logged again; there are few, and this bounds what is remembered. */
+const refusalsToldMax = 100;
 
 /** Connects once, or fails with a line for the operator; from then on it reconnects by itself for ever. */
 export async function connectNats(options: NatsOptions): Promise<Broker> {
   const { servers, user, pass, websocket } = readNatsUrl(options.url);
+  const pace = new ReconnectPace(Math.random);
   const settings: ConnectionOptions = {
     servers,
     name: options.name,
@@ -44,9 +48,7 @@ export async function connectNats(options: NatsOptions): Promise<Broker> {
     pingInterval: pingIntervalMs,
     maxPingOut: pingsUnansweredMax,
     maxReconnectAttempts: -1,
-    reconnectTimeWait: reconnectWaitMs,
-    reconnectJitter: reconnectJitterMs,
-    reconnectJitterTLS: reconnectJitterMs,
+    reconnectDelayHandler: () => pace.nextMs(),
     ignoreAuthErrorAbort: true,
     noAsyncTraces: true,
   };
@@ -72,7 +74,7 @@ export async function connectNats(options: NatsOptions): Promise<Broker> {
       `NATS at ${servers.join(", ")} carries messages of ${payloadBytesMax} bytes only: set its max_payload to 1MB, or ${limits.brokerPayloadBytesMin} bytes at least.`,
     );
   }
-  return new NatsBroker(connection, options);
+  return new NatsBroker(connection, { ...options, pace });
 }
 
 function readCredentials(file: string): ReturnType<typeof credsAuthenticator> {
@@ -101,13 +103,15 @@ class NatsBroker implements Broker {
   connected = true;
   connectedSinceMs: number;
   readonly #connection: NatsConnection;
-  readonly #options: NatsOptions;
+  readonly #options: NatsOptions & { readonly pace: ReconnectPace };
+  readonly #refusalsTold = new Set<string>();
   readonly #listeners = new Set<(connected: boolean) => void>();
   readonly #subscriptions = new Set<NatsSubscription>();
+  #refusedPattern: string | undefined;
   #outgoing: Outgoing[] = [];
   #closing = false;
 
-  constructor(connection: NatsConnection, options: NatsOptions) {
+  constructor(connection: NatsConnection, options: NatsOptions & { readonly pace: ReconnectPace }) {
     this.#connection = connection;
     this.#options = options;
     this.connectedSinceMs = options.clock.now();
@@ -130,7 +134,8 @@ class NatsBroker implements Broker {
     const subscription = this.#connection.subscribe(pattern, {
       callback: (error, message) => {
         if (error) {
-          this.#options.log.error({ err: error, pattern }, "the broker refused a subscription");
+          this.#refusedPattern = pattern;
+          this.#tellRefusal(`subscribe to ${pattern}`);
           return;
         }
         try {
@@ -158,6 +163,11 @@ class NatsBroker implements Broker {
     if (!this.connected) throw new Error("the connection to NATS is down");
     this.#send();
     await this.#connection.flush();
+    if (this.#refusedPattern === undefined) return;
+    throw new StartFailure(
+      exitCodes.config,
+      `NATS does not let this credential subscribe to ${this.#refusedPattern}: TRUNKLINE_NATS_URL or TRUNKLINE_NATS_CREDS must hold the one that was made for this process, and an agent's TRUNKLINE_MACHINE must be the machine it was made for.`,
+    );
   }
 
   async close(): Promise<void> {
@@ -200,13 +210,29 @@ class NatsBroker implements Broker {
 
   async #watch(): Promise<void> {
     for await (const status of this.#connection.status()) {
-      const { log } = this.#options;
+      const { log, pace } = this.#options;
       if (status.type === "disconnect") this.#turn(false);
-      else if (status.type === "reconnect") this.#turn(true);
-      else if (status.type === "error") log.error({ err: status.error }, "NATS reports an error");
+      else if (status.type === "reconnect") {
+        pace.connected();
+        this.#turn(true);
+      } else if (status.type === "error") this.#report(status.error);
       else if (status.type === "ldm") log.info("this NATS server is about to shut down");
     }
     this.#turn(false);
+  }
+
+  #report(error: Error): void {
+    const { log, pace } = this.#options;
+    if (error instanceof PermissionViolationError) {
+      if (error.operation === "publish") this.#tellRefusal(`publish to ${error.subject}`);
+    } else if (!(error instanceof AuthorizationError)) log.error({ err: error }, "NATS reports an error");
+    else if (pace.refused()) log.error("NATS refuses this credential; it is asked again, ever more rarely");
+  }
+
+  #tellRefusal(what: string): void {
+    if (this.#refusalsTold.has(what) || this.#refusalsTold.size >= refusalsToldMax) return;
+    this.#refusalsTold.add(what);
+    this.#options.log.error(`NATS does not let this credential ${what}`);
   }
 
   #turn(connected: boolean): void {

@@ -1,0 +1,49 @@
+import { PermissionViolationError, type NatsConnection } from "@nats-io/nats-core";
+import { connect } from "@nats-io/transport-node";
+
+/** A user of the broker with the plain client library: what whoever stole its password could do. */
+export class NatsUser implements AsyncDisposable {
+  readonly #connection: NatsConnection;
+
+  private constructor(connection: NatsConnection) {
+    this.#connection = connection;
+  }
+
+  static async connect(login: { url: string; user?: string; password?: string | undefined }): Promise<NatsUser> {
+    const { url: servers, user, password: pass } = login;
+    const who = { ...(user === undefined ? {} : { user }), ...(pass === undefined ? {} : { pass }) };
+    return new NatsUser(await connect({ servers, ...who, reconnect: false }));
+  }
+
+  get info(): NatsConnection["info"] {
+    return this.#connection.info;
+  }
+
+  /** Goes on to hold all that a subscription is given, or that it was refused, which is known when this resolves. */
+  async listen(pattern: string, queue?: string): Promise<readonly string[]> {
+    const heard: string[] = [];
+    this.#connection.subscribe(pattern, {
+      ...(queue === undefined ? {} : { queue }),
+      callback: (error, message) => {
+        const refused = error instanceof PermissionViolationError && error.operation === "subscription";
+        heard.push(refused ? "refused" : (error?.message ?? message.subject));
+      },
+    });
+    await this.flush();
+    return heard;
+  }
+
+  /** When this resolves it was sent on to whoever may hear it; after a flush of their own they have it. */
+  async publish(...subjects: readonly string[]): Promise<void> {
+    for (const subject of subjects) this.#connection.publish(subject, "content");
+    await this.flush();
+  }
+
+  flush(): Promise<void> {
+    return this.#connection.flush();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#connection.close();
+  }
+}

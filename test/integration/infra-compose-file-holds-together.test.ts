@@ -1,0 +1,119 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { agentConfig } from "../../services/agent/config.ts";
+import { gatewayConfig } from "../../services/gateway/config.ts";
+import { filledEnvironment, infraFolder, readCompose, type Service } from "../harness/infra/compose-file.ts";
+
+const environment = filledEnvironment();
+const compose = readCompose(environment);
+const services = Object.entries(compose.services);
+const gateways = services.filter(([, { command }]) => command?.[0] === "gateway").map(([name]) => name);
+
+/** The service, by its name. */
+function service(name: string): Service {
+  const found = compose.services[name];
+  if (found === undefined) throw new Error(`compose.yaml has no ${name}`);
+  return found;
+}
+
+/** All settings that a process reads: it asks for each by its name. */
+function settingsRead(read: (environment: Record<string, string>) => unknown): Set<string> {
+  const names = new Set<string>();
+  read(
+    new Proxy<Record<string, string>>(
+      {},
+      {
+        get(_, name) {
+          names.add(String(name));
+          return undefined;
+        },
+      },
+    ),
+  );
+  return names;
+}
+
+describe("infra/compose.yaml", () => {
+  const secrets = Object.keys(environment).filter((name) => /PASSWORD|PEPPER/.test(name));
+
+  test.each(secrets)("does not start without %s, which .env.example leaves open", (name) => {
+    expect(readFileSync(join(infraFolder, ".env.example"), "utf8")).toMatch(new RegExp(`^${name}=$`, "m"));
+    expect(() => readCompose({ ...environment, [name]: "" })).toThrow(`${name} is not set`);
+  });
+
+  test("holds no secret of its own, and listens on loopback unless told otherwise", () => {
+    const bare = Object.values(readCompose(Object.fromEntries(secrets.map((name) => [name, "given"]))).services);
+    const settings = bare.flatMap((each) => Object.entries(each.environment));
+    const urls = settings.map(([, value]) => value).filter((value) => /^\w+:\/\/.*@/.test(value));
+    const named = settings.filter(([name]) => /PASSWORD|PEPPER|AUTH/.test(name)).map(([, value]) => value);
+    const held = [...urls.map((url) => new URL(url).password), ...named, bare[1]?.command?.at(-1)];
+    expect(held.length).toBeGreaterThan(10);
+    expect([...new Set(held)]).toEqual(["given"]);
+    const ports = bare.flatMap((each) => each.ports);
+    expect(ports.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual([]);
+  });
+
+  test("names only files, folders, networks, volumes and services that there are", () => {
+    for (const [name, { volumes, networks, depends_on: needs, build }] of services) {
+      const mounted = volumes.map((volume) => volume.split(":")[0] ?? "");
+      const files = mounted.filter((from) => from.startsWith("./"));
+      expect([name, files.filter((file) => !existsSync(join(infraFolder, file)))]).toEqual([name, []]);
+      expect(Object.keys(compose.volumes)).toEqual(
+        expect.arrayContaining(mounted.filter((from) => !files.includes(from))),
+      );
+      expect(Object.keys(compose.networks)).toEqual(expect.arrayContaining(networks));
+      if (build !== undefined) expect(existsSync(join(infraFolder, build.context, build.dockerfile))).toBe(true);
+      for (const [needed, { condition }] of Object.entries(needs)) {
+        expect(service(needed).networks.some((network) => networks.includes(network))).toBe(true);
+        // An image of ours has its check in the Dockerfile.
+        const { healthcheck: check, build: ours } = service(needed);
+        const healthIsKnown = check === undefined ? ours !== undefined : !("disable" in check);
+        if (condition === "service_healthy") expect([needed, healthIsKnown]).toEqual([needed, true]);
+      }
+    }
+  });
+
+  test("gives its processes settings that they know and accept, and time to drain", () => {
+    const kinds = { gateway: gatewayConfig, agent: agentConfig };
+    for (const [name, { command, environment: settings, stop_grace_period: graceSeconds = 10 }] of services) {
+      const [first] = command ?? [];
+      if (first !== "gateway" && first !== "agent") {
+        expect([name, Object.keys(settings).filter((key) => key.startsWith("TRUNKLINE_"))]).toEqual([name, []]);
+        continue;
+      }
+      expect([...settingsRead(kinds[first])]).toEqual(expect.arrayContaining(Object.keys(settings)));
+      expect(graceSeconds * 1_000).toBeGreaterThan(kinds[first](settings).drainMs + 5_000);
+    }
+  });
+
+  test("gives NATS the password of each of its users, and each process that of its own", () => {
+    const users = [
+      ...readFileSync(join(infraFolder, "nats.conf"), "utf8").matchAll(/user: (\S+)\s+password: \$(\w+)/g),
+    ];
+    expect(Object.keys(service("nats").environment)).toEqual(users.map(([, , variable]) => variable));
+    for (const [, { environment: settings }] of services) {
+      const url = settings["TRUNKLINE_NATS_URL"];
+      if (url === undefined) continue;
+      const { username, password } = new URL(url);
+      const variable = users.find(([, user]) => user === username)?.[2] ?? "";
+      expect([username, password]).toEqual([settings["TRUNKLINE_MACHINE"] ?? "gateway", environment[variable]]);
+    }
+  });
+
+  test("lets only gateways come near Redis, and the proxy near nothing but gateways", () => {
+    const on = (network: string) =>
+      services.filter(([, { networks }]) => networks.includes(network)).map(([name]) => name);
+    expect([on("keys"), on("edge")]).toEqual([
+      ["redis", ...gateways],
+      [...gateways, "proxy"],
+    ]);
+    expect(service("redis").ports).toEqual([]);
+  });
+
+  test("has two gateways at least, and the proxy knows them all", () => {
+    expect(gateways.length).toBeGreaterThanOrEqual(2);
+    expect(service("proxy").environment["GATEWAYS"]).toBe(gateways.map((name) => `${name}:8080`).join(" "));
+    expect(Object.keys(service("proxy").depends_on)).toEqual(gateways);
+  });
+});

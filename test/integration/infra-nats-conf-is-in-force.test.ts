@@ -1,0 +1,78 @@
+import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { filledEnvironment, infraFolder } from "../harness/infra/compose-file.ts";
+import { startConfiguredNats } from "../harness/infra/configured-servers.ts";
+import { NatsUser } from "../harness/infra/nats-user.ts";
+import { foundServers, lentOnly } from "../harness/found-servers.ts";
+
+const environment = filledEnvironment();
+const passwords = Object.keys(environment).filter((name) => name.startsWith("NATS_PASSWORD_"));
+const { nats: found } = foundServers();
+const run = promisify(execFile);
+
+const inForce = z.object({
+  auth_required: z.boolean(),
+  ping_interval: z.number(),
+  ping_max: z.number(),
+  write_deadline: z.number(),
+  max_payload: z.number(),
+  max_pending: z.number(),
+  jetstream: z.record(z.string(), z.unknown()).optional(),
+});
+const secondInNanoseconds = 1e9;
+
+describe.skipIf(found.by !== "binary")(`infra/nats.conf and ${found.title}`, () => {
+  const check = async (variables: Readonly<Record<string, string>>): Promise<string> => {
+    if (found.by !== "binary") throw new Error("there is no program to ask");
+    const config = join(infraFolder, "nats.conf");
+    const { stdout, stderr } = await run(found.path, ["-t", "-c", config], { env: variables });
+    return stdout + stderr;
+  };
+
+  test("it is accepted with the passwords in the environment", async () => {
+    expect(await check(environment)).toContain("is valid");
+  });
+
+  test.each(passwords)("it is refused without %s, which is named", async (name) => {
+    const others = Object.entries(environment).filter(([other]) => other !== name);
+    await expect(check(Object.fromEntries(others))).rejects.toThrow(`'${name}'`);
+  });
+});
+
+describe.skipIf(lentOnly("nats"))("NATS with infra/nats.conf", () => {
+  let nats: Awaited<ReturnType<typeof startConfiguredNats>>;
+  beforeAll(async () => {
+    nats = await startConfiguredNats(environment);
+  });
+  afterAll(() => nats.stop());
+
+  test("tells clients of its limit, asks who they are, and has no JetStream", async () => {
+    const password = environment["NATS_PASSWORD_GATEWAY"];
+    await using user = await NatsUser.connect({ url: nats.url, user: "gateway", password });
+    const { info } = user;
+    expect([info?.max_payload, info?.auth_required, info?.jetstream ?? false]).toEqual([1_048_576, true, false]);
+  });
+
+  // In a container nobody outside reaches its monitoring, as it should be.
+  test.skipIf(found.by === "docker")("has its settings in force", async () => {
+    const told = await fetch(`${nats.monitoringUrl}/varz`);
+    expect(inForce.parse(await told.json())).toEqual({
+      auth_required: true,
+      ping_interval: secondInNanoseconds,
+      ping_max: 2,
+      write_deadline: 2 * secondInNanoseconds,
+      max_payload: 1_048_576,
+      max_pending: 33_554_432,
+      jetstream: {},
+    });
+  });
+});
+
+test("the monitoring in infra/nats.conf is for its own host only", async () => {
+  const text = await readFile(join(infraFolder, "nats.conf"), "utf8");
+  expect(text.match(/^(http|https|monitor)\w*:.*$/gm)).toEqual(['http: "127.0.0.1:8222"']);
+});
