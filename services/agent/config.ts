@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { z } from "zod";
 import { readConfig, urlList, wholeNumber, type Environment } from "#shared/process/config.ts";
-import { processSettings } from "#shared/process/process-settings.ts";
+import { processConfig, processSettings } from "#shared/process/process-settings.ts";
 import { machineName, machineNameOf } from "#shared/protocol/machine-name.ts";
 import { runtimeKinds } from "./runtimes/detect.ts";
 import { scriptedModelIds } from "./runtimes/scripted-models.ts";
@@ -27,11 +27,7 @@ const settings = z.object({
 export function agentConfig(environment: Environment) {
   const given = readConfig(settings, environment);
   return Object.freeze({
-    natsUrl: given.TRUNKLINE_NATS_URL,
-    natsCredentialsFile: given.TRUNKLINE_NATS_CREDS,
-    logLevel: given.TRUNKLINE_LOG_LEVEL,
-    drainMs: given.TRUNKLINE_DRAIN_MS,
-    timeScale: given.TRUNKLINE_TIME_SCALE,
+    ...processConfig(given),
     machine: given.TRUNKLINE_MACHINE ?? machineNameOf(hostname()),
     runtime: given.TRUNKLINE_RUNTIME,
     runtimeUrl: given.TRUNKLINE_RUNTIME_URL,

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { keyStoreVariables } from "#shared/keys/open-key-store.ts";
+import { keyStoreSettings, keyStoreVariables } from "#shared/keys/open-key-store.ts";
 import { portNumber, readConfig, wholeNumber, type Environment } from "#shared/process/config.ts";
-import { processSettings } from "#shared/process/process-settings.ts";
+import { processConfig, processSettings } from "#shared/process/process-settings.ts";
 
 const mib = 1024 * 1024;
 
@@ -23,16 +23,8 @@ const settings = z
 export function gatewayConfig(environment: Environment) {
   const given = readConfig(settings, environment);
   return Object.freeze({
-    natsUrl: given.TRUNKLINE_NATS_URL,
-    natsCredentialsFile: given.TRUNKLINE_NATS_CREDS,
-    logLevel: given.TRUNKLINE_LOG_LEVEL,
-    drainMs: given.TRUNKLINE_DRAIN_MS,
-    timeScale: given.TRUNKLINE_TIME_SCALE,
-    keyStore: {
-      redisUrl: given.TRUNKLINE_REDIS_URL,
-      stateDir: given.TRUNKLINE_STATE_DIR,
-      pepper: given.TRUNKLINE_KEY_PEPPER,
-    },
+    ...processConfig(given),
+    keyStore: keyStoreSettings(given),
     host: given.TRUNKLINE_HOST,
     port: given.TRUNKLINE_PORT,
     operationsHost: given.TRUNKLINE_OPERATIONS_HOST,

@@ -16,3 +16,14 @@ export const processSettings = {
     .refine((scale) => scale > 0, "must be above 0")
     .default(1),
 } as const;
+
+/** The same by the words of the code. */
+export function processConfig(given: z.output<z.ZodObject<typeof processSettings>>) {
+  return {
+    natsUrl: given.TRUNKLINE_NATS_URL,
+    natsCredentialsFile: given.TRUNKLINE_NATS_CREDS,
+    logLevel: given.TRUNKLINE_LOG_LEVEL,
+    drainMs: given.TRUNKLINE_DRAIN_MS,
+    timeScale: given.TRUNKLINE_TIME_SCALE,
+  };
+}
