@@ -20,6 +20,8 @@ interface AgentParts {
   readonly log: Log;
   /** `trunkline up` answers with the demonstration when there is no real runtime; a plain agent waits instead. */
   readonly fallbackToScripted: boolean;
+  /** What the demonstration does when a script asks it to end its process, where that is not the agent's alone. */
+  readonly exit?: (code: number) => void;
 }
 
 interface StartedAgent {
@@ -68,6 +70,7 @@ function runtimeFinder(parts: AgentParts): () => Promise<Runtime | undefined> {
       scriptedModels: config.scriptedModels,
       slots: config.slots,
       fallbackToScripted,
+      exit: parts.exit,
       clock,
     });
     if (detection.kind === "found") return detection.runtime;

@@ -2,6 +2,7 @@ import { Command } from "commander";
 import type { Broker } from "#shared/broker/broker.ts";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { connectNats } from "#shared/broker/nats-broker.ts";
+import { Fault } from "#shared/fault/fault.ts";
 import { openKeyStore } from "#shared/keys/open-key-store.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { readBoth, type Environment } from "#shared/process/config.ts";
@@ -58,6 +59,7 @@ Examples:
             clock,
             log,
             fallbackToScripted: true,
+            exit: refuseToExit,
           });
           const { baseUrl } = await startGateway({
             config: forGateway,
@@ -89,6 +91,14 @@ async function connectBoth(config: GatewayConfig, log: Log): Promise<[Broker, Br
     await connectNats({ ...settings, name: "trunkline gateway" }),
     await connectNats({ ...settings, name: "trunkline agent" }),
   ];
+}
+
+/** Here the process is the gateway too, and no holder of a key may end that. */
+function refuseToExit(): never {
+  throw new Fault("unsupported_value", {
+    message: "'exit_at' works with an agent that is a process of its own, not with trunkline up.",
+    param: "messages",
+  });
 }
 
 function withoutEmpty(environment: Environment): Environment {

@@ -76,7 +76,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
   });
 
   server.setErrorHandler(async (thrown, request, reply) => {
-    const fault = adoptError(thrown, { bodyBytesMax });
+    const gone = request.raw.destroyed && !request.raw.complete;
+    const fault = gone ? clientLeft() : adoptError(thrown, { bodyBytesMax });
     const { status } = faultEntry(fault.code);
     const fields = { request: request.id, code: fault.code, internal: fault.internal };
     if (status >= 500) log.warn(fields, "request failed");
@@ -111,6 +112,10 @@ export function refuseOtherMethods(server: FastifyInstance, url: string, allowed
   });
 }
 
+function clientLeft(): Fault {
+  return new Fault("client_closed", { message: "The client closed the connection before its request was complete." });
+}
+
 async function readToEnd(request: IncomingMessage): Promise<void> {
   await finished(request.resume(), { writable: false }).catch(() => undefined);
 }
@@ -134,9 +139,10 @@ function insistOnPlainJson(request: FastifyRequest): void {
 function answerParserError(failed: { error: Error; socket: Socket; log: Log }): void {
   const { error, socket, log } = failed;
   const fault = adoptParserError(error);
-  log.debug({ err: error, code: fault.code }, "a connection sent no HTTP that could be read");
+  // The error itself holds the bytes that were read, key and prompt among them.
+  log.debug({ code: fault.code }, "a connection sent no HTTP that could be read");
   if (socket.destroyed) return;
-  if (!socket.writable) {
+  if (!socket.writable || isAnswering(socket)) {
     socket.destroy();
     return;
   }
@@ -151,6 +157,11 @@ function answerParserError(failed: { error: Error; socket: Socket; log: Log }): 
     "connection: close",
   ];
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+}
+
+/** Whether a response is under way on this connection, in the middle of which nothing may be written. */
+function isAnswering(socket: Socket): boolean {
+  return Reflect.get(Object(Reflect.get(socket, "_httpMessage")), "headersSent") === true;
 }
 
 const reasons: Record<number, string> = {

@@ -22,7 +22,7 @@ export const model = z.object({
   id: modelId,
   object: z.literal("model"),
   created: z.int().nonnegative(),
-  owned_by: z.string(),
+  owned_by: z.string().max(100),
   capabilities,
   context_window: z.int().positive(),
   size_mb: z.int().nonnegative(),

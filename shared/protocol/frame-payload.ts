@@ -1,5 +1,8 @@
 import { z } from "zod";
 import { finishReasons } from "../answer/answer-event.ts";
+import { epoch } from "./epoch.ts";
+import { limits } from "./limits.ts";
+import { tokenText } from "./token.ts";
 
 const count = z.int().nonnegative();
 
@@ -47,14 +50,14 @@ export const faultPayload = z.object({
 export type FaultPayload = z.infer<typeof faultPayload>;
 
 /**
- * One row for each job that the agent holds for the gateway it writes to:
+ * Which boot speaks, and one row for each job that it holds for the gateway it writes to:
  * job, state, place in the queue, progress counter, last sequence sent, credit limit known.
  * A job that has no row is not there.
  */
-const beatRow = z.tuple([z.string(), jobState, count, count, count, count]);
+const beatRow = z.tuple([z.string().regex(tokenText), jobState, count, count, count, count]);
 export type BeatRow = z.infer<typeof beatRow>;
 
-export const beatPayload = z.object({ rows: z.array(beatRow) });
+export const beatPayload = z.object({ epoch, rows: z.array(beatRow).max(limits.jobsPerAgentMax) });
 export type BeatPayload = z.infer<typeof beatPayload>;
 
 export function encodeJson(value: unknown): Uint8Array {

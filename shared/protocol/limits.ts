@@ -15,6 +15,8 @@ export const limits = {
   dataFrameBytesMax: 256 * kib,
   /** An answer that is not streamed may grow to this size. */
   wholeAnswerBytesMax: 64 * mib,
+  /** What a machine may tell of its models, in bytes. */
+  catalogueBytesMax: 2 * mib,
   /** Jobs that an agent holds at once, running, waiting and ended but not yet finished. */
   jobsPerAgentMax: 5_000,
   /** A broker must carry messages of this size: a data frame, a part, or a beat with a row for every job. */

@@ -57,7 +57,7 @@ export function replyPattern(gateway: string): string {
   return `tl1.reply.${gateway}.>`;
 }
 
-const reply = /^tl1\.reply\.([0-9A-Za-z]{22})\.([a-z0-9][a-z0-9-]{0,62})\.([0-9A-Za-z]{1,64})$/;
+const reply = /^tl1\.reply\.([0-9A-Za-z]{22})\.([a-z0-9][a-z0-9-]{0,62})\.([0-9A-Za-z]{22}|beats)$/;
 
 /** The parts of a reply subject, or nothing when the text is none: what arrives from the broker is not trusted. */
 export function parseReplySubject(subject: string): { gateway: string; machine: string; job: string } | undefined {

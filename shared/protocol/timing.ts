@@ -17,6 +17,7 @@ export function timingAt(scale: number): Timing {
     lostAfterMs: 3_000 * scale,
     parkRetryMs: 250 * scale,
     partRepeatMs: 1_000 * scale,
+    partsWaitMs: 10_000 * scale,
 
     beatIntervalMs: 500 * scale,
     terminalRepeatMs: 500 * scale,
@@ -59,6 +60,8 @@ export interface Timing {
   readonly parkRetryMs: number;
   /** A part whose acknowledgement does not come within this is sent again. */
   readonly partRepeatMs: number;
+  /** A body whose next part does not come within this is given up. */
+  readonly partsWaitMs: number;
 
   readonly beatIntervalMs: number;
   readonly terminalRepeatMs: number;

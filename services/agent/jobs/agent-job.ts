@@ -15,6 +15,7 @@ export class AgentJob {
   state: JobState;
   body: Uint8Array | undefined;
   parts: PartCollector | undefined;
+  reservedBytes = 0;
   progress = 0;
   progressAtMs: number;
   startedAtMs: number | undefined;

@@ -105,6 +105,7 @@ export class JobTable {
     if (head.sha256 === undefined) job.body = body;
     else {
       job.parts = new PartCollector({ bodyBytes: head.bodyBytes, sha256: head.sha256 });
+      job.reservedBytes = head.bodyBytes;
       this.#receivingBytes += head.bodyBytes;
     }
     frames.say("accept", job.accepted(this.#schedule.places().get(head.id)));
@@ -129,7 +130,6 @@ export class JobTable {
     }
     job.frames.say("part-ack", { received: parts.received });
     if (collected.outcome === "incomplete") return;
-    this.#receivingBytes -= parts.bodyBytes;
     job.parts = undefined;
     job.body = collected.body;
     job.state = "queued";
@@ -253,6 +253,7 @@ export class JobTable {
       }
       const body = readChatBody(job.body);
       job.body = undefined;
+      this.#releaseBody(job);
       const outcome = await runChat({
         runtime: offer.runtime,
         model: head.model,
@@ -305,10 +306,16 @@ export class JobTable {
 
   #end(job: AgentJob, fault: Fault): void {
     if (job.state === "ended") return;
-    if (job.parts !== undefined) this.#receivingBytes -= job.parts.bodyBytes;
+    this.#releaseBody(job);
     job.end({ outcome: "fault", fault, usage: undefined }, this.#options.clock.now());
     this.#logFault(job, fault);
     this.#start(this.#schedule.remove(job.head.id));
+  }
+
+  /** A body that came in parts counts from its first part until its job has begun or ended. */
+  #releaseBody(job: AgentJob): void {
+    this.#receivingBytes -= job.reservedBytes;
+    job.reservedBytes = 0;
   }
 
   #abandon(gateway: string): void {

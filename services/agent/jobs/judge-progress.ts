@@ -18,6 +18,11 @@ export function judgeProgress(job: Progress, nowMs: number, timing: Timing): Fau
   }
   const silentMs = nowMs - job.progressAtMs;
   if (job.state === "queued") return undefined;
+  if (job.state === "receiving") {
+    return silentMs > timing.partsWaitMs
+      ? timedOut(`The rest of the request did not reach the machine within ${timing.partsWaitMs} ms (partsWaitMs).`)
+      : undefined;
+  }
   if (job.state === "running") {
     return silentMs > timing.noProgressMs
       ? timedOut(`The model said nothing for ${timing.noProgressMs} ms in the middle of its answer (noProgressMs).`)

@@ -49,7 +49,18 @@ export function receiveJobs(options: ReceiveOptions): { stop(): void } {
       return;
     }
     jobs.control(told);
-    if (told.kind === "probe") sendBeats(options);
+    if (told.kind === "probe") answerProbes();
+  };
+
+  // However many probes come in one turn of the event loop, one beat answers them all.
+  let probed = false;
+  const answerProbes = (): void => {
+    if (probed) return;
+    probed = true;
+    setImmediate(() => {
+      probed = false;
+      sendBeats(options);
+    });
   };
 
   const subscription: Subscription = broker.subscribe(machinePattern({ machine, epoch }), (message) => {

@@ -12,7 +12,7 @@ import type { JobTable } from "./job-table.ts";
 export function sendBeats(options: { broker: Broker; machine: string; epoch: string; jobs: JobTable }): void {
   const { broker, machine, epoch, jobs } = options;
   for (const [gateway, rows] of jobs.rows()) {
-    const beat: BeatPayload = { rows };
+    const beat: BeatPayload = { epoch, rows };
     broker.publish(beatsSubject({ gateway, machine }), encodeFrame({ kind: "beat" }, [encodeJson(beat)]), {
       reply: echoSubject({ machine, epoch }, gateway),
     });

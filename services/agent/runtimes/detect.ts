@@ -26,13 +26,15 @@ export async function findRuntime(options: {
   fallbackToScripted: boolean;
   slots?: number | undefined;
   host?: OllamaOptions["host"];
+  /** Ends the process when a script asks for it; see `scriptedRuntime`. */
+  exit?: ((code: number) => void) | undefined;
   clock: Clock;
   signal?: AbortSignal | undefined;
 }): Promise<Detection> {
   const { wanted, clock, slots } = options;
   const scripted = (): Detection => ({
     kind: "found",
-    runtime: scriptedRuntime({ clock, slots, models: options.scriptedModels }),
+    runtime: scriptedRuntime({ clock, slots, models: options.scriptedModels, exit: options.exit }),
   });
   if (wanted === "scripted") return scripted();
 

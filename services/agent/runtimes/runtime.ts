@@ -29,4 +29,6 @@ export interface Runtime {
    * a `finish` event has failed, whatever it said before.
    */
   chat(run: ChatRun): AsyncIterable<readonly AnswerEvent[]>;
+  /** Lets go of what is open, for an adapter that keeps connections. */
+  close?(): Promise<void>;
 }

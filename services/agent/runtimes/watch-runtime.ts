@@ -79,9 +79,11 @@ export class RuntimeWatch {
   async #look(): Promise<void> {
     const { find, timing, log } = this.#options;
     try {
-      this.#runtime ??= await this.#within(timing.runtimeAnswerMs, () => find());
-      if (this.#runtime === undefined) return;
+      if (this.#runtime === undefined || this.#failures >= failuresMax) {
+        this.#adopt(await this.#within(timing.runtimeAnswerMs, () => find()));
+      }
       const runtime = this.#runtime;
+      if (runtime === undefined) return;
       const catalogue = await this.#within(timing.runtimeAnswerMs, (signal) => runtime.catalogue(signal));
       this.#failures = 0;
       this.#take({ runtime, catalogue, digest: digestOf(catalogue) });
@@ -89,9 +91,19 @@ export class RuntimeWatch {
       this.#failures += 1;
       log.debug({ err: error, failures: this.#failures }, "the runtime did not tell its catalogue");
       if (this.#failures < failuresMax) return;
-      this.#runtime = undefined;
       this.#take(undefined);
     }
+  }
+
+  /**
+   * Of the same kind, the one that is known is kept: what it has learnt of its models so far makes the next look quicker,
+   * and a runtime that is slow to describe many models would otherwise never come to the end of them.
+   */
+  #adopt(found: Runtime | undefined): void {
+    if (found === undefined) return;
+    const spare = this.#runtime?.name === found.name ? found : this.#runtime;
+    if (spare !== found) this.#runtime = found;
+    void spare?.close?.().catch(() => undefined);
   }
 
   /** The limit holds also for an adapter that does not heed its signal, or one hung look would be the last. */

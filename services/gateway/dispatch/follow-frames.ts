@@ -1,10 +1,8 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { isFaultCode } from "#shared/fault/fault-code.ts";
 import {
   acceptPayload,
   decodeJson,
   endPayload,
-  faultPayload,
   partAckPayload,
   rejectPayload,
   type BeatRow,
@@ -14,6 +12,7 @@ import {
 import type { Frame } from "#shared/protocol/frame.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { judgeSilence } from "./judge-silence.ts";
+import { machineDisconnected, machineFault, machineOffline } from "./machine-fault.ts";
 import { PartSender } from "./send-parts.ts";
 
 /** What the owner of a request is told while its job is under way. All calls come before the outcome. */
@@ -126,7 +125,7 @@ export class FrameFollower {
   beat(row: BeatRow | undefined, nowMs: number): void {
     if (this.#settled || !this.#accepted) return;
     if (row === undefined) {
-      this.#fail(disconnected("the machine's beat has no row for this job"));
+      this.#fail(machineDisconnected("the machine's beat has no row for this job"));
       return;
     }
     this.#heardAtMs = nowMs;
@@ -147,7 +146,7 @@ export class FrameFollower {
     }
     if (this.#submissions > 1) {
       wire.machineNotReached();
-      this.#settle({ outcome: "not-taken", fault: offline() });
+      this.#settle({ outcome: "not-taken", fault: machineOffline() });
       return;
     }
     this.#resendAtMs = nowMs + timing.retryAfterNobodyMs;
@@ -158,6 +157,7 @@ export class FrameFollower {
     if (this.#settled) return;
     const { timing, wire, listener, remainingMs } = this.#options;
     listener.onTick?.(nowMs, this.#row);
+    if (this.#settled) return;
     if (nowMs - this.#startedAtMs > remainingMs + timing.lostAfterMs) {
       this.#cancel(
         new Fault("upstream_timeout", { message: `The request took longer than ${remainingMs} ms in all.` }),
@@ -173,7 +173,7 @@ export class FrameFollower {
     const verdict = judgeSilence({ nowMs, heardAtMs: this.#heardAtMs, connected, connectionSinceMs }, timing);
     if (verdict === "lost") {
       wire.machineNotReached();
-      this.#cancel(disconnected(`nothing was heard of the job for ${timing.lostAfterMs} ms`));
+      this.#cancel(machineDisconnected(`nothing was heard of the job for ${timing.lostAfterMs} ms`));
     } else if (verdict === "cut-off") {
       this.#fail(new Fault("backend_unavailable", { message: "The gateway lost its connection to the machines." }));
     } else if (verdict === "probe" && nowMs - this.#probedAtMs >= timing.parkRetryMs) {
@@ -203,7 +203,7 @@ export class FrameFollower {
     if (nowMs - askedSinceMs > acceptWithinMs) {
       wire.sendCancel("gave_up");
       wire.machineNotReached();
-      this.#settle({ outcome: "not-taken", fault: offline() });
+      this.#settle({ outcome: "not-taken", fault: machineOffline() });
       return;
     }
     if (nowMs < this.#resendAtMs) return;
@@ -225,10 +225,10 @@ export class FrameFollower {
     if (frame.kind === "end") {
       const end = decodeJson(endPayload, frame.payload);
       if (end !== undefined) this.#settle({ outcome: "end", end });
-      else this.#settle({ outcome: "fault", fault: disconnected("the end frame could not be read") });
+      else this.#settle({ outcome: "fault", fault: machineDisconnected("the end frame could not be read") });
       return;
     }
-    this.#settle({ outcome: "fault", fault: faultOfFrame(frame.payload) });
+    this.#settle({ outcome: "fault", fault: machineFault(frame.payload) });
   }
 
   #gap(what: string): void {
@@ -251,20 +251,10 @@ export class FrameFollower {
   }
 
   #settle(outcome: JobOutcome): void {
+    if (this.#settled) return;
     this.#settled = true;
     this.#options.settle(outcome);
   }
-}
-
-function offline(): Fault {
-  return new Fault("agent_offline", {
-    message: "The GPU machine that serves this model is not reachable.",
-    param: "model",
-  });
-}
-
-function disconnected(internal: string): Fault {
-  return new Fault("agent_disconnected", { message: "The GPU machine stopped answering.", internal });
 }
 
 function faultOfReject(told: RejectPayload | undefined): Fault {
@@ -272,7 +262,7 @@ function faultOfReject(told: RejectPayload | undefined): Fault {
     case "busy":
       return new Fault("server_is_overloaded", { message: told.message });
     case "draining":
-      return offline();
+      return machineOffline();
     case "unknown_model":
       return new Fault("agent_offline", { message: "The machine no longer offers this model.", param: "model" });
     case "unsupported":
@@ -283,12 +273,4 @@ function faultOfReject(told: RejectPayload | undefined): Fault {
         internal: told?.message,
       });
   }
-}
-
-function faultOfFrame(payload: Uint8Array): Fault {
-  const told = decodeJson(faultPayload, payload);
-  if (told === undefined) return disconnected("the fault frame could not be read");
-  if (told.code === "cancelled") return disconnected("the agent cancelled the job by itself");
-  const code = isFaultCode(told.code) ? told.code : "upstream_error";
-  return new Fault(code, { message: told.message, param: told.param });
 }

@@ -3,6 +3,7 @@ import type { Broker, BrokerMessage } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
+import { Seldom } from "#shared/process/seldom.ts";
 import type { Control } from "#shared/protocol/control.ts";
 import { beatPayload, decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import { decodeFrame, isTerminal } from "#shared/protocol/frame.ts";
@@ -41,6 +42,9 @@ export interface JobSubmission {
 /** All bodies of requests under way together may take this much memory. */
 export const keptBodyBytesMax = 512 * 1024 * 1024;
 
+/** A beat may tell of this many jobs that nobody waits for; the next one tells of the rest. */
+const straysPerBeatMax = 100;
+
 /** How often open jobs are looked at: the shortest of their waits divides by it. */
 const ticksPerAcceptWait = 6;
 
@@ -54,6 +58,11 @@ const nothing = new Uint8Array();
 export class OpenJobs {
   readonly #options: OpenJobsOptions;
   readonly #followers = new Map<string, { follower: FrameFollower; target: Target }>();
+  /** The same by machine, since beats come by machine. */
+  readonly #byMachine = new Map<string, Set<string>>();
+  readonly #probedAtMs = new Map<string, number>();
+  readonly #seldom: Seldom;
+  #tickedAtMs: number;
   readonly #finished = new Map<string, { target: Target; jobs: string[] }>();
   readonly #timer: Timer;
   #connectionSinceMs: number;
@@ -63,6 +72,8 @@ export class OpenJobs {
     this.#options = options;
     const { broker, clock, timing, gateway } = options;
     this.#connectionSinceMs = clock.now();
+    this.#tickedAtMs = clock.now();
+    this.#seldom = new Seldom(clock);
     broker.subscribe(replyPattern(gateway), (message) => this.#receive(message));
     broker.onChange(() => {
       this.#connectionSinceMs = clock.now();
@@ -114,7 +125,9 @@ export class OpenJobs {
             void broker.publish(machineSubject(target, "part"), part, {
               headers: encodePartHead({ id: head.id, offset }),
             }),
-          sendProbe: () => control({ kind: "probe", job: head.id }),
+          sendProbe: () => {
+            if (this.#mayProbe(target.machine)) control({ kind: "probe", job: head.id });
+          },
           sendCancel: (reason) => control({ kind: "cancel", job: head.id, reason }),
           sendFinish: () => this.#finish(target, head.id),
           machineNotReached: () => this.#options.roster.notReached(target),
@@ -123,12 +136,14 @@ export class OpenJobs {
         settle: (outcome) => {
           signal.removeEventListener("abort", onAbort);
           this.#followers.delete(head.id);
+          this.#ofMachine(target.machine).delete(head.id);
           this.#keptBodyBytes -= body.byteLength;
           resolve(outcome);
         },
       });
       this.#keptBodyBytes += body.byteLength;
       this.#followers.set(head.id, { follower, target });
+      this.#ofMachine(target.machine).add(head.id);
       signal.addEventListener("abort", onAbort, { once: true });
       follower.submit();
     });
@@ -166,10 +181,12 @@ export class OpenJobs {
     }
     const decoded = decodeFrame(message.data);
     if (decoded.outcome !== "frame") {
-      this.#options.log.warn(
-        { machine, outcome: decoded.outcome },
-        "a frame that this gateway cannot read was dropped",
-      );
+      if (this.#seldom.isDue(`frame ${machine}`)) {
+        this.#options.log.warn(
+          { machine, outcome: decoded.outcome },
+          "frames that this gateway cannot read are dropped",
+        );
+      }
       return;
     }
     const { frame } = decoded;
@@ -181,18 +198,37 @@ export class OpenJobs {
   #receiveBeat(machine: string, payload: Uint8Array, nowMs: number): void {
     const beat = decodeJson(beatPayload, payload);
     if (beat === undefined) return;
-    this.#options.roster.heard(machine, nowMs);
+    const { epoch } = beat;
+    this.#options.roster.heard({ machine, epoch }, nowMs);
     const rows = new Map(beat.rows.map((row) => [row[0], row]));
-    for (const [job, { follower, target }] of this.#followers) {
-      if (target.machine === machine) follower.beat(rows.get(job), nowMs);
+    for (const job of this.#ofMachine(machine)) {
+      const open = this.#followers.get(job);
+      if (open?.target.epoch === epoch) open.follower.beat(rows.get(job), nowMs);
     }
+    let strays = 0;
     for (const [job, state] of beat.rows) {
       if (this.#followers.has(job)) continue;
-      const target = this.#targetOf(machine);
-      if (target === undefined) continue;
-      if (state === "ended") this.#finish(target, job);
-      else this.#tell(target, { kind: "cancel", job, reason: "gave_up" });
+      strays += 1;
+      if (strays > straysPerBeatMax) return;
+      if (state === "ended") this.#finish({ machine, epoch }, job);
+      else this.#tell({ machine, epoch }, { kind: "cancel", job, reason: "gave_up" });
     }
+  }
+
+  #ofMachine(machine: string): Set<string> {
+    const known = this.#byMachine.get(machine);
+    if (known !== undefined) return known;
+    const jobs = new Set<string>();
+    this.#byMachine.set(machine, jobs);
+    return jobs;
+  }
+
+  /** One probe speaks for all jobs of a machine, since one beat answers for all. */
+  #mayProbe(machine: string): boolean {
+    const nowMs = this.#options.clock.now();
+    if (nowMs - (this.#probedAtMs.get(machine) ?? -Infinity) < this.#options.timing.parkRetryMs) return false;
+    this.#probedAtMs.set(machine, nowMs);
+    return true;
   }
 
   #finishStray(machine: string, job: string): void {
@@ -233,6 +269,13 @@ export class OpenJobs {
 
   #tick(): void {
     const nowMs = this.#options.clock.now();
+    const pausedMs = nowMs - this.#tickedAtMs;
+    this.#tickedAtMs = nowMs;
+    if (pausedMs > this.#options.timing.probeAfterMs) {
+      // This process stood still, and what came meanwhile is still to be read: nobody else was silent.
+      this.#connectionSinceMs = nowMs;
+      this.#options.roster.reconnected(nowMs);
+    }
     const connection = { connected: this.#options.broker.connected, sinceMs: this.#connectionSinceMs };
     for (const { follower } of this.#followers.values()) follower.tick(nowMs, connection);
   }

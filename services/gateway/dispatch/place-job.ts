@@ -10,6 +10,7 @@ import type { KnownModels } from "../fleet/known-models.ts";
 import type { Roster } from "../fleet/roster.ts";
 import { chooseMachine, type Choice, type Chosen, type Needs } from "./choose-machine.ts";
 import type { JobListener } from "./follow-frames.ts";
+import { machineOffline } from "./machine-fault.ts";
 import type { OpenJobs } from "./open-jobs.ts";
 
 interface PlacerOptions {
@@ -60,7 +61,7 @@ export class JobPlacer {
       if (outcome.outcome === "fault") throw outcome.fault;
       if (fault === undefined || outcome.fault.code === "server_is_overloaded") fault = outcome.fault;
     }
-    throw fault ?? notReachable();
+    throw fault ?? machineOffline();
   }
 
   /** Whether a model that no machine offers is one whose machines are away, and then what keeps it away. */
@@ -74,7 +75,7 @@ export class JobPlacer {
           message: "The model server on the GPU machine does not answer.",
           param: "model",
         })
-      : notReachable();
+      : machineOffline();
   }
 
   async #rank(placement: Placement): Promise<readonly Chosen[]> {
@@ -135,13 +136,6 @@ export class JobPlacer {
 export function modelNotFound(modelId: Model["id"]): Fault {
   return new Fault("model_not_found", {
     message: `The model '${modelId}' does not exist or this key may not use it.`,
-    param: "model",
-  });
-}
-
-function notReachable(): Fault {
-  return new Fault("agent_offline", {
-    message: "The GPU machine that serves this model is not reachable.",
     param: "model",
   });
 }

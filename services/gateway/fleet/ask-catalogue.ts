@@ -2,6 +2,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { catalogue, type Catalogue } from "#shared/model/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { decodeJson } from "#shared/protocol/frame-payload.ts";
+import { limits } from "#shared/protocol/limits.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import type { OpenJobs, Target } from "../dispatch/open-jobs.ts";
 
@@ -16,13 +17,19 @@ export async function askCatalogue(options: {
   const late = new AbortController();
   const timer = clock.after(withinMs, () => late.abort(unanswered()));
   const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  const gather = (piece: Uint8Array): void => {
+    pieces.push(piece);
+    bytes += piece.byteLength;
+    if (bytes > limits.catalogueBytesMax) late.abort(tooLarge());
+  };
   try {
     const outcome = await jobs.run({
       target,
       head: { id: newToken(), kind: "models", shape: "models", remainingMs: Math.ceil(withinMs) },
       body: new Uint8Array(),
       acceptWithinMs: withinMs,
-      listener: { onData: (bytes) => void pieces.push(bytes) },
+      listener: { onData: gather },
       signal: late.signal,
     });
     if (outcome.outcome !== "end") throw outcome.fault;
@@ -34,6 +41,12 @@ export async function askCatalogue(options: {
   } finally {
     timer.cancel();
   }
+}
+
+function tooLarge(): Fault {
+  return new Fault("upstream_error", {
+    message: `A machine's list of models is larger than ${limits.catalogueBytesMax} bytes (catalogueBytesMax).`,
+  });
 }
 
 function unanswered(): Fault {

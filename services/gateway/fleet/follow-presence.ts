@@ -1,6 +1,7 @@
 import type { Broker } from "#shared/broker/broker.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
+import { Seldom } from "#shared/process/seldom.ts";
 import { decodeJson } from "#shared/protocol/frame-payload.ts";
 import { presence } from "#shared/protocol/presence.ts";
 import { presencePattern, presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
@@ -23,26 +24,26 @@ interface FollowOptions {
  */
 export async function followPresence(options: FollowOptions): Promise<void> {
   const { broker, roster, catalogues, timing, clock, log } = options;
-  const otherScales = new Set<string>();
+  const seldom = new Seldom(clock);
 
   broker.subscribe(presencePattern, (message) => {
     const told = decodeJson(presence, message.data);
     if (told === undefined || message.subject !== presenceSubject(told.machine)) {
-      log.warn({ subject: message.subject }, "a presence that this gateway does not understand was dropped");
+      if (seldom.isDue(message.subject)) {
+        log.warn({ subject: message.subject }, "presences that this gateway does not understand are dropped");
+      }
       return;
     }
     if (told.scale !== timing.scale) {
-      if (!otherScales.has(told.machine)) {
+      if (seldom.isDue(`scale of ${told.machine}`)) {
         log.error(
           { machine: told.machine, scale: told.scale },
           "a machine runs at another TRUNKLINE_TIME_SCALE and is left out",
         );
-        otherScales.add(told.machine);
       }
       return;
     }
-    roster.announced(told, clock.now());
-    catalogues.follow(told);
+    if (roster.announced(told, clock.now()) === "taken") catalogues.follow(told);
   });
 
   const callTheRoll = (): void => void broker.publish(rollcallSubject, new Uint8Array());

@@ -56,10 +56,10 @@ export class LiveModels {
     for (const [place, answer] of answers.entries()) {
       if (answer.status === "fulfilled") catalogues.push(answer.value);
       else if (Fault.from(answer.reason).code === "runtime_offline") runtimeOffline = true;
-      else if (Fault.from(answer.reason).code === "backend_unavailable") throw answer.reason;
       else unanswered.push(present[place]?.machine ?? "");
     }
     if (catalogues.length > 0) return { models: mergeCatalogues(catalogues), unanswered };
+    jobs.insistOnConnection();
     if (runtimeOffline) {
       throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
     }

@@ -30,17 +30,20 @@ export class Roster {
     this.#timing = timing;
   }
 
-  announced(presence: Presence, nowMs: number): void {
+  /** `older` when a newer boot of the machine is there: what the older one says is then not heard. */
+  announced(presence: Presence, nowMs: number): "taken" | "older" {
     const before = this.#entries.get(presence.machine);
-    if (before !== undefined && presence.epoch < before.presence.epoch && this.#status(before, nowMs) !== "offline")
-      return;
+    const isOlder = before !== undefined && presence.epoch < before.presence.epoch;
+    if (isOlder && this.#status(before, nowMs) !== "offline") return "older";
     this.#entries.set(presence.machine, { presence, heardAtMs: nowMs, unreachable: false });
+    return "taken";
   }
 
-  /** Any frame of a machine counts as presence: a busy machine is never taken for a dead one. */
-  heard(machine: string, nowMs: number): void {
-    const entry = this.#entries.get(machine);
-    if (entry !== undefined) this.#entries.set(machine, { ...entry, heardAtMs: nowMs, unreachable: false });
+  /** A beat counts as presence: a busy machine is never taken for a dead one. */
+  heard(from: { machine: string; epoch: string }, nowMs: number): void {
+    const entry = this.#entries.get(from.machine);
+    if (entry === undefined || entry.presence.epoch !== from.epoch) return;
+    this.#entries.set(from.machine, { ...entry, heardAtMs: nowMs, unreachable: false });
   }
 
   /** The broker found nobody there; so it is until the machine is heard again. */

@@ -15,10 +15,21 @@ export function adoptError(thrown: unknown, limits: { bodyBytesMax: number }): F
       return new Fault("bad_request", { message: "The request's URL is not well formed." });
     case "FST_ERR_MAX_PARAM_LENGTH":
       return new Fault("uri_too_long", { message: "The request's URL is too long." });
+    case "FST_ERR_ROUTE_METHOD_NOT_SUPPORTED":
+    case "FST_ERR_NOT_FOUND":
+      return new Fault("unknown_url", { message: "There is nothing here for this method." });
     case undefined:
     default:
-      return Fault.from(thrown);
+      return refusedByFramework(thrown) ?? Fault.from(thrown);
   }
+}
+
+/** Any other refusal that the framework itself blames on the request. */
+function refusedByFramework(thrown: unknown): Fault | undefined {
+  const isItsOwn = codeOf(thrown)?.startsWith("FST_ERR_") === true;
+  const status: unknown = Reflect.get(Object(thrown), "statusCode");
+  if (!isItsOwn || typeof status !== "number" || status < 400 || status >= 500) return undefined;
+  return new Fault("bad_request", { message: "The request is not one that this server can read." });
 }
 
 /** What Node's HTTP parser refuses before a request exists. */

@@ -2,20 +2,21 @@ import { isUtf8 } from "node:buffer";
 import { Fault } from "#shared/fault/fault.ts";
 
 export const jsonDepthMax = 64;
+/** Values in one request: each costs far more to check than its bytes cost to send. */
+export const jsonValuesMax = 65_536;
 
 const quote = 0x22;
 const backslash = 0x5c;
+const comma = 0x2c;
 
 /**
- * Reads a request's body as a JSON object. Depth is checked on the bytes first, since a megabyte of brackets would
- * keep the parser and everybody else busy.
+ * Reads a request's body as a JSON object. Its depth and the number of its values are bounded on the bytes first, since
+ * a megabyte of brackets or of tiny values would keep this process and everybody else in it busy.
  */
-export function readJsonObject(bytes: Buffer): Record<string, unknown> {
-  if (bytes.byteLength === 0) throw brokenJson("The request has no body; send a JSON object.");
+export function readJsonObject(bytes: Buffer | undefined): Record<string, unknown> {
+  if (bytes === undefined || bytes.byteLength === 0) throw brokenJson("The request has no body; send a JSON object.");
   if (!isUtf8(bytes)) throw brokenJson("The request's body is not UTF-8.");
-  if (deeperThan(bytes, jsonDepthMax)) {
-    throw brokenJson(`The request's JSON is nested more than ${jsonDepthMax} levels deep (jsonDepthMax).`);
-  }
+  insistOnBounds(bytes);
   const value = parse(bytes);
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw new Fault("invalid_type", { message: "The request's body must be a JSON object." });
@@ -31,28 +32,32 @@ function parse(bytes: Buffer): unknown {
   }
 }
 
-function deeperThan(bytes: Buffer, levels: number): boolean {
+function insistOnBounds(bytes: Buffer): void {
   let depth = 0;
+  let values = 1;
   for (let place = 0; place < bytes.byteLength; place += 1) {
     const byte = bytes[place];
-    if (byte === quote) place = endOfString(bytes, place + 1);
-    else if (byte === 0x5b || byte === 0x7b) {
-      depth += 1;
-      if (depth > levels) return true;
-    } else if (byte === 0x5d || byte === 0x7d) depth -= 1;
+    if (byte === quote) {
+      place = endOfString(bytes, place + 1);
+      continue;
+    }
+    if (byte === 0x5b || byte === 0x7b) depth += 1;
+    else if (byte === 0x5d || byte === 0x7d) depth -= 1;
+    else if (byte !== comma) continue;
+    values += 1;
+    if (depth > jsonDepthMax) {
+      throw brokenJson(`The request's JSON is nested more than ${jsonDepthMax} levels deep (jsonDepthMax).`);
+    }
+    if (values > jsonValuesMax) {
+      throw brokenJson(`The request's JSON holds more than ${jsonValuesMax} values (jsonValuesMax).`);
+    }
   }
-  return false;
 }
 
 function endOfString(bytes: Buffer, from: number): number {
-  let end = bytes.indexOf(quote, from);
-  while (end !== -1) {
-    let escapes = 0;
-    while (bytes[end - 1 - escapes] === backslash) escapes += 1;
-    if (escapes % 2 === 0) return end;
-    end = bytes.indexOf(quote, end + 1);
-  }
-  return bytes.byteLength;
+  let place = from;
+  while (place < bytes.byteLength && bytes[place] !== quote) place += bytes[place] === backslash ? 2 : 1;
+  return place;
 }
 
 function brokenJson(message: string): Fault {

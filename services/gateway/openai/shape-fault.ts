@@ -27,7 +27,7 @@ export function leafIssues(issues: readonly Issue[], at: Path = []): { issue: Is
 /** How far into a value a kind fits: 0 when the value is not even of its type. */
 function reach(issues: readonly Issue[]): number {
   const misfit = issues.some((issue) => issue.path.length === 0 && isOfOtherType(issue));
-  return misfit ? 0 : 1 + Math.max(0, ...issues.map((issue) => issue.path.length));
+  return misfit ? 0 : issues.reduce((furthest, issue) => Math.max(furthest, 1 + issue.path.length), 1);
 }
 
 function isOfOtherType(issue: Issue): boolean {

@@ -19,10 +19,15 @@ describe("a job", () => {
     expect(verdict({ state: "running", nowMs: 90_000, progressAtMs: 30_000 })).toBe("goes on");
   });
 
-  test.each(["prefill", "loading", "receiving"] as const)("that is %s has firstTokenMs", (state) => {
+  test.each(["prefill", "loading"] as const)("that is %s has firstTokenMs", (state) => {
     expect(verdict({ state, nowMs: 300_000 })).toBe("goes on");
     expect(verdict({ state, nowMs: 300_001 })).toMatch(/^upstream_timeout: .*300000 ms.*firstTokenMs/);
     expect(verdict({ state, nowMs: 400_000, progressAtMs: 150_000 })).toBe("goes on");
+  });
+
+  test("whose body stops arriving is given up after partsWaitMs", () => {
+    expect(verdict({ state: "receiving", nowMs: 10_000 })).toBe("goes on");
+    expect(verdict({ state: "receiving", nowMs: 10_001 })).toMatch(/^upstream_timeout: .*10000 ms.*partsWaitMs/);
   });
 
   test("that waits its turn is not blamed for its silence", () => {

@@ -47,7 +47,7 @@ export class ScriptedMachine {
 
   beat(...rows: BeatRow[]): void {
     const subject = beatsSubject({ gateway, machine: this.name });
-    this.connection.publish(subject, encodeFrame({ kind: "beat" }, [encodeJson({ rows })]));
+    this.connection.publish(subject, encodeFrame({ kind: "beat" }, [encodeJson({ epoch: this.epoch, rows })]));
   }
 
   /** The controls since this was asked last. */

@@ -29,10 +29,12 @@ describe("a machine", () => {
     expect(roster.find("gpu-3", 0)).toBeUndefined();
   });
 
-  test("is heard by any of its frames, were its presence late", () => {
-    const roster = rosterWith("gpu-1");
-    roster.heard("gpu-1", 2_900);
-    roster.heard("gpu-9", 2_900);
+  test("is heard by its beats, were its presence late, but not by those of another boot", () => {
+    const roster = rosterWith("gpu-1", "gpu-2");
+    const { epoch } = presenceOf("gpu-1");
+    roster.heard({ machine: "gpu-1", epoch }, 2_900);
+    roster.heard({ machine: "gpu-2", epoch: bootAt(9) }, 2_900);
+    roster.heard({ machine: "gpu-9", epoch }, 2_900);
     expect(statusAt(roster, 4_900)).toBe("present");
     expect(present(roster, 4_900)).toEqual(["gpu-1"]);
   });
@@ -51,7 +53,7 @@ describe("a machine", () => {
     roster.announced(presenceOf("gpu-1", { epoch }), 10);
     roster.notReached({ machine: "gpu-1", epoch });
     expect(present(roster, 20)).toEqual([]);
-    roster.heard("gpu-1", 30);
+    roster.heard({ machine: "gpu-1", epoch }, 30);
     expect(present(roster, 30)).toEqual(["gpu-1"]);
     roster.notReached({ machine: "gpu-1", epoch });
     roster.announced(presenceOf("gpu-1", { epoch }), 40);
@@ -93,7 +95,7 @@ describe("a machine", () => {
     const roster = rosterWith("gpu-1", "gpu-2");
     expect(roster.awaited("gpu-1")).toBe(false);
     roster.reconnected(60_000);
-    roster.heard("gpu-2", 60_100);
+    roster.heard(presenceOf("gpu-2"), 60_100);
     expect(["gpu-1", "gpu-2", "gpu-9"].map((name) => roster.awaited(name))).toEqual([true, false, false]);
     roster.announced(presenceOf("gpu-1"), 60_200);
     expect(roster.awaited("gpu-1")).toBe(false);

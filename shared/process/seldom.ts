@@ -1,0 +1,23 @@
+import type { Clock } from "./clock.ts";
+
+const forgetMs = 60_000;
+const keysMax = 1_000;
+
+/** Tells whether something is worth saying again: each thing at most once a minute, so that no flood fills a log. */
+export class Seldom {
+  readonly #clock: Pick<Clock, "now">;
+  readonly #saidAtMs = new Map<string, number>();
+
+  constructor(clock: Pick<Clock, "now">) {
+    this.#clock = clock;
+  }
+
+  isDue(what: string): boolean {
+    const nowMs = this.#clock.now();
+    const saidAtMs = this.#saidAtMs.get(what);
+    if (saidAtMs !== undefined && nowMs - saidAtMs < forgetMs) return false;
+    if (this.#saidAtMs.size >= keysMax) this.#saidAtMs.clear();
+    this.#saidAtMs.set(what, nowMs);
+    return true;
+  }
+}
