@@ -28,9 +28,9 @@ export class ChatCompletion implements AnswerRenderer {
 
   push(events: readonly AnswerEvent[]): Uint8Array {
     for (const event of events) this.#fold(event);
-    if (this.#characters > limits.wholeAnswerBytesMax) {
+    if (this.#characters > limits.wholeAnswerCharactersMax) {
       throw new Fault("upstream_error", {
-        message: `The answer is longer than ${limits.wholeAnswerBytesMax} bytes (wholeAnswerBytesMax); ask for it as a stream.`,
+        message: `The answer is longer than ${limits.wholeAnswerCharactersMax} characters (wholeAnswerCharactersMax); ask for it as a stream.`,
       });
     }
     return nothing;

@@ -40,10 +40,12 @@ export const endPayload = z.object({
 });
 export type EndPayload = z.infer<typeof endPayload>;
 
+export const faultMessageCharactersMax = 2_000;
+
 /** The code is one of `faultCodes`; one that this build does not know is shown as `upstream_error`. */
 export const faultPayload = z.object({
   code: z.string().max(100),
-  message: z.string().max(2_000),
+  message: z.string().max(faultMessageCharactersMax),
   param: z.string().max(500).optional(),
   usage: usage.nullable().optional(),
 });

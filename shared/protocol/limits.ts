@@ -13,6 +13,8 @@ export const limits = {
   receivingBytesMax: 256 * mib,
   /** A data frame holds at most this much; a longer answer takes several. */
   dataFrameBytesMax: 256 * kib,
+  /** The text of an answer that is not streamed, so that its JSON stays below the next limit. */
+  wholeAnswerCharactersMax: 16 * mib,
   /** An answer that is not streamed may grow to this size. */
   wholeAnswerBytesMax: 64 * mib,
   /** What a machine may tell of its models, in bytes. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Model } from "#shared/model/model.ts";
-import { errorIn } from "../harness/endpoint.ts";
+import { errorIn, errorOf } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { HandMadeAgent, handMadeEnd, type HandMadeJob } from "../harness/hand-made-agent.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
@@ -79,6 +79,16 @@ describe.skipIf(lentOnly("nats", "redis"))("what an agent sends", () => {
     expect(text).not.toContain("[DONE]");
     expect(errorIn(text.trimEnd().split("data: ").at(-1) ?? "").code).toBe("stream_gap");
   });
+
+  test.each(["key_expired", "backend_unavailable", "unknown_url"])(
+    "as a fault %s, of which a machine has nothing to say, is shown as an upstream error",
+    async (code) => {
+      onJob = ({ say }) => say("fault", { code, message: "You should not see this as mine." }, 1);
+      const response = await ask(false);
+      expect([response.status, response.headers.get("www-authenticate")]).toEqual([502, null]);
+      expect((await errorOf(response)).code).toBe("upstream_error");
+    },
+  );
 
   test("as a fault of a code that this gateway does not know is shown as an upstream error", async () => {
     onJob = ({ say }) => say("fault", { code: "gremlins", message: "Something new went wrong." }, 1);

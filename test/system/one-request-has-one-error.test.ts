@@ -48,6 +48,8 @@ const table: [string, Sent, number, string | null][] = [
   ],
   ["a body that is packed", { headers: { "content-encoding": "gzip" }, body: good }, 415, "unsupported_media_type"],
   ["no body", {}, 400, null],
+  ["no body and no content type", { headers: { "content-type": "" } }, 400, null],
+  ["a method that nobody knows, without a key", { method: "QUERY", headers: noKey }, 404, "unknown_url"],
   ["broken JSON", { body: good.slice(0, -2) }, 400, null],
   ["bytes that are not text", { body: Buffer.from([0x7b, 0xff, 0x7d]) }, 400, null],
   ["a list for a body", { body: "[]" }, 400, "invalid_type"],

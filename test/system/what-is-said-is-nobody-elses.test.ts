@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
 import { issueKey, trunkline } from "../harness/trunkline-command.ts";
@@ -35,10 +37,17 @@ test("no key, no prompt and no answer is ever logged, at whatever level, whateve
     expect([refused.status, await refused.text()]).toEqual([401, expect.not.stringContaining(key)]);
   }
 
+  const { port } = new URL(up.endpoint.baseUrl);
+  const garbage = connect(Number(port), "127.0.0.1").resume();
+  garbage.end(`POST /v1/x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${up.endpoint.key}\r\n${secret}\r\n\r\n`);
+  await once(garbage, "close");
+
   expect(await up.terminate()).toBe(0);
   const log = await up.stderr();
   expect(log).toContain('"msg":"request"');
+  expect(log).toContain("a connection sent no HTTP");
   expect(log).not.toContain(secret);
+  expect(log).not.toContain([...Buffer.from(secret)].join(","));
   for (const key of [up.endpoint.key, revoked.key]) expect(log).not.toContain(key.split("_")[2]);
 });
 

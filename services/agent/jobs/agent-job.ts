@@ -1,4 +1,10 @@
-import type { AcceptPayload, FaultPayload, JobState, Usage } from "#shared/protocol/frame-payload.ts";
+import {
+  faultMessageCharactersMax,
+  type AcceptPayload,
+  type FaultPayload,
+  type JobState,
+  type Usage,
+} from "#shared/protocol/frame-payload.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import type { Fault } from "#shared/fault/fault.ts";
 import type { ChatOutcome } from "./run-job.ts";
@@ -74,6 +80,7 @@ export class AgentJob {
 }
 
 function faultPayloadOf(fault: Fault, usage: Usage | null): FaultPayload {
-  const { code, message, param } = fault;
+  const { code, param } = fault;
+  const message = fault.message.slice(0, faultMessageCharactersMax);
   return { code, message, ...(param === undefined ? {} : { param }), usage };
 }

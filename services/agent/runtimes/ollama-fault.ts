@@ -1,7 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
 
-const internalCharactersMax = 500;
-
 /** What an error text of Ollama means for the caller, whatever status it came with. */
 const meanings: readonly { pattern: RegExp; fault: (internal: string) => Fault }[] = [
   {
@@ -44,9 +42,7 @@ const meanings: readonly { pattern: RegExp; fault: (internal: string) => Fault }
  */
 export function ollamaStatusFault(answer: { status: number; text: string }): Fault {
   const { status } = answer;
-  // What Ollama says of a request that it refuses may quote it, and prompts are not logged.
-  const told = status >= 500 ? `: ${answer.text.slice(0, internalCharactersMax)}` : "";
-  const internal = `Ollama answered ${status}${told}`;
+  const internal = `Ollama answered ${status} (${causeOf(answer.text)})`;
   if (status === 404) {
     return new Fault("model_not_found", {
       message: "The model does not exist on this machine.",
@@ -69,6 +65,19 @@ export function ollamaStatusFault(answer: { status: number; text: string }): Fau
 export function ollamaStreamFault(text: string): Fault {
   return new Fault("upstream_error", {
     message: "The runtime failed in the middle of its answer.",
-    internal: `Ollama said: ${text.slice(0, internalCharactersMax)}`,
+    internal: `Ollama told an error (${causeOf(text)})`,
   });
+}
+
+/** What operators can do something about. Ollama's own words are not kept: they may quote the prompt. */
+const causes: readonly [RegExp, string][] = [
+  [/out of memory|requires more (system )?memory|cudaMalloc/i, "out of memory"],
+  [/unexpectedly stopped|has terminated|connection reset/i, "its model runner stopped"],
+  [/load(ing)? model|failed to load/i, "a model could not be loaded"],
+  [/not found/i, "not found"],
+  [/unauthorized|disabled/i, "not allowed there"],
+];
+
+function causeOf(text: string): string {
+  return causes.find(([pattern]) => pattern.test(text))?.[1] ?? "its own log says more";
 }

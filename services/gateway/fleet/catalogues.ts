@@ -1,4 +1,4 @@
-import type { Catalogue } from "#shared/model/model.ts";
+import { modelsPerMachineMax, type Catalogue } from "#shared/model/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
@@ -30,6 +30,8 @@ export class Catalogues {
   readonly #kept = new Map<string, Kept>();
   readonly #fetching = new Map<string, Promise<void>>();
   readonly #remembered = new Map<string, number>();
+  /** A machine that makes up names must not push out those of the others, so it has only so many an hour. */
+  readonly #spending = new Map<string, { readonly sinceMs: number; names: number }>();
 
   constructor(options: CataloguesOptions) {
     this.#options = options;
@@ -47,7 +49,7 @@ export class Catalogues {
     if (runtime === null || state === "gone") return;
     const kept = this.#kept.get(machine);
     if (kept?.epoch === epoch && kept.digest === catalogueDigest) {
-      this.#remember(kept.catalogue);
+      this.#remember(machine, kept.catalogue);
       return;
     }
     if (this.#fetching.has(machine)) return;
@@ -65,7 +67,7 @@ export class Catalogues {
     try {
       const catalogue = await this.#options.ask({ machine, epoch });
       this.#kept.set(machine, { epoch, digest, catalogue });
-      this.#remember(catalogue);
+      this.#remember(machine, catalogue);
     } catch (error) {
       this.#options.log.debug(
         { err: error, machine },
@@ -74,14 +76,34 @@ export class Catalogues {
     }
   }
 
-  #remember(catalogue: Catalogue): void {
+  #remember(machine: string, catalogue: Catalogue): void {
     const nowMs = this.#options.clock.wall();
-    const due = catalogue.map(({ id }) => id).filter((id) => nowMs - (this.#remembered.get(id) ?? 0) > rememberAgainMs);
+    const due = catalogue
+      .map(({ id }) => id)
+      .filter((id) => nowMs - (this.#remembered.get(id) ?? 0) > rememberAgainMs)
+      .slice(0, this.#namesLeft(machine, nowMs));
     if (due.length === 0) return;
+    this.#spent(machine).names += due.length;
+    for (const [id, seenAtMs] of this.#remembered) if (nowMs - seenAtMs > rememberAgainMs) this.#remembered.delete(id);
     for (const id of due) this.#remembered.set(id, nowMs);
     this.#options.knownModels.remember({ modelIds: due, seenAtMs: nowMs }).catch((error: unknown) => {
       for (const id of due) this.#remembered.delete(id);
       this.#options.log.warn({ err: error }, "the models on offer could not be noted for the other gateways");
     });
+  }
+
+  /** How many more names a machine may have noted in this hour. */
+  #namesLeft(machine: string, nowMs: number): number {
+    const spent = this.#spent(machine);
+    if (nowMs - spent.sinceMs > rememberAgainMs) this.#spending.set(machine, { sinceMs: nowMs, names: 0 });
+    return modelsPerMachineMax - this.#spent(machine).names;
+  }
+
+  #spent(machine: string): { readonly sinceMs: number; names: number } {
+    const known = this.#spending.get(machine);
+    if (known !== undefined) return known;
+    const spent = { sinceMs: this.#options.clock.wall(), names: 0 };
+    this.#spending.set(machine, spent);
+    return spent;
   }
 }

@@ -16,6 +16,9 @@ interface Entry {
   readonly unreachable: boolean;
 }
 
+/** A machine that was not heard for this long is no longer told of. */
+const forgetMs = 86_400_000;
+
 /**
  * A gateway's picture of who is there. It only decides: what is heard and what time it is come in, what is known comes
  * out. The newest epoch of a machine is the machine; what an older one says is not heard while the newer one is there.
@@ -35,6 +38,7 @@ export class Roster {
     const before = this.#entries.get(presence.machine);
     const isOlder = before !== undefined && presence.epoch < before.presence.epoch;
     if (isOlder && this.#status(before, nowMs) !== "offline") return "older";
+    if (before === undefined) this.#forgetOld(nowMs);
     this.#entries.set(presence.machine, { presence, heardAtMs: nowMs, unreachable: false });
     return "taken";
   }
@@ -79,6 +83,10 @@ export class Roster {
       presence: entry.presence,
       status: this.#status(entry, nowMs),
     }));
+  }
+
+  #forgetOld(nowMs: number): void {
+    for (const [machine, entry] of this.#entries) if (nowMs - entry.heardAtMs > forgetMs) this.#entries.delete(machine);
   }
 
   #status(entry: Entry, nowMs: number): MachineStatus {

@@ -3,7 +3,7 @@ import { Fault } from "#shared/fault/fault.ts";
 
 export const jsonDepthMax = 64;
 /** Values in one request: each costs far more to check than its bytes cost to send. */
-export const jsonValuesMax = 65_536;
+export const jsonValuesMax = 32_768;
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -41,9 +41,10 @@ function insistOnBounds(bytes: Buffer): void {
       place = endOfString(bytes, place + 1);
       continue;
     }
-    if (byte === 0x5b || byte === 0x7b) depth += 1;
-    else if (byte === 0x5d || byte === 0x7d) depth -= 1;
-    else if (byte !== comma) continue;
+    if (byte === 0x5d || byte === 0x7d) depth -= 1;
+    const opens = byte === 0x5b || byte === 0x7b;
+    if (!opens && byte !== comma) continue;
+    if (opens) depth += 1;
     values += 1;
     if (depth > jsonDepthMax) {
       throw brokenJson(`The request's JSON is nested more than ${jsonDepthMax} levels deep (jsonDepthMax).`);

@@ -83,9 +83,9 @@ describe("a whole answer", () => {
 
   test("sends nothing before its end, and names its limit when it grows past that", () => {
     const renderer = rendererFor("chat-whole", head);
-    const text = "x".repeat(limits.wholeAnswerBytesMax / 4);
+    const text = "x".repeat(limits.wholeAnswerCharactersMax / 4);
     for (let count = 0; count < 4; count += 1) expect(renderer?.push([{ kind: "text", text }])).toHaveLength(0);
-    expect(() => renderer?.push([{ kind: "text", text: "x" }])).toThrow(/wholeAnswerBytesMax/);
+    expect(() => renderer?.push([{ kind: "text", text: "x" }])).toThrow(/wholeAnswerCharactersMax/);
   });
 
   test("as events is the events themselves, a line each", () => {

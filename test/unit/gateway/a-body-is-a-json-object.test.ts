@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { jsonDepthMax, readJsonObject } from "../../../services/gateway/openai/read-json.ts";
+import { jsonDepthMax, jsonValuesMax, readJsonObject } from "../../../services/gateway/openai/read-json.ts";
 
 /** What comes of a body: the object, or the code and message of its fault. */
 function read(body: string | Uint8Array): unknown {
@@ -100,6 +100,12 @@ describe("a request's body", () => {
       expect(read(deep(jsonDepthMax + 1))).toMatch(/^invalid_json: .*64.*jsonDepthMax/);
     }
     expect(read(nested("[", 1_000_000, "]"))).toMatch(/jsonDepthMax/);
+  });
+
+  test("may hold jsonValuesMax values and no more, so that a request of nothing but commas costs little", () => {
+    const list = (values: number): string => `{"a":[${"1,".repeat(values - 3)}1]}`;
+    expect(read(list(jsonValuesMax))).toEqual(JSON.parse(list(jsonValuesMax)));
+    expect(read(list(jsonValuesMax + 1))).toMatch(/^invalid_json: .*32768.*jsonValuesMax/);
   });
 
   test("is not taken for deep by brackets in its texts, also behind escaped quotes", () => {

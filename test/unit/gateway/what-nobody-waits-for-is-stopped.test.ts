@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { encodeJson, type BeatRow } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame } from "#shared/protocol/frame.ts";
-import { replySubject } from "#shared/protocol/subjects.ts";
+import { beatsSubject, replySubject } from "#shared/protocol/subjects.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import { end } from "./follower-on-a-wire.ts";
 import { gateway, gatewayOnBroker } from "./gateway-on-a-broker.ts";
@@ -27,6 +28,22 @@ describe("what a gateway does not know", () => {
       { kind: "cancel", job: runs, reason: "gave_up" },
       { kind: "finish", jobs: [over] },
     ]);
+  });
+
+  test("is nothing at all when a beat names it by what is no job's id, however long that is", async () => {
+    const { machine, settle } = gatewayOnBroker();
+    machine.listen();
+    machine.beat(["\ufffd".repeat(300_000), "ended", 0, 0, 0, 0]);
+    await settle();
+    expect(machine.takeControls()).toEqual([]);
+  });
+
+  test("is answered within bounds when a beat has thousands of rows of it", async () => {
+    const { machine, settle } = gatewayOnBroker();
+    machine.listen();
+    machine.beat(...Array.from({ length: 4_000 }, (): BeatRow => [newToken(), "running", 0, 0, 0, 0]));
+    await settle();
+    expect(machine.takeControls()).toHaveLength(100);
   });
 
   test("is not told anything when its machine has never announced itself", async () => {
@@ -82,6 +99,20 @@ describe("a beat", () => {
       ["accepted"],
       [],
     ]);
+  });
+
+  test("of another boot of its machine ends no job of this one", async () => {
+    const { machine, run, settle } = gatewayOnBroker();
+    machine.listen();
+    const { id, told } = await run();
+    machine.say(id, "accept", { state: "running" });
+    const older = encodeJson({ epoch: `${"0".repeat(13)}-00000000`, rows: [] });
+    machine.connection.publish(
+      beatsSubject({ gateway, machine: machine.name }),
+      encodeFrame({ kind: "beat" }, [older]),
+    );
+    await settle();
+    expect(told).toEqual(["accepted"]);
   });
 
   test("counts as presence, so that a busy machine is not taken for a dead one", async () => {

@@ -69,11 +69,11 @@ describe("an answer of Ollama's", () => {
     expect(answer.done).toBe(true);
   });
 
-  test("fails at an error line, whose text stays inside", () => {
+  test("fails at an error line, whose text is kept nowhere, since it may quote the prompt", () => {
     const fail = () => eventsOf([{ error: "an error was encountered in /root/.ollama" }]);
     expect(fail).toThrow("The runtime failed in the middle of its answer.");
     expect(fail).toThrow(
-      expect.objectContaining({ code: "upstream_error", internal: expect.stringContaining("/root") }),
+      expect.objectContaining({ code: "upstream_error", internal: expect.not.stringContaining("/root") }),
     );
   });
 
