@@ -13,7 +13,7 @@ import type { Frame } from "#shared/protocol/frame.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { judgeSilence } from "./judge-silence.ts";
 import { machineDisconnected, machineFault, machineOffline } from "./machine-fault.ts";
-import { PartSender } from "./send-parts.ts";
+import type { PartSender } from "./send-parts.ts";
 
 /** What the owner of a request is told while its job is under way. All calls come before the outcome. */
 export interface JobListener {
@@ -31,8 +31,8 @@ export type JobOutcome =
   | { readonly outcome: "fault"; readonly fault: Fault };
 
 interface FollowOptions {
-  readonly body: Uint8Array;
-  readonly inParts: boolean;
+  /** Sends the body where it is too large for one message. */
+  readonly parts: PartSender | undefined;
   readonly remainingMs: number;
   /** How long the machine has for its first word; after it the job counts as not taken. */
   readonly acceptWithinMs: number;
@@ -46,7 +46,8 @@ interface FollowOptions {
 /** What a follower can say to the machine about its job. */
 export interface JobWire {
   sendJob(): void;
-  sendPart(offset: number, part: Uint8Array): void;
+  /** The body has arrived whole and is not needed here any more. */
+  bodyTaken(): void;
   sendProbe(): void;
   sendCancel(reason: "client_closed" | "slow_client" | "gave_up"): void;
   sendFinish(): void;
@@ -61,8 +62,8 @@ export interface JobWire {
  * notices when the machine falls silent. It parses nothing of the answer.
  */
 export class FrameFollower {
-  readonly #options: FollowOptions;
-  readonly #parts: PartSender | undefined;
+  readonly #options: Omit<FollowOptions, "parts">;
+  #parts: PartSender | undefined;
   readonly #startedAtMs: number;
   #heardAtMs: number;
   #accepted = false;
@@ -74,14 +75,13 @@ export class FrameFollower {
   #row: BeatRow | undefined;
 
   constructor(options: FollowOptions) {
-    const { body, inParts, timing, wire, nowMs } = options;
-    this.#options = options;
+    const { parts, ...rest } = options;
+    const { timing, nowMs } = rest;
+    this.#options = rest;
+    this.#parts = parts;
     this.#startedAtMs = nowMs;
     this.#heardAtMs = nowMs;
     this.#resendAtMs = nowMs + timing.acceptWaitMs;
-    this.#parts = inParts
-      ? new PartSender({ body, timing, send: (offset, part) => wire.sendPart(offset, part) })
-      : undefined;
   }
 
   get accepted(): boolean {
@@ -106,6 +106,7 @@ export class FrameFollower {
       case "part-ack": {
         const told = decodeJson(partAckPayload, frame.payload);
         if (told !== undefined) this.#parts?.acknowledge(told.received, nowMs);
+        if (this.#parts?.complete) this.#handOver();
         return;
       }
       case "data":
@@ -194,7 +195,14 @@ export class FrameFollower {
     if (frame.kind === "accept" && decodeJson(acceptPayload, frame.payload)?.state === "receiving") {
       this.#parts?.start(nowMs);
     }
+    if (this.#parts === undefined) this.#handOver();
     this.#options.listener.onAccept?.();
+  }
+
+  /** The machine has the whole body, and this side need not keep it. */
+  #handOver(): void {
+    this.#parts = undefined;
+    this.#options.wire.bodyTaken();
   }
 
   /** The machine has its whole time from when it could be asked. */

@@ -12,6 +12,7 @@ import { limits } from "#shared/protocol/limits.ts";
 import { machineSubject, parseReplySubject, replyPattern, replySubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Roster } from "../fleet/roster.ts";
+import { PartSender } from "./send-parts.ts";
 import { FrameFollower, type JobListener, type JobOutcome } from "./follow-frames.ts";
 
 interface OpenJobsOptions {
@@ -35,6 +36,8 @@ export interface JobSubmission {
   readonly body: Uint8Array;
   readonly acceptWithinMs: number;
   readonly listener: JobListener;
+  /** The machine has the whole body, and nobody needs to keep it for this job any more. */
+  readonly onBodyTaken: () => void;
   /** Cancels the job; the reason must be a Fault and becomes the outcome. */
   readonly signal: AbortSignal;
 }
@@ -93,7 +96,8 @@ export class OpenJobs {
   /** Gives a machine a job and follows it to its one outcome. */
   run(submission: JobSubmission): Promise<JobOutcome> {
     const { broker, clock, timing } = this.#options;
-    const { target, head, body, acceptWithinMs, listener, signal } = submission;
+    const { target, head, acceptWithinMs, listener, signal, onBodyTaken } = submission;
+    let { body } = submission;
     const refused = this.#refusal(body, signal);
     if (refused !== undefined) return Promise.resolve({ outcome: "fault", fault: refused });
 
@@ -108,11 +112,19 @@ export class OpenJobs {
     const reply = replySubject({ gateway: this.#options.gateway, machine: target.machine, job: head.id });
     const control = (told: Control): void => this.#tell(target, told, reply);
 
+    const release = (): void => {
+      this.#keptBodyBytes -= body.byteLength;
+      body = nothing;
+    };
+    const sendPart = (offset: number, part: Uint8Array): void => {
+      const partHeaders = encodePartHead({ id: head.id, offset });
+      broker.publish(machineSubject(target, "part"), part, { headers: partHeaders });
+    };
+
     return new Promise((resolve) => {
       const onAbort = (): void => follower.cancel(Fault.from(signal.reason));
       const follower = new FrameFollower({
-        body,
-        inParts,
+        parts: inParts ? new PartSender({ body, timing, send: sendPart }) : undefined,
         acceptWithinMs,
         remainingMs: head.remainingMs,
         listener,
@@ -121,10 +133,10 @@ export class OpenJobs {
         wire: {
           sendJob: () =>
             void broker.publish(machineSubject(target, "job"), inParts ? nothing : body, { reply, headers }),
-          sendPart: (offset, part) =>
-            void broker.publish(machineSubject(target, "part"), part, {
-              headers: encodePartHead({ id: head.id, offset }),
-            }),
+          bodyTaken: () => {
+            release();
+            onBodyTaken();
+          },
           sendProbe: () => {
             if (this.#mayProbe(target.machine)) control({ kind: "probe", job: head.id });
           },
@@ -137,7 +149,7 @@ export class OpenJobs {
           signal.removeEventListener("abort", onAbort);
           this.#followers.delete(head.id);
           this.#ofMachine(target.machine).delete(head.id);
-          this.#keptBodyBytes -= body.byteLength;
+          release();
           resolve(outcome);
         },
       });

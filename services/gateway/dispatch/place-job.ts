@@ -30,7 +30,8 @@ export interface Placement {
   readonly modelId: string;
   readonly needs: Needs;
   readonly keyId: string;
-  readonly body: Uint8Array;
+  /** Let go of as soon as a machine has it: bodies are large, and answers take long. */
+  body: Uint8Array;
   readonly responseId: string;
   readonly createdSeconds: number;
   readonly includeUsage: boolean;
@@ -38,6 +39,8 @@ export interface Placement {
   readonly listener: JobListener;
   readonly signal: AbortSignal;
 }
+
+const taken = new Uint8Array();
 
 /** A job that no machine took may be offered to as many. */
 const offersMax = 3;
@@ -128,6 +131,9 @@ export class JobPlacer {
       body: placement.body,
       acceptWithinMs: isLast ? timing.lostAfterMs : timing.acceptWaitMs * 2,
       listener: placement.listener,
+      onBodyTaken: () => {
+        placement.body = taken;
+      },
       signal: placement.signal,
     });
   }

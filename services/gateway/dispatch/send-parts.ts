@@ -26,6 +26,11 @@ export class PartSender {
     this.#fill();
   }
 
+  /** The whole body has arrived. */
+  get complete(): boolean {
+    return this.#acknowledged === this.#options.body.byteLength;
+  }
+
   acknowledge(received: number, nowMs: number): void {
     if (received <= this.#acknowledged || received > this.#options.body.byteLength) return;
     this.#acknowledged = received;
@@ -35,7 +40,7 @@ export class PartSender {
   }
 
   tick(nowMs: number): void {
-    if (this.#acknowledged === this.#options.body.byteLength) return;
+    if (this.complete) return;
     if (nowMs - this.#movedAtMs < this.#options.timing.partRepeatMs) return;
     this.#sent = this.#acknowledged;
     this.#movedAtMs = nowMs;

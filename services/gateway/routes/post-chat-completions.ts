@@ -7,7 +7,6 @@ import type { Timing } from "#shared/protocol/timing.ts";
 import { mayUse } from "../access/authorize.ts";
 import { keyOf } from "../access/key-of.ts";
 import { collectAnswer } from "../dispatch/collect-answer.ts";
-import type { JobListener } from "../dispatch/follow-frames.ts";
 import { modelNotFound, type JobPlacer, type Placement } from "../dispatch/place-job.ts";
 import { StreamWriter } from "../dispatch/write-stream.ts";
 import { readChatRequest, type ReadChatRequest } from "../openai/chat-request.ts";
@@ -23,41 +22,40 @@ interface Parts {
 
 /** A chat completion, whole or streamed: one job on one machine. */
 export function postChatCompletions(server: FastifyInstance, parts: Parts): void {
-  server.post<{ Body: Buffer }>("/chat/completions", async (request, reply) => {
-    const chat = readChatRequest(readJsonObject(request.body));
+  server.post<{ Body: Buffer | undefined }>("/chat/completions", async (request, reply) => {
+    const chat = readChatRequest(readJsonObject(takeBody(request)));
     if (!mayUse(keyOf(request), chat.model)) throw modelNotFound(chat.model);
     const ignored = ignoredHeader(chat.ignored);
     if (ignored !== undefined) reply.header("x-trunkline-ignored", ignored);
     const leaving = untilClientLeaves(reply.raw);
-    return chat.stream
-      ? await stream({ request, reply, chat, leaving, parts })
-      : await whole({ request, reply, chat, leaving, parts });
+    const answering = { reply, leaving, parts, job: jobOf({ request, chat, clock: parts.clock }) };
+    return chat.stream ? await stream(answering) : await whole(answering);
   });
 }
 
+/** All of a placement that does not depend on how the answer is sent. */
+type ChatJob = Omit<Placement, "shape" | "listener" | "signal">;
+
 interface Answering {
-  readonly request: FastifyRequest;
   readonly reply: FastifyReply;
-  readonly chat: ReadChatRequest;
   readonly leaving: AbortController;
   readonly parts: Parts;
+  readonly job: ChatJob;
 }
 
-async function whole(answering: Answering): Promise<FastifyReply> {
-  const { reply, leaving, parts } = answering;
-  const answer = collectAnswer((fault) => leaving.abort(fault));
-  await parts.placer.run(placementOf(answering, { shape: "chat-whole", listener: answer }));
-  return reply.type("application/json; charset=utf-8").send(answer.bytes());
+async function whole({ reply, leaving, parts, job }: Answering): Promise<FastifyReply> {
+  const listener = collectAnswer((fault) => leaving.abort(fault));
+  await parts.placer.run(Object.assign(job, { shape: "chat-whole", listener, signal: leaving.signal }));
+  return reply.type("application/json; charset=utf-8").send(listener.bytes());
 }
 
-async function stream(answering: Answering): Promise<FastifyReply> {
-  const { reply, leaving, parts } = answering;
+async function stream({ reply, leaving, parts, job }: Answering): Promise<FastifyReply> {
   const response = reply.raw;
   const writer = new StreamWriter({ response, timing: parts.timing, onBacklog: (fault) => leaving.abort(fault) });
   for (const [name, value] of Object.entries(reply.getHeaders()))
     if (value !== undefined) response.setHeader(name, value);
   try {
-    await parts.placer.run(placementOf(answering, { shape: "chat-stream", listener: writer }));
+    await parts.placer.run(Object.assign(job, { shape: "chat-stream", listener: writer, signal: leaving.signal }));
   } catch (thrown) {
     const fault = Fault.from(thrown);
     if (!writer.begun) throw fault;
@@ -71,21 +69,24 @@ async function stream(answering: Answering): Promise<FastifyReply> {
   return reply;
 }
 
-function placementOf(answering: Answering, as: { shape: string; listener: JobListener }): Placement {
-  const { request, chat, leaving, parts } = answering;
+function jobOf({ request, chat, clock }: { request: FastifyRequest; chat: ReadChatRequest; clock: Clock }): ChatJob {
   const traceparent = request.headers["traceparent"];
   return {
     kind: "chat",
-    shape: as.shape,
     modelId: chat.model,
     needs: { tools: chat.body.tools !== undefined, imageParam: chat.imageParam },
     keyId: keyOf(request).id,
     body: encodeJson(chat.body),
     responseId: `chatcmpl-${newToken()}`,
-    createdSeconds: Math.floor(parts.clock.wall() / 1_000),
+    createdSeconds: Math.floor(clock.wall() / 1_000),
     includeUsage: chat.includeUsage,
     traceparent: typeof traceparent === "string" ? traceparent.slice(0, 100) : undefined,
-    listener: as.listener,
-    signal: leaving.signal,
   };
+}
+
+/** The bytes of the body, which nobody else keeps from here on. */
+function takeBody(request: FastifyRequest<{ Body: Buffer | undefined }>): Buffer | undefined {
+  const { body } = request;
+  request.body = undefined;
+  return body;
 }

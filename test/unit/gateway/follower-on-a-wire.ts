@@ -1,6 +1,7 @@
 import { encodeJson, type BeatRow, type JobState } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
+import { PartSender } from "../../../services/gateway/dispatch/send-parts.ts";
 import { FrameFollower, type JobOutcome } from "../../../services/gateway/dispatch/follow-frames.ts";
 
 const tickMs = 50;
@@ -20,6 +21,8 @@ export class FollowerOnAWire {
   readonly outcomes: JobOutcome[] = [];
   readonly follower: FrameFollower;
   nowMs = 0;
+  /** How often the follower said that the body need not be kept any more. */
+  bodiesTaken = 0;
   /** Whether the machine was not heard yet since the gateway's connection came back. */
   awaited = false;
   #connection = { connected: true, sinceMs: 0 };
@@ -27,9 +30,9 @@ export class FollowerOnAWire {
   constructor(options: { partsBytes?: number; acceptWithinMs?: number; remainingMs?: number } = {}) {
     const { partsBytes, acceptWithinMs = timing.lostAfterMs, remainingMs = timing.jobTotalMs } = options;
     const { said, told, outcomes } = this;
+    const send = (offset: number): void => void said.push(`part ${offset / limits.partBytes}`);
     this.follower = new FrameFollower({
-      body: new Uint8Array(partsBytes ?? 10),
-      inParts: partsBytes !== undefined,
+      parts: partsBytes === undefined ? undefined : new PartSender({ body: new Uint8Array(partsBytes), timing, send }),
       remainingMs,
       acceptWithinMs,
       timing,
@@ -40,7 +43,7 @@ export class FollowerOnAWire {
       },
       wire: {
         sendJob: () => void said.push("job"),
-        sendPart: (offset) => void said.push(`part ${offset / limits.partBytes}`),
+        bodyTaken: () => void (this.bodiesTaken += 1),
         sendProbe: () => void said.push("probe"),
         sendCancel: (reason) => void said.push(`cancel ${reason}`),
         sendFinish: () => void said.push("finish"),

@@ -115,7 +115,9 @@ export function gatewayOnBroker() {
     };
     const target = { machine: machine?.name ?? "", epoch: machine?.epoch ?? "" };
     const noteOutcome = async (): Promise<void> => {
-      const outcome = await open.run({ target, head, body, acceptWithinMs, listener, signal: leaving.signal });
+      const onBodyTaken = (): void => undefined;
+      const { signal } = leaving;
+      const outcome = await open.run({ target, head, body, acceptWithinMs, listener, onBodyTaken, signal });
       told.push(outcome.outcome === "end" ? "end" : `${outcome.outcome} ${outcome.fault.code}`);
     };
     void noteOutcome();
