@@ -1,3 +1,4 @@
+import type { Catalogue } from "#shared/model/model.ts";
 import type { Broker } from "#shared/broker/broker.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
@@ -28,7 +29,7 @@ interface StartedAgent {
   readonly machine: string;
   /** What was found at the start; an agent without a runtime goes on looking. */
   readonly runtime: string | null;
-  readonly models: readonly string[];
+  readonly models: Catalogue;
 }
 
 /** Builds an agent of its parts and starts it. It offers itself as soon as there is a runtime. */
@@ -38,7 +39,8 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
   const timing = timingAt(config.timeScale);
   const epoch = newEpoch(clock.wall());
 
-  const runtime = new RuntimeWatch({ find: runtimeFinder(parts), timing, clock, log });
+  const { find, isStandIn, reason } = runtimeFinder(parts);
+  const runtime = new RuntimeWatch({ find, isStandIn, timing, clock, log });
   const { slots, queueMax } = config;
   const jobs = new JobTable({ broker, runtime, machine, timing, clock, log, slots, queueMax });
   const announcer = new Announcer({ broker, machine, epoch, jobs, runtime, timing, clock });
@@ -56,14 +58,28 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
   announcer.start();
   await broker.flush();
   const found = runtime.offer?.runtime.name ?? null;
-  if (found === null) log.warn("no runtime answers yet; this machine offers nothing until one does");
+  if (found === null) log.warn(`${reason()}; this machine offers nothing until a runtime answers`);
   log.info({ machine, epoch, runtime: found }, "agent ready");
-  return { machine, runtime: found, models: runtime.offer?.catalogue.map(({ id }) => id) ?? [] };
+  return { machine, runtime: found, models: runtime.offer?.catalogue ?? [] };
 }
 
-function runtimeFinder(parts: AgentParts): () => Promise<Runtime | undefined> {
-  const { config, clock, log, fallbackToScripted } = parts;
-  return async () => {
+interface RuntimeFinder {
+  readonly find: () => Promise<Runtime | undefined>;
+  readonly isStandIn: (runtime: Runtime) => boolean;
+  /** Why the last look found nothing. */
+  readonly reason: () => string;
+}
+
+/**
+ * Looks for what the operator wants. The demonstration is taken at the first look only, and gives way as soon as a real
+ * runtime appears: one that is only away for a while must not come back as a demonstration.
+ */
+function runtimeFinder(parts: AgentParts): RuntimeFinder {
+  const { config, clock } = parts;
+  let fallbackToScripted = parts.fallbackToScripted;
+  let standIn: Runtime | undefined;
+  let reason = "no runtime answers";
+  const find = async (): Promise<Runtime | undefined> => {
     const detection = await findRuntime({
       wanted: config.runtime,
       url: config.runtimeUrl,
@@ -73,8 +89,13 @@ function runtimeFinder(parts: AgentParts): () => Promise<Runtime | undefined> {
       exit: parts.exit,
       clock,
     });
-    if (detection.kind === "found") return detection.runtime;
-    log.debug({ reason: detection.reason }, "no runtime found");
-    return undefined;
+    if (detection.kind === "none") {
+      reason = detection.reason;
+      return undefined;
+    }
+    if (fallbackToScripted && detection.runtime.name === "scripted") standIn = detection.runtime;
+    fallbackToScripted = false;
+    return detection.runtime;
   };
+  return { find, isStandIn: (runtime) => config.runtime === "auto" && runtime === standIn, reason: () => reason };
 }

@@ -44,6 +44,9 @@ Examples:
       await runUntilStopped({
         drainMs: forGateway.drainMs,
         log,
+        onStopping: () => {
+          if (!json) options.stdout.write("\nFinishing what is under way; Ctrl-C again stops at once.\n");
+        },
         async start(lifecycle) {
           const store = await openKeyStore(forGateway.keyStore, { clock, log });
           lifecycle.onStop("keys", () => store.keys.close());

@@ -1,15 +1,17 @@
+import type { Catalogue } from "#shared/model/model.ts";
+
 interface Welcome {
   /** Where the endpoints are, `/v1` included. */
   readonly baseUrl: string;
   readonly key: string;
   readonly runtime: string | null;
   readonly machine: string;
-  readonly models: readonly string[];
+  readonly models: Catalogue;
 }
 
 /** What a person sees when `trunkline up` is ready: where it is, with which key, and a line to paste. */
 export function welcome({ baseUrl, key, runtime, machine, models }: Welcome): string {
-  const [model = "the-model"] = models;
+  const chats = models.find(({ capabilities }) => capabilities.completion);
   return `
 Trunkline is ready.
 
@@ -17,22 +19,28 @@ Trunkline is ready.
   API key   ${key}
   Machine   ${machine}
   Runtime   ${runtimeLine(runtime)}
-  Models    ${models.length === 0 ? "none yet" : listed(models)}
+  Models    ${models.length === 0 ? "none yet" : listed(models.map(({ id }) => id))}
 
-A first chat, to paste into another terminal:
-
-  curl -N ${baseUrl}/chat/completions \\
-    -H "Authorization: Bearer ${key}" \\
-    -H "Content-Type: application/json" \\
-    -d '{"model":"${model}","stream":true,"messages":[{"role":"user","content":"Hello!"}]}'
+${chats === undefined ? noModelYet : firstChat({ baseUrl, key, model: chats.id })}
 
 Ctrl-C stops it.
 `;
 }
 
+const noModelYet = `There is no model to chat with yet: \`ollama pull llama3.2\` gets one, and it is served within seconds.`;
+
+function firstChat({ baseUrl, key, model }: { baseUrl: string; key: string; model: string }): string {
+  return `A first chat, to paste into another terminal:
+
+  curl -N ${baseUrl}/chat/completions \\
+    -H "Authorization: Bearer ${key}" \\
+    -H "Content-Type: application/json" \\
+    -d '{"model":"${model}","stream":true,"messages":[{"role":"user","content":"Hello!"}]}'`;
+}
+
 function runtimeLine(runtime: string | null): string {
   if (runtime === "scripted")
-    return "scripted: a demonstration without a model. Start Ollama, then this again, for real ones";
+    return "scripted: a demonstration without a model; it gives way to an Ollama as soon as one answers";
   return runtime ?? "none answers yet; models appear as soon as one does";
 }
 

@@ -66,7 +66,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const server = createServer({ log, bodyBytesMax: config.bodyBytesMax, tls: readCertificate(config), draining });
   const check = () => readiness({ broker, keys: store.keys, draining });
   healthRoutes(server, check);
-  mountPublicRoutes(server, { store, models, placer, timing, clock });
+  mountPublicRoutes(server, { store, models, placer, timing, clock, log });
   const operations = createServer({ log, bodyBytesMax: config.bodyBytesMax, draining: () => false });
   healthRoutes(operations, check);
 
@@ -107,6 +107,7 @@ interface PublicParts {
   readonly placer: JobPlacer;
   readonly timing: Timing;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 /** Everything under `/v1`. Whatever is mounted inside the inner scope is reached with a proven key only. */

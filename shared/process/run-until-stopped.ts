@@ -10,6 +10,8 @@ export async function runUntilStopped(options: {
   readonly drainMs: number;
   readonly log: Log;
   readonly start: (lifecycle: Lifecycle) => Promise<void>;
+  /** Called when it is told to stop, before anything is. */
+  readonly onStopping?: () => void;
 }): Promise<void> {
   const { drainMs, log, start } = options;
   const lifecycle = new Lifecycle({ clock: systemClock, log });
@@ -21,6 +23,7 @@ export async function runUntilStopped(options: {
     throw error;
   }
   const reason = await told;
+  options.onStopping?.();
   log.info({ reason, drainMs }, "stopping");
   await lifecycle.stop(drainMs);
   log.info("stopped");

@@ -1,5 +1,6 @@
 import { rendererFor } from "#shared/answer/answer-shape.ts";
 import type { Broker } from "#shared/broker/broker.ts";
+import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
@@ -343,6 +344,7 @@ export class JobTable {
   #logFault(job: AgentJob, fault: Fault): void {
     const fields = { job: job.head.id, code: fault.code, internal: fault.internal };
     if (fault.code === "cancelled") this.#options.log.debug(fields, "job cancelled");
+    else if (faultEntry(fault.code).status < 500) this.#options.log.info(fields, "job refused");
     else this.#options.log.warn(fields, "job failed");
   }
 }

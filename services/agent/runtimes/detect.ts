@@ -48,7 +48,7 @@ export async function findRuntime(options: {
   } catch {
     await ollama.close();
     options.signal?.throwIfAborted();
-    if (wanted === "auto" && options.fallbackToScripted) return scripted();
+    if (wanted === "auto" && options.fallbackToScripted && options.url === undefined) return scripted();
     return { kind: "none", reason: `no Ollama answers at ${new URL(url).origin}` };
   } finally {
     timer.cancel();

@@ -9,6 +9,8 @@ import type { Runtime } from "./runtime.ts";
 interface WatchOptions {
   /** Looks for a runtime; called again and again until there is one. */
   readonly find: () => Promise<Runtime | undefined>;
+  /** Whether a runtime only stands in for one that is still looked for. */
+  readonly isStandIn: (runtime: Runtime) => boolean;
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
@@ -79,7 +81,7 @@ export class RuntimeWatch {
   async #look(): Promise<void> {
     const { find, timing, log } = this.#options;
     try {
-      if (this.#runtime === undefined || this.#failures >= failuresMax) {
+      if (this.#runtime === undefined || this.#failures >= failuresMax || this.#options.isStandIn(this.#runtime)) {
         this.#adopt(await this.#within(timing.runtimeAnswerMs, () => find()));
       }
       const runtime = this.#runtime;

@@ -29,6 +29,6 @@ export async function authenticate(authorization: string | undefined, check: Key
     case "expired":
       throw new Fault("key_expired", { message: "This API key has expired. Ask whoever issued it for a new one." });
     case "invalid":
-      throw new Fault("key_invalid", { message: "This API key does not exist or has been revoked." });
+      throw new Fault("key_invalid", { message: "Incorrect API key provided: it does not exist or has been revoked." });
   }
 }

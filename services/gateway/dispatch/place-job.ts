@@ -78,7 +78,10 @@ export class JobPlacer {
           message: "The model server on the GPU machine does not answer.",
           param: "model",
         })
-      : machineOffline();
+      : new Fault("agent_offline", {
+          message: "No GPU machine that is reachable offers this model just now.",
+          param: "model",
+        });
   }
 
   async #rank(placement: Placement): Promise<readonly Chosen[]> {

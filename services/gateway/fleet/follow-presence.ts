@@ -44,6 +44,12 @@ export async function followPresence(options: FollowOptions): Promise<void> {
       return;
     }
     if (roster.announced(told, clock.now()) === "taken") catalogues.follow(told);
+    else if (seldom.isDue(`two of ${told.machine}`)) {
+      log.warn(
+        { machine: told.machine },
+        "two agents call themselves this; the one that started last counts (TRUNKLINE_MACHINE)",
+      );
+    }
   });
 
   const callTheRoll = (): void => void broker.publish(rollcallSubject, new Uint8Array());

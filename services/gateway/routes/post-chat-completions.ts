@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
@@ -18,6 +19,7 @@ interface Parts {
   readonly placer: JobPlacer;
   readonly timing: Timing;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 /** A chat completion, whole or streamed: one job on one machine. */
@@ -59,6 +61,9 @@ async function stream({ reply, leaving, parts, job }: Answering): Promise<Fastif
   } catch (thrown) {
     const fault = Fault.from(thrown);
     if (!writer.begun) throw fault;
+    const fields = { request: reply.request.id, code: fault.code, internal: fault.internal };
+    if (fault.code === "client_closed") parts.log.debug(fields, "stream left by its client");
+    else parts.log.warn(fields, "stream failed");
     reply.hijack();
     if (fault.code === "slow_client") response.destroy();
     else writer.fail(fault);

@@ -17,13 +17,27 @@ function watching(found: { runtime: StubRuntime | undefined }) {
     finds += 1;
     return found.runtime;
   };
-  const watch = new RuntimeWatch({ find, timing, clock, log });
+  const watch = new RuntimeWatch({ find, isStandIn: ({ name }) => name === "stand-in", timing, clock, log });
   const changes: (string | null)[] = [];
   watch.onChange(() => void changes.push(watch.offer?.runtime.name ?? null));
   return { watch, clock, changes, finds: () => finds, poll: () => clock.advanceAwaiting(timing.cataloguePollMs) };
 }
 
 describe("a runtime", () => {
+  test("that only stands in gives way to another as soon as that is found, and not before", async () => {
+    const found: { runtime: StubRuntime | undefined } = { runtime: new StubRuntime({ name: "stand-in" }) };
+    const { watch, changes, poll } = watching(found);
+    await watch.start();
+    found.runtime = undefined;
+    await poll();
+    expect(changes).toEqual(["stand-in"]);
+    found.runtime = new StubRuntime({ name: "real" });
+    await poll();
+    found.runtime = undefined;
+    await poll();
+    expect(changes).toEqual(["stand-in", "real"]);
+  });
+
   test("that is there at the start is offered from then on, and told once", async () => {
     const { watch, changes, finds, poll } = watching({ runtime: new StubRuntime() });
     await watch.start();

@@ -39,7 +39,7 @@ export async function agentOnBroker(
   const network = new MemoryBroker({ clock, log });
   const broker = network.connect();
 
-  const watch = new RuntimeWatch({ find: async () => runtime, timing, clock, log });
+  const watch = new RuntimeWatch({ find: async () => runtime, isStandIn: () => false, timing, clock, log });
   const jobs = new JobTable({ broker, runtime: watch, machine, timing, clock, log, queueMax });
   await watch.start();
   const receiving = receiveJobs({ broker, machine, epoch, jobs, timing, clock, log });
