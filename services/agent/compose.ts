@@ -58,7 +58,7 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
   announcer.start();
   await broker.flush();
   const found = runtime.offer?.runtime.name ?? null;
-  if (found === null) log.warn(`${reason()}; this machine offers nothing until a runtime answers`);
+  if (found === null) log.warn(`no runtime answers yet (${reason()}); this machine offers nothing until one does`);
   log.info({ machine, epoch, runtime: found }, "agent ready");
   return { machine, runtime: found, models: runtime.offer?.catalogue ?? [] };
 }
@@ -78,7 +78,7 @@ function runtimeFinder(parts: AgentParts): RuntimeFinder {
   const { config, clock } = parts;
   let fallbackToScripted = parts.fallbackToScripted;
   let standIn: Runtime | undefined;
-  let reason = "no runtime answers";
+  let reason = "none was looked for";
   const find = async (): Promise<Runtime | undefined> => {
     const detection = await findRuntime({
       wanted: config.runtime,

@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => ollama.stop());
 
-async function found(wanted: RuntimeKind, url: string, fallbackToScripted = false) {
+async function found(wanted: RuntimeKind, url: string | undefined, fallbackToScripted = false) {
   const detection = await findRuntime({ wanted, url, fallbackToScripted, clock: systemClock });
   return detection.kind === "found" ? detection.runtime.name : detection.reason;
 }
@@ -29,8 +29,10 @@ describe("looking for a runtime", () => {
     expect(await found("ollama", ollama.url)).toBe("ollama");
   });
 
-  test("falls back to the demonstration only when asked to, and never from an Ollama that was named", async () => {
-    expect(await found("auto", nowhere, true)).toBe("scripted");
+  test("falls back to the demonstration only when asked to, and never from an address or an Ollama that was named", async () => {
+    // Whoever runs the tests may have an Ollama at its usual address.
+    expect(["scripted", "ollama"]).toContain(await found("auto", undefined, true));
+    expect(await found("auto", nowhere, true)).toBe(`no Ollama answers at ${nowhere}`);
     expect(await found("auto", nowhere)).toBe(`no Ollama answers at ${nowhere}`);
     expect(await found("ollama", nowhere, true)).toBe(`no Ollama answers at ${nowhere}`);
   });
