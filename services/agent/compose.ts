@@ -36,7 +36,7 @@ interface StartedAgent {
 export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
   const { config, broker, lifecycle, clock, log } = parts;
   const { machine } = config;
-  const timing = timingAt(config.timeScale);
+  const timing = timingAt(config.timeScale, config);
   const epoch = newEpoch(clock.wall());
 
   const { find, isStandIn, reason } = runtimeFinder(parts);

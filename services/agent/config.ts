@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { z } from "zod";
 import { readConfig, urlList, wholeNumber, type Environment } from "#shared/process/config.ts";
-import { processConfig, processSettings } from "#shared/process/process-settings.ts";
+import { processConfig, processSettings, waitMs } from "#shared/process/process-settings.ts";
 import { machineName, machineNameOf } from "#shared/protocol/machine-name.ts";
 import { runtimeKinds } from "./runtimes/detect.ts";
 import { scriptedModelIds } from "./runtimes/scripted-models.ts";
@@ -19,6 +19,8 @@ const settings = z.object({
       `must name some of ${scriptedModelIds.join(", ")}, with commas between`,
     )
     .optional(),
+  TRUNKLINE_FIRST_TOKEN_MS: waitMs.optional(),
+  TRUNKLINE_NO_PROGRESS_MS: waitMs.optional(),
   TRUNKLINE_SLOTS: wholeNumber(1, 10_000).optional(),
   TRUNKLINE_QUEUE_MAX: wholeNumber(0, 10_000).default(64),
 });
@@ -32,6 +34,8 @@ export function agentConfig(environment: Environment) {
     runtime: given.TRUNKLINE_RUNTIME,
     runtimeUrl: given.TRUNKLINE_RUNTIME_URL,
     scriptedModels: given.TRUNKLINE_SCRIPTED_MODELS,
+    firstTokenMs: given.TRUNKLINE_FIRST_TOKEN_MS,
+    noProgressMs: given.TRUNKLINE_NO_PROGRESS_MS,
     slots: given.TRUNKLINE_SLOTS,
     queueMax: given.TRUNKLINE_QUEUE_MAX,
   });

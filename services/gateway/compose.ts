@@ -47,7 +47,7 @@ interface RunningGateway {
 /** Builds a gateway of its parts and starts it. When this resolves it listens, and knows its fleet. */
 export async function startGateway(parts: GatewayParts): Promise<RunningGateway> {
   const { config, broker, store, lifecycle, clock, log } = parts;
-  const timing = timingAt(config.timeScale);
+  const timing = timingAt(config.timeScale, config);
   const draining = (): boolean => lifecycle.draining;
 
   const roster = new Roster(timing);

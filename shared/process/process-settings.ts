@@ -1,6 +1,9 @@
 import { z } from "zod";
 import { logLevel, urlList, wholeNumber } from "./config.ts";
 
+/** A wait that an operator may choose: up to a day. */
+export const waitMs = wholeNumber(1, 86_400_000);
+
 /** The settings that every process of Trunkline has, gateway or agent, by their names in the environment. */
 export const processSettings = {
   TRUNKLINE_NATS_URL: urlList(["nats:", "tls:", "ws:", "wss:"]).optional(),
@@ -8,6 +11,8 @@ export const processSettings = {
   TRUNKLINE_LOG_LEVEL: logLevel.default("info"),
   /** For how long a process that is told to stop waits for what is under way. */
   TRUNKLINE_DRAIN_MS: wholeNumber(0, 3_600_000).default(30_000),
+  /** The longest that a request may take in all, its waiting included; the least of gateway's and agent's counts. */
+  TRUNKLINE_JOB_TOTAL_MS: waitMs.optional(),
   /** Shrinks every time of the wire; for tests, and the same in all processes of a fleet. */
   TRUNKLINE_TIME_SCALE: z
     .string()
@@ -25,5 +30,6 @@ export function processConfig(given: z.output<z.ZodObject<typeof processSettings
     logLevel: given.TRUNKLINE_LOG_LEVEL,
     drainMs: given.TRUNKLINE_DRAIN_MS,
     timeScale: given.TRUNKLINE_TIME_SCALE,
+    jobTotalMs: given.TRUNKLINE_JOB_TOTAL_MS,
   };
 }

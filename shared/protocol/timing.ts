@@ -2,7 +2,7 @@
  * Every time of the wire, in milliseconds. `scale` shrinks them all alike for tests; processes that talk to each other
  * must run at the same scale, so it travels in presence and a gateway leaves out a machine whose scale is another.
  */
-export function timingAt(scale: number): Timing {
+export function timingAt(scale: number, chosen: ChosenWaits = {}): Timing {
   return {
     scale,
 
@@ -25,9 +25,9 @@ export function timingAt(scale: number): Timing {
     cancelRememberMs: 10_000 * scale,
     gatewayGoneAfterMs: 3_000 * scale,
 
-    noProgressMs: 60_000 * scale,
-    firstTokenMs: 300_000 * scale,
-    jobTotalMs: 600_000 * scale,
+    noProgressMs: chosen.noProgressMs ?? 60_000 * scale,
+    firstTokenMs: chosen.firstTokenMs ?? 300_000 * scale,
+    jobTotalMs: chosen.jobTotalMs ?? 600_000 * scale,
 
     modelsWaitMs: 900 * scale,
     modelsShareMs: 250 * scale,
@@ -38,6 +38,13 @@ export function timingAt(scale: number): Timing {
     statusHeldMs: 5_000 * scale,
     commentIntervalMs: 10_000 * scale,
   };
+}
+
+/** The waits for a model that operators may choose for themselves: hardware and models differ more than networks do. */
+interface ChosenWaits {
+  readonly noProgressMs?: number | undefined;
+  readonly firstTokenMs?: number | undefined;
+  readonly jobTotalMs?: number | undefined;
 }
 
 export interface Timing {
