@@ -84,10 +84,6 @@ export class FrameFollower {
     this.#resendAtMs = nowMs + timing.acceptWaitMs;
   }
 
-  get accepted(): boolean {
-    return this.#accepted;
-  }
-
   submit(): void {
     this.#submissions += 1;
     this.#options.wire.sendJob();

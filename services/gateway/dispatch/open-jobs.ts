@@ -12,8 +12,8 @@ import { limits } from "#shared/protocol/limits.ts";
 import { machineSubject, parseReplySubject, replyPattern, replySubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Roster } from "../fleet/roster.ts";
-import { PartSender } from "./send-parts.ts";
 import { FrameFollower, type JobListener, type JobOutcome } from "./follow-frames.ts";
+import { PartSender } from "./send-parts.ts";
 
 interface OpenJobsOptions {
   readonly broker: Broker;
@@ -147,15 +147,14 @@ export class OpenJobs {
         },
         settle: (outcome) => {
           signal.removeEventListener("abort", onAbort);
-          this.#followers.delete(head.id);
-          this.#ofMachine(target.machine).delete(head.id);
+          this.#close(target.machine, head.id);
           release();
           resolve(outcome);
         },
       });
       this.#keptBodyBytes += body.byteLength;
       this.#followers.set(head.id, { follower, target });
-      this.#ofMachine(target.machine).add(head.id);
+      this.#byMachine.getOrInsertComputed(target.machine, () => new Set()).add(head.id);
       signal.addEventListener("abort", onAbort, { once: true });
       follower.submit();
     });
@@ -213,7 +212,7 @@ export class OpenJobs {
     const { epoch } = beat;
     this.#options.roster.heard({ machine, epoch }, nowMs);
     const rows = new Map(beat.rows.map((row) => [row[0], row]));
-    for (const job of this.#ofMachine(machine)) {
+    for (const job of this.#byMachine.get(machine) ?? []) {
       const open = this.#followers.get(job);
       if (open?.target.epoch === epoch) open.follower.beat(rows.get(job), nowMs);
     }
@@ -227,12 +226,14 @@ export class OpenJobs {
     }
   }
 
-  #ofMachine(machine: string): Set<string> {
-    const known = this.#byMachine.get(machine);
-    if (known !== undefined) return known;
-    const jobs = new Set<string>();
-    this.#byMachine.set(machine, jobs);
-    return jobs;
+  /** Nothing is kept of a machine that has no open jobs. */
+  #close(machine: string, job: string): void {
+    this.#followers.delete(job);
+    const others = this.#byMachine.get(machine);
+    others?.delete(job);
+    if (others?.size !== 0) return;
+    this.#byMachine.delete(machine);
+    this.#probedAtMs.delete(machine);
   }
 
   /** One probe speaks for all jobs of a machine, since one beat answers for all. */
