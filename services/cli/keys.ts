@@ -1,3 +1,4 @@
+import { changeKey } from "#shared/keys/change-key.ts";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { z } from "zod";
 import { duration } from "#shared/keys/duration.ts";
@@ -73,10 +74,10 @@ Examples:
   trunkline keys issue --name ci --scopes 'llama3.2,qwen*' --ttl 12h --json`,
     )
     .action(async (given: { name: string; scopes: readonly string[]; ttl: number; json?: true }) => {
-      const { token, record } = await withKeyStore(options, ({ keys: store, pepper }) =>
+      const { token, record } = await withKeyStore(options, ({ keys: store, peppers }) =>
         issueKey(
           { name: given.name, scopes: given.scopes, ttlMs: given.ttl },
-          { keys: store, pepper, clock: options.clock },
+          { keys: store, peppers, clock: options.clock, actor: { by: "cli" } },
         ),
       );
       const shown = {
@@ -136,7 +137,11 @@ function addRevoke(keys: Command, options: KeysCommandOptions): void {
       const id = keyId.safeParse(given);
       // Not repeated in the message: it may be a whole key.
       if (!id.success) throw new StartFailure(exitCodes.usage, `The id ${id.error.issues[0]?.message}.`);
-      const outcome = await withKeyStore(options, ({ keys: store }) => store.revoke(id.data, options.clock.wall()));
+      const done = await withKeyStore(options, ({ keys: store }) =>
+        changeKey(id.data, { action: "revoked" }, { keys: store, clock: options.clock, actor: { by: "cli" } }),
+      );
+      const outcome =
+        done.outcome === "changed" ? "revoked" : done.outcome === "unchanged" ? "already_revoked" : "unknown";
       if (outcome === "unknown") {
         throw new StartFailure(exitCodes.failed, `There is no key ${id.data}: \`trunkline keys list\` shows all.`);
       }

@@ -1,3 +1,4 @@
+import { parseKeyToken } from "#shared/keys/key-token.ts";
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkKey } from "#shared/keys/check-key.ts";
@@ -23,13 +24,20 @@ export async function ownKey(options: {
   const { stateDir, store, clock } = options;
   makeStateFolder(stateDir);
   const file = join(stateDir, "key");
-  const { keys, pepper } = store;
+  const { keys, peppers } = store;
   const kept = readKept(file);
   if (kept !== undefined) {
-    const verdict = await checkKey({ text: kept, keys, pepper, nowMs: clock.wall() });
-    if (verdict.outcome === "valid" && verdict.record.expiresAt - clock.wall() > renewBelowMs) return kept;
+    const parsed = parseKeyToken(kept);
+    const verdict =
+      parsed.outcome === "parsed"
+        ? await checkKey({ token: parsed.token, keys, peppers, nowMs: clock.wall() })
+        : undefined;
+    if (verdict?.outcome === "valid" && verdict.proven.record.expiresAt - clock.wall() > renewBelowMs) return kept;
   }
-  const { token } = await issueKey({ name: "trunkline up", scopes: ["*"], ttlMs }, { keys, pepper, clock });
+  const { token } = await issueKey(
+    { name: "trunkline up", scopes: ["*"], ttlMs },
+    { keys, peppers, clock, actor: { by: "up" } },
+  );
   const text = token.reveal();
   writeFileSync(`${file}.new`, `${text}\n`, { mode: 0o600 });
   renameSync(`${file}.new`, file);

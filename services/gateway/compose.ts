@@ -1,14 +1,19 @@
 import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import { changeKey } from "#shared/keys/change-key.ts";
 import type { OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
 import { timingAt, type Timing } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/token.ts";
-import { authenticate } from "./access/authenticate.ts";
-import { setKey } from "./access/key-of.ts";
+import { openUsage } from "#shared/usage/open-usage.ts";
+import { BadKeys } from "./access/bad-keys.ts";
+import { followKeyChanges } from "./access/follow-key-changes.ts";
+import { KnownKeys } from "./access/known-keys.ts";
+import { proveCallers } from "./access/prove-callers.ts";
+import { RunningRequests } from "./access/running-requests.ts";
 import type { GatewayConfig } from "./config.ts";
 import { OpenJobs } from "./dispatch/open-jobs.ts";
 import { JobPlacer } from "./dispatch/place-job.ts";
@@ -21,14 +26,21 @@ import { RedisKnownModels } from "./fleet/redis-known-models.ts";
 import { Roster } from "./fleet/roster.ts";
 import { SqliteKnownModels } from "./fleet/sqlite-known-models.ts";
 import { closeGently } from "./close-gently.ts";
+import { openLimits, type OpenedLimits } from "./settlement/open-limits.ts";
 import { listen } from "./listen.ts";
+import { adminRoutes } from "./operations/admin-routes.ts";
 import { healthRoutes } from "./operations/health-routes.ts";
 import { readiness } from "./operations/readiness.ts";
 import { getModel } from "./routes/get-model.ts";
 import { getModels } from "./routes/get-models.ts";
+import { keepAccounts } from "./routes/keep-accounts.ts";
 import { postChatCompletions } from "./routes/post-chat-completions.ts";
+import { tellStandingAlways } from "./routes/tell-standing.ts";
 import { readCertificate } from "./read-certificate.ts";
 import { createServer, refuseOtherMethods } from "./server.ts";
+
+/** What was used until the very end is written down even when the time to stop in is over. */
+const settleAtStopMs = 1_000;
 
 interface GatewayParts {
   readonly config: GatewayConfig;
@@ -50,8 +62,14 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const timing = timingAt(config.timeScale, config);
   const draining = (): boolean => lifecycle.draining;
 
+  const gateway = newToken();
+
+  const access = await openAccess(parts);
+  const limited = openLimits(store.state, { gateway, clock, log });
+  lifecycle.onStop("settlements", () => limited.settlements.stop(AbortSignal.timeout(settleAtStopMs)));
+
   const roster = new Roster(timing);
-  const jobs = new OpenJobs({ broker, gateway: newToken(), roster, timing, clock, log });
+  const jobs = new OpenJobs({ broker, gateway, roster, timing, clock, log });
   lifecycle.onStop("jobs", () => jobs.stop());
   const knownModels = openKnownModels(store);
   const catalogues = new Catalogues({
@@ -63,12 +81,16 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const models = new LiveModels({ jobs, roster, timing, clock });
   const placer = new JobPlacer({ roster, catalogues, knownModels, jobs, timing, clock, random: Math.random });
 
-  const server = createServer({ log, bodyBytesMax: config.bodyBytesMax, tls: readCertificate(config), draining });
-  const check = () => readiness({ broker, keys: store.keys, draining });
+  const { bodyBytesMax, trustedProxies } = config;
+  const server = createServer({ log, bodyBytesMax, trustedProxies, tls: readCertificate(config), draining });
+  const { knownKeys } = access;
+  const check = () => readiness({ broker, keys: store.keys, knownKeys, draining });
   healthRoutes(server, check);
-  mountPublicRoutes(server, { store, models, placer, timing, clock, log });
+  mountPublicRoutes(server, { access, limited, models, placer, timing, clock, log, bodyBytesMax });
   const operations = createServer({ log, bodyBytesMax: config.bodyBytesMax, draining: () => false });
   healthRoutes(operations, check);
+  const { keys, peppers, state } = store;
+  adminRoutes(operations, { keys, peppers, usage: openUsage(state), clock });
 
   lifecycle.onStop("operations", () => operations.close());
   lifecycle.onStop("gateway", async (deadline) => {
@@ -101,26 +123,59 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   return { baseUrl, operationsUrl };
 }
 
+/** Who may call, as far as this gateway knows, and what it hears of it. */
+interface Access {
+  readonly knownKeys: KnownKeys;
+  readonly badKeys: BadKeys;
+  readonly running: RunningRequests;
+}
+
+async function openAccess({ config, store, lifecycle, clock, log }: GatewayParts): Promise<Access> {
+  const { keys, peppers } = store;
+  const running = new RunningRequests();
+  const knownKeys = new KnownKeys({
+    keys,
+    peppers,
+    clock,
+    awayMs: config.keysAwayMs,
+    onOldPepper: (token, { record }) => {
+      const secret = { digest: token.digest(peppers.current), pepper: peppers.current.fingerprint };
+      const change = { action: "repeppered", from: record.digest, secret } as const;
+      changeKey(record.id, change, { keys, clock, actor: { by: "gateway" } }).catch((error: unknown) => {
+        log.warn({ err: error, key: record.id }, "a key stays under the pepper that is being replaced");
+      });
+    },
+  });
+  const changes = await store.openChanges();
+  lifecycle.onStop("key changes", () => changes.close());
+  followKeyChanges({ changes, keys, knownKeys, running, log });
+  return { knownKeys, badKeys: new BadKeys(clock), running };
+}
+
 interface PublicParts {
-  readonly store: OpenedKeyStore;
+  readonly access: Access;
+  readonly limited: OpenedLimits;
   readonly models: LiveModels;
   readonly placer: JobPlacer;
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
+  readonly bodyBytesMax: number;
 }
 
-/** Everything under `/v1`. Whatever is mounted inside the inner scope is reached with a proven key only. */
+/** Everything under `/v1`. Whatever is mounted inside the inner scopes is reached with a proven key only. */
 function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
-  const { keys, pepper } = parts.store;
+  const { limited, clock, log, bodyBytesMax } = parts;
   void server.register(
     async (v1) => {
-      v1.addHook("onRequest", async (request) => {
-        setKey(request, await authenticate(request.headers.authorization, { keys, pepper, clock: parts.clock }));
-      });
+      proveCallers(v1, parts.access);
+      tellStandingAlways(v1, limited);
       getModels(v1, parts);
       getModel(v1, parts);
-      postChatCompletions(v1, parts);
+      await v1.register(async (inference) => {
+        keepAccounts(inference, { ...limited, clock, log, bodyBytesMax });
+        postChatCompletions(inference, parts);
+      });
     },
     { prefix: "/v1" },
   );

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { keyStoreSettings, keyStoreVariables } from "#shared/keys/open-key-store.ts";
-import { portNumber, readConfig, wholeNumber, type Environment } from "#shared/process/config.ts";
+import { networkList, portNumber, readConfig, wholeNumber, type Environment } from "#shared/process/config.ts";
 import { processConfig, processSettings } from "#shared/process/process-settings.ts";
 
 const mib = 1024 * 1024;
@@ -16,6 +16,10 @@ const settings = z
     TRUNKLINE_TLS_CERT: z.string().optional(),
     TRUNKLINE_TLS_KEY: z.string().optional(),
     TRUNKLINE_BODY_BYTES_MAX: wholeNumber(1, 64 * mib).default(32 * mib),
+    /** For how long known keys go on while their store is away; with 0 no key does. */
+    TRUNKLINE_KEYS_AWAY_MS: wholeNumber(0, 3_600_000).default(60_000),
+    /** The proxies whose word on a client's address is believed. */
+    TRUNKLINE_TRUSTED_PROXIES: networkList.default([]),
   })
   .strict();
 
@@ -32,6 +36,8 @@ export function gatewayConfig(environment: Environment) {
     tlsCertificateFile: given.TRUNKLINE_TLS_CERT,
     tlsKeyFile: given.TRUNKLINE_TLS_KEY,
     bodyBytesMax: given.TRUNKLINE_BODY_BYTES_MAX,
+    keysAwayMs: given.TRUNKLINE_KEYS_AWAY_MS,
+    trustedProxies: given.TRUNKLINE_TRUSTED_PROXIES,
   });
 }
 

@@ -9,10 +9,12 @@ import { newToken } from "#shared/protocol/token.ts";
 import { adoptError, adoptParserError } from "./openai/adopt-error.ts";
 import { faultBody, faultHeaders } from "./openai/fault-body.ts";
 import { unreadBody } from "./openai/unread-body.ts";
+import { UploadRoom } from "./openai/upload-room.ts";
 
 interface ServerOptions {
   readonly log: Log;
   readonly bodyBytesMax: number;
+  readonly trustedProxies?: readonly string[];
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer } | undefined;
   /** Once true, what still arrives on open connections is turned away. */
   readonly draining: () => boolean;
@@ -28,12 +30,13 @@ const urlParamCharactersMax = 1_024;
  * is left as bytes until its sender has proved a key.
  */
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { log, bodyBytesMax, tls } = options;
+  const { log, bodyBytesMax, tls, trustedProxies = [] } = options;
   const server: FastifyInstance = fastify({
     ...(tls === undefined ? { http: { requireHostHeader: false } } : { https: { ...tls, requireHostHeader: false } }),
     logger: false,
     genReqId: () => `req_${newToken()}`,
     requestIdHeader: false,
+    trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     bodyLimit: bodyBytesMax,
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
@@ -65,10 +68,16 @@ export function createServer(options: ServerOptions): FastifyInstance {
     reply.header("connection", "close");
     throw new Fault("shutting_down", { message: "This gateway shuts down; send the request again." });
   });
-  server.addHook("preParsing", async (request, _reply, payload) => {
+  const room = new UploadRoom();
+  const rooms = new WeakMap<FastifyRequest, () => void>();
+  server.addHook("preParsing", async (request, reply, payload) => {
     insistOnPlainJson(request);
+    const leave = room.enter(request.headers, bodyBytesMax);
+    rooms.set(request, leave);
+    reply.raw.once("close", leave);
     return payload;
   });
+  server.addHook("preHandler", async (request) => rooms.get(request)?.());
   server.addHook("onResponse", async (request, reply) => {
     const fields = { request: request.id, method: request.method, path: pathOf(request), status: reply.statusCode };
     const isProbe = request.url === "/healthz" || request.url === "/readyz";

@@ -37,15 +37,25 @@ export const faultCodes = {
   model_does_not_support_tools: { status: 400, type: invalid },
   key_invalid: { status: 401, type: invalid },
   key_expired: { status: 401, type: invalid },
+  insufficient_permissions: { status: 403, type: "permission_error", retry: false },
   model_not_found: { status: 404, type: invalid },
+  key_not_found: { status: 404, type: invalid },
   unknown_url: { status: 404, type: invalid },
   method_not_allowed: { status: 405, type: invalid },
   request_timeout: { status: 408, type: invalid, retry: false },
+  key_change_refused: { status: 409, type: invalid, retry: false },
   request_too_large: { status: 413, type: invalid },
   uri_too_long: { status: 414, type: invalid },
   unsupported_media_type: { status: 415, type: invalid },
   headers_too_large: { status: 431, type: invalid },
   client_closed: { status: 499, type: invalid },
+
+  // A key that asks for more than it may. Which limit it was is told by the type and the message.
+  rate_limit_requests: { status: 429, type: "requests", wire: "rate_limit_exceeded" },
+  rate_limit_tokens: { status: 429, type: "tokens", wire: "rate_limit_exceeded" },
+  rate_limit_bad_keys: { status: 429, type: "requests", wire: "rate_limit_exceeded" },
+  concurrency_limit_exceeded: { status: 429, type: "requests" },
+  insufficient_quota: { status: 429, type: "insufficient_quota", retry: false },
 
   // Our side: the machines, what runs on them, and what connects us to them
   internal_error: { status: 500, type: server, retry: false },
@@ -56,6 +66,7 @@ export const faultCodes = {
   runtime_offline: { status: 503, type: unavailable, retryAfterSeconds: 5 },
   server_is_overloaded: { status: 503, type: unavailable, retryAfterSeconds: 2 },
   backend_unavailable: { status: 503, type: unavailable, retryAfterSeconds: 1 },
+  auth_unavailable: { status: 503, type: unavailable, retryAfterSeconds: 1 },
   shutting_down: { status: 503, type: unavailable, retryAfterSeconds: 1 },
   upstream_timeout: { status: 504, type: server, retry: false },
 

@@ -1,20 +1,21 @@
-import { judge, type KeyVerdict } from "./key-record.ts";
+import { judgeKey, type KeyVerdict } from "./judge-key.ts";
 import type { KeyStore } from "./key-store.ts";
-import { parseKeyToken } from "./key-token.ts";
-import type { Pepper } from "./pepper.ts";
+import type { KeyToken } from "./key-token.ts";
+import type { Peppers } from "./peppers.ts";
 
-/**
- * From the text that a caller sent to what it is worth. The store is asked at most once, and only by an id whose
- * checksum is right; a store that does not answer is a Fault and never a verdict.
- */
+/** What the store says a key is worth. A store that does not answer is a Fault and never a verdict. */
 export async function checkKey(check: {
-  readonly text: string;
+  readonly token: KeyToken;
   readonly keys: Pick<KeyStore, "find">;
-  readonly pepper: Pepper;
+  readonly peppers: Peppers;
   readonly nowMs: number;
 }): Promise<KeyVerdict> {
-  const parsed = parseKeyToken(check.text);
-  if (parsed.outcome !== "parsed") return { outcome: "invalid" };
-  const found = await check.keys.find(parsed.token.id);
-  return judge({ found, digest: parsed.token.digest(check.pepper), nowMs: check.nowMs });
+  const { token, keys, peppers, nowMs } = check;
+  const found = await keys.find(token.id);
+  return judgeKey({
+    found,
+    digests: peppers.digestsOf(token),
+    knowsPepper: (fingerprint) => peppers.knows(fingerprint),
+    nowMs,
+  });
 }

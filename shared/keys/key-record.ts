@@ -1,10 +1,14 @@
-import { randomBytes, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
-import { keyId } from "./key-token.ts";
-import { keyDigest, pepperFingerprint, type KeyDigest } from "./pepper.ts";
+import { machineName } from "../protocol/machine-name.ts";
+import { keyLimits } from "./key-limits.ts";
+import { keyId, keyKinds } from "./key-token.ts";
+import { keyDigest, pepperFingerprint } from "./pepper.ts";
 import { scopes } from "./scope.ts";
 
 export const keyNameCharactersMax = 100;
+export const machinesPerKeyMax = 64;
+/** Above this the secret that was replaced first is forgotten, and counts as one that never was. */
+export const replacedSecretsMax = 8;
 
 /** What people call a key, for the operator's eyes only. */
 export const keyName = z
@@ -13,7 +17,17 @@ export const keyName = z
   .max(keyNameCharactersMax, `must have at most ${keyNameCharactersMax} characters`)
   .regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u, "must be printable, on one line");
 
+/** The machines that a key is bound to; for it there are no others. */
+export const boundMachines = z
+  .array(machineName)
+  .min(1, "must name at least one machine")
+  .max(machinesPerKeyMax, `must be at most ${machinesPerKeyMax} machines`)
+  .readonly();
+
 const wallMs = z.int().nonnegative();
+
+/** A secret as a store keeps it, and the pepper that the digest was made with. */
+const keptSecret = { digest: keyDigest, pepper: pepperFingerprint };
 
 /**
  * What is known of a key; times are milliseconds since 1970. Strict on purpose: a field that this version does not
@@ -21,13 +35,23 @@ const wallMs = z.int().nonnegative();
  */
 export const keyRecord = z.strictObject({
   id: keyId,
+  /** Counts up with every change, so that no change is made on a record that somebody else has changed meanwhile. */
+  version: z.int().nonnegative().default(0),
+  kind: z.enum(keyKinds).default("model"),
   name: keyName,
-  digest: keyDigest,
-  /** The pepper that the digest was made with. */
-  pepper: pepperFingerprint,
+  ...keptSecret,
+  /** Former secrets, the latest first; each is good until its own end. */
+  replaced: z
+    .array(z.strictObject({ ...keptSecret, validUntil: wallMs }))
+    .max(replacedSecretsMax)
+    .readonly()
+    .optional(),
   scopes,
+  machines: boundMachines.optional(),
+  limits: keyLimits.optional(),
   createdAt: wallMs,
   expiresAt: wallMs,
+  disabledAt: wallMs.optional(),
   revokedAt: wallMs.optional(),
 });
 export type KeyRecord = Readonly<z.infer<typeof keyRecord>>;
@@ -41,52 +65,12 @@ export type FoundKey =
   | { readonly kind: "tombstone"; readonly tombstone: KeyTombstone }
   | { readonly kind: "absent" };
 
-export type KeyState = "valid" | "expired" | "revoked";
+export const keyStates = ["valid", "disabled", "expired", "revoked"] as const;
+export type KeyState = (typeof keyStates)[number];
 
 /** Revocation is the last word on a key: one that also expired stays revoked. */
 export function keyState(record: KeyRecord, nowMs: number): KeyState {
   if (record.revokedAt !== undefined) return "revoked";
-  return nowMs < record.expiresAt ? "valid" : "expired";
-}
-
-export type KeyVerdict =
-  | { readonly outcome: "valid"; readonly record: KeyRecord }
-  | { readonly outcome: "expired" }
-  | { readonly outcome: "invalid" };
-
-/**
- * Says what a key is worth. Only who holds the right secret is told that it expired; everybody else learns nothing.
- * The comparison takes the same time for every wrong digest, and is made for unknown keys too.
- */
-export function judge(key: {
-  readonly found: FoundKey;
-  readonly digest: KeyDigest;
-  readonly nowMs: number;
-}): KeyVerdict {
-  const rightSecret = timingSafeEqual(keptDigest(key.found), Buffer.from(key.digest, "hex"));
-  if (!rightSecret) return { outcome: "invalid" };
-  switch (key.found.kind) {
-    case "absent":
-      return { outcome: "invalid" };
-    case "tombstone":
-      return { outcome: key.nowMs < key.found.tombstone.expiresAt ? "invalid" : "expired" };
-    case "record": {
-      const state = keyState(key.found.record, key.nowMs);
-      if (state === "valid") return { outcome: "valid", record: key.found.record };
-      return { outcome: state === "expired" ? "expired" : "invalid" };
-    }
-  }
-}
-
-const digestOfNobody = randomBytes(32);
-
-function keptDigest(found: FoundKey): Buffer {
-  switch (found.kind) {
-    case "absent":
-      return digestOfNobody;
-    case "tombstone":
-      return Buffer.from(found.tombstone.digest, "hex");
-    case "record":
-      return Buffer.from(found.record.digest, "hex");
-  }
+  if (nowMs >= record.expiresAt) return "expired";
+  return record.disabledAt === undefined ? "valid" : "disabled";
 }

@@ -5,17 +5,21 @@ import { z } from "zod";
 import type { KeyDigest, Pepper } from "./pepper.ts";
 
 /**
- * A key is `trunkline_<id:12>_<secret:32><checksum:6>` in base62. The id is public and names the record; the secret
- * has 190 bits; the checksum is the CRC-32 of all that stands before it, so that a mistyped or invented key is told
- * from a real one without asking anybody.
+ * A key is `trunkline_<id:12>_<secret:32><checksum:6>` in base62, and an admin key `trunkline_admin_<id>_…`. The id is
+ * public and names the record; the secret has 190 bits; the checksum is the CRC-32 of all that stands before it, so
+ * that a mistyped or invented key is told from a real one without asking anybody.
  */
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-const prefix = "trunkline";
+const prefixes: Record<KeyKind, string> = { model: "trunkline_", admin: "trunkline_admin_" };
 const idCharacters = 12;
 const secretCharacters = 32;
 const checksumCharacters = 6;
-const tokenCharacters = prefix.length + idCharacters + secretCharacters + checksumCharacters + 2;
-const tokenPattern = /^trunkline_([0-9A-Za-z]{12})_[0-9A-Za-z]{38}$/;
+const tokenCharactersMax = prefixes.admin.length + idCharacters + 1 + secretCharacters + checksumCharacters;
+const tokenPattern = /^trunkline_(admin_)?([0-9A-Za-z]{12})_[0-9A-Za-z]{38}$/;
+
+/** `model` keys call models; `admin` keys manage keys, and call none. */
+export const keyKinds = ["model", "admin"] as const;
+export type KeyKind = (typeof keyKinds)[number];
 
 /** The public part of a key. No other text ever becomes part of a store's command. */
 export const keyId = z
@@ -27,11 +31,14 @@ export type KeyId = z.infer<typeof keyId>;
 /** A key as its holder has it. It gives its text only to who asks for it by name, so that no log line ever does. */
 class KeyToken {
   readonly id: KeyId;
+  readonly kind: KeyKind;
   readonly #text: string;
 
   constructor(text: string) {
+    const [, admin, id] = tokenPattern.exec(text) ?? [];
     this.#text = text;
-    this.id = keyId.parse(text.slice(prefix.length + 1, prefix.length + 1 + idCharacters));
+    this.kind = admin === undefined ? "model" : "admin";
+    this.id = keyId.parse(id);
   }
 
   digest(pepper: Pepper): KeyDigest {
@@ -62,14 +69,15 @@ export type ParsedKeyToken =
   | { readonly outcome: "malformed" }
   | { readonly outcome: "checksum_wrong" };
 
-export function mintKeyToken(): KeyToken {
-  const unsigned = `${prefix}_${randomText(idCharacters)}_${randomText(secretCharacters)}`;
+/** A new key, or a new secret for one that there is. */
+export function mintKeyToken(kind: KeyKind = "model", id?: KeyId): KeyToken {
+  const unsigned = `${prefixes[kind]}${id ?? randomText(idCharacters)}_${randomText(secretCharacters)}`;
   return new KeyToken(unsigned + checksum(unsigned));
 }
 
 /** Says whether a text can be a key at all. Costs microseconds whatever the text is. */
 export function parseKeyToken(text: string): ParsedKeyToken {
-  if (text.length !== tokenCharacters || !tokenPattern.test(text)) return { outcome: "malformed" };
+  if (text.length > tokenCharactersMax || !tokenPattern.test(text)) return { outcome: "malformed" };
   const unsigned = text.slice(0, -checksumCharacters);
   if (checksum(unsigned) !== text.slice(-checksumCharacters)) return { outcome: "checksum_wrong" };
   return { outcome: "parsed", token: new KeyToken(text) };

@@ -4,10 +4,15 @@ import type { Clock } from "../process/clock.ts";
 import type { Log } from "../process/log.ts";
 import { connectRedis, type RedisConnection } from "../process/redis-connection.ts";
 import { exitCodes, StartFailure } from "../process/start-failure.ts";
+import type { KeyChanges } from "./key-changes.ts";
 import type { KeyStore } from "./key-store.ts";
 import { pepperText, type Pepper } from "./pepper.ts";
 import { pepperFile, readOrMakePepper } from "./pepper-file.ts";
+import { Peppers } from "./peppers.ts";
+import { redisDoubts } from "./redis-doubts.ts";
+import { changesTimeoutMs, RedisKeyChanges } from "./redis-key-changes.ts";
 import { RedisKeyStore } from "./redis-key-store.ts";
+import { SqliteKeyChanges } from "./sqlite-key-changes.ts";
 import { SqliteKeyStore } from "./sqlite-key-store.ts";
 import { openStateDatabase, type StateDatabase } from "./state-database.ts";
 
@@ -23,6 +28,8 @@ export const keyStoreVariables = {
   TRUNKLINE_REDIS_URL: redisUrl.optional(),
   TRUNKLINE_STATE_DIR: z.string().default(".trunkline"),
   TRUNKLINE_KEY_PEPPER: pepperText.optional(),
+  /** Accepted beside it while one pepper takes the place of another. */
+  TRUNKLINE_KEY_PEPPER_ALSO: pepperText.optional(),
 };
 
 export interface KeyStoreSettings {
@@ -30,6 +37,7 @@ export interface KeyStoreSettings {
   /** Where the embedded store and its pepper are; not touched when there is Redis. */
   readonly stateDir: string;
   readonly pepper?: Pepper | undefined;
+  readonly pepperAlso?: Pepper | undefined;
 }
 
 export function keyStoreSettings(config: z.output<z.ZodObject<typeof keyStoreVariables>>): KeyStoreSettings {
@@ -37,6 +45,7 @@ export function keyStoreSettings(config: z.output<z.ZodObject<typeof keyStoreVar
     redisUrl: config.TRUNKLINE_REDIS_URL,
     stateDir: config.TRUNKLINE_STATE_DIR,
     pepper: config.TRUNKLINE_KEY_PEPPER,
+    pepperAlso: config.TRUNKLINE_KEY_PEPPER_ALSO,
   };
 }
 
@@ -47,21 +56,25 @@ export type StateStore =
 
 export interface OpenedKeyStore {
   readonly keys: KeyStore;
-  readonly pepper: Pepper;
+  readonly peppers: Peppers;
   readonly state: StateStore;
+  /** Where it is, for people: without a password. */
+  readonly place: string;
+  /** For processes that keep what they know of keys; whoever opens it closes it. */
+  openChanges(): Promise<KeyChanges>;
+}
+
+interface Means {
+  readonly clock: Clock;
+  readonly log?: Pick<Log, "info" | "warn"> | undefined;
 }
 
 /** Opens the store that the settings choose, with the pepper that its keys were made with, or says why it cannot. */
-export async function openKeyStore(
-  settings: KeyStoreSettings,
-  means: { readonly clock: Pick<Clock, "wall">; readonly log?: Pick<Log, "info" | "warn"> | undefined },
-): Promise<OpenedKeyStore> {
-  const opened =
-    settings.redisUrl === undefined
-      ? openEmbedded(settings, means.clock)
-      : await openRedis({ url: settings.redisUrl, pepper: settings.pepper, log: means.log });
+export async function openKeyStore(settings: KeyStoreSettings, means: Means): Promise<OpenedKeyStore> {
+  const { redisUrl: url } = settings;
+  const opened = url === undefined ? openEmbedded(settings, means) : await openRedis(url, settings, means);
   try {
-    await insistOnPepper(opened, settings);
+    await insistOnPepper(opened, { settings, log: means.log });
   } catch (error) {
     await opened.keys.close();
     if (!(error instanceof Fault)) throw error;
@@ -70,33 +83,65 @@ export async function openKeyStore(
   return opened;
 }
 
-async function openRedis(options: {
-  readonly url: string;
-  readonly pepper: Pepper | undefined;
-  readonly log: Pick<Log, "info" | "warn"> | undefined;
-}): Promise<OpenedKeyStore> {
-  if (options.pepper === undefined) {
+async function openRedis(url: string, settings: KeyStoreSettings, { clock, log }: Means): Promise<OpenedKeyStore> {
+  const { pepper, pepperAlso } = settings;
+  if (pepper === undefined) {
     throw new StartFailure(
       exitCodes.config,
       "With TRUNKLINE_REDIS_URL a pepper is needed too: set TRUNKLINE_KEY_PEPPER to one secret for all gateways, for instance from: openssl rand -base64 32",
     );
   }
-  const redis = await connectRedis({ url: options.url, log: options.log });
-  return { keys: new RedisKeyStore(redis), pepper: options.pepper, state: { kind: "redis", redis } };
+  const redis = await connectRedis({ url, log });
+  if (log !== undefined) await tellDoubts(redis, log);
+  return {
+    keys: new RedisKeyStore(redis),
+    peppers: new Peppers(pepper, pepperAlso),
+    state: { kind: "redis", redis },
+    place: `Redis at ${new URL(url).host}`,
+    openChanges: async () => {
+      const own = await connectRedis({ url, commandTimeoutMs: changesTimeoutMs, silenceMsMax: changesTimeoutMs });
+      return new RedisKeyChanges(own, { clock });
+    },
+  };
 }
 
-function openEmbedded(settings: KeyStoreSettings, clock: Pick<Clock, "wall">): OpenedKeyStore {
-  const pepper = settings.pepper ?? readOrMakePepper(settings.stateDir);
-  const database = openStateDatabase(settings.stateDir);
-  return { keys: new SqliteKeyStore(database, { clock }), pepper, state: { kind: "sqlite", database } };
+/** Whoever may not ask is told nothing. */
+async function tellDoubts(redis: RedisConnection, log: Pick<Log, "warn">): Promise<void> {
+  const info = await redis.run("tell how it is set up", (client) => client.info()).catch(() => "");
+  for (const doubt of redisDoubts(info)) log.warn(doubt);
 }
 
-async function insistOnPepper(opened: OpenedKeyStore, settings: KeyStoreSettings): Promise<void> {
-  if ((await opened.keys.claimPepper(opened.pepper.fingerprint)) !== "mismatch") return;
+function openEmbedded(settings: KeyStoreSettings, { clock }: Means): OpenedKeyStore {
+  const { stateDir, pepperAlso } = settings;
+  const pepper = settings.pepper ?? readOrMakePepper(stateDir);
+  const database = openStateDatabase(stateDir);
+  return {
+    keys: new SqliteKeyStore(database, { clock }),
+    peppers: new Peppers(pepper, pepperAlso),
+    state: { kind: "sqlite", database },
+    place: `the folder ${stateDir}`,
+    openChanges: async () => new SqliteKeyChanges(database, { clock }),
+  };
+}
+
+async function insistOnPepper(
+  { keys, peppers }: OpenedKeyStore,
+  { settings, log }: { settings: KeyStoreSettings; log: Means["log"] },
+): Promise<void> {
+  const kept = await keys.peppers();
+  if (kept.length === 0) return;
+  const foreign = kept.filter((fingerprint) => !peppers.knows(fingerprint));
+  if (foreign.length < kept.length) {
+    if (!kept.includes(peppers.current.fingerprint)) await keys.addPepper(peppers.current.fingerprint);
+    if (foreign.length > 0) {
+      log?.warn("some keys may still be under a pepper that this process does not have, and then are not judged here");
+    }
+    return;
+  }
   const remedy =
     settings.pepper === undefined
       ? `restore the file ${pepperFile(settings.stateDir)}, or set TRUNKLINE_KEY_PEPPER to theirs`
-      : "set TRUNKLINE_KEY_PEPPER to theirs, or leave it unset if theirs is the one in the state folder";
+      : "set TRUNKLINE_KEY_PEPPER to theirs, or leave it unset if theirs is the one in the state folder; to replace a pepper, set TRUNKLINE_KEY_PEPPER_ALSO to the other one meanwhile";
   throw new StartFailure(exitCodes.config, `The keys in this store were made with another pepper: ${remedy}.`);
 }
 

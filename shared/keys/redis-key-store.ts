@@ -1,30 +1,28 @@
 import { z } from "zod";
 import type { RedisConnection } from "../process/redis-connection.ts";
+import { auditEntriesMax, auditEntry, type AuditEntry } from "./audit-entry.ts";
 import { keyRecord, keyTombstone, type FoundKey, type KeyRecord } from "./key-record.ts";
-import { recordAfterlifeMs, type KeyStore, type PepperClaim, type Revocation } from "./key-store.ts";
+import { recordAfterlifeMs, type KeyStore, type Written } from "./key-store.ts";
 import { keyId, type KeyId } from "./key-token.ts";
-import type { PepperFingerprint } from "./pepper.ts";
+import { pepperFingerprint, type PepperFingerprint } from "./pepper.ts";
 import { readStored } from "./read-stored.ts";
+import { forgetScript, writeScript } from "./redis-key-scripts.ts";
+import { foreignPepper, unfoundedStore } from "./store-failure.ts";
 
 /**
  * Keys in Redis. A record is a hash that Redis itself drops after its afterlife; the tombstone beside it, written in
- * the same transaction, has no such end. The fields of both hold JSON. The connection puts its prefix before all names.
+ * the same step, has no such end. The fields of both hold JSON. The audit trail is a stream, and what gateways follow to
+ * hear of changes. The connection puts its prefix before all names.
  */
 const recordAt = (id: KeyId): string => `key:${id}`;
 const tombstoneAt = (id: KeyId): string => `tombstone:${id}`;
 const idsAt = "keys";
-const pepperAt = "pepper";
+export const peppersAt = "pepper";
+/** Each entry has two fields: the id of the key, and the entry of the audit trail as JSON. */
+export const auditAt = "audit";
 
 const idsPerPage = 250;
-
-/** One script, so that a record that lapses meanwhile is not brought back as a stump without an end. */
-const revokeScript = `
-local tombstones = redis.call("DEL", KEYS[2])
-if redis.call("EXISTS", KEYS[1]) == 0 then
-  return tombstones == 1 and "revoked" or "unknown"
-end
-return redis.call("HSETNX", KEYS[1], "revokedAt", ARGV[1]) == 1 and "revoked" or "already_revoked"
-`;
+const entriesPerPage = 500;
 
 export class RedisKeyStore implements KeyStore {
   readonly #redis: RedisConnection;
@@ -36,23 +34,29 @@ export class RedisKeyStore implements KeyStore {
   }
 
   async find(id: KeyId): Promise<FoundKey> {
-    const [record, tombstone] = await this.#redis.pipeline("find a key", (batch) =>
-      batch.hgetall(recordAt(id)).hgetall(tombstoneAt(id)),
+    const [record, tombstone, founded] = await this.#redis.pipeline("find a key", (batch) =>
+      batch.hgetall(recordAt(id)).hgetall(tombstoneAt(id)).exists(peppersAt),
     );
+    if (founded !== 1) throw unfoundedStore();
     if (!isEmpty(record)) return { kind: "record", record: readStored(keyRecord, () => decode(record)) };
     if (!isEmpty(tombstone)) return { kind: "tombstone", tombstone: readStored(keyTombstone, () => decode(tombstone)) };
     return { kind: "absent" };
   }
 
-  async issue(record: KeyRecord): Promise<void> {
-    const { id, digest, expiresAt } = record;
-    await this.#redis.transaction("keep a new key", (batch) =>
-      batch
-        .hset(recordAt(id), encode(record))
-        .pexpireat(recordAt(id), expiresAt + this.#afterlifeMs)
-        .hset(tombstoneAt(id), encode({ digest, expiresAt }))
-        .sadd(idsAt, id),
+  async issue(record: KeyRecord, entry: AuditEntry): Promise<void> {
+    await this.#write({ record, entry, replaces: "nothing" });
+  }
+
+  async replace(record: KeyRecord, entry: AuditEntry): Promise<Written> {
+    return this.#write({ record, entry, replaces: String(record.version - 1) });
+  }
+
+  async forget(id: KeyId, entry: AuditEntry): Promise<Written> {
+    const names = [recordAt(id), tombstoneAt(id), peppersAt, auditAt];
+    const reply = await this.#redis.run("revoke a key", (redis) =>
+      redis.eval(forgetScript, names.length, ...names, id, JSON.stringify(entry), auditEntriesMax),
     );
+    return this.#written(reply);
   }
 
   async list(): Promise<readonly KeyRecord[]> {
@@ -69,27 +73,58 @@ export class RedisKeyStore implements KeyStore {
     return [...records.values()].sort((one, other) => one.createdAt - other.createdAt);
   }
 
-  async revoke(id: KeyId, atMs: number): Promise<Revocation> {
-    const reply = await this.#redis.run("revoke a key", (redis) =>
-      redis.eval(revokeScript, 2, recordAt(id), tombstoneAt(id), JSON.stringify(atMs)),
-    );
-    return reply === "revoked" || reply === "already_revoked" ? reply : "unknown";
+  async log(wish: { readonly entriesMax: number; readonly key?: KeyId | undefined }): Promise<readonly AuditEntry[]> {
+    const entries: AuditEntry[] = [];
+    let newest = "+";
+    while (entries.length < wish.entriesMax) {
+      const page = await this.#redis.run("read the audit trail", (redis) =>
+        redis.xrevrange(auditAt, newest, "-", "COUNT", entriesPerPage),
+      );
+      for (const [, [, key, , text]] of page) {
+        if (wish.key === undefined || key === wish.key)
+          entries.push(readStored(auditEntry, () => JSON.parse(text ?? "")));
+      }
+      const oldest = page.at(-1)?.[0];
+      if (page.length < entriesPerPage || oldest === undefined) break;
+      newest = `(${oldest}`;
+    }
+    return entries.slice(0, wish.entriesMax).toReversed();
   }
 
   async ready(): Promise<void> {
     await this.#redis.run("answer a ping", (redis) => redis.ping());
   }
 
-  async claimPepper(fingerprint: PepperFingerprint): Promise<PepperClaim> {
-    const [claimed, kept] = await this.#redis.transaction("compare the pepper", (batch) =>
-      batch.setnx(pepperAt, fingerprint).get(pepperAt),
-    );
-    if (claimed === 1) return "claimed";
-    return kept === fingerprint ? "matches" : "mismatch";
+  async peppers(): Promise<readonly PepperFingerprint[]> {
+    const kept = await this.#redis.run("compare the pepper", (redis) => redis.get(peppersAt));
+    return readStored(z.array(pepperFingerprint), () => kept?.split(",") ?? []);
+  }
+
+  async addPepper(fingerprint: PepperFingerprint): Promise<void> {
+    const others = (await this.peppers()).filter((each) => each !== fingerprint);
+    await this.#redis.run("note a pepper", (redis) => redis.set(peppersAt, [fingerprint, ...others].join(",")));
   }
 
   async close(): Promise<void> {
     this.#redis.close();
+  }
+
+  async #write(change: { record: KeyRecord; entry: AuditEntry; replaces: string }): Promise<Written> {
+    const { record, entry, replaces } = change;
+    const { id, digest, expiresAt, revokedAt } = record;
+    const names = [recordAt(id), tombstoneAt(id), idsAt, peppersAt, auditAt];
+    const tombstone = revokedAt === undefined ? fieldsOf({ digest, expiresAt }) : [];
+    const values = [id, replaces, record.pepper, expiresAt + this.#afterlifeMs, JSON.stringify(entry), auditEntriesMax];
+    const reply = await this.#redis.run("keep a key", (redis) =>
+      redis.eval(writeScript, names.length, ...names, ...values, tombstone.length, ...tombstone, ...fieldsOf(record)),
+    );
+    return this.#written(reply);
+  }
+
+  #written(reply: unknown): Written {
+    if (reply === "unfounded") throw unfoundedStore();
+    if (reply === "foreign") throw foreignPepper();
+    return reply === "written" ? "written" : "conflict";
   }
 
   /** Forgets the ids whose records have lapsed; an id is never issued again, so none can be lost. */
@@ -110,8 +145,8 @@ function isEmpty(reply: unknown): boolean {
   return Object.keys(hash.parse(reply)).length === 0;
 }
 
-function encode(value: object): Record<string, string> {
-  return Object.fromEntries(Object.entries(value).map(([field, each]) => [field, JSON.stringify(each)]));
+function fieldsOf(value: object): string[] {
+  return Object.entries(value).flatMap(([field, each]) => (each === undefined ? [] : [field, JSON.stringify(each)]));
 }
 
 function decode(reply: unknown): unknown {

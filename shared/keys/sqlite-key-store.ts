@@ -1,10 +1,14 @@
+import type { SQLTagStore } from "node:sqlite";
+import { z } from "zod";
 import type { Clock } from "../process/clock.ts";
+import { auditEntriesMax, auditEntry, type AuditEntry } from "./audit-entry.ts";
 import { keyRecord, type FoundKey, type KeyRecord } from "./key-record.ts";
-import { recordAfterlifeMs, type KeyStore, type PepperClaim, type Revocation } from "./key-store.ts";
+import { recordAfterlifeMs, type KeyStore, type Written } from "./key-store.ts";
 import type { KeyId } from "./key-token.ts";
-import type { PepperFingerprint } from "./pepper.ts";
+import { pepperFingerprint, type PepperFingerprint } from "./pepper.ts";
 import { readStored } from "./read-stored.ts";
 import type { StateDatabase } from "./state-database.ts";
+import { foreignPepper, unfoundedStore } from "./store-failure.ts";
 
 /**
  * Keys in the embedded database. Nothing is dropped here by itself: a record past its afterlife is no longer shown,
@@ -26,20 +30,49 @@ export class SqliteKeyStore implements KeyStore {
 
   async find(id: KeyId): Promise<FoundKey> {
     const row = this.#database.read("find a key", (sql) => sql.get`SELECT record FROM keys WHERE id = ${id}`);
-    if (row === undefined) return { kind: "absent" };
+    if (row === undefined) {
+      if ((await this.peppers()).length === 0) throw unfoundedStore();
+      return { kind: "absent" };
+    }
     const record = recordOf(row);
-    if (record.expiresAt > this.#lapsedBefore()) return { kind: "record", record };
+    if (!this.#hasLapsed(record)) return { kind: "record", record };
     if (record.revokedAt !== undefined) return { kind: "absent" };
     return { kind: "tombstone", tombstone: { digest: record.digest, expiresAt: record.expiresAt } };
   }
 
-  async issue(record: KeyRecord): Promise<void> {
-    const { id, expiresAt } = record;
-    const text = JSON.stringify(record);
-    this.#database.change(
-      "keep a new key",
-      (sql) => sql.run`INSERT INTO keys (id, expires_at, record) VALUES (${id}, ${expiresAt}, ${text})`,
-    );
+  async issue(record: KeyRecord, entry: AuditEntry): Promise<void> {
+    this.#database.change("keep a new key", (sql) => {
+      const peppers = kept(sql);
+      if (peppers.length === 0) keep(sql, [record.pepper]);
+      else if (!peppers.includes(record.pepper)) throw foreignPepper();
+      const { id, expiresAt } = record;
+      sql.run`INSERT INTO keys (id, expires_at, record) VALUES (${id}, ${expiresAt}, ${JSON.stringify(record)})`;
+      note(sql, entry);
+    });
+  }
+
+  async replace(record: KeyRecord, entry: AuditEntry): Promise<Written> {
+    const { id, version, expiresAt } = record;
+    return this.#database.change("change a key", (sql) => {
+      const row = sql.get`SELECT record FROM keys WHERE id = ${id}`;
+      if (row === undefined || this.#hasLapsed(recordOf(row)) || recordOf(row).version !== version - 1)
+        return "conflict";
+      sql.run`UPDATE keys SET record = ${JSON.stringify(record)}, expires_at = ${expiresAt} WHERE id = ${id}`;
+      note(sql, entry);
+      return "written";
+    });
+  }
+
+  async forget(id: KeyId, entry: AuditEntry): Promise<Written> {
+    return this.#database.change("revoke a key", (sql) => {
+      const row = sql.get`SELECT record FROM keys WHERE id = ${id}`;
+      if (row === undefined || !this.#hasLapsed(recordOf(row)) || recordOf(row).revokedAt !== undefined)
+        return "conflict";
+      const record = { ...recordOf(row), revokedAt: entry.at };
+      sql.run`UPDATE keys SET record = ${JSON.stringify(record)} WHERE id = ${id}`;
+      note(sql, entry);
+      return "written";
+    });
   }
 
   async list(): Promise<readonly KeyRecord[]> {
@@ -50,31 +83,36 @@ export class SqliteKeyStore implements KeyStore {
     return rows.map(recordOf).sort((one, other) => one.createdAt - other.createdAt);
   }
 
-  async revoke(id: KeyId, atMs: number): Promise<Revocation> {
-    return this.#database.change("revoke a key", (sql): Revocation => {
-      if (sql.get`SELECT 1 FROM keys WHERE id = ${id}` === undefined) return "unknown";
-      const { changes } = sql.run`
-        UPDATE keys SET record = json_set(record, '$.revokedAt', ${atMs})
-        WHERE id = ${id} AND json_extract(record, '$.revokedAt') IS NULL`;
-      return changes === 1 ? "revoked" : "already_revoked";
-    });
+  async log(wish: { readonly entriesMax: number; readonly key?: KeyId | undefined }): Promise<readonly AuditEntry[]> {
+    const { entriesMax, key = null } = wish;
+    const rows = this.#database.read(
+      "read the audit trail",
+      (sql) => sql.all`
+        SELECT entry FROM audit WHERE ${key} IS NULL OR key_id = ${key} ORDER BY sequence DESC LIMIT ${entriesMax}`,
+    );
+    return rows.map((row) => readStored(auditEntry, () => JSON.parse(String(row["entry"])))).toReversed();
   }
 
   async ready(): Promise<void> {
     this.#database.read("answer", (sql) => sql.get`SELECT 1`);
   }
 
-  async claimPepper(fingerprint: PepperFingerprint): Promise<PepperClaim> {
-    return this.#database.change("compare the pepper", (sql): PepperClaim => {
-      const { changes } =
-        sql.run`INSERT INTO pepper (only, fingerprint) VALUES (1, ${fingerprint}) ON CONFLICT DO NOTHING`;
-      if (changes === 1) return "claimed";
-      return sql.get`SELECT fingerprint FROM pepper`?.["fingerprint"] === fingerprint ? "matches" : "mismatch";
-    });
+  async peppers(): Promise<readonly PepperFingerprint[]> {
+    return this.#database.read("compare the pepper", kept);
+  }
+
+  async addPepper(fingerprint: PepperFingerprint): Promise<void> {
+    this.#database.change("note a pepper", (sql) =>
+      keep(sql, [fingerprint, ...kept(sql).filter((each) => each !== fingerprint)]),
+    );
   }
 
   async close(): Promise<void> {
     this.#database.close();
+  }
+
+  #hasLapsed(record: KeyRecord): boolean {
+    return record.expiresAt <= this.#lapsedBefore();
   }
 
   #lapsedBefore(): number {
@@ -84,4 +122,19 @@ export class SqliteKeyStore implements KeyStore {
 
 function recordOf(row: Record<string, unknown>): KeyRecord {
   return readStored(keyRecord, () => JSON.parse(String(row["record"])));
+}
+
+function kept(sql: SQLTagStore): PepperFingerprint[] {
+  const row = sql.get`SELECT fingerprint FROM pepper`;
+  return readStored(z.array(pepperFingerprint), () => (row === undefined ? [] : String(row["fingerprint"]).split(",")));
+}
+
+function keep(sql: SQLTagStore, fingerprints: readonly PepperFingerprint[]): void {
+  const text = fingerprints.join(",");
+  sql.run`INSERT INTO pepper (only, fingerprint) VALUES (1, ${text}) ON CONFLICT DO UPDATE SET fingerprint = ${text}`;
+}
+
+function note(sql: SQLTagStore, entry: AuditEntry): void {
+  sql.run`INSERT INTO audit (key_id, entry) VALUES (${entry.key}, ${JSON.stringify(entry)})`;
+  sql.run`DELETE FROM audit WHERE sequence <= (SELECT max(sequence) FROM audit) - ${auditEntriesMax}`;
 }

@@ -1,4 +1,4 @@
-import { closeSync, openSync } from "node:fs";
+import { closeSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type SQLTagStore } from "node:sqlite";
 import { Fault } from "../fault/fault.ts";
@@ -19,6 +19,13 @@ const schemaSteps = [
    CREATE TABLE pepper (only INTEGER PRIMARY KEY CHECK (only = 1), fingerprint TEXT NOT NULL) STRICT;
    CREATE TABLE known_models (id TEXT PRIMARY KEY, seen_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
    CREATE INDEX known_models_by_age ON known_models (seen_at);`,
+  `CREATE TABLE audit (sequence INTEGER PRIMARY KEY AUTOINCREMENT, key_id TEXT NOT NULL, entry TEXT NOT NULL) STRICT;
+   CREATE INDEX audit_by_key ON audit (key_id);
+   CREATE TABLE usage (
+     day TEXT NOT NULL, key_id TEXT NOT NULL, model TEXT NOT NULL,
+     requests INTEGER NOT NULL, failed INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
+     completion_tokens INTEGER NOT NULL, answered INTEGER NOT NULL, first_token_ms INTEGER NOT NULL,
+     duration_ms INTEGER NOT NULL, PRIMARY KEY (day, key_id, model)) STRICT, WITHOUT ROWID;`,
 ];
 
 /**
@@ -28,15 +35,20 @@ const schemaSteps = [
 export class StateDatabase {
   readonly #database: DatabaseSync;
   readonly #sql: SQLTagStore;
+  readonly #file: string;
+  readonly #inode: number;
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, file: string) {
     this.#database = database;
     this.#sql = database.createTagStore();
+    this.#file = file;
+    this.#inode = statSync(file).ino;
   }
 
   /** `purpose` says in the log what was tried. Each statement is prepared once and its values are bound. */
   read<Answer>(purpose: string, query: (sql: SQLTagStore) => Answer): Answer {
     try {
+      this.#insistOnFile();
       return query(this.#sql);
     } catch (error) {
       throw databaseIsAway(purpose, error);
@@ -46,10 +58,18 @@ export class StateDatabase {
   /** As `read`, in one transaction: all of it happens or nothing, and no other process writes in between. */
   change<Answer>(purpose: string, statements: (sql: SQLTagStore) => Answer): Answer {
     try {
+      this.#insistOnFile();
       return inTransaction(this.#database, () => statements(this.#sql));
     } catch (error) {
+      if (error instanceof Fault) throw error;
       throw databaseIsAway(purpose, error);
     }
+  }
+
+  /** What is read from or written to a file that was removed or replaced is nobody else's any more. */
+  #insistOnFile(): void {
+    if (statSync(this.#file, { throwIfNoEntry: false })?.ino === this.#inode) return;
+    throw new Error(`${this.#file} was removed or replaced while it was in use`);
   }
 
   close(): void {
@@ -67,7 +87,7 @@ export function openStateDatabase(folder: string): StateDatabase {
     database = new DatabaseSync(file, { timeout: busyTimeoutMs });
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     bringUpToDate(database, file);
-    return new StateDatabase(database);
+    return new StateDatabase(database, file);
   } catch (error) {
     database?.close();
     if (error instanceof StartFailure) throw error;

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { z } from "zod";
 import { logLevels } from "./log.ts";
 import { exitCodes, StartFailure } from "./start-failure.ts";
@@ -65,6 +66,19 @@ export function wholeNumber(min: number, max: number): z.ZodType<number, string>
 export const portNumber = wholeNumber(0, 65_535);
 
 export const logLevel = z.enum(logLevels, `must be one of ${logLevels.join(", ")}`);
+
+/** IP addresses and networks, with commas between. */
+export const networkList: z.ZodType<readonly string[], string> = z
+  .string()
+  .transform((text) => text.split(",").map((each) => each.trim()))
+  .refine((each) => each.every(isNetwork), "must be IP addresses or networks such as 10.0.0.0/8, with commas between");
+
+function isNetwork(text: string): boolean {
+  const [address = "", bits, ...rest] = text.split("/");
+  const version = isIP(address);
+  if (version === 0 || rest.length > 0) return false;
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+}
 
 /** One URL, or several with commas between, whose scheme is one of those named. */
 export function urlList(schemes: readonly string[]): z.ZodType<string, string> {

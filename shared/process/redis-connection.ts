@@ -7,6 +7,8 @@ interface RedisOptions {
   /** `redis://` or `rediss://`, with `user:password@` and `/database` if need be. */
   readonly url: string;
   readonly commandTimeoutMs?: number | undefined;
+  /** With commands under way and not a byte back for so long, the connection is given up and made anew. */
+  readonly silenceMsMax?: number | undefined;
   /** Stands before the name of every key. */
   readonly keyPrefix?: string | undefined;
   readonly log?: Pick<Log, "info" | "warn"> | undefined;
@@ -19,8 +21,7 @@ export const redisCommandTimeoutMs = 150;
 const connectTimeoutMs = 2_000;
 /** Longer than a connection takes: a server that is still loading its data is waited for as well. */
 const openTimeoutMs = 5_000;
-/** With commands under way and not a byte back for so long, the connection is given up and made anew. */
-const silenceMsMax = 1_000;
+const silenceMsMaxDefault = 1_000;
 /** A socket that never stood is given up at once, or it would keep a process that could not start from its end. */
 const disconnectMsMax = 100;
 const reconnectDelayMsMin = 25;
@@ -34,7 +35,7 @@ export async function connectRedis(options: RedisOptions): Promise<RedisConnecti
     lazyConnect: true,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
-    socketTimeout: silenceMsMax,
+    socketTimeout: options.silenceMsMax ?? silenceMsMaxDefault,
     disconnectTimeout: disconnectMsMax,
     connectTimeout: connectTimeoutMs,
     retryStrategy: reconnectDelayMs,

@@ -1,35 +1,22 @@
-import { randomUUID } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, beforeAll, onTestFinished } from "vitest";
-import { RedisKeyStore } from "#shared/keys/redis-key-store.ts";
-import { SqliteKeyStore } from "#shared/keys/sqlite-key-store.ts";
-import { openStateDatabase } from "#shared/keys/state-database.ts";
-import { systemClock } from "#shared/process/clock.ts";
-import { connectRedis } from "#shared/process/redis-connection.ts";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
+import { issueKey } from "#shared/keys/issue-key.ts";
 import { keyStoreContract } from "./key-store.contract.ts";
-
-/** Far above the default: these tests are about what a store says, and share the machine with many others. */
-const commandTimeoutMs = 5_000;
+import { meansOf } from "./key-store-means.ts";
+import { redisPlace, sqlitePlace } from "./key-store-place.ts";
 
 let server: SomeServer;
 beforeAll(async () => void (server = await redisUrl()));
 afterAll(() => server.stop());
 
-keyStoreContract("Redis", async () => {
-  const keyPrefix = `trunkline-test-${randomUUID()}:`;
-  return {
-    open: async (options) =>
-      new RedisKeyStore(await connectRedis({ url: server.url, keyPrefix, commandTimeoutMs }), options),
-  };
-});
+keyStoreContract("Redis", () => redisPlace(server.url));
+keyStoreContract("SQLite", sqlitePlace);
 
-keyStoreContract("SQLite", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-keys-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  return {
-    open: async (options) => new SqliteKeyStore(openStateDatabase(folder), { ...options, clock: systemClock }),
-  };
+test("a key is not issued into a file of SQLite that was removed, where nobody else would find it", async () => {
+  const place = await sqlitePlace();
+  const keys = await place.open();
+  const key = { name: "alice", scopes: ["*"], ttlMs: 60_000 };
+  await issueKey(key, meansOf(keys));
+  await place.empty();
+  await expect(issueKey(key, meansOf(keys))).rejects.toMatchObject({ code: "backend_unavailable" });
 });

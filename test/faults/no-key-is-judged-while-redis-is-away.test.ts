@@ -1,6 +1,9 @@
+import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { changeKey } from "#shared/keys/change-key.ts";
 import { checkKey } from "#shared/keys/check-key.ts";
 import { issueKey, type IssuedKey } from "#shared/keys/issue-key.ts";
+import type { KeyChange } from "#shared/keys/key-change.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
 import { systemClock } from "#shared/process/clock.ts";
@@ -28,7 +31,12 @@ describe.skipIf(lentOnly("redis"))("keys in a Redis that goes away", () => {
   const open = (): Promise<OpenedKeyStore> =>
     openKeyStore({ redisUrl: redis.url, stateDir: "/nowhere", pepper }, { clock: systemClock, log });
   const outcome = async (): Promise<string> =>
-    (await checkKey({ text: issued.token.reveal(), keys: store.keys, pepper, nowMs: Date.now() })).outcome;
+    (await checkKey({ token: issued.token, keys: store.keys, peppers: store.peppers, nowMs: Date.now() })).outcome;
+  const changed = async (change: KeyChange): Promise<string> => {
+    const { keys } = store;
+    return (await changeKey(issued.token.id, change, { keys, clock: systemClock, actor: { by: "the operator" } }))
+      .outcome;
+  };
   const healed = (): Promise<boolean> =>
     until(async () => (await outcome()) === "valid", { what: "keys to be checked", timeoutMs: healsWithinMs });
 
@@ -45,7 +53,8 @@ describe.skipIf(lentOnly("redis"))("keys in a Redis that goes away", () => {
     redis = await startRedisServer({ persistent: true });
     store = await open();
     const key = { name: "alice", scopes: ["*"], ttlMs: 60_000 };
-    issued = await issueKey(key, { keys: store.keys, pepper, clock: systemClock });
+    const { keys, peppers } = store;
+    issued = await issueKey(key, { keys, peppers, clock: systemClock, actor: { by: "the operator" } });
   });
   afterEach(async () => {
     await store.keys.close();
@@ -58,6 +67,26 @@ describe.skipIf(lentOnly("redis"))("keys in a Redis that goes away", () => {
     await redis.restart();
     await healed();
     expect(logged).toEqual([expect.stringContaining("away"), expect.stringContaining("back")]);
+  });
+
+  test("emptied, it judges no key: not one is called invalid", async () => {
+    const direct = new Redis(redis.url);
+    await direct.flushall();
+    direct.disconnect();
+    await expectNoVerdict();
+    await expect(changed({ action: "disabled" })).rejects.toMatchObject({ code: "backend_unavailable" });
+  });
+
+  test("a change while it is away fails at once, and is made once by who tries until it is", async () => {
+    const disable = (): Promise<string> => changed({ action: "disabled" });
+    await redis.kill();
+    await expect(disable()).rejects.toMatchObject({ code: "backend_unavailable" });
+    await redis.restart();
+    const what = "the key to be disabled";
+    await until(() => disable().catch(() => undefined), { what, timeoutMs: healsWithinMs });
+    expect(await outcome()).toBe("disabled");
+    const trail = await store.keys.log({ entriesMax: 10 });
+    expect(trail.map(({ action }) => action)).toEqual(["issued", "disabled"]);
   });
 
   test("frozen, it is told by the command's time limit, later at once, and heals when thawed", async () => {

@@ -25,7 +25,7 @@ describe.skipIf(lentOnly("redis"))("Redis with infra/redis.conf", () => {
     const told = await Promise.all(names.map(async (name) => (await redis.config("GET", name)) ?? []));
     expect(Object.fromEntries(told.map((pair) => [...pair].map(String)))).toEqual({
       appendonly: "yes",
-      appendfsync: "always",
+      appendfsync: "everysec",
       save: "",
       maxmemory: String(512 * 1024 * 1024),
       "maxmemory-policy": "noeviction",

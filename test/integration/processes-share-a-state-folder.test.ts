@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import { openKeyStore } from "#shared/keys/open-key-store.ts";
 import { checkKey } from "#shared/keys/check-key.ts";
+import { parseKeyToken } from "#shared/keys/key-token.ts";
+import { openKeyStore } from "#shared/keys/open-key-store.ts";
 import { systemClock } from "#shared/process/clock.ts";
 
 const processes = 6;
@@ -16,10 +17,11 @@ const program = `
   import { issueKey } from "#shared/keys/issue-key.ts";
   import { openKeyStore } from "#shared/keys/open-key-store.ts";
   import { systemClock } from "#shared/process/clock.ts";
-  const { keys, pepper } = await openKeyStore({ stateDir: process.argv[1] }, { clock: systemClock });
+  const { keys, peppers } = await openKeyStore({ stateDir: process.argv[1] }, { clock: systemClock });
+  const means = { keys, peppers, clock: systemClock, actor: { by: String(process.pid) } };
   for (let made = 0; made < ${keysEach}; made += 1) {
     const key = { name: "n", scopes: ["*"], ttlMs: 60_000 };
-    console.log((await issueKey(key, { keys, pepper, clock: systemClock })).token.reveal());
+    console.log((await issueKey(key, means)).token.reveal());
   }
   await keys.close();
 `;
@@ -33,9 +35,16 @@ test("processes that start at once on an absent folder agree on its pepper, and 
   const texts = outputs.flatMap(({ stdout }) => stdout.trim().split("\n"));
   expect(texts).toHaveLength(processes * keysEach);
 
-  const { keys, pepper } = await openKeyStore({ stateDir }, { clock: systemClock });
+  const { keys, peppers } = await openKeyStore({ stateDir }, { clock: systemClock });
   onTestFinished(() => keys.close());
-  const verdicts = await Promise.all(texts.map((text) => checkKey({ text, keys, pepper, nowMs: Date.now() })));
-  expect(verdicts.filter(({ outcome }) => outcome === "valid")).toHaveLength(texts.length);
+  const outcomes = texts.map(async (text) => {
+    const parsed = parseKeyToken(text);
+    if (parsed.outcome !== "parsed") return parsed.outcome;
+    return (await checkKey({ token: parsed.token, keys, peppers, nowMs: Date.now() })).outcome;
+  });
+  expect(new Set(await Promise.all(outcomes))).toEqual(new Set(["valid"]));
   expect(await keys.list()).toHaveLength(texts.length);
+  const actors = (await keys.log({ entriesMax: 1_000 })).map(({ by }) => by);
+  expect(actors).toHaveLength(texts.length);
+  expect(new Set(actors).size).toBe(processes);
 });

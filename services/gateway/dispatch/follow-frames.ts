@@ -3,11 +3,13 @@ import {
   acceptPayload,
   decodeJson,
   endPayload,
+  faultPayload,
   partAckPayload,
   rejectPayload,
   type BeatRow,
   type EndPayload,
   type RejectPayload,
+  type Usage,
 } from "#shared/protocol/frame-payload.ts";
 import type { Frame } from "#shared/protocol/frame.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
@@ -17,9 +19,12 @@ import type { PartSender } from "./send-parts.ts";
 
 /** What the owner of a request is told while its job is under way. All calls come before the outcome. */
 export interface JobListener {
-  onAccept?(): void;
-  /** A piece of the answer, exactly as the client is to be sent it. */
-  onData(bytes: Uint8Array): void;
+  /** The machine has the job, which may have been offered to others before. */
+  onAccept?(machine: string): void;
+  /** A piece of the answer, exactly as the client is to be sent it; with it the answer has so many tokens. */
+  onData(bytes: Uint8Array, outputTokens: number): void;
+  /** What the machine says at the end that the job took, if it knows. */
+  onUsage?(usage: Usage): void;
   /** Called at a steady pace for as long as the job is open, with the job's latest row of its machine's beats. */
   onTick?(nowMs: number, row: BeatRow | undefined): void;
 }
@@ -31,6 +36,7 @@ export type JobOutcome =
   | { readonly outcome: "fault"; readonly fault: Fault };
 
 interface FollowOptions {
+  readonly machine: string;
   /** Sends the body where it is too large for one message. */
   readonly parts: PartSender | undefined;
   readonly remainingMs: number;
@@ -106,7 +112,7 @@ export class FrameFollower {
         return;
       }
       case "data":
-        if (this.#inOrder(frame)) this.#options.listener.onData(frame.payload);
+        if (this.#inOrder(frame)) this.#options.listener.onData(frame.payload, frame.outputTokens);
         return;
       case "end":
       case "fault":
@@ -192,7 +198,7 @@ export class FrameFollower {
       this.#parts?.start(nowMs);
     }
     if (this.#parts === undefined) this.#handOver();
-    this.#options.listener.onAccept?.();
+    this.#options.listener.onAccept?.(this.#options.machine);
   }
 
   /** The machine has the whole body, and this side need not keep it. */
@@ -226,13 +232,16 @@ export class FrameFollower {
 
   #finish(frame: Frame): void {
     this.#options.wire.sendFinish();
-    if (frame.kind === "end") {
-      const end = decodeJson(endPayload, frame.payload);
-      if (end !== undefined) this.#settle({ outcome: "end", end });
-      else this.#settle({ outcome: "fault", fault: machineDisconnected("the end frame could not be read") });
+    if (frame.kind === "fault") {
+      const told = decodeJson(faultPayload, frame.payload);
+      if (told?.usage) this.#options.listener.onUsage?.(told.usage);
+      this.#settle({ outcome: "fault", fault: machineFault(told) });
       return;
     }
-    this.#settle({ outcome: "fault", fault: machineFault(frame.payload) });
+    const end = decodeJson(endPayload, frame.payload);
+    if (end?.usage) this.#options.listener.onUsage?.(end.usage);
+    if (end !== undefined) this.#settle({ outcome: "end", end });
+    else this.#settle({ outcome: "fault", fault: machineDisconnected("the end frame could not be read") });
   }
 
   #gap(what: string): void {

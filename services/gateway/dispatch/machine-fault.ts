@@ -1,6 +1,6 @@
 import { isFaultCode, type FaultCode } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { decodeJson, faultPayload } from "#shared/protocol/frame-payload.ts";
+import type { FaultPayload } from "#shared/protocol/frame-payload.ts";
 
 /** What a machine may say of a job. It speaks of the request and of its runtime, never of keys or of this gateway. */
 const sayable: ReadonlySet<FaultCode> = new Set([
@@ -20,8 +20,7 @@ const sayable: ReadonlySet<FaultCode> = new Set([
 ]);
 
 /** The fault that a machine told in a fault frame; what it has no business to say is shown as the machine's own failure. */
-export function machineFault(payload: Uint8Array): Fault {
-  const told = decodeJson(faultPayload, payload);
+export function machineFault(told: FaultPayload | undefined): Fault {
   if (told === undefined) return machineDisconnected("the fault frame could not be read");
   if (told.code === "cancelled") return machineDisconnected("the agent cancelled the job by itself");
   const code = isFaultCode(told.code) && sayable.has(told.code) ? told.code : "upstream_error";

@@ -124,6 +124,7 @@ export class OpenJobs {
     return new Promise((resolve) => {
       const onAbort = (): void => follower.cancel(Fault.from(signal.reason));
       const follower = new FrameFollower({
+        machine: target.machine,
         parts: inParts ? new PartSender({ body, timing, send: sendPart }) : undefined,
         acceptWithinMs,
         remainingMs: head.remainingMs,

@@ -3,6 +3,7 @@ import type { Model } from "#shared/model/model.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { EndPayload } from "#shared/protocol/frame-payload.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
+import type { Presence } from "#shared/protocol/presence.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import type { Catalogues } from "../fleet/catalogues.ts";
@@ -30,6 +31,8 @@ export interface Placement {
   readonly modelId: string;
   readonly needs: Needs;
   readonly keyId: string;
+  /** The only machines that may have it, if any are named. */
+  readonly machines: readonly string[] | undefined;
   /** Let go of as soon as a machine has it: bodies are large, and answers take long. */
   body: Uint8Array;
   readonly responseId: string;
@@ -68,10 +71,11 @@ export class JobPlacer {
   }
 
   /** Whether a model that no machine offers is one whose machines are away, and then what keeps it away. */
-  async absence(modelId: string): Promise<Fault> {
+  async absence(modelId: string, machines: readonly string[] | undefined): Promise<Fault> {
     const { knownModels, clock } = this.#options;
-    if ((await knownModels.knows(modelId, clock.wall())) === "unknown") return modelNotFound(modelId);
-    const present = this.#present();
+    const acquaintance = await knownModels.knows(modelId, { nowMs: clock.wall(), machines });
+    if (acquaintance === "unknown") return modelNotFound(modelId);
+    const present = this.#present(machines);
     const runtimesOffline = present.length > 0 && present.every(({ runtime }) => runtime === null);
     return runtimesOffline
       ? new Fault("runtime_offline", {
@@ -97,12 +101,12 @@ export class JobPlacer {
       case "refused":
         throw choice.fault;
       case "not-offered":
-        throw await this.absence(placement.modelId);
+        throw await this.absence(placement.modelId, placement.machines);
     }
   }
 
   #choose(placement: Placement): Choice {
-    const candidates = this.#present().map((presence) => ({
+    const candidates = this.#present(placement.machines).map((presence) => ({
       presence,
       catalogue: this.#options.catalogues.of(presence),
     }));
@@ -110,8 +114,10 @@ export class JobPlacer {
     return chooseMachine({ modelId, needs, candidates, random: this.#options.random });
   }
 
-  #present() {
-    return this.#options.roster.present(this.#options.clock.now()).map(({ presence }) => presence);
+  #present(machines: readonly string[] | undefined): Presence[] {
+    const { roster, clock } = this.#options;
+    const present = roster.present(clock.now()).map(({ presence }) => presence);
+    return machines === undefined ? present : present.filter(({ machine }) => machines.includes(machine));
   }
 
   #offer(placement: Placement, chosen: Chosen, isLast: boolean): ReturnType<OpenJobs["run"]> {

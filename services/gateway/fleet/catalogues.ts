@@ -78,16 +78,19 @@ export class Catalogues {
 
   #remember(machine: string, catalogue: Catalogue): void {
     const nowMs = this.#options.clock.wall();
+    const sighting = (id: string): string => `${machine} ${id}`;
     const due = catalogue
       .map(({ id }) => id)
-      .filter((id) => nowMs - (this.#remembered.get(id) ?? 0) > rememberAgainMs)
+      .filter((id) => nowMs - (this.#remembered.get(sighting(id)) ?? 0) > rememberAgainMs)
       .slice(0, this.#namesLeft(machine, nowMs));
     if (due.length === 0) return;
     this.#spent(machine).names += due.length;
-    for (const [id, seenAtMs] of this.#remembered) if (nowMs - seenAtMs > rememberAgainMs) this.#remembered.delete(id);
-    for (const id of due) this.#remembered.set(id, nowMs);
-    this.#options.knownModels.remember({ modelIds: due, seenAtMs: nowMs }).catch((error: unknown) => {
-      for (const id of due) this.#remembered.delete(id);
+    for (const [seen, seenAtMs] of this.#remembered) {
+      if (nowMs - seenAtMs > rememberAgainMs) this.#remembered.delete(seen);
+    }
+    for (const id of due) this.#remembered.set(sighting(id), nowMs);
+    this.#options.knownModels.remember({ machine, modelIds: due, seenAtMs: nowMs }).catch((error: unknown) => {
+      for (const id of due) this.#remembered.delete(sighting(id));
       this.#options.log.warn({ err: error }, "the models on offer could not be noted for the other gateways");
     });
   }

@@ -3,8 +3,8 @@ const dayMs = 86_400_000;
 /** How long a model stays known after a machine last offered it. */
 export const modelKnownForMs = 30 * dayMs;
 
-/** Above this the models that were seen the longest ago are forgotten: a machine could make up names for ever. */
-export const knownModelsMax = 20_000;
+/** Above this what was seen the longest ago is forgotten: a machine could make up names for ever. */
+export const knownSightingsMax = 40_000;
 
 export type ModelAcquaintance = "known" | "unknown";
 
@@ -14,7 +14,26 @@ export type ModelAcquaintance = "known" | "unknown";
  * `backend_unavailable` while its store is away. Times are milliseconds since 1970.
  */
 export interface KnownModels {
-  /** Notes that these models were offered then. Later sightings win, in whatever order they arrive. */
-  remember(seen: { readonly modelIds: readonly string[]; readonly seenAtMs: number }): Promise<void>;
-  knows(modelId: string, nowMs: number): Promise<ModelAcquaintance>;
+  /** Notes what a machine offered then. Later sightings win, in whatever order they arrive. */
+  remember(seen: ModelsSeen): Promise<void>;
+  /** Whether any machine offered it lately; of those that are named, if any are. */
+  knows(
+    modelId: string,
+    asked: { readonly nowMs: number; readonly machines?: readonly string[] | undefined },
+  ): Promise<ModelAcquaintance>;
+}
+
+export interface ModelsSeen {
+  readonly machine: string;
+  readonly modelIds: readonly string[];
+  readonly seenAtMs: number;
+}
+
+/** What is kept: each model by itself, and on each machine. No model's id and no machine's name has a space in it. */
+export function sightingsOf({ machine, modelIds }: ModelsSeen): string[] {
+  return modelIds.flatMap((id) => [id, `${id} ${machine}`]);
+}
+
+export function sightingsAskedFor(modelId: string, machines: readonly string[] | undefined): string[] {
+  return machines === undefined ? [modelId] : machines.map((machine) => `${modelId} ${machine}`);
 }

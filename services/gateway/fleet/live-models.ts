@@ -13,6 +13,12 @@ export interface Listing {
   readonly unanswered: readonly string[];
 }
 
+/** What one machine said in a round. */
+interface Answer {
+  readonly machine: string;
+  readonly told: Catalogue | "runtime_offline" | "nothing";
+}
+
 interface ListOptions {
   readonly jobs: OpenJobs;
   readonly roster: Roster;
@@ -27,42 +33,46 @@ interface ListOptions {
  */
 export class LiveModels {
   readonly #options: ListOptions;
-  #round: { startedAtMs: number; listing: Promise<Listing> } | undefined;
+  #round: { readonly startedAtMs: number; readonly answers: Promise<readonly Answer[]> } | undefined;
 
   constructor(options: ListOptions) {
     this.#options = options;
   }
 
-  list(): Promise<Listing> {
-    const nowMs = this.#options.clock.now();
-    if (this.#round === undefined || nowMs - this.#round.startedAtMs > this.#options.timing.modelsShareMs) {
-      this.#round = { startedAtMs: nowMs, listing: this.#ask(nowMs) };
+  /** Of all machines, or of those that are named. */
+  async list(machines?: readonly string[]): Promise<Listing> {
+    const { jobs, clock, timing } = this.#options;
+    const nowMs = clock.now();
+    if (this.#round === undefined || nowMs - this.#round.startedAtMs > timing.modelsShareMs) {
+      this.#round = { startedAtMs: nowMs, answers: this.#ask(nowMs) };
     }
-    return this.#round.listing;
-  }
-
-  async #ask(nowMs: number): Promise<Listing> {
-    const { jobs, roster, timing, clock } = this.#options;
-    jobs.insistOnConnection();
-    const present = roster.present(nowMs).flatMap(({ presence }) => (presence.state === "draining" ? [] : [presence]));
-    const answers = await Promise.allSettled(
-      present.map(({ machine, epoch }) =>
-        askCatalogue({ jobs, target: { machine, epoch }, withinMs: timing.modelsWaitMs, clock }),
-      ),
-    );
-    const catalogues: Catalogue[] = [];
-    const unanswered: string[] = [];
-    let runtimeOffline = false;
-    for (const [place, answer] of answers.entries()) {
-      if (answer.status === "fulfilled") catalogues.push(answer.value);
-      else if (Fault.from(answer.reason).code === "runtime_offline") runtimeOffline = true;
-      else unanswered.push(present[place]?.machine ?? "");
+    const all = await this.#round.answers;
+    const answers = machines === undefined ? all : all.filter(({ machine }) => machines.includes(machine));
+    const catalogues = answers.flatMap(({ told }) => (typeof told === "string" ? [] : [told]));
+    if (catalogues.length > 0) {
+      const unanswered = answers.flatMap(({ machine, told }) => (told === "nothing" ? [machine] : []));
+      return { models: mergeCatalogues(catalogues), unanswered };
     }
-    if (catalogues.length > 0) return { models: mergeCatalogues(catalogues), unanswered };
     jobs.insistOnConnection();
-    if (runtimeOffline) {
+    if (answers.some(({ told }) => told === "runtime_offline")) {
       throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
     }
     throw new Fault("agent_offline", { message: "No paired GPU machine is reachable." });
+  }
+
+  async #ask(nowMs: number): Promise<readonly Answer[]> {
+    const { jobs, roster, timing, clock } = this.#options;
+    jobs.insistOnConnection();
+    const present = roster.present(nowMs).flatMap(({ presence }) => (presence.state === "draining" ? [] : [presence]));
+    return Promise.all(
+      present.map(async ({ machine, epoch }): Promise<Answer> => {
+        try {
+          const target = { machine, epoch };
+          return { machine, told: await askCatalogue({ jobs, target, withinMs: timing.modelsWaitMs, clock }) };
+        } catch (error) {
+          return { machine, told: Fault.from(error).code === "runtime_offline" ? "runtime_offline" : "nothing" };
+        }
+      }),
+    );
   }
 }

@@ -1,31 +1,44 @@
 import type { RedisConnection } from "#shared/process/redis-connection.ts";
-import { knownModelsMax, modelKnownForMs, type KnownModels, type ModelAcquaintance } from "./known-models.ts";
+import {
+  knownSightingsMax,
+  modelKnownForMs,
+  sightingsAskedFor,
+  sightingsOf,
+  type KnownModels,
+  type ModelAcquaintance,
+  type ModelsSeen,
+} from "./known-models.ts";
 
-/** Model ids by the time they were last seen. */
+/** Sightings by the time they were last made. */
 const knownModelsAt = "known-models";
 
 export class RedisKnownModels implements KnownModels {
   readonly #redis: RedisConnection;
-  readonly #modelsMax: number;
+  readonly #sightingsMax: number;
 
-  constructor(redis: RedisConnection, options: { readonly modelsMax?: number } = {}) {
+  constructor(redis: RedisConnection, options: { readonly sightingsMax?: number } = {}) {
     this.#redis = redis;
-    this.#modelsMax = options.modelsMax ?? knownModelsMax;
+    this.#sightingsMax = options.sightingsMax ?? knownSightingsMax;
   }
 
-  async remember(seen: { readonly modelIds: readonly string[]; readonly seenAtMs: number }): Promise<void> {
+  async remember(seen: ModelsSeen): Promise<void> {
     if (seen.modelIds.length === 0) return;
-    const sightings = seen.modelIds.flatMap((id) => [seen.seenAtMs, id]);
+    const sightings = sightingsOf(seen).flatMap((sighting) => [seen.seenAtMs, sighting]);
     await this.#redis.pipeline("remember models", (batch) =>
       batch
         .zadd(knownModelsAt, "GT", ...sightings)
         .zremrangebyscore(knownModelsAt, "-inf", seen.seenAtMs - modelKnownForMs)
-        .zremrangebyrank(knownModelsAt, 0, -this.#modelsMax - 1),
+        .zremrangebyrank(knownModelsAt, 0, -this.#sightingsMax - 1),
     );
   }
 
-  async knows(modelId: string, nowMs: number): Promise<ModelAcquaintance> {
-    const seenAt = await this.#redis.run("look for a model", (redis) => redis.zscore(knownModelsAt, modelId));
-    return seenAt !== null && Number(seenAt) > nowMs - modelKnownForMs ? "known" : "unknown";
+  async knows(
+    modelId: string,
+    { nowMs, machines }: { readonly nowMs: number; readonly machines?: readonly string[] | undefined },
+  ): Promise<ModelAcquaintance> {
+    const seenAt = await this.#redis.run("look for a model", (redis) =>
+      redis.zmscore(knownModelsAt, ...sightingsAskedFor(modelId, machines)),
+    );
+    return seenAt.some((at) => at !== null && Number(at) > nowMs - modelKnownForMs) ? "known" : "unknown";
   }
 }

@@ -1,17 +1,25 @@
 import type { StateDatabase } from "#shared/keys/state-database.ts";
-import { knownModelsMax, modelKnownForMs, type KnownModels, type ModelAcquaintance } from "./known-models.ts";
+import {
+  knownSightingsMax,
+  modelKnownForMs,
+  sightingsAskedFor,
+  sightingsOf,
+  type KnownModels,
+  type ModelAcquaintance,
+  type ModelsSeen,
+} from "./known-models.ts";
 
 export class SqliteKnownModels implements KnownModels {
   readonly #database: StateDatabase;
-  readonly #modelsMax: number;
+  readonly #sightingsMax: number;
 
-  constructor(database: StateDatabase, options: { readonly modelsMax?: number } = {}) {
+  constructor(database: StateDatabase, options: { readonly sightingsMax?: number } = {}) {
     this.#database = database;
-    this.#modelsMax = options.modelsMax ?? knownModelsMax;
+    this.#sightingsMax = options.sightingsMax ?? knownSightingsMax;
   }
 
-  async remember(seen: { readonly modelIds: readonly string[]; readonly seenAtMs: number }): Promise<void> {
-    const ids = JSON.stringify(seen.modelIds);
+  async remember(seen: ModelsSeen): Promise<void> {
+    const ids = JSON.stringify(sightingsOf(seen));
     const forgottenAtMs = seen.seenAtMs - modelKnownForMs;
     this.#database.change("remember models", (sql) => [
       sql.run`
@@ -19,15 +27,20 @@ export class SqliteKnownModels implements KnownModels {
         ON CONFLICT DO UPDATE SET seen_at = max(seen_at, excluded.seen_at)`,
       sql.run`
         DELETE FROM known_models WHERE seen_at <= ${forgottenAtMs} OR id IN
-        (SELECT id FROM known_models ORDER BY seen_at DESC LIMIT -1 OFFSET ${this.#modelsMax})`,
+        (SELECT id FROM known_models ORDER BY seen_at DESC LIMIT -1 OFFSET ${this.#sightingsMax})`,
     ]);
   }
 
-  async knows(modelId: string, nowMs: number): Promise<ModelAcquaintance> {
+  async knows(
+    modelId: string,
+    { nowMs, machines }: { readonly nowMs: number; readonly machines?: readonly string[] | undefined },
+  ): Promise<ModelAcquaintance> {
     const seenAfterMs = nowMs - modelKnownForMs;
+    const asked = JSON.stringify(sightingsAskedFor(modelId, machines));
     const row = this.#database.read(
       "look for a model",
-      (sql) => sql.get`SELECT 1 FROM known_models WHERE id = ${modelId} AND seen_at > ${seenAfterMs}`,
+      (sql) => sql.get`
+        SELECT 1 FROM known_models WHERE id IN (SELECT value FROM json_each(${asked})) AND seen_at > ${seenAfterMs}`,
     );
     return row === undefined ? "unknown" : "known";
   }

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { mayUse } from "../access/authorize.ts";
-import { keyOf } from "../access/key-of.ts";
+import { callerOf } from "../access/caller.ts";
 import { modelNotFound, type JobPlacer } from "../dispatch/place-job.ts";
 import { findModel } from "../fleet/find-model.ts";
 import type { LiveModels } from "../fleet/live-models.ts";
@@ -9,10 +9,11 @@ import type { LiveModels } from "../fleet/live-models.ts";
 export function getModel(server: FastifyInstance, parts: { models: LiveModels; placer: JobPlacer }): void {
   server.get<{ Params: { "*": string } }>("/models/*", async (request) => {
     const id = request.params["*"];
-    if (id === "" || !mayUse(keyOf(request), id)) throw modelNotFound(id);
-    const { models } = await parts.models.list();
+    const { key } = callerOf(request);
+    if (id === "" || !mayUse(key, id)) throw modelNotFound(id);
+    const { models } = await parts.models.list(key.machines);
     const model = findModel(models, id);
-    if (model === undefined) throw await parts.placer.absence(id);
+    if (model === undefined) throw await parts.placer.absence(id, key.machines);
     return model;
   });
 }

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
@@ -6,14 +7,17 @@ import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { mayUse } from "../access/authorize.ts";
-import { keyOf } from "../access/key-of.ts";
+import { callerOf } from "../access/caller.ts";
 import { collectAnswer } from "../dispatch/collect-answer.ts";
 import { modelNotFound, type JobPlacer, type Placement } from "../dispatch/place-job.ts";
 import { StreamWriter } from "../dispatch/write-stream.ts";
 import { readChatRequest, type ReadChatRequest } from "../openai/chat-request.ts";
 import { ignoredHeader } from "../openai/ignored-header.ts";
 import { readJsonObject } from "../openai/read-json.ts";
-import { untilClientLeaves } from "../dispatch/until-client-leaves.ts";
+import { estimatePrompt, estimateTokens } from "../limits/estimate-tokens.ts";
+import type { RequestAccount } from "../settlement/request-account.ts";
+import { accountOf } from "./keep-accounts.ts";
+import { tellStanding } from "./tell-standing.ts";
 
 interface Parts {
   readonly placer: JobPlacer;
@@ -26,11 +30,13 @@ interface Parts {
 export function postChatCompletions(server: FastifyInstance, parts: Parts): void {
   server.post<{ Body: Buffer | undefined }>("/chat/completions", async (request, reply) => {
     const chat = readChatRequest(readJsonObject(takeBody(request)));
-    if (!mayUse(keyOf(request), chat.model)) throw modelNotFound(chat.model);
+    const { key, leaving } = callerOf(request);
+    if (!mayUse(key, chat.model)) throw modelNotFound(chat.model);
     const ignored = ignoredHeader(chat.ignored);
     if (ignored !== undefined) reply.header("x-trunkline-ignored", ignored);
-    const leaving = untilClientLeaves(reply.raw);
-    const answering = { reply, leaving, parts, job: jobOf({ request, chat, clock: parts.clock }) };
+    const account = accountOf(request);
+    await admit({ reply, chat, account, signal: leaving.signal });
+    const answering = { reply, leaving, account, parts, job: jobOf({ request, chat, clock: parts.clock }) };
     return chat.stream ? await stream(answering) : await whole(answering);
   });
 }
@@ -38,49 +44,70 @@ export function postChatCompletions(server: FastifyInstance, parts: Parts): void
 /** All of a placement that does not depend on how the answer is sent. */
 type ChatJob = Omit<Placement, "shape" | "listener" | "signal">;
 
+async function admit(asking: {
+  readonly reply: FastifyReply;
+  readonly chat: ReadChatRequest;
+  readonly account: RequestAccount;
+  readonly signal: AbortSignal;
+}): Promise<void> {
+  const { reply, chat, account, signal } = asking;
+  const [promptTokens, tokens] = [estimatePrompt(chat.body), estimateTokens(chat.body)];
+  const { standing, fault } = await account.admit({ model: chat.model, promptTokens, tokens, signal });
+  tellStanding(reply, standing);
+  if (fault !== undefined) throw fault;
+}
+
 interface Answering {
   readonly reply: FastifyReply;
   readonly leaving: AbortController;
+  readonly account: RequestAccount;
   readonly parts: Parts;
   readonly job: ChatJob;
 }
 
-async function whole({ reply, leaving, parts, job }: Answering): Promise<FastifyReply> {
-  const listener = collectAnswer((fault) => leaving.abort(fault));
+async function whole({ reply, leaving, account, parts, job }: Answering): Promise<FastifyReply> {
+  const collected = collectAnswer((fault) => leaving.abort(fault));
+  const listener = account.following(collected);
   await parts.placer.run(Object.assign(job, { shape: "chat-whole", listener, signal: leaving.signal }));
-  return reply.type("application/json; charset=utf-8").send(listener.bytes());
+  account.endedIn("ok");
+  return reply.type("application/json; charset=utf-8").send(collected.bytes());
 }
 
-async function stream({ reply, leaving, parts, job }: Answering): Promise<FastifyReply> {
+async function stream({ reply, leaving, account, parts, job }: Answering): Promise<FastifyReply> {
   const response = reply.raw;
   const writer = new StreamWriter({ response, timing: parts.timing, onBacklog: (fault) => leaving.abort(fault) });
   for (const [name, value] of Object.entries(reply.getHeaders()))
     if (value !== undefined) response.setHeader(name, value);
   try {
-    await parts.placer.run(Object.assign(job, { shape: "chat-stream", listener: writer, signal: leaving.signal }));
+    const listener = account.following(writer);
+    await parts.placer.run(Object.assign(job, { shape: "chat-stream", listener, signal: leaving.signal }));
   } catch (thrown) {
     const fault = Fault.from(thrown);
+    account.endedIn(fault.code);
     if (!writer.begun) throw fault;
     const fields = { request: reply.request.id, code: fault.code, internal: fault.internal };
-    if (fault.code === "client_closed") parts.log.debug(fields, "stream left by its client");
+    if (faultEntry(fault.code).status < 500) parts.log.debug(fields, "stream ended by its client or its key");
     else parts.log.warn(fields, "stream failed");
     reply.hijack();
     if (fault.code === "slow_client") response.destroy();
     else writer.fail(fault);
     return reply;
   }
+  account.endedIn("ok");
   reply.hijack();
   writer.end();
   return reply;
 }
 
 function jobOf({ request, chat, clock }: { request: FastifyRequest; chat: ReadChatRequest; clock: Clock }): ChatJob {
+  const { key } = callerOf(request);
   const traceparent = request.headers["traceparent"];
   return {
     kind: "chat",
     modelId: chat.model,
     needs: { tools: chat.body.tools !== undefined, imageParam: chat.imageParam },
-    keyId: keyOf(request).id,
+    keyId: key.id,
+    machines: key.machines,
     body: encodeJson(chat.body),
     responseId: `chatcmpl-${newToken()}`,
     createdSeconds: Math.floor(clock.wall() / 1_000),

@@ -5,6 +5,14 @@ import { faultBody, faultHeaders } from "../../../services/gateway/openai/fault-
 
 const codes = Object.keys(faultCodes).filter(isFaultCode);
 
+/** The codes that clients know by another name. */
+const told = new Map<FaultCode, string | null>([
+  ["invalid_json", null],
+  ["rate_limit_requests", "rate_limit_exceeded"],
+  ["rate_limit_tokens", "rate_limit_exceeded"],
+  ["rate_limit_bad_keys", "rate_limit_exceeded"],
+]);
+
 describe("the error body", () => {
   test.each(codes)("of %s has message, type, param and code, as texts or null", (code) => {
     for (const param of [undefined, "messages[0].role"]) {
@@ -14,7 +22,7 @@ describe("the error body", () => {
           message: "What went wrong.",
           type: faultEntry(code).type,
           param: param ?? null,
-          code: code === "invalid_json" ? null : code,
+          code: told.has(code) ? told.get(code) : code,
         },
       });
     }
@@ -48,7 +56,13 @@ describe("the headers of an error", () => {
       (code) => [408, 409, 429].includes(faultEntry(code).status) || faultEntry(code).status >= 500,
     );
     const stopped = repeated.filter((code) => headersOf(code)["x-should-retry"] === "false");
-    expect(stopped).toEqual(["request_timeout", "internal_error", "upstream_timeout"]);
+    expect(stopped).toEqual([
+      "request_timeout",
+      "key_change_refused",
+      "insufficient_quota",
+      "internal_error",
+      "upstream_timeout",
+    ]);
   });
 
   test.each([

@@ -32,6 +32,7 @@ export class FollowerOnAWire {
     const { said, told, outcomes } = this;
     const send = (offset: number): void => void said.push(`part ${offset / limits.partBytes}`);
     this.follower = new FrameFollower({
+      machine: "attic",
       parts: partsBytes === undefined ? undefined : new PartSender({ body: new Uint8Array(partsBytes), timing, send }),
       remainingMs,
       acceptWithinMs,

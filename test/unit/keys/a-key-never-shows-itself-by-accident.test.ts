@@ -1,10 +1,10 @@
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
-import { mintKeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
+import { keyKinds, mintKeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
 
-test("a key is [key] however it is turned into text, until it is asked to reveal itself", () => {
-  const token = mintKeyToken();
+test.each(keyKinds)("a %s key is [key] however it is turned into text, until it is asked to reveal itself", (kind) => {
+  const token = mintKeyToken(kind);
   const accidents = [
     String(token),
     `a key: ${token.toString()}`,
@@ -13,9 +13,9 @@ test("a key is [key] however it is turned into text, until it is asked to reveal
   ];
   for (const text of accidents) {
     expect(text).toContain("[key]");
-    expect(text).not.toContain(token.reveal().slice(23));
+    expect(text).not.toContain(token.reveal().slice(-38));
   }
-  expect(Object.values(token)).toEqual([token.id]);
+  expect(new Set(Object.values(token))).toEqual(new Set([token.id, kind]));
 });
 
 test("a pepper shows nothing but its fingerprint", () => {

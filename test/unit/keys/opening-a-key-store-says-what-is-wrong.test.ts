@@ -4,6 +4,9 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { checkKey } from "#shared/keys/check-key.ts";
+import { issueKey } from "#shared/keys/issue-key.ts";
+import type { KeyToken } from "#shared/keys/key-token.ts";
 import { keyStoreVariables, openKeyStore, type KeyStoreSettings } from "#shared/keys/open-key-store.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
 import { systemClock } from "#shared/process/clock.ts";
@@ -11,6 +14,7 @@ import { readConfig } from "#shared/process/config.ts";
 import { exitCodes } from "#shared/process/start-failure.ts";
 
 const pepper = pepperText.parse("a pepper that is long enough to be one");
+const otherPepper = pepperText.parse("another pepper, long enough to be one");
 
 let folder: string;
 beforeEach(async () => {
@@ -18,10 +22,24 @@ beforeEach(async () => {
   onTestFinished(() => rm(folder, { recursive: true }));
 });
 
+/** The fingerprint of the pepper that keys are issued under there. */
 async function openAndClose(settings: KeyStoreSettings): Promise<string> {
   const opened = await openKeyStore(settings, { clock: systemClock });
   await opened.keys.close();
-  return opened.pepper.fingerprint;
+  return opened.peppers.current.fingerprint;
+}
+async function issueOn(settings: KeyStoreSettings): Promise<KeyToken> {
+  const { keys, peppers } = await openKeyStore(settings, { clock: systemClock });
+  const means = { keys, peppers, clock: systemClock, actor: { by: "the operator" } };
+  const { token } = await issueKey({ name: "alice", scopes: ["*"], ttlMs: 60_000 }, means);
+  await keys.close();
+  return token;
+}
+async function outcomeOf(token: KeyToken, settings: KeyStoreSettings): Promise<string> {
+  const { keys, peppers } = await openKeyStore(settings, { clock: systemClock });
+  const { outcome } = await checkKey({ token, keys, peppers, nowMs: Date.now() });
+  await keys.close();
+  return outcome;
 }
 const refusal = (exitCode: number, message: string): object => ({
   name: "StartFailure",
@@ -47,6 +65,7 @@ test("a folder that cannot be made is named, with the variable that chooses anot
 
 test("another pepper than the one the keys were made with is refused, wherever it comes from", async () => {
   const made = await openAndClose({ stateDir: folder });
+  await issueOn({ stateDir: folder });
   const fromEnvironment = openAndClose({ stateDir: folder, pepper });
   await expect(fromEnvironment).rejects.toMatchObject(
     refusal(exitCodes.config, "another pepper: set TRUNKLINE_KEY_PEPPER"),
@@ -56,6 +75,40 @@ test("another pepper than the one the keys were made with is refused, wherever i
   await expect(openAndClose({ stateDir: folder })).rejects.toMatchObject(refusal(exitCodes.config, "restore the file"));
   await writeFile(join(folder, "pepper"), kept);
   expect(await openAndClose({ stateDir: folder })).toBe(made);
+});
+
+test("any pepper will do until a key was issued, and then that key's", async () => {
+  await openAndClose({ stateDir: folder, pepper });
+  await issueOn({ stateDir: folder, pepper: otherPepper });
+  const first = openAndClose({ stateDir: folder, pepper });
+  await expect(first).rejects.toMatchObject(refusal(exitCodes.config, "another pepper"));
+  expect(await openAndClose({ stateDir: folder, pepper: otherPepper })).toBe(otherPepper.fingerprint);
+});
+
+test("a new pepper takes an old one's place without a key becoming invalid, while both are known", async () => {
+  const before = { stateDir: folder, pepper };
+  const during = { stateDir: folder, pepper: otherPepper, pepperAlso: pepper };
+  const stillToFollow = { stateDir: folder, pepper, pepperAlso: otherPepper };
+  const old = await issueOn(before);
+  await expect(openAndClose({ stateDir: folder, pepper: otherPepper })).rejects.toMatchObject(
+    refusal(exitCodes.config, "TRUNKLINE_KEY_PEPPER_ALSO"),
+  );
+  expect(await openAndClose(stillToFollow)).toBe(pepper.fingerprint);
+  expect(await openAndClose(during)).toBe(otherPepper.fingerprint);
+  const young = await issueOn(during);
+  for (const settings of [during, stillToFollow]) {
+    for (const token of [old, young]) expect(await outcomeOf(token, settings)).toBe("valid");
+  }
+});
+
+test("when an old pepper is no longer given, the start says that keys may still be under it", async () => {
+  await issueOn({ stateDir: folder, pepper });
+  await openAndClose({ stateDir: folder, pepper: otherPepper, pepperAlso: pepper });
+  const warnings: string[] = [];
+  const log = { info: () => undefined, warn: (text: string) => void warnings.push(text) };
+  const { keys } = await openKeyStore({ stateDir: folder, pepper: otherPepper }, { clock: systemClock, log });
+  await keys.close();
+  expect(warnings).toEqual([expect.stringContaining("not judged here")]);
 });
 
 test("a pepper file that holds no pepper is refused and left as it is", async () => {

@@ -1,0 +1,179 @@
+import { Fault } from "#shared/fault/fault.ts";
+import { judgeKey, judgeProven, type KeyVerdict, type ProvenKey } from "#shared/keys/judge-key.ts";
+import type { KeyStore } from "#shared/keys/key-store.ts";
+import type { KeyId, KeyToken } from "#shared/keys/key-token.ts";
+import type { KeyDigest } from "#shared/keys/pepper.ts";
+import type { Peppers } from "#shared/keys/peppers.ts";
+import type { Clock } from "#shared/process/clock.ts";
+
+/** Keys that a gateway keeps; above it, those that were used the longest ago are asked for again. */
+export const knownKeysMax = 10_000;
+
+/** For so long after the store was last heard, no change can have been missed that matters: far below 5 s. */
+const heardForMs = 3_000;
+/** While changes are not heard, what the store itself said of a key holds for so long. */
+const askedForMs = 1_000;
+/** A store that has just failed is not asked again about keys that are known. */
+const failedForMs = 1_000;
+
+interface KnownKey {
+  readonly proven: ProvenKey;
+  readonly askedAtMs: number;
+}
+
+interface KnownKeysOptions {
+  readonly keys: Pick<KeyStore, "find">;
+  readonly peppers: Peppers;
+  readonly clock: Pick<Clock, "now" | "wall">;
+  /** For how long known keys go on while the store is away; at 0 they do not. */
+  readonly awayMs: number;
+  /** Called with a valid key whose digest was made with the pepper that is being replaced. */
+  readonly onOldPepper: (token: KeyToken, proven: ProvenKey) => void;
+}
+
+/**
+ * The keys that have proved themselves to this gateway, by their whole digests. A known key is checked without asking
+ * anybody, because the store tells of every change (`follow-key-changes.ts`) and is heard all the time; when it is not,
+ * keys are asked for again, and go on for a bounded time if nobody answers.
+ */
+export class KnownKeys {
+  readonly #options: KnownKeysOptions;
+  /** The one that was used last is at the end. */
+  readonly #known = new Map<KeyDigest, KnownKey>();
+  readonly #digests = new Map<KeyId, Set<KeyDigest>>();
+  readonly #asking = new Map<KeyDigest, Promise<KeyVerdict>>();
+  #hears = false;
+  #heardAtMs = -Infinity;
+  #failedAtMs = -Infinity;
+  /** Counts the changes that were heard of. */
+  #changes = 0;
+
+  constructor(options: KnownKeysOptions) {
+    this.#options = options;
+  }
+
+  /** Whether keys that are known can be used, though the store may be away. */
+  get goOn(): boolean {
+    return this.#options.clock.now() - this.#heardAtMs < this.#options.awayMs;
+  }
+
+  /** The verdict on a key that is known and need not be asked for. */
+  recall(token: KeyToken): KeyVerdict | undefined {
+    const { peppers, clock } = this.#options;
+    const digest = token.digest(peppers.current);
+    const known = this.#known.get(digest);
+    if (known === undefined || !this.#holds(known)) return undefined;
+    this.#known.delete(digest);
+    this.#known.set(digest, known);
+    return judgeProven(known.proven, clock.wall());
+  }
+
+  /** Asks the store, once for all who want to know at the same time. Fails with `auth_unavailable` when it is away. */
+  ask(token: KeyToken): Promise<KeyVerdict> {
+    const digest = token.digest(this.#options.peppers.current);
+    const asking = this.#asking.get(digest) ?? this.#ask(token, digest).finally(() => this.#asking.delete(digest));
+    this.#asking.set(digest, asking);
+    return asking;
+  }
+
+  /** The store has answered, and told of all changes so far. */
+  heard(): void {
+    this.#hears = true;
+    this.#heardAtMs = this.#options.clock.now();
+    this.#failedAtMs = -Infinity;
+  }
+
+  away(): void {
+    this.#hears = false;
+  }
+
+  forget(id: KeyId): void {
+    this.#changes += 1;
+    for (const digest of this.#digests.get(id) ?? []) this.#known.delete(digest);
+    this.#digests.delete(id);
+  }
+
+  forgetAll(): void {
+    this.#changes += 1;
+    this.#known.clear();
+    this.#digests.clear();
+  }
+
+  async #ask(token: KeyToken, digest: KeyDigest): Promise<KeyVerdict> {
+    const { peppers, clock } = this.#options;
+    let verdict: KeyVerdict;
+    try {
+      verdict = await this.#judge(token);
+    } catch (error) {
+      this.#failedAtMs = clock.now();
+      const known = this.#known.get(digest);
+      if (known !== undefined && this.#goesOn(known)) return judgeProven(known.proven, clock.wall());
+      throw authUnavailable(error);
+    }
+    if (verdict.outcome === "unjudged") {
+      throw authUnavailable(new Error(`key ${token.id} is under a pepper that this gateway does not have`));
+    }
+    this.#remove(token.id, digest);
+    if (verdict.outcome !== "valid") return verdict;
+    const { proven } = verdict;
+    this.#keep(token.id, digest, { proven, askedAtMs: clock.now() });
+    const isCurrentSecret = proven.secretUntil === Infinity;
+    if (isCurrentSecret && proven.record.pepper !== peppers.current.fingerprint) {
+      this.#options.onOldPepper(token, proven);
+    }
+    return verdict;
+  }
+
+  /** An answer that a change has overtaken on its way is asked for again, or a key just taken back could pass. */
+  async #judge(token: KeyToken): Promise<KeyVerdict> {
+    const { keys, peppers, clock } = this.#options;
+    for (;;) {
+      const changes = this.#changes;
+      const found = await keys.find(token.id);
+      if (changes !== this.#changes) continue;
+      return judgeKey({
+        found,
+        digests: peppers.digestsOf(token),
+        knowsPepper: (fingerprint) => peppers.knows(fingerprint),
+        nowMs: clock.wall(),
+      });
+    }
+  }
+
+  #keep(id: KeyId, digest: KeyDigest, known: KnownKey): void {
+    this.#known.set(digest, known);
+    this.#digests.getOrInsertComputed(id, () => new Set()).add(digest);
+    if (this.#known.size <= knownKeysMax) return;
+    const [oldest] = this.#known;
+    if (oldest !== undefined) this.#remove(oldest[1].proven.record.id, oldest[0]);
+  }
+
+  #remove(id: KeyId, digest: KeyDigest): void {
+    this.#known.delete(digest);
+    const others = this.#digests.get(id);
+    others?.delete(digest);
+    if (others?.size === 0) this.#digests.delete(id);
+  }
+
+  #holds(known: KnownKey): boolean {
+    const { clock, awayMs } = this.#options;
+    const nowMs = clock.now();
+    if (this.#hears && nowMs - this.#heardAtMs <= heardForMs) return true;
+    if (nowMs - known.askedAtMs < Math.min(askedForMs, awayMs)) return true;
+    return nowMs - this.#failedAtMs <= failedForMs && this.#goesOn(known);
+  }
+
+  #goesOn(known: KnownKey): boolean {
+    const confirmedAtMs = Math.max(known.askedAtMs, this.#heardAtMs);
+    return this.#options.clock.now() - confirmedAtMs < this.#options.awayMs;
+  }
+}
+
+/** Never a 401: people and programs throw a key away that is called invalid. */
+function authUnavailable(cause: unknown): Fault {
+  const { message, internal } = Fault.from(cause);
+  return new Fault("auth_unavailable", {
+    message: "Keys cannot be checked just now. Send the request again in a moment.",
+    internal: internal ?? message,
+  });
+}

@@ -1,0 +1,55 @@
+import type { ChatBody, ChatMessage, ToolDefinition } from "#shared/protocol/chat-body.ts";
+
+/** What one image is taken to cost, whatever its size: its bytes say little of it, and are not looked at. */
+export const imageTokens = 1_000;
+/** How long an answer is expected to be when nobody said how long it may be. */
+export const answerTokens = 1_000;
+/** Nothing costs more: the largest budget that there is. */
+export const estimateMax = 1_000_000_000_000;
+
+const charactersPerToken = 4;
+
+type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
+
+/** What a request is expected to use: its prompt, and the longest answers that it allows. */
+export function estimateTokens(body: ChatBody): number {
+  return Math.min(estimatePrompt(body) + (body.max_tokens ?? answerTokens) * (body.n ?? 1), estimateMax);
+}
+
+/** What the prompt alone is expected to cost, where nobody told. */
+export function estimatePrompt({ messages, tools = [] }: ChatBody): number {
+  let characters = 0;
+  let images = 0;
+  for (const message of messages) {
+    characters += charactersOf(message);
+    images += imagesOf(message);
+  }
+  for (const tool of tools) characters += charactersOfTool(tool);
+  return Math.ceil(characters / charactersPerToken) + images * imageTokens;
+}
+
+function charactersOf(message: ChatMessage): number {
+  const characters = charactersOfContent(message.content);
+  return message.role === "assistant" ? characters + charactersOfAssistant(message) : characters;
+}
+
+function charactersOfContent(content: ChatMessage["content"]): number {
+  if (content === null || content === undefined) return 0;
+  if (typeof content === "string") return content.length;
+  return content.reduce((sum, part) => sum + (part.type === "text" ? part.text.length : 0), 0);
+}
+
+function charactersOfAssistant({ reasoning_content: reasoning, tool_calls: calls = [] }: AssistantMessage): number {
+  return calls.reduce(
+    (sum, { function: called }) => sum + called.name.length + called.arguments.length,
+    reasoning?.length ?? 0,
+  );
+}
+
+function imagesOf({ content }: ChatMessage): number {
+  return Array.isArray(content) ? content.filter(({ type }) => type === "image_url").length : 0;
+}
+
+function charactersOfTool({ function: { name, description = "", parameters } }: ToolDefinition): number {
+  return name.length + description.length + (parameters === undefined ? 0 : JSON.stringify(parameters).length);
+}

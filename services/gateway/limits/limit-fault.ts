@@ -1,0 +1,56 @@
+import { Fault } from "#shared/fault/fault.ts";
+import type { Admission, Demand } from "./limits.ts";
+import { shortDuration } from "./short-duration.ts";
+
+type Refused = Extract<Admission, { outcome: "refused" }>;
+
+/** Official clients really sleep for as long as they are told to. */
+const retryAfterSecondsMax = 60;
+
+/** What a client is told whose request its key's limits do not allow: which limit, and when to try again. */
+export function limitFault(
+  { by, waitMs, standing }: Refused,
+  { limits, tokens }: Pick<Demand, "limits" | "tokens">,
+): Fault {
+  const waitSeconds = Math.max(1, Math.ceil(waitMs / 1_000));
+  const retryAfterSeconds = Math.min(waitSeconds, retryAfterSecondsMax);
+  const again = `Try again in ${shortDuration(waitSeconds * 1_000)}`;
+  switch (by) {
+    case "requests":
+      return new Fault("rate_limit_requests", {
+        message: `This key may send ${counted(standing.requests?.limit, "request")} a minute, and has sent ${standing.requests?.limit === 1 ? "it" : "them"}. ${again}.`,
+        retryAfterSeconds,
+      });
+    case "tokens":
+      return new Fault("rate_limit_tokens", {
+        message: `This key may use ${counted(standing.tokens?.limit, "token")} a minute and has ${standing.tokens?.remaining} left; this request may use ${tokens}. ${again}, or allow it a shorter answer with max_tokens.`,
+        retryAfterSeconds,
+      });
+    case "concurrency":
+      return new Fault("concurrency_limit_exceeded", {
+        message: `This key may have ${counted(limits.concurrency, "request")} under way at once, and has. ${again}, when one may have ended.`,
+        retryAfterSeconds,
+      });
+    case "budget_reserved":
+      return new Fault("rate_limit_tokens", {
+        message: `This key may use ${budgetOf(limits)}, and its requests under way have reserved what is left of them. ${again}, when some may have ended.`,
+        retryAfterSeconds,
+      });
+    case "budget":
+      return new Fault("insufficient_quota", {
+        message: `This key may use ${budgetOf(limits)}, and has used them. It may use more ${renewalOf(limits)}, 00:00 UTC.`,
+      });
+  }
+}
+
+function budgetOf({ budget }: Demand["limits"]): string {
+  return `${counted(budget?.tokens, "token")} a ${budget?.per}`;
+}
+
+function renewalOf({ budget }: Demand["limits"]): string {
+  return budget?.per === "month" ? "from the first of next month" : "from tomorrow";
+}
+
+function counted(count: number | undefined, what: string): string {
+  return count === 1 ? `1 ${what}` : `${count} ${what}s`;
+}

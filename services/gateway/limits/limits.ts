@@ -1,0 +1,86 @@
+import type { BudgetPeriod, KeyLimits } from "#shared/keys/key-limits.ts";
+
+/** What one request asks of its key's limits before it may run. */
+export interface Demand {
+  readonly keyId: string;
+  readonly limits: KeyLimits;
+  /** Names the request's seat; a fresh token. */
+  readonly seat: string;
+  /** What it is expected to cost: its prompt, and the longest answer that it allows. */
+  readonly tokens: number;
+}
+
+/** How much of a limit is left, and in what time it is whole again. */
+export interface Allowance {
+  readonly limit: number;
+  readonly remaining: number;
+  readonly resetMs: number;
+}
+
+/** How a key stands with its limits by the minute, for the headers of an answer. */
+export interface Standing {
+  readonly requests?: Allowance | undefined;
+  readonly tokens?: Allowance | undefined;
+}
+
+/** What an admitted request holds of its key's limits until it is settled. */
+export interface Hold {
+  readonly keyId: string;
+  readonly limits: KeyLimits;
+  readonly seat: string;
+  /** Reserved of the tokens by the minute. */
+  readonly tokens: number;
+  /** Reserved of the budget. */
+  readonly budgetTokens: number;
+  /** Whether this gateway alone knows of it, or all do; only then its end has to be written in the books. */
+  readonly kept: "here" | "shared";
+}
+
+/** The end of an admitted request: what it held, and what it really took. */
+export interface Settled {
+  readonly hold: Hold;
+  /** Whether a machine took it; if not, its key is given back all that it held, the request by the minute included. */
+  readonly ran: boolean;
+  readonly usedTokens: number;
+}
+
+/**
+ * Why a request may not run. `budget` is spent and nothing helps before its period ends; `budget_reserved` means that
+ * what is left of it is reserved by requests under way, some of which will not use it all.
+ */
+export type Refusal = "requests" | "tokens" | "concurrency" | "budget" | "budget_reserved";
+
+export type Admission =
+  | { readonly outcome: "admitted"; readonly hold: Hold; readonly standing: Standing }
+  | { readonly outcome: "refused"; readonly by: Refusal; readonly waitMs: number; readonly standing: Standing };
+
+/** Where a key's limits are kept: one decision on all of them at once, so that all are taken or none is. */
+export interface Limits {
+  /**
+   * `ended` are requests of this key whose end is not yet written in the books: a client that asks again as soon as it
+   * has its answer is not refused for the seat, or the budget, that its last request does not need any more.
+   */
+  admit(demand: Demand, ended?: readonly Settled[]): Promise<Admission>;
+  /** How a key stands, without taking anything. */
+  standing(key: Pick<Demand, "keyId" | "limits">): Promise<Standing>;
+}
+
+/** A seat that nobody renews for so long is free again, so that those of a gateway that was killed are. */
+export const seatLivesMs = 20_000;
+
+/** Whether requests of such a key are known one by one while they are under way. */
+export function needsSeat(limits: KeyLimits): boolean {
+  return limits.concurrency !== undefined || limits.budget !== undefined;
+}
+
+/** The period of a budget that a moment lies in (`2026-11-21`, `2026-11`; UTC), and when it ends. */
+export function budgetPeriodAt(
+  per: BudgetPeriod,
+  wallMs: number,
+): { readonly name: string; readonly endsAtMs: number } {
+  const at = new Date(wallMs);
+  const iso = at.toISOString();
+  return per === "day"
+    ? { name: iso.slice(0, 10), endsAtMs: Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate() + 1) }
+    : { name: iso.slice(0, 7), endsAtMs: Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1) };
+}

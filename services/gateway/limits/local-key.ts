@@ -1,0 +1,62 @@
+import type { KeyLimits } from "#shared/keys/key-limits.ts";
+import type { KeyState } from "./judge-demand.ts";
+import type { Hold, Settled } from "./limits.ts";
+import { allowanceOf, charge, requestRate, tokenRate, unused, usedAt } from "./rate.ts";
+
+/** What one gateway knows of a key's limits. The limits are told each time, for they change while requests run. */
+export class LocalKey {
+  readonly #holds = new Map<string, Hold>();
+  #reserved = 0;
+  #requests = unused;
+  #tokens = unused;
+  #drainedAtMs = 0;
+
+  stateAt(nowMs: number, limits: KeyLimits): Omit<KeyState, "spent"> {
+    const { requestsPerMinute: requests, tokensPerMinute: tokens } = limits;
+    return {
+      requestsUsed: requests === undefined ? 0 : usedAt(this.#requests, requestRate(requests), nowMs).units,
+      tokensUsed: tokens === undefined ? 0 : usedAt(this.#tokens, tokenRate(tokens), nowMs).units,
+      seatsTaken: this.#holds.size,
+      reserved: this.#reserved,
+    };
+  }
+
+  take(nowMs: number, limits: KeyLimits, hold: Hold): void {
+    this.#holds.set(hold.seat, hold);
+    this.#reserved += hold.budgetTokens;
+    this.#charge(nowMs, limits, { requests: 1, tokens: hold.tokens });
+  }
+
+  /** A hold that is not known here, or was settled before, changes nothing. */
+  settle(nowMs: number, limits: KeyLimits, { hold, ran, usedTokens }: Settled): void {
+    const held = this.#holds.get(hold.seat);
+    if (held === undefined) return;
+    this.#holds.delete(hold.seat);
+    this.#reserved -= held.budgetTokens;
+    this.#charge(nowMs, limits, {
+      requests: ran ? 0 : -1,
+      tokens: (ran ? usedTokens : 0) - held.tokens,
+    });
+  }
+
+  /** Whether a key of which nothing is known would stand the same. */
+  isIdleAt(nowMs: number): boolean {
+    return this.#holds.size === 0 && this.#drainedAtMs <= nowMs;
+  }
+
+  #charge(nowMs: number, limits: KeyLimits, cost: { readonly requests: number; readonly tokens: number }): void {
+    const { requestsPerMinute, tokensPerMinute } = limits;
+    let drainMs = 0;
+    if (requestsPerMinute !== undefined) {
+      const rate = requestRate(requestsPerMinute);
+      this.#requests = charge(usedAt(this.#requests, rate, nowMs), cost.requests, rate);
+      drainMs = allowanceOf(this.#requests.units, rate).resetMs;
+    }
+    if (tokensPerMinute !== undefined) {
+      const rate = tokenRate(tokensPerMinute);
+      this.#tokens = charge(usedAt(this.#tokens, rate, nowMs), cost.tokens, rate);
+      drainMs = Math.max(drainMs, allowanceOf(this.#tokens.units, rate).resetMs);
+    }
+    this.#drainedAtMs = nowMs + drainMs;
+  }
+}

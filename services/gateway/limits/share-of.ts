@@ -1,0 +1,18 @@
+import type { KeyLimits } from "#shared/keys/key-limits.ts";
+
+/**
+ * One gateway's share of a key's limits. Of a budget only what is left is divided: what was spent, was spent with all
+ * of them. However many gateways there are, each lets a request through now and then.
+ */
+export function shareOf(limits: KeyLimits, gateways: number, spent: number): KeyLimits {
+  if (gateways <= 1) return limits;
+  const { requestsPerMinute, tokensPerMinute, concurrency, budget } = limits;
+  const divided = (limit: number): number => Math.max(1, Math.floor(limit / gateways));
+  const left = budget === undefined ? 0 : budget.tokens - spent;
+  return {
+    requestsPerMinute: requestsPerMinute && divided(requestsPerMinute),
+    tokensPerMinute: tokensPerMinute && divided(tokensPerMinute),
+    concurrency: concurrency && divided(concurrency),
+    budget: budget && left > 0 ? { ...budget, tokens: spent + divided(left) } : budget,
+  };
+}

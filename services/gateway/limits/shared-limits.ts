@@ -1,0 +1,92 @@
+import { Fault } from "#shared/fault/fault.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import {
+  needsSeat,
+  type Admission,
+  type Demand,
+  type Hold,
+  type Limits,
+  type Settled,
+  type Standing,
+} from "./limits.ts";
+import type { LocalLimits } from "./local-limits.ts";
+
+interface SharedLimitsOptions {
+  /** What all gateways see. */
+  readonly shared: Limits;
+  /** This gateway's share. */
+  readonly local: LocalLimits;
+  /** A hold that may have been made by a question that went unanswered: it is to be released as soon as can be. */
+  readonly onUncertain: (hold: Hold) => void;
+  readonly clock: Pick<Clock, "now">;
+  readonly log: Pick<Log, "info" | "warn">;
+  /** For how long after a failure the store is left alone. */
+  readonly retryMs?: number;
+}
+
+const defaultRetryMs = 1_000;
+
+/**
+ * The limits of all gateways together, or this one's share of them while their store does not answer: no request fails
+ * for want of an answer, and none is let through uncounted. The share is told of all that the store admits, so that it
+ * is true from the first request on that needs it. Whether a hold is the store's or the share's, it says itself.
+ */
+export class SharedLimits implements Limits {
+  readonly #options: SharedLimitsOptions;
+  readonly #retryMs: number;
+  /** While the store is away: when one request may ask it again. */
+  #askAgainAtMs: number | undefined;
+
+  constructor(options: SharedLimitsOptions) {
+    this.#options = options;
+    this.#retryMs = options.retryMs ?? defaultRetryMs;
+  }
+
+  async admit(demand: Demand, ended: readonly Settled[] = []): Promise<Admission> {
+    const { shared, local, onUncertain } = this.#options;
+    const admission = await this.#ask(() => shared.admit(demand, ended));
+    if (admission === "not asked") return local.admit(demand);
+    if (admission === "unanswered") {
+      if (needsSeat(demand.limits)) onUncertain(uncertainHold(demand));
+      return local.admit(demand);
+    }
+    if (admission.outcome === "admitted") local.adopt(admission.hold);
+    return admission;
+  }
+
+  async standing(key: Pick<Demand, "keyId" | "limits">): Promise<Standing> {
+    const { shared, local } = this.#options;
+    const standing = await this.#ask(() => shared.standing(key));
+    return standing === "not asked" || standing === "unanswered" ? local.standing(key) : standing;
+  }
+
+  async #ask<Answer>(question: () => Promise<Answer>): Promise<Answer | "not asked" | "unanswered"> {
+    const { clock, log } = this.#options;
+    const wasAway = this.#askAgainAtMs !== undefined;
+    if (this.#askAgainAtMs !== undefined) {
+      if (clock.now() < this.#askAgainAtMs) return "not asked";
+      this.#askAgainAtMs = clock.now() + this.#retryMs;
+    }
+    try {
+      const answer = await question();
+      if (wasAway && this.#askAgainAtMs !== undefined) {
+        this.#askAgainAtMs = undefined;
+        log.info("the limits of keys hold over all gateways again");
+      }
+      return answer;
+    } catch (error) {
+      if (!(error instanceof Fault && error.code === "backend_unavailable")) throw error;
+      if (this.#askAgainAtMs === undefined) {
+        log.warn({ internal: error.internal }, "limits cannot be shared now; this gateway grants its share of them");
+      }
+      this.#askAgainAtMs = clock.now() + this.#retryMs;
+      return "unanswered";
+    }
+  }
+}
+
+/** It is not known what it holds of the budget; its seat says so to the store. */
+function uncertainHold({ keyId, limits, seat }: Demand): Hold {
+  return { keyId, limits, seat, tokens: 0, budgetTokens: 0, kept: "shared" };
+}

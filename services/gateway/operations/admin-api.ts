@@ -1,0 +1,122 @@
+import { z } from "zod";
+import { shownKey } from "#shared/keys/shown-key.ts";
+import type { AdminOperation } from "./admin-operation.ts";
+import {
+  changeBody,
+  entryList,
+  extendBody,
+  issueBody,
+  issuedKey,
+  keyList,
+  listQuery,
+  logQuery,
+  nothing,
+  oneKey,
+  revokedKey,
+  rotateBody,
+  usageList,
+  usageQuery,
+} from "./admin-schemas.ts";
+
+export const adminPrefix = "/admin/v1";
+
+const asks = { params: nothing, query: nothing, body: nothing, status: 200, refusals: [] } as const;
+const asksOneKey = { ...asks, params: oneKey, refusals: ["key_not_found"] } as const;
+const changesOneKey = {
+  ...asksOneKey,
+  method: "POST",
+  answer: shownKey,
+  refusals: ["key_not_found", "key_change_refused"],
+} as const;
+const revokes = { ...asksOneKey, summary: "Take a key back for good", answer: revokedKey } as const;
+
+/** All that can be done over the admin API with an admin key. */
+export const adminApi = {
+  listKeys: {
+    ...asks,
+    method: "GET",
+    path: "/keys",
+    summary: "List keys without their secrets, the oldest first; those that expired for another 90 days",
+    query: listQuery,
+    answer: keyList,
+  },
+  issueKey: {
+    ...asks,
+    method: "POST",
+    path: "/keys",
+    summary: "Make a key, and show it this once",
+    body: issueBody,
+    answer: issuedKey,
+    status: 201,
+    example: {
+      name: "alice",
+      scopes: ["llama3.2", "qwen*"],
+      ttl: "90d",
+      rpm: 60,
+      budget: { tokens: 1e6, per: "month" },
+    },
+  },
+  showKey: {
+    ...asksOneKey,
+    method: "GET",
+    path: "/keys/{id}",
+    summary: "Show a key without its secret",
+    answer: shownKey,
+  },
+  changeKey: {
+    ...changesOneKey,
+    method: "PATCH",
+    path: "/keys/{id}",
+    summary: "Change the terms of a key that are named; null takes one away",
+    body: changeBody,
+    example: { name: "alice's laptop", machines: ["attic"], rpm: 120, budget: null },
+  },
+  deleteKey: { ...revokes, method: "DELETE", path: "/keys/{id}" },
+  revokeKey: { ...revokes, method: "POST", path: "/keys/{id}/revoke" },
+  rotateKey: {
+    ...changesOneKey,
+    path: "/keys/{id}/rotate",
+    summary: "Give a key another secret, and show it this once; the one before stays good for the grace",
+    body: rotateBody,
+    answer: issuedKey,
+    example: { grace: "24h" },
+  },
+  extendKey: {
+    ...changesOneKey,
+    path: "/keys/{id}/extend",
+    summary: "Make a key valid for longer, from now on",
+    body: extendBody,
+    example: { ttl: "90d" },
+  },
+  disableKey: {
+    ...changesOneKey,
+    path: "/keys/{id}/disable",
+    summary: "Refuse a key until it is enabled again, and end its requests",
+  },
+  enableKey: { ...changesOneKey, path: "/keys/{id}/enable", summary: "Accept a key again that was disabled" },
+  readLog: {
+    ...asks,
+    method: "GET",
+    path: "/log",
+    summary: "Who did what to which key: the latest entries of the audit trail",
+    query: logQuery,
+    answer: entryList,
+  },
+  readUsage: {
+    ...asks,
+    method: "GET",
+    path: "/usage",
+    summary: "What keys used, by day and model",
+    query: usageQuery,
+    answer: usageList,
+  },
+} as const satisfies Record<string, AdminOperation>;
+
+/** What the API says of itself. It holds nothing secret, so that it can be read before there is a key. */
+export const describeApi = {
+  ...asks,
+  method: "GET",
+  path: "/openapi.json",
+  summary: "This document",
+  answer: z.looseObject({ openapi: z.string() }),
+} as const satisfies AdminOperation;

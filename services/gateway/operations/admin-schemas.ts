@@ -1,0 +1,124 @@
+import { z } from "zod";
+import { auditEntry } from "#shared/keys/audit-entry.ts";
+import { duration, formatDuration } from "#shared/keys/duration.ts";
+import { adminTtlMsMax, defaultTtlMs } from "#shared/keys/issue-key.ts";
+import { keyLimits } from "#shared/keys/key-limits.ts";
+import { boundMachines, keyName, keyStates } from "#shared/keys/key-record.ts";
+import { keyId, keyKinds } from "#shared/keys/key-token.ts";
+import { defaultGraceMs } from "#shared/keys/rotate-key.ts";
+import { scopes } from "#shared/keys/scope.ts";
+import { shownKey } from "#shared/keys/shown-key.ts";
+import { usageRow } from "#shared/usage/usage-row.ts";
+
+const perPageMax = 1_000;
+const perPageDefault = 100;
+
+/** A page's length, written as a number in a URL. */
+const pageLength = z.preprocess(
+  (text) => (typeof text === "string" && /^\d{1,9}$/.test(text) ? Number(text) : text),
+  z.int().min(1).max(perPageMax).default(perPageDefault).describe("How many at most."),
+);
+const day = z.iso.date("must be a day, such as 2026-01-31");
+const ttl = duration.prefault(formatDuration(defaultTtlMs));
+
+/** Null says the same as nothing where there is nothing yet, and takes away what there is. */
+const limits = {
+  machines: boundMachines.nullish().describe("The machines that the key is bound to; null for all."),
+  rpm: keyLimits.shape.requestsPerMinute.nullable().describe("Requests a minute; null for no limit."),
+  tpm: keyLimits.shape.tokensPerMinute.nullable().describe("Tokens a minute; null for no limit."),
+  concurrency: keyLimits.shape.concurrency.nullable().describe("Requests under way at once; null for no limit."),
+  budget: keyLimits.shape.budget.nullable().describe("Tokens a calendar day or month (UTC); null for no limit."),
+};
+
+export const nothing = z.strictObject({});
+
+/** What a path names: one key. */
+export const oneKey = z.strictObject({ id: keyId.describe("The id of a key: what stands after its prefix.") });
+
+export const listQuery = z.strictObject({
+  state: z.enum(keyStates).optional().describe("Only keys in this state."),
+  limit: pageLength,
+  after: keyId.optional().describe("The id of the last key of the page before."),
+});
+
+export const issueBody = z
+  .strictObject({
+    kind: z.enum(keyKinds).default("model").describe("Keys of kind admin manage keys, and call no models."),
+    name: keyName.describe("What to call the key in lists."),
+    scopes: scopes.default(["*"]).describe("The models it may call: ids, names or patterns with *."),
+    ttl: ttl.describe("How long it is valid from now on."),
+    ...limits,
+  })
+  .refine(({ kind, ttl: ttlMs }) => kind !== "admin" || ttlMs <= adminTtlMsMax, {
+    message: `an admin key is valid for ${formatDuration(adminTtlMsMax)} at most`,
+    path: ["ttl"],
+  });
+
+export const changeBody = z.strictObject({ name: keyName.optional(), scopes: scopes.optional(), ...limits });
+export type NamedTerms = z.output<typeof changeBody>;
+
+export const rotateBody = z.strictObject({
+  grace: duration
+    .prefault(formatDuration(defaultGraceMs))
+    .describe("How long the secret that is replaced stays good; 1ms for a secret that leaked."),
+});
+
+export const extendBody = z.strictObject({ ttl: ttl.describe("How long it is valid from now on.") });
+
+export const logQuery = z.strictObject({ limit: pageLength, key: keyId.optional().describe("Only of this key.") });
+
+export const usageQuery = z.strictObject({
+  from: day.optional().describe("The first day (UTC); by default 29 days before the last one."),
+  to: day.optional().describe("The last day (UTC); by default today."),
+  key: keyId.optional().describe("Only of this key."),
+});
+export type UsageQuery = z.output<typeof usageQuery>;
+
+/** A key with its secret: what is shown once, to whoever made it. */
+export const issuedKey = shownKey.extend({ key: z.string().describe("The key itself. It cannot be shown again.") });
+
+export const keyList = z.strictObject({
+  object: z.literal("list"),
+  data: z.array(shownKey),
+  has_more: z.boolean().describe("Whether there is a next page, after the last of these."),
+});
+
+export const revokedKey = z.strictObject({ id: keyId, state: z.literal("revoked") });
+
+export const shownEntry = auditEntry.extend({
+  at: z.iso.datetime(),
+  detail: auditEntry.shape.detail.unwrap().nullable(),
+  request: z.string().nullable(),
+});
+export type ShownEntry = z.output<typeof shownEntry>;
+
+export const entryList = z.strictObject({
+  object: z.literal("list"),
+  data: z.array(shownEntry).describe("The latest, the oldest of them first."),
+});
+
+const { day: usageDay, model, requests, failed, answered } = usageRow.shape;
+export const shownUsage = z.strictObject({
+  day: usageDay,
+  key: z.string(),
+  model: model.describe("Null for requests that named no model that the key may use."),
+  requests,
+  failed: failed.describe("Of these, how many did not end well."),
+  prompt_tokens: usageRow.shape.promptTokens,
+  completion_tokens: usageRow.shape.completionTokens,
+  answered: answered.describe("Requests that had a first token."),
+  first_token_ms: usageRow.shape.firstTokenMs.describe("How long their first tokens were waited for, in all."),
+  duration_ms: usageRow.shape.durationMs.describe("How long all requests took together."),
+});
+export type ShownUsage = z.output<typeof shownUsage>;
+
+export const usageList = z.strictObject({ object: z.literal("list"), data: z.array(shownUsage) });
+
+export const errorBody = z.strictObject({
+  error: z.strictObject({
+    message: z.string(),
+    type: z.string(),
+    param: z.string().nullable(),
+    code: z.string().nullable(),
+  }),
+});

@@ -1,0 +1,22 @@
+import { Fault } from "#shared/fault/fault.ts";
+import type { KeyChanged } from "#shared/keys/change-key.ts";
+import type { KeyRecord } from "#shared/keys/key-record.ts";
+
+/** The record as it is after a change; undefined when nothing is left of it. What could not be done is a fault. */
+export function changedRecord(changed: KeyChanged): KeyRecord | undefined {
+  switch (changed.outcome) {
+    case "changed":
+    case "unchanged":
+      return changed.record;
+    case "forgotten":
+      return undefined;
+    case "refused":
+      throw new Fault("key_change_refused", { message: `The key ${changed.reason}.` });
+    case "unknown":
+      throw keyNotFound();
+  }
+}
+
+export function keyNotFound(): Fault {
+  return new Fault("key_not_found", { message: "There is no key with this id.", param: "id" });
+}

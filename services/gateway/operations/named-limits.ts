@@ -1,0 +1,21 @@
+import type { NewTerms } from "#shared/keys/key-change.ts";
+import { keyLimits, type KeyLimits } from "#shared/keys/key-limits.ts";
+import type { NamedTerms } from "./admin-schemas.ts";
+
+type Limits = Pick<NamedTerms, "rpm" | "tpm" | "concurrency" | "budget">;
+
+/** The limits that a request names, null among them; those that it does not name are not there. */
+export function namedLimits({ rpm, tpm, concurrency, budget }: Limits): NonNullable<NewTerms["limits"]> {
+  return {
+    ...(rpm === undefined ? {} : { requestsPerMinute: rpm }),
+    ...(tpm === undefined ? {} : { tokensPerMinute: tpm }),
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(budget === undefined ? {} : { budget }),
+  };
+}
+
+/** The same for a new key, on which null says nothing. */
+export function firstLimits(terms: Limits): KeyLimits {
+  const set = Object.entries(namedLimits(terms)).filter(([, limit]) => limit !== null);
+  return keyLimits.parse(Object.fromEntries(set));
+}

@@ -1,0 +1,17 @@
+import type { z } from "zod";
+import { Fault } from "#shared/fault/fault.ts";
+import { readShape } from "../openai/read-shape.ts";
+
+const nameCharactersMax = 100;
+
+/**
+ * Reads a part of a management request. Unlike a chat request it has no field that may be ignored: a mistyped one would
+ * leave half of what was wished undone.
+ */
+export function readStrictly<Schema extends z.ZodType>(schema: Schema, given: unknown): z.output<Schema> {
+  const { value, ignored } = readShape(schema, { ...Object(given) });
+  const [unknown] = ignored;
+  if (unknown === undefined) return value;
+  const param = unknown.slice(0, nameCharactersMax);
+  throw new Fault("unsupported_parameter", { message: `Unknown parameter: '${param}'.`, param });
+}

@@ -1,0 +1,32 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { Fault } from "#shared/fault/fault.ts";
+import { callerOf } from "../access/caller.ts";
+import { adoptError } from "../openai/adopt-error.ts";
+import { RequestAccount, type AccountMeans } from "../settlement/request-account.ts";
+
+const accounts = new WeakMap<FastifyRequest, RequestAccount>();
+
+/** Keeps an account of every request to a scope of routes, from the proof of its key until nothing more is sent of it. */
+export function keepAccounts(scope: FastifyInstance, means: AccountMeans & { readonly bodyBytesMax: number }): void {
+  scope.addHook("onRequest", async (request, reply) => {
+    const account = new RequestAccount({ id: request.id, key: callerOf(request).key }, means);
+    accounts.set(request, account);
+    closeWith(reply, account);
+  });
+  scope.addHook("onError", async (request, _reply, error) => {
+    accounts.get(request)?.endedIn(adoptError(error, means).code);
+  });
+}
+
+export function accountOf(request: FastifyRequest): RequestAccount {
+  const account = accounts.get(request);
+  if (account === undefined)
+    throw Fault.from(new Error("a route that is accounted for was reached without an account"));
+  return account;
+}
+
+/** The client may have left before. */
+function closeWith(reply: FastifyReply, account: RequestAccount): void {
+  if (reply.raw.closed) account.close();
+  else reply.raw.once("close", () => account.close());
+}

@@ -1,0 +1,59 @@
+import type { StateStore } from "#shared/keys/open-key-store.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import { RedisBooks } from "./redis-books.ts";
+import { Settlements } from "./settlements.ts";
+import { SqliteBooks } from "./sqlite-books.ts";
+import type { Limits } from "../limits/limits.ts";
+import { LocalLimits } from "../limits/local-limits.ts";
+import { RedisLimits } from "../limits/redis-limits.ts";
+import { SharedLimits } from "../limits/shared-limits.ts";
+
+interface Means {
+  /** This boot of this gateway. */
+  readonly gateway: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface OpenedLimits {
+  readonly limits: Limits;
+  readonly settlements: Settlements;
+}
+
+/**
+ * The limits of keys, and the books in which the ends of their requests are written, beside the keys themselves: in Redis
+ * for all gateways together, or in this process and its database for the only one that there is.
+ */
+export function openLimits(state: StateStore, means: Means): OpenedLimits {
+  return state.kind === "redis" ? openShared(state.redis, means) : openEmbedded(state.database, means);
+}
+
+function openShared(redis: Extract<StateStore, { kind: "redis" }>["redis"], means: Means): OpenedLimits {
+  const { clock, log } = means;
+  const local: LocalLimits = new LocalLimits({
+    clock,
+    gateways: () => settlements.gateways,
+    // What was spent before Redis went away is known only there: for so long the share is of the whole budget.
+    spent: (keyId, period) => settlements.spentOf(keyId, period),
+  });
+  const settlements: Settlements = new Settlements({ ...means, books: new RedisBooks(redis), limits: local });
+  const limits = new SharedLimits({
+    shared: new RedisLimits(redis, { clock }),
+    local,
+    onUncertain: (hold) => settlements.release(hold),
+    clock,
+    log,
+  });
+  return { limits, settlements };
+}
+
+function openEmbedded(database: Extract<StateStore, { kind: "sqlite" }>["database"], means: Means): OpenedLimits {
+  const books = new SqliteBooks(database);
+  const limits: LocalLimits = new LocalLimits({
+    clock: means.clock,
+    spent: (keyId, period) => books.spentOf(keyId, period) + settlements.spentOf(keyId, period),
+  });
+  const settlements: Settlements = new Settlements({ ...means, books, limits });
+  return { limits, settlements };
+}

@@ -1,0 +1,183 @@
+import type { FaultCode } from "#shared/fault/fault-code.ts";
+import type { Fault } from "#shared/fault/fault.ts";
+import type { KeyRecord } from "#shared/keys/key-record.ts";
+import { sleep, type Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import type { Usage } from "#shared/protocol/frame-payload.ts";
+import { newToken } from "#shared/protocol/token.ts";
+import type { UsageRow } from "#shared/usage/usage-row.ts";
+import type { JobListener } from "../dispatch/follow-frames.ts";
+import { limitFault } from "../limits/limit-fault.ts";
+import {
+  budgetPeriodAt,
+  type Admission,
+  type Demand,
+  type Hold,
+  type Limits,
+  type Standing,
+} from "../limits/limits.ts";
+import type { Settlements } from "./settlements.ts";
+
+/** A seat that was left at another gateway is written in the books within 100 ms; after this long it is surely free. */
+const seatAgainMs = 150;
+
+export interface AccountMeans {
+  readonly limits: Limits;
+  readonly settlements: Settlements;
+  readonly clock: Clock;
+  readonly log: Pick<Log, "info">;
+}
+
+/** A request that is about to run. */
+export interface Demanding {
+  readonly model: string;
+  /** What its prompt is expected to cost, and all of it at most. */
+  readonly promptTokens: number;
+  readonly tokens: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * What one request asks of its key and takes of it, from the proof of the key to its one end: admission under the key's
+ * limits, and exactly one usage record, whatever becomes of the request. What a client was not delivered is not counted.
+ */
+export class RequestAccount {
+  readonly #means: AccountMeans;
+  readonly #request: string;
+  readonly #key: KeyRecord;
+  readonly #startedAtMs: number;
+  #model: string | undefined;
+  #machine: string | undefined;
+  #hold: Hold | undefined;
+  #promptTokens = 0;
+  #outputTokens = 0;
+  #usage: Usage | undefined;
+  #firstTokenMs: number | undefined;
+  #outcome: "ok" | FaultCode | undefined;
+  #admitting: Promise<Admission> | undefined;
+  #closed = false;
+
+  constructor(request: { readonly id: string; readonly key: KeyRecord }, means: AccountMeans) {
+    this.#request = request.id;
+    this.#key = request.key;
+    this.#means = means;
+    this.#startedAtMs = means.clock.now();
+  }
+
+  /** Asks for the request's place within its key's limits. It may run unless a fault says which one it would break. */
+  async admit(request: Demanding): Promise<{ readonly standing: Standing; readonly fault?: Fault }> {
+    this.#model = request.model;
+    this.#promptTokens = request.promptTokens;
+    const { limits } = this.#key;
+    if (limits === undefined) return { standing: {} };
+    const demand = { keyId: this.#key.id, limits, tokens: request.tokens };
+    this.#admitting = this.#ask(demand, request.signal);
+    const admission = await this.#admitting.finally(() => (this.#admitting = undefined));
+    const { standing } = admission;
+    return admission.outcome === "admitted" ? { standing } : { standing, fault: limitFault(admission, demand) };
+  }
+
+  /** Follows an answer on its way to whoever is to have it. */
+  following(listener: JobListener): JobListener {
+    const { clock } = this.#means;
+    return {
+      onAccept: (machine) => {
+        this.#machine = machine;
+        listener.onAccept?.(machine);
+      },
+      onData: (bytes, outputTokens) => {
+        this.#outputTokens = outputTokens;
+        this.#firstTokenMs ??= clock.now() - this.#startedAtMs;
+        listener.onData(bytes, outputTokens);
+      },
+      onUsage: (usage) => {
+        this.#usage = usage;
+        listener.onUsage?.(usage);
+      },
+      onTick: (nowMs, row) => listener.onTick?.(nowMs, row),
+    };
+  }
+
+  /** The first word counts: what a failure leads to is not another. */
+  endedIn(outcome: "ok" | FaultCode): void {
+    this.#outcome ??= outcome;
+  }
+
+  /** Settles the request, once. One of which nobody said how it ended was left by its client. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    const settle = (): void => this.#settle();
+    if (this.#admitting === undefined) settle();
+    else void this.#admitting.then(settle, settle);
+  }
+
+  async #ask(demand: Omit<Demand, "seat">, signal: AbortSignal): Promise<Admission> {
+    const { limits, settlements, clock } = this.#means;
+    const ask = (): Promise<Admission> =>
+      limits.admit({ ...demand, seat: newToken() }, settlements.endedOf(demand.keyId));
+    let admission = await ask();
+    if (admission.outcome === "refused" && admission.by === "concurrency") {
+      await sleep(clock, seatAgainMs, signal);
+      admission = await ask();
+    }
+    if (admission.outcome === "admitted") {
+      this.#hold = admission.hold;
+      settlements.begin(admission.hold);
+    }
+    return admission;
+  }
+
+  #settle(): void {
+    const { clock, log, settlements } = this.#means;
+    const { id: keyId, limits } = this.#key;
+    const outcome = this.#outcome ?? "client_closed";
+    const wallMs = clock.wall();
+    const { promptTokens, completionTokens } = this.#taken();
+    const usedTokens = promptTokens + completionTokens;
+    const durationMs = Math.round(clock.now() - this.#startedAtMs);
+    const firstTokenMs = this.#firstTokenMs === undefined ? undefined : Math.round(this.#firstTokenMs);
+    const usage: UsageRow = {
+      day: new Date(wallMs).toISOString().slice(0, 10),
+      keyId,
+      // Names that nobody has are the client's own invention, and would fill the books without end.
+      model: outcome === "model_not_found" ? null : (this.#model ?? null),
+      requests: 1,
+      failed: outcome === "ok" ? 0 : 1,
+      promptTokens,
+      completionTokens,
+      answered: firstTokenMs === undefined ? 0 : 1,
+      firstTokenMs: firstTokenMs ?? 0,
+      durationMs,
+    };
+    const period = limits?.budget && budgetPeriodAt(limits.budget.per, wallMs);
+    settlements.end({
+      hold: this.#hold,
+      ran: this.#machine !== undefined,
+      usedTokens,
+      spending: period && { keyId, period: period.name, endsAtMs: period.endsAtMs, tokens: usedTokens },
+      usage,
+    });
+    log.info(
+      {
+        request: this.#request,
+        key: keyId,
+        model: this.#model,
+        machine: this.#machine,
+        promptTokens,
+        completionTokens,
+        firstTokenMs,
+        durationMs,
+        outcome,
+      },
+      "usage",
+    );
+  }
+
+  /** As the machine says; without its word, what was delivered, and of the prompt what it should have been. */
+  #taken(): { promptTokens: number; completionTokens: number } {
+    if (this.#usage !== undefined) return this.#usage;
+    const begun = this.#firstTokenMs !== undefined;
+    return { promptTokens: begun ? this.#promptTokens : 0, completionTokens: this.#outputTokens };
+  }
+}

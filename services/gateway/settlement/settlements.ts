@@ -1,0 +1,239 @@
+import type { Clock, Timer } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import type { UsageRow } from "#shared/usage/usage-row.ts";
+import { needsSeat, type Hold, type Settled } from "../limits/limits.ts";
+import type { Books, Spending } from "./books.ts";
+import { Gathering } from "./gathering.ts";
+
+interface SettlementsOptions {
+  readonly books: Books;
+  /** What this gateway itself keeps of its holds. */
+  readonly limits: { settle(settled: Settled): void };
+  /** This boot of this gateway: a fresh token, for its batches are counted from one. */
+  readonly gateway: string;
+  readonly clock: Clock;
+  readonly log: Pick<Log, "info" | "warn" | "error">;
+  /** At most one batch in this time. */
+  readonly gatherMs?: number;
+  /** A batch goes out at least this often, and renews the seats of what is under way. */
+  readonly renewMs?: number;
+  /** How soon a batch that was not written is sent again. */
+  readonly resendMs?: number;
+  /** How many rows are gathered at most while none can be written. */
+  readonly rowsMax?: number;
+}
+
+interface EndedRequest {
+  /** Absent for a request that was refused before it held anything, or whose key has no limits. */
+  readonly hold?: Hold | undefined;
+  /** Whether a machine took it. */
+  readonly ran: boolean;
+  readonly usedTokens: number;
+  /** Absent when its key has no budget. */
+  readonly spending?: Spending | undefined;
+  readonly usage: UsageRow;
+}
+
+interface Sending {
+  readonly sequence: number;
+  readonly gathered: Gathering;
+}
+
+/** How many rows, each of a day, a key and a model, wait to be written at most; as many again may be under way. */
+export const unwrittenRowsMax = 10_000;
+/** The seats of requests that ended longer ago have lapsed, and what they had reserved by the minute has drained. */
+const holdsMatterForMs = 60_000;
+
+/**
+ * The ends of this gateway's requests, until they are written in the books: the one owner of what is gathered. What
+ * comes first after a quiet time is sent at once, what follows in one batch every tenth of a second. One batch is under
+ * way at a time. One that fails is sent again until it is written, with the same number and the same counts, so that
+ * nothing is counted twice; only the seats that it frees and renews are those of that moment.
+ */
+export class Settlements {
+  readonly #options: Required<SettlementsOptions>;
+  readonly #underWay = new Map<string, Hold>();
+  readonly #heartbeat: Timer;
+  #gathering: Gathering;
+  #sending: Sending | undefined;
+  #sequence = 0;
+  /** The next batch, or the next attempt at the one under way. */
+  #due: Timer | undefined;
+  #mayAtMs = -Infinity;
+  #heartbeatDue = true;
+  #gateways = 1;
+  #failing = false;
+  #uncounted = 0;
+  #flushed: PromiseWithResolvers<void> | undefined;
+  #stopped = false;
+
+  constructor(options: SettlementsOptions) {
+    this.#options = { gatherMs: 100, renewMs: 5_000, resendMs: 1_000, rowsMax: unwrittenRowsMax, ...options };
+    this.#gathering = new Gathering(this.#options.rowsMax);
+    this.#heartbeat = this.#options.clock.every(this.#options.renewMs, () => this.#beat());
+    this.#schedule();
+  }
+
+  /** How many gateways there are, as the books last said. */
+  get gateways(): number {
+    return this.#gateways;
+  }
+
+  /** A request is under way that holds this. */
+  begin(hold: Hold): void {
+    if (hold.kept === "shared" && needsSeat(hold.limits)) this.#underWay.set(hold.seat, hold);
+  }
+
+  end({ hold, ran, usedTokens, spending, usage }: EndedRequest): void {
+    if (hold !== undefined) {
+      this.#underWay.delete(hold.seat);
+      const settled = { hold, ran, usedTokens };
+      this.#options.limits.settle(settled);
+      if (hold.kept === "shared") this.#gathering.settle(settled, this.#options.clock.now());
+    }
+    if (this.#gathering.count(usage, spending) === "full") this.#uncounted += usage.requests;
+    this.#schedule();
+  }
+
+  /** Frees the seat of a hold of which nobody knows whether it was made. It gives nothing back. */
+  release(hold: Hold): void {
+    this.#gathering.settle({ hold, ran: true, usedTokens: hold.tokens }, this.#options.clock.now());
+    this.#schedule();
+  }
+
+  /** What has ended of a key, and may not be written yet. */
+  endedOf(keyId: string): readonly Settled[] {
+    return this.#unwritten().flatMap((gathering) => gathering.endedOf(keyId));
+  }
+
+  /** What a key has used of its budget in a period, and may not be written yet. */
+  spentOf(keyId: string, period: string): number {
+    return this.#unwritten().reduce((tokens, gathering) => tokens + gathering.spentOf(keyId, period), 0);
+  }
+
+  /** Resolves when all is written. */
+  flush(): Promise<void> {
+    if (this.#allWritten()) return Promise.resolve();
+    this.#flushed ??= Promise.withResolvers();
+    if (this.#sending === undefined) this.#send();
+    return this.#flushed.promise;
+  }
+
+  /** Writes what there is, until the deadline aborts. What comes after is lost. */
+  async stop(deadline: AbortSignal): Promise<void> {
+    this.#heartbeat.cancel();
+    await Promise.race([this.flush(), aborted(deadline)]);
+    this.#stopped = true;
+    this.#due?.cancel();
+    this.#tellUncounted("unwrittenRowsMax rows waited to be written");
+    this.#uncounted = this.#unwritten().reduce((requests, gathering) => requests + gathering.requests, 0);
+    this.#tellUncounted("they could not be written before this gateway had to stop");
+  }
+
+  #unwritten(): readonly Gathering[] {
+    return this.#sending === undefined ? [this.#gathering] : [this.#sending.gathered, this.#gathering];
+  }
+
+  #allWritten(): boolean {
+    return this.#sending === undefined && this.#gathering.isEmpty;
+  }
+
+  #beat(): void {
+    this.#tellUncounted("unwrittenRowsMax rows waited to be written");
+    this.#heartbeatDue = true;
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#stopped || this.#sending !== undefined || this.#due !== undefined) return;
+    if (this.#gathering.isEmpty && !this.#heartbeatDue) return;
+    this.#at(this.#mayAtMs, () => this.#send());
+  }
+
+  #at(atMs: number, run: () => void): void {
+    const { clock } = this.#options;
+    this.#due = clock.after(Math.max(0, atMs - clock.now()), () => {
+      this.#due = undefined;
+      run();
+    });
+  }
+
+  #send(): void {
+    this.#due?.cancel();
+    this.#due = undefined;
+    const { clock, gatherMs, rowsMax } = this.#options;
+    this.#mayAtMs = clock.now() + gatherMs;
+    this.#sequence += 1;
+    this.#sending = { sequence: this.#sequence, gathered: this.#gathering };
+    this.#gathering = new Gathering(rowsMax);
+    void this.#write(this.#sending);
+  }
+
+  async #write(sending: Sending): Promise<void> {
+    try {
+      this.#gateways = await this.#attempt(sending);
+      this.#tellWritten();
+    } catch (error) {
+      this.#tellUnwritten(error);
+      this.#mayAtMs = this.#options.clock.now() + this.#options.resendMs;
+      if (!sending.gathered.isEmpty) {
+        if (!this.#stopped) this.#at(this.#mayAtMs, () => void this.#write(sending));
+        return;
+      }
+    }
+    this.#sending = undefined;
+    this.#goOn();
+  }
+
+  async #attempt({ sequence, gathered }: Sending): Promise<number> {
+    const { books, gateway, clock } = this.#options;
+    const renews = this.#heartbeatDue;
+    this.#heartbeatDue = false;
+    try {
+      const { gateways } = await books.write({
+        gateway,
+        sequence,
+        settled: gathered.settledSince(clock.now() - holdsMatterForMs),
+        renewed: renews ? [...this.#underWay.values()] : [],
+        spent: gathered.spent(),
+        usage: gathered.usage(),
+      });
+      return gateways;
+    } catch (error) {
+      this.#heartbeatDue = true;
+      throw error;
+    }
+  }
+
+  #goOn(): void {
+    if (this.#stopped) return;
+    if (this.#flushed === undefined) this.#schedule();
+    else if (this.#allWritten()) {
+      this.#flushed.resolve();
+      this.#flushed = undefined;
+    } else this.#send();
+  }
+
+  #tellUnwritten(error: unknown): void {
+    if (!this.#failing) this.#options.log.warn({ err: error }, "what requests used cannot be written; it is kept");
+    this.#failing = true;
+  }
+
+  #tellWritten(): void {
+    if (this.#failing) this.#options.log.info("what requests used is written again");
+    this.#failing = false;
+  }
+
+  #tellUncounted(because: string): void {
+    const requests = this.#uncounted;
+    if (requests > 0) this.#options.log.error({ requests }, `${requests} requests were not counted: ${because}`);
+    this.#uncounted = 0;
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,67 @@
+import type { StateDatabase } from "#shared/keys/state-database.ts";
+import { usageKeptDays, type UsageRow } from "#shared/usage/usage-row.ts";
+import type { Batch, Books } from "./books.ts";
+
+const onlyThisOne = { gateways: 1 };
+
+/**
+ * The books of the one gateway of an embedded store. It holds no seats and no reservations there, and what a key spent
+ * is the sum of its rows. Which batch was the last needs no table: no gateway outlives its process.
+ */
+export class SqliteBooks implements Books {
+  readonly #database: StateDatabase;
+  readonly #written = new Map<string, number>();
+
+  constructor(database: StateDatabase) {
+    this.#database = database;
+  }
+
+  async write({ gateway, sequence, usage }: Batch): Promise<{ readonly gateways: number }> {
+    if (sequence <= (this.#written.get(gateway) ?? 0)) return onlyThisOne;
+    if (usage.length > 0) this.#add(usage);
+    this.#written.set(gateway, sequence);
+    return onlyThisOne;
+  }
+
+  /** What a key has used in a period, as `budgetPeriodAt` names it, of all models. */
+  spentOf(keyId: string, period: string): number {
+    const days = JSON.stringify(daysOf(period));
+    const row = this.#database.read(
+      "sum what a key has used",
+      (sql) => sql.get`
+        SELECT coalesce(sum(prompt_tokens + completion_tokens), 0) AS tokens
+        FROM usage WHERE key_id = ${keyId} AND day IN (SELECT value FROM json_each(${days}))`,
+    );
+    return Number(row?.["tokens"]);
+  }
+
+  #add(usage: readonly UsageRow[]): void {
+    const rows = JSON.stringify(usage);
+    const kept = `-${usageKeptDays} days`;
+    this.#database.change("write down what has ended", (sql) => [
+      sql.run`
+        INSERT INTO usage
+        SELECT value ->> 'day', value ->> 'keyId', coalesce(value ->> 'model', ''), value ->> 'requests',
+          value ->> 'failed', value ->> 'promptTokens', value ->> 'completionTokens', value ->> 'answered',
+          value ->> 'firstTokenMs', value ->> 'durationMs'
+        FROM json_each(${rows}) WHERE true
+        ON CONFLICT DO UPDATE SET
+          requests = requests + excluded.requests,
+          failed = failed + excluded.failed,
+          prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+          completion_tokens = completion_tokens + excluded.completion_tokens,
+          answered = answered + excluded.answered,
+          first_token_ms = first_token_ms + excluded.first_token_ms,
+          duration_ms = duration_ms + excluded.duration_ms`,
+      sql.run`
+        DELETE FROM usage WHERE day <
+        (SELECT date(max(value ->> 'day'), ${kept}) FROM json_each(${rows}))`,
+    ]);
+  }
+}
+
+/** Every day that a period can have, so that each is looked up by the table's key; those that do not exist have no rows. */
+function daysOf(period: string): readonly string[] {
+  if (period.length === "2026-11-21".length) return [period];
+  return Array.from({ length: 31 }, (_, at) => `${period}-${String(at + 1).padStart(2, "0")}`);
+}

@@ -1,0 +1,38 @@
+/** What is done in one step, so that of two who change one key at once only one does, and nothing lapses in between. */
+
+/**
+ * KEYS: record, tombstone, ids, peppers, audit. ARGV: id, the version that is replaced or `nothing`, fingerprint of the
+ * pepper, when the record lapses, audit entry, how many of those are kept, number of the tombstone's fields and values,
+ * these, and the record's.
+ */
+export const writeScript = `
+local peppers = redis.call("GET", KEYS[4])
+if ARGV[2] == "nothing" then
+  if not peppers then
+    redis.call("SET", KEYS[4], ARGV[3])
+  elseif not string.find(peppers, ARGV[3], 1, true) then
+    return "foreign"
+  end
+else
+  if not peppers then return "unfounded" end
+  if redis.call("EXISTS", KEYS[1]) == 0 then return "conflict" end
+  if (redis.call("HGET", KEYS[1], "version") or "0") ~= ARGV[2] then return "conflict" end
+end
+redis.call("DEL", KEYS[1], KEYS[2])
+local first = 8 + tonumber(ARGV[7])
+redis.call("HSET", KEYS[1], unpack(ARGV, first))
+redis.call("PEXPIREAT", KEYS[1], ARGV[4])
+if first > 8 then redis.call("HSET", KEYS[2], unpack(ARGV, 8, first - 1)) end
+redis.call("SADD", KEYS[3], ARGV[1])
+redis.call("XADD", KEYS[5], "MAXLEN", "~", ARGV[6], "*", "key", ARGV[1], "entry", ARGV[5])
+return "written"
+`;
+
+/** KEYS: record, tombstone, peppers, audit. ARGV: id, audit entry, how many of those are kept. */
+export const forgetScript = `
+if redis.call("EXISTS", KEYS[3]) == 0 then return "unfounded" end
+if redis.call("EXISTS", KEYS[1]) == 1 then return "conflict" end
+if redis.call("DEL", KEYS[2]) == 0 then return "conflict" end
+redis.call("XADD", KEYS[4], "MAXLEN", "~", ARGV[3], "*", "key", ARGV[1], "entry", ARGV[2])
+return "written"
+`;

@@ -1,0 +1,65 @@
+import { z } from "zod";
+import { keyLimits, tokenBudget } from "./key-limits.ts";
+import { keyState, keyStates, type KeyRecord } from "./key-record.ts";
+import { keyId, keyKinds } from "./key-token.ts";
+
+const time = z.iso.datetime();
+
+/** The terms of a key as people and programs are shown them. */
+const terms = {
+  kind: z.enum(keyKinds),
+  scopes: z.array(z.string()).readonly(),
+  /** Null: all machines. */
+  machines: z.array(z.string()).readonly().nullable(),
+  rpm: keyLimits.shape.requestsPerMinute.unwrap().nullable(),
+  tpm: keyLimits.shape.tokensPerMinute.unwrap().nullable(),
+  concurrency: keyLimits.shape.concurrency.unwrap().nullable(),
+  budget: tokenBudget.nullable(),
+  expires_at: time,
+};
+
+/** A key as the command line and the admin API show it: all but its secret. */
+export const shownKey = z.strictObject({
+  id: keyId,
+  name: z.string(),
+  ...terms,
+  state: z.enum(keyStates),
+  created_at: time,
+  disabled_at: time.nullable(),
+  revoked_at: time.nullable(),
+  /** Until when the secrets that were replaced by a rotation and are not over yet stay good. */
+  old_secrets_valid_until: z.array(time),
+});
+export type ShownKey = z.infer<typeof shownKey>;
+
+export function showKey(record: KeyRecord, nowMs: number): ShownKey {
+  const { id, name, createdAt, disabledAt, revokedAt, replaced = [] } = record;
+  return {
+    id,
+    name,
+    ...shownTerms(record),
+    state: keyState(record, nowMs),
+    created_at: isoTime(createdAt),
+    disabled_at: disabledAt === undefined ? null : isoTime(disabledAt),
+    revoked_at: revokedAt === undefined ? null : isoTime(revokedAt),
+    old_secrets_valid_until: replaced.filter((each) => each.validUntil > nowMs).map((each) => isoTime(each.validUntil)),
+  };
+}
+
+export function shownTerms(record: KeyRecord) {
+  const { kind, scopes, machines = null, limits, expiresAt } = record;
+  return {
+    kind,
+    scopes,
+    machines,
+    rpm: limits?.requestsPerMinute ?? null,
+    tpm: limits?.tokensPerMinute ?? null,
+    concurrency: limits?.concurrency ?? null,
+    budget: limits?.budget ?? null,
+    expires_at: isoTime(expiresAt),
+  };
+}
+
+function isoTime(wallMs: number): string {
+  return new Date(wallMs).toISOString();
+}

@@ -1,0 +1,13 @@
+import type { KeyMeans } from "#shared/keys/issue-key.ts";
+import type { KeyStore } from "#shared/keys/key-store.ts";
+import { pepperText } from "#shared/keys/pepper.ts";
+import { Peppers } from "#shared/keys/peppers.ts";
+import { systemClock } from "#shared/process/clock.ts";
+
+export const pepper = pepperText.parse("a pepper that is long enough to be one");
+export const peppers = new Peppers(pepper);
+
+/** What one process of an operator's has to change keys with. */
+export function meansOf(keys: KeyStore): KeyMeans {
+  return { keys, peppers, clock: systemClock, actor: { by: "the operator" } };
+}

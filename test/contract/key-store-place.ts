@@ -1,0 +1,109 @@
+import { randomUUID } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { Redis } from "ioredis";
+import { onTestFinished } from "vitest";
+import type { KeyChanges } from "#shared/keys/key-changes.ts";
+import type { KeyId } from "#shared/keys/key-token.ts";
+import type { KeyStore } from "#shared/keys/key-store.ts";
+import type { PepperFingerprint } from "#shared/keys/pepper.ts";
+import { changesTimeoutMs, RedisKeyChanges } from "#shared/keys/redis-key-changes.ts";
+import { RedisKeyStore } from "#shared/keys/redis-key-store.ts";
+import { SqliteKeyChanges } from "#shared/keys/sqlite-key-changes.ts";
+import { SqliteKeyStore } from "#shared/keys/sqlite-key-store.ts";
+import { openStateDatabase } from "#shared/keys/state-database.ts";
+import { systemClock } from "#shared/process/clock.ts";
+import { connectRedis } from "#shared/process/redis-connection.ts";
+
+/** Where one test keeps its keys. Each opening is what another process would have, and is closed after the test. */
+export interface KeyPlace {
+  open(options?: { readonly afterlifeMs?: number }): Promise<KeyStore>;
+  openChanges(): Promise<KeyChanges>;
+  /** Puts a record there in the way of the first release, into a place that was not opened yet. */
+  keepAsBefore(record: OldRecord): Promise<void>;
+  /** Takes everything away under whoever has it open. */
+  empty(): Promise<void>;
+}
+
+/** A record of the first release, or what a later one may have added to it. */
+export interface OldRecord {
+  readonly id: KeyId;
+  readonly pepper: PepperFingerprint;
+  readonly expiresAt: number;
+  readonly [field: string]: unknown;
+}
+
+/** Far above the default: these tests are about what a store says, and share the machine with many others. */
+const commandTimeoutMs = 5_000;
+
+/** What FLUSHALL would leave of it, on a server that others may use at the same time. */
+export async function redisPlace(url: string): Promise<KeyPlace> {
+  const keyPrefix = `trunkline-test-${randomUUID()}:`;
+  const direct = new Redis(url);
+  onTestFinished(() => direct.disconnect());
+  return {
+    async open(options) {
+      const keys = new RedisKeyStore(await connectRedis({ url, keyPrefix, commandTimeoutMs }), options);
+      onTestFinished(() => keys.close());
+      return keys;
+    },
+    async openChanges() {
+      const timeouts = { commandTimeoutMs: changesTimeoutMs, silenceMsMax: changesTimeoutMs };
+      const changes = new RedisKeyChanges(await connectRedis({ url, keyPrefix, ...timeouts }), { clock: systemClock });
+      onTestFinished(() => changes.close());
+      return changes;
+    },
+    async keepAsBefore(record) {
+      const fields = Object.entries(record).flatMap(([field, value]) => [field, JSON.stringify(value)]);
+      await direct.set(`${keyPrefix}pepper`, record.pepper);
+      await direct.hset(`${keyPrefix}key:${record.id}`, ...fields);
+      await direct.sadd(`${keyPrefix}keys`, record.id);
+    },
+    async empty() {
+      const names = await direct.keys(`${keyPrefix}*`);
+      if (names.length > 0) await direct.del(...names);
+    },
+  };
+}
+
+/** The schema of the first release, word for word. */
+const firstSchema = `
+  CREATE TABLE keys (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, record TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE pepper (only INTEGER PRIMARY KEY CHECK (only = 1), fingerprint TEXT NOT NULL) STRICT;
+  CREATE TABLE known_models (id TEXT PRIMARY KEY, seen_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE INDEX known_models_by_age ON known_models (seen_at);
+  PRAGMA user_version = 1;`;
+
+export async function sqlitePlace(): Promise<KeyPlace> {
+  const folder = await mkdtemp(join(tmpdir(), "trunkline-keys-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, "trunkline.db");
+  return {
+    async open(options) {
+      const keys = new SqliteKeyStore(openStateDatabase(folder), { ...options, clock: systemClock });
+      onTestFinished(() => keys.close());
+      return keys;
+    },
+    async openChanges() {
+      const database = openStateDatabase(folder);
+      const changes = new SqliteKeyChanges(database, { clock: systemClock });
+      onTestFinished(() => {
+        changes.close();
+        database.close();
+      });
+      return changes;
+    },
+    async keepAsBefore(record) {
+      const database = new DatabaseSync(file);
+      database.exec(firstSchema);
+      database.prepare("INSERT INTO pepper VALUES (1, ?)").run(record.pepper);
+      database.prepare("INSERT INTO keys VALUES (?, ?, ?)").run(record.id, record.expiresAt, JSON.stringify(record));
+      database.close();
+    },
+    async empty() {
+      for (const suffix of ["", "-wal", "-shm"]) await rm(file + suffix, { force: true });
+    },
+  };
+}

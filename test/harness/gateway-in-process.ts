@@ -1,0 +1,75 @@
+import { MemoryBroker } from "#shared/broker/memory-broker.ts";
+import { issueKey, type NewKey } from "#shared/keys/issue-key.ts";
+import type { KeyRecord } from "#shared/keys/key-record.ts";
+import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
+import { systemClock as clock } from "#shared/process/clock.ts";
+import { Lifecycle } from "#shared/process/lifecycle.ts";
+import { createLog, type LogLevel } from "#shared/process/log.ts";
+import { startAgent } from "../../services/agent/compose.ts";
+import { agentConfig } from "../../services/agent/config.ts";
+import { startGateway } from "../../services/gateway/compose.ts";
+import { gatewayConfig } from "../../services/gateway/config.ts";
+import { Endpoint } from "./endpoint.ts";
+import { testPepper, type Settings } from "./trunkline-command.ts";
+
+/**
+ * A gateway and a machine with the demonstration in this very process, for what cannot be seen from outside: how often
+ * a store is asked, and what is logged.
+ */
+export interface GatewayInProcess extends AsyncDisposable {
+  readonly baseUrl: string;
+  readonly operationsUrl: string;
+  readonly store: OpenedKeyStore;
+  /** All that was logged so far. */
+  readonly logged: readonly string[];
+  /** A new key, and the endpoint for whoever has it. */
+  issue(terms?: Partial<NewKey>): Promise<{ readonly record: KeyRecord; readonly endpoint: Endpoint }>;
+}
+
+export async function startGatewayInProcess(options: {
+  readonly redisUrl?: string;
+  readonly stateDir?: string;
+  readonly logLevel?: LogLevel;
+  readonly env?: Settings;
+}): Promise<GatewayInProcess> {
+  const { redisUrl, stateDir = "/nowhere", logLevel = "silent", env } = options;
+  const redis = redisUrl === undefined ? {} : { TRUNKLINE_REDIS_URL: redisUrl };
+  const settings = {
+    TRUNKLINE_PORT: "0",
+    TRUNKLINE_OPERATIONS_PORT: "0",
+    TRUNKLINE_RUNTIME: "scripted",
+    TRUNKLINE_KEY_PEPPER: testPepper,
+    TRUNKLINE_STATE_DIR: stateDir,
+    ...redis,
+    ...env,
+  };
+  const logged: string[] = [];
+  const log = createLog({ level: logLevel, name: "test", write: (line) => void logged.push(line) });
+  const config = gatewayConfig(settings);
+  const lifecycle = new Lifecycle({ clock, log });
+  const store = await openKeyStore(config.keyStore, { clock, log });
+  lifecycle.onStop("keys", () => store.keys.close());
+  const broker = new MemoryBroker({ clock, log });
+  await startAgent({
+    config: agentConfig(settings),
+    broker: broker.connect(),
+    lifecycle,
+    clock,
+    log,
+    fallbackToScripted: true,
+    exit: () => undefined,
+  });
+  const running = await startGateway({ config, broker: broker.connect(), store, lifecycle, clock, log });
+  return {
+    ...running,
+    store,
+    logged,
+    async issue(terms = {}) {
+      const { keys, peppers } = store;
+      const key = { name: "test", scopes: ["*"], ttlMs: 3_600_000, ...terms };
+      const { token, record } = await issueKey(key, { keys, peppers, clock, actor: { by: "test" } });
+      return { record, endpoint: new Endpoint({ baseUrl: running.baseUrl, key: token.reveal() }) };
+    },
+    [Symbol.asyncDispose]: () => lifecycle.stop(1_000),
+  };
+}

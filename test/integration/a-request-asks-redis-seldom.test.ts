@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { RedisConnection } from "#shared/process/redis-connection.ts";
+import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
+import type { Endpoint } from "../harness/endpoint.ts";
+import { redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
+import { until } from "../harness/until.ts";
+
+/** Every question to Redis, one or several commands in one round trip, by what it is asked for. */
+const asked: string[] = [];
+/** Asked all the time, and by no request. */
+const background = new Set(["tell of changed keys", "find the last change", "write down what has ended"]);
+const trips = (): string[] => asked.filter((purpose) => !background.has(purpose));
+
+const allLimits = {
+  requestsPerMinute: 1_000_000,
+  tokensPerMinute: 1_000_000_000,
+  concurrency: 1_000,
+  budget: { tokens: 1e12, per: "day" },
+} as const;
+
+let redis: SomeServer;
+let gateway: GatewayInProcess;
+beforeAll(async () => {
+  const run = Reflect.get(RedisConnection.prototype, "run");
+  vi.spyOn(RedisConnection.prototype, "run").mockImplementation(function (this: RedisConnection, purpose, command) {
+    asked.push(purpose);
+    return Reflect.apply(run, this, [purpose, command]);
+  });
+  redis = await redisUrl();
+  gateway = await startGatewayInProcess({ redisUrl: redis.url });
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  await redis.stop();
+  vi.restoreAllMocks();
+});
+beforeEach(() => void asked.splice(0));
+
+/** What Redis was asked before the first byte of a stream's answer. */
+async function tripsOf(endpoint: Endpoint): Promise<string[]> {
+  asked.splice(0);
+  const response = await endpoint.chat({ model: "scripted", says: "/script tokens=1", stream: true });
+  const before = trips();
+  expect(response.status).toBe(200);
+  await response.text();
+  return before;
+}
+/** The change that issuing was is told first, or it would make the gateway ask twice. */
+async function issueHeard(terms: Parameters<GatewayInProcess["issue"]>[0]): Promise<Endpoint> {
+  const { endpoint } = await gateway.issue(terms);
+  asked.splice(0);
+  await until(() => asked.includes("tell of changed keys"), { what: "the new key to be told of" });
+  return endpoint;
+}
+
+describe("before the first byte of an answer Redis is asked", () => {
+  test("once about a key that was not seen before, and then not at all", async () => {
+    const endpoint = await issueHeard({});
+    expect(await tripsOf(endpoint)).toEqual(["find a key"]);
+    expect(await tripsOf(endpoint)).toEqual([]);
+    expect(await tripsOf(endpoint)).toEqual([]);
+  });
+
+  test("once more about all limits of the key together", async () => {
+    const endpoint = await issueHeard({ limits: allLimits });
+    expect(await tripsOf(endpoint)).toEqual(["find a key", "admit a request"]);
+    expect(await tripsOf(endpoint)).toEqual(["admit a request"]);
+    expect(await tripsOf(endpoint)).toEqual(["admit a request"]);
+  });
+
+  test("once for how a key stands, when the models are listed or a request comes to nothing", async () => {
+    const endpoint = await issueHeard({ limits: allLimits });
+    await endpoint.models();
+    asked.splice(0);
+    expect((await endpoint.models()).status).toBe(200);
+    expect(trips()).toEqual(["tell how a key stands"]);
+    asked.splice(0);
+    expect((await endpoint.chat({ model: "scripted" })).status).toBe(400);
+    expect(trips()).toEqual(["tell how a key stands"]);
+  });
+
+  test("never about what can be no key", async () => {
+    const endpoint = await issueHeard({});
+    const wrong = endpoint.key.slice(0, -1) + (endpoint.key.endsWith("0") ? "1" : "0");
+    for (const key of [wrong, "' OR '1'='1", "*", "trunkline_*", "x".repeat(4_096)]) {
+      expect((await endpoint.withKey(key).models()).status).toBe(401);
+    }
+    expect(trips()).toEqual([]);
+  });
+});
+
+test("what requests used is written in few batches, however many there are", async () => {
+  const endpoint = await issueHeard({ limits: allLimits });
+  await endpoint.answer({ model: "scripted:plain", says: "/script tokens=1" });
+  asked.splice(0);
+  const startedAtMs = performance.now();
+  for (let round = 0; round < 20; round += 1) {
+    const requests = Array.from({ length: 20 }, () =>
+      endpoint.answer({ model: "scripted:plain", says: "/script tokens=1" }),
+    );
+    await Promise.all(requests);
+  }
+  const tookMs = performance.now() - startedAtMs;
+  const batches = asked.filter((purpose) => purpose === "write down what has ended").length;
+  expect(batches).toBeGreaterThan(0);
+  expect(batches).toBeLessThanOrEqual(Math.ceil(tookMs / 100) + 1);
+});

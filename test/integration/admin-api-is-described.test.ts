@@ -1,0 +1,149 @@
+import type { RouteOptions } from "fastify";
+import { beforeEach, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { parseKeyToken } from "#shared/keys/key-token.ts";
+import { createLog } from "#shared/process/log.ts";
+import { adminApi, adminPrefix } from "../../services/gateway/operations/admin-api.ts";
+import { adminRoutes } from "../../services/gateway/operations/admin-routes.ts";
+import { createServer } from "../../services/gateway/server.ts";
+import { sqlitePlace } from "../contract/key-store-place.ts";
+import { AdminOnStore, operations, peppers } from "../unit/gateway/operations/admin-on-a-store.ts";
+
+const media = z.strictObject({
+  "application/json": z.strictObject({ schema: z.looseObject({}), example: z.looseObject({}).optional() }),
+});
+const described = z.strictObject({
+  operationId: z.string(),
+  summary: z.string().min(1),
+  security: z.tuple([]).optional(),
+  parameters: z.array(
+    z.strictObject({
+      name: z.string(),
+      in: z.enum(["path", "query"]),
+      required: z.boolean(),
+      schema: z.looseObject({}),
+    }),
+  ),
+  requestBody: z.strictObject({ required: z.boolean(), content: media }).optional(),
+  responses: z.record(z.string().regex(/^\d{3}$/), z.strictObject({ description: z.string(), content: media })),
+});
+/** As much of OpenAPI 3.1 as the document uses. */
+const openApi = z.strictObject({
+  openapi: z.literal("3.1.0"),
+  info: z.strictObject({ title: z.string(), version: z.string(), description: z.string() }),
+  servers: z.tuple([z.strictObject({ url: z.literal(adminPrefix) })]),
+  security: z.tuple([z.strictObject({ adminKey: z.tuple([]) })]),
+  paths: z.record(
+    z.string().startsWith("/"),
+    z.record(z.enum(["get", "post", "patch", "delete"]), described.optional()),
+  ),
+  components: z.strictObject({
+    securitySchemes: z.strictObject({
+      adminKey: z.strictObject({ type: z.literal("http"), scheme: z.literal("bearer"), description: z.string() }),
+    }),
+    schemas: z.record(z.string(), z.looseObject({})),
+  }),
+});
+
+let api: AdminOnStore;
+let document: z.infer<typeof openApi>;
+let text: string;
+beforeEach(async () => {
+  api = new AdminOnStore(await (await sqlitePlace()).open());
+  const response = await api.server.inject({ method: "GET", url: `${adminPrefix}/openapi.json` });
+  text = response.body;
+  document = openApi.parse(response.json());
+});
+
+function eachDescribed() {
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).flatMap(([method, operation]) =>
+      operation === undefined ? [] : [{ route: `${method.toUpperCase()} ${path}`, operation }],
+    ),
+  );
+}
+
+test("every route that is mounted is described, and every one that is described is mounted", async () => {
+  const routes: RouteOptions[] = [];
+  const log = createLog({ level: "silent", name: "gateway", write: () => undefined });
+  const server = createServer({ log, bodyBytesMax: 1_024, draining: () => false });
+  server.addHook("onRoute", (route) => void routes.push(route));
+  adminRoutes(server, { keys: api.keys, peppers, usage: { read: async () => [] }, clock: api.clock });
+  await server.ready();
+  const served: string[] = [];
+  for (const { url, method } of routes) {
+    for (const each of [method].flat()) {
+      if (each === "HEAD") continue;
+      const response = await server.inject({ method: each as "GET", url: url.replace(":id", "0aB1cD2eF3gH") });
+      if (response.statusCode !== 405) served.push(`${each} ${url.slice(adminPrefix.length).replace(":id", "{id}")}`);
+    }
+  }
+  await server.close();
+  expect(served.sort()).toEqual(
+    eachDescribed()
+      .map(({ route }) => route)
+      .sort(),
+  );
+  expect(served).toHaveLength(operations.length);
+});
+
+test("every operation has a name of its own, its answer, and its refusals as errors", () => {
+  const all = eachDescribed();
+  expect(new Set(all.map(({ operation }) => operation.operationId)).size).toBe(all.length);
+  for (const { operation, route } of all) {
+    const statuses = Object.keys(operation.responses);
+    const isOpen = operation.security !== undefined;
+    expect(statuses.filter((status) => status.startsWith("2"))).toHaveLength(1);
+    for (const status of ["400", "503", ...(isOpen ? [] : ["401", "403"])]) expect(statuses).toContain(status);
+    if (route.includes("{id}")) expect(statuses).toContain("404");
+    for (const [status, { content }] of Object.entries(operation.responses)) {
+      if (status.startsWith("2")) continue;
+      expect(content["application/json"].schema).toEqual({ $ref: "#/components/schemas/Error" });
+    }
+  }
+});
+
+test("every reference leads somewhere, and what is optional or has a default is not required", () => {
+  const references = [...text.matchAll(/"\$ref":"([^"]+)"/g)].map(([, to = ""]) =>
+    to.replace("#/components/schemas/", ""),
+  );
+  expect(references.length).toBeGreaterThan(0);
+  for (const name of references) expect(Object.keys(document.components.schemas)).toContain(name);
+  const issue = document.paths["/keys"]?.post?.requestBody?.content["application/json"].schema;
+  expect(issue).toMatchObject({
+    required: ["name"],
+    additionalProperties: false,
+    properties: { ttl: { type: "string", default: "90d" }, kind: { default: "model", enum: ["model", "admin"] } },
+  });
+  const page = document.paths["/keys"]?.get?.parameters;
+  expect(page).toMatchObject([
+    { name: "state", in: "query", required: false },
+    { name: "limit", required: false, schema: { type: "integer", minimum: 1, maximum: 1_000, default: 100 } },
+    { name: "after", required: false },
+  ]);
+  expect(document.paths["/keys/{id}"]?.get?.parameters).toMatchObject([{ name: "id", in: "path", required: true }]);
+});
+
+test("nothing that may be sent is called read-only, and answers may get further fields", () => {
+  expect(text).not.toContain('"readOnly"');
+  expect(JSON.stringify(document.components.schemas)).not.toContain('"additionalProperties":false');
+  const bodies = eachDescribed().flatMap(({ operation }) => operation.requestBody ?? []);
+  expect(bodies.map(({ required }) => required)).toEqual([true, false, false, false]);
+});
+
+describe("the examples", () => {
+  test("are requests that the API takes", async () => {
+    const admin = (await api.issue({ kind: "admin" })).token.reveal();
+    const { record } = await api.issue();
+    const withExample = Object.values(adminApi).filter((each) => "example" in each);
+    expect(withExample).toHaveLength(4);
+    for (const { method, path, status, example } of withExample) {
+      const told = await api.ask(method, path.replace("{id}", record.id), { key: admin, body: example });
+      expect(told.status).toBe(status);
+    }
+  });
+
+  test("hold nothing that is a key", () => {
+    for (const word of text.split(/[^0-9A-Za-z_]+/)) expect(parseKeyToken(word).outcome).toBe("malformed");
+  });
+});

@@ -1,0 +1,100 @@
+import { setImmediate } from "node:timers/promises";
+import { beforeEach, expect, test } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import type { KeyChangesListener } from "#shared/keys/key-changes.ts";
+import type { KeyRecord } from "#shared/keys/key-record.ts";
+import { followKeyChanges } from "../../../../services/gateway/access/follow-key-changes.ts";
+import { KnownKeys } from "../../../../services/gateway/access/known-keys.ts";
+import { RunningRequests } from "../../../../services/gateway/access/running-requests.ts";
+import { TurnableClock } from "../../../harness/turnable-clock.ts";
+import { peppers, StoreOfATest } from "./keys-of-a-test.ts";
+
+let store: StoreOfATest;
+let running: RunningRequests;
+let told: KeyChangesListener;
+beforeEach(() => {
+  const clock = new TurnableClock();
+  store = new StoreOfATest();
+  running = new RunningRequests();
+  const knownKeys = new KnownKeys({ keys: store, peppers, clock, awayMs: 60_000, onOldPepper: () => undefined });
+  const changes = { follow: (listener: KeyChangesListener) => void (told = listener), close: () => undefined };
+  followKeyChanges({ changes, keys: store, knownKeys, running, log: { info: () => undefined } });
+});
+
+function begin(fields: Partial<KeyRecord> = {}): { record: KeyRecord; leaving: AbortController; end: () => void } {
+  const { record } = store.add({ expiresAt: Number.MAX_SAFE_INTEGER, ...fields });
+  const leaving = new AbortController();
+  return { record, leaving, end: running.begin(record.id, leaving) };
+}
+const cutWith = async ({ leaving }: { leaving: AbortController }): Promise<string | undefined> => {
+  await setImmediate();
+  return leaving.signal.reason instanceof Fault ? leaving.signal.reason.code : undefined;
+};
+
+test.each([
+  ["revoked", { revokedAt: 1 }, "key_invalid"],
+  ["disabled", { disabledAt: 1 }, "key_invalid"],
+  ["extended", { expiresAt: Number.MAX_SAFE_INTEGER }, undefined],
+  ["expired meanwhile", { expiresAt: 0 }, undefined],
+])("a key that was %s", async (_, fields, code) => {
+  const [request, other] = [begin(), begin()];
+  store.change(request.record.id, fields);
+  told.onChange(request.record.id);
+  expect(await cutWith(request)).toBe(code);
+  expect(await cutWith(other)).toBeUndefined();
+});
+
+test("a key whose record is gone altogether ends its requests too", async () => {
+  const request = begin();
+  store.records.clear();
+  told.onChange(request.record.id);
+  expect(await cutWith(request)).toBe("key_invalid");
+});
+
+test("all requests of a key are ended, and none that has ended before", async () => {
+  const first = begin();
+  const second = new AbortController();
+  running.begin(first.record.id, second);
+  first.end();
+  store.change(first.record.id, { revokedAt: 1 });
+  told.onChange(first.record.id);
+  expect(await cutWith({ leaving: second })).toBe("key_invalid");
+  expect(first.leaving.signal.aborted).toBe(false);
+});
+
+test("after a gap every key with running requests is looked at", async () => {
+  const [revoked, kept] = [begin(), begin()];
+  store.change(revoked.record.id, { revokedAt: 1 });
+  told.onGap();
+  expect(await cutWith(revoked)).toBe("key_invalid");
+  expect(await cutWith(kept)).toBeUndefined();
+});
+
+test("a key that cannot be looked at just then is looked at as soon as the store is heard", async () => {
+  const request = begin();
+  store.change(request.record.id, { revokedAt: 1 });
+  store.away = true;
+  told.onChange(request.record.id);
+  told.onAway();
+  expect(await cutWith(request)).toBeUndefined();
+  store.away = false;
+  told.onHeard();
+  expect(await cutWith(request)).toBe("key_invalid");
+});
+
+test("a store that has lost its keys ends nothing", async () => {
+  const request = begin();
+  store.away = true;
+  told.onGap();
+  told.onAway();
+  expect(await cutWith(request)).toBeUndefined();
+});
+
+test("nothing is kept of keys without requests, and the store is not asked about them", async () => {
+  const { record, end } = begin();
+  end();
+  expect([...running.keyIds]).toEqual([]);
+  told.onChange(record.id);
+  await setImmediate();
+  expect(store.asked).toBe(0);
+});

@@ -1,0 +1,51 @@
+import type { FoundKey, KeyRecord } from "#shared/keys/key-record.ts";
+import { mintKeyToken, type KeyId, type KeyToken } from "#shared/keys/key-token.ts";
+import { pepperText } from "#shared/keys/pepper.ts";
+import { Peppers } from "#shared/keys/peppers.ts";
+import { Fault } from "#shared/fault/fault.ts";
+
+export const pepper = pepperText.parse("a pepper that is long enough to be one");
+export const peppers = new Peppers(pepper);
+
+/** A store that a test fills, that counts how often it is asked, and that can be away. */
+export class StoreOfATest {
+  readonly records = new Map<KeyId, KeyRecord>();
+  asked = 0;
+  away = false;
+  /** Runs while the store is being asked, before it answers. */
+  meanwhile: () => void = () => undefined;
+
+  add(fields: Partial<KeyRecord> & { readonly expiresAt: number }): {
+    readonly token: KeyToken;
+    readonly record: KeyRecord;
+  } {
+    const token = mintKeyToken();
+    const record: KeyRecord = {
+      id: token.id,
+      version: 0,
+      kind: "model",
+      name: "alice",
+      digest: token.digest(pepper),
+      pepper: pepper.fingerprint,
+      scopes: ["*"],
+      createdAt: 0,
+      ...fields,
+    };
+    this.records.set(token.id, record);
+    return { token, record };
+  }
+
+  change(id: KeyId, fields: Partial<KeyRecord>): void {
+    const record = this.records.get(id);
+    if (record !== undefined) this.records.set(id, { ...record, ...fields });
+  }
+
+  async find(id: KeyId): Promise<FoundKey> {
+    this.asked += 1;
+    if (this.away) throw new Fault("backend_unavailable", { message: "The store is away." });
+    const record = this.records.get(id);
+    await Promise.resolve();
+    this.meanwhile();
+    return record === undefined ? { kind: "absent" } : { kind: "record", record };
+  }
+}

@@ -1,0 +1,210 @@
+import { describe, expect, test } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import type { KeyLimits } from "#shared/keys/key-limits.ts";
+import type { Admission, Demand, Hold, Limits } from "../../../../services/gateway/limits/limits.ts";
+import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
+import { SharedLimits } from "../../../../services/gateway/limits/shared-limits.ts";
+import { TurnableClock } from "../../../harness/turnable-clock.ts";
+
+const awayFault = new Fault("backend_unavailable", { message: "away", internal: "no reply" });
+
+/** A store that lets everybody in, and counts how often it was asked; it can be away. */
+class Store implements Limits {
+  asked = 0;
+  failure: Error | undefined;
+
+  async admit({ keyId, limits, seat, tokens }: Demand): Promise<Admission> {
+    this.#answer();
+    return {
+      outcome: "admitted",
+      hold: { keyId, limits, seat, tokens, budgetTokens: 0, kept: "shared" },
+      standing: {},
+    };
+  }
+
+  async standing() {
+    this.#answer();
+    return {};
+  }
+
+  #answer(): void {
+    this.asked += 1;
+    if (this.failure !== undefined) throw this.failure;
+  }
+}
+
+function open({ gateways = 2 } = {}) {
+  const clock = new TurnableClock();
+  const store = new Store();
+  const uncertain: Hold[] = [];
+  const logged: string[] = [];
+  const local = new LocalLimits({ clock, gateways: () => gateways, spent: () => 0 });
+  const limits = new SharedLimits({
+    shared: store,
+    local,
+    clock,
+    onUncertain: (hold) => uncertain.push(hold),
+    log: {
+      info: (...told: unknown[]) => void logged.push(String(told.at(-1))),
+      warn: (...told: unknown[]) => void logged.push(String(told.at(-1))),
+    },
+  });
+  let seats = 0;
+  const ask = (keyLimits: KeyLimits, tokens = 1) =>
+    limits.admit({ keyId: "abcdefABCDEF", limits: keyLimits, seat: `seat-${++seats}`, tokens });
+  return { clock, store, local, limits, uncertain, logged, ask };
+}
+
+const keptOf = (admission: Admission) => (admission.outcome === "admitted" ? admission.hold.kept : admission.by);
+
+function holdOf(admission: Admission): Hold {
+  if (admission.outcome === "refused") throw new Error(`refused by ${admission.by}`);
+  return admission.hold;
+}
+
+describe("limits that are shared", () => {
+  test("are the store's while it answers", async () => {
+    const { ask, store } = open();
+    for (let each = 0; each < 5; each += 1) expect(keptOf(await ask({ requestsPerMinute: 1 }))).toBe("shared");
+    expect(store.asked).toBe(5);
+  });
+
+  test("are this gateway's share while it does not: no request fails for it", async () => {
+    const { ask, store } = open();
+    store.failure = awayFault;
+    const kept = [];
+    for (let each = 0; each < 4; each += 1) kept.push(keptOf(await ask({ requestsPerMinute: 4 })));
+    expect(kept).toEqual(["here", "here", "requests", "requests"]);
+  });
+
+  test("a store that is away is asked by one request in a second, while the others go on without it", async () => {
+    const { ask, store, clock } = open();
+    store.failure = awayFault;
+    for (let each = 0; each < 10; each += 1) await ask({});
+    expect(store.asked).toBe(1);
+    clock.advance(1_000);
+    await Promise.all(Array.from({ length: 10 }, () => ask({})));
+    expect(store.asked).toBe(2);
+    clock.advance(999);
+    await ask({});
+    expect(store.asked).toBe(2);
+  });
+
+  test("when it is back, the store is asked again for every request, and both changes are told once", async () => {
+    const { ask, store, clock, logged } = open();
+    store.failure = awayFault;
+    await Promise.all(Array.from({ length: 5 }, () => ask({})));
+    clock.advance(1_000);
+    await ask({});
+    store.failure = undefined;
+    clock.advance(1_000);
+    for (let each = 0; each < 3; each += 1) expect(keptOf(await ask({}))).toBe("shared");
+    expect(logged).toEqual([expect.stringContaining("its share"), expect.stringContaining("again")]);
+  });
+
+  test("what the store had admitted counts in the share from the moment of the fall", async () => {
+    const { ask, store, local } = open();
+    const limits: KeyLimits = { concurrency: 4, requestsPerMinute: 100, tokensPerMinute: 200 };
+    const first = holdOf(await ask(limits, 40));
+    await ask(limits, 40);
+    store.failure = awayFault;
+    expect(keptOf(await ask(limits))).toBe("concurrency");
+    local.settle({ hold: first, ran: true, usedTokens: 40 });
+    expect(keptOf(await ask(limits, 30))).toBe("tokens");
+    expect(keptOf(await ask(limits, 20))).toBe("here");
+  });
+
+  test("a seat that the store may have given unheard is told to be freed, and the request runs on another", async () => {
+    const { ask, store, uncertain } = open();
+    store.failure = awayFault;
+    const hold = holdOf(await ask({ concurrency: 2 }));
+    expect(hold.kept).toBe("here");
+    expect(uncertain).toEqual([expect.objectContaining({ seat: hold.seat, kept: "shared", tokens: 0 })]);
+    await ask({ concurrency: 2 });
+    expect(uncertain).toHaveLength(1);
+  });
+
+  test("a key without seats has none to be freed", async () => {
+    const { ask, store, uncertain } = open();
+    store.failure = awayFault;
+    await ask({ requestsPerMinute: 5 });
+    expect(uncertain).toEqual([]);
+  });
+
+  test("how a key stands is told by whoever decides", async () => {
+    const { limits, store } = open();
+    const key = { keyId: "abcdefABCDEF", limits: { requestsPerMinute: 10 } };
+    expect(await limits.standing(key)).toEqual({});
+    store.failure = awayFault;
+    expect(await limits.standing(key)).toMatchObject({ requests: { limit: 5, remaining: 5 } });
+  });
+
+  test("a bug is not an outage", async () => {
+    const { ask, store } = open();
+    store.failure = new TypeError("a bug");
+    await expect(ask({})).rejects.toBe(store.failure);
+    store.failure = undefined;
+    expect(keptOf(await ask({}))).toBe("shared");
+  });
+});
+
+describe("a share", () => {
+  test("is at least one of everything, however many gateways there are", async () => {
+    const { ask, store } = open({ gateways: 50 });
+    store.failure = awayFault;
+    const limits: KeyLimits = {
+      requestsPerMinute: 10,
+      tokensPerMinute: 10,
+      concurrency: 10,
+      budget: { tokens: 10, per: "day" },
+    };
+    expect(holdOf(await ask(limits, 10))).toMatchObject({ tokens: 1, budgetTokens: 1 });
+  });
+
+  test("of a budget is what is left of it, divided: what was spent was spent with all", async () => {
+    const clock = new TurnableClock();
+    const local = new LocalLimits({ clock, gateways: () => 2, spent: () => 600 });
+    const limits: KeyLimits = { budget: { tokens: 1_000, per: "day" } };
+    const ask = () => local.admit({ keyId: "abcdefABCDEF", limits, seat: String(Math.random()), tokens: 1_000 });
+    expect(holdOf(await ask()).budgetTokens).toBe(200);
+    expect(keptOf(await ask())).toBe("budget_reserved");
+  });
+});
+
+describe("the memory of a gateway", () => {
+  test("keeps nothing of keys that are idle", async () => {
+    const clock = new TurnableClock();
+    const local = new LocalLimits({ clock, spent: () => 0 });
+    const ask = (keyId: string, limits: KeyLimits, tokens = 1) => local.admit({ keyId, limits, seat: keyId, tokens });
+    for (let key = 0; key < 1_000; key += 1) {
+      const hold = holdOf(await ask(`key-${key}`, { concurrency: 1, requestsPerMinute: 60 }));
+      local.settle({ hold, ran: true, usedTokens: 1 });
+    }
+    await ask("under way", { concurrency: 1 });
+    const indebted = holdOf(await ask("indebted", { tokensPerMinute: 10 }));
+    local.settle({ hold: indebted, ran: true, usedTokens: 1_000 });
+    expect(local.size).toBe(1_002);
+    clock.advance(60_000);
+    await ask("newcomer", { requestsPerMinute: 60 });
+    expect(local.size).toBe(3);
+    expect(keptOf(await ask("under way", { concurrency: 1 }))).toBe("concurrency");
+    expect(keptOf(await ask("indebted", { tokensPerMinute: 10 }))).toBe("tokens");
+  });
+
+  test("knows nothing of keys that were only refused", async () => {
+    const local = new LocalLimits({ clock: new TurnableClock(), spent: () => 100 });
+    const limits: KeyLimits = { budget: { tokens: 100, per: "day" } };
+    expect(keptOf(await local.admit({ keyId: "spent", limits, seat: "seat", tokens: 1 }))).toBe("budget");
+    expect(local.size).toBe(0);
+  });
+
+  test("lets a key in again when the period of its budget has ended", async () => {
+    const clock = new TurnableClock({ wallMs: Date.UTC(2026, 0, 31, 23, 59, 59) });
+    const local = new LocalLimits({ clock, spent: (_, period) => (period === "2026-01" ? 100 : 0) });
+    const limits: KeyLimits = { budget: { tokens: 100, per: "month" } };
+    const ask = () => local.admit({ keyId: "spent", limits, seat: "seat", tokens: 1 });
+    expect(await ask()).toMatchObject({ by: "budget", waitMs: 1_000 });
+    clock.advance(1_000);
+    expect(keptOf(await ask())).toBe("here");
+  });
+});

@@ -1,0 +1,268 @@
+import { describe, expect, test } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import type { UsageRow } from "#shared/usage/usage-row.ts";
+import type { Hold, Settled } from "../../../../services/gateway/limits/limits.ts";
+import type { Batch, Books } from "../../../../services/gateway/settlement/books.ts";
+import { Settlements } from "../../../../services/gateway/settlement/settlements.ts";
+import { TurnableClock } from "../../../harness/turnable-clock.ts";
+
+/** Books that can be away, or write and be unable to say so. Each batch is counted once, as the port asks for. */
+class HeldBooks implements Books {
+  readonly sent: Batch[] = [];
+  readonly written: Batch[] = [];
+  state: "there" | "away" | "unheard" = "there";
+  gateways = 1;
+
+  async write(batch: Batch) {
+    this.sent.push(batch);
+    if (this.state !== "away" && !this.written.some(({ sequence }) => sequence === batch.sequence)) {
+      this.written.push(batch);
+    }
+    if (this.state !== "there") throw new Fault("backend_unavailable", { message: "away" });
+    return { gateways: this.gateways };
+  }
+
+  requests(): number {
+    return this.written.flatMap(({ usage }) => usage).reduce((sum, { requests }) => sum + requests, 0);
+  }
+}
+
+const rowOf = (row: Partial<UsageRow> = {}): UsageRow => ({
+  day: "2026-01-01",
+  keyId: "abcdefABCDEF",
+  model: "llama3",
+  requests: 1,
+  failed: 0,
+  promptTokens: 2,
+  completionTokens: 3,
+  answered: 1,
+  firstTokenMs: 4,
+  durationMs: 5,
+  ...row,
+});
+
+const holdOf = (seat: string, hold: Partial<Hold> = {}): Hold => ({
+  keyId: "abcdefABCDEF",
+  limits: { concurrency: 5 },
+  seat,
+  tokens: 10,
+  budgetTokens: 0,
+  kept: "shared",
+  ...hold,
+});
+
+/** Its first heartbeat has gone out, and it is quiet. */
+async function open(options: { rowsMax?: number } = {}) {
+  const clock = new TurnableClock();
+  const books = new HeldBooks();
+  const freed: Settled[] = [];
+  const logged: string[] = [];
+  const log = (level: string) => (_: unknown, text?: string) => void logged.push(`${level}: ${text ?? String(_)}`);
+  const settlements = new Settlements({
+    books,
+    limits: { settle: (settled) => void freed.push(settled) },
+    gateway: "a-gateway",
+    clock,
+    log: { info: log("info"), warn: log("warn"), error: log("error") },
+    ...options,
+  });
+  await clock.advanceAwaiting(1_000);
+  books.sent.length = 0;
+  books.written.length = 0;
+  const end = (ended: Partial<Parameters<Settlements["end"]>[0]> = {}) =>
+    settlements.end({ ran: true, usedTokens: 5, usage: rowOf(), ...ended });
+  return { clock, books, freed, logged, settlements, end };
+}
+
+describe("what has ended", () => {
+  test("is written at once after a quiet time, and then in one batch every tenth of a second", async () => {
+    const { clock, books, end } = await open();
+    end();
+    await clock.advanceAwaiting(0);
+    expect(books.sent).toHaveLength(1);
+    for (let each = 0; each < 50; each += 1) {
+      end();
+      await clock.advanceAwaiting(1);
+    }
+    expect(books.sent).toHaveLength(1);
+    await clock.advanceAwaiting(100);
+    expect(books.sent).toHaveLength(2);
+    expect(books.requests()).toBe(51);
+  });
+
+  test("is added up by day, key and model, and spendings by key and period", async () => {
+    const { clock, books, settlements, end } = await open();
+    const spending = { keyId: "abcdefABCDEF", period: "2026-01", endsAtMs: 1, tokens: 5 };
+    for (const usage of [rowOf(), rowOf({ failed: 1 }), rowOf({ model: null }), rowOf({ day: "2026-01-02" })]) {
+      end({ usage, spending });
+    }
+    end({ spending: { ...spending, period: "2026-02" } });
+    expect(settlements.spentOf("abcdefABCDEF", "2026-01")).toBe(20);
+    await clock.advanceAwaiting(0);
+    const [batch] = books.written;
+    expect(batch?.usage.map(({ requests, failed, durationMs }) => [requests, failed, durationMs])).toEqual([
+      [3, 1, 15],
+      [1, 0, 5],
+      [1, 0, 5],
+    ]);
+    expect(batch?.spent).toEqual([
+      { ...spending, tokens: 20 },
+      { ...spending, period: "2026-02" },
+    ]);
+    expect(settlements.spentOf("abcdefABCDEF", "2026-01")).toBe(0);
+  });
+
+  test("is sent again every second as it was, until it is written, and counted once", async () => {
+    const { clock, books, logged, end } = await open();
+    books.state = "unheard";
+    end();
+    await clock.advanceAwaiting(0);
+    end({ usage: rowOf({ model: "meanwhile" }) });
+    books.state = "away";
+    await clock.advanceAwaiting(2_500);
+    books.state = "there";
+    await clock.advanceAwaiting(1_000);
+    const [first, ...again] = books.sent;
+    expect(again.slice(0, 3)).toEqual([first, first, first].map((batch) => ({ ...batch, settled: [], renewed: [] })));
+    expect(books.sent.map(({ sequence }) => sequence - (first?.sequence ?? 0))).toEqual([0, 0, 0, 0, 1]);
+    expect(books.requests()).toBe(2);
+    expect(logged).toEqual([expect.stringMatching(/^warn: .*kept/), expect.stringMatching(/^info: .*again/)]);
+  });
+
+  test("is at once free in this gateway, and is told until it is written", async () => {
+    const { clock, books, freed, settlements, end } = await open();
+    books.state = "away";
+    const hold = holdOf("a");
+    settlements.begin(hold);
+    end({ hold });
+    const settled = { hold, ran: true, usedTokens: 5 };
+    expect(freed).toEqual([settled]);
+    expect(settlements.endedOf(hold.keyId)).toEqual([settled]);
+    await clock.advanceAwaiting(0);
+    expect(settlements.endedOf(hold.keyId)).toEqual([settled]);
+    expect(settlements.endedOf("another00000")).toEqual([]);
+    books.state = "there";
+    await clock.advanceAwaiting(1_000);
+    expect(books.written.flatMap((batch) => batch.settled)).toEqual([settled]);
+    expect(settlements.endedOf(hold.keyId)).toEqual([]);
+  });
+
+  test("is not written of what only this gateway held", async () => {
+    const { clock, books, freed, settlements, end } = await open();
+    const hold = holdOf("a", { kept: "here" });
+    settlements.begin(hold);
+    await clock.advanceAwaiting(5_000);
+    end({ hold });
+    await clock.advanceAwaiting(1_000);
+    expect(freed).toHaveLength(1);
+    expect(books.sent.flatMap(({ settled, renewed }) => [...settled, ...renewed])).toEqual([]);
+    expect(books.requests()).toBe(1);
+  });
+
+  test("frees no seat any more when it has lapsed long ago", async () => {
+    const { clock, books, settlements, end } = await open();
+    books.state = "away";
+    end({ hold: holdOf("first") });
+    await clock.advanceAwaiting(1_000);
+    end({ hold: holdOf("meanwhile") });
+    await clock.advanceAwaiting(61_000);
+    end({ hold: holdOf("last") });
+    books.state = "there";
+    await clock.advanceAwaiting(2_000);
+    expect(books.written.flatMap(({ settled }) => settled.map(({ hold }) => hold.seat))).toEqual(["last"]);
+    expect(books.requests()).toBe(3);
+    expect(settlements.endedOf("abcdefABCDEF")).toEqual([]);
+  });
+
+  test("a hold of which nobody knows is freed, and gives nothing back", async () => {
+    const { clock, books, freed, settlements } = await open();
+    settlements.release(holdOf("unheard", { tokens: 0 }));
+    await clock.advanceAwaiting(0);
+    expect(books.written[0]?.settled).toMatchObject([{ hold: { seat: "unheard" }, ran: true, usedTokens: 0 }]);
+    expect(freed).toEqual([]);
+  });
+
+  test("is bounded while it cannot be written, and what finds no place is told", async () => {
+    const { clock, books, logged, end } = await open({ rowsMax: 10 });
+    books.state = "away";
+    end();
+    await clock.advanceAwaiting(0);
+    for (let model = 0; model < 15; model += 1) end({ usage: rowOf({ model: `model-${model}` }) });
+    end({ usage: rowOf({ model: "model-0" }) });
+    await clock.advanceAwaiting(5_000);
+    expect(logged.filter((line) => line.startsWith("error"))).toEqual([
+      expect.stringMatching(/5 requests were not counted.*unwrittenRowsMax/),
+    ]);
+    books.state = "there";
+    await clock.advanceAwaiting(5_000);
+    expect(books.requests()).toBe(12);
+    expect(logged.filter((line) => line.startsWith("error"))).toHaveLength(1);
+  });
+});
+
+describe("a gateway's heartbeat", () => {
+  test("goes out every five seconds, renews the seats of what is under way, and says how many gateways there are", async () => {
+    const { clock, books, settlements, end } = await open();
+    expect(settlements.gateways).toBe(1);
+    const [stays, leaves] = [holdOf("stays"), holdOf("leaves")];
+    for (const hold of [stays, leaves, holdOf("no seat", { limits: { requestsPerMinute: 5 } })])
+      settlements.begin(hold);
+    end({ hold: leaves });
+    books.gateways = 3;
+    await clock.advanceAwaiting(3_000);
+    expect(books.sent.flatMap(({ renewed }) => renewed)).toEqual([]);
+    await clock.advanceAwaiting(10_000);
+    expect(books.sent.flatMap(({ renewed }) => renewed)).toEqual([stays, stays]);
+    expect(settlements.gateways).toBe(3);
+  });
+
+  test("that is not heard is no reason to wait at the end", async () => {
+    const { clock, books, settlements } = await open();
+    books.state = "away";
+    await clock.advanceAwaiting(6_000);
+    expect(books.sent.length).toBeGreaterThan(1);
+    await settlements.stop(new AbortController().signal);
+    expect(clock.timersWaiting).toBe(0);
+  });
+});
+
+describe("a gateway that stops", () => {
+  test("writes what there is at once, and leaves nothing behind", async () => {
+    const { clock, books, settlements, end } = await open();
+    end();
+    await clock.advanceAwaiting(0);
+    end();
+    await settlements.stop(new AbortController().signal);
+    expect(books.requests()).toBe(2);
+    expect(clock.timersWaiting).toBe(0);
+  });
+
+  test("tries until its deadline, and says what it could not write", async () => {
+    const { clock, books, logged, settlements, end } = await open();
+    books.state = "away";
+    end();
+    await clock.advanceAwaiting(0);
+    end();
+    const deadline = new AbortController();
+    const stopped = settlements.stop(deadline.signal);
+    await clock.advanceAwaiting(2_000);
+    deadline.abort();
+    await stopped;
+    expect(logged.at(-1)).toMatch(/^error: 2 requests were not counted/);
+    expect(clock.timersWaiting).toBe(0);
+  });
+
+  test("has written all when a flush resolves", async () => {
+    const { clock, books, settlements, end } = await open();
+    books.state = "away";
+    end();
+    const flushed = settlements.flush();
+    end();
+    await clock.advanceAwaiting(500);
+    books.state = "there";
+    await clock.advanceAwaiting(500);
+    await flushed;
+    expect(books.requests()).toBe(2);
+    await settlements.flush();
+  });
+});

@@ -1,0 +1,93 @@
+import type { LightMyRequestResponse } from "fastify";
+import { onTestFinished } from "vitest";
+import type { z } from "zod";
+import { issueKey, type IssuedKey, type KeyMeans, type NewKey } from "#shared/keys/issue-key.ts";
+import type { KeyStore } from "#shared/keys/key-store.ts";
+import { pepperText } from "#shared/keys/pepper.ts";
+import { Peppers } from "#shared/keys/peppers.ts";
+import { createLog } from "#shared/process/log.ts";
+import type { UsageRow } from "#shared/usage/usage-row.ts";
+import { adminApi, adminPrefix, describeApi } from "../../../../services/gateway/operations/admin-api.ts";
+import type { AdminOperation } from "../../../../services/gateway/operations/admin-operation.ts";
+import { adminRoutes } from "../../../../services/gateway/operations/admin-routes.ts";
+import { errorBody } from "../../../../services/gateway/operations/admin-schemas.ts";
+import { createServer } from "../../../../services/gateway/server.ts";
+import { TurnableClock } from "../../../harness/turnable-clock.ts";
+
+export const peppers = new Peppers(pepperText.parse("a pepper that is long enough to be one"));
+
+export interface Told {
+  readonly status: number;
+  readonly json: Record<string, unknown>;
+  readonly headers: LightMyRequestResponse["headers"];
+}
+
+/** The admin API on a store, as whoever has a key of it sees it. The clock is the API's; a store has its own. */
+export class AdminOnStore {
+  readonly keys: KeyStore;
+  readonly clock = new TurnableClock({ wallMs: Date.now() });
+  /** Rows that the API tells, and the days that it asked for. */
+  readonly usage: UsageRow[] = [];
+  readonly usageAsked: { from: string; to: string }[] = [];
+  /** Every answer as it went out, with its headers, and every line that was logged. */
+  readonly sent: string[] = [];
+  readonly logged: string[] = [];
+  readonly server;
+
+  constructor(keys: KeyStore) {
+    this.keys = keys;
+    const log = createLog({ level: "debug", name: "gateway", write: (line) => void this.logged.push(line) });
+    this.server = createServer({ log, bodyBytesMax: 1_048_576, draining: () => false });
+    onTestFinished(() => this.server.close());
+    const usage = {
+      read: async (days: { from: string; to: string }) => {
+        this.usageAsked.push(days);
+        return this.usage;
+      },
+    };
+    adminRoutes(this.server, { keys, peppers, usage, clock: this.clock });
+  }
+
+  /** As an operator at a command line does it. */
+  issue(terms: Partial<NewKey> = {}): Promise<IssuedKey> {
+    return issueKey({ name: "alice", scopes: ["*"], ttlMs: 86_400_000, ...terms }, this.means());
+  }
+
+  means(): KeyMeans {
+    return { keys: this.keys, peppers, clock: this.clock, actor: { by: "the operator" } };
+  }
+
+  /**
+   * Every answer must be just what the document says: of the operation's own schema, or an error, and not to be kept by
+   * anybody on its way.
+   */
+  async ask(method: Method, path: string, options: { key?: string; body?: unknown } = {}): Promise<Told> {
+    const { key, body } = options;
+    const response = await this.server.inject({
+      method,
+      url: adminPrefix + path,
+      headers: {
+        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+      },
+      ...(body === undefined ? {} : { payload: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+    this.sent.push(JSON.stringify(response.headers) + response.body);
+    const json: unknown = JSON.parse(response.body);
+    const schema = response.statusCode < 400 ? answerOf(method, path) : errorBody;
+    return { status: response.statusCode, json: { ...Object(schema.parse(json)) }, headers: response.headers };
+  }
+}
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+export const operations: readonly AdminOperation[] = [...Object.values(adminApi), describeApi];
+
+function answerOf(method: Method, path: string): z.ZodType {
+  const [route] = path.split("?");
+  const operation = operations.find(
+    (each) => each.method === method && new RegExp(`^${each.path.replace("{id}", "[^/]+")}$`).test(route ?? ""),
+  );
+  if (operation === undefined) throw new Error(`${method} ${path} is no operation of the admin API`);
+  return operation.answer;
+}

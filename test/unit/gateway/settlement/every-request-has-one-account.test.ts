@@ -1,0 +1,186 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import type { KeyLimits } from "#shared/keys/key-limits.ts";
+import type { Admission, Demand, Limits, Settled } from "../../../../services/gateway/limits/limits.ts";
+import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
+import { RequestAccount } from "../../../../services/gateway/settlement/request-account.ts";
+import { Settlements } from "../../../../services/gateway/settlement/settlements.ts";
+import type { Batch } from "../../../../services/gateway/settlement/books.ts";
+import type { UsageRow } from "#shared/usage/usage-row.ts";
+import { TurnableClock } from "../../../harness/turnable-clock.ts";
+import { StoreOfATest } from "../access/keys-of-a-test.ts";
+
+let clock: TurnableClock;
+let written: Batch[];
+let logged: Record<string, unknown>[];
+let settled: Settled[];
+let settlements: Settlements;
+let limits: Limits;
+beforeEach(() => {
+  clock = new TurnableClock();
+  written = [];
+  logged = [];
+  settled = [];
+  const local: LocalLimits = new LocalLimits({ clock, spent: () => 0 });
+  limits = local;
+  settlements = new Settlements({
+    books: { write: async (batch) => (written.push(batch), { gateways: 1 }) },
+    limits: { settle: (each) => (settled.push(each), local.settle(each)) },
+    gateway: "gateway",
+    clock,
+    log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+  });
+});
+
+const told = {
+  onData: () => undefined,
+};
+function open(keyLimits?: KeyLimits): { account: RequestAccount; keyId: string } {
+  const { record } = new StoreOfATest().add({
+    expiresAt: 1,
+    ...(keyLimits === undefined ? {} : { limits: keyLimits }),
+  });
+  const log = { info: (fields: object) => void logged.push({ ...fields }) };
+  return {
+    account: new RequestAccount({ id: "req_1", key: record }, { limits, settlements, clock, log }),
+    keyId: record.id,
+  };
+}
+const request = (signal = new AbortController().signal) => ({ model: "llama3", promptTokens: 10, tokens: 110, signal });
+
+async function usage(): Promise<UsageRow[]> {
+  await clock.advanceAwaiting(1_000);
+  return written.flatMap((batch) => batch.usage);
+}
+
+describe("the usage of a request", () => {
+  test("is what its machine says, with the machine, the first token, and how it ended", async () => {
+    const { account, keyId } = open();
+    await account.admit(request());
+    const following = account.following(told);
+    clock.advance(40);
+    following.onAccept?.("attic");
+    clock.advance(60);
+    following.onData(new Uint8Array(), 1);
+    clock.advance(100);
+    following.onUsage?.({ promptTokens: 12, completionTokens: 34 });
+    account.endedIn("ok");
+    account.close();
+    const counts = { requests: 1, failed: 0, promptTokens: 12, completionTokens: 34, answered: 1 };
+    expect(await usage()).toEqual([
+      { day: "2026-01-01", keyId, model: "llama3", ...counts, firstTokenMs: 100, durationMs: 200 },
+    ]);
+    expect(logged).toEqual([
+      expect.objectContaining({ request: "req_1", key: keyId, machine: "attic", firstTokenMs: 100, outcome: "ok" }),
+    ]);
+  });
+
+  test("is what was delivered when the client leaves: the tokens so far, and the prompt as it was estimated", async () => {
+    const { account } = open();
+    await account.admit(request());
+    account.following(told).onData(new Uint8Array(), 7);
+    account.close();
+    expect(await usage()).toMatchObject([{ failed: 1, promptTokens: 10, completionTokens: 7 }]);
+    expect(logged).toMatchObject([{ outcome: "client_closed" }]);
+  });
+
+  test("is nothing when the client leaves before the first token", async () => {
+    const { account } = open();
+    await account.admit(request());
+    account.following(told).onAccept?.("attic");
+    account.close();
+    expect(await usage()).toMatchObject([
+      { requests: 1, failed: 1, promptTokens: 0, completionTokens: 0, answered: 0 },
+    ]);
+  });
+
+  test("is written once, however often a request ends, and as it ended first", async () => {
+    const { account } = open();
+    account.endedIn("upstream_timeout");
+    account.endedIn("ok");
+    account.close();
+    account.close();
+    expect(await usage()).toMatchObject([{ requests: 1, failed: 1, model: null }]);
+    expect(logged).toMatchObject([{ outcome: "upstream_timeout" }]);
+  });
+
+  test("of models that nobody has is counted without their names, which clients may invent without end", async () => {
+    const { account } = open();
+    await account.admit(request());
+    account.endedIn("model_not_found");
+    account.close();
+    expect(await usage()).toMatchObject([{ model: null }]);
+  });
+});
+
+describe("what a request holds of its key", () => {
+  const concurrency = { concurrency: 1 };
+
+  test("is settled with what it took", async () => {
+    const { account } = open({ tokensPerMinute: 1_000 });
+    await account.admit(request());
+    account.following(told).onAccept?.("attic");
+    account.following(told).onUsage?.({ promptTokens: 12, completionTokens: 34 });
+    account.close();
+    expect(settled).toMatchObject([{ ran: true, usedTokens: 46, hold: { tokens: 110 } }]);
+  });
+
+  test("is given back whole when no machine took it", async () => {
+    const { account } = open({ requestsPerMinute: 1 });
+    await account.admit(request());
+    account.endedIn("agent_offline");
+    account.close();
+    expect(settled).toMatchObject([{ ran: false, usedTokens: 0 }]);
+  });
+
+  test("is given back when the client leaves while it is being admitted", async () => {
+    const asked = Promise.withResolvers<void>();
+    const slow = limits;
+    limits = {
+      admit: async (demand: Demand): Promise<Admission> => {
+        await asked.promise;
+        return slow.admit(demand);
+      },
+      standing: (key) => slow.standing(key),
+    };
+    const { account } = open(concurrency);
+    const admitting = account.admit(request());
+    account.close();
+    expect(settled).toEqual([]);
+    asked.resolve();
+    await admitting;
+    expect(await usage()).toHaveLength(1);
+    expect(settled).toMatchObject([{ ran: false }]);
+  });
+
+  test("is admitted at the second attempt when a seat was just left at another gateway, and refused after it", async () => {
+    const { account } = open(concurrency);
+    const refusal = { outcome: "refused", by: "concurrency", waitMs: 1_000, standing: {} } as const;
+    const real = limits;
+    let attempts = 0;
+    limits = {
+      admit: async (demand) => ((attempts += 1) === 1 ? refusal : real.admit(demand)),
+      standing: (key) => real.standing(key),
+    };
+    const second = new RequestAccount(
+      { id: "req_2", key: new StoreOfATest().add({ expiresAt: 1, limits: concurrency }).record },
+      { limits, settlements, clock, log: { info: () => undefined } },
+    );
+    const admitted = second.admit(request());
+    await clock.advanceAwaiting(150);
+    expect((await admitted).fault).toBeUndefined();
+    expect(attempts).toBe(2);
+    account.close();
+  });
+
+  test("names the limit that it would break", async () => {
+    const { account } = open({ requestsPerMinute: 1 });
+    await account.admit(request());
+    const { fault, standing } = await account.admit(request());
+    expect(fault).toMatchObject({
+      code: "rate_limit_requests",
+      message: expect.stringContaining("1 request a minute"),
+    });
+    expect(standing).toMatchObject({ requests: { limit: 1, remaining: 0 } });
+    account.close();
+  });
+});

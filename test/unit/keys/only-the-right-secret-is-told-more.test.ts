@@ -1,0 +1,114 @@
+import { describe, expect, test } from "vitest";
+import { judgeKey, judgeProven } from "#shared/keys/judge-key.ts";
+import type { FoundKey, KeyRecord } from "#shared/keys/key-record.ts";
+import { mintKeyToken } from "#shared/keys/key-token.ts";
+import { pepperText, type KeyDigest } from "#shared/keys/pepper.ts";
+import { Peppers } from "#shared/keys/peppers.ts";
+
+const pepper = pepperText.parse("a pepper that is long enough to be one");
+const otherPepper = pepperText.parse("another pepper, long enough to be one");
+const [token, formerToken, stranger] = [mintKeyToken(), mintKeyToken(), mintKeyToken()];
+const right = token.digest(pepper);
+const former = formerToken.digest(pepper);
+const wrong = stranger.digest(pepper);
+
+const record: KeyRecord = {
+  id: token.id,
+  version: 0,
+  kind: "model",
+  name: "alice",
+  digest: right,
+  pepper: pepper.fingerprint,
+  scopes: ["*"],
+  createdAt: 1_000,
+  expiresAt: 2_000,
+};
+const rotated: KeyRecord = {
+  ...record,
+  replaced: [{ digest: former, pepper: pepper.fingerprint, validUntil: 1_500 }],
+};
+const found = (fields: Partial<KeyRecord> = {}): FoundKey => ({ kind: "record", record: { ...rotated, ...fields } });
+const tombstone: FoundKey = { kind: "tombstone", tombstone: { digest: right, expiresAt: 2_000 } };
+
+const outcomeOf = (key: { found: FoundKey; digest: KeyDigest; nowMs: number }): string =>
+  judgeKey({ ...key, digests: [key.digest], knowsPepper: (each) => each === pepper.fingerprint }).outcome;
+
+describe("what is told to the holder of the current secret, of the former one, and to anybody else", () => {
+  test.each([
+    ["a key within its time", found(), 1_499, "valid", "valid", "invalid"],
+    ["a key whose former secret has no grace left", found(), 1_500, "valid", "replaced", "invalid"],
+    ["a key in the very millisecond of its expiry", found(), 2_000, "expired", "expired", "invalid"],
+    ["a disabled key", found({ disabledAt: 1_100 }), 1_499, "disabled", "disabled", "invalid"],
+    ["a disabled key that also expired", found({ disabledAt: 1_100 }), 2_000, "expired", "expired", "invalid"],
+    ["a revoked key", found({ revokedAt: 1_100 }), 1_499, "invalid", "invalid", "invalid"],
+    ["a revoked key that also expired", found({ revokedAt: 1_100 }), 2_000, "invalid", "invalid", "invalid"],
+    ["a key of which only the tombstone is left", tombstone, 9_000, "expired", "invalid", "invalid"],
+    ["a tombstone before its time", tombstone, 1_999, "invalid", "invalid", "invalid"],
+    ["a key that does not exist", { kind: "absent" }, 1_999, "invalid", "invalid", "invalid"],
+  ] as const)("%s", (_, key, nowMs, toItsHolder, toTheFormer, toOthers) => {
+    expect(outcomeOf({ found: key, digest: right, nowMs })).toBe(toItsHolder);
+    expect(outcomeOf({ found: key, digest: former, nowMs })).toBe(toTheFormer);
+    expect(outcomeOf({ found: key, digest: wrong, nowMs })).toBe(toOthers);
+  });
+});
+
+test("a verdict says until when the secret that was shown is good, and holds until something changes", () => {
+  const judge = (digest: KeyDigest) =>
+    judgeKey({ found: found(), digests: [digest], knowsPepper: () => true, nowMs: 1_100 });
+  expect(judge(right)).toEqual({ outcome: "valid", proven: { record: rotated, secretUntil: Infinity } });
+  const verdict = judge(former);
+  expect(verdict).toEqual({ outcome: "valid", proven: { record: rotated, secretUntil: 1_500 } });
+  if (verdict.outcome !== "valid") throw new Error(verdict.outcome);
+  expect(judgeProven(verdict.proven, 1_499).outcome).toBe("valid");
+  expect(judgeProven(verdict.proven, 1_500).outcome).toBe("replaced");
+  expect(judgeProven(verdict.proven, 2_000).outcome).toBe("expired");
+});
+
+describe("while a pepper is being replaced", () => {
+  const under = (each: typeof pepper): FoundKey => ({
+    kind: "record",
+    record: { ...record, digest: token.digest(each), pepper: each.fingerprint },
+  });
+  const outcome = (key: FoundKey, peppers: Peppers, shown = token): string =>
+    judgeKey({
+      found: key,
+      digests: peppers.digestsOf(shown),
+      knowsPepper: (fingerprint) => peppers.knows(fingerprint),
+      nowMs: 1_100,
+    }).outcome;
+  const both = new Peppers(pepper, otherPepper);
+
+  test("a key is valid under either, in whichever order they are known", () => {
+    for (const each of [pepper, otherPepper]) {
+      expect(outcome(under(each), both)).toBe("valid");
+      expect(outcome(under(each), new Peppers(otherPepper, pepper))).toBe("valid");
+      expect(outcome(under(each), both, stranger)).toBe("invalid");
+    }
+  });
+
+  test("a key under a pepper that is not known is unjudged: nobody can say that it is wrong", () => {
+    expect(outcome(under(otherPepper), new Peppers(pepper))).toBe("unjudged");
+    expect(outcome(under(otherPepper), new Peppers(pepper), stranger)).toBe("unjudged");
+  });
+
+  test("a secret that is right is judged, whatever pepper the others of its key are under", () => {
+    const replaced = [{ digest: formerToken.digest(otherPepper), pepper: otherPepper.fingerprint, validUntil: 9_000 }];
+    const key: FoundKey = { kind: "record", record: { ...record, replaced } };
+    expect(outcome(key, new Peppers(pepper))).toBe("valid");
+    expect(outcome(key, new Peppers(pepper), formerToken)).toBe("unjudged");
+    expect(outcome(key, both, formerToken)).toBe("valid");
+  });
+});
+
+test("the same key under another pepper is another digest", () => {
+  expect(token.digest(otherPepper)).not.toBe(right);
+  expect(otherPepper.fingerprint).not.toBe(pepper.fingerprint);
+  expect(pepperText.parse("a pepper that is long enough to be one").fingerprint).toBe(pepper.fingerprint);
+});
+
+test("a pepper of less than 32 bytes is refused, and not repeated", () => {
+  const parsed = pepperText.safeParse("x".repeat(31));
+  expect(parsed.error?.message).toContain("at least 32 bytes");
+  expect(parsed.error?.message).not.toContain("xxx");
+  expect(pepperText.safeParse("ü".repeat(16)).success).toBe(true);
+});
