@@ -29,6 +29,7 @@ import { closeGently } from "./close-gently.ts";
 import { openLimits, type OpenedLimits } from "./settlement/open-limits.ts";
 import { listen } from "./listen.ts";
 import { adminRoutes } from "./operations/admin-routes.ts";
+import type { BodyLimit } from "./openai/adopt-error.ts";
 import { healthRoutes } from "./operations/health-routes.ts";
 import { readiness } from "./operations/readiness.ts";
 import { getModel } from "./routes/get-model.ts";
@@ -38,6 +39,9 @@ import { postChatCompletions } from "./routes/post-chat-completions.ts";
 import { tellStandingAlways } from "./routes/tell-standing.ts";
 import { readCertificate } from "./read-certificate.ts";
 import { createServer, refuseOtherMethods } from "./server.ts";
+
+/** The largest request to the operations port: the terms of a key take a few kilobytes. */
+const operationsBodyBytesMax = 256 * 1024;
 
 /** What was used until the very end is written down even when the time to stop in is over. */
 const settleAtStopMs = 1_000;
@@ -82,15 +86,22 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const placer = new JobPlacer({ roster, catalogues, knownModels, jobs, timing, clock, random: Math.random });
 
   const { bodyBytesMax, trustedProxies } = config;
-  const server = createServer({ log, bodyBytesMax, trustedProxies, tls: readCertificate(config), draining });
+  const bodyLimit = { bodyBytesMax, bodyLimitName: "TRUNKLINE_BODY_BYTES_MAX" };
+  const server = createServer({ log, ...bodyLimit, trustedProxies, tls: readCertificate(config), draining });
   const { knownKeys } = access;
   const check = () => readiness({ broker, keys: store.keys, knownKeys, draining });
   healthRoutes(server, check);
-  mountPublicRoutes(server, { access, limited, models, placer, timing, clock, log, bodyBytesMax });
-  const operations = createServer({ log, bodyBytesMax: config.bodyBytesMax, draining: () => false });
+  mountPublicRoutes(server, { access, limited, models, placer, timing, clock, log, ...bodyLimit });
+  const operations = createServer({
+    log,
+    bodyBytesMax: operationsBodyBytesMax,
+    bodyLimitName: "operationsBodyBytesMax",
+    trustedProxies,
+    draining: () => false,
+  });
   healthRoutes(operations, check);
   const { keys, peppers, state } = store;
-  adminRoutes(operations, { keys, peppers, usage: openUsage(state), clock });
+  adminRoutes(operations, { keys, peppers, usage: openUsage(state), badKeys: access.badKeys, clock });
 
   lifecycle.onStop("operations", () => operations.close());
   lifecycle.onStop("gateway", async (deadline) => {
@@ -152,7 +163,7 @@ async function openAccess({ config, store, lifecycle, clock, log }: GatewayParts
   return { knownKeys, badKeys: new BadKeys(clock), running };
 }
 
-interface PublicParts {
+interface PublicParts extends BodyLimit {
   readonly access: Access;
   readonly limited: OpenedLimits;
   readonly models: LiveModels;
@@ -160,12 +171,11 @@ interface PublicParts {
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
-  readonly bodyBytesMax: number;
 }
 
 /** Everything under `/v1`. Whatever is mounted inside the inner scopes is reached with a proven key only. */
 function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
-  const { limited, clock, log, bodyBytesMax } = parts;
+  const { limited, clock, log, bodyBytesMax, bodyLimitName } = parts;
   void server.register(
     async (v1) => {
       proveCallers(v1, parts.access);
@@ -173,7 +183,7 @@ function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
       getModels(v1, parts);
       getModel(v1, parts);
       await v1.register(async (inference) => {
-        keepAccounts(inference, { ...limited, clock, log, bodyBytesMax });
+        keepAccounts(inference, { ...limited, clock, log, bodyBytesMax, bodyLimitName });
         postChatCompletions(inference, parts);
       });
     },

@@ -6,14 +6,13 @@ import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/token.ts";
-import { adoptError, adoptParserError } from "./openai/adopt-error.ts";
+import { adoptError, adoptParserError, type BodyLimit } from "./openai/adopt-error.ts";
 import { faultBody, faultHeaders } from "./openai/fault-body.ts";
 import { unreadBody } from "./openai/unread-body.ts";
 import { UploadRoom } from "./openai/upload-room.ts";
 
-interface ServerOptions {
+interface ServerOptions extends BodyLimit {
   readonly log: Log;
-  readonly bodyBytesMax: number;
   readonly trustedProxies?: readonly string[];
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer } | undefined;
   /** Once true, what still arrives on open connections is turned away. */
@@ -45,7 +44,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     routerOptions: { maxParamLength: urlParamCharactersMax, caseSensitive: true },
     clientErrorHandler: (error, socket) => answerParserError({ error, socket, log }),
     frameworkErrors: (error, request, reply: FastifyReply) => {
-      const fault = adoptError(error, { bodyBytesMax });
+      const fault = adoptError(error, options);
       void reply
         .code(faultEntry(fault.code).status)
         .headers({ ...faultHeaders(fault), "x-request-id": request.id })
@@ -86,7 +85,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
 
   server.setErrorHandler(async (thrown, request, reply) => {
     const gone = request.raw.destroyed && !request.raw.complete;
-    const fault = gone ? clientLeft() : adoptError(thrown, { bodyBytesMax });
+    const fault = gone ? clientLeft() : adoptError(thrown, options);
     const { status } = faultEntry(fault.code);
     const fields = { request: request.id, code: fault.code, internal: fault.internal };
     if (status >= 500) log.warn(fields, "request failed");

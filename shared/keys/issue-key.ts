@@ -60,7 +60,7 @@ export async function issueKey(key: NewKey, { keys, peppers, clock, actor }: Key
     pepper: peppers.current.fingerprint,
     scopes: granted,
     ...(machines === undefined ? {} : { machines }),
-    ...(limits === undefined || Object.keys(limits).length === 0 ? {} : { limits }),
+    ...(Object.values(limits ?? {}).some((limit) => limit !== undefined) ? { limits } : {}),
     createdAt,
     expiresAt: createdAt + ttlMs,
   };

@@ -51,7 +51,8 @@ export function judgeKey(key: {
       const right = secrets.filter(({ digest }) => isRight(Buffer.from(digest, "hex")));
       const [secret] = right;
       if (secret !== undefined) return judgeProven({ record, secretUntil: secret.validUntil }, nowMs);
-      return { outcome: secrets.every(({ pepper }) => key.knowsPepper(pepper)) ? "invalid" : "unjudged" };
+      const good = secrets.filter(({ validUntil }) => nowMs < validUntil);
+      return { outcome: good.every(({ pepper }) => key.knowsPepper(pepper)) ? "invalid" : "unjudged" };
     }
   }
 }

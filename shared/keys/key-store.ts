@@ -36,7 +36,7 @@ export interface KeyStore {
   ready(): Promise<void>;
   /** The peppers that the keys were made with, the latest first; none in a store that holds no keys yet. */
   peppers(): Promise<readonly PepperFingerprint[]>;
-  /** Notes that keys are made with this pepper from now on. */
+  /** Notes that keys are made with this pepper too from now on. A store without keys has nothing to be noted in. */
   addPepper(fingerprint: PepperFingerprint): Promise<void>;
   /** Ends what the store stands on, and with it whatever else uses that. */
   close(): Promise<void>;

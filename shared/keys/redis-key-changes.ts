@@ -76,7 +76,7 @@ export class RedisKeyChanges implements KeyChanges {
       if (id.success) listener.onChange(id.data);
     }
     if (!goesOn) return undefined;
-    listener.onHeard();
+    if (entries.length < entriesPerAnswer) listener.onHeard();
     return entries.at(-1)?.[0] ?? cursor;
   }
 

@@ -36,3 +36,11 @@ if redis.call("DEL", KEYS[2]) == 0 then return "conflict" end
 redis.call("XADD", KEYS[4], "MAXLEN", "~", ARGV[3], "*", "key", ARGV[1], "entry", ARGV[2])
 return "written"
 `;
+
+/** KEYS: peppers. ARGV: fingerprint of a pepper. A store that was emptied is not begun anew by it. */
+export const addPepperScript = `
+local peppers = redis.call("GET", KEYS[1])
+if not peppers then return "unfounded" end
+if not string.find(peppers, ARGV[1], 1, true) then redis.call("SET", KEYS[1], ARGV[1] .. "," .. peppers) end
+return "written"
+`;

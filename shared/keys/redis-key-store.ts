@@ -6,7 +6,7 @@ import { recordAfterlifeMs, type KeyStore, type Written } from "./key-store.ts";
 import { keyId, type KeyId } from "./key-token.ts";
 import { pepperFingerprint, type PepperFingerprint } from "./pepper.ts";
 import { readStored } from "./read-stored.ts";
-import { forgetScript, writeScript } from "./redis-key-scripts.ts";
+import { addPepperScript, forgetScript, writeScript } from "./redis-key-scripts.ts";
 import { foreignPepper, unfoundedStore } from "./store-failure.ts";
 
 /**
@@ -101,8 +101,10 @@ export class RedisKeyStore implements KeyStore {
   }
 
   async addPepper(fingerprint: PepperFingerprint): Promise<void> {
-    const others = (await this.peppers()).filter((each) => each !== fingerprint);
-    await this.#redis.run("note a pepper", (redis) => redis.set(peppersAt, [fingerprint, ...others].join(",")));
+    const reply = await this.#redis.run("note a pepper", (redis) =>
+      redis.eval(addPepperScript, 1, peppersAt, fingerprint),
+    );
+    this.#written(reply);
   }
 
   async close(): Promise<void> {

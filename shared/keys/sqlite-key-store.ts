@@ -102,9 +102,11 @@ export class SqliteKeyStore implements KeyStore {
   }
 
   async addPepper(fingerprint: PepperFingerprint): Promise<void> {
-    this.#database.change("note a pepper", (sql) =>
-      keep(sql, [fingerprint, ...kept(sql).filter((each) => each !== fingerprint)]),
-    );
+    this.#database.change("note a pepper", (sql) => {
+      const peppers = kept(sql);
+      if (peppers.length === 0) throw unfoundedStore();
+      if (!peppers.includes(fingerprint)) keep(sql, [fingerprint, ...peppers]);
+    });
   }
 
   async close(): Promise<void> {

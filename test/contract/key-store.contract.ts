@@ -295,7 +295,13 @@ export function keyStoreContract(adapter: string, makePlace: () => Promise<KeyPl
       await elsewhere.addPepper(otherPepper.fingerprint);
       expect(await keys.peppers()).toEqual([otherPepper.fingerprint, pepper.fingerprint]);
       await elsewhere.addPepper(pepper.fingerprint);
-      expect(await keys.peppers()).toEqual([pepper.fingerprint, otherPepper.fingerprint]);
+      expect(await keys.peppers()).toEqual([otherPepper.fingerprint, pepper.fingerprint]);
+    });
+
+    test("a pepper alone founds no store", async () => {
+      const keys = await openStore();
+      await expect(keys.addPepper(otherPepper.fingerprint)).rejects.toMatchObject(unavailable);
+      expect(await keys.peppers()).toEqual([]);
     });
 
     test("of several processes that found a store with different peppers, one does", async () => {

@@ -1,3 +1,4 @@
+import { BadKeys } from "../../services/gateway/access/bad-keys.ts";
 import type { RouteOptions } from "fastify";
 import { beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -66,9 +67,10 @@ function eachDescribed() {
 test("every route that is mounted is described, and every one that is described is mounted", async () => {
   const routes: RouteOptions[] = [];
   const log = createLog({ level: "silent", name: "gateway", write: () => undefined });
-  const server = createServer({ log, bodyBytesMax: 1_024, draining: () => false });
+  const server = createServer({ log, bodyBytesMax: 1_024, bodyLimitName: "bodyBytesMax", draining: () => false });
   server.addHook("onRoute", (route) => void routes.push(route));
-  adminRoutes(server, { keys: api.keys, peppers, usage: { read: async () => [] }, clock: api.clock });
+  const { keys, clock } = api;
+  adminRoutes(server, { keys, peppers, usage: { read: async () => [] }, badKeys: new BadKeys(clock), clock });
   await server.ready();
   const served: string[] = [];
   for (const { url, method } of routes) {

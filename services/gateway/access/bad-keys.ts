@@ -1,4 +1,5 @@
 import { isIPv6 } from "node:net";
+import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 
 /** How many keys that are none may come from one address in a minute, before it is no longer listened to. */
@@ -22,10 +23,15 @@ export class BadKeys {
     this.#clock = clock;
   }
 
-  /** How long this address has to wait before another unknown key of it is looked at. */
-  waitMs(address: string): number {
+  /** Throws while an address has to wait before another unknown key of it is looked at. */
+  insistOnFew(address: string): void {
     const freeAtMs = this.#freeAtMs.get(networkOf(address)) ?? -Infinity;
-    return Math.max(0, freeAtMs + intervalMs - minuteMs - this.#clock.now());
+    const waitMs = freeAtMs + intervalMs - minuteMs - this.#clock.now();
+    if (waitMs <= 0) return;
+    throw new Fault("rate_limit_bad_keys", {
+      message: "Too many wrong API keys came from this address (badKeysPerMinuteMax). Try again in a moment.",
+      retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)),
+    });
   }
 
   note(address: string): void {

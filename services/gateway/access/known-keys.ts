@@ -5,6 +5,7 @@ import type { KeyId, KeyToken } from "#shared/keys/key-token.ts";
 import type { KeyDigest } from "#shared/keys/pepper.ts";
 import type { Peppers } from "#shared/keys/peppers.ts";
 import type { Clock } from "#shared/process/clock.ts";
+import { authUnavailable } from "./judged-key.ts";
 
 /** Keys that a gateway keeps; above it, those that were used the longest ago are asked for again. */
 export const knownKeysMax = 10_000;
@@ -108,10 +109,7 @@ export class KnownKeys {
       this.#failedAtMs = clock.now();
       const known = this.#known.get(digest);
       if (known !== undefined && this.#goesOn(known)) return judgeProven(known.proven, clock.wall());
-      throw authUnavailable(error);
-    }
-    if (verdict.outcome === "unjudged") {
-      throw authUnavailable(new Error(`key ${token.id} is under a pepper that this gateway does not have`));
+      throw authUnavailable(internalOf(error));
     }
     this.#remove(token.id, digest);
     if (verdict.outcome !== "valid") return verdict;
@@ -169,11 +167,7 @@ export class KnownKeys {
   }
 }
 
-/** Never a 401: people and programs throw a key away that is called invalid. */
-function authUnavailable(cause: unknown): Fault {
-  const { message, internal } = Fault.from(cause);
-  return new Fault("auth_unavailable", {
-    message: "Keys cannot be checked just now. Send the request again in a moment.",
-    internal: internal ?? message,
-  });
+function internalOf(error: unknown): string {
+  const { internal, message } = Fault.from(error);
+  return internal ?? message;
 }

@@ -1,11 +1,17 @@
 import { Fault } from "#shared/fault/fault.ts";
 
+/** How large a body may be, and what the operator knows that limit by. */
+export interface BodyLimit {
+  readonly bodyBytesMax: number;
+  readonly bodyLimitName: string;
+}
+
 /** The framework's own refusals by their codes, as faults of ours; anything else that is thrown is a Fault or a bug. */
-export function adoptError(thrown: unknown, limits: { bodyBytesMax: number }): Fault {
+export function adoptError(thrown: unknown, limit: BodyLimit): Fault {
   switch (codeOf(thrown)) {
     case "FST_ERR_CTP_BODY_TOO_LARGE":
       return new Fault("request_too_large", {
-        message: `The request's body is larger than ${limits.bodyBytesMax} bytes (TRUNKLINE_BODY_BYTES_MAX).`,
+        message: `The request's body is larger than ${limit.bodyBytesMax} bytes (${limit.bodyLimitName}).`,
       });
     case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
       return new Fault("unsupported_media_type", { message: "Send the request with Content-Type: application/json." });

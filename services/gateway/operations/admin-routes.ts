@@ -11,6 +11,7 @@ import { rotateKey } from "#shared/keys/rotate-key.ts";
 import { showKey, type ShownKey } from "#shared/keys/shown-key.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { UsageRow, UsageRows } from "#shared/usage/usage-row.ts";
+import type { BadKeys } from "../access/bad-keys.ts";
 import { refuseOtherMethods } from "../server.ts";
 import { adminApi, adminPrefix, describeApi } from "./admin-api.ts";
 import type { ShownEntry, ShownUsage } from "./admin-schemas.ts";
@@ -26,6 +27,7 @@ export interface AdminParts {
   readonly keys: KeyStore;
   readonly peppers: Peppers;
   readonly usage: UsageRows;
+  readonly badKeys: BadKeys;
   readonly clock: Pick<Clock, "wall">;
 }
 

@@ -8,7 +8,8 @@ const actors = new WeakMap<FastifyRequest, Actor>();
 /** Lets only requests with a proven admin key into a scope of routes, before a byte of their bodies is read. */
 export function proveAdmins(scope: FastifyInstance, proof: AdminProof): void {
   scope.addHook("onRequest", async (request) => {
-    const { id } = await authenticateAdmin(request.headers.authorization, proof);
+    const { authorization } = request.headers;
+    const { id } = await authenticateAdmin({ authorization, address: request.ip }, proof);
     actors.set(request, { by: `admin ${id}`, request: request.id });
   });
 }

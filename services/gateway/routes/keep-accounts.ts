@@ -1,13 +1,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import { callerOf } from "../access/caller.ts";
-import { adoptError } from "../openai/adopt-error.ts";
+import { adoptError, type BodyLimit } from "../openai/adopt-error.ts";
 import { RequestAccount, type AccountMeans } from "../settlement/request-account.ts";
 
 const accounts = new WeakMap<FastifyRequest, RequestAccount>();
 
 /** Keeps an account of every request to a scope of routes, from the proof of its key until nothing more is sent of it. */
-export function keepAccounts(scope: FastifyInstance, means: AccountMeans & { readonly bodyBytesMax: number }): void {
+export function keepAccounts(scope: FastifyInstance, means: AccountMeans & BodyLimit): void {
   scope.addHook("onRequest", async (request, reply) => {
     const account = new RequestAccount({ id: request.id, key: callerOf(request).key }, means);
     accounts.set(request, account);

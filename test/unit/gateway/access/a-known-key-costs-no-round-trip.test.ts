@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { mintKeyToken, type KeyToken } from "#shared/keys/key-token.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
 import { Peppers } from "#shared/keys/peppers.ts";
+import { validKey } from "../../../../services/gateway/access/judged-key.ts";
 import { KnownKeys, knownKeysMax } from "../../../../services/gateway/access/known-keys.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 import { peppers, StoreOfATest } from "./keys-of-a-test.ts";
@@ -129,7 +130,8 @@ describe("a key that the store is asked for", () => {
   test("under a pepper that this gateway does not have is not judged, and never called invalid", async () => {
     const { token } = issue();
     const elsewhere = knownKeys(awayMs, new Peppers(pepperText.parse("another pepper, long enough to be one")));
-    await expect(outcome(token, elsewhere)).rejects.toMatchObject({ code: "auth_unavailable" });
+    expect(await outcome(token, elsewhere)).toBe("unjudged");
+    expect(() => validKey({ outcome: "unjudged" })).toThrow(expect.objectContaining({ code: "auth_unavailable" }));
   });
 
   test("under the pepper that is being replaced is valid, and told of", async () => {

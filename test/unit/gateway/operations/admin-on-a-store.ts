@@ -1,3 +1,4 @@
+import { BadKeys } from "../../../../services/gateway/access/bad-keys.ts";
 import type { LightMyRequestResponse } from "fastify";
 import { onTestFinished } from "vitest";
 import type { z } from "zod";
@@ -37,7 +38,7 @@ export class AdminOnStore {
   constructor(keys: KeyStore) {
     this.keys = keys;
     const log = createLog({ level: "debug", name: "gateway", write: (line) => void this.logged.push(line) });
-    this.server = createServer({ log, bodyBytesMax: 1_048_576, draining: () => false });
+    this.server = createServer({ log, bodyBytesMax: 1_048_576, bodyLimitName: "bodyBytesMax", draining: () => false });
     onTestFinished(() => this.server.close());
     const usage = {
       read: async (days: { from: string; to: string }) => {
@@ -45,7 +46,7 @@ export class AdminOnStore {
         return this.usage;
       },
     };
-    adminRoutes(this.server, { keys, peppers, usage, clock: this.clock });
+    adminRoutes(this.server, { keys, peppers, usage, badKeys: new BadKeys(this.clock), clock: this.clock });
   }
 
   /** As an operator at a command line does it. */
