@@ -46,6 +46,11 @@ export class Endpoint {
     return new Endpoint({ baseUrl: this.baseUrl, key });
   }
 
+  /** The same key at another gateway. */
+  at(baseUrl: string): Endpoint {
+    return new Endpoint({ baseUrl, key: this.key });
+  }
+
   get(path: string): Promise<Response> {
     return fetch(`${this.baseUrl}${path}`, { headers: { authorization: `Bearer ${this.key}` } });
   }
