@@ -1,23 +1,21 @@
 import { Command, CommanderError } from "commander";
 import packageJson from "../../package.json" with { type: "json" };
 import { systemClock as clock } from "#shared/process/clock.ts";
-import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 import { agentCommand } from "./agent.ts";
 import { gatewayCommand } from "./gateway.ts";
 import { keysCommand } from "./keys.ts";
+import type { Surroundings } from "./surroundings.ts";
 import { upCommand } from "./up.ts";
+import { usageCommand } from "./usage.ts";
 
-interface Surroundings {
+interface CommandLine extends Omit<Surroundings, "clock"> {
   readonly arguments: readonly string[];
-  readonly environment: Environment;
-  readonly stdout: { write(text: string): unknown };
-  readonly stderr: { write(text: string): unknown };
 }
 
 /** Runs one command of `trunkline` to its end and returns its exit code; what is wrong is one line on standard error. */
-export async function trunkline(surroundings: Surroundings): Promise<number> {
-  const { environment, stdout, stderr } = surroundings;
+export async function trunkline(commandLine: CommandLine): Promise<number> {
+  const { environment, stdout, stderr } = commandLine;
   const program = new Command("trunkline")
     .description("The language models of your own GPU machines behind one OpenAI-shaped endpoint.")
     .version(packageJson.version, "-V, --version", "print the version")
@@ -25,11 +23,12 @@ export async function trunkline(surroundings: Surroundings): Promise<number> {
     .addCommand(gatewayCommand(environment))
     .addCommand(agentCommand(environment))
     .addCommand(keysCommand({ environment, stdout, stderr, clock }))
+    .addCommand(usageCommand({ environment, stdout, stderr, clock }))
     .showHelpAfterError("Run it with --help to see what there is.");
   for (const command of program.commands) command.exitOverride();
   program.exitOverride();
   try {
-    await program.parseAsync(surroundings.arguments, { from: "user" });
+    await program.parseAsync(commandLine.arguments, { from: "user" });
     return exitCodes.ok;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;

@@ -54,7 +54,7 @@ Examples:
           lifecycle.onStop("broker", async () => {
             await Promise.all([gatewaySide.close(), agentSide.close()]);
           });
-          const key = await ownKey({ stateDir: forGateway.keyStore.stateDir, store, clock });
+          const key = await ownKey({ stateDir: forGateway.keyStore.stateDir, store, lifecycle, clock, log });
           const agent = await startAgent({
             config: forAgent,
             broker: agentSide,

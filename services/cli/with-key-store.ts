@@ -1,19 +1,30 @@
+import { resolve } from "node:path";
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { keyStoreSettings, keyStoreVariables, openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
-import type { Clock } from "#shared/process/clock.ts";
-import { readConfig, type Environment } from "#shared/process/config.ts";
+import { readConfig } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import type { GivenJson } from "./json-option.ts";
+import type { Surroundings } from "./surroundings.ts";
 
-/** One command's work on the keys that the environment names; a store that fails meanwhile is told to the operator. */
-export async function withKeyStore<Result>(
-  means: { readonly environment: Environment; readonly clock: Clock },
-  work: (opened: OpenedKeyStore) => Promise<Result>,
-): Promise<Result> {
-  const config = readConfig(z.object(keyStoreVariables), means.environment);
-  const opened = await openKeyStore(keyStoreSettings(config), { clock: means.clock });
+/**
+ * One command's work on the keys that the environment names; a store that fails meanwhile is told to the operator.
+ * Which store it was is said last, in full, since a variable that is not set or another working directory makes it
+ * another one. Programs, who asked for JSON, are not told.
+ */
+export async function withKeyStore(
+  surroundings: Surroundings,
+  { json }: GivenJson,
+  work: (opened: OpenedKeyStore) => Promise<void>,
+): Promise<void> {
+  const settings = keyStoreSettings(readConfig(z.object(keyStoreVariables), surroundings.environment));
+  const opened = await openKeyStore(
+    { ...settings, stateDir: resolve(settings.stateDir) },
+    { clock: surroundings.clock },
+  );
   try {
-    return await work(opened);
+    await work(opened);
+    if (!json) surroundings.stderr.write(`Key store: ${opened.place}\n`);
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     throw new StartFailure(exitCodes.unavailable, `The key store does not work: ${error.internal ?? error.message}.`);
@@ -21,3 +32,7 @@ export async function withKeyStore<Result>(
     await opened.keys.close();
   }
 }
+
+export const whichStoreHelp = `
+Keys are kept in Redis when TRUNKLINE_REDIS_URL is set (TRUNKLINE_KEY_PEPPER is needed too), otherwise in the folder
+TRUNKLINE_STATE_DIR (.trunkline), also while a "trunkline up" is running on it. Each command says where it was.`;

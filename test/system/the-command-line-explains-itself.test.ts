@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { exitCodes } from "#shared/process/start-failure.ts";
 import { trunkline } from "../harness/trunkline-command.ts";
 
-const commands = ["", "up", "gateway", "agent", "keys", "keys issue", "keys list", "keys revoke"];
+const onKeys = ["issue", "list", "show", "rotate", "extend", "change", "disable", "enable", "revoke", "log"];
+const commands = ["", "up", "gateway", "agent", "usage", "keys", ...onKeys.map((command) => `keys ${command}`)];
 const words = (command: string): string[] => command.split(" ").filter((word) => word !== "");
 
 test.each(commands)("trunkline %s --help tells what it is for and how to call it", async (command) => {
@@ -15,7 +16,7 @@ test.each(commands)("trunkline %s --help tells what it is for and how to call it
 
 test("help lists every command", async () => {
   const { stdout } = await trunkline(["--help"]);
-  for (const command of ["up", "gateway", "agent", "keys"])
+  for (const command of ["up", "gateway", "agent", "keys", "usage"])
     expect(stdout).toMatch(new RegExp(`^  ${command} .{20}`, "m"));
 });
 
@@ -31,8 +32,11 @@ const wrong = [
   "keys sideways",
   "keys issue",
   "keys issue --name a --ttl soon",
+  "keys issue --name a --admin --ttl 91d",
   "keys revoke",
   "keys revoke no-id",
+  "keys change 000000000000",
+  "usage --by hour",
 ];
 test.each(wrong)("wrong usage, trunkline %s, ends with the code for it and says so on stderr only", async (line) => {
   const { exitCode, stdout, stderr } = await trunkline(words(line));

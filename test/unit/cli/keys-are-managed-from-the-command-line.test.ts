@@ -1,59 +1,88 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { exitCodes } from "#shared/process/start-failure.ts";
-import { keysCommand } from "../../../services/cli/keys.ts";
-import { TurnableClock } from "../../harness/turnable-clock.ts";
-
-let folder: string;
-let clock: TurnableClock;
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "trunkline-cli-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  clock = new TurnableClock({ wallMs: Date.UTC(2026, 0, 1) });
-});
-
-/** What `trunkline keys …` says on standard output and standard error. */
-async function keys(...args: string[]): Promise<{ out: string; err: string }> {
-  const said = { out: "", err: "" };
-  const command = keysCommand({
-    environment: { TRUNKLINE_STATE_DIR: folder },
-    stdout: { write: (text) => (said.out += text) },
-    stderr: { write: (text) => (said.err += text) },
-    clock,
-  });
-  await command.parseAsync(args, { from: "user" });
-  return said;
-}
-async function issue(...args: string[]): Promise<Record<string, unknown>> {
-  return JSON.parse((await keys("issue", "--json", ...args)).out);
-}
+import { commandLine } from "./command-line.ts";
 
 test("issue --json prints the key and what it is good for, on one line, and says elsewhere that it is shown once", async () => {
+  const { keys } = await commandLine();
   const { out, err } = await keys("issue", "--name", "ci", "--scopes", "llama3, qwen*", "--ttl", "12h", "--json");
   expect(out.split("\n")).toHaveLength(2);
   expect(JSON.parse(out)).toEqual({
     id: expect.stringMatching(/^[0-9A-Za-z]{12}$/),
-    key: expect.stringMatching(/^trunkline_/),
+    key: expect.stringMatching(/^trunkline_(?!admin)/),
     name: "ci",
+    kind: "model",
     scopes: ["llama3", "qwen*"],
+    machines: null,
+    rpm: null,
+    tpm: null,
+    concurrency: null,
+    budget: null,
+    state: "valid",
+    created_at: "2026-01-01T00:00:00.000Z",
     expires_at: "2026-01-01T12:00:00.000Z",
+    disabled_at: null,
+    revoked_at: null,
+    old_secrets_valid_until: [],
   });
   expect(err).toMatch(/cannot be shown again/);
 });
 
 test("a key is for every model and 90 days unless said otherwise", async () => {
-  expect(await issue("--name", "alice")).toMatchObject({ scopes: ["*"], expires_at: "2026-04-01T00:00:00.000Z" });
+  const { issue } = await commandLine();
+  expect(await issue()).toMatchObject({ scopes: ["*"], expires_at: "2026-04-01T00:00:00.000Z" });
 });
 
-test("list shows the state of every key and no secret", async () => {
-  const issued: Record<string, unknown>[] = [];
-  for (const args of [["valid"], ["expired", "--ttl", "1s"], ["revoked", "--scopes", "a,b"]]) {
-    issued.push(await issue("--name", ...args));
+test("whatever a key is issued with is shown by show and by list", async () => {
+  const { keys, json, issue } = await commandLine();
+  const terms = ["--scopes", "llama3.2,qwen*", "--machines", "attic, cellar", "--ttl", "30d"];
+  const limits = ["--rpm", "60", "--tpm", "100k", "--concurrency", "4", "--budget", "2M/month"];
+  const { key, ...issued } = await issue(...terms, ...limits);
+  const asked = { scopes: ["llama3.2", "qwen*"], machines: ["attic", "cellar"], rpm: 60, tpm: 100_000, concurrency: 4 };
+  expect(issued).toMatchObject({ ...asked, budget: { tokens: 2_000_000, per: "month" } });
+  expect(await json("show", issued.id)).toEqual(issued);
+  expect(await json("list")).toEqual([issued]);
+
+  const { out: shown } = await keys("show", issued.id);
+  for (const line of [
+    /^name +alice$/m,
+    /^scopes +llama3.2, qwen\*$/m,
+    /^machines +attic, cellar$/m,
+    /^rpm +60$/m,
+    /^tpm +100k$/m,
+    /^concurrency +4$/m,
+    /^budget +2M\/month$/m,
+    /^expires +2026-01-31 00:00:00Z \(in 30 days\)$/m,
+  ])
+    expect(shown).toMatch(line);
+  const { out: listed } = await keys("list");
+  expect(listed).toMatch(/llama3\.2, qwen\* +attic, cellar +60 rpm, 100k tpm, 4 at once, 2M\/month +valid +2026-01-31/);
+  expect(shown + listed).not.toContain(key);
+});
+
+test("limits that are set to none are none", async () => {
+  const { issue } = await commandLine();
+  const none = ["--rpm", "none", "--tpm", "none", "--concurrency", "none", "--budget", "none", "--machines", "any"];
+  const all = { rpm: null, tpm: null, concurrency: null, budget: null, machines: null };
+  expect(await issue(...none)).toMatchObject(all);
+});
+
+test("an admin key is one of its own kind, for 90 days at most and without anything that is about models", async () => {
+  const { keys, issue } = await commandLine();
+  const { id, key } = await issue("--admin");
+  expect(key).toMatch(/^trunkline_admin_/);
+  expect((await keys("show", id)).out).toMatch(/^kind +admin/m);
+  expect((await keys("list")).out).toMatch(new RegExp(`kind.*\n${id} +alice +admin`));
+});
+
+test("list shows the state of every key and no secret, and only keys in the states that are asked for", async () => {
+  const { keys, json, clock } = await commandLine();
+  const issued: { id: string; key: string }[] = [];
+  for (const [name, ...args] of [["valid"], ["expired", "--ttl", "1s"], ["revoked", "--scopes", "a,b"], ["disabled"]]) {
+    issued.push(JSON.parse((await keys("issue", "--name", String(name), ...args, "--json")).out));
     clock.advance(1);
   }
-  await keys("revoke", String(issued[2]?.["id"]));
+  await keys("revoke", String(issued[2]?.id));
+  await keys("disable", String(issued[3]?.id));
   clock.advance(1_000);
   const { out } = await keys("list");
   const lines = out.trim().split("\n");
@@ -61,28 +90,47 @@ test("list shows the state of every key and no secret", async () => {
     ["name", "scopes", "state"],
     ["valid", "*", "valid"],
     ["expired", "*", "expired"],
-    ["revoked", "a,b", "revoked"],
+    ["revoked", "a, b", "revoked"],
+    ["disabled", "*", "disabled"],
   ]);
-  const columns = lines.map((line) => line.search(/valid|expired|revoked|name/));
+  const columns = lines.map((line) => line.search(/valid|expired|revoked|disabled|name/));
   expect(new Set(columns).size).toBe(1);
-  const json = (await keys("list", "--json")).out;
-  expect(JSON.parse(json)).toMatchObject([{ state: "valid" }, { state: "expired" }, { state: "revoked" }]);
-  for (const { key } of issued) expect(out + json).not.toContain(String(key));
+  const inJson = (await keys("list", "--json")).out;
+  expect(JSON.parse(inJson)).toMatchObject(["valid", "expired", "revoked", "disabled"].map((state) => ({ state })));
+  for (const { key } of issued) expect(out + inJson).not.toContain(key.split("_")[2]);
+  expect(await json("list", "--state", "disabled,valid")).toMatchObject([{ name: "valid" }, { name: "disabled" }]);
 });
 
 test("an empty list says how to make a key, and prints an empty list as JSON", async () => {
+  const { keys } = await commandLine();
   expect(await keys("list")).toEqual({ out: "", err: expect.stringContaining("keys issue") });
   expect((await keys("list", "--json")).out).toBe("[]\n");
 });
 
-test("revoke says whether it did, and refuses what is no id without repeating it", async () => {
-  const { id, key } = await issue("--name", "alice");
-  expect(JSON.parse((await keys("revoke", String(id), "--json")).out)).toEqual({ id, outcome: "revoked" });
-  expect((await keys("revoke", String(id))).out).toBe(`${String(id)} was revoked before\n`);
-  await expect(keys("revoke", "000000000000")).rejects.toMatchObject({ exitCode: exitCodes.failed });
-  const refusal: unknown = await keys("revoke", String(key)).catch((error: unknown) => error);
-  expect(refusal).toMatchObject({ exitCode: exitCodes.usage });
-  expect(String(refusal)).not.toContain(String(key));
+test("long lists of scopes are cut in the table and whole where one key is shown", async () => {
+  const { keys, issue } = await commandLine();
+  const scopes = Array.from({ length: 60 }, (_, at) => `model-${at}`);
+  const { id } = await issue("--scopes", scopes.join(","));
+  const { out } = await keys("list");
+  expect(Math.max(...out.split("\n").map((line) => line.length))).toBeLessThan(110);
+  expect(out).toContain("…");
+  expect((await keys("show", id)).out).toContain(scopes.join(", "));
+});
+
+test("a person is told last which store it was; a program is told nothing beside what it asked for", async () => {
+  const { keys, issue, folder } = await commandLine();
+  const { id } = await issue();
+  const place = `Key store: the folder ${folder}\n`;
+  for (const args of [["list"], ["show", id], ["log"], ["issue", "--name", "bob"], ["disable", id], ["revoke", id]])
+    expect((await keys(...args)).err.endsWith(place), args.join(" ")).toBe(true);
+  for (const args of [["list"], ["show", id], ["log"], ["revoke", id]])
+    expect((await keys(...args, "--json")).err, args.join(" ")).toBe("");
+});
+
+const ofThat = ["list", "show", "rotate", "extend", "change", "disable", "enable", "revoke", "log", "issue"];
+test.each([[], ...ofThat.map((command) => [command])])("keys %s --help explains itself", async (...command) => {
+  const { keys } = await commandLine();
+  await expect(keys(...command, "--help")).rejects.toMatchObject({ exitCode: 0 });
 });
 
 test.each([
@@ -90,12 +138,38 @@ test.each([
   [["issue", "--name", ""], "must not be empty"],
   [["issue", "--name", "a\nb"], "one line"],
   [["issue", "--name", "a", "--ttl", "1e20"], "such as 90d"],
+  [["issue", "--name", "a", "--ttl", "0s"], "longer than nothing"],
   [["issue", "--name", "a", "--scopes", "a,,b"], "must not be empty"],
+  [["issue", "--name", "a", "--machines", "Attic"], "--machines"],
+  [["issue", "--name", "a", "--machines", ""], "--machines"],
+  [
+    ["issue", "--name", "a", "--rpm", "0"],
+    "--rpm <count>' argument '0' is invalid. It must be a whole number from 1 to 1M",
+  ],
+  [["issue", "--name", "a", "--rpm", "2M"], "--rpm"],
+  [["issue", "--name", "a", "--tpm", "1.5k"], "--tpm"],
+  [["issue", "--name", "a", "--tpm", "1_000"], "--tpm"],
+  [["issue", "--name", "a", "--concurrency", "-1"], "--concurrency"],
+  [["issue", "--name", "a", "--budget", "500k"], "such as 500k/day or 2M/month"],
+  [["issue", "--name", "a", "--budget", "500k/week"], "--budget"],
+  [["issue", "--name", "a", "--budget", "0/day"], "--budget"],
+  [["issue", "--name", "a", "--budget", "2000000M/day"], "from 1 to 1000000M tokens"],
+  [["issue", "--name", "a", "--admin", "--ttl", "91d"], "--ttl of an admin key must be at most 90d"],
+  [["issue", "--name", "a", "--admin", "--scopes", "*"], "'--admin' cannot be used with option '--scopes <patterns>'"],
+  [["issue", "--name", "a", "--admin", "--machines", "attic"], "--machines"],
+  [["issue", "--name", "a", "--admin", "--rpm", "1"], "--rpm"],
+  [["issue", "--name", "a", "--admin", "--tpm", "1"], "--tpm"],
+  [["issue", "--name", "a", "--admin", "--concurrency", "1"], "--concurrency"],
+  [["issue", "--name", "a", "--admin", "--budget", "1/day"], "--budget"],
+  [["list", "--state", "valid,gone"], "one or more of valid, disabled, expired, revoked"],
+  [["log", "--limit", "0"], "--limit"],
 ])("%j is refused, and nothing is issued", async (args, reason) => {
+  const { keys } = await commandLine();
   await expect(keys(...args)).rejects.toThrow(reason);
   expect((await keys("list", "--json")).out).toBe("[]\n");
 });
 
-test.each([[["--help"]], [["issue", "--help"]], [["revoke", "--help"]]])("%j explains itself", async (args) => {
-  await expect(keys(...args)).rejects.toMatchObject({ exitCode: 0 });
+test("a store that is no store is told with the code for it", async () => {
+  const { keys } = await commandLine();
+  await expect(keys("show", "000000000000")).rejects.toMatchObject({ exitCode: exitCodes.unavailable });
 });

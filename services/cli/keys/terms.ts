@@ -1,0 +1,75 @@
+import { Option } from "commander";
+import { keyLimits, type TokenBudget } from "#shared/keys/key-limits.ts";
+import type { NewTerms } from "#shared/keys/key-change.ts";
+import { boundMachines, keyName } from "#shared/keys/key-record.ts";
+import { scopes } from "#shared/keys/scope.ts";
+import { commaList, none, readBy, readByUnless, type OrNone } from "../read-by.ts";
+import { countWithin } from "../text/count.ts";
+import { writtenBudget } from "../text/token-budget.ts";
+
+/** The terms of a key as they are given on a command line. */
+export interface GivenTerms {
+  readonly machines?: OrNone<readonly string[]>;
+  readonly rpm?: OrNone<number>;
+  readonly tpm?: OrNone<number>;
+  readonly concurrency?: OrNone<number>;
+  readonly budget?: OrNone<TokenBudget>;
+}
+
+const { requestsPerMinute, tokensPerMinute, concurrency: atOnce } = keyLimits.shape;
+
+export function nameOption(): Option {
+  return new Option("--name <name>", "what to call the key in lists").argParser(readBy(keyName));
+}
+
+export function scopesOption(): Option {
+  return new Option("--scopes <patterns>", "the models it may call, with commas between").argParser(
+    readBy(commaList.pipe(scopes)),
+  );
+}
+
+export function limitingOptions(): readonly Option[] {
+  return [
+    new Option("--machines <names>", "the machines that may serve it, with commas between, or any").argParser(
+      readByUnless(["any", none], commaList.pipe(boundMachines)),
+    ),
+    new Option("--rpm <count>", "requests a minute at most, or none").argParser(
+      readByUnless([none], countWithin(requestsPerMinute.unwrap())),
+    ),
+    new Option("--tpm <count>", "tokens a minute at most, such as 100k, or none").argParser(
+      readByUnless([none], countWithin(tokensPerMinute.unwrap())),
+    ),
+    new Option("--concurrency <count>", "requests under way at once at most, or none").argParser(
+      readByUnless([none], countWithin(atOnce.unwrap())),
+    ),
+    new Option("--budget <tokens>", "tokens a calendar day or month (UTC), such as 2M/month, or none").argParser(
+      readByUnless([none], writtenBudget),
+    ),
+  ];
+}
+
+/** The machines and limits that were given, null for none; those that were not given are not there. */
+export function givenTerms(given: GivenTerms): Pick<NewTerms, "machines"> & Required<Pick<NewTerms, "limits">> {
+  const { machines, rpm, tpm, concurrency, budget } = given;
+  return {
+    ...(machines === undefined ? {} : { machines: nullForNone(machines) }),
+    limits: {
+      ...(rpm === undefined ? {} : { requestsPerMinute: nullForNone(rpm) }),
+      ...(tpm === undefined ? {} : { tokensPerMinute: nullForNone(tpm) }),
+      ...(concurrency === undefined ? {} : { concurrency: nullForNone(concurrency) }),
+      ...(budget === undefined ? {} : { budget: nullForNone(budget) }),
+    },
+  };
+}
+
+function nullForNone<Value>(given: OrNone<Value>): Value | null {
+  return given === none ? null : given;
+}
+
+export const scopesHelp = `
+A scope is a model id (llama3.2:3b), a name with all its variants (llama3.2), or a pattern in which * stands for
+anything (qwen*). Quote patterns, or the shell takes the * for itself.`;
+
+export const limitsHelp = `
+Limits hold over all gateways together. Tokens are those of prompts and answers both; k and M stand for thousands and
+millions.`;

@@ -1,0 +1,16 @@
+import type { Clock } from "#shared/process/clock.ts";
+import type { Environment } from "#shared/process/config.ts";
+
+export interface Output {
+  write(text: string): unknown;
+}
+
+/** What a command stands in. */
+export interface Surroundings {
+  readonly environment: Environment;
+  /** Results, and nothing else. */
+  readonly stdout: Output;
+  /** What is said about them to a person. */
+  readonly stderr: Output;
+  readonly clock: Clock;
+}

@@ -1,0 +1,29 @@
+import { displayWidth } from "./display-width.ts";
+
+/**
+ * Rows under their headings, each column as wide as its widest cell; those named in `right` end at one place, as
+ * numbers do. For people; programs ask for JSON.
+ */
+export function alignedTable(
+  headings: readonly string[],
+  rows: readonly (readonly string[])[],
+  { right = [] }: { readonly right?: readonly string[] } = {},
+): string {
+  const lines = [headings, ...rows].map((cells) => cells.map(onOneLine));
+  const widths = headings.map((_, column) => Math.max(...lines.map((cells) => displayWidth(cells[column] ?? ""))));
+  const isRight = headings.map((heading) => right.includes(heading));
+  const line = (cells: readonly string[]): string =>
+    cells
+      .map((cell, column) => {
+        const room = " ".repeat((widths[column] ?? 0) - displayWidth(cell));
+        return isRight[column] ? room + cell : cell + room;
+      })
+      .join("  ")
+      .trimEnd();
+  return lines.map((cells) => `${line(cells)}\n`).join("");
+}
+
+/** Some cells hold what clients and other hosts wrote; none may end its line or steer the terminal. */
+function onOneLine(cell: string): string {
+  return cell.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, "?");
+}

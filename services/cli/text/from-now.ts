@@ -1,0 +1,14 @@
+const units = [
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+  ["second", 1_000],
+] as const;
+
+const relative = new Intl.RelativeTimeFormat("en");
+
+/** How far off a time is, in the largest unit of which there are two: `in 90 days`, `3 hours ago`. */
+export function fromNow(atMs: number, nowMs: number): string {
+  const [unit, unitMs] = units.find(([, each]) => Math.abs(atMs - nowMs) >= 2 * each) ?? ["second", 1_000];
+  return relative.format(Math.round((atMs - nowMs) / unitMs), unit);
+}

@@ -1,0 +1,22 @@
+import type { UsageCounts } from "#shared/usage/usage-row.ts";
+import { meansOf } from "./sum-usage.ts";
+
+/** Counts as programs are shown them, in the words of the admin API; the means are null when there was nothing. */
+export function shownUsage(counts: UsageCounts): object {
+  const means = meansOf(counts);
+  return {
+    requests: counts.requests,
+    failed: counts.failed,
+    prompt_tokens: counts.promptTokens,
+    completion_tokens: counts.completionTokens,
+    answered: counts.answered,
+    first_token_ms: counts.firstTokenMs,
+    duration_ms: counts.durationMs,
+    mean_first_token_ms: rounded(means.firstTokenMs),
+    mean_duration_ms: rounded(means.durationMs),
+  };
+}
+
+function rounded(ms: number | null): number | null {
+  return ms === null ? null : Math.round(ms);
+}

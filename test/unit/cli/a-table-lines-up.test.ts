@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { alignedTable } from "../../../services/cli/text/aligned-table.ts";
+import { countText } from "../../../services/cli/text/count.ts";
+import { cutText } from "../../../services/cli/text/cut-text.ts";
+import { fromNow } from "../../../services/cli/text/from-now.ts";
+
+test("columns line up also where characters are two columns wide", () => {
+  const rows = [
+    ["李小龍", "1"],
+    ["🙂", "20"],
+    ["é", "300"],
+    ["abcdefg", "4"],
+  ];
+  expect(alignedTable(["name", "count"], rows, { right: ["count"] })).toBe(
+    ["name     count", "李小龍       1", "🙂          20", "é          300", "abcdefg      4", ""].join("\n"),
+  );
+});
+
+test("no cell ends its line or steers the terminal", () => {
+  expect(alignedTable(["a"], [["x\ny\u001b[31m\u2028z"]])).toBe("a\nx?y?[31m?z\n");
+});
+
+test("a text is cut where it is too wide, never through a character", () => {
+  expect(cutText("llama3.2", 8)).toBe("llama3.2");
+  expect(cutText("llama3.2:3b", 8)).toBe("llama3.…");
+  expect(cutText("a, b, c, d", 6)).toBe("a, b,…");
+  expect(cutText("李小龍李小龍", 6)).toBe("李小…");
+});
+
+test("large numbers are short, and exact", () => {
+  expect([0, 60, 1_000, 1_500, 100_000, 1_000_001, 2_000_000].map(countText)).toEqual([
+    "0",
+    "60",
+    "1k",
+    "1500",
+    "100k",
+    "1000001",
+    "2M",
+  ]);
+});
+
+test("how far off a time is is said in a unit that fits", () => {
+  const hourMs = 3_600_000;
+  expect([90 * 24, 2 * 24, 47, 1.5, -3].map((hours) => fromNow(hours * hourMs, 0))).toEqual([
+    "in 90 days",
+    "in 2 days",
+    "in 47 hours",
+    "in 90 minutes",
+    "3 hours ago",
+  ]);
+});

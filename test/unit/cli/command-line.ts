@@ -1,0 +1,73 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { onTestFinished } from "vitest";
+import { checkKey } from "#shared/keys/check-key.ts";
+import type { KeyVerdict } from "#shared/keys/judge-key.ts";
+import { parseKeyToken } from "#shared/keys/key-token.ts";
+import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
+import { keysCommand } from "../../../services/cli/keys.ts";
+import type { Surroundings } from "../../../services/cli/surroundings.ts";
+import { usageCommand } from "../../../services/cli/usage.ts";
+import { TurnableClock } from "../../harness/turnable-clock.ts";
+
+interface Said {
+  out: string;
+  err: string;
+}
+
+/** `trunkline` on a state folder of its own, at the beginning of 2026. */
+export async function commandLine() {
+  const folder = await mkdtemp(join(tmpdir(), "trunkline-cli-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const clock = new TurnableClock({ wallMs: Date.UTC(2026, 0, 1) });
+
+  const run = async (make: (surroundings: Surroundings) => Command, args: readonly string[]): Promise<Said> => {
+    const said = { out: "", err: "" };
+    const command = make({
+      environment: { TRUNKLINE_STATE_DIR: folder },
+      stdout: { write: (text) => (said.out += text) },
+      stderr: { write: (text) => (said.err += text) },
+      clock,
+    });
+    await command.parseAsync(args, { from: "user" }).catch((error: unknown) => {
+      throw Object.assign(new Error(String(error), { cause: error }), { said, ...exitCodeOf(error) });
+    });
+    return said;
+  };
+  const keys = (...args: string[]): Promise<Said> => run(keysCommand, args);
+
+  /** The store that the commands work on. */
+  const inStore = async <Result>(work: (store: OpenedKeyStore) => Promise<Result>): Promise<Result> => {
+    const store = await openKeyStore({ stateDir: folder }, { clock });
+    try {
+      return await work(store);
+    } finally {
+      await store.keys.close();
+    }
+  };
+
+  return {
+    folder,
+    clock,
+    /** What `trunkline keys …` says on standard output and standard error. */
+    keys,
+    usage: (...args: string[]): Promise<Said> => run(usageCommand, args),
+    json: async (...args: string[]): Promise<unknown> => JSON.parse((await keys(...args, "--json")).out),
+    issue: async (...args: string[]): Promise<{ id: string; key: string }> =>
+      JSON.parse((await keys("issue", "--name", "alice", ...args, "--json")).out),
+    inStore,
+    /** What a key is worth to a gateway on the same store. */
+    verdictOf: (key: string): Promise<KeyVerdict["outcome"]> =>
+      inStore(async (store) => {
+        const parsed = parseKeyToken(key);
+        if (parsed.outcome !== "parsed") throw new Error("what was issued is no key");
+        return (await checkKey({ token: parsed.token, ...store, nowMs: clock.wall() })).outcome;
+      }),
+  };
+}
+
+function exitCodeOf(error: unknown): object {
+  return typeof error === "object" && error !== null && "exitCode" in error ? { exitCode: error.exitCode } : {};
+}

@@ -1,0 +1,200 @@
+import { expect, test } from "vitest";
+import type { UsageRow } from "#shared/usage/usage-row.ts";
+import { sumUsage, totalUsage, meansOf } from "../../../services/cli/usage/sum-usage.ts";
+import { SqliteBooks } from "../../../services/gateway/settlement/sqlite-books.ts";
+import { commandLine } from "./command-line.ts";
+
+function row(day: string, keyId: string, model: string | null, requests: number): UsageRow {
+  return {
+    day,
+    keyId,
+    model,
+    requests,
+    failed: 1,
+    answered: requests - 1,
+    promptTokens: 1_000 * requests,
+    completionTokens: 100 * requests,
+    firstTokenMs: 250 * (requests - 1),
+    durationMs: 2_000 * requests,
+  };
+}
+const rows = [
+  row("2025-12-31", "a", "llama3.2", 10),
+  row("2025-12-31", "a", "qwen3", 1),
+  row("2026-01-01", "a", "llama3.2", 20),
+  row("2026-01-01", "b", "llama3.2", 400),
+  row("2026-01-01", "b", null, 3),
+];
+const partsOf = (by: Parameters<typeof sumUsage>[1]) =>
+  sumUsage(rows, by).map(({ part, counts }) => ({ ...part, requests: counts.requests }));
+
+test("what is not told apart is summed, and what used most comes first", () => {
+  expect(partsOf(["key", "model"])).toEqual([
+    { key: "b", model: "llama3.2", requests: 400 },
+    { key: "a", model: "llama3.2", requests: 30 },
+    { key: "b", model: null, requests: 3 },
+    { key: "a", model: "qwen3", requests: 1 },
+  ]);
+  expect(partsOf(["key"])).toEqual([
+    { key: "b", requests: 403 },
+    { key: "a", requests: 31 },
+  ]);
+  expect(partsOf(["model"]).map(({ model }) => model)).toEqual(["llama3.2", null, "qwen3"]);
+});
+
+test("what used most is what used most tokens, in whichever number of requests", () => {
+  const wordy = { ...row("2026-01-01", "wordy", "llama3.2", 2), completionTokens: 9_000_000 };
+  expect(sumUsage([...rows, wordy], ["key"]).map(({ part }) => part.key)).toEqual(["wordy", "b", "a"]);
+});
+
+test("days come in their order", () => {
+  expect(partsOf(["day"])).toEqual([
+    { day: "2025-12-31", requests: 11 },
+    { day: "2026-01-01", requests: 423 },
+  ]);
+  expect(partsOf(["key", "day"]).map(({ key, day }) => `${day} ${key}`)).toEqual([
+    "2025-12-31 a",
+    "2026-01-01 b",
+    "2026-01-01 a",
+  ]);
+});
+
+test("every count is summed, whichever way it is told apart", () => {
+  const total = totalUsage(rows);
+  expect(total).toEqual({
+    requests: 434,
+    failed: 5,
+    answered: 429,
+    promptTokens: 434_000,
+    completionTokens: 43_400,
+    firstTokenMs: 429 * 250,
+    durationMs: 434 * 2_000,
+  });
+  for (const by of [["key"], ["model"], ["day"], ["key", "model", "day"]] as const) {
+    expect(
+      totalUsage(sumUsage(rows, by).map(({ counts }) => ({ day: "", keyId: "", model: null, ...counts }))),
+    ).toEqual(total);
+  }
+});
+
+test("a mean is over the requests that had what it is the mean of, and none is not nothing", () => {
+  expect(meansOf(totalUsage(rows))).toEqual({ firstTokenMs: 250, durationMs: 2_000 });
+  expect(meansOf(totalUsage([]))).toEqual({ firstTokenMs: null, durationMs: null });
+});
+
+async function used() {
+  const line = await commandLine();
+  const { id } = await line.issue();
+  await line.inStore(async ({ state }) => {
+    if (state.kind !== "sqlite") throw new Error("the state is elsewhere");
+    const usage = [
+      row("2025-12-20", id, "llama3.2", 7),
+      row("2025-12-31", id, "llama3.2", 1_234),
+      row("2026-01-01", id, "llama3.2", 1_000),
+      row("2026-01-01", "goneGoneGone", null, 5),
+    ];
+    await new SqliteBooks(state.database).write({
+      gateway: "gateway",
+      sequence: 1,
+      settled: [],
+      renewed: [],
+      spent: [],
+      usage,
+    });
+  });
+  return { ...line, id };
+}
+
+test("usage is a table of the last week that lines up, with the names of keys and a total", async () => {
+  const { usage, id, folder } = await used();
+  const { out, err } = await usage();
+  expect(out).toBe(
+    `key           name   model     requests  failed  tokens in  tokens out  first token  duration
+${id}  alice  llama3.2     2,234       2  2,234,000     223,400       0.25 s    2.00 s
+goneGoneGone  -      -                5       1      5,000         500       0.25 s    2.00 s
+total                             2,239       3  2,239,000     223,900       0.25 s    2.00 s
+`,
+  );
+  expect(err).toBe(`Key store: the folder ${folder}\n`);
+});
+
+test("usage is told apart as asked, in that order of columns, for the days and the key that are asked for", async () => {
+  const { usage, id } = await used();
+  const linesOf = async (...args: string[]) =>
+    (await usage(...args)).out
+      .trimEnd()
+      .split("\n")
+      .slice(1)
+      .map((line) => line.split(/ {2,}/).slice(0, 3));
+  expect(await linesOf("--by", "model,day", "--key", id)).toEqual([
+    ["llama3.2", "2025-12-31", "1,234"],
+    ["llama3.2", "2026-01-01", "1,000"],
+    ["total", "2,234", "2"],
+  ]);
+  expect(await linesOf("--by", "day", "--days", "1")).toEqual([
+    ["2026-01-01", "1,005", "2"],
+    ["total", "1,005", "2"],
+  ]);
+  expect(await linesOf("--by", "day", "--from", "2025-12-01", "--to", "2025-12-30")).toEqual([
+    ["2025-12-20", "7", "1"],
+    ["total", "7", "1"],
+  ]);
+  expect(await linesOf("--by", "day", "--to", "2025-12-20")).toHaveLength(2);
+});
+
+test("usage --json is one line in the words of the admin API", async () => {
+  const { usage, id } = await used();
+  const { out, err } = await usage("--by", "key", "--json");
+  expect([err, out.split("\n").length]).toEqual(["", 2]);
+  expect(JSON.parse(out)).toMatchObject({
+    from: "2025-12-26",
+    to: "2026-01-01",
+    usage: [
+      {
+        key: id,
+        name: "alice",
+        requests: 2_234,
+        failed: 2,
+        prompt_tokens: 2_234_000,
+        completion_tokens: 223_400,
+        answered: 2_232,
+        first_token_ms: 558_000,
+        duration_ms: 4_468_000,
+        mean_first_token_ms: 250,
+        mean_duration_ms: 2_000,
+      },
+      { key: "goneGoneGone", name: null },
+    ],
+    total: { requests: 2_239 },
+  });
+});
+
+test("without usage there is nothing on standard output, and in JSON there are no rows", async () => {
+  const { usage } = await commandLine();
+  expect(await usage()).toEqual({
+    out: "",
+    err: expect.stringContaining("Nothing was used from 2025-12-26 to 2026-01-01."),
+  });
+  const { out } = await usage("--json");
+  expect(JSON.parse(out)).toMatchObject({ usage: [], total: { requests: 0, mean_duration_ms: null } });
+});
+
+test.each([
+  [["--by", "keys"], "one or more of key, model, day"],
+  [["--days", "0"], "from 1 to 400"],
+  [["--days", "401"], "from 1 to 400"],
+  [["--days", "3", "--from", "2026-01-01"], "'--days <count>' cannot be used with option '--from <day>'"],
+  [["--from", "2026-02-30"], "must be a day, such as"],
+  [["--from", "2026-01-02"], "2026-01-02, the first day, is after 2026-01-01, the last"],
+  [["--from", "2020-01-01"], "more than 400 days"],
+  [["--key", "nobody"], "12 letters and digits"],
+  [["keys"], "too many arguments"],
+])("usage %j is refused with the reason", async (args, reason) => {
+  const { usage } = await commandLine();
+  await expect(usage(...args)).rejects.toThrow(reason);
+});
+
+test("usage --help explains itself", async () => {
+  const { usage } = await commandLine();
+  await expect(usage("--help")).rejects.toMatchObject({ exitCode: 0 });
+});
