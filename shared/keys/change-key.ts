@@ -1,7 +1,7 @@
 import { Fault } from "../fault/fault.ts";
 import type { KeyMeans } from "./issue-key.ts";
 import { applyChange, type KeyChange } from "./key-change.ts";
-import type { KeyRecord } from "./key-record.ts";
+import { keyRecord, type KeyRecord } from "./key-record.ts";
 import type { KeyId } from "./key-token.ts";
 
 export type KeyChanged =
@@ -29,7 +29,8 @@ export async function changeKey(id: KeyId, change: KeyChange, means: Omit<KeyMea
     }
     const done = applyChange(found.record, change, at);
     if (done.outcome !== "changed") return done;
-    const { record, detail } = done;
+    const { detail } = done;
+    const record = keyRecord.parse(done.record);
     const written = await keys.replace(record, {
       ...entry,
       name: record.name,

@@ -12,12 +12,14 @@ const unitsMs = new Map([
 export const durationMsMax = 3_650 * 86_400_000;
 
 /** A length of time as people write it, in whole units: `90d`, `12h`, `30m`, `45s`, `500ms`. Read as milliseconds. */
-export const duration = z
+export const durationOrNone = z
   .string()
   .regex(/^\d{1,15}(?:ms|[smhd])$/, "must be a whole number with a unit, such as 90d, 12h, 30m, 45s or 500ms")
   .transform(toMs)
-  .refine((ms) => ms > 0, "must be longer than nothing")
   .refine((ms) => ms <= durationMsMax, `must be at most ${formatDuration(durationMsMax)}`);
+
+/** One that is not nothing. */
+export const duration = durationOrNone.refine((ms) => ms > 0, "must be longer than nothing");
 
 /** In the largest unit that says it exactly. */
 export function formatDuration(ms: number): string {

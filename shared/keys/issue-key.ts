@@ -3,7 +3,7 @@ import type { Clock } from "../process/clock.ts";
 import type { Actor } from "./audit-entry.ts";
 import { durationMsMax, formatDuration } from "./duration.ts";
 import { keyLimits } from "./key-limits.ts";
-import { boundMachines, keyName, type KeyRecord } from "./key-record.ts";
+import { boundMachines, keyName, keyRecord, type KeyRecord } from "./key-record.ts";
 import type { KeyStore } from "./key-store.ts";
 import { keyKinds, mintKeyToken, type KeyToken } from "./key-token.ts";
 import type { Peppers } from "./peppers.ts";
@@ -51,7 +51,7 @@ export async function issueKey(key: NewKey, { keys, peppers, clock, actor }: Key
   const { kind, name, scopes: granted, ttlMs, machines, limits } = newKey.parse(key);
   const token = mintKeyToken(kind);
   const createdAt = clock.wall();
-  const record: KeyRecord = {
+  const record = keyRecord.parse({
     id: token.id,
     version: 0,
     kind,
@@ -63,7 +63,7 @@ export async function issueKey(key: NewKey, { keys, peppers, clock, actor }: Key
     ...(Object.values(limits ?? {}).some((limit) => limit !== undefined) ? { limits } : {}),
     createdAt,
     expiresAt: createdAt + ttlMs,
-  };
+  });
   await keys.issue(record, {
     at: createdAt,
     ...actor,

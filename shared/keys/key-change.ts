@@ -22,7 +22,7 @@ export interface NewTerms {
 export type KeyChange =
   /** Valid for this long from now on. */
   | { readonly action: "extended"; readonly ttlMs: number }
-  /** Another secret, while the one before stays good for the grace. */
+  /** Another secret, while those before stay good for the grace at most. */
   | { readonly action: "rotated"; readonly secret: NewSecret; readonly graceMs: number }
   | { readonly action: "changed"; readonly terms: NewTerms }
   | { readonly action: "disabled" }
@@ -52,7 +52,9 @@ export function applyChange(record: KeyRecord, change: KeyChange, nowMs: number)
       if (state === "expired") return { outcome: "refused", reason: "has expired; extend it first" };
       const validUntil = nowMs + change.graceMs;
       const before = { digest: record.digest, pepper: record.pepper, validUntil };
-      const replaced = [before, ...(record.replaced ?? [])].slice(0, replacedSecretsMax);
+      const replaced = [before, ...(record.replaced ?? [])]
+        .slice(0, replacedSecretsMax)
+        .map((secret) => ({ ...secret, validUntil: Math.min(secret.validUntil, validUntil) }));
       return changed(record, { ...change.secret, replaced }, { old_secret_valid_until: isoTime(validUntil) });
     }
     case "changed":
@@ -85,6 +87,9 @@ function extend(record: KeyRecord, ttlMs: number, nowMs: number): ChangedKey {
 }
 
 function changeTerms(record: KeyRecord, terms: NewTerms): ChangedKey {
+  if (record.kind === "admin" && (terms.scopes ?? terms.machines ?? terms.limits) !== undefined) {
+    return { outcome: "refused", reason: "is an admin key, which calls no models: only its name can be changed" };
+  }
   const { machines, limits, ...rest } = record;
   const named = Object.entries(terms.limits ?? {}).filter(([, limit]) => limit !== undefined);
   const limited = Object.entries({ ...limits, ...Object.fromEntries(named) }).filter(([, limit]) => limit !== null);
@@ -96,9 +101,8 @@ function changeTerms(record: KeyRecord, terms: NewTerms): ChangedKey {
     ...(bound === undefined ? {} : { machines: bound }),
     ...(limited.length === 0 ? {} : { limits: Object.fromEntries(limited) }),
   };
-  const [now, was] = [shownTerms(after), shownTerms(record)];
-  if (JSON.stringify(now) === JSON.stringify(was) && after.name === record.name)
-    return { outcome: "unchanged", record };
+  const [now, was] = [after, record].map((each) => ({ name: each.name, ...shownTerms(each) }));
+  if (JSON.stringify(now) === JSON.stringify(was)) return { outcome: "unchanged", record };
   return changed(after, {}, { ...now, was });
 }
 

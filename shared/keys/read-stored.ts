@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
 
 /**
@@ -11,7 +11,12 @@ export function readStored<Schema extends z.ZodType>(schema: Schema, read: () =>
   } catch (error) {
     throw new Fault("backend_unavailable", {
       message: "The key store holds a record that this version of Trunkline cannot read.",
-      internal: error instanceof Error ? error.message : String(error),
+      internal: onOneLine(error),
     });
   }
+}
+
+function onOneLine(error: unknown): string {
+  if (error instanceof z.ZodError) return z.prettifyError(error).replace(/\s+/g, " ");
+  return error instanceof Error ? error.message : String(error);
 }

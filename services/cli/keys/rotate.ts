@@ -1,5 +1,5 @@
 import { Option, type Command } from "commander";
-import { duration, formatDuration } from "#shared/keys/duration.ts";
+import { durationOrNone, formatDuration } from "#shared/keys/duration.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import { defaultGraceMs, rotateKey } from "#shared/keys/rotate-key.ts";
@@ -13,9 +13,6 @@ import { changedRecord, noSuchKey } from "./changed-record.ts";
 import { keyArgument } from "./given-key-id.ts";
 import { tellSecret } from "./tell-secret.ts";
 
-/** A duration, or none at all. */
-const readGrace = (text: string): number => (/^0+(?:ms|[smhd])?$/.test(text) ? 0 : readBy(duration)(text));
-
 export function addRotate(keys: Command, surroundings: Surroundings): void {
   const { stderr, clock } = surroundings;
   keys
@@ -24,15 +21,15 @@ export function addRotate(keys: Command, surroundings: Surroundings): void {
     .addArgument(keyArgument())
     .addOption(
       new Option("--grace <duration>", "how long the old secret stays good; 0s: not at all")
-        .argParser(readGrace)
+        .argParser(readBy(durationOrNone))
         .default(defaultGraceMs, formatDuration(defaultGraceMs)),
     )
     .addOption(jsonOption())
     .addHelpText(
       "after",
       `
-The id, the terms, the expiry and the usage of the key stay. If the old secret has leaked, give it no grace: requests
-with it are refused at once.
+The id, the terms, the expiry and the usage of the key stay. If a secret has leaked, give no grace: requests
+with any old one are refused at once.
 
 Examples:
   trunkline keys rotate 0aB1cD2eF3gH
@@ -45,21 +42,14 @@ Examples:
         const record = changedRecord(changed, { id, place });
         if (record === undefined || token === undefined) throw noSuchKey(id, place);
         tellSecret({ token, record }, { json }, surroundings);
-        if (json) return;
-        for (const line of oldSecretLines(record, clock.wall())) stderr.write(line);
+        if (!json) stderr.write(oldSecretLine(record, clock.wall()));
       }),
     );
 }
 
-/** A grace that an earlier rotation gave goes on, whatever this one gave. */
-function oldSecretLines({ replaced = [], expiresAt }: KeyRecord, nowMs: number): readonly string[] {
-  const [old, ...older] = replaced.map(({ validUntil }) => Math.min(validUntil, expiresAt));
-  return [
-    old === undefined || old <= nowMs
-      ? "The old secret is not good any more.\n"
-      : `The old secret stays good until ${utcTime(old)}.\n`,
-    ...older
-      .filter((until) => until > nowMs)
-      .map((until) => `One that was replaced before it stays good until ${utcTime(until)}.\n`),
-  ];
+function oldSecretLine({ replaced: [old] = [], expiresAt }: KeyRecord, nowMs: number): string {
+  const until = Math.min(old?.validUntil ?? 0, expiresAt);
+  return until <= nowMs
+    ? "The old secret is not good any more.\n"
+    : `The old secret stays good until ${utcTime(until)}.\n`;
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { auditEntry } from "#shared/keys/audit-entry.ts";
-import { duration, formatDuration } from "#shared/keys/duration.ts";
+import { duration, durationOrNone, formatDuration } from "#shared/keys/duration.ts";
 import { adminTtlMsMax, defaultTtlMs } from "#shared/keys/issue-key.ts";
 import { keyLimits } from "#shared/keys/key-limits.ts";
 import { boundMachines, keyName, keyStates } from "#shared/keys/key-record.ts";
@@ -58,9 +58,9 @@ export const changeBody = z.strictObject({ name: keyName.optional(), scopes: sco
 export type NamedTerms = z.output<typeof changeBody>;
 
 export const rotateBody = z.strictObject({
-  grace: duration
+  grace: durationOrNone
     .prefault(formatDuration(defaultGraceMs))
-    .describe("How long the secret that is replaced stays good; 1ms for a secret that leaked."),
+    .describe("How long old secrets stay good at most; 0s when one has leaked."),
 });
 
 export const extendBody = z.strictObject({ ttl: ttl.describe("How long it is valid from now on.") });

@@ -36,7 +36,7 @@ test("log tells who did what to which key and when, in the order in which it was
       ["00:02:00Z", "extended", "alice", "expires 2026-06-30 00:02:00Z (was 2026-04-01 00:00:00Z)"],
       ["00:03:00Z", "disabled", "alice"],
       ["00:04:00Z", "enabled", "alice"],
-      ["00:05:00Z", "changed", "bob", "machines none → attic, rpm 60 → 120, budget none → 2M/month"],
+      ["00:05:00Z", "changed", "bob", "name alice → bob, machines none → attic, rpm 60 → 120, budget none → 2M/month"],
       ["00:06:00Z", "revoked", "bob"],
     ].map(([time, what, ...said]) => [`2026-01-01 ${time}`, me, what, id, ...said]),
   );
