@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import type { Clock } from "#shared/process/clock.ts";
 
@@ -21,6 +22,10 @@ export async function closeGently(
   deadline.addEventListener("abort", cut, { once: true });
   try {
     await server.close();
+    // Node says that a server has closed before it says so of the last connection, whose request is yet to hear it: that
+    // comes at the end of this turn of the event loop, and what is set in the next one comes after it.
+    await setImmediate();
+    await setImmediate();
   } finally {
     looking.cancel();
   }

@@ -1,7 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { changeKey } from "#shared/keys/change-key.ts";
 import type { OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
@@ -12,6 +11,7 @@ import { openUsage } from "#shared/usage/open-usage.ts";
 import { BadKeys } from "./access/bad-keys.ts";
 import { followKeyChanges } from "./access/follow-key-changes.ts";
 import { KnownKeys } from "./access/known-keys.ts";
+import { moveToNewPepper } from "./access/move-to-new-pepper.ts";
 import { proveCallers } from "./access/prove-callers.ts";
 import { RunningRequests } from "./access/running-requests.ts";
 import type { GatewayConfig } from "./config.ts";
@@ -101,7 +101,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   });
   healthRoutes(operations, check);
   const { keys, peppers, state } = store;
-  adminRoutes(operations, { keys, peppers, usage: openUsage(state), badKeys: access.badKeys, clock });
+  adminRoutes(operations, { keys, peppers, usage: openUsage(state), badKeys: new BadKeys(clock), clock });
 
   lifecycle.onStop("operations", () => operations.close());
   lifecycle.onStop("gateway", async (deadline) => {
@@ -149,13 +149,7 @@ async function openAccess({ config, store, lifecycle, clock, log }: GatewayParts
     peppers,
     clock,
     awayMs: config.keysAwayMs,
-    onOldPepper: (token, { record }) => {
-      const secret = { digest: token.digest(peppers.current), pepper: peppers.current.fingerprint };
-      const change = { action: "repeppered", from: record.digest, secret } as const;
-      changeKey(record.id, change, { keys, clock, actor: { by: "gateway" } }).catch((error: unknown) => {
-        log.warn({ err: error, key: record.id }, "a key stays under the pepper that is being replaced");
-      });
-    },
+    onOldPepper: (token, { record }) => void moveToNewPepper({ token, record }, { keys, peppers, clock, log }),
   });
   const changes = await store.openChanges();
   lifecycle.onStop("key changes", () => changes.close());
@@ -179,7 +173,7 @@ function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
   void server.register(
     async (v1) => {
       proveCallers(v1, parts.access);
-      tellStandingAlways(v1, limited);
+      tellStandingAlways(v1, { limits: limited.limits, log });
       getModels(v1, parts);
       getModel(v1, parts);
       await v1.register(async (inference) => {

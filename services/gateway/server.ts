@@ -4,8 +4,9 @@ import { finished } from "node:stream/promises";
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Log } from "#shared/process/log.ts";
+import { scrub, type Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/token.ts";
+import { callerIfProven } from "./access/caller.ts";
 import { adoptError, adoptParserError, type BodyLimit } from "./openai/adopt-error.ts";
 import { faultBody, faultHeaders } from "./openai/fault-body.ts";
 import { unreadBody } from "./openai/unread-body.ts";
@@ -63,17 +64,21 @@ export function createServer(options: ServerOptions): FastifyInstance {
     if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
       throw new Fault("bad_request", { message: "The request has no Host header." });
     }
-    if (!options.draining()) return;
-    reply.header("connection", "close");
-    throw new Fault("shutting_down", { message: "This gateway shuts down; send the request again." });
+    if (options.draining()) {
+      reply.header("connection", "close");
+      throw new Fault("shutting_down", { message: "This gateway shuts down; send the request again." });
+    }
+    if (request.is404) throw unknownUrl(request);
   });
   const room = new UploadRoom();
   const rooms = new WeakMap<FastifyRequest, () => void>();
   server.addHook("preParsing", async (request, reply, payload) => {
     insistOnPlainJson(request);
-    const leave = room.enter(request.headers, bodyBytesMax);
+    const whose = callerIfProven(request)?.key.id ?? request.ip;
+    const leave = room.enter({ headers: request.headers, bodyBytesMax, whose });
     rooms.set(request, leave);
-    reply.raw.once("close", leave);
+    if (reply.raw.closed) leave();
+    else reply.raw.once("close", leave);
     return payload;
   });
   server.addHook("preHandler", async (request) => rooms.get(request)?.());
@@ -98,9 +103,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return reply.code(status).headers(faultHeaders(fault)).send(faultBody(fault));
   });
   server.setNotFoundHandler(async (request) => {
-    throw new Fault("unknown_url", {
-      message: `There is nothing at ${request.method} ${pathOf(request).slice(0, 200)}.`,
-    });
+    throw unknownUrl(request);
   });
   return server;
 }
@@ -111,13 +114,21 @@ export function refuseOtherMethods(server: FastifyInstance, url: string, allowed
   server.route({
     method: every.filter((method) => !allowed.includes(method)),
     url,
-    handler: async (request, reply) => {
+    // Here and not in the handler: nobody has proved a key, so no body is read for it.
+    onRequest: async (request, reply) => {
       reply.header("allow", allowed.join(", "));
       throw new Fault("method_not_allowed", {
         message: `${request.method} is not allowed here; use ${allowed.join(" or ")}.`,
       });
     },
+    handler: () => undefined,
   });
+}
+
+/** Whatever stands in a URL may be a key. */
+function unknownUrl(request: FastifyRequest): Fault {
+  const path = scrub(pathOf(request)).slice(0, 200);
+  return new Fault("unknown_url", { message: `There is nothing at ${request.method} ${path}.` });
 }
 
 function clientLeft(): Fault {

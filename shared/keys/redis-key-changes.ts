@@ -12,13 +12,13 @@ export const changesTimeoutMs = 1_600;
 const retryMs = 100;
 const entriesPerAnswer = 1_000;
 
+const entry = z.tuple([z.string(), z.array(z.string())]);
+const end = z.tuple([z.number(), z.array(entry)]);
+
 /** Where an empty trail is read from. */
 const beforeAll = "0-0";
 
-const answer = z.tuple([
-  z.number(),
-  z.array(z.tuple([z.string(), z.array(z.tuple([z.string(), z.array(z.string())]))])).nullable(),
-]);
+const answer = z.tuple([z.number(), z.array(z.tuple([z.string(), z.array(entry)])).nullable()]);
 
 /**
  * Reads the audit trail as it grows, on a connection of its own, for Redis holds the answer until there is an entry. What
@@ -45,12 +45,16 @@ export class RedisKeyChanges implements KeyChanges {
 
   async #follow(listener: KeyChangesListener): Promise<void> {
     let cursor: string | undefined;
+    /** A store that has just been founded has no changes but those that are to be told. */
+    let foundedBefore = true;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
         if (cursor === undefined || !(await this.#holds(cursor))) {
-          cursor = await this.#lastEntry();
-          if (!signal.aborted) listener.onGap();
+          const last: string | undefined = await this.#end();
+          cursor = last === undefined || foundedBefore ? last : beforeAll;
+          foundedBefore = last !== undefined;
+          if (!signal.aborted && cursor !== undefined) listener.onGap();
         }
         while (cursor !== undefined) cursor = await this.#read(cursor, listener);
       } catch {
@@ -80,11 +84,13 @@ export class RedisKeyChanges implements KeyChanges {
     return entries.at(-1)?.[0] ?? cursor;
   }
 
-  async #lastEntry(): Promise<string> {
-    const [last] = await this.#redis.run("find the last change", (redis) =>
-      redis.xrevrange(auditAt, "+", "-", "COUNT", 1),
+  /** Where the trail ends, or nothing while the store has lost its keys. */
+  async #end(): Promise<string | undefined> {
+    const replies = await this.#redis.pipeline("find the last change", (batch) =>
+      batch.exists(peppersAt).xrevrange(auditAt, "+", "-", "COUNT", 1),
     );
-    return last?.[0] ?? beforeAll;
+    const [founded, [last]] = end.parse(replies);
+    return founded === 1 ? (last?.[0] ?? beforeAll) : undefined;
   }
 
   /** Whether the trail still has what was read last. If not, it is another one: emptied, or given back as an older copy. */

@@ -39,6 +39,8 @@ export async function connectRedis(options: RedisOptions): Promise<RedisConnecti
     disconnectTimeout: disconnectMsMax,
     connectTimeout: connectTimeoutMs,
     retryStrategy: reconnectDelayMs,
+    // A server that has become a replica of another: the name may lead to the new master by now.
+    reconnectOnError: (error) => error.message.startsWith("READONLY"),
   });
   let reason = `no answer within ${openTimeoutMs} ms`;
   redis.on("error", (error) => (reason = reasonOf(error)));
@@ -90,11 +92,17 @@ export class RedisConnection {
     this.#commandTimeoutMs = commandTimeoutMs;
   }
 
-  /** `purpose` says in the log what was tried. */
-  async run<Reply>(purpose: string, command: (redis: Redis) => Promise<Reply>): Promise<Reply> {
+  /**
+   * `purpose` says in the log what was tried. Whoever sends more than one command asks before each further one whether
+   * it is too late for it: its caller has been told that nothing came of it.
+   */
+  async run<Reply>(
+    purpose: string,
+    command: (redis: Redis, isTooLate: () => boolean) => Promise<Reply>,
+  ): Promise<Reply> {
     const deadline = startDeadline(this.#commandTimeoutMs);
     try {
-      return await Promise.race([command(this.#redis), deadline.passed]);
+      return await Promise.race([command(this.#redis, deadline.isOver), deadline.passed]);
     } catch (error) {
       throw redisIsAway(purpose, error);
     } finally {
@@ -122,10 +130,15 @@ export class RedisConnection {
  * A time limit that a busy event loop cannot fake: when it is up, replies that have arrived are still read first. The
  * library's own `commandTimeout` blames Redis for every pause of this process that is longer than the limit.
  */
-function startDeadline(timeoutMs: number): { passed: Promise<never>; cancel: () => void } {
+function startDeadline(timeoutMs: number): { passed: Promise<never>; isOver: () => boolean; cancel: () => void } {
   const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => setImmediate(() => reject(new Error(`no reply within ${timeoutMs} ms`))), timeoutMs);
-  return { passed: promise, cancel: () => clearTimeout(timer) };
+  let over = false;
+  const pass = (): void => {
+    over = true;
+    reject(new Error(`no reply within ${timeoutMs} ms`));
+  };
+  const timer = setTimeout(() => setImmediate(pass), timeoutMs);
+  return { passed: promise, isOver: () => over, cancel: () => clearTimeout(timer) };
 }
 
 function repliesOf(results: [error: Error | null, reply: unknown][] | null): unknown[] {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Redis } from "ioredis";
+import type { RedisConnection } from "./redis-connection.ts";
 
 /** The connection puts its prefix before every key; before none it is the prefix itself. */
 const prefixOnly = "";
@@ -18,12 +18,15 @@ export class RedisScript {
     this.#sha1 = createHash("sha1").update(lua).digest("hex");
   }
 
-  async run(redis: Redis, ...values: readonly string[]): Promise<unknown> {
-    try {
-      return await redis.evalsha(this.#sha1, 1, prefixOnly, ...values);
-    } catch (error) {
-      if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
-      return await redis.eval(this.#lua, 1, prefixOnly, ...values);
-    }
+  /** `purpose` says in the log what was tried. */
+  run(redis: RedisConnection, purpose: string, ...values: readonly string[]): Promise<unknown> {
+    return redis.run(purpose, async (client, isTooLate) => {
+      try {
+        return await client.evalsha(this.#sha1, 1, prefixOnly, ...values);
+      } catch (error) {
+        if (isTooLate() || !(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
+        return await client.eval(this.#lua, 1, prefixOnly, ...values);
+      }
+    });
   }
 }

@@ -78,7 +78,9 @@ export function keyChangesContract(adapter: string, makePlace: () => Promise<Key
 
     test("the first key of a store is told, and the store is heard from then on", async () => {
       const place = await makePlace();
-      const [keys, heard] = [await place.open(), await followedBy(await place.openChanges())];
+      const keys = await place.open();
+      const heard = new HeardChanges(await place.openChanges());
+      await until(() => heard.mark() > 0, { what: "the empty store to be looked at" });
       const id = await issueOn(keys);
       const issued = heard.mark();
       await heard.untilTold("heard", { since: issued });

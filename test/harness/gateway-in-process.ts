@@ -1,3 +1,4 @@
+import type { Broker } from "#shared/broker/broker.ts";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { issueKey, type NewKey } from "#shared/keys/issue-key.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
@@ -5,12 +6,25 @@ import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.t
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { Lifecycle } from "#shared/process/lifecycle.ts";
 import { createLog, type LogLevel } from "#shared/process/log.ts";
+import { decodeFrame } from "#shared/protocol/frame.ts";
 import { startAgent } from "../../services/agent/compose.ts";
 import { agentConfig } from "../../services/agent/config.ts";
 import { startGateway } from "../../services/gateway/compose.ts";
 import { gatewayConfig } from "../../services/gateway/config.ts";
 import { Endpoint } from "./endpoint.ts";
+import { until } from "./until.ts";
 import { testPepper, type Settings } from "./trunkline-command.ts";
+
+/** Resolves when a machine has told a gateway what it offers: a busy machine of ours may take longer than a start waits. */
+async function machineKnown(broker: Broker): Promise<void> {
+  let told = false;
+  broker.subscribe("tl1.reply.>", ({ data }) => {
+    const decoded = decodeFrame(data);
+    told ||= decoded.outcome === "frame" && decoded.frame.kind === "end";
+  });
+  await until(() => told, { what: "the gateway to know its machine", timeoutMs: 10_000 });
+  await broker.close();
+}
 
 /**
  * A gateway and a machine with the demonstration in this very process, for what cannot be seen from outside: how often
@@ -59,7 +73,9 @@ export async function startGatewayInProcess(options: {
     fallbackToScripted: true,
     exit: () => undefined,
   });
+  const known = machineKnown(broker.connect());
   const running = await startGateway({ config, broker: broker.connect(), store, lifecycle, clock, log });
+  await known;
   return {
     ...running,
     store,

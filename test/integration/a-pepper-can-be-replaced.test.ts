@@ -31,19 +31,19 @@ test("one gateway after the other, without any key being refused: it moves to th
   const first = await startWith(older, newer);
   const second = await startWith(newer, older);
   const at = (gateway: GatewayInProcess, key: string) => used.endpoint.at(gateway.baseUrl).withKey(key).models();
-  expect((await at(first, used.endpoint.key)).status).toBe(200);
-  expect((await at(second, used.endpoint.key)).status).toBe(200);
+  expect(await at(first, used.endpoint.key)).toMatchObject({ status: 200 });
+  expect(await at(second, used.endpoint.key)).toMatchObject({ status: 200 });
   const moved = async (): Promise<boolean> => {
     const found = await second.store.keys.find(used.record.id);
     return found.kind === "record" && found.record.pepper === second.store.peppers.current.fingerprint;
   };
   await until(moved, { what: "the key that was used to move to the new pepper" });
-  expect((await at(first, used.endpoint.key)).status).toBe(200);
+  expect(await at(first, used.endpoint.key)).toMatchObject({ status: 200 });
 
   const last = await startWith(newer);
-  expect((await at(last, used.endpoint.key)).status).toBe(200);
+  expect(await at(last, used.endpoint.key)).toMatchObject({ status: 200 });
   expect(await at(last, unused.endpoint.key)).toMatchObject({ status: 503, code: "auth_unavailable" });
-  expect((await at(second, unused.endpoint.key)).status).toBe(200);
+  expect(await at(second, unused.endpoint.key)).toMatchObject({ status: 200 });
   const trail = await last.store.keys.log({ entriesMax: 10, key: used.record.id });
   expect(trail.map(({ action, by }) => [action, by])).toEqual([
     ["issued", "test"],

@@ -22,7 +22,7 @@ export async function authenticate(
   const known = parsed.outcome === "parsed" ? knownKeys.recall(parsed.token) : undefined;
   if (known !== undefined) return validKey(known);
 
-  badKeys.insistOnFew(sent.address);
+  if (parsed.outcome !== "parsed" || !knownKeys.has(parsed.token)) badKeys.insistOnFew(sent.address);
   if (parsed.outcome === "parsed" && parsed.token.kind === "admin") {
     throw new Fault("key_invalid", { message: "An admin key manages keys and calls no models. Send an API key." });
   }

@@ -1,4 +1,4 @@
-import { isIPv6 } from "node:net";
+import { isIPv4, isIPv6 } from "node:net";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 
@@ -46,9 +46,11 @@ export class BadKeys {
   }
 }
 
-/** Whoever has one address of IPv6 has at least the 2⁶⁴ beside it. */
-function networkOf(address: string): string {
-  if (!isIPv6(address)) return address;
+/** Whoever has one address of IPv6 has at least the 2⁶⁴ beside it. What a proxy says that is no address is one for all. */
+function networkOf(told: string): string {
+  const address = /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(told)?.[1] ?? told;
+  if (isIPv4(address)) return address;
+  if (!isIPv6(address)) return "no address";
   const ipv4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (ipv4 !== undefined) return ipv4;
   const [before = "", after] = address.split("::");

@@ -1,5 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { judgeKey, judgeProven, type KeyVerdict, type ProvenKey } from "#shared/keys/judge-key.ts";
+import type { FoundKey } from "#shared/keys/key-record.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { KeyId, KeyToken } from "#shared/keys/key-token.ts";
 import type { KeyDigest } from "#shared/keys/pepper.ts";
@@ -20,6 +21,10 @@ const failedForMs = 1_000;
 interface KnownKey {
   readonly proven: ProvenKey;
   readonly askedAtMs: number;
+}
+
+interface Question {
+  overtaken: boolean;
 }
 
 interface KnownKeysOptions {
@@ -46,8 +51,8 @@ export class KnownKeys {
   #hears = false;
   #heardAtMs = -Infinity;
   #failedAtMs = -Infinity;
-  /** Counts the changes that were heard of. */
-  #changes = 0;
+  /** What is being asked of the store just now, by key: a change in between overtakes the answer. */
+  readonly #questions = new Map<KeyId, Set<Question>>();
 
   constructor(options: KnownKeysOptions) {
     this.#options = options;
@@ -56,6 +61,11 @@ export class KnownKeys {
   /** Whether keys that are known can be used, though the store may be away. */
   get goOn(): boolean {
     return this.#options.clock.now() - this.#heardAtMs < this.#options.awayMs;
+  }
+
+  /** Whether this very key has proved itself here, and nothing was heard of it since. */
+  has(token: KeyToken): boolean {
+    return this.#known.has(token.digest(this.#options.peppers.current));
   }
 
   /** The verdict on a key that is known and need not be asked for. */
@@ -89,13 +99,13 @@ export class KnownKeys {
   }
 
   forget(id: KeyId): void {
-    this.#changes += 1;
+    for (const question of this.#questions.get(id) ?? []) question.overtaken = true;
     for (const digest of this.#digests.get(id) ?? []) this.#known.delete(digest);
     this.#digests.delete(id);
   }
 
   forgetAll(): void {
-    this.#changes += 1;
+    for (const questions of this.#questions.values()) for (const each of questions) each.overtaken = true;
     this.#known.clear();
     this.#digests.clear();
   }
@@ -125,16 +135,24 @@ export class KnownKeys {
   /** An answer that a change has overtaken on its way is asked for again, or a key just taken back could pass. */
   async #judge(token: KeyToken): Promise<KeyVerdict> {
     const { keys, peppers, clock } = this.#options;
-    for (;;) {
-      const changes = this.#changes;
-      const found = await keys.find(token.id);
-      if (changes !== this.#changes) continue;
+    const question: Question = { overtaken: false };
+    const questions = this.#questions.getOrInsertComputed(token.id, () => new Set());
+    questions.add(question);
+    try {
+      let found: FoundKey;
+      do {
+        question.overtaken = false;
+        found = await keys.find(token.id);
+      } while (question.overtaken);
       return judgeKey({
         found,
         digests: peppers.digestsOf(token),
         knowsPepper: (fingerprint) => peppers.knows(fingerprint),
         nowMs: clock.wall(),
       });
+    } finally {
+      questions.delete(question);
+      if (questions.size === 0) this.#questions.delete(token.id);
     }
   }
 

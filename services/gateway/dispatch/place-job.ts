@@ -70,6 +70,12 @@ export class JobPlacer {
     throw fault ?? machineOffline();
   }
 
+  /** Throws what a request would end in that no machine can take now, before anything is asked of its key's limits. */
+  async insistOnTaker(request: Pick<Placement, "modelId" | "needs" | "machines" | "signal">): Promise<void> {
+    this.#options.jobs.insistOnConnection();
+    await this.#rank(request);
+  }
+
   /** Whether a model that no machine offers is one whose machines are away, and then what keeps it away. */
   async absence(modelId: string, machines: readonly string[] | undefined): Promise<Fault> {
     const { knownModels, clock } = this.#options;
@@ -88,7 +94,7 @@ export class JobPlacer {
         });
   }
 
-  async #rank(placement: Placement): Promise<readonly Chosen[]> {
+  async #rank(placement: Pick<Placement, "modelId" | "needs" | "machines" | "signal">): Promise<readonly Chosen[]> {
     let choice = this.#choose(placement);
     if (choice.outcome === "not-offered") {
       const { catalogues, clock, timing } = this.#options;
@@ -105,7 +111,7 @@ export class JobPlacer {
     }
   }
 
-  #choose(placement: Placement): Choice {
+  #choose(placement: Pick<Placement, "modelId" | "needs" | "machines">): Choice {
     const candidates = this.#present(placement.machines).map((presence) => ({
       presence,
       catalogue: this.#options.catalogues.of(presence),

@@ -29,11 +29,11 @@ export interface ModelsSeen {
   readonly seenAtMs: number;
 }
 
-/** What is kept: each model by itself, and on each machine. No model's id and no machine's name has a space in it. */
+/** What is kept: each model on its machine, and by itself. A model's id may be any text, and a machine has no space. */
 export function sightingsOf({ machine, modelIds }: ModelsSeen): string[] {
-  return modelIds.flatMap((id) => [id, `${id} ${machine}`]);
+  return modelIds.flatMap((id) => [` ${id}`, `${machine} ${id}`]);
 }
 
 export function sightingsAskedFor(modelId: string, machines: readonly string[] | undefined): string[] {
-  return machines === undefined ? [modelId] : machines.map((machine) => `${modelId} ${machine}`);
+  return machines === undefined ? [` ${modelId}`] : machines.map((machine) => `${machine} ${modelId}`);
 }

@@ -50,9 +50,14 @@ export interface Settled {
  */
 export type Refusal = "requests" | "tokens" | "concurrency" | "budget" | "budget_reserved";
 
-export type Admission =
-  | { readonly outcome: "admitted"; readonly hold: Hold; readonly standing: Standing }
-  | { readonly outcome: "refused"; readonly by: Refusal; readonly waitMs: number; readonly standing: Standing };
+export type Admission = {
+  readonly standing: Standing;
+  /** Of a key with a budget: what is used of it in this period, reservations not counted. */
+  readonly spent?: number | undefined;
+} & (
+  | { readonly outcome: "admitted"; readonly hold: Hold }
+  | { readonly outcome: "refused"; readonly by: Refusal; readonly waitMs: number }
+);
 
 /** Where a key's limits are kept: one decision on all of them at once, so that all are taken or none is. */
 export interface Limits {

@@ -10,6 +10,7 @@ export class LocalKey {
   #requests = unused;
   #tokens = unused;
   #drainedAtMs = 0;
+  #budget: { readonly period: string; readonly endsAtMs: number; spent: number } | undefined;
 
   stateAt(nowMs: number, limits: KeyLimits): Omit<KeyState, "spent"> {
     const { requestsPerMinute: requests, tokensPerMinute: tokens } = limits;
@@ -32,6 +33,7 @@ export class LocalKey {
     const held = this.#holds.get(hold.seat);
     if (held === undefined) return;
     this.#holds.delete(hold.seat);
+    if (this.#budget !== undefined) this.#budget.spent += usedTokens;
     this.#reserved -= held.budgetTokens;
     this.#charge(nowMs, limits, {
       requests: ran ? 0 : -1,
@@ -39,9 +41,19 @@ export class LocalKey {
     });
   }
 
+  /** What was used in a period up to now; what ends here from now on is added by itself. */
+  learn(period: { readonly name: string; readonly endsAtMs: number }, spent: number): void {
+    this.#budget = { period: period.name, endsAtMs: period.endsAtMs, spent };
+  }
+
+  spentIn(period: string): number | undefined {
+    return this.#budget?.period === period ? this.#budget.spent : undefined;
+  }
+
   /** Whether a key of which nothing is known would stand the same. */
-  isIdleAt(nowMs: number): boolean {
-    return this.#holds.size === 0 && this.#drainedAtMs <= nowMs;
+  isIdleAt(nowMs: number, wallMs: number): boolean {
+    const budgetIsOver = this.#budget === undefined || this.#budget.endsAtMs <= wallMs;
+    return this.#holds.size === 0 && this.#drainedAtMs <= nowMs && budgetIsOver;
   }
 
   #charge(nowMs: number, limits: KeyLimits, cost: { readonly requests: number; readonly tokens: number }): void {

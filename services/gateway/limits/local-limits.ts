@@ -18,7 +18,7 @@ interface LocalLimitsOptions {
   readonly clock: Pick<Clock, "now" | "wall">;
   /** Among how many gateways every limit is divided. */
   readonly gateways?: () => number;
-  /** What a key has used of its budget in a period. Read in the very step that decides. */
+  /** What a key has used of its budget in a period, where nobody told. Read in the very step that decides. */
   readonly spent: (keyId: string, period: string) => number;
 }
 
@@ -83,6 +83,13 @@ export class LocalLimits implements Limits {
     key.take(this.#clock.now(), this.#shareOf(hold.limits), hold);
   }
 
+  /** What all gateways together have used of a key's budget, as their store just said: the share is of what is left. */
+  learn({ keyId, limits }: Pick<Demand, "keyId" | "limits">, spent: number): void {
+    if (limits.budget === undefined) return;
+    const period = budgetPeriodAt(limits.budget.per, this.#clock.wall());
+    this.#keys.getOrInsertComputed(keyId, () => new LocalKey()).learn(period, spent);
+  }
+
   /** To be told of the end of all that was admitted or adopted here; a second time it is nothing new. */
   settle(settled: Settled): void {
     const { keyId, limits } = settled.hold;
@@ -97,7 +104,8 @@ export class LocalLimits implements Limits {
     if (limits.budget === undefined) return { spent: 0, endsInMs: 0 };
     const wallMs = this.#clock.wall();
     const { name, endsAtMs } = budgetPeriodAt(limits.budget.per, wallMs);
-    return { spent: this.#spent(keyId, name), endsInMs: endsAtMs - wallMs };
+    const learned = this.#keys.get(keyId)?.spentIn(name);
+    return { spent: learned ?? this.#spent(keyId, name), endsInMs: endsAtMs - wallMs };
   }
 
   #shareOf(limits: KeyLimits, spent = 0): KeyLimits {
@@ -108,6 +116,7 @@ export class LocalLimits implements Limits {
     const nowMs = this.#clock.now();
     if (nowMs - this.#forgotAtMs < forgetEveryMs) return;
     this.#forgotAtMs = nowMs;
-    for (const [id, key] of this.#keys) if (key.isIdleAt(nowMs)) this.#keys.delete(id);
+    const wallMs = this.#clock.wall();
+    for (const [id, key] of this.#keys) if (key.isIdleAt(nowMs, wallMs)) this.#keys.delete(id);
   }
 }

@@ -60,8 +60,8 @@ end
 `;
 
 /**
- * ARGV: the demand as JSON. Replies what refused it (or nothing), the levels of both buckets after that, and what it
- * holds of the budget. The order of the questions is that of `judgeDemand`. Buckets are written also when nothing is
+ * ARGV: the demand as JSON. Replies what refused it (or nothing), the levels of both buckets after that, what it
+ * holds of the budget, and what was spent of that. The order of the questions is that of `judgeDemand`. Buckets are written also when nothing is
  * taken: after the clock of Redis was set back, they drain from there.
  */
 export const admitLua = `${redisLimitsLua}
@@ -109,7 +109,7 @@ end
 setUsed(key, "requests", limits.requestsPerMinute, requests)
 setUsed(key, "tokens", limits.tokensPerMinute, tokens)
 keep(key)
-return { by, inFull(requests), inFull(tokens), whole(budgetTokens) }
+return { by, inFull(requests), inFull(tokens), whole(budgetTokens), whole(spent) }
 `;
 
 /** ARGV: the key's id and its limits as JSON. Changes nothing. */

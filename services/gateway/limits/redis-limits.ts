@@ -27,6 +27,7 @@ const admitReply = z.tuple([
   number,
   number,
   number,
+  number,
 ]);
 const standingReply = z.tuple([number, number]);
 
@@ -64,24 +65,30 @@ export class RedisLimits implements Limits {
       spentAt: period && spentAt(keyId, period.name),
       ended: needsSeat(limits) ? ended.map(({ hold, usedTokens }) => ({ seat: hold.seat, usedTokens })) : [],
     });
-    const reply = await this.#redis.run("admit a request", (redis) => admitScript.run(redis, asked));
-    const [by, requestsUsed, tokensUsed, budgetTokens] = admitReply.parse(reply);
+    const reply = await admitScript.run(this.#redis, "admit a request", asked);
+    const [by, requestsUsed, tokensUsed, budgetTokens, spentByAll] = admitReply.parse(reply);
+    const spent = limits.budget && spentByAll;
     const used = { requestsUsed, tokensUsed };
     const standing = standingOf(limits, used);
     if (by !== "") {
       const budgetEndsInMs = period === undefined ? 0 : period.endsAtMs - wallMs;
-      return { outcome: "refused", by, waitMs: waitMsOf({ by, tokens, limits, used, budgetEndsInMs }), standing };
+      return {
+        outcome: "refused",
+        by,
+        waitMs: waitMsOf({ by, tokens, limits, used, budgetEndsInMs }),
+        standing,
+        spent,
+      };
     }
     const { tokensPerMinute } = limits;
     const reserved = tokensPerMinute === undefined ? 0 : costWithin(tokenRate(tokensPerMinute), tokens);
     const hold: Hold = { keyId, limits, seat, tokens: reserved, budgetTokens, kept: "shared" };
-    return { outcome: "admitted", hold, standing };
+    return { outcome: "admitted", hold, standing, spent };
   }
 
   async standing({ keyId, limits }: Pick<Demand, "keyId" | "limits">): Promise<Standing> {
-    const reply = await this.#redis.run("tell how a key stands", (redis) =>
-      standingScript.run(redis, keyId, JSON.stringify(limits)),
-    );
+    const asked = [keyId, JSON.stringify(limits)];
+    const reply = await standingScript.run(this.#redis, "tell how a key stands", ...asked);
     const [requestsUsed, tokensUsed] = standingReply.parse(reply);
     return standingOf(limits, { requestsUsed, tokensUsed });
   }

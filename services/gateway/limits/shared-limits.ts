@@ -52,6 +52,7 @@ export class SharedLimits implements Limits {
       return local.admit(demand);
     }
     if (admission.outcome === "admitted") local.adopt(admission.hold);
+    if (admission.spent !== undefined) local.learn(demand, admission.spent);
     return admission;
   }
 

@@ -35,8 +35,11 @@ export function postChatCompletions(server: FastifyInstance, parts: Parts): void
     const ignored = ignoredHeader(chat.ignored);
     if (ignored !== undefined) reply.header("x-trunkline-ignored", ignored);
     const account = accountOf(request);
+    account.asksFor(chat.model);
+    const job = jobOf({ request, chat, clock: parts.clock });
+    await parts.placer.insistOnTaker({ ...job, signal: leaving.signal });
     await admit({ reply, chat, account, signal: leaving.signal });
-    const answering = { reply, leaving, account, parts, job: jobOf({ request, chat, clock: parts.clock }) };
+    const answering = { reply, leaving, account, parts, job };
     return chat.stream ? await stream(answering) : await whole(answering);
   });
 }
@@ -52,7 +55,7 @@ async function admit(asking: {
 }): Promise<void> {
   const { reply, chat, account, signal } = asking;
   const [promptTokens, tokens] = [estimatePrompt(chat.body), estimateTokens(chat.body)];
-  const { standing, fault } = await account.admit({ model: chat.model, promptTokens, tokens, signal });
+  const { standing, fault } = await account.admit({ promptTokens, tokens, signal });
   tellStanding(reply, standing);
   if (fault !== undefined) throw fault;
 }

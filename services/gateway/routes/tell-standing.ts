@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply } from "fastify";
+import type { Log } from "#shared/process/log.ts";
 import { callerIfProven } from "../access/caller.ts";
 import { limitHeaders } from "../limits/limit-headers.ts";
 import type { Limits, Standing } from "../limits/limits.ts";
@@ -9,12 +10,21 @@ export function tellStanding(reply: FastifyReply, standing: Standing): void {
 }
 
 /** Every other answer of a scope says it too: those that cost nothing, and those to requests that came to nothing. */
-export function tellStandingAlways(scope: FastifyInstance, { limits }: { readonly limits: Limits }): void {
+export function tellStandingAlways(
+  scope: FastifyInstance,
+  { limits, log }: { readonly limits: Limits; readonly log: Pick<Log, "warn"> },
+): void {
   scope.addHook("onSend", async (request, reply) => {
     const key = callerIfProven(request)?.key;
     const limited = key?.limits;
     if (limited?.requestsPerMinute === undefined && limited?.tokensPerMinute === undefined) return;
     const isTold = Object.keys(reply.getHeaders()).some((name) => name.startsWith("x-ratelimit-"));
-    if (key !== undefined && !isTold) tellStanding(reply, await limits.standing({ keyId: key.id, limits: limited }));
+    if (key === undefined || isTold) return;
+    try {
+      tellStanding(reply, await limits.standing({ keyId: key.id, limits: limited }));
+    } catch (error) {
+      // An answer without these headers is better than none.
+      log.warn({ err: error, key: key.id }, "how a key stands cannot be told");
+    }
   });
 }

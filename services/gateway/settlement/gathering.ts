@@ -1,5 +1,6 @@
+import { budgetPeriods } from "#shared/keys/key-limits.ts";
 import { addUsage, type UsageRow } from "#shared/usage/usage-row.ts";
-import type { Settled } from "../limits/limits.ts";
+import { budgetPeriodAt, type Settled } from "../limits/limits.ts";
 import type { Spending } from "./books.ts";
 
 interface Ended {
@@ -29,14 +30,18 @@ export class Gathering {
     return this.#requests;
   }
 
-  /** Each spending has a row, so there are never more of them. */
-  count(row: UsageRow, spending: Spending | undefined): "counted" | "full" {
+  /** What a row used is spent of its day and of its month, whatever budget its key has now: it may get another one. */
+  count(row: UsageRow): "counted" | "full" {
     const name = JSON.stringify([row.day, row.keyId, row.model]);
     const before = this.#usage.get(name);
     if (before === undefined && this.#usage.size >= this.#rowsMax) return "full";
     this.#usage.set(name, before === undefined ? row : addUsage(before, row));
     this.#requests += row.requests;
-    if (spending !== undefined) this.#spend(spending);
+    const tokens = row.promptTokens + row.completionTokens;
+    for (const per of tokens === 0 ? [] : budgetPeriods) {
+      const { name: period, endsAtMs } = budgetPeriodAt(per, Date.parse(row.day));
+      this.#spend({ keyId: row.keyId, period, endsAtMs, tokens });
+    }
     return "counted";
   }
 

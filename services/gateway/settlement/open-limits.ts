@@ -34,7 +34,7 @@ function openShared(redis: Extract<StateStore, { kind: "redis" }>["redis"], mean
   const local: LocalLimits = new LocalLimits({
     clock,
     gateways: () => settlements.gateways,
-    // What was spent before Redis went away is known only there: for so long the share is of the whole budget.
+    // Of keys that Redis was never asked about here. For all others it has told, with its last answer, what was spent.
     spent: (keyId, period) => settlements.spentOf(keyId, period),
   });
   const settlements: Settlements = new Settlements({ ...means, books: new RedisBooks(redis), limits: local });

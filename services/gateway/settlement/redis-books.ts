@@ -31,7 +31,7 @@ export class RedisBooks implements Books {
       spent: batch.spent.map(spentEntry),
       usage: usageEntries(batch.usage),
     });
-    const reply = await this.#redis.run("write down what has ended", (redis) => writeBatchScript.run(redis, text));
+    const reply = await writeBatchScript.run(this.#redis, "write down what has ended", text);
     return { gateways: gatewayCount.parse(reply) };
   }
 }

@@ -8,15 +8,14 @@ import { newToken } from "#shared/protocol/token.ts";
 import type { UsageRow } from "#shared/usage/usage-row.ts";
 import type { JobListener } from "../dispatch/follow-frames.ts";
 import { limitFault } from "../limits/limit-fault.ts";
-import {
-  budgetPeriodAt,
-  type Admission,
-  type Demand,
-  type Hold,
-  type Limits,
-  type Standing,
-} from "../limits/limits.ts";
+import { type Admission, type Demand, type Hold, type Limits, type Standing } from "../limits/limits.ts";
 import type { Settlements } from "./settlements.ts";
+
+/** A machine's word is believed up to here, for its prompt and for its answer: no model has a longer window. */
+export const tokensPerRequestMax = 100_000_000;
+
+/** With these a request ends of whose model nobody can say that there ever was one. */
+const inventedIn: ReadonlySet<string> = new Set(["model_not_found", "backend_unavailable", "client_closed"]);
 
 /** A seat that was left at another gateway is written in the books within 100 ms; after this long it is surely free. */
 const seatAgainMs = 150;
@@ -30,7 +29,6 @@ export interface AccountMeans {
 
 /** A request that is about to run. */
 export interface Demanding {
-  readonly model: string;
   /** What its prompt is expected to cost, and all of it at most. */
   readonly promptTokens: number;
   readonly tokens: number;
@@ -64,9 +62,12 @@ export class RequestAccount {
     this.#startedAtMs = means.clock.now();
   }
 
+  asksFor(model: string): void {
+    this.#model = model;
+  }
+
   /** Asks for the request's place within its key's limits. It may run unless a fault says which one it would break. */
   async admit(request: Demanding): Promise<{ readonly standing: Standing; readonly fault?: Fault }> {
-    this.#model = request.model;
     this.#promptTokens = request.promptTokens;
     const { limits } = this.#key;
     if (limits === undefined) return { standing: {} };
@@ -130,7 +131,7 @@ export class RequestAccount {
 
   #settle(): void {
     const { clock, log, settlements } = this.#means;
-    const { id: keyId, limits } = this.#key;
+    const { id: keyId } = this.#key;
     const outcome = this.#outcome ?? "client_closed";
     const wallMs = clock.wall();
     const { promptTokens, completionTokens } = this.#taken();
@@ -140,8 +141,7 @@ export class RequestAccount {
     const usage: UsageRow = {
       day: new Date(wallMs).toISOString().slice(0, 10),
       keyId,
-      // Names that nobody has are the client's own invention, and would fill the books without end.
-      model: outcome === "model_not_found" ? null : (this.#model ?? null),
+      model: this.#bookedModel(outcome),
       requests: 1,
       failed: outcome === "ok" ? 0 : 1,
       promptTokens,
@@ -150,12 +150,10 @@ export class RequestAccount {
       firstTokenMs: firstTokenMs ?? 0,
       durationMs,
     };
-    const period = limits?.budget && budgetPeriodAt(limits.budget.per, wallMs);
     settlements.end({
       hold: this.#hold,
       ran: this.#machine !== undefined,
       usedTokens,
-      spending: period && { keyId, period: period.name, endsAtMs: period.endsAtMs, tokens: usedTokens },
       usage,
     });
     log.info(
@@ -174,10 +172,25 @@ export class RequestAccount {
     );
   }
 
-  /** As the machine says; without its word, what was delivered, and of the prompt what it should have been. */
+  /** Names that nobody may ever have had are the client's own invention, and would fill the books without end. */
+  #bookedModel(outcome: "ok" | FaultCode): string | null {
+    const isInvented = this.#machine === undefined && inventedIn.has(outcome);
+    return isInvented ? null : (this.#model ?? null);
+  }
+
+  /** As the machine says, if that can be; without its word, what was delivered, and of the prompt what it should have been. */
   #taken(): { promptTokens: number; completionTokens: number } {
-    if (this.#usage !== undefined) return this.#usage;
+    if (this.#usage !== undefined) {
+      const { promptTokens, completionTokens } = this.#usage;
+      return {
+        promptTokens: Math.min(promptTokens, tokensPerRequestMax),
+        completionTokens: Math.min(completionTokens, tokensPerRequestMax),
+      };
+    }
     const begun = this.#firstTokenMs !== undefined;
-    return { promptTokens: begun ? this.#promptTokens : 0, completionTokens: this.#outputTokens };
+    return {
+      promptTokens: begun ? this.#promptTokens : 0,
+      completionTokens: Math.min(this.#outputTokens, tokensPerRequestMax),
+    };
   }
 }

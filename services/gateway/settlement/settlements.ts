@@ -2,7 +2,7 @@ import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { UsageRow } from "#shared/usage/usage-row.ts";
 import { needsSeat, type Hold, type Settled } from "../limits/limits.ts";
-import type { Books, Spending } from "./books.ts";
+import type { Books } from "./books.ts";
 import { Gathering } from "./gathering.ts";
 
 interface SettlementsOptions {
@@ -29,8 +29,6 @@ interface EndedRequest {
   /** Whether a machine took it. */
   readonly ran: boolean;
   readonly usedTokens: number;
-  /** Absent when its key has no budget. */
-  readonly spending?: Spending | undefined;
   readonly usage: UsageRow;
 }
 
@@ -84,14 +82,14 @@ export class Settlements {
     if (hold.kept === "shared" && needsSeat(hold.limits)) this.#underWay.set(hold.seat, hold);
   }
 
-  end({ hold, ran, usedTokens, spending, usage }: EndedRequest): void {
+  end({ hold, ran, usedTokens, usage }: EndedRequest): void {
     if (hold !== undefined) {
       this.#underWay.delete(hold.seat);
       const settled = { hold, ran, usedTokens };
       this.#options.limits.settle(settled);
       if (hold.kept === "shared") this.#gathering.settle(settled, this.#options.clock.now());
     }
-    if (this.#gathering.count(usage, spending) === "full") this.#uncounted += usage.requests;
+    if (this.#gathering.count(usage) === "full") this.#uncounted += usage.requests;
     this.#schedule();
   }
 

@@ -65,6 +65,17 @@ test("a key that is known passes at any time, whoever shares its address", async
   expect(await send(key)).toBe("valid");
 });
 
+test("a key that is known passes also while the store is away and cannot be heard", async () => {
+  const key = issue();
+  expect(await send(key)).toBe("valid");
+  await guess(badKeysPerMinuteMax);
+  store.away = true;
+  knownKeys.away();
+  clock.advance(1_500);
+  await send(mintKeyToken().reveal());
+  expect(await send(key)).toBe("valid");
+});
+
 test("only keys that are none count: not right ones, not expired ones, and no key at all", async () => {
   const expired = store.add({ expiresAt: clock.wall() }).token.reveal();
   for (let attempt = 0; attempt <= badKeysPerMinuteMax; attempt += 1) {
@@ -72,6 +83,13 @@ test("only keys that are none count: not right ones, not expired ones, and no ke
     expect(await send("")).toMatchObject({ code: "key_invalid", message: expect.stringContaining("No API key") });
     expect(await send(issue())).toBe("valid");
   }
+});
+
+test("an address counts with whatever port a proxy writes behind it, and what is no address as one", async () => {
+  for (let port = 1; port <= badKeysPerMinuteMax; port += 1) badKeys.note(`192.0.2.7:${port}`);
+  expect(mustWait("192.0.2.7")).toBe(true);
+  for (let each = 1; each <= badKeysPerMinuteMax; each += 1) badKeys.note(`unknown-${each}`);
+  expect(mustWait("something else")).toBe(true);
 });
 
 test("addresses of one IPv6 network count together, and IPv4 in IPv6 as what it is", async () => {

@@ -12,6 +12,8 @@ const awayFault = new Fault("backend_unavailable", { message: "away", internal: 
 class Store implements Limits {
   asked = 0;
   failure: Error | undefined;
+  /** What it says was used of the budget. */
+  spent: number | undefined;
 
   async admit({ keyId, limits, seat, tokens }: Demand): Promise<Admission> {
     this.#answer();
@@ -19,6 +21,7 @@ class Store implements Limits {
       outcome: "admitted",
       hold: { keyId, limits, seat, tokens, budgetTokens: 0, kept: "shared" },
       standing: {},
+      spent: this.spent,
     };
   }
 
@@ -63,6 +66,23 @@ function holdOf(admission: Admission): Hold {
 }
 
 describe("limits that are shared", () => {
+  test("of a budget are what was left of it when the store last said, however often it goes away", async () => {
+    const { ask, store, local, clock } = open({ gateways: 1 });
+    const budget = { budget: { tokens: 100, per: "day" } } as const;
+    store.spent = 60;
+    const last = holdOf(await ask(budget, 10));
+    local.settle({ hold: last, ran: true, usedTokens: 15 });
+    store.failure = awayFault;
+    const first = await ask(budget, 10);
+    expect(holdOf(first).budgetTokens).toBe(10);
+    local.settle({ hold: holdOf(first), ran: true, usedTokens: 25 });
+    expect(keptOf(await ask(budget, 10))).toBe("budget");
+    clock.advance(3_600_000);
+    expect(keptOf(await ask(budget, 10))).toBe("budget");
+    clock.advance(86_400_000);
+    expect(keptOf(await ask(budget, 10))).toBe("here");
+  });
+
   test("are the store's while it answers", async () => {
     const { ask, store } = open();
     for (let each = 0; each < 5; each += 1) expect(keptOf(await ask({ requestsPerMinute: 1 }))).toBe("shared");

@@ -90,14 +90,14 @@ describe("what has ended", () => {
     expect(books.requests()).toBe(51);
   });
 
-  test("is added up by day, key and model, and spendings by key and period", async () => {
+  test("is added up by day, key and model, and what was spent by key, day and month", async () => {
     const { clock, books, settlements, end } = await open();
-    const spending = { keyId: "abcdefABCDEF", period: "2026-01", endsAtMs: 1, tokens: 5 };
-    for (const usage of [rowOf(), rowOf({ failed: 1 }), rowOf({ model: null }), rowOf({ day: "2026-01-02" })]) {
-      end({ usage, spending });
+    const took = { keyId: "abcdefABCDEF", promptTokens: 2, completionTokens: 3 };
+    for (const row of [{}, { failed: 1 }, { model: null }, { day: "2026-01-02" }, {}]) {
+      end({ usage: rowOf({ ...took, ...row }) });
     }
-    end({ spending: { ...spending, period: "2026-02" } });
-    expect(settlements.spentOf("abcdefABCDEF", "2026-01")).toBe(20);
+    expect(settlements.spentOf("abcdefABCDEF", "2026-01")).toBe(25);
+    expect(settlements.spentOf("abcdefABCDEF", "2026-01-02")).toBe(5);
     await clock.advanceAwaiting(0);
     const [batch] = books.written;
     expect(batch?.usage.map(({ requests, failed, durationMs }) => [requests, failed, durationMs])).toEqual([
@@ -105,9 +105,16 @@ describe("what has ended", () => {
       [1, 0, 5],
       [1, 0, 5],
     ]);
+    const spent = (period: string, tokens: number, endsAtMs: number) => ({
+      keyId: "abcdefABCDEF",
+      period,
+      tokens,
+      endsAtMs,
+    });
     expect(batch?.spent).toEqual([
-      { ...spending, tokens: 20 },
-      { ...spending, period: "2026-02" },
+      spent("2026-01-01", 20, Date.UTC(2026, 0, 2)),
+      spent("2026-01", 25, Date.UTC(2026, 1, 1)),
+      spent("2026-01-02", 5, Date.UTC(2026, 0, 3)),
     ]);
     expect(settlements.spentOf("abcdefABCDEF", "2026-01")).toBe(0);
   });

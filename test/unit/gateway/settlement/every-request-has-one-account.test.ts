@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import type { KeyLimits } from "#shared/keys/key-limits.ts";
 import type { Admission, Demand, Limits, Settled } from "../../../../services/gateway/limits/limits.ts";
 import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
-import { RequestAccount } from "../../../../services/gateway/settlement/request-account.ts";
+import { RequestAccount, tokensPerRequestMax } from "../../../../services/gateway/settlement/request-account.ts";
 import { Settlements } from "../../../../services/gateway/settlement/settlements.ts";
 import type { Batch } from "../../../../services/gateway/settlement/books.ts";
 import type { UsageRow } from "#shared/usage/usage-row.ts";
@@ -45,7 +45,7 @@ function open(keyLimits?: KeyLimits): { account: RequestAccount; keyId: string }
     keyId: record.id,
   };
 }
-const request = (signal = new AbortController().signal) => ({ model: "llama3", promptTokens: 10, tokens: 110, signal });
+const request = (signal = new AbortController().signal) => ({ promptTokens: 10, tokens: 110, signal });
 
 async function usage(): Promise<UsageRow[]> {
   await clock.advanceAwaiting(1_000);
@@ -55,6 +55,7 @@ async function usage(): Promise<UsageRow[]> {
 describe("the usage of a request", () => {
   test("is what its machine says, with the machine, the first token, and how it ended", async () => {
     const { account, keyId } = open();
+    account.asksFor("llama3");
     await account.admit(request());
     const following = account.following(told);
     clock.advance(40);
@@ -103,12 +104,33 @@ describe("the usage of a request", () => {
     expect(logged).toMatchObject([{ outcome: "upstream_timeout" }]);
   });
 
-  test("of models that nobody has is counted without their names, which clients may invent without end", async () => {
+  test.each(["model_not_found", "backend_unavailable"] as const)(
+    "of a request that ended in %s is counted without the model, which its client may have invented",
+    async (outcome) => {
+      const { account } = open();
+      account.asksFor("llama3");
+      account.endedIn(outcome);
+      account.close();
+      expect(await usage()).toMatchObject([{ model: null }]);
+    },
+  );
+
+  test("of a model that is away, or that a limit keeps from it, is counted for that model", async () => {
+    for (const outcome of ["agent_offline", "rate_limit_requests"] as const) {
+      const { account } = open();
+      account.asksFor("llama3");
+      account.endedIn(outcome);
+      account.close();
+    }
+    expect(await usage()).toMatchObject([{ model: "llama3" }, { model: "llama3" }]);
+  });
+
+  test("is believed of a machine only up to what can be", async () => {
     const { account } = open();
-    await account.admit(request());
-    account.endedIn("model_not_found");
+    account.following(told).onUsage?.({ promptTokens: Number.MAX_SAFE_INTEGER, completionTokens: 1e12 });
     account.close();
-    expect(await usage()).toMatchObject([{ model: null }]);
+    const most = tokensPerRequestMax;
+    expect(await usage()).toMatchObject([{ promptTokens: most, completionTokens: most }]);
   });
 });
 

@@ -1,0 +1,68 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
+import { uploadBytesMax } from "../../services/gateway/openai/upload-room.ts";
+
+const bodyBytes = 32 * 1024 * 1024;
+
+let stateDir: string;
+let gateway: GatewayInProcess;
+beforeAll(async () => {
+  stateDir = await mkdtemp(join(tmpdir(), "trunkline-bodies-"));
+  gateway = await startGatewayInProcess({ stateDir });
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  await rm(stateDir, { recursive: true });
+});
+
+/** Sends the head of a large request and one byte of its body, and keeps the connection: what comes is the answer. */
+function begin(request: string, headers = ""): Promise<string> {
+  const { hostname, port } = new URL(gateway.baseUrl);
+  const socket = connect(Number(port), hostname);
+  socket.write(
+    `${request} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${bodyBytes}\r\n${headers}\r\n{`,
+  );
+  return new Promise((resolve, reject) => {
+    let told = "";
+    socket.on("data", (bytes) => (told += bytes.toString()));
+    socket.on("error", reject);
+    socket.on("close", () => resolve(told));
+  });
+}
+
+test.each([
+  ["POST /nope", 404],
+  ["POST /healthz", 404],
+  ["PUT /v1/models", 405],
+  ["PUT /v1/chat/completions", 405],
+  ["POST /v1/chat/completions", 401],
+])("%s with a large body is answered %i before it is sent, however often", async (request, status) => {
+  const enough = Math.ceil(uploadBytesMax / bodyBytes) + 1;
+  const answers = await Promise.all(Array.from({ length: enough }, () => begin(request)));
+  expect(new Set(answers.map((answer) => answer.slice(0, 12)))).toEqual(new Set([`HTTP/1.1 ${status}`]));
+  const { endpoint } = await gateway.issue();
+  expect((await endpoint.chat({ model: "scripted", says: "x".repeat(1_000_000), max_tokens: 1 })).status).toBe(200);
+});
+
+test("a key that stands in a URL by mistake is not said again", async () => {
+  const { endpoint } = await gateway.issue();
+  const response = await endpoint.get(`/chat/${endpoint.key}`);
+  const told = await response.text();
+  expect([response.status, told.includes(endpoint.key)]).toEqual([404, false]);
+});
+
+test("whoever keeps arriving with large bodies keeps nobody else out", async () => {
+  const [greedy, other] = [await gateway.issue(), await gateway.issue()];
+  const headers = `Authorization: Bearer ${greedy.endpoint.key}\r\n`;
+  const slow = new Set<Promise<string>>();
+  for (let body = 0; body < 8; body += 1) slow.add(begin("POST /v1/chat/completions", headers));
+  const refused = await Promise.race(slow);
+  expect(refused).toContain("uploadBytesMax");
+  expect((await other.endpoint.chat({ model: "scripted", says: "x".repeat(1_000_000), max_tokens: 1 })).status).toBe(
+    200,
+  );
+});
