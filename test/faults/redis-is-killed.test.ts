@@ -1,0 +1,6 @@
+import { redisMishap } from "./redis-mishap.ts";
+
+redisMishap("while Redis is gone", {
+  befalls: ({ redis }) => redis.kill(),
+  ends: ({ redis }) => redis.restart(),
+});

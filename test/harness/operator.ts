@@ -1,0 +1,61 @@
+import { changeKey } from "#shared/keys/change-key.ts";
+import { issueKey, type IssuedKey, type KeyMeans, type NewKey } from "#shared/keys/issue-key.ts";
+import type { KeyChange } from "#shared/keys/key-change.ts";
+import type { KeyId, KeyToken } from "#shared/keys/key-token.ts";
+import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
+import { pepperText } from "#shared/keys/pepper.ts";
+import { rotateKey } from "#shared/keys/rotate-key.ts";
+import { systemClock as clock } from "#shared/process/clock.ts";
+import { openUsage } from "#shared/usage/open-usage.ts";
+import { addUsage, type UsageRow } from "#shared/usage/usage-row.ts";
+import { testPepper } from "./trunkline-command.ts";
+
+/** Whoever manages keys and reads the usage beside the gateways, with a way of their own to the store. */
+export class Operator implements AsyncDisposable {
+  readonly store: OpenedKeyStore;
+
+  private constructor(store: OpenedKeyStore) {
+    this.store = store;
+  }
+
+  static async on(place: { readonly redisUrl?: string; readonly stateDir?: string }): Promise<Operator> {
+    const settings = { stateDir: "/nowhere", pepper: pepperText.parse(testPepper), ...place };
+    return new Operator(await openKeyStore(settings, { clock }));
+  }
+
+  issue(terms: Partial<NewKey> = {}): Promise<IssuedKey> {
+    return issueKey({ name: "test", scopes: ["*"], ttlMs: 3_600_000, ...terms }, this.#means);
+  }
+
+  async change(id: KeyId, change: KeyChange): Promise<void> {
+    const { outcome } = await changeKey(id, change, this.#means);
+    if (outcome !== "changed") throw new Error(`the key was not ${change.action}: ${outcome}`);
+  }
+
+  async rotate(id: KeyId, graceMs: number): Promise<KeyToken> {
+    const { token } = await rotateKey({ id, graceMs }, this.#means);
+    if (token === undefined) throw new Error("the key was not rotated");
+    return token;
+  }
+
+  /** All that was counted so far, of one key if one is named. */
+  async usage(keyId?: KeyId): Promise<readonly UsageRow[]> {
+    const rows = await openUsage(this.store.state).read({ from: "2000-01-01", to: "9999-12-31" });
+    return keyId === undefined ? rows : rows.filter((row) => row.keyId === keyId);
+  }
+
+  /** The same as one row, of all days and models. */
+  async usageSum(keyId?: KeyId): Promise<UsageRow | undefined> {
+    const [first, ...others] = await this.usage(keyId);
+    return first && others.reduce(addUsage, first);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.store.keys.close();
+  }
+
+  get #means(): KeyMeans {
+    const { keys, peppers } = this.store;
+    return { keys, peppers, clock, actor: { by: "the operator" } };
+  }
+}

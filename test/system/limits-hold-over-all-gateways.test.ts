@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { KeyLimits } from "#shared/keys/key-limits.ts";
+import type { KeyId } from "#shared/keys/key-token.ts";
+import { errorOf, type ChatFields, type Endpoint, type ErrorTold } from "../harness/endpoint.ts";
+import { startTwoGateways, type TwoGateways } from "../harness/two-gateways.ts";
+import { until } from "../harness/until.ts";
+
+let site: TwoGateways;
+beforeAll(async () => void (site = await startTwoGateways()));
+afterAll(() => site[Symbol.asyncDispose]());
+
+/** So that every answer says how its key stands, also for limits of which headers say nothing. */
+const ample = { requestsPerMinute: 1_000_000, tokensPerMinute: 1_000_000_000 };
+const short: ChatFields = { model: "scripted", says: "/script tokens=1", max_tokens: 1 };
+/** Goes on until its client leaves. */
+const long: ChatFields = { model: "scripted", says: "/script tokens=100000 delay_ms=20", stream: true };
+const atOnce = 50;
+
+interface Refused {
+  readonly response: Response;
+  readonly error: ErrorTold;
+}
+
+/** Sends so many chats at once, half of them to each gateway, and ends those that run when all have their answer. */
+async function sendAtOnce(
+  [here, there]: readonly [Endpoint, Endpoint],
+  fields: ChatFields,
+): Promise<{ ran: number; refused: Refused[] }> {
+  const leaving = new AbortController();
+  const sent = Array.from({ length: atOnce }, (_, at) => (at % 2 === 0 ? here : there).chat(fields, leaving.signal));
+  const answers = await Promise.all(sent);
+  const refused = answers.filter(({ status }) => status !== 200);
+  const told = refused.map(async (response) => ({ response, error: await errorOf(response) }));
+  const result = { ran: answers.length - refused.length, refused: await Promise.all(told) };
+  leaving.abort();
+  return result;
+}
+
+/** An official client does what these headers say. */
+function expectRetryLater({ response }: Refused): void {
+  const seconds = Number(response.headers.get("retry-after"));
+  expect(seconds).toBeGreaterThanOrEqual(1);
+  expect(seconds).toBeLessThanOrEqual(60);
+  expect(response.headers.get("x-should-retry")).not.toBe("false");
+}
+
+/** A key's limits, how it is used before, what is sent at last, and what all are told but one. */
+const lastUnits: [string, KeyLimits, ChatFields[], ChatFields, Partial<ErrorTold>][] = [
+  [
+    "request of a minute",
+    { ...ample, requestsPerMinute: 3 },
+    [short, short],
+    short,
+    { type: "requests", code: "rate_limit_exceeded" },
+  ],
+  [
+    "tokens of a minute",
+    { ...ample, tokensPerMinute: 1_000 },
+    [{ ...short, says: "/script tokens=400", max_tokens: 400 }],
+    { ...short, says: "/script tokens=500", max_tokens: 500 },
+    { type: "tokens", code: "rate_limit_exceeded" },
+  ],
+  [
+    "seat",
+    { ...ample, concurrency: 1 },
+    [short, short],
+    long,
+    { type: "requests", code: "concurrency_limit_exceeded" },
+  ],
+  [
+    "tokens of a budget, while a request may yet use them",
+    { ...ample, budget: { tokens: 1_000, per: "month" } },
+    [{ ...short, says: "/script tokens=400", max_tokens: 400 }],
+    long,
+    { type: "tokens", code: "rate_limit_exceeded" },
+  ],
+];
+
+describe("50 requests at once over two gateways", () => {
+  test.each(lastUnits)(
+    "for the last %s: one runs, and the others are told why not",
+    async (_what, limits, before, last, told) => {
+      const { endpoints, record } = await site.issue({ limits });
+      for (const fields of before) await endpoints[0].answer(fields);
+      await untilWritten(record.id, before.length);
+      const { ran, refused } = await sendAtOnce(endpoints, last);
+      expect(ran).toBe(1);
+      expect(refused).toHaveLength(atOnce - 1);
+      for (const each of refused) {
+        expect(each.response.status).toBe(429);
+        expect(each.error).toMatchObject(told);
+        expectRetryLater(each);
+        expectStanding(each.response, limits);
+      }
+    },
+  );
+
+  test("for a budget that is used up: none runs, and clients are told not to try again", async () => {
+    const { endpoints, record } = await site.issue({ limits: { ...ample, budget: { tokens: 100, per: "month" } } });
+    await endpoints[0].answer({ ...short, says: "/script tokens=200", max_tokens: 200 });
+    await untilWritten(record.id, 1);
+    const { ran, refused } = await sendAtOnce(endpoints, short);
+    expect(ran).toBe(0);
+    for (const { response, error } of refused) {
+      expect(response.status).toBe(429);
+      expect(error).toMatchObject({ type: "insufficient_quota", code: "insufficient_quota" });
+      expect(response.headers.get("x-should-retry")).toBe("false");
+    }
+  });
+});
+
+test.each([
+  ["at one gateway", [0, 0]],
+  ["at two gateways in turn", [0, 1]],
+] as const)(
+  "a client that asks again as soon as it has its answer is never refused its only seat, %s",
+  async (_where, turns) => {
+    const { endpoints } = await site.issue({ limits: { concurrency: 1 } });
+    for (let times = 0; times < 20; times += 1) {
+      const fields = { ...short, stream: times % 4 > 1 };
+      const response = await endpoints[turns[times % 2 === 0 ? 0 : 1]].chat(fields);
+      expect([times, response.status]).toEqual([times, 200]);
+      await response.text();
+    }
+  },
+);
+
+describe("how a key stands with its limits is told", () => {
+  const limits = { requestsPerMinute: 4, tokensPerMinute: 100_000 };
+  const answers: [string, (endpoint: Endpoint) => Promise<Response>, number][] = [
+    ["with a whole answer", (endpoint) => endpoint.chat(short), 200],
+    ["with a stream", (endpoint) => endpoint.chat({ ...short, stream: true }), 200],
+    ["with the list of models", (endpoint) => endpoint.get("/models"), 200],
+    ["with one model", (endpoint) => endpoint.get("/models/scripted"), 200],
+    ["with what is wrong with a request", (endpoint) => endpoint.chat({ ...short, temperature: 7 }), 400],
+    ["with a model that does not exist", (endpoint) => endpoint.chat({ ...short, model: "absent" }), 404],
+    ["with the failure of a machine", (endpoint) => endpoint.chat({ ...short, says: "/script fail_at=0" }), 502],
+  ];
+
+  test.each(answers)("%s", async (_what, ask, status) => {
+    const { endpoints } = await site.issue({ limits });
+    const response = await ask(endpoints[0]);
+    expect(response.status).toBe(status);
+    expectStanding(response, limits);
+    await response.text();
+  });
+
+  test("and counts down over both gateways, to nothing in what is refused", async () => {
+    const { endpoints } = await site.issue({ limits });
+    const left: (string | null)[] = [];
+    for (let times = 0; times < 6; times += 1) {
+      const response = await endpoints[times % 2 === 0 ? 0 : 1].chat(short);
+      expectStanding(response, limits);
+      left.push(response.headers.get("x-ratelimit-remaining-requests"));
+      await response.text();
+    }
+    expect(left).toEqual(["3", "2", "1", "0", "0", "0"]);
+  });
+});
+
+/** From then on all gateways know what was used, and not only what may have been. */
+async function untilWritten(id: KeyId, requests: number): Promise<void> {
+  const written = async (): Promise<boolean> => (await site.operator.usageSum(id))?.requests === requests;
+  await until(written, { what: "what was used to be written" });
+}
+
+function expectStanding({ headers }: Response, limits: KeyLimits): void {
+  for (const [what, limit] of [
+    ["requests", limits.requestsPerMinute],
+    ["tokens", limits.tokensPerMinute],
+  ] as const) {
+    expect(headers.get(`x-ratelimit-limit-${what}`)).toBe(String(limit));
+    expect(headers.get(`x-ratelimit-remaining-${what}`)).toMatch(/^\d+$/);
+    expect(headers.get(`x-ratelimit-reset-${what}`)).toMatch(/^(?:\d+ms|(?:\d+m)?\d+s)$/);
+  }
+}
