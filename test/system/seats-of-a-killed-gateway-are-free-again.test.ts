@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { errorOf, type Endpoint } from "../harness/endpoint.ts";
+import { EventStream } from "../harness/event-stream.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { Operator } from "../harness/operator.ts";
 import { startFleet } from "../harness/start-fleet.ts";
@@ -21,27 +22,29 @@ test.skipIf(lentOnly("nats", "redis"))(
     if (here === undefined || there === undefined) throw new Error("the fleet has too few gateways");
     const leaving = new AbortController();
 
-    expect(await admitted(here, seats, leaving.signal)).toBe(seats);
+    const killed = await admitted(here, seats, leaving.signal);
+    expect(killed).toHaveLength(seats);
     await expectFull(there);
     await fleet.gateways[0]?.kill();
     await expectFull(there);
-    let taken = 0;
+    const running: EventStream[] = [];
     const all = async (): Promise<boolean> => {
-      taken += await admitted(there, seats - taken, leaving.signal);
-      return taken === seats;
+      running.push(...(await admitted(there, seats - running.length, leaving.signal)));
+      return running.length === seats;
     };
     await until(all, { what: "all seats to be free", timeoutMs: freeWithinMs, intervalMs: 500 });
     await expectFull(there);
     leaving.abort();
+    await Promise.all([...killed, ...running].map(({ over }) => over));
   },
 );
 
-/** How many of so many requests, sent at once, run and go on. */
-async function admitted(endpoint: Endpoint, count: number, signal: AbortSignal): Promise<number> {
+/** Of so many requests, sent at once, those that run and go on. They are read: the client drops what nobody holds. */
+async function admitted(endpoint: Endpoint, count: number, signal: AbortSignal): Promise<EventStream[]> {
   const answers = await Promise.all(Array.from({ length: count }, () => endpoint.chat(long, signal)));
   const refused = answers.filter(({ status }) => status !== 200);
   await Promise.all(refused.map((response) => response.text()));
-  return answers.length - refused.length;
+  return answers.filter(({ status }) => status === 200).map((response) => new EventStream(response));
 }
 
 async function expectFull(endpoint: Endpoint): Promise<void> {
