@@ -21,6 +21,7 @@ export function usageFields(row: UsageRow): readonly (readonly [field: string, c
 
 const usageField = /^(?<keyId>[^:]*):(?<metric>[^:]*)(?::(?<model>.*))?$/su;
 const days = z.array(z.string());
+const fieldsPerPage = 1_000;
 
 export class RedisUsage implements UsageRows {
   readonly #redis: RedisConnection;
@@ -29,17 +30,30 @@ export class RedisUsage implements UsageRows {
     this.#redis = redis;
   }
 
-  /** Day by day, since each takes Redis a moment. */
+  /** Day by day and in pages, so that however much there is, Redis is not held up by it. */
   async read({ from, to }: { readonly from: string; readonly to: string }): Promise<readonly UsageRow[]> {
     const told = await this.#redis.run("tell the days of usage", (redis) =>
       redis.zrangebylex(usageDaysAt, `[${from}`, `[${to}`),
     );
     const rows: UsageRow[] = [];
     for (const day of days.parse(told)) {
-      const fields = await this.#redis.run("read the usage of a day", (redis) => redis.hgetall(usageAt(day)));
-      rows.push(...rowsOf(day, fields));
+      rows.push(...rowsOf(day, await this.#fieldsOf(day)));
     }
     return rows.sort(compareUsage);
+  }
+
+  /** A field that is told twice has the same count, or a later one. */
+  async #fieldsOf(day: string): Promise<Readonly<Record<string, string>>> {
+    const fields: Record<string, string> = {};
+    let cursor = "0";
+    do {
+      const [next, told] = await this.#redis.run("read the usage of a day", (redis) =>
+        redis.hscan(usageAt(day), cursor, "COUNT", fieldsPerPage),
+      );
+      for (let at = 0; at < told.length; at += 2) fields[told[at] ?? ""] = told[at + 1] ?? "";
+      cursor = next;
+    } while (cursor !== "0");
+    return fields;
   }
 }
 

@@ -68,6 +68,17 @@ export function booksContract(adapter: string, openPlace: () => Promise<BooksPla
       expect(read).toEqual(expect.arrayContaining(rows));
     });
 
+    test("a day is read whole, however much there is of it", async () => {
+      const { books, usage } = await open();
+      const rows = Array.from({ length: 3_000 }, (_, at) =>
+        rowOf({ model: `model-${at}`, requests: at + 1, durationMs: at }),
+      );
+      await books.write(batchOf({ usage: rows }));
+      const read = await usage.read(all);
+      expect(read).toHaveLength(rows.length);
+      expect(read).toEqual(expect.arrayContaining(rows));
+    });
+
     test("only the days that are asked for are read, the first and the last included", async () => {
       const { books, usage } = await open();
       const rows = ["2026-01-30", "2026-01-31", "2026-02-01", "2026-02-02"].map((day) => rowOf({ day }));
