@@ -3,24 +3,35 @@ import { z } from "zod";
 export const finishReasons = ["stop", "length", "tool_calls", "content_filter"] as const;
 export type FinishReason = (typeof finishReasons)[number];
 
+const tokenLogprob = z.strictObject({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() });
+
+/** How likely each token of a text was, and which others were likely in its place; in OpenAI's own form. */
+export const tokenLogprobs = z.array(tokenLogprob.extend({ top_logprobs: z.array(tokenLogprob) }));
+export type TokenLogprobs = z.infer<typeof tokenLogprobs>;
+
+/** Which of several answers to one request (`n`) an event belongs to; the first unless told. */
+const choice = z.int().nonnegative().optional();
+
 /**
  * What a runtime says, in the order in which it says it. Runtime adapters yield these and nothing else;
  * `assembleAnswer` makes them regular, and the renderers beside it turn them into a shape that clients know.
  *
  * A tool call starts once, with its name, and its arguments follow in pieces of JSON text (one piece is fine).
- * `index` counts the calls of an answer from 0.
+ * `index` counts the calls of an answer from 0. An embedding is one vector for each text that was sent.
  */
 export const answerEvent = z.discriminatedUnion("kind", [
-  z.strictObject({ kind: z.literal("text"), text: z.string() }),
-  z.strictObject({ kind: z.literal("reasoning"), text: z.string() }),
+  z.strictObject({ kind: z.literal("text"), choice, text: z.string(), logprobs: tokenLogprobs.optional() }),
+  z.strictObject({ kind: z.literal("reasoning"), choice, text: z.string() }),
   z.strictObject({
     kind: z.literal("tool-call-start"),
+    choice,
     index: z.int().nonnegative(),
     id: z.string().optional(),
     name: z.string(),
   }),
-  z.strictObject({ kind: z.literal("tool-call-delta"), index: z.int().nonnegative(), arguments: z.string() }),
-  z.strictObject({ kind: z.literal("finish"), reason: z.enum(finishReasons) }),
+  z.strictObject({ kind: z.literal("tool-call-delta"), choice, index: z.int().nonnegative(), arguments: z.string() }),
+  z.strictObject({ kind: z.literal("finish"), choice, reason: z.enum(finishReasons) }),
+  z.strictObject({ kind: z.literal("embedding"), index: z.int().nonnegative(), vector: z.array(z.number()) }),
   z.strictObject({
     kind: z.literal("usage"),
     promptTokens: z.int().nonnegative(),

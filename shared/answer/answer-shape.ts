@@ -1,12 +1,15 @@
 import type { AnswerHead, AnswerRenderer } from "./answer-renderer.ts";
 import { ChatChunks } from "./chat-chunks.ts";
 import { ChatCompletion } from "./chat-completion.ts";
+import { EmbeddingList } from "./embedding-list.ts";
 import { EventLines } from "./event-lines.ts";
 
 /** The shapes that this build renders, by the name that jobs and presence carry. A new shape is one more line. */
 const renderers = {
   "chat-stream": (head: AnswerHead): AnswerRenderer => new ChatChunks(head),
   "chat-whole": (head: AnswerHead): AnswerRenderer => new ChatCompletion(head),
+  "embeddings-float": (head: AnswerHead): AnswerRenderer => new EmbeddingList(head, "float"),
+  "embeddings-base64": (head: AnswerHead): AnswerRenderer => new EmbeddingList(head, "base64"),
   events: (): AnswerRenderer => new EventLines(),
 } as const;
 

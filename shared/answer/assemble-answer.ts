@@ -4,13 +4,12 @@ import type { AnswerEvent, FinishReason, Usage } from "./answer-event.ts";
 
 /**
  * Makes what a runtime says regular, so that a stream and a whole answer are made of the same events: no empty text,
- * every tool call announced once with an id of its own, and at the end exactly one finish and at most one usage, in
- * this order, whichever came first. Runtimes send these in any order; what they say is trusted no further.
+ * every tool call announced once with an id of its own, and at the end exactly one finish for each choice and at most
+ * one usage, in this order, whichever came first. Runtimes send these in any order; what they say is trusted no further.
  */
 export class AnswerAssembly {
-  readonly #calls = new Set<number>();
+  readonly #choices = new Map<number, ChoiceSoFar>();
   readonly #ids = new Set<string>();
-  #reason: FinishReason | undefined;
   #usage: Usage | undefined;
   #outputTokens = 0;
 
@@ -23,10 +22,9 @@ export class AnswerAssembly {
     return this.#usage;
   }
 
+  /** Why the first choice ended. */
   get finishReason(): FinishReason | undefined {
-    const called = this.#calls.size > 0;
-    if (this.#reason === "stop" && called) return "tool_calls";
-    return this.#reason === "tool_calls" && !called ? "stop" : this.#reason;
+    return this.#choices.get(0)?.finishReason;
   }
 
   push(events: readonly AnswerEvent[]): AnswerEvent[] {
@@ -38,17 +36,18 @@ export class AnswerAssembly {
     return regular;
   }
 
-  /** To be called once, when the runtime has ended. An answer without a finish has broken off and is no answer. */
+  /**
+   * To be called once, when the runtime has ended. An answer without a finish has broken off and is no answer, and so
+   * has one of several of which one is missing.
+   */
   end(): AnswerEvent[] {
-    const reason = this.finishReason;
-    if (reason === undefined) {
-      throw new Fault("upstream_error", {
-        message: "The model's answer broke off before its end.",
-        internal: "the runtime ended its answer without a finish reason",
-      });
-    }
-    const finish: AnswerEvent = { kind: "finish", reason };
-    return this.#usage === undefined ? [finish] : [finish, { kind: "usage", ...this.#usage }];
+    const choices = [...this.#choices].toSorted(([a], [b]) => a - b);
+    const finishes = choices.map(([choice, { finishReason: reason }], place): AnswerEvent => {
+      if (reason === undefined || choice !== place) throw brokenOff();
+      return choice === 0 ? { kind: "finish", reason } : { kind: "finish", choice, reason };
+    });
+    if (finishes.length === 0) throw brokenOff();
+    return this.#usage === undefined ? finishes : [...finishes, { kind: "usage", ...this.#usage }];
   }
 
   #take(event: AnswerEvent): AnswerEvent | undefined {
@@ -56,20 +55,22 @@ export class AnswerAssembly {
       case "text":
       case "reasoning":
         if (event.text === "") return undefined;
+        this.#choiceOf(event);
         this.#outputTokens += 1;
         return event;
       case "tool-call-start":
-        if (this.#calls.has(event.index)) throw irregular(`tool call ${event.index} started twice`);
-        this.#calls.add(event.index);
+        this.#choiceOf(event).start(event.index);
         return { ...event, id: this.#ownId(event.id) };
       case "tool-call-delta":
-        if (!this.#calls.has(event.index)) throw irregular(`tool call ${event.index} has arguments but no start`);
+        this.#choiceOf(event).insistOnCall(event.index);
         if (event.arguments === "") return undefined;
         this.#outputTokens += 1;
         return event;
       case "finish":
-        this.#reason = event.reason;
+        this.#choiceOf(event).reason = event.reason;
         return undefined;
+      case "embedding":
+        return event;
       case "usage": {
         const { kind: _, ...usage } = event;
         this.#usage = usage;
@@ -78,12 +79,46 @@ export class AnswerAssembly {
     }
   }
 
+  #choiceOf({ choice = 0 }: { readonly choice?: number | undefined }): ChoiceSoFar {
+    return this.#choices.getOrInsertComputed(choice, () => new ChoiceSoFar());
+  }
+
+  /** Ids are told apart over all choices: clients send a call back by its id alone. */
   #ownId(given: string | undefined): string {
     const id =
       given === undefined || given === "" || this.#ids.has(given) ? `call_${randomBytes(12).toString("hex")}` : given;
     this.#ids.add(id);
     return id;
   }
+}
+
+/** What one choice of an answer has said so far. */
+class ChoiceSoFar {
+  reason: FinishReason | undefined;
+  readonly #calls = new Set<number>();
+
+  /** A choice that calls tools has ended for that, and one that calls none has not. */
+  get finishReason(): FinishReason | undefined {
+    const called = this.#calls.size > 0;
+    if (this.reason === "stop" && called) return "tool_calls";
+    return this.reason === "tool_calls" && !called ? "stop" : this.reason;
+  }
+
+  start(call: number): void {
+    if (this.#calls.has(call)) throw irregular(`tool call ${call} started twice`);
+    this.#calls.add(call);
+  }
+
+  insistOnCall(call: number): void {
+    if (!this.#calls.has(call)) throw irregular(`tool call ${call} has arguments but no start`);
+  }
+}
+
+function brokenOff(): Fault {
+  return new Fault("upstream_error", {
+    message: "The model's answer broke off before its end.",
+    internal: "the runtime ended its answer without a finish reason",
+  });
 }
 
 function irregular(what: string): Fault {

@@ -2,6 +2,9 @@ import type { AnswerEvent } from "./answer-event.ts";
 import type { AnswerHead, AnswerRenderer } from "./answer-renderer.ts";
 import { chatUsage } from "./chat-usage.ts";
 
+/** What a chunk can say; an embedding is no part of a chat. */
+type Said = Exclude<AnswerEvent, { kind: "usage" | "embedding" }>;
+
 /**
  * A chat completion as a stream: server-sent events with `chat.completion.chunk` objects. Without `data: [DONE]`,
  * which is the gateway's to write, once it knows that nothing is missing.
@@ -12,7 +15,7 @@ export class ChatChunks implements AnswerRenderer {
   readonly #open: string;
   readonly #close: string;
   readonly #includeUsage: boolean;
-  #begun = false;
+  readonly #begun = new Set<number>();
 
   constructor(head: AnswerHead) {
     const { id, createdSeconds: created, model } = head;
@@ -33,37 +36,44 @@ export class ChatChunks implements AnswerRenderer {
   }
 
   #chunk(event: AnswerEvent): string {
+    if (event.kind === "embedding") return "";
     if (event.kind === "usage") {
       return this.#includeUsage ? `${this.#open}],"usage":${JSON.stringify(chatUsage(event))}}\n\n` : "";
     }
-    const first = this.#begun ? "" : this.#delta(`{"role":"assistant","content":"","refusal":null}`, "null");
-    this.#begun = true;
-    return first + this.#following(event);
+    const choice = event.choice ?? 0;
+    if (this.#begun.has(choice)) return this.#following(choice, event);
+    this.#begun.add(choice);
+    const first = this.#delta(choice, `{"role":"assistant","content":"","refusal":null}`);
+    return first + this.#following(choice, event);
   }
 
-  #following(event: Exclude<AnswerEvent, { kind: "usage" }>): string {
+  #following(choice: number, event: Said): string {
     switch (event.kind) {
       case "text":
-        return this.#delta(`{"content":${JSON.stringify(event.text)}}`, "null");
+        return this.#delta(choice, `{"content":${JSON.stringify(event.text)}}`, logprobsOf(event));
       case "reasoning": {
         const text = JSON.stringify(event.text);
-        return this.#delta(`{"reasoning_content":${text},"reasoning":${text}}`, "null");
+        return this.#delta(choice, `{"reasoning_content":${text},"reasoning":${text}}`);
       }
       case "tool-call-start": {
         const { index, id, name } = event;
         const call = { index, id, type: "function", function: { name, arguments: "" } };
-        return this.#delta(JSON.stringify({ tool_calls: [call] }), "null");
+        return this.#delta(choice, JSON.stringify({ tool_calls: [call] }));
       }
       case "tool-call-delta": {
         const call = { index: event.index, function: { arguments: event.arguments } };
-        return this.#delta(JSON.stringify({ tool_calls: [call] }), "null");
+        return this.#delta(choice, JSON.stringify({ tool_calls: [call] }));
       }
       case "finish":
-        return this.#delta("{}", JSON.stringify(event.reason));
+        return this.#delta(choice, "{}", "null", JSON.stringify(event.reason));
     }
   }
 
-  #delta(delta: string, finishReason: string): string {
-    return `${this.#open}{"index":0,"delta":${delta},"logprobs":null,"finish_reason":${finishReason}}${this.#close}`;
+  #delta(choice: number, delta: string, logprobs = "null", finishReason = "null"): string {
+    return `${this.#open}{"index":${choice},"delta":${delta},"logprobs":${logprobs},"finish_reason":${finishReason}}${this.#close}`;
   }
+}
+
+function logprobsOf({ logprobs }: Extract<AnswerEvent, { kind: "text" }>): string {
+  return logprobs === undefined ? "null" : JSON.stringify({ content: logprobs, refusal: null });
 }

@@ -15,6 +15,8 @@ export const limits = {
   dataFrameBytesMax: 256 * kib,
   /** The text of an answer that is not streamed, so that its JSON stays below the next limit. */
   wholeAnswerCharactersMax: 16 * mib,
+  /** The vectors of one answer as they are written: those of 2,048 texts with 4,096 numbers each fit, as base64. */
+  embeddingsCharactersMax: 48 * mib,
   /** An answer that is not streamed may grow to this size. */
   wholeAnswerBytesMax: 64 * mib,
   /** What a machine may tell of its models, in bytes. */

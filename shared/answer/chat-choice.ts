@@ -1,0 +1,68 @@
+import type { AnswerEvent, FinishReason, TokenLogprobs } from "./answer-event.ts";
+
+interface ToolCall {
+  readonly id: string;
+  readonly type: "function";
+  readonly function: { readonly name: string; arguments: string };
+}
+
+/** What a choice is made of. */
+type Said = Exclude<AnswerEvent, { kind: "usage" | "embedding" }>;
+
+/** One choice of a chat completion, folded of its events. */
+export class ChatChoice {
+  readonly #calls = new Map<number, ToolCall>();
+  #text = "";
+  #reasoning = "";
+  #logprobs: TokenLogprobs | undefined;
+  #reason: FinishReason = "stop";
+
+  /** Takes an event, and tells how many characters it was of. */
+  fold(event: Said): number {
+    switch (event.kind) {
+      case "text":
+        this.#text += event.text;
+        return event.text.length + this.#join(event.logprobs);
+      case "reasoning":
+        this.#reasoning += event.text;
+        return event.text.length;
+      case "tool-call-start":
+        this.#calls.set(event.index, {
+          id: event.id ?? "",
+          type: "function",
+          function: { name: event.name, arguments: "" },
+        });
+        return 0;
+      case "tool-call-delta": {
+        const call = this.#calls.get(event.index);
+        if (call) call.function.arguments += event.arguments;
+        return event.arguments.length;
+      }
+      case "finish":
+        this.#reason = event.reason;
+        return 0;
+    }
+  }
+
+  /** Logprobs are many times as long as their text, and count with what is written of them. */
+  #join(logprobs: TokenLogprobs | undefined): number {
+    if (logprobs === undefined) return 0;
+    this.#logprobs ??= [];
+    for (const token of logprobs) this.#logprobs.push(token);
+    return JSON.stringify(logprobs).length;
+  }
+
+  /** The choice as OpenAI writes it. */
+  told(index: number): object {
+    const calls = [...this.#calls].toSorted(([a], [b]) => a - b).map(([, call]) => call);
+    const message = {
+      role: "assistant",
+      content: this.#text === "" && calls.length > 0 ? null : this.#text,
+      refusal: null,
+      ...(this.#reasoning === "" ? {} : { reasoning_content: this.#reasoning, reasoning: this.#reasoning }),
+      ...(calls.length === 0 ? {} : { tool_calls: calls }),
+    };
+    const logprobs = this.#logprobs === undefined ? null : { content: this.#logprobs, refusal: null };
+    return { index, message, logprobs, finish_reason: this.#reason };
+  }
+}

@@ -1,0 +1,82 @@
+import { Fault } from "../fault/fault.ts";
+import { limits } from "../protocol/limits.ts";
+import type { AnswerEvent } from "./answer-event.ts";
+import type { AnswerHead, AnswerRenderer } from "./answer-renderer.ts";
+
+/** How vectors are written: as numbers, or as base64 of 32-bit floats, little-endian. */
+export type VectorFormat = "float" | "base64";
+
+/**
+ * Embeddings as OpenAI's list, one vector for each text and in the order of the texts. A vector whose turn it is leaves
+ * at once; one that comes before its turn is kept until then.
+ */
+export class EmbeddingList implements AnswerRenderer {
+  readonly #head: AnswerHead;
+  readonly #format: VectorFormat;
+  readonly #early = new Map<number, string>();
+  #next = 0;
+  #characters = 0;
+  #promptTokens = 0;
+
+  constructor(head: AnswerHead, format: VectorFormat) {
+    this.#head = head;
+    this.#format = format;
+  }
+
+  push(events: readonly AnswerEvent[]): Uint8Array {
+    let text = "";
+    for (const event of events) {
+      if (event.kind === "usage") this.#promptTokens = event.promptTokens;
+      if (event.kind === "embedding") text += this.#add(event.index, event.vector);
+    }
+    return Buffer.from(text);
+  }
+
+  end(): Uint8Array {
+    if (this.#next === 0 || this.#early.size > 0) throw irregular(`there is no vector ${this.#next}`);
+    const usage = { prompt_tokens: this.#promptTokens, total_tokens: this.#promptTokens };
+    return Buffer.from(`],${JSON.stringify({ model: this.#head.model, usage }).slice(1)}`);
+  }
+
+  #add(index: number, vector: readonly number[]): string {
+    if (index < this.#next || this.#early.has(index)) throw irregular(`vector ${index} came twice`);
+    if (!vector.every(Number.isFinite)) throw irregular(`vector ${index} holds what is no number`);
+    const written = this.#format === "float" ? JSON.stringify(vector) : `"${base64(vector)}"`;
+    const item = `{"object":"embedding","index":${index},"embedding":${written}}`;
+    this.#characters += item.length;
+    if (this.#characters > limits.embeddingsCharactersMax) throw tooLong(this.#format);
+    this.#early.set(index, item);
+    return this.#due();
+  }
+
+  /** All vectors whose turn has come. */
+  #due(): string {
+    let text = "";
+    for (let item = this.#early.get(this.#next); item !== undefined; item = this.#early.get(this.#next)) {
+      text += (this.#next === 0 ? `{"object":"list","data":[` : ",") + item;
+      this.#early.delete(this.#next);
+      this.#next += 1;
+    }
+    return text;
+  }
+}
+
+function base64(vector: readonly number[]): string {
+  const bytes = Buffer.allocUnsafe(vector.length * 4);
+  for (const [at, component] of vector.entries()) bytes.writeFloatLE(component, at * 4);
+  return bytes.toString("base64");
+}
+
+/** The same texts would come to the same vectors, so it is the request that has to change. */
+function tooLong(format: VectorFormat): Fault {
+  const remedy =
+    format === "float" ? "send fewer texts at once, or ask for them as base64" : "send fewer texts at once";
+  return new Fault("invalid_value", {
+    message: `The vectors are longer than ${limits.embeddingsCharactersMax} characters (embeddingsCharactersMax); ${remedy}.`,
+    param: "input",
+  });
+}
+
+function irregular(what: string): Fault {
+  return new Fault("upstream_error", { message: "The model's vectors could not be understood.", internal: what });
+}
