@@ -3,6 +3,9 @@ import type { Environment } from "#shared/process/config.ts";
 
 export interface Output {
   write(text: string): unknown;
+  /** Set where a person looks at it, and with how many columns. */
+  readonly isTTY?: boolean | undefined;
+  readonly columns?: number | undefined;
 }
 
 /** What a command stands in. */

@@ -5,6 +5,7 @@ import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 import { agentCommand } from "./agent.ts";
 import { gatewayCommand } from "./gateway.ts";
 import { keysCommand } from "./keys.ts";
+import { modelsCommand } from "./models.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { upCommand } from "./up.ts";
 import { usageCommand } from "./usage.ts";
@@ -23,6 +24,7 @@ export async function trunkline(commandLine: CommandLine): Promise<number> {
     .addCommand(gatewayCommand(environment))
     .addCommand(agentCommand(environment))
     .addCommand(keysCommand({ environment, stdout, stderr, clock }))
+    .addCommand(modelsCommand({ environment, stdout, stderr, clock }))
     .addCommand(usageCommand({ environment, stdout, stderr, clock }))
     .showHelpAfterError("Run it with --help to see what there is.");
   for (const command of program.commands) command.exitOverride();

@@ -11,7 +11,7 @@ import { startAgent } from "../agent/compose.ts";
 import { agentConfig } from "../agent/config.ts";
 import { startGateway } from "../gateway/compose.ts";
 import { gatewayConfig, type GatewayConfig } from "../gateway/config.ts";
-import { ownKey } from "./own-key.ts";
+import { keepAdminKey, ownKey } from "./own-key.ts";
 import { runUntilStopped } from "#shared/process/run-until-stopped.ts";
 import { welcome } from "./welcome.ts";
 
@@ -54,7 +54,9 @@ Examples:
           lifecycle.onStop("broker", async () => {
             await Promise.all([gatewaySide.close(), agentSide.close()]);
           });
-          const key = await ownKey({ stateDir: forGateway.keyStore.stateDir, store, lifecycle, clock, log });
+          const ownMeans = { stateDir: forGateway.keyStore.stateDir, store, lifecycle, clock, log };
+          const key = await ownKey(ownMeans);
+          await keepAdminKey(ownMeans);
           const agent = await startAgent({
             config: forAgent,
             broker: agentSide,

@@ -1,4 +1,4 @@
-import type { Catalogue } from "#shared/model/model.ts";
+import type { Model } from "#shared/model/model.ts";
 
 interface Welcome {
   /** Where the endpoints are, `/v1` included. */
@@ -6,7 +6,7 @@ interface Welcome {
   readonly key: string;
   readonly runtime: string | null;
   readonly machine: string;
-  readonly models: Catalogue;
+  readonly models: readonly Model[];
 }
 
 /** What a person sees when `trunkline up` is ready: where it is, with which key, and a line to paste. */

@@ -19,6 +19,7 @@ import { OpenJobs } from "./dispatch/open-jobs.ts";
 import { JobPlacer } from "./dispatch/place-job.ts";
 import { askCatalogue } from "./fleet/ask-catalogue.ts";
 import { Catalogues } from "./fleet/catalogues.ts";
+import { FleetModels } from "./fleet/fleet-models.ts";
 import { followPresence } from "./fleet/follow-presence.ts";
 import type { KnownModels } from "./fleet/known-models.ts";
 import { LiveModels } from "./fleet/live-models.ts";
@@ -36,6 +37,7 @@ import { getModel } from "./routes/get-model.ts";
 import { getModels } from "./routes/get-models.ts";
 import { keepAccounts } from "./routes/keep-accounts.ts";
 import { postChatCompletions } from "./routes/post-chat-completions.ts";
+import { postEmbeddings } from "./routes/post-embeddings.ts";
 import { tellStandingAlways } from "./routes/tell-standing.ts";
 import { readCertificate } from "./read-certificate.ts";
 import { createServer, refuseOtherMethods } from "./server.ts";
@@ -101,9 +103,13 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   });
   healthRoutes(operations, check);
   const { keys, peppers, state } = store;
-  adminRoutes(operations, { keys, peppers, usage: openUsage(state), badKeys: new BadKeys(clock), clock });
+  const fleet = new FleetModels({ live: models, jobs, roster, timing, clock });
+  adminRoutes(operations, { keys, peppers, usage: openUsage(state), badKeys: new BadKeys(clock), fleet, clock, log });
 
-  lifecycle.onStop("operations", () => operations.close());
+  lifecycle.onStop("operations", async (deadline) => {
+    fleet.stop();
+    await closeGently(operations, { deadline, clock });
+  });
   lifecycle.onStop("gateway", async (deadline) => {
     const cut = (): void => {
       jobs.cancelAll(new Fault("shutting_down", { message: "This gateway shuts down and could not finish in time." }));
@@ -179,6 +185,7 @@ function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
       await v1.register(async (inference) => {
         keepAccounts(inference, { ...limited, clock, log, bodyBytesMax, bodyLimitName });
         postChatCompletions(inference, parts);
+        postEmbeddings(inference, parts);
       });
     },
     { prefix: "/v1" },
@@ -186,6 +193,7 @@ function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
   refuseOtherMethods(server, "/v1/models", ["GET", "HEAD"]);
   refuseOtherMethods(server, "/v1/models/*", ["GET", "HEAD"]);
   refuseOtherMethods(server, "/v1/chat/completions", ["POST"]);
+  refuseOtherMethods(server, "/v1/embeddings", ["POST"]);
 }
 
 function openKnownModels(store: OpenedKeyStore): KnownModels {

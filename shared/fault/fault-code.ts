@@ -40,6 +40,7 @@ export const faultCodes = {
   insufficient_permissions: { status: 403, type: "permission_error", retry: false },
   model_not_found: { status: 404, type: invalid },
   key_not_found: { status: 404, type: invalid },
+  machine_not_found: { status: 404, type: invalid },
   unknown_url: { status: 404, type: invalid },
   method_not_allowed: { status: 405, type: invalid },
   request_timeout: { status: 408, type: invalid, retry: false },

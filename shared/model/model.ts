@@ -31,8 +31,17 @@ export const model = z.object({
 });
 export type Model = z.infer<typeof model>;
 
+/** A model as a machine offers it: with what operators want to see, and clients are not told. */
+export const offeredModel = model.extend({
+  /** The name of the runtime that runs it. */
+  runtime: z.string().max(100).optional(),
+  /** Whether it lies in memory now, where the runtime tells. */
+  loaded: z.boolean().optional(),
+});
+export type OfferedModel = z.infer<typeof offeredModel>;
+
 export const modelsPerMachineMax = 2_000;
 
 /** What one machine offers. */
-export const catalogue = z.array(model).max(modelsPerMachineMax);
+export const catalogue = z.array(offeredModel).max(modelsPerMachineMax);
 export type Catalogue = z.infer<typeof catalogue>;

@@ -4,6 +4,8 @@ import { machineName } from "./machine-name.ts";
 
 const count = z.int().nonnegative();
 
+export const runtimeNameCharactersMax = 100;
+
 /**
  * An agent's heartbeat. It is a whole picture each time, never a change of one, so that a gateway may miss any number
  * of them. `gone` is the goodbye of an agent that shuts down.
@@ -12,12 +14,14 @@ export const presence = z.object({
   machine: machineName,
   epoch,
   state: z.enum(["ready", "waiting", "draining", "gone"]),
-  /** The runtime that answers just now, or null: then the machine offers nothing. */
-  runtime: z.string().max(100).nullable(),
+  /** The runtimes that answer just now, or null: then the machine offers nothing. */
+  runtime: z.string().max(runtimeNameCharactersMax).nullable(),
   slots: count,
   running: count,
   queued: count,
   queueMax: count,
+  /** Requests that the runtimes go on with although they were cancelled, as far as they can be asked. */
+  strays: count.optional(),
   /** Changes whenever the catalogue does, so that gateways fetch it only then. */
   catalogueDigest: z.string().max(64),
   /** The shapes of answers that this agent renders. For any other it can be asked for `events`. */

@@ -34,6 +34,7 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}): Timing {
     catalogueWaitMs: 2_000 * scale,
     cataloguePollMs: 1_000 * scale,
     runtimeAnswerMs: 700 * scale,
+    straysWaitMs: 5_000 * scale,
 
     statusHeldMs: 5_000 * scale,
     commentIntervalMs: 10_000 * scale,
@@ -90,6 +91,8 @@ export interface Timing {
   readonly catalogueWaitMs: number;
   readonly cataloguePollMs: number;
   readonly runtimeAnswerMs: number;
+  /** How long a runtime may go on with a cancelled request before that is told. */
+  readonly straysWaitMs: number;
 
   /** For how long an accepted stream holds its status line back, and how often it comments on its waiting. */
   readonly statusHeldMs: number;

@@ -1,17 +1,20 @@
 import { connectNats } from "#shared/broker/nats-broker.ts";
 import type { Broker } from "#shared/broker/broker.ts";
-import type { Model } from "#shared/model/model.ts";
-import { systemClock as clock } from "#shared/process/clock.ts";
+import type { OfferedModel } from "#shared/model/model.ts";
+import { systemClock as clock, type Timer } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { newEpoch } from "#shared/protocol/epoch.ts";
-import { encodeJson } from "#shared/protocol/frame-payload.ts";
+import { control, type Control } from "#shared/protocol/control.ts";
+import { decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame, type FrameKind } from "#shared/protocol/frame.ts";
 import { decodeJobHead, type JobHead } from "#shared/protocol/job.ts";
 import { machineSubject, presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
+import { timingAt } from "#shared/protocol/timing.ts";
 
 /** One job as it came, and the means to answer it frame by frame. */
 export interface HandMadeJob {
   readonly head: JobHead;
+  readonly body: Uint8Array;
   readonly say: (kind: FrameKind, payload: Uint8Array | object, sequence?: number) => void;
 }
 
@@ -21,18 +24,21 @@ export interface HandMadeJob {
  */
 export class HandMadeAgent implements AsyncDisposable {
   readonly #broker: Broker;
+  readonly #announcing: Timer;
 
-  private constructor(broker: Broker) {
+  private constructor(broker: Broker, announcing: Timer) {
     this.#broker = broker;
+    this.#announcing = announcing;
   }
 
   static async start(options: {
     readonly natsUrl: string;
     readonly machine: string;
-    readonly model: Model;
+    readonly model: OfferedModel;
     readonly onJob: (job: HandMadeJob) => void;
+    readonly onControl?: (control: Control) => void;
   }): Promise<HandMadeAgent> {
-    const { natsUrl: url, machine, model, onJob } = options;
+    const { natsUrl: url, machine, model, onJob, onControl } = options;
     const log = createLog({ level: "silent", name: machine });
     const broker = await connectNats({ url, name: machine, clock, log });
     const epoch = newEpoch(Date.now());
@@ -50,20 +56,24 @@ export class HandMadeAgent implements AsyncDisposable {
       };
       say("accept", { state: "queued" });
       if (head.kind !== "models") {
-        onJob({ head, say });
+        onJob({ head, body: message.data, say });
         return;
       }
       say("data", encodeJson([model]), 1);
       say("end", handMadeEnd, 2);
     });
-    broker.subscribe(machineSubject({ machine, epoch }, "control"), () => undefined);
+    broker.subscribe(machineSubject({ machine, epoch }, "control"), ({ data }) => {
+      const told = decodeJson(control, data);
+      if (told !== undefined) onControl?.(told);
+    });
     const announce = (): void => void broker.publish(presenceSubject(machine), presence);
     broker.subscribe(rollcallSubject, announce);
     announce();
-    return new HandMadeAgent(broker);
+    return new HandMadeAgent(broker, clock.every(timingAt(1).presenceIntervalMs, announce));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#announcing.cancel();
     await this.#broker.close();
   }
 }

@@ -3,7 +3,18 @@ import { exitCodes } from "#shared/process/start-failure.ts";
 import { trunkline } from "../harness/trunkline-command.ts";
 
 const onKeys = ["issue", "list", "show", "rotate", "extend", "change", "disable", "enable", "revoke", "log"];
-const commands = ["", "up", "gateway", "agent", "usage", "keys", ...onKeys.map((command) => `keys ${command}`)];
+const onModels = ["list", "pull", "rm", "load", "unload"];
+const commands = [
+  "",
+  "up",
+  "gateway",
+  "agent",
+  "usage",
+  "keys",
+  "models",
+  ...onKeys.map((command) => `keys ${command}`),
+  ...onModels.map((command) => `models ${command}`),
+];
 const words = (command: string): string[] => command.split(" ").filter((word) => word !== "");
 
 test.each(commands)("trunkline %s --help tells what it is for and how to call it", async (command) => {
@@ -16,7 +27,7 @@ test.each(commands)("trunkline %s --help tells what it is for and how to call it
 
 test("help lists every command", async () => {
   const { stdout } = await trunkline(["--help"]);
-  for (const command of ["up", "gateway", "agent", "keys", "usage"])
+  for (const command of ["up", "gateway", "agent", "keys", "models", "usage"])
     expect(stdout).toMatch(new RegExp(`^  ${command} .{20}`, "m"));
 });
 
@@ -37,6 +48,10 @@ const wrong = [
   "keys revoke no-id",
   "keys change 000000000000",
   "usage --by hour",
+  "models sideways",
+  "models pull",
+  "models pull llama3.2 --machine No_Where",
+  "models --operations-url ftp://127.0.0.1",
 ];
 test.each(wrong)("wrong usage, trunkline %s, ends with the code for it and says so on stderr only", async (line) => {
   const { exitCode, stdout, stderr } = await trunkline(words(line));

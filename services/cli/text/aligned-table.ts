@@ -1,4 +1,5 @@
 import { displayWidth } from "./display-width.ts";
+import { onOneLine } from "./on-one-line.ts";
 
 /**
  * Rows under their headings, each column as wide as its widest cell; those named in `right` end at one place, as
@@ -21,9 +22,4 @@ export function alignedTable(
       .join("  ")
       .trimEnd();
   return lines.map((cells) => `${line(cells)}\n`).join("");
-}
-
-/** Some cells hold what clients and other hosts wrote; none may end its line or steer the terminal. */
-function onOneLine(cell: string): string {
-  return cell.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, "?");
 }

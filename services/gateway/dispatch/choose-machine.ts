@@ -11,6 +11,8 @@ export interface Candidate {
 
 /** What a request asks of a model beside its name. */
 export interface Needs {
+  /** What it is asked to do at all. */
+  readonly capability: "completion" | "embedding";
   readonly tools: boolean;
   /** The path of the first image in the request, if there is one. */
   readonly imageParam: string | undefined;
@@ -64,8 +66,9 @@ function loadOf(presence: Presence): number {
 
 function lacks(model: Model, needs: Needs): Fault | undefined {
   const { capabilities, id } = model;
-  if (!capabilities.completion) {
-    return new Fault("unsupported_value", { message: `The model '${id}' does not chat.`, param: "model" });
+  if (!capabilities[needs.capability]) {
+    const verb = needs.capability === "completion" ? "chat" : "embed";
+    return new Fault("unsupported_value", { message: `The model '${id}' does not ${verb}.`, param: "model" });
   }
   if (needs.tools && !capabilities.tools) {
     const message = `The model '${id}' does not support tools.`;

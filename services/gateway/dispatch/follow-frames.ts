@@ -12,6 +12,7 @@ import {
   type Usage,
 } from "#shared/protocol/frame-payload.ts";
 import type { Frame } from "#shared/protocol/frame.ts";
+import type { JobKind } from "#shared/protocol/job.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { judgeSilence } from "./judge-silence.ts";
 import { machineDisconnected, machineFault, machineOffline } from "./machine-fault.ts";
@@ -37,6 +38,7 @@ export type JobOutcome =
 
 interface FollowOptions {
   readonly machine: string;
+  readonly kind: JobKind;
   /** Sends the body where it is too large for one message. */
   readonly parts: PartSender | undefined;
   readonly remainingMs: number;
@@ -235,7 +237,7 @@ export class FrameFollower {
     if (frame.kind === "fault") {
       const told = decodeJson(faultPayload, frame.payload);
       if (told?.usage) this.#options.listener.onUsage?.(told.usage);
-      this.#settle({ outcome: "fault", fault: machineFault(told) });
+      this.#settle({ outcome: "fault", fault: machineFault(told, this.#options.kind) });
       return;
     }
     const end = decodeJson(endPayload, frame.payload);

@@ -125,6 +125,7 @@ export class OpenJobs {
       const onAbort = (): void => follower.cancel(Fault.from(signal.reason));
       const follower = new FrameFollower({
         machine: target.machine,
+        kind: head.kind,
         parts: inParts ? new PartSender({ body, timing, send: sendPart }) : undefined,
         acceptWithinMs,
         remainingMs: head.remainingMs,

@@ -14,7 +14,7 @@ export interface Listing {
 }
 
 /** What one machine said in a round. */
-interface Answer {
+export interface MachineAnswer {
   readonly machine: string;
   readonly told: Catalogue | "runtime_offline" | "nothing";
 }
@@ -33,39 +33,44 @@ interface ListOptions {
  */
 export class LiveModels {
   readonly #options: ListOptions;
-  #round: { readonly startedAtMs: number; readonly answers: Promise<readonly Answer[]> } | undefined;
+  #round: { readonly startedAtMs: number; readonly answers: Promise<readonly MachineAnswer[]> } | undefined;
 
   constructor(options: ListOptions) {
     this.#options = options;
   }
 
-  /** Of all machines, or of those that are named. */
-  async list(machines?: readonly string[]): Promise<Listing> {
-    const { jobs, clock, timing } = this.#options;
+  /** What each machine that is there says, or each of those that are named. */
+  async answers(machines?: readonly string[]): Promise<readonly MachineAnswer[]> {
+    const { clock, timing } = this.#options;
     const nowMs = clock.now();
     if (this.#round === undefined || nowMs - this.#round.startedAtMs > timing.modelsShareMs) {
       this.#round = { startedAtMs: nowMs, answers: this.#ask(nowMs) };
     }
     const all = await this.#round.answers;
-    const answers = machines === undefined ? all : all.filter(({ machine }) => machines.includes(machine));
+    return machines === undefined ? all : all.filter(({ machine }) => machines.includes(machine));
+  }
+
+  /** The models of all machines, or of those that are named, as one list. */
+  async list(machines?: readonly string[]): Promise<Listing> {
+    const answers = await this.answers(machines);
     const catalogues = answers.flatMap(({ told }) => (typeof told === "string" ? [] : [told]));
     if (catalogues.length > 0) {
       const unanswered = answers.flatMap(({ machine, told }) => (told === "nothing" ? [machine] : []));
       return { models: mergeCatalogues(catalogues), unanswered };
     }
-    jobs.insistOnConnection();
+    this.#options.jobs.insistOnConnection();
     if (answers.some(({ told }) => told === "runtime_offline")) {
       throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
     }
     throw new Fault("agent_offline", { message: "No paired GPU machine is reachable." });
   }
 
-  async #ask(nowMs: number): Promise<readonly Answer[]> {
+  async #ask(nowMs: number): Promise<readonly MachineAnswer[]> {
     const { jobs, roster, timing, clock } = this.#options;
     jobs.insistOnConnection();
     const present = roster.present(nowMs).flatMap(({ presence }) => (presence.state === "draining" ? [] : [presence]));
     return Promise.all(
-      present.map(async ({ machine, epoch }): Promise<Answer> => {
+      present.map(async ({ machine, epoch }): Promise<MachineAnswer> => {
         try {
           const target = { machine, epoch };
           return { machine, told: await askCatalogue({ jobs, target, withinMs: timing.modelsWaitMs, clock }) };

@@ -1,17 +1,21 @@
-import type { Catalogue, Model } from "#shared/model/model.ts";
+import type { Catalogue, Model, OfferedModel } from "#shared/model/model.ts";
 
 /**
  * The models of several machines as one list, sorted by id. The same id on several machines is one model: it can what
  * any of them can, in the largest of their windows, and counts as Apple's only when it is that everywhere. A request
- * is routed later by what it needs, so no machine is asked for what it lacks.
+ * is routed later by what it needs, so no machine is asked for what it lacks. What only operators are told is left out.
  */
 export function mergeCatalogues(catalogues: readonly Catalogue[]): Model[] {
   const merged = new Map<string, Model>();
-  for (const offered of catalogues.flat()) {
-    const before = merged.get(offered.id);
-    merged.set(offered.id, before === undefined ? offered : merge(before, offered));
+  for (const model of catalogues.flat().map(forClients)) {
+    const before = merged.get(model.id);
+    merged.set(model.id, before === undefined ? model : merge(before, model));
   }
   return [...merged.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+function forClients({ runtime: _runtime, loaded: _loaded, ...model }: OfferedModel): Model {
+  return model;
 }
 
 function merge(one: Model, other: Model): Model {

@@ -28,6 +28,12 @@ export function estimatePrompt({ messages, tools = [] }: ChatBody): number {
   return Math.ceil(characters / charactersPerToken) + images * imageTokens;
 }
 
+/** What texts are expected to cost that are to be embedded. */
+export function estimateTexts(texts: readonly string[]): number {
+  const characters = texts.reduce((sum, text) => sum + text.length, 0);
+  return Math.min(Math.ceil(characters / charactersPerToken), estimateMax);
+}
+
 function charactersOf(message: ChatMessage): number {
   const characters = charactersOfContent(message.content);
   return message.role === "assistant" ? characters + charactersOfAssistant(message) : characters;

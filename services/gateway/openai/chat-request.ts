@@ -125,6 +125,12 @@ function checkTogether(request: ChatRequest): void {
       param: "stream_options",
     });
   }
+  if (typeof request.top_logprobs === "number" && request.logprobs !== true) {
+    throw new Fault("invalid_value", {
+      message: "'top_logprobs' is only allowed when 'logprobs' is true.",
+      param: "top_logprobs",
+    });
+  }
   checkToolChoice(request);
 }
 

@@ -1,5 +1,7 @@
 import { z } from "zod";
 import { shownKey } from "#shared/keys/shown-key.ts";
+import { linesMedia, manageLine } from "#shared/model/manage-line.ts";
+import { modelListing } from "#shared/model/shown-model.ts";
 import type { AdminOperation } from "./admin-operation.ts";
 import {
   changeBody,
@@ -10,6 +12,9 @@ import {
   keyList,
   listQuery,
   logQuery,
+  manageParams,
+  manageRequest,
+  modelsQuery,
   nothing,
   oneKey,
   revokedKey,
@@ -109,6 +114,39 @@ export const adminApi = {
     summary: "What keys used, by day and model",
     query: usageQuery,
     answer: usageList,
+  },
+  listModels: {
+    ...asks,
+    method: "GET",
+    path: "/models",
+    summary: "What every machine offers at this moment, or the one that is named",
+    query: modelsQuery,
+    answer: modelListing,
+    refusals: ["machine_not_found", "agent_offline"],
+  },
+  manageModel: {
+    ...asks,
+    method: "POST",
+    path: "/machines/{machine}/models/{action}",
+    summary:
+      "Pull, remove, load or unload a model on a machine whose owner allows it. The answer is lines of JSON, which " +
+      "tell how far it has come and, with the last one, how it went; leaving it unread to the end stops the work",
+    params: manageParams,
+    body: manageRequest,
+    answer: manageLine,
+    media: linesMedia,
+    refusals: [
+      "unsupported_value",
+      "model_not_found",
+      "machine_not_found",
+      "upstream_error",
+      "agent_disconnected",
+      "agent_offline",
+      "runtime_offline",
+      "server_is_overloaded",
+      "shutting_down",
+      "upstream_timeout",
+    ],
   },
 } as const satisfies Record<string, AdminOperation>;
 

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type { FaultCode } from "#shared/fault/fault-code.ts";
+import type { linesMedia } from "#shared/model/manage-line.ts";
 
 /** One thing that the admin API does. Its route is mounted from this, and its document is written from it. */
 export interface AdminOperation<
@@ -17,6 +18,8 @@ export interface AdminOperation<
   readonly body: Body;
   readonly answer: Answer;
   readonly status: 200 | 201;
+  /** What the answer is sent as where it is not one JSON object: then it is many, each of the answer's schema. */
+  readonly media?: typeof linesMedia;
   /** What it may refuse beside what every operation does. */
   readonly refusals: readonly FaultCode[];
   /** A body that shows how to use it. It holds no secret. */

@@ -10,12 +10,15 @@ import type { Peppers } from "#shared/keys/peppers.ts";
 import { rotateKey } from "#shared/keys/rotate-key.ts";
 import { showKey, type ShownKey } from "#shared/keys/shown-key.ts";
 import type { Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
 import type { UsageRow, UsageRows } from "#shared/usage/usage-row.ts";
 import type { BadKeys } from "../access/bad-keys.ts";
+import type { FleetModels } from "../fleet/fleet-models.ts";
 import { refuseOtherMethods } from "../server.ts";
 import { adminApi, adminPrefix, describeApi } from "./admin-api.ts";
 import type { ShownEntry, ShownUsage } from "./admin-schemas.ts";
 import { changedRecord, keyNotFound } from "./changed-record.ts";
+import { mountModels } from "./model-routes.ts";
 import { firstLimits, namedLimits } from "./named-limits.ts";
 import { openApiDocument } from "./openapi.ts";
 import { pageOfKeys } from "./page-of-keys.ts";
@@ -28,10 +31,12 @@ export interface AdminParts {
   readonly peppers: Peppers;
   readonly usage: UsageRows;
   readonly badKeys: BadKeys;
+  readonly fleet: Pick<FleetModels, "list" | "manage">;
   readonly clock: Pick<Clock, "wall">;
+  readonly log: Log;
 }
 
-/** Everything under `/admin/v1`: what the command line does with keys, over HTTP and for holders of admin keys. */
+/** Everything under `/admin/v1`: what the command line does with keys and models, for holders of admin keys. */
 export function adminRoutes(server: FastifyInstance, parts: AdminParts): void {
   void server.register(
     async (admin) => {
@@ -43,6 +48,7 @@ export function adminRoutes(server: FastifyInstance, parts: AdminParts): void {
         mountKeys(proven, parts);
         mountChanges(proven, parts);
         mountRecords(proven, parts);
+        mountModels(proven, parts);
       });
       for (const [path, methods] of methodsByPath()) refuseOtherMethods(admin, routeUrl(path), methods);
     },

@@ -8,6 +8,10 @@ import { keyId, keyKinds } from "#shared/keys/key-token.ts";
 import { defaultGraceMs } from "#shared/keys/rotate-key.ts";
 import { scopes } from "#shared/keys/scope.ts";
 import { shownKey } from "#shared/keys/shown-key.ts";
+import { errorLine } from "#shared/model/manage-line.ts";
+import { modelId } from "#shared/model/model.ts";
+import { machineName } from "#shared/protocol/machine-name.ts";
+import { manageActions } from "#shared/protocol/manage-job.ts";
 import { usageRow } from "#shared/usage/usage-row.ts";
 
 const perPageMax = 1_000;
@@ -114,11 +118,16 @@ export type ShownUsage = z.output<typeof shownUsage>;
 
 export const usageList = z.strictObject({ object: z.literal("list"), data: z.array(shownUsage) });
 
-export const errorBody = z.strictObject({
-  error: z.strictObject({
-    message: z.string(),
-    type: z.string(),
-    param: z.string().nullable(),
-    code: z.string().nullable(),
-  }),
+export const modelsQuery = z.strictObject({ machine: machineName.optional().describe("Only of this machine.") });
+
+/** What a path names: a machine, and what it is to do. */
+export const manageParams = z.strictObject({
+  machine: machineName.describe("The name of the machine."),
+  action: z.enum(manageActions).describe("What is to be done with the model there."),
 });
+
+export const manageRequest = z.strictObject({
+  model: modelId.describe("The model, as its runtime calls it; what is to be pulled is named as its source names it."),
+});
+
+export const errorBody = z.strictObject({ error: z.strictObject(errorLine.shape.error.shape) });

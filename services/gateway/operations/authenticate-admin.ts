@@ -37,7 +37,7 @@ export async function authenticateAdmin(
   const record = validKey(verdict);
   if (record.kind === "admin") return record;
   throw new Fault("insufficient_permissions", {
-    message: "This API key calls models. Managing keys takes an admin key.",
+    message: "This API key calls models. Managing Trunkline takes an admin key.",
   });
 }
 

@@ -1,6 +1,8 @@
 import { z } from "zod";
 import { faultEntry, type FaultCode } from "#shared/fault/fault-code.ts";
 import { shownKey } from "#shared/keys/shown-key.ts";
+import { manageLine } from "#shared/model/manage-line.ts";
+import { modelListing, shownModel } from "#shared/model/shown-model.ts";
 import { adminApi, adminPrefix, describeApi } from "./admin-api.ts";
 import type { AdminOperation } from "./admin-operation.ts";
 import {
@@ -26,6 +28,9 @@ const components = {
   AuditEntryList: entryList,
   UsageRow: shownUsage,
   UsageList: usageList,
+  MachineModel: shownModel,
+  MachineModelList: modelListing,
+  ManageLine: manageLine,
   Error: errorBody,
 };
 
@@ -68,8 +73,9 @@ export function openApiDocument(): { readonly openapi: string } & Json {
       title: "Trunkline admin API",
       version: "1",
       description:
-        "Keys are made, changed and taken back here, for all gateways at once. Times are UTC; durations are written " +
-        "as 90d, 12h, 30m, 45s or 500ms. Errors have the form of OpenAI's.",
+        "Keys are made, changed and taken back here, for all gateways at once, and the models of machines are " +
+        "listed and managed. Times are UTC; durations are written as 90d, 12h, 30m, 45s or 500ms. Errors have the " +
+        "form of OpenAI's.",
     },
     servers: [{ url: adminPrefix }],
     security: [{ adminKey: [] }],
@@ -84,7 +90,7 @@ export function openApiDocument(): { readonly openapi: string } & Json {
 }
 
 function describe(operation: AdminOperation): Json {
-  const { summary, params, query, body, answer, status, example } = operation;
+  const { summary, params, query, body, answer, status, media, example } = operation;
   const isOpen = operation === describeApi;
   const takesBody = body !== nothing;
   const refusals = [
@@ -99,14 +105,14 @@ function describe(operation: AdminOperation): Json {
     parameters: [...parametersOf(params, "path"), ...parametersOf(query, "query")],
     ...(takesBody ? { requestBody: requestBody(plain(body, "input"), example) } : {}),
     responses: {
-      [status]: { description: "Done.", content: json(schemaOf(answer)) },
+      [status]: { description: "Done.", content: json(schemaOf(answer), { media }) },
       ...Object.fromEntries(Object.entries(Object.groupBy(refusals, (code) => faultEntry(code).status)).map(refusal)),
     },
   };
 }
 
 function requestBody(schema: Json, example: object | undefined): Json {
-  return { required: schema["required"] !== undefined, content: json(schema, example) };
+  return { required: schema["required"] !== undefined, content: json(schema, { example }) };
 }
 
 function refusal([status, codes = []]: [string, readonly FaultCode[] | undefined]): [string, Json] {
@@ -164,8 +170,14 @@ function asWritten(io: "input" | "output") {
   };
 }
 
-function json(schema: Json, example?: object): Json {
-  return { "application/json": { schema, ...(example === undefined ? {} : { example }) } };
+function json(
+  schema: Json,
+  {
+    media = "application/json",
+    example,
+  }: { readonly media?: string | undefined; readonly example?: object | undefined } = {},
+): Json {
+  return { [media]: { schema, ...(example === undefined ? {} : { example }) } };
 }
 
 function refTo(name: string): string {

@@ -1,7 +1,14 @@
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
+import { faultEntry } from "#shared/fault/fault-code.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import type { ManageLine } from "#shared/model/manage-line.ts";
+import type { Log } from "#shared/process/log.ts";
+import { untilClientLeaves } from "../access/until-client-leaves.ts";
+import { faultBody } from "../openai/fault-body.ts";
 import { readJsonObject } from "../openai/read-json.ts";
 import type { AdminOperation } from "./admin-operation.ts";
+import { LineWriter } from "./line-writer.ts";
 import { readStrictly } from "./read-strictly.ts";
 
 /** A request whose every part was read by the schemas of its operation. */
@@ -23,19 +30,71 @@ export function serveOperation<
   operation: AdminOperation<Params, Query, Body, Answer>,
   answer: (asked: Asked<Params, Query, Body>) => Promise<z.output<Answer>>,
 ): void {
-  server.route({
-    method: operation.method,
-    url: routeUrl(operation.path),
-    handler: async (request, reply) => {
-      const asked = {
-        params: readStrictly(operation.params, request.params),
-        query: readStrictly(operation.query, request.query),
-        body: readStrictly(operation.body, readBody(request.body)),
-        request,
-      };
-      return reply.code(operation.status).send(await answer(asked));
-    },
+  mount(server, operation, async (request, reply) =>
+    reply.code(operation.status).send(await answer(readAsked(operation, request))),
+  );
+}
+
+/** What work that is told of line by line has to do with its client. */
+export interface Telling {
+  readonly tell: (line: ManageLine) => void;
+  /** Aborts when nobody listens any more. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Mounts the route of an operation that takes long, and tells how far it has come in lines of JSON. The last of them
+ * says that it is done, or what it failed in; a client that leaves has it stopped.
+ */
+export function serveLines<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType>(
+  server: FastifyInstance,
+  operation: AdminOperation<Params, Query, Body>,
+  parts: { readonly log: Log; readonly work: (asked: Asked<Params, Query, Body>, telling: Telling) => Promise<void> },
+): void {
+  const { log, work } = parts;
+  mount(server, operation, async (request, reply) => {
+    const asked = readAsked(operation, request);
+    const leaving = untilClientLeaves(reply.raw);
+    const writer = new LineWriter(reply.raw, (fault) => leaving.abort(fault));
+    for (const [name, value] of Object.entries(reply.getHeaders()))
+      if (value !== undefined) reply.raw.setHeader(name, value);
+    try {
+      await work(asked, { tell: (line) => writer.write(line), signal: leaving.signal });
+    } catch (thrown) {
+      const fault = Fault.from(thrown);
+      if (!writer.begun) throw fault;
+      const fields = { request: request.id, code: fault.code, internal: fault.internal };
+      if (faultEntry(fault.code).status < 500) log.debug(fields, "work was ended by whoever asked for it");
+      else log.warn(fields, "work failed after its first line");
+      reply.hijack();
+      if (fault.code === "slow_client" || reply.raw.destroyed) reply.raw.destroy();
+      else writer.end(faultBody(fault));
+      return reply;
+    }
+    reply.hijack();
+    writer.end({ done: true });
+    return reply;
   });
+}
+
+function mount(
+  server: FastifyInstance,
+  { method, path }: AdminOperation,
+  handler: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>,
+): void {
+  server.route({ method, url: routeUrl(path), handler });
+}
+
+function readAsked<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType>(
+  operation: AdminOperation<Params, Query, Body>,
+  request: FastifyRequest,
+): Asked<Params, Query, Body> {
+  return {
+    params: readStrictly(operation.params, request.params),
+    query: readStrictly(operation.query, request.query),
+    body: readStrictly(operation.body, readBody(request.body)),
+    request,
+  };
 }
 
 /** A path as the router writes it. */

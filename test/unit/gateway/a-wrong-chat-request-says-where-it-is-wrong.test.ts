@@ -75,6 +75,8 @@ describe("a wrong chat request", () => {
     ["invalid_value", "max_tokens", { max_tokens: 7, max_completion_tokens: 8 }],
     ["invalid_value", "stream_options", { stream_options: { include_usage: true } }],
     ["invalid_value", "stream_options", { stream: false, stream_options: {} }],
+    ["invalid_value", "top_logprobs", { top_logprobs: 3 }],
+    ["invalid_value", "top_logprobs", { logprobs: false, top_logprobs: 0 }],
     ["invalid_value", "tool_choice", { tool_choice: "auto" }],
     ["invalid_value", "tool_choice", { tool_choice: { type: "function", function: { name: "weather" } } }],
     [

@@ -56,6 +56,12 @@ describe("the models of several machines", () => {
     expect(mergeCatalogues([])).toEqual([]);
   });
 
+  test("say nothing to clients of what operators are told", () => {
+    const one = { ...modelOf("a"), runtime: "ollama", loaded: true };
+    const two = { ...modelOf("a"), runtime: "vllm" };
+    expect(mergeCatalogues([[one], [two], [{ ...modelOf("b"), loaded: false }]])).toEqual([modelOf("a"), modelOf("b")]);
+  });
+
   test("with the same id can what any can, in the largest window, since the oldest", () => {
     const one = modelOf("a", { capabilities: { ...nothing, tools: true }, context_window: 10, size_mb: 3, created: 9 });
     const two = modelOf("a", {

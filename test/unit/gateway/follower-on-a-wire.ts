@@ -1,4 +1,5 @@
 import { encodeJson, type BeatRow, type JobState } from "#shared/protocol/frame-payload.ts";
+import type { JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { PartSender } from "../../../services/gateway/dispatch/send-parts.ts";
@@ -27,12 +28,13 @@ export class FollowerOnAWire {
   awaited = false;
   #connection = { connected: true, sinceMs: 0 };
 
-  constructor(options: { partsBytes?: number; acceptWithinMs?: number; remainingMs?: number } = {}) {
-    const { partsBytes, acceptWithinMs = timing.lostAfterMs, remainingMs = timing.jobTotalMs } = options;
+  constructor(options: { kind?: JobKind; partsBytes?: number; acceptWithinMs?: number; remainingMs?: number } = {}) {
+    const { kind = "chat", partsBytes, acceptWithinMs = timing.lostAfterMs, remainingMs = timing.jobTotalMs } = options;
     const { said, told, outcomes } = this;
     const send = (offset: number): void => void said.push(`part ${offset / limits.partBytes}`);
     this.follower = new FrameFollower({
       machine: "attic",
+      kind,
       parts: partsBytes === undefined ? undefined : new PartSender({ body: new Uint8Array(partsBytes), timing, send }),
       remainingMs,
       acceptWithinMs,

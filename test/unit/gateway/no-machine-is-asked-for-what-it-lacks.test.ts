@@ -9,7 +9,7 @@ import {
 } from "../../../services/gateway/dispatch/choose-machine.ts";
 import { modelOf, nothing, presenceOf } from "./machines-of-a-fleet.ts";
 
-const plain: Needs = { tools: false, imageParam: undefined };
+const plain: Needs = { capability: "completion", tools: false, imageParam: undefined };
 
 function choose(
   candidates: readonly Candidate[],
@@ -52,7 +52,11 @@ describe("the choice of a machine", () => {
       }),
       { maxLength: 8 },
     );
-    const needs = fc.record({ tools: fc.boolean(), imageParam: fc.constantFrom(undefined, "messages[0].content[0]") });
+    const needs = fc.record({
+      capability: fc.constantFrom("completion" as const, "embedding" as const),
+      tools: fc.boolean(),
+      imageParam: fc.constantFrom(undefined, "messages[0].content[0]"),
+    });
     fc.assert(
       fc.property(fleet, needs, fc.array(fc.double({ min: 0, max: 1, noNaN: true })), (given, wanted, draws) => {
         const candidates = given.map(({ id, can, ...load }, place) => ({
@@ -64,7 +68,7 @@ describe("the choice of a machine", () => {
         );
         const able = offers.filter(
           ({ can }) =>
-            can.completion && (can.tools || !wanted.tools) && (can.vision || wanted.imageParam === undefined),
+            can[wanted.capability] && (can.tools || !wanted.tools) && (can.vision || wanted.imageParam === undefined),
         );
         const choice = choose(candidates, { needs: wanted, random: () => draws.pop() ?? 0 });
         if (able.length > 0) expect(machines(choice).toSorted()).toEqual(able.map(({ machine }) => machine).toSorted());

@@ -10,12 +10,18 @@ import { createLog } from "#shared/process/log.ts";
 import type { UsageRow } from "#shared/usage/usage-row.ts";
 import { adminApi, adminPrefix, describeApi } from "../../../../services/gateway/operations/admin-api.ts";
 import type { AdminOperation } from "../../../../services/gateway/operations/admin-operation.ts";
-import { adminRoutes } from "../../../../services/gateway/operations/admin-routes.ts";
+import { adminRoutes, type AdminParts } from "../../../../services/gateway/operations/admin-routes.ts";
 import { errorBody } from "../../../../services/gateway/operations/admin-schemas.ts";
 import { createServer } from "../../../../services/gateway/server.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 
 export const peppers = new Peppers(pepperText.parse("a pepper that is long enough to be one"));
+
+/** A fleet of which nobody is there. */
+export const noFleet: AdminParts["fleet"] = {
+  list: async () => ({ object: "list", data: [], machines: [] }),
+  manage: async () => undefined,
+};
 
 export interface Told {
   readonly status: number;
@@ -46,7 +52,8 @@ export class AdminOnStore {
         return this.usage;
       },
     };
-    adminRoutes(this.server, { keys, peppers, usage, badKeys: new BadKeys(this.clock), clock: this.clock });
+    const { clock } = this;
+    adminRoutes(this.server, { keys, peppers, usage, badKeys: new BadKeys(clock), fleet: noFleet, clock, log });
   }
 
   /** As an operator at a command line does it. */
@@ -87,7 +94,7 @@ export const operations: readonly AdminOperation[] = [...Object.values(adminApi)
 function answerOf(method: Method, path: string): z.ZodType {
   const [route] = path.split("?");
   const operation = operations.find(
-    (each) => each.method === method && new RegExp(`^${each.path.replace("{id}", "[^/]+")}$`).test(route ?? ""),
+    (each) => each.method === method && new RegExp(`^${each.path.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(route ?? ""),
   );
   if (operation === undefined) throw new Error(`${method} ${path} is no operation of the admin API`);
   return operation.answer;

@@ -1,0 +1,116 @@
+import { Argument, Option, type Command } from "commander";
+import { z } from "zod";
+import { modelIdCharactersMax } from "#shared/model/model.ts";
+import { StartFailure } from "#shared/process/start-failure.ts";
+import { machineName } from "#shared/protocol/machine-name.ts";
+import type { ManageAction } from "#shared/protocol/manage-job.ts";
+import { jsonOption, type GivenJson } from "../json-option.ts";
+import { readBy } from "../read-by.ts";
+import type { Surroundings } from "../surroundings.ts";
+import { onlyMachine } from "./only-machine.ts";
+import { givenOperations, operationsUrlOption, whichGatewayHelp, type GivenOperations } from "./operations-options.ts";
+import { showProgress } from "./show-progress.ts";
+import { interruptedCode, untilInterrupted } from "./until-interrupted.ts";
+
+interface Given extends GivenOperations, GivenJson {
+  readonly machine?: string;
+}
+
+interface Managing {
+  readonly action: ManageAction;
+  /** What people type. */
+  readonly word: string;
+  readonly description: string;
+  readonly done: string;
+  readonly more: string;
+}
+
+const all: readonly Managing[] = [
+  {
+    action: "pull",
+    word: "pull",
+    description: "have a machine fetch a model, and watch it come",
+    done: "Pulled",
+    more: "The name is the one that the machine's runtime knows the model by. Ctrl-C stops the pull.",
+  },
+  {
+    action: "remove",
+    word: "rm",
+    description: "delete a model from a machine",
+    done: "Removed",
+    more: "The model is gone from the disk of that machine, and stays on others.",
+  },
+  {
+    action: "load",
+    word: "load",
+    description: "have a machine take a model into memory",
+    done: "Loaded",
+    more: "The first request to the model then waits no longer than the next.",
+  },
+  {
+    action: "unload",
+    word: "unload",
+    description: "have a machine take a model out of memory",
+    done: "Unloaded",
+    more: "The next request to the model loads it again.",
+  },
+];
+
+const modelName = z
+  .string()
+  .min(1, "must not be empty")
+  .max(modelIdCharactersMax, `must have at most ${modelIdCharactersMax} characters`);
+
+/** `pull`, `rm`, `load` and `unload`. */
+export function addManage(models: Command, surroundings: Surroundings): void {
+  for (const managing of all) {
+    models
+      .command(managing.word)
+      .description(managing.description)
+      .addArgument(new Argument("<name>", "the model").argParser(readBy(modelName)))
+      .addOption(
+        new Option("--machine <name>", "the machine; may be left out where there is only one").argParser(
+          readBy(machineName),
+        ),
+      )
+      .addOption(operationsUrlOption())
+      .addOption(jsonOption())
+      .addHelpText(
+        "after",
+        `
+${managing.more}
+It works where the owner of the machine allows it: TRUNKLINE_MANAGE on that machine names what is, such as pull,load.
+
+Example:
+  trunkline models ${managing.word} llama3.2 --machine attic
+${whichGatewayHelp}`,
+      )
+      .action((name: string, given: Given) => manage({ managing, name, given }, surroundings));
+  }
+}
+
+async function manage(
+  { managing, name, given }: { readonly managing: Managing; readonly name: string; readonly given: Given },
+  surroundings: Surroundings,
+): Promise<void> {
+  const { stdout } = surroundings;
+  const { action } = managing;
+  const port = givenOperations(given, surroundings);
+  const progress = showProgress(name, given.json ? undefined : surroundings);
+  const interrupted = untilInterrupted();
+  let machine: string;
+  try {
+    machine = given.machine ?? (await onlyMachine(port));
+    const path = `/machines/${machine}/models/${action}`;
+    const work = port.work(path, { body: { model: name }, signal: interrupted.signal });
+    for await (const line of work) progress.tell(line);
+  } catch (error) {
+    if (!interrupted.signal.aborted) throw error;
+    throw new StartFailure(interruptedCode, `Interrupted: the machine was told to stop the ${action} of ${name}.`);
+  } finally {
+    interrupted.release();
+    progress.end();
+  }
+  if (given.json) stdout.write(`${JSON.stringify({ action, model: name, machine })}\n`);
+  else stdout.write(`${managing.done} ${name} on ${machine}.\n`);
+}

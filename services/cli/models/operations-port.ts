@@ -1,0 +1,172 @@
+import type { IncomingMessage } from "node:http";
+import type { z } from "zod";
+import { faultEntry, isFaultCode } from "#shared/fault/fault-code.ts";
+import {
+  errorLine,
+  linesMedia,
+  manageLine,
+  manageLineBytesMax,
+  type ManageLine,
+  type ProgressLine,
+  type ToldError,
+} from "#shared/model/manage-line.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import { LineCutter } from "#shared/process/line-cutter.ts";
+import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { onOneLine } from "../text/on-one-line.ts";
+import type { FoundAdminKey } from "./find-admin-key.ts";
+import { answerWithinMs, LateAnswer, openRequest } from "./open-request.ts";
+
+const apiPath = "/admin/v1";
+/** No list of models is longer than this. */
+const answerBytesMax = 64 * 1024 * 1024;
+
+interface Means {
+  readonly url: string;
+  readonly key: FoundAdminKey;
+  readonly clock: Pick<Clock, "after">;
+}
+
+/** The operations port of a gateway as the command line uses it. Whatever is wrong is a StartFailure. */
+export class OperationsPort {
+  readonly #url: string;
+  readonly #means: Means;
+
+  constructor(means: Means) {
+    this.#url = means.url.replace(/\/+$/, "");
+    this.#means = means;
+  }
+
+  async get<Schema extends z.ZodType>(path: string, schema: Schema): Promise<z.output<Schema>> {
+    const late = new AbortController();
+    const timer = this.#means.clock.after(answerWithinMs, () => late.abort(new LateAnswer()));
+    try {
+      const told = schema.safeParse(await this.#read(await this.#ask("GET", path, { signal: late.signal })));
+      if (!told.success) throw this.#noOperationsPort();
+      return told.data;
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  /** Has work done that lasts, and yields how far it has come; returns when it is done. Aborting the signal stops it. */
+  async *work(
+    path: string,
+    asking: { readonly body: object; readonly signal: AbortSignal },
+  ): AsyncGenerator<ProgressLine> {
+    const response = await this.#ask("POST", path, asking);
+    if (response.headers["content-type"] !== linesMedia) {
+      response.destroy();
+      throw this.#noOperationsPort();
+    }
+    const lines = new LineCutter(manageLineBytesMax, () => this.#noOperationsPort());
+    for await (const piece of this.#piecesOf(response)) {
+      for (const text of lines.take(piece)) {
+        const line = this.#readLine(text);
+        if ("error" in line) throw this.#failure(line.error);
+        if ("done" in line) return;
+        yield line;
+      }
+    }
+    throw this.#brokenOff();
+  }
+
+  async #ask(
+    method: "GET" | "POST",
+    path: string,
+    { body, signal }: { readonly body?: object; readonly signal: AbortSignal },
+  ): Promise<IncomingMessage> {
+    const { key, clock } = this.#means;
+    const response = await openRequest(new URL(`${this.#url}${apiPath}${path}`), {
+      method,
+      headers: {
+        authorization: `Bearer ${key.token.reveal()}`,
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+      },
+      body: body && JSON.stringify(body),
+      signal,
+      clock,
+    }).catch((error: unknown) => {
+      throw this.#unreachable(error);
+    });
+    if (response.statusCode === 200) return response;
+    const told = errorLine.safeParse(await this.#read(response));
+    if (!told.success) throw this.#noOperationsPort();
+    throw this.#failure(told.data.error, response.statusCode);
+  }
+
+  /** The JSON of an answer; of one that is none, nothing. */
+  async #read(response: IncomingMessage): Promise<unknown> {
+    const pieces: Uint8Array[] = [];
+    let bytes = 0;
+    for await (const piece of this.#piecesOf(response)) {
+      pieces.push(piece);
+      bytes += piece.byteLength;
+      if (bytes > answerBytesMax) throw this.#noOperationsPort();
+    }
+    return parsed(Buffer.concat(pieces).toString());
+  }
+
+  async *#piecesOf(response: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    try {
+      yield* response;
+    } catch (error) {
+      throw this.#brokenOff(error);
+    }
+  }
+
+  #readLine(text: string): ManageLine {
+    const line = manageLine.safeParse(parsed(text));
+    if (!line.success) throw this.#noOperationsPort();
+    return line.data;
+  }
+
+  #failure({ message, code }: ToldError, status = statusOf(code)): StartFailure {
+    const said = onOneLine(message);
+    if (status === 401) {
+      return new StartFailure(exitCodes.config, `The admin key in ${this.#means.key.place} was refused: ${said}`);
+    }
+    return new StartFailure(status >= 500 ? exitCodes.unavailable : exitCodes.failed, said);
+  }
+
+  #unreachable(error: unknown): StartFailure {
+    return new StartFailure(
+      exitCodes.unavailable,
+      `${this.#whyUnreachable(error)}: start a gateway or \`trunkline up\`, or name another operations port with --operations-url or TRUNKLINE_OPERATIONS_URL.`,
+      { cause: error },
+    );
+  }
+
+  #whyUnreachable(error: unknown): string {
+    if (error instanceof LateAnswer || (error instanceof Error && error.cause instanceof LateAnswer)) {
+      return `There is no answer at ${this.#url} within ${answerWithinMs} ms (answerWithinMs)`;
+    }
+    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    return code === "ECONNREFUSED" ? `Nothing listens at ${this.#url}` : `${this.#url} cannot be reached (${code})`;
+  }
+
+  #brokenOff(cause?: unknown): StartFailure {
+    const message = `The gateway at ${this.#url} broke off before it had answered.`;
+    return new StartFailure(exitCodes.unavailable, message, { cause });
+  }
+
+  #noOperationsPort(): StartFailure {
+    return new StartFailure(
+      exitCodes.unavailable,
+      `What answers at ${this.#url} is no operations port of Trunkline; a gateway's is 8081 unless its TRUNKLINE_OPERATIONS_PORT says otherwise.`,
+    );
+  }
+}
+
+/** A failure that came after the first line has no status of its own any more. */
+function statusOf(code: string | null): number {
+  return code !== null && isFaultCode(code) ? faultEntry(code).status : 500;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,102 @@
+import { Fault } from "#shared/fault/fault.ts";
+import { showModel, type ModelListing, type ShownMachine } from "#shared/model/shown-model.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+import type { OpenJobs, Target } from "../dispatch/open-jobs.ts";
+import type { LiveModels, MachineAnswer } from "./live-models.ts";
+import { manageModel, type ManageWish } from "./manage-model.ts";
+import type { Roster, RosterMachine } from "./roster.ts";
+
+interface FleetParts {
+  readonly live: LiveModels;
+  readonly jobs: OpenJobs;
+  readonly roster: Roster;
+  readonly timing: Timing;
+  readonly clock: Clock;
+}
+
+/** The models of a fleet as its operators see them, machine by machine, and what they have done with them. */
+export class FleetModels {
+  readonly #parts: FleetParts;
+  readonly #stopping = new AbortController();
+
+  constructor(parts: FleetParts) {
+    this.#parts = parts;
+  }
+
+  /** What every machine offers at this moment, or the one that is named, and which of them could not be asked. */
+  async list(machine?: string): Promise<ModelListing> {
+    if (machine !== undefined) this.#targetOf(machine);
+    const { live, roster, clock } = this.#parts;
+    const answers = await live.answers(machine === undefined ? undefined : [machine]);
+    const known = roster.all(clock.now()).filter(({ presence }) => presence.machine === (machine ?? presence.machine));
+    return listing(answers, known);
+  }
+
+  /** Does what is wished on this machine, to its end. It asks nobody's leave: the machine's owner decides there. */
+  async manage(machine: string, { signal, ...wish }: ManageWish): Promise<void> {
+    const { jobs, timing } = this.#parts;
+    const target = this.#targetOf(machine);
+    await manageModel({ ...wish, signal: AbortSignal.any([signal, this.#stopping.signal]) }, { jobs, target, timing });
+  }
+
+  /** Ends all that is under way: a pull could hold a gateway that stops up for hours. */
+  stop(): void {
+    this.#stopping.abort(new Fault("shutting_down", { message: "This gateway shuts down; send the request again." }));
+  }
+
+  #targetOf(machine: string): Target {
+    const { jobs, roster, clock } = this.#parts;
+    jobs.insistOnConnection();
+    const found = roster.find(machine, clock.now());
+    if (found === undefined) {
+      throw new Fault("machine_not_found", {
+        message: `No machine '${machine}' was there since this gateway started.`,
+        param: "machine",
+      });
+    }
+    if (isAway(found) || isStopping(found)) {
+      throw new Fault("agent_offline", {
+        message: `The machine '${machine}' is ${isAway(found) ? "not reachable" : "about to stop"}.`,
+        param: "machine",
+      });
+    }
+    return found.presence;
+  }
+}
+
+function listing(answers: readonly MachineAnswer[], known: readonly RosterMachine[]): ModelListing {
+  const data = answers.flatMap(({ machine, told }) =>
+    typeof told === "string" ? [] : told.map((offered) => showModel(offered, machine)),
+  );
+  const asked = answers.map(({ machine, told }): ShownMachine => ({ machine, state: stateOf(told) }));
+  const unasked = known
+    .filter(({ presence }) => !answers.some(({ machine }) => machine === presence.machine))
+    .map((each): ShownMachine => ({
+      machine: each.presence.machine,
+      state: isAway(each) ? "offline" : isStopping(each) ? "stopping" : "no_answer",
+    }));
+  return {
+    object: "list",
+    data: data.toSorted((one, other) => byText(one.id, other.id) || byText(one.machine, other.machine)),
+    machines: [...asked, ...unasked].toSorted((one, other) => byText(one.machine, other.machine)),
+  };
+}
+
+function stateOf(told: MachineAnswer["told"]): ShownMachine["state"] {
+  if (told === "nothing") return "no_answer";
+  return told === "runtime_offline" ? "no_runtime" : "listed";
+}
+
+function isAway({ status }: RosterMachine): boolean {
+  return status === "offline";
+}
+
+function isStopping({ presence }: RosterMachine): boolean {
+  return presence.state === "draining";
+}
+
+function byText(one: string, other: string): number {
+  if (one === other) return 0;
+  return one < other ? -1 : 1;
+}

@@ -1,0 +1,32 @@
+import type { FastifyInstance } from "fastify";
+import type { ManageProgress } from "#shared/protocol/manage-job.ts";
+import type { ProgressLine } from "#shared/model/manage-line.ts";
+import type { Log } from "#shared/process/log.ts";
+import type { FleetModels } from "../fleet/fleet-models.ts";
+import { adminApi } from "./admin-api.ts";
+import { actorOf } from "./prove-admins.ts";
+import { serveLines, serveOperation } from "./serve-operation.ts";
+
+interface ModelParts {
+  readonly fleet: Pick<FleetModels, "list" | "manage">;
+  readonly log: Log;
+}
+
+/** The models of the fleet's machines, and what may be done with them. */
+export function mountModels(server: FastifyInstance, { fleet, log }: ModelParts): void {
+  serveOperation(server, adminApi.listModels, ({ query }) => fleet.list(query.machine));
+  serveLines(server, adminApi.manageModel, {
+    log,
+    async work({ params, body, request }, { tell, signal }) {
+      const { machine, action } = params;
+      const { model } = body;
+      const { by } = actorOf(request);
+      log.info({ by, request: request.id, machine, action, model }, "a machine is asked to manage a model");
+      await fleet.manage(machine, { action, model, signal, onProgress: (progress) => tell(lineOf(progress)) });
+    },
+  });
+}
+
+function lineOf({ status, completedBytes, totalBytes }: ManageProgress): ProgressLine {
+  return { status, completed_bytes: completedBytes ?? null, total_bytes: totalBytes ?? null };
+}

@@ -1,0 +1,79 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Clock } from "#shared/process/clock.ts";
+import { encodeJson } from "#shared/protocol/frame-payload.ts";
+import type { JobKind } from "#shared/protocol/job.ts";
+import { mayUse } from "../access/authorize.ts";
+import { callerOf } from "../access/caller.ts";
+import type { Needs } from "../dispatch/choose-machine.ts";
+import { modelNotFound, type JobPlacer, type Placement } from "../dispatch/place-job.ts";
+import { ignoredHeader } from "../openai/ignored-header.ts";
+import type { RequestAccount } from "../settlement/request-account.ts";
+import { accountOf } from "./keep-accounts.ts";
+import { tellStanding } from "./tell-standing.ts";
+
+/** What a request asks of a model, once its shape is known to be right. */
+export interface Asked {
+  readonly kind: JobKind;
+  readonly model: string;
+  readonly needs: Needs;
+  readonly body: object;
+  /** Fields of the request that mean nothing here. */
+  readonly ignored: readonly string[];
+  readonly responseId: string;
+  readonly includeUsage: boolean;
+  /** What its prompt is expected to cost, and all of it at most. */
+  readonly promptTokens: number;
+  readonly tokens: number;
+}
+
+/** A request that may run: all of its placement that does not depend on how the answer is sent, and who waits for it. */
+export interface Admitted {
+  readonly reply: FastifyReply;
+  readonly leaving: AbortController;
+  readonly account: RequestAccount;
+  readonly job: Omit<Placement, "shape" | "listener" | "signal">;
+}
+
+/**
+ * Takes a request through all that comes between its shape and its run, or throws what it ends in: the scopes of its
+ * key, a machine that can take it, and last the key's limits, so that what cannot run takes nothing.
+ */
+export async function admitRequest(
+  from: { readonly request: FastifyRequest; readonly reply: FastifyReply },
+  asked: Asked,
+  means: { readonly placer: JobPlacer; readonly clock: Clock },
+): Promise<Admitted> {
+  const { request, reply } = from;
+  const { key, leaving } = callerOf(request);
+  const { model, promptTokens, tokens } = asked;
+  const { signal } = leaving;
+  if (!mayUse(key, model)) throw modelNotFound(model);
+  const ignored = ignoredHeader(asked.ignored);
+  if (ignored !== undefined) reply.header("x-trunkline-ignored", ignored);
+  const account = accountOf(request);
+  account.asksFor(model);
+  const job = jobOf(request, asked, means.clock);
+  await means.placer.insistOnTaker({ ...job, signal });
+  const { standing, fault } = await account.admit({ promptTokens, tokens, signal });
+  tellStanding(reply, standing);
+  if (fault !== undefined) throw fault;
+  return { reply, leaving, account, job };
+}
+
+function jobOf(request: FastifyRequest, asked: Asked, clock: Clock): Admitted["job"] {
+  const { key } = callerOf(request);
+  const { kind, model: modelId, needs, responseId, includeUsage } = asked;
+  const traceparent = request.headers["traceparent"];
+  return {
+    kind,
+    modelId,
+    needs,
+    keyId: key.id,
+    machines: key.machines,
+    body: encodeJson(asked.body),
+    responseId,
+    createdSeconds: Math.floor(clock.wall() / 1_000),
+    includeUsage,
+    traceparent: typeof traceparent === "string" ? traceparent.slice(0, 100) : undefined,
+  };
+}

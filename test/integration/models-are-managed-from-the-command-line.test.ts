@@ -1,0 +1,320 @@
+import { once } from "node:events";
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { mintKeyToken } from "#shared/keys/key-token.ts";
+import type { OfferedModel } from "#shared/model/model.ts";
+import { systemClock, type Clock } from "#shared/process/clock.ts";
+import type { Control } from "#shared/protocol/control.ts";
+import { modelsCommand } from "../../services/cli/models.ts";
+import { freePort } from "../harness/free-port.ts";
+import { HandMadeAgent, handMadeEnd, type HandMadeJob } from "../harness/hand-made-agent.ts";
+import { Operator } from "../harness/operator.ts";
+import { startFleet, type Fleet } from "../harness/start-fleet.ts";
+import { trunkline, type CommandResult, type Settings } from "../harness/trunkline-command.ts";
+import { TurnableClock } from "../harness/turnable-clock.ts";
+import { TrunklineProcess } from "../harness/trunkline-process.ts";
+import { until } from "../harness/until.ts";
+
+const offered: OfferedModel = {
+  id: "llama3.2",
+  object: "model",
+  created: 1_767_225_600,
+  owned_by: "library",
+  capabilities: { completion: true, vision: false, embedding: false, tools: true, thinking: false },
+  context_window: 131_072,
+  size_mb: 2_019,
+  runtime_profile: "auto",
+  runtime: "ollama",
+  loaded: true,
+};
+
+let fleet: Fleet;
+let settings: Settings;
+/** What the machine `attic` does with a manage job; each test says it anew. */
+let onJob: (job: HandMadeJob) => void = () => undefined;
+const controls: Control[] = [];
+let attic: HandMadeAgent;
+
+beforeAll(async () => {
+  fleet = await startFleet({ machines: {} });
+  await using operator = await Operator.on({ redisUrl: fleet.redis.url });
+  const { token } = await operator.issue({ kind: "admin" });
+  settings = {
+    TRUNKLINE_OPERATIONS_URL: fleet.gateways[0]?.operationsUrl ?? "",
+    TRUNKLINE_ADMIN_KEY: token.reveal(),
+    TRUNKLINE_STATE_DIR: "/nowhere",
+  };
+  attic = await HandMadeAgent.start({
+    natsUrl: fleet.nats.url,
+    machine: "attic",
+    model: offered,
+    onJob: (job) => onJob(job),
+    onControl: (control) => void controls.push(control),
+  });
+  await until(async () => (await fleet.endpoint.models()).ids.includes("llama3.2"), { what: "attic to be known" });
+});
+afterAll(async () => {
+  await attic[Symbol.asyncDispose]();
+  await fleet[Symbol.asyncDispose]();
+});
+
+/** `trunkline models …` in this process, which is what it does in one of its own. */
+async function models(
+  args: readonly string[],
+  env: Settings = settings,
+  clock: Clock = systemClock,
+): Promise<CommandResult> {
+  const said = { stdout: "", stderr: "" };
+  const command = modelsCommand({
+    environment: env,
+    stdout: { write: (text) => (said.stdout += text) },
+    stderr: { write: (text) => (said.stderr += text) },
+    clock,
+  });
+  try {
+    await command.parseAsync(args, { from: "user" });
+    return { exitCode: 0, ...said };
+  } catch (error) {
+    const { exitCode } = error as { exitCode?: number };
+    if (exitCode === undefined) throw error;
+    return { exitCode, stdout: said.stdout, stderr: `${said.stderr}${(error as Error).message}` };
+  }
+}
+
+const lines = (...progress: object[]): Buffer =>
+  Buffer.from(progress.map((each) => `${JSON.stringify(each)}\n`).join(""));
+
+/** Something that answers on a port of this machine, and is no gateway of ours. */
+async function somethingElse(answer: RequestListener): Promise<Settings> {
+  const server = createServer(answer).listen(0, "127.0.0.1");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, "listening");
+  return { ...settings, TRUNKLINE_OPERATIONS_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+test("the models of a fleet are a table", async () => {
+  const { exitCode, stdout, stderr } = await trunkline(["models"], settings);
+  expect({ exitCode, stdout, stderr }).toEqual({
+    exitCode: 0,
+    stdout: [
+      "id        machine  runtime  capabilities   window    size  MLX  loaded\n",
+      "llama3.2  attic    ollama   chat, tools   131,072  2.0 GB  no   yes\n",
+    ].join(""),
+    stderr: "",
+  });
+  expect((await models(["list", "--machine", "attic"])).stdout).toBe(stdout);
+});
+
+test("for programs they are one line of JSON, with the machines", async () => {
+  const { stdout } = await models(["--json"]);
+  expect(stdout).toMatch(/^\{.*\}\n$/);
+  expect(JSON.parse(stdout)).toMatchObject({
+    models: [{ id: "llama3.2", machine: "attic", context_window: 131_072, loaded: true }],
+    machines: [{ machine: "attic", state: "listed" }],
+  });
+});
+
+test("machines that could not be asked are told of on standard error, and the others are listed", async () => {
+  const agent = await fleet.startAgent("shed", { models: ["scripted"] });
+  await until(async () => (await models([])).stdout.includes("shed"), { what: "shed to be listed" });
+  await agent.kill();
+  const away = await until(
+    async () => {
+      const told = await models([]);
+      return told.stderr.includes("not reachable") && told;
+    },
+    { what: "shed to be told of" },
+  );
+  expect(away).toMatchObject({ exitCode: 0, stderr: "Not listed: shed, which is not reachable.\n" });
+  expect(away.stdout).toContain("llama3.2");
+});
+
+test("a pull says how far it has come, and at the end what is there; the only machine need not be named", async () => {
+  const bodies: string[] = [];
+  onJob = ({ head, body, say }) => {
+    bodies.push(`${head.model} ${Buffer.from(body).toString()}`);
+    say(
+      "data",
+      lines({ status: "pulling manifest" }, { status: "pulling ab", completedBytes: 5e8, totalBytes: 1e9 }),
+      1,
+    );
+    say("data", lines({ status: "success" }), 2);
+    say("end", handMadeEnd, 3);
+  };
+  expect(await models(["pull", "qwen3:8b"])).toEqual({
+    exitCode: 0,
+    stdout: "Pulled qwen3:8b on attic.\n",
+    stderr: "qwen3:8b: pulling manifest\nqwen3:8b: pulling ab, 50 % of 1.0 GB\nqwen3:8b: success\n",
+  });
+  expect(await models(["pull", "qwen3:8b", "--machine", "attic", "--json"])).toEqual({
+    exitCode: 0,
+    stdout: '{"action":"pull","model":"qwen3:8b","machine":"attic"}\n',
+    stderr: "",
+  });
+  expect(bodies).toEqual(['qwen3:8b {"action":"pull"}', 'qwen3:8b {"action":"pull"}']);
+});
+
+test.each([
+  ["rm", "remove", "Removed"],
+  ["load", "load", "Loaded"],
+  ["unload", "unload", "Unloaded"],
+])("%s does what it says", async (word, action, done) => {
+  const bodies: string[] = [];
+  onJob = ({ body, say }) => {
+    bodies.push(Buffer.from(body).toString());
+    say("end", handMadeEnd, 1);
+  };
+  const told = await models([word, "llama3.2", "--machine", "attic"]);
+  expect([told.exitCode, told.stdout, bodies]).toEqual([
+    0,
+    `${done} llama3.2 on attic.\n`,
+    [JSON.stringify({ action })],
+  ]);
+});
+
+test("where there are several machines one must be named, and all are", async () => {
+  await using _loft = await HandMadeAgent.start({
+    natsUrl: fleet.nats.url,
+    machine: "loft",
+    model: offered,
+    onJob: () => undefined,
+  });
+  await until(async () => (await models([])).stdout.includes("loft"), { what: "loft to be listed" });
+  expect(await models(["pull", "qwen3"])).toMatchObject({
+    exitCode: 64,
+    stderr: "There is more than one machine: name one with --machine (attic, loft).",
+  });
+});
+
+test("what a machine refuses is told in its own words, and fails", async () => {
+  const message = "The owner of this machine does not allow to pull; TRUNKLINE_MANAGE=pull does.";
+  onJob = ({ say }) => say("fault", { code: "insufficient_permissions", message }, 1);
+  expect(await models(["pull", "qwen3", "--machine", "attic"])).toMatchObject({
+    exitCode: 1,
+    stdout: "",
+    stderr: message,
+  });
+});
+
+test("what fails after it began fails too", async () => {
+  onJob = ({ say }) => {
+    say("data", lines({ status: "pulling manifest" }), 1);
+    say("fault", { code: "upstream_error", message: "No room\u001b[2J is left." }, 2);
+  };
+  expect(await models(["pull", "qwen3", "--machine", "attic"])).toMatchObject({
+    exitCode: 69,
+    stdout: "",
+    stderr: "qwen3: pulling manifest\nNo room?[2J is left.",
+  });
+});
+
+test("a machine that nobody knows is told of", async () => {
+  const told = await models(["pull", "qwen3", "--machine", "nowhere"]);
+  expect([told.exitCode, told.stderr]).toEqual([1, expect.stringContaining("No machine 'nowhere'")]);
+});
+
+test("Ctrl-C stops the pull on the machine", async () => {
+  const jobs: string[] = [];
+  onJob = ({ head, say }) => {
+    jobs.push(head.id);
+    say("data", lines({ status: "pulling manifest" }), 1);
+  };
+  const args = ["models", "pull", "qwen3", "--machine", "attic"];
+  await using command = await TrunklineProcess.start({ args, settings });
+  await until(async () => (await command.stderr()).includes("pulling manifest"), { what: "the pull to begin" });
+  expect(await command.terminate("SIGINT")).toBe(130);
+  expect(await command.stderr()).toContain("Interrupted");
+  expect(await command.stdout()).toBe("");
+  await until(
+    () =>
+      controls.some((told) => told.kind === "cancel" && told.job === jobs.at(-1) && told.reason === "client_closed"),
+    {
+      what: "the machine to be told to stop",
+    },
+  );
+});
+
+const media = { "content-type": "application/x-ndjson" };
+
+test("that nothing listens there is said, with what to do", async () => {
+  const env = { ...settings, TRUNKLINE_OPERATIONS_URL: "", TRUNKLINE_OPERATIONS_PORT: String(await freePort()) };
+  const told = await models([], env);
+  expect([told.exitCode, told.stderr]).toEqual([
+    69,
+    expect.stringMatching(/^Nothing listens at http:\/\/127\.0\.0\.1:\d+: start a gateway.*--operations-url/),
+  ]);
+  expect((await models(["pull", "x", "--machine", "a"], env)).exitCode).toBe(69);
+});
+
+test.each<[string, RequestListener]>([
+  ["HTML", (_request, response) => void response.end("<html>")],
+  ["other lines of JSON", (_request, response) => void response.writeHead(200, media).end('{"a":1}\n')],
+  ["another JSON", (_request, response) => void response.end('{"hello":1}\n')],
+  ["a redirect", (_request, response) => void response.writeHead(302, { location: "/" }).end()],
+])("that something else listens there is said: %s", async (_, answer) => {
+  const env = await somethingElse(answer);
+  for (const args of [[], ["pull", "x", "--machine", "a"]]) {
+    const told = await models(args, env);
+    expect([told.exitCode, told.stderr]).toEqual([69, expect.stringContaining("is no operations port of Trunkline")]);
+  }
+});
+
+test("a gateway that does not answer is not waited for for ever", async () => {
+  let asked = false;
+  const env = await somethingElse(() => {
+    asked = true;
+  });
+  const turnable = new TurnableClock({ wallMs: 0 });
+  const asking = models([], env, turnable);
+  await until(() => asked, { what: "the gateway to be asked" });
+  turnable.advance(15_000);
+  expect(await asking).toMatchObject({ exitCode: 69, stderr: expect.stringContaining("no answer at http://") });
+});
+
+test("a gateway that breaks off is never taken for one that is done", async () => {
+  const begun = '{"status":"pulling","completed_bytes":1,"total_bytes":2}\n';
+  const ends: RequestListener[] = [
+    (_request, response) => void response.writeHead(200, media).end(begun),
+    (_request, response) => void response.writeHead(200, media).write(begun, () => response.destroy()),
+  ];
+  for (const answer of ends) {
+    const told = await models(["pull", "x", "--machine", "a"], await somethingElse(answer));
+    expect([told.exitCode, told.stdout, told.stderr]).toEqual([69, "", expect.stringContaining("broke off")]);
+  }
+});
+
+test("a key that is refused is told of by the place where it was found, and what is no admin key goes nowhere", async () => {
+  const refused = await models([], { ...settings, TRUNKLINE_ADMIN_KEY: mintKeyToken("admin").reveal() });
+  expect([refused.exitCode, refused.stderr]).toEqual([
+    78,
+    expect.stringMatching(/^The admin key in TRUNKLINE_ADMIN_KEY was refused: /),
+  ]);
+  let asked = 0;
+  const env = await somethingElse((_request, response) => {
+    asked += 1;
+    response.end();
+  });
+  for (const key of ["sk-1234", fleet.endpoint.key]) {
+    const told = await models([], { ...env, TRUNKLINE_ADMIN_KEY: key });
+    expect([told.exitCode, told.stderr]).toEqual([78, expect.stringContaining("TRUNKLINE_ADMIN_KEY is no admin key")]);
+    expect(told.stderr).not.toContain(key);
+  }
+  expect(asked).toBe(0);
+});
+
+test("where there is no key to be found both ways to have one are told", async () => {
+  const told = await models([], { ...settings, TRUNKLINE_ADMIN_KEY: "" });
+  expect(told.exitCode).toBe(78);
+  for (const way of [
+    "TRUNKLINE_ADMIN_KEY",
+    "trunkline keys issue --admin",
+    "TRUNKLINE_STATE_DIR",
+    "/nowhere/admin-key",
+  ]) {
+    expect(told.stderr).toContain(way);
+  }
+});

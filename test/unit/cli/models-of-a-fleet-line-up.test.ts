@@ -1,0 +1,80 @@
+import { expect, test } from "vitest";
+import type { ShownModel } from "#shared/model/shown-model.ts";
+import { modelsTable } from "../../../services/cli/models/models-table.ts";
+import { byteSize } from "../../../services/cli/text/byte-size.ts";
+
+const nothing = { completion: false, vision: false, embedding: false, tools: false, thinking: false };
+
+function shown(id: string, fields: Partial<ShownModel> = {}): ShownModel {
+  return {
+    id,
+    machine: "attic",
+    runtime: "ollama",
+    capabilities: { ...nothing, completion: true },
+    context_window: 4_096,
+    size_mb: 2_019,
+    created: 1_767_225_600,
+    runtime_profile: "auto",
+    apple_mlx: false,
+    loaded: null,
+    ...fields,
+  };
+}
+
+const lines = (...cells: string[]): string => cells.map((line) => `${line}\n`).join("");
+
+test("every model is a line of its own, with what it can in short words and numbers one below the other", () => {
+  const able = { completion: true, vision: true, embedding: false, tools: true, thinking: true };
+  const models = [
+    shown("llama3.2", { loaded: false }),
+    shown("qwen3:235b", { capabilities: able, context_window: 262_144, size_mb: 142_000, loaded: true }),
+    shown("模型", { machine: "mac", runtime: null, size_mb: 0, apple_mlx: true }),
+    shown("nomic", { capabilities: { ...nothing, embedding: true }, context_window: 512, size_mb: 274 }),
+    shown("odd", { capabilities: nothing, context_window: 1, size_mb: 1 }),
+  ];
+  expect(modelsTable(models)).toBe(
+    lines(
+      "id          machine  runtime  capabilities                 window    size  MLX  loaded",
+      "llama3.2    attic    ollama   chat                          4,096  2.0 GB  no   no",
+      "qwen3:235b  attic    ollama   chat, vision, tools, think  262,144  142 GB  no   yes",
+      "模型        mac      -        chat                          4,096       -  yes  -",
+      "nomic       attic    ollama   embed                           512  274 MB  no   -",
+      "odd         attic    ollama   -                                 1  1.0 MB  no   -",
+    ),
+  );
+});
+
+const long = `hf.co/somebody/${"a-very-long-name-".repeat(6)}gguf:q4`;
+
+test("a long id is whole where no terminal limits it", () => {
+  expect(modelsTable([shown(long)])).toContain(`${long}  attic`);
+  expect(modelsTable([shown(long)], { widthMax: 500 })).toContain(`${long}  attic`);
+});
+
+test("on a terminal ids are cut so that the table fits, and no shorter than they can be told apart by", () => {
+  const table = modelsTable([shown(long), shown("llama3.2")], { widthMax: 100 });
+  const widths = table
+    .trimEnd()
+    .split("\n")
+    .map((line) => line.length);
+  expect(Math.max(...widths)).toBe(100);
+  expect(table).toMatch(/^hf\.co\/somebody\/a-very-long-name-.*… {2}attic/m);
+  expect(table).toContain("llama3.2  ");
+  expect(modelsTable([shown(long)], { widthMax: 10 })).toMatch(/^hf\.co\/somebody\/a-ve… {2}attic/m);
+});
+
+test("bytes are said in the unit in which they are short", () => {
+  const sizes = [0, 999, 1_000, 9_949, 9_950, 815_319_791, 999_499_999, 999_600_000, 4_683_073_184, 2e14];
+  expect(sizes.map(byteSize)).toEqual([
+    "0 B",
+    "999 B",
+    "1.0 kB",
+    "9.9 kB",
+    "10 kB",
+    "815 MB",
+    "999 MB",
+    "1.0 GB",
+    "4.7 GB",
+    "200 TB",
+  ]);
+});
