@@ -1,4 +1,4 @@
-import type { Catalogue } from "#shared/model/model.ts";
+import type { OfferedModel } from "#shared/model/model.ts";
 import type { Broker } from "#shared/broker/broker.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
@@ -9,9 +9,14 @@ import type { AgentConfig } from "./config.ts";
 import { JobTable } from "./jobs/job-table.ts";
 import { receiveJobs } from "./jobs/receive-jobs.ts";
 import { Announcer } from "./presence/announce.ts";
-import { findRuntime } from "./runtimes/detect.ts";
+import { atHand, runtimeSources } from "./runtimes/detect.ts";
+import { FirstSightings } from "./runtimes/first-sightings.ts";
+import { llamaRuntime } from "./runtimes/llama.ts";
+import { readModelSettings } from "./runtimes/model-settings.ts";
+import type { RuntimeSource } from "./runtimes/runtime-source.ts";
 import type { Runtime } from "./runtimes/runtime.ts";
-import { RuntimeWatch } from "./runtimes/watch-runtime.ts";
+import { scriptedRuntime } from "./runtimes/scripted.ts";
+import { RuntimeWatch } from "./runtimes/watch-runtimes.ts";
 
 interface AgentParts {
   readonly config: AgentConfig;
@@ -29,7 +34,7 @@ interface StartedAgent {
   readonly machine: string;
   /** What was found at the start; an agent without a runtime goes on looking. */
   readonly runtime: string | null;
-  readonly models: Catalogue;
+  readonly models: readonly OfferedModel[];
 }
 
 /** Builds an agent of its parts and starts it. It offers itself as soon as there is a runtime. */
@@ -39,10 +44,18 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
   const timing = timingAt(config.timeScale, config);
   const epoch = newEpoch(clock.wall());
 
-  const { find, isStandIn, reason } = runtimeFinder(parts);
-  const runtime = new RuntimeWatch({ find, isStandIn, timing, clock, log });
-  const { slots, queueMax } = config;
-  const jobs = new JobTable({ broker, runtime, machine, timing, clock, log, slots, queueMax });
+  const sightings = new FirstSightings({ file: config.sightingsFile, clock, log });
+  const runtime = new RuntimeWatch({
+    sources: await sourcesOf(parts),
+    standIn: standInOf(parts),
+    settings: config.modelsFile === undefined ? {} : readModelSettings(config.modelsFile),
+    firstSeen: (model) => sightings.secondsOf(model),
+    timing,
+    clock,
+    log,
+  });
+  const { queueMax, manage } = config;
+  const jobs = new JobTable({ broker, runtime, machine, timing, clock, log, queueMax, manage });
   const announcer = new Announcer({ broker, machine, epoch, jobs, runtime, timing, clock });
 
   const receiving = receiveJobs({ broker, machine, epoch, jobs, timing, clock, log });
@@ -51,51 +64,38 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
     await jobs.drain(deadline);
     await announcer.sayGoodbye();
     receiving.stop();
-    runtime.stop();
+    await runtime.stop();
   });
 
   await runtime.start();
   announcer.start();
   await broker.flush();
-  const found = runtime.offer?.runtime.name ?? null;
-  if (found === null) log.warn(`no runtime answers yet (${reason()}); this machine offers nothing until one does`);
+  const found = runtime.offer?.names ?? null;
+  if (found === null) {
+    log.warn(`no runtime answers yet (looked at ${runtime.places}); this machine offers nothing until one does`);
+  }
   log.info({ machine, epoch, runtime: found }, "agent ready");
   return { machine, runtime: found, models: runtime.offer?.catalogue ?? [] };
 }
 
-interface RuntimeFinder {
-  readonly find: () => Promise<Runtime | undefined>;
-  readonly isStandIn: (runtime: Runtime) => boolean;
-  /** Why the last look found nothing. */
-  readonly reason: () => string;
+/**
+ * Where this agent looks for runtimes. One that is inside this process is made here, and fails the start when it cannot
+ * be: a file that is not there will not be there in a second.
+ */
+async function sourcesOf({ config, clock, log, exit }: AgentParts): Promise<readonly RuntimeSource[]> {
+  const { runtime: kind, runtimeUrls: urls, runtimeKey: apiKey, gguf: files, engineDir, slots } = config;
+  if (kind === "scripted") {
+    return [atHand("demonstration", scriptedRuntime({ clock, slots, models: config.scriptedModels, exit }))];
+  }
+  const found = runtimeSources({ kind, urls, apiKey, slots, clock });
+  if (files.length === 0) return found;
+  const llama = atHand(files.join(", "), await llamaRuntime({ files, engineDir, slots, clock, log }));
+  return kind === "auto" && urls.length === 0 ? [llama] : [llama, ...found];
 }
 
-/**
- * Looks for what the operator wants. The demonstration is taken at the first look only, and gives way as soon as a real
- * runtime appears: one that is only away for a while must not come back as a demonstration.
- */
-function runtimeFinder(parts: AgentParts): RuntimeFinder {
-  const { config, clock } = parts;
-  let fallbackToScripted = parts.fallbackToScripted;
-  let standIn: Runtime | undefined;
-  let reason = "none was looked for";
-  const find = async (): Promise<Runtime | undefined> => {
-    const detection = await findRuntime({
-      wanted: config.runtime,
-      url: config.runtimeUrl,
-      scriptedModels: config.scriptedModels,
-      slots: config.slots,
-      fallbackToScripted,
-      exit: parts.exit,
-      clock,
-    });
-    if (detection.kind === "none") {
-      reason = detection.reason;
-      return undefined;
-    }
-    if (fallbackToScripted && detection.runtime.name === "scripted") standIn = detection.runtime;
-    fallbackToScripted = false;
-    return detection.runtime;
-  };
-  return { find, isStandIn: (runtime) => config.runtime === "auto" && runtime === standIn, reason: () => reason };
+/** The demonstration stands in only where nothing real was asked for by name. */
+function standInOf({ config, clock, exit, fallbackToScripted }: AgentParts): (() => Runtime) | undefined {
+  const { runtime, runtimeUrls, gguf, slots, scriptedModels: models } = config;
+  const nothingNamed = runtime === "auto" && runtimeUrls.length === 0 && gguf.length === 0;
+  return fallbackToScripted && nothingNamed ? () => scriptedRuntime({ clock, slots, models, exit }) : undefined;
 }

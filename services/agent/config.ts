@@ -1,16 +1,38 @@
 import { hostname } from "node:os";
+import { join } from "node:path";
 import { z } from "zod";
-import { readConfig, urlList, wholeNumber, type Environment } from "#shared/process/config.ts";
+import { ConfigFailure, readConfig, urlList, wholeNumber, type Environment } from "#shared/process/config.ts";
 import { processConfig, processSettings, waitMs } from "#shared/process/process-settings.ts";
 import { machineName, machineNameOf } from "#shared/protocol/machine-name.ts";
+import { manageActions, type ManageAction } from "#shared/protocol/manage-job.ts";
 import { runtimeKinds } from "./runtimes/detect.ts";
 import { scriptedModelIds } from "./runtimes/scripted-models.ts";
+
+const commaList = z.string().transform((text) => text.split(",").map((each) => each.trim()));
+
+/** What the owner of the machine lets operators do with its models. */
+const manageList: z.ZodType<readonly ManageAction[], string> = commaList.transform((names, context) => {
+  const known = (name: string): name is ManageAction => manageActions.some((action) => action === name);
+  if (names.length === 1 && names[0] === "all") return manageActions;
+  if (names.every(known)) return names;
+  context.addIssue(`must be all, or some of ${manageActions.join(", ")}, with commas between`);
+  return z.NEVER;
+});
 
 const settings = z.object({
   ...processSettings,
   TRUNKLINE_MACHINE: machineName.optional(),
   TRUNKLINE_RUNTIME: z.enum(runtimeKinds, `must be one of ${runtimeKinds.join(", ")}`).default("auto"),
-  TRUNKLINE_RUNTIME_URL: urlList(["http:", "https:"]).optional(),
+  TRUNKLINE_RUNTIME_URL: urlList(["http:", "https:"])
+    .transform((text) => text.split(",").map((url) => url.trim()))
+    .optional(),
+  /** The API key that runtimes want, where they were started with one. */
+  TRUNKLINE_RUNTIME_KEY: z.string().optional(),
+  TRUNKLINE_GGUF: commaList.optional(),
+  TRUNKLINE_ENGINE_DIR: z.string().optional(),
+  TRUNKLINE_MODELS_FILE: z.string().optional(),
+  TRUNKLINE_MANAGE: manageList.optional(),
+  TRUNKLINE_STATE_DIR: z.string().default(".trunkline"),
   TRUNKLINE_SCRIPTED_MODELS: z
     .string()
     .transform((text) => text.split(",").map((name) => name.trim()))
@@ -25,14 +47,36 @@ const settings = z.object({
   TRUNKLINE_QUEUE_MAX: wholeNumber(0, 10_000).default(64),
 });
 
+/** What a schema of single settings cannot say. */
+function insistOnSense(given: z.output<typeof settings>): void {
+  const { TRUNKLINE_RUNTIME: kind, TRUNKLINE_RUNTIME_URL: urls, TRUNKLINE_GGUF: files } = given;
+  const problems: string[] = [];
+  if (kind === "openai" && urls === undefined) {
+    problems.push("TRUNKLINE_RUNTIME=openai needs TRUNKLINE_RUNTIME_URL: nobody knows where such a server usually is");
+  }
+  if (kind === "scripted" && (urls !== undefined || files !== undefined)) {
+    problems.push(
+      "TRUNKLINE_RUNTIME=scripted is the demonstration alone, without TRUNKLINE_RUNTIME_URL and TRUNKLINE_GGUF",
+    );
+  }
+  if (problems.length > 0) throw new ConfigFailure(problems);
+}
+
 /** The settings of an agent, by its own words. */
 export function agentConfig(environment: Environment) {
   const given = readConfig(settings, environment);
+  insistOnSense(given);
   return Object.freeze({
     ...processConfig(given),
     machine: given.TRUNKLINE_MACHINE ?? machineNameOf(hostname()),
     runtime: given.TRUNKLINE_RUNTIME,
-    runtimeUrl: given.TRUNKLINE_RUNTIME_URL,
+    runtimeUrls: given.TRUNKLINE_RUNTIME_URL ?? [],
+    runtimeKey: given.TRUNKLINE_RUNTIME_KEY,
+    gguf: given.TRUNKLINE_GGUF ?? [],
+    engineDir: given.TRUNKLINE_ENGINE_DIR,
+    modelsFile: given.TRUNKLINE_MODELS_FILE,
+    manage: new Set(given.TRUNKLINE_MANAGE),
+    sightingsFile: join(given.TRUNKLINE_STATE_DIR, "models-seen.json"),
     scriptedModels: given.TRUNKLINE_SCRIPTED_MODELS,
     firstTokenMs: given.TRUNKLINE_FIRST_TOKEN_MS,
     noProgressMs: given.TRUNKLINE_NO_PROGRESS_MS,

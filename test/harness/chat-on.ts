@@ -1,6 +1,8 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { Capabilities } from "#shared/model/model.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
-import type { Runtime } from "../../services/agent/runtimes/runtime.ts";
+import { refuseIncapable } from "../../services/agent/runtimes/refuse-incapable.ts";
+import type { Runtime, Silence } from "../../services/agent/runtimes/runtime.ts";
 
 export interface ChatWish extends Partial<ChatBody> {
   readonly model: string;
@@ -8,16 +10,28 @@ export interface ChatWish extends Partial<ChatBody> {
   readonly says?: string;
 }
 
-/** One chat on a runtime: everything it yields until its end, batch by batch. */
+const everything: Capabilities = { completion: true, vision: true, embedding: true, tools: true, thinking: true };
+
+/**
+ * One chat on a runtime, as an agent would ask for it: everything it yields until its end, batch by batch. The model is
+ * able to do anything unless the test says what it can do.
+ */
 export async function* chatOn(
   runtime: Runtime,
   wish: ChatWish,
-  options: { signal?: AbortSignal; onProgress?: () => void } = {},
+  options: {
+    signal?: AbortSignal;
+    onProgress?: (silence?: Silence) => void;
+    capabilities?: Capabilities;
+    contextWindow?: number;
+  } = {},
 ): AsyncGenerator<readonly AnswerEvent[]> {
   const { model, says = "Hello", ...fields } = wish;
   const body = chatBody.parse({ messages: [{ role: "user", content: says }], ...fields });
   const { signal = new AbortController().signal, onProgress = () => {} } = options;
-  yield* runtime.chat({ model, body, signal, onProgress });
+  const { capabilities = everything, contextWindow = 4_096 } = options;
+  refuseIncapable({ model, capabilities, body });
+  yield* runtime.chat({ model, capabilities, contextWindow, body, signal, onProgress });
 }
 
 export async function eventsOf(batches: AsyncIterable<readonly AnswerEvent[]>): Promise<AnswerEvent[]> {

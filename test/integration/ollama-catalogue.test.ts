@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { catalogue } from "#shared/model/model.ts";
 import { ollamaRuntime, type OllamaRuntime } from "../../services/agent/runtimes/ollama.ts";
 import { FakeOllama } from "../harness/fake-ollama.ts";
+import { offeredBy } from "../harness/offered-by.ts";
 import { until } from "../harness/until.ts";
 
 const { signal } = new AbortController();
@@ -18,7 +19,7 @@ afterEach(async () => {
 });
 
 async function ids(): Promise<string[]> {
-  return (await runtime.catalogue(signal)).map(({ id }) => id);
+  return (await offeredBy(runtime)).map(({ id }) => id);
 }
 
 describe("the catalogue of an Ollama", () => {
@@ -35,8 +36,8 @@ describe("the catalogue of an Ollama", () => {
       { name: "gpt-oss:120b-cloud", capabilities: ["completion"], remoteHost: "https://ollama.com:443" },
       { name: "painter:latest", capabilities: ["image"] },
     ];
-    expect(catalogue.parse(await runtime.catalogue(signal))).toMatchObject([
-      { id: "llama3.2", context_window: 32_768, runtime_profile: "auto", capabilities: { tools: true } },
+    expect(catalogue.parse(await offeredBy(runtime))).toMatchObject([
+      { id: "llama3.2", context_window: 32_768, runtime_profile: "auto", capabilities: { tools: true }, loaded: true },
       { id: "nomic-embed-text", context_window: 2_048, capabilities: { completion: false, embedding: true } },
       { id: "qwen3.5:9b-mlx", context_window: 131_072, runtime_profile: "apple-mlx", apple_mlx: true },
     ]);
@@ -47,7 +48,7 @@ describe("the catalogue of an Ollama", () => {
     await ids();
     expect(ollama.requestsTo("/api/show")).toHaveLength(1);
     ollama.models = [{ name: "llama3.2:latest", digest: "another", capabilities: ["completion", "tools"] }];
-    expect(await runtime.catalogue(signal)).toMatchObject([{ capabilities: { tools: true } }]);
+    expect(await offeredBy(runtime)).toMatchObject([{ capabilities: { tools: true } }]);
     expect(ollama.requestsTo("/api/show")).toHaveLength(2);
   });
 

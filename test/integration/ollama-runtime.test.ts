@@ -22,7 +22,10 @@ function startChat() {
   const abort = new AbortController();
   const said: AnswerEvent[] = [];
   let progress = 0;
-  const options = { signal: abort.signal, onProgress: () => void (progress += 1) };
+  const onProgress = (silence?: string): void => {
+    if (silence === undefined) progress += 1;
+  };
+  const options = { signal: abort.signal, onProgress };
   const ended = (async () => {
     for await (const batch of chatOn(runtime, { model: "llama3.2" }, options)) said.push(...batch);
   })();

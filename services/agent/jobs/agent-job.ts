@@ -7,9 +7,11 @@ import {
 } from "#shared/protocol/frame-payload.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import type { Fault } from "#shared/fault/fault.ts";
-import type { ChatOutcome } from "./run-job.ts";
+import type { Route } from "../runtimes/offer.ts";
+import type { Silence } from "../runtimes/runtime.ts";
 import type { PartCollector } from "./collect-parts.ts";
 import type { FrameEmitter } from "./emit-frames.ts";
+import type { Outcome } from "./outcome.ts";
 
 /** One job as the agent holds it, from its acceptance until the gateway has its terminal frame. */
 export class AgentJob {
@@ -17,6 +19,8 @@ export class AgentJob {
   readonly gateway: string;
   readonly frames: FrameEmitter;
   readonly acceptedAtMs: number;
+  /** Who is to run it, for kinds that a model answers. */
+  route: Route | undefined;
   readonly #abort = new AbortController();
   state: JobState;
   body: Uint8Array | undefined;
@@ -28,11 +32,19 @@ export class AgentJob {
   firstTokenAtMs: number | undefined;
   endedAtMs: number | undefined;
 
-  constructor(options: { head: JobHead; gateway: string; frames: FrameEmitter; state: JobState; nowMs: number }) {
+  constructor(options: {
+    head: JobHead;
+    gateway: string;
+    frames: FrameEmitter;
+    state: JobState;
+    route: Route | undefined;
+    nowMs: number;
+  }) {
     this.head = options.head;
     this.gateway = options.gateway;
     this.frames = options.frames;
     this.state = options.state;
+    this.route = options.route;
     this.acceptedAtMs = options.nowMs;
     this.progressAtMs = options.nowMs;
   }
@@ -46,13 +58,22 @@ export class AgentJob {
     this.#abort.abort(reason);
   }
 
-  moved(nowMs: number): void {
+  /** The job has come on, and before its first token also with what its runtime is at. */
+  moved(nowMs: number, silence?: Silence): void {
     this.progress += 1;
     this.progressAtMs = nowMs;
+    if (silence !== undefined && (this.state === "prefill" || this.state === "loading")) this.state = silence;
+  }
+
+  /** Something of the answer is there. */
+  spoke(nowMs: number): void {
+    if (this.firstTokenAtMs !== undefined) return;
+    this.state = "running";
+    this.firstTokenAtMs = nowMs;
   }
 
   /** Sends the one terminal frame. Later outcomes of the same job change nothing. */
-  end(outcome: ChatOutcome, nowMs: number): void {
+  end(outcome: Outcome, nowMs: number): void {
     if (this.state === "ended") return;
     this.state = "ended";
     this.endedAtMs = nowMs;

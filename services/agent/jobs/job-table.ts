@@ -1,4 +1,3 @@
-import { rendererFor } from "#shared/answer/answer-shape.ts";
 import type { Broker } from "#shared/broker/broker.ts";
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
@@ -7,19 +6,25 @@ import type { Log } from "#shared/process/log.ts";
 import type { Control } from "#shared/protocol/control.ts";
 import { encodeJson, type BeatRow } from "#shared/protocol/frame-payload.ts";
 import type { JobHead, PartHead } from "#shared/protocol/job.ts";
+import type { ManageAction } from "#shared/protocol/manage-job.ts";
 import { replySubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import type { RuntimeWatch } from "../runtimes/watch-runtime.ts";
+import type { Route } from "../runtimes/offer.ts";
+import type { Runtime } from "../runtimes/runtime.ts";
+import type { RuntimeWatch } from "../runtimes/watch-runtimes.ts";
 import { AgentJob } from "./agent-job.ts";
 import { PartCollector } from "./collect-parts.ts";
 import { FrameEmitter } from "./emit-frames.ts";
 import { busy, judgeAdmission } from "./judge-admission.ts";
 import { judgeProgress } from "./judge-progress.ts";
+import { LearntSlots } from "./learn-slots.ts";
+import { manageModels } from "./manage-models.ts";
 import { MissingGateways } from "./missing-gateways.ts";
+import type { Outcome } from "./outcome.ts";
 import { PastJobs } from "./past-jobs.ts";
-import { readChatBody } from "./read-chat-body.ts";
-import { runChat } from "./run-job.ts";
+import { runJob } from "./run-job.ts";
 import { Schedule } from "./schedule.ts";
+import { StrayWatch } from "./watch-strays.ts";
 
 interface JobTableOptions {
   readonly broker: Broker;
@@ -29,8 +34,8 @@ interface JobTableOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly queueMax: number;
-  /** How many jobs run at once, where the operator knows better than the runtime's adapter. */
-  readonly slots?: number | undefined;
+  /** What this machine's owner lets operators do with its models. */
+  readonly manage: ReadonlySet<ManageAction>;
 }
 
 /** Where a job's answer goes. */
@@ -50,6 +55,8 @@ export class JobTable {
   readonly #past: PastJobs;
   readonly #missing: MissingGateways;
   readonly #schedule: Schedule;
+  readonly #learnt = new LearntSlots();
+  readonly #strays: StrayWatch;
   #receivingBytes = 0;
   #draining = false;
 
@@ -57,13 +64,15 @@ export class JobTable {
     this.#options = options;
     this.#past = new PastJobs(options.timing.cancelRememberMs);
     this.#missing = new MissingGateways(options.timing);
-    this.#schedule = new Schedule({ slots: options.slots ?? 1, queueMax: options.queueMax });
+    this.#schedule = new Schedule({ queueMax: options.queueMax });
+    this.#strays = new StrayWatch({ ...options, ownRunning: (runtime) => this.#runningOn(runtime) });
     options.runtime.onChange(() => this.#resize());
   }
 
-  get load(): { slots: number; running: number; queued: number; queueMax: number } {
-    const { slots, running, queued } = this.#schedule;
-    return { slots, running, queued, queueMax: this.#options.queueMax };
+  get load(): { slots: number; running: number; queued: number; queueMax: number; strays: number } {
+    const { runtime, queueMax } = this.#options;
+    const { running, queued } = this.#schedule;
+    return { slots: runtime.offer?.slots ?? 0, running, queued, queueMax, strays: this.#strays.strays };
   }
 
   receive(head: JobHead, body: Uint8Array, reply: ReplyTo): void {
@@ -78,9 +87,11 @@ export class JobTable {
       frames.fault({ code: "cancelled", message: "The request was cancelled or is over already." });
       return;
     }
+    const route = head.model === undefined ? undefined : this.#options.runtime.offer?.route(head.model);
     const rejected = judgeAdmission(head, {
       draining: this.#draining,
-      catalogue: this.#options.runtime.offer?.catalogue,
+      offersModel: route !== undefined,
+      managing: this.#managing(),
       jobs: this.#jobs.size,
       receivingBytes: this.#receivingBytes,
     });
@@ -90,14 +101,17 @@ export class JobTable {
     }
     const nowMs = this.#options.clock.now();
     const state = head.sha256 === undefined ? "queued" : "receiving";
-    const job = new AgentJob({ head, gateway: reply.gateway, frames, state, nowMs });
-    if (head.kind === "models") {
+    const job = new AgentJob({ head, gateway: reply.gateway, frames, state, route, nowMs });
+    if (route === undefined || head.kind === "models" || head.kind === "manage") {
       this.#jobs.set(head.id, job);
+      job.body = body;
       frames.say("accept", job.accepted(undefined));
-      void this.#tellModels(job);
+      void (head.kind === "manage" ? this.#manage(job) : this.#tellModels(job));
       return;
     }
-    const submitted = this.#schedule.submit(head.id, { ready: state === "queued" });
+    const { lane } = route;
+    this.#start(this.#schedule.resize(lane, this.#slotsOf(route)));
+    const submitted = this.#schedule.submit(head.id, { lane, sender: head.keyId ?? "", ready: state === "queued" });
     if (submitted.outcome === "full") {
       frames.say("reject", busy(`The machine's queue of ${this.#options.queueMax} requests is full (queueMax).`));
       return;
@@ -176,6 +190,8 @@ export class JobTable {
       if (fault !== undefined) this.#stop(job, fault);
     }
     for (const gateway of this.#missing.gone(nowMs)) this.#abandon(gateway);
+    this.#resize();
+    this.#strays.tick();
   }
 
   /** A row for every job, by the gateway that waits for it. */
@@ -237,46 +253,37 @@ export class JobTable {
 
   async #run(job: AgentJob): Promise<void> {
     const { clock, log, runtime } = this.#options;
+    const { body } = job;
     job.state = "prefill";
     job.startedAtMs = clock.now();
     job.moved(job.startedAtMs);
     try {
-      const { head } = job;
-      const { offer } = runtime;
-      const renderer = rendererFor(head.shape, {
-        id: head.responseId ?? head.id,
-        createdSeconds: head.createdSeconds ?? 0,
-        model: head.model ?? "",
-        includeUsage: head.includeUsage ?? false,
-      });
-      if (offer === undefined || renderer === undefined || job.body === undefined || head.model === undefined) {
-        throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
-      }
-      const body = readChatBody(job.body);
+      // The runtime may have come and gone while the job waited.
+      const route = runtime.offer?.route(job.head.model ?? "");
+      if (route === undefined) throw runtimeOffline();
+      job.route = route;
+      if (body === undefined) throw new Error("a job was started before its body was there");
       job.body = undefined;
       this.#releaseBody(job);
-      const outcome = await runChat({
-        runtime: offer.runtime,
-        model: head.model,
+      const outcome = await runJob({
+        head: job.head,
         body,
-        renderer,
+        route,
         signal: job.signal,
-        onProgress: () => job.moved(clock.now()),
+        onProgress: (silence) => job.moved(clock.now(), silence),
         write: (bytes, outputTokens) => {
-          if (job.state === "prefill") {
-            job.state = "running";
-            job.firstTokenAtMs = clock.now();
-          }
+          if (bytes.byteLength > 0 || outputTokens > 0) job.spoke(clock.now());
           job.frames.write(bytes, outputTokens);
         },
       });
-      job.end(outcome, clock.now());
-      if (outcome.outcome === "fault") this.#logFault(job, outcome.fault);
+      this.#learn(job, outcome);
+      this.#conclude(job, outcome);
     } catch (thrown) {
       this.#end(job, Fault.from(thrown));
     } finally {
       log.debug({ job: job.head.id, state: job.state }, "job over");
       this.#start(this.#schedule.remove(job.head.id));
+      if (job.signal.aborted && job.route !== undefined) this.#strays.cancelled(job.route.runtime);
     }
   }
 
@@ -284,10 +291,42 @@ export class JobTable {
     try {
       const catalogue = await this.#options.runtime.ask();
       job.frames.write(encodeJson(catalogue), 0);
-      job.end({ outcome: "end", finishReason: undefined, usage: undefined }, this.#options.clock.now());
+      this.#conclude(job, { outcome: "end" });
     } catch (thrown) {
       this.#end(job, Fault.from(thrown));
     }
+  }
+
+  async #manage(job: AgentJob): Promise<void> {
+    const { clock, runtime, manage: allowed } = this.#options;
+    const { body = new Uint8Array(), head } = job;
+    job.state = "loading";
+    job.startedAtMs = clock.now();
+    const outcome = await manageModels({
+      model: head.model ?? "",
+      body,
+      offer: runtime.offer,
+      allowed,
+      signal: job.signal,
+      write: (bytes) => {
+        job.moved(clock.now());
+        job.frames.write(bytes, 0);
+      },
+    });
+    this.#conclude(job, outcome);
+  }
+
+  #conclude(job: AgentJob, outcome: Outcome): void {
+    job.end(outcome, this.#options.clock.now());
+    if (outcome.outcome === "fault") this.#logFault(job, outcome.fault);
+  }
+
+  /** A runtime that has too much to do has shown how much that is. */
+  #learn(job: AgentJob, outcome: Outcome): void {
+    const { route } = job;
+    if (route === undefined || outcome.outcome === "end" || outcome.fault.code !== "server_is_overloaded") return;
+    this.#learnt.refused(route.lane, this.#schedule.runningIn(route.lane) - 1, this.#options.clock.now());
+    this.#resize();
   }
 
   #cancel(id: string): void {
@@ -336,9 +375,25 @@ export class JobTable {
     this.#past.add(id, this.#options.clock.now());
   }
 
+  #managing(): number {
+    return [...this.#jobs.values()].filter(({ head, state }) => head.kind === "manage" && state !== "ended").length;
+  }
+
+  #runningOn(runtime: Runtime): number {
+    return [...this.#jobs.values()].filter(
+      ({ route, startedAtMs, state }) => route?.runtime === runtime && startedAtMs !== undefined && state !== "ended",
+    ).length;
+  }
+
+  #slotsOf({ lane, runtime }: Route): number {
+    return this.#learnt.limit(lane, runtime.slots, this.#options.clock.now());
+  }
+
+  /** Runtimes come and go, and learn and tell how much they take at once. */
   #resize(): void {
-    const slots = this.#options.slots ?? this.#options.runtime.offer?.runtime.slots;
-    if (slots !== undefined && slots !== this.#schedule.slots) this.#start(this.#schedule.resize(slots));
+    const routes = new Map<string, Route>();
+    for (const { route, state } of this.#jobs.values()) if (route && state !== "ended") routes.set(route.lane, route);
+    for (const [lane, route] of routes) this.#start(this.#schedule.resize(lane, this.#slotsOf(route)));
   }
 
   #logFault(job: AgentJob, fault: Fault): void {
@@ -347,4 +402,8 @@ export class JobTable {
     else if (faultEntry(fault.code).status < 500) this.#options.log.info(fields, "job refused");
     else this.#options.log.warn(fields, "job failed");
   }
+}
+
+function runtimeOffline(): Fault {
+  return new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
 }

@@ -1,14 +1,19 @@
 import { answerShapes } from "#shared/answer/answer-shape.ts";
-import type { Catalogue } from "#shared/model/model.ts";
 import type { RejectPayload } from "#shared/protocol/frame-payload.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
+import { manageShape } from "#shared/protocol/manage-job.ts";
+
+/** Models that are pulled, removed, loaded or unloaded at once. */
+const manageJobsMax = 8;
 
 /** What an agent looks at before it takes a job, beside the schedule's own bounds. */
 interface Admission {
   readonly draining: boolean;
-  /** What the machine offers, or nothing while no runtime answers. */
-  readonly catalogue: Catalogue | undefined;
+  /** Whether the machine offers the model that the job names. */
+  readonly offersModel: boolean;
+  /** How many `manage` jobs it holds. */
+  readonly managing: number;
   readonly jobs: number;
   readonly receivingBytes: number;
 }
@@ -17,12 +22,15 @@ interface Admission {
 export function judgeAdmission(head: JobHead, agent: Admission): RejectPayload | undefined {
   if (agent.draining) return { reason: "draining", message: "The machine shuts down." };
   if (head.kind === "models") return undefined;
-  if (head.kind !== "chat" || !answerShapes.includes(head.shape)) {
+  if (!shapesOf(head.kind).includes(head.shape)) {
     return { reason: "unsupported", message: `This agent does not know how to answer ${head.kind} as ${head.shape}.` };
   }
-  if (!agent.catalogue?.some((model) => model.id === head.model)) {
-    return { reason: "unknown_model", message: "The machine does not offer this model." };
+  if (head.kind === "manage") {
+    return agent.managing < manageJobsMax
+      ? undefined
+      : busy(`The machine is busy with the models of ${manageJobsMax} other requests already (manageJobsMax).`);
   }
+  if (!agent.offersModel) return { reason: "unknown_model", message: "The machine does not offer this model." };
   if (agent.jobs >= limits.jobsPerAgentMax) {
     return busy(`The machine holds ${limits.jobsPerAgentMax} requests already (jobsPerAgentMax).`);
   }
@@ -34,4 +42,19 @@ export function judgeAdmission(head: JobHead, agent: Admission): RejectPayload |
 
 export function busy(message: string): RejectPayload {
   return { reason: "busy", message };
+}
+
+/** Which answers to a kind of job this build can give. */
+function shapesOf(kind: JobHead["kind"]): readonly string[] {
+  switch (kind) {
+    case "chat":
+      return answerShapes.filter((shape) => !shape.startsWith("embeddings"));
+    case "embed":
+      return answerShapes.filter((shape) => shape.startsWith("embeddings") || shape === "events");
+    case "manage":
+      return [manageShape];
+    case "models":
+    case "complete":
+      return [];
+  }
 }

@@ -1,45 +1,47 @@
-import { AnswerAssembly } from "#shared/answer/assemble-answer.ts";
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { AnswerRenderer } from "#shared/answer/answer-renderer.ts";
+import { rendererFor } from "#shared/answer/answer-shape.ts";
+import { AnswerAssembly } from "#shared/answer/assemble-answer.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { ChatBody } from "#shared/protocol/chat-body.ts";
-import type { FinishReason, Usage } from "#shared/answer/answer-event.ts";
-import type { Runtime } from "../runtimes/runtime.ts";
+import { chatBody } from "#shared/protocol/chat-body.ts";
+import { embedBody } from "#shared/protocol/embed-body.ts";
+import type { JobHead } from "#shared/protocol/job.ts";
+import { fanOut } from "../runtimes/fan-out.ts";
+import type { Route } from "../runtimes/offer.ts";
+import { refuseIncapable } from "../runtimes/refuse-incapable.ts";
+import type { Silence } from "../runtimes/runtime.ts";
+import type { Outcome } from "./outcome.ts";
+import { readBody } from "./read-body.ts";
+import { untilAborted } from "./until-aborted.ts";
 
-interface ChatJob {
-  readonly runtime: Runtime;
-  readonly model: string;
-  readonly body: ChatBody;
-  readonly renderer: AnswerRenderer;
+interface RunningJob {
+  readonly head: JobHead;
+  readonly body: Uint8Array;
+  readonly route: Route;
   readonly signal: AbortSignal;
-  readonly onProgress: () => void;
+  readonly onProgress: (silence?: Silence) => void;
   readonly write: (bytes: Uint8Array, outputTokens: number) => void;
 }
 
-export type ChatOutcome =
-  | { readonly outcome: "end"; readonly finishReason: FinishReason | undefined; readonly usage: Usage | undefined }
-  | { readonly outcome: "fault"; readonly fault: Fault; readonly usage: Usage | undefined };
-
 /**
- * Runs one chat on the runtime and writes its answer in the shape that the job asked for. Always comes to one
- * outcome: when the signal aborts, at once and with the signal's reason, even if the runtime's adapter hangs.
+ * Runs one job on its runtime and writes its answer in the shape that the job asked for. Always comes to one outcome:
+ * when the signal aborts, at once and with the signal's reason, even if the runtime's adapter hangs.
  */
-export async function runChat(job: ChatJob): Promise<ChatOutcome> {
+export async function runJob(job: RunningJob): Promise<Outcome> {
   const assembly = new AnswerAssembly();
   try {
     await untilAborted(job.signal, answer(job, assembly));
     return { outcome: "end", finishReason: assembly.finishReason, usage: assembly.usage };
   } catch (thrown) {
-    return {
-      outcome: "fault",
-      fault: Fault.from(job.signal.aborted ? job.signal.reason : thrown),
-      usage: assembly.usage,
-    };
+    const fault = Fault.from(job.signal.aborted ? job.signal.reason : thrown);
+    return { outcome: "fault", fault, usage: assembly.usage };
   }
 }
 
-async function answer(job: ChatJob, assembly: AnswerAssembly): Promise<void> {
-  const { runtime, model, body, signal, onProgress, renderer, write } = job;
-  for await (const events of runtime.chat({ model, body, signal, onProgress })) {
+async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> {
+  const { signal, onProgress, write } = job;
+  const renderer = rendererOf(job.head);
+  for await (const events of eventsOf(job)) {
     if (signal.aborted) return;
     onProgress();
     write(renderer.push(assembly.push(events)), assembly.outputTokens);
@@ -49,11 +51,38 @@ async function answer(job: ChatJob, assembly: AnswerAssembly): Promise<void> {
   write(renderer.end(), assembly.outputTokens);
 }
 
-function untilAborted(signal: AbortSignal, work: Promise<void>): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+function rendererOf(head: JobHead): AnswerRenderer {
+  const renderer = rendererFor(head.shape, {
+    id: head.responseId ?? head.id,
+    createdSeconds: head.createdSeconds ?? 0,
+    model: head.model ?? "",
+    includeUsage: head.includeUsage ?? false,
   });
+  if (renderer === undefined) throw new Error(`a job was admitted in the shape ${head.shape}, which is not rendered`);
+  return renderer;
+}
+
+/** What the runtime says to a job, by its kind. */
+function eventsOf({ head, body, route, signal, onProgress }: RunningJob): AsyncIterable<readonly AnswerEvent[]> {
+  const { runtime, ownId, model } = route;
+  const { capabilities, context_window: contextWindow } = model;
+  const run = { model: ownId, capabilities, contextWindow, signal, onProgress };
+  if (head.kind === "embed") {
+    if (!capabilities.embedding || runtime.embed === undefined) throw doesNotEmbed(model.id);
+    return embedded(runtime.embed({ ...run, body: readBody(embedBody, body) }));
+  }
+  const chat = readBody(chatBody, body);
+  refuseIncapable({ model: model.id, capabilities, body: chat });
+  const chatRun = { ...run, body: chat };
+  return runtime.answersSeveral ? runtime.chat(chatRun) : fanOut((each) => runtime.chat(each), chatRun);
+}
+
+/** Vectors have no finish of their own: they are complete when the runtime has come to its end. */
+async function* embedded(events: AsyncIterable<readonly AnswerEvent[]>): AsyncGenerator<readonly AnswerEvent[]> {
+  yield* events;
+  yield [{ kind: "finish", reason: "stop" }];
+}
+
+function doesNotEmbed(model: string): Fault {
+  return new Fault("unsupported_value", { message: `The model '${model}' does not embed.`, param: "model" });
 }

@@ -1,21 +1,19 @@
 /**
- * Which job runs when: a number of slots and a bounded queue, first come first served. It only decides; whoever owns
- * it acts on what it answers. A job whose body is still arriving holds its place in the queue, but those behind it
- * that are ready may start before it.
+ * Which job runs when: lanes with a number of slots each, and one bounded queue. It only decides; whoever owns it acts
+ * on what it answers.
+ *
+ * Within a lane senders take turns: who sends one job waits behind one of each other sender's, however many those have
+ * sent. A job whose body is still arriving holds its place, but those behind it that are ready may start before it.
  */
 export class Schedule {
-  #slots: number;
   readonly #queueMax: number;
-  readonly #running = new Set<string>();
-  readonly #waiting = new Map<string, { ready: boolean }>();
+  readonly #lanes = new Map<string, Lane>();
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #running = new Map<string, Lane>();
+  #submitted = 0;
 
-  constructor(options: { slots: number; queueMax: number }) {
-    this.#slots = options.slots;
+  constructor(options: { queueMax: number }) {
     this.#queueMax = options.queueMax;
-  }
-
-  get slots(): number {
-    return this.#slots;
   }
 
   get running(): number {
@@ -26,11 +24,16 @@ export class Schedule {
     return this.#waiting.size;
   }
 
+  runningIn(lane: string): number {
+    return this.#lanes.get(lane)?.running ?? 0;
+  }
+
   /** Takes a job in or refuses it for good. A job with `ready` may be among those to be started at once. */
-  submit(job: string, options: { ready: boolean }): Submitted {
-    const free = Math.max(0, this.#slots - this.#running.size);
-    if (this.#waiting.size >= this.#queueMax + free) return { outcome: "full" };
-    this.#waiting.set(job, { ready: options.ready });
+  submit(job: string, turn: { lane: string; sender: string; ready: boolean }): Submitted {
+    const lane = this.#laneOf(turn.lane);
+    if (this.#backlog(lane) > this.#queueMax) return { outcome: "full" };
+    const { sender, ready } = turn;
+    this.#waiting.set(job, { lane, sender, ready, round: lane.nextRound(sender), order: this.#submitted++ });
     return { outcome: "taken", start: this.#startable() };
   }
 
@@ -43,35 +46,101 @@ export class Schedule {
 
   /** The job is over, whether it ran or waited. */
   remove(job: string): readonly string[] {
+    const lane = this.#running.get(job);
+    if (lane !== undefined) lane.running -= 1;
     this.#running.delete(job);
     this.#waiting.delete(job);
     return this.#startable();
   }
 
-  /** Another runtime takes another number of jobs at once. Those that run stay. */
-  resize(slots: number): readonly string[] {
-    this.#slots = slots;
+  /** How many jobs a lane runs at once from now on. Those that run stay. */
+  resize(lane: string, slots: number): readonly string[] {
+    this.#laneOf(lane).slots = slots;
     return this.#startable();
   }
 
-  /** The places of all that wait, counted from 1. */
+  /** The places of all that wait, each counted from 1 in its own lane. */
   places(): ReadonlyMap<string, number> {
     const places = new Map<string, number>();
-    for (const job of this.#waiting.keys()) places.set(job, places.size + 1);
+    const taken = new Map<Lane, number>();
+    for (const [job, { lane }] of [...this.#waiting].toSorted(([, a], [, b]) => compare(a, b))) {
+      const place = (taken.get(lane) ?? 0) + 1;
+      taken.set(lane, place);
+      places.set(job, place);
+    }
     return places;
+  }
+
+  #laneOf(name: string): Lane {
+    return this.#lanes.getOrInsertComputed(name, () => new Lane());
+  }
+
+  /** How many would wait for a slot if one more came to this lane. */
+  #backlog(joined: Lane): number {
+    const waiting = new Map<Lane, number>([[joined, 1]]);
+    for (const { lane } of this.#waiting.values()) waiting.set(lane, (waiting.get(lane) ?? 0) + 1);
+    let backlog = 0;
+    for (const [lane, count] of waiting) backlog += Math.max(0, count - lane.free);
+    return backlog;
   }
 
   #startable(): readonly string[] {
     const start: string[] = [];
-    for (const [job, { ready }] of this.#waiting) {
-      if (this.#running.size >= this.#slots) break;
-      if (!ready) continue;
+    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+      const [job, { lane, round }] = next;
       this.#waiting.delete(job);
-      this.#running.add(job);
+      this.#running.set(job, lane);
+      lane.started(round);
       start.push(job);
     }
     return start;
   }
+
+  #next(): [string, Waiting] | undefined {
+    let first: [string, Waiting] | undefined;
+    for (const [job, waiting] of this.#waiting) {
+      if (!waiting.ready || waiting.lane.free === 0) continue;
+      if (first === undefined || compare(waiting, first[1]) < 0) first = [job, waiting];
+    }
+    return first;
+  }
 }
 
 export type Submitted = { readonly outcome: "taken"; readonly start: readonly string[] } | { readonly outcome: "full" };
+
+interface Waiting {
+  readonly lane: Lane;
+  readonly sender: string;
+  readonly round: number;
+  readonly order: number;
+  ready: boolean;
+}
+
+function compare(a: Waiting, b: Waiting): number {
+  return a.round - b.round || a.order - b.order;
+}
+
+/** Jobs that share slots. Each sender's jobs belong to consecutive rounds, and the earliest round runs first. */
+class Lane {
+  slots = 0;
+  running = 0;
+  #round = 0;
+  readonly #lastRounds = new Map<string, number>();
+
+  get free(): number {
+    return Math.max(0, this.slots - this.running);
+  }
+
+  nextRound(sender: string): number {
+    const round = Math.max(this.#round, (this.#lastRounds.get(sender) ?? -1) + 1);
+    this.#lastRounds.set(sender, round);
+    return round;
+  }
+
+  started(round: number): void {
+    this.running += 1;
+    this.#round = Math.max(this.#round, round);
+    // A sender whose last round has begun starts anew with the present one.
+    for (const [sender, last] of this.#lastRounds) if (last < this.#round) this.#lastRounds.delete(sender);
+  }
+}

@@ -2,11 +2,11 @@ import { answerShapes } from "#shared/answer/answer-shape.ts";
 import type { Broker } from "#shared/broker/broker.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
-import type { Presence } from "#shared/protocol/presence.ts";
+import { runtimeNameCharactersMax, type Presence } from "#shared/protocol/presence.ts";
 import { presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { JobTable } from "../jobs/job-table.ts";
-import type { RuntimeWatch } from "../runtimes/watch-runtime.ts";
+import type { RuntimeWatch } from "../runtimes/watch-runtimes.ts";
 
 interface AnnounceOptions {
   readonly broker: Broker;
@@ -71,7 +71,7 @@ export class Announcer {
       machine,
       epoch,
       state,
-      runtime: runtime.offer?.runtime.name ?? null,
+      runtime: runtime.offer?.names.slice(0, runtimeNameCharactersMax) ?? null,
       ...jobs.load,
       catalogueDigest: runtime.offer?.digest ?? "",
       shapes: [...answerShapes],

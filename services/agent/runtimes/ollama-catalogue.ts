@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { modelsPerMachineMax, type Catalogue, type Model } from "#shared/model/model.ts";
-import type { OllamaConnection } from "./ollama-connection.ts";
+import { modelsPerMachineMax } from "#shared/model/model.ts";
 import {
   describeModel,
   modelIdOf,
@@ -11,6 +10,9 @@ import {
   type OllamaShow,
   type OllamaTag,
 } from "./ollama-model.ts";
+import { OllamaWindows } from "./ollama-windows.ts";
+import type { RuntimeConnection } from "./runtime-connection.ts";
+import type { DescribedModel } from "./runtime.ts";
 
 const tagList = z.object({ models: z.array(ollamaTag).nullish() });
 const loadedList = z.object({
@@ -20,10 +22,11 @@ const loadedList = z.object({
 /** How many models are looked into at once. */
 const showsAtOnce = 8;
 
-/** A model that a chat can be run on: its name as Ollama prints it, and what it can do. */
+/** A model that a chat can be run on: its name as Ollama prints it, what it can do, and whether it lay in memory lately. */
 export interface OllamaEntry {
   readonly name: string;
   readonly show: OllamaShow;
+  readonly loaded: boolean;
 }
 
 /**
@@ -31,17 +34,19 @@ export interface OllamaEntry {
  * small requests; a client's id is mapped back to Ollama's name here and nowhere else.
  */
 export class OllamaCatalogue {
-  readonly #connection: OllamaConnection;
+  readonly #connection: RuntimeConnection;
   readonly #host: OllamaHost;
+  readonly #windows: OllamaWindows;
   #showByDigest: ReadonlyMap<string, OllamaShow> = new Map();
   #entryById: ReadonlyMap<string, OllamaEntry> = new Map();
 
-  constructor(options: { connection: OllamaConnection; host: OllamaHost }) {
+  constructor(options: { connection: RuntimeConnection; host: OllamaHost }) {
     this.#connection = options.connection;
     this.#host = options.host;
+    this.#windows = new OllamaWindows(options.host.contextTokens);
   }
 
-  async read(signal: AbortSignal): Promise<Catalogue> {
+  async read(signal: AbortSignal): Promise<readonly DescribedModel[]> {
     const [tags, loaded] = await Promise.all([
       this.#connection.ask(tagList, { path: "/api/tags", signal }),
       this.#connection.ask(loadedList, { path: "/api/ps", signal }),
@@ -52,20 +57,22 @@ export class OllamaCatalogue {
     const shows = await this.#showAll(local, signal);
     const loadedTokens = new Map((loaded.models ?? []).map(({ name, context_length: tokens }) => [name, tokens]));
 
-    const models: Model[] = [];
+    for (const tag of local) {
+      const show = shows.get(tag.digest);
+      if (show !== undefined) this.#windows.saw(tag.digest, show, loadedTokens.get(tag.name) ?? undefined);
+    }
+
+    const models: DescribedModel[] = [];
     const entries = new Map<string, OllamaEntry>();
     for (const tag of local) {
       const show = shows.get(tag.digest);
       if (show === undefined) continue;
-      const model = describeModel({
-        tag,
-        show,
-        loadedTokens: loadedTokens.get(tag.name) ?? undefined,
-        host: this.#host,
-      });
+      const isLoaded = loadedTokens.has(tag.name);
+      const contextTokens = this.#windows.tokensOf(tag.digest, show);
+      const model = describeModel({ tag, show, contextTokens, isLoaded, host: this.#host });
       if (model === undefined) continue;
       models.push(model);
-      entries.set(model.id, { name: tag.name, show });
+      entries.set(model.id, { name: tag.name, show, loaded: isLoaded });
     }
     this.#entryById = entries;
     return models;
@@ -76,7 +83,7 @@ export class OllamaCatalogue {
     const known = this.#entryById.get(modelIdOf(id));
     if (known !== undefined) return known;
     const show = await this.#show(id, signal);
-    if (!show.isRemote) return { name: id, show };
+    if (!show.isRemote) return { name: id, show, loaded: false };
     throw new Fault("model_not_found", { message: "The model does not run on this machine.", param: "model" });
   }
 

@@ -1,9 +1,11 @@
 import { z } from "zod";
-import type { AnswerEvent, FinishReason } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { ollamaStreamFault } from "./ollama-fault.ts";
 
 const count = z.int().nonnegative().nullish();
+
+const tokenLogprob = z.object({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullish() });
 
 const chatLine = z.object({
   error: z.unknown().optional(),
@@ -21,6 +23,7 @@ const chatLine = z.object({
         .nullish(),
     })
     .nullish(),
+  logprobs: z.array(tokenLogprob.extend({ top_logprobs: z.array(tokenLogprob).nullish() })).nullish(),
   done: z.boolean().nullish(),
   done_reason: z.string().nullish(),
   prompt_eval_count: count,
@@ -56,9 +59,11 @@ export class OllamaChatAnswer {
     return this.#done ? [] : [...this.#said(parsed.data), ...this.#closing(parsed.data)];
   }
 
-  *#said({ message }: ChatLine): Generator<AnswerEvent> {
+  *#said({ message, logprobs }: ChatLine): Generator<AnswerEvent> {
     if (message?.thinking) yield { kind: "reasoning", text: message.thinking };
-    if (message?.content) yield { kind: "text", text: message.content };
+    if (message?.content) {
+      yield { kind: "text", text: message.content, ...(logprobs && { logprobs: tokenLogprobs(logprobs) }) };
+    }
     for (const call of message?.tool_calls ?? []) {
       if (this.#toolCalls >= this.#toolCallsMax) return;
       const index = this.#toolCalls++;
@@ -79,4 +84,9 @@ export class OllamaChatAnswer {
     if (reason === "length") return "length";
     return this.#toolCalls > 0 ? "tool_calls" : "stop";
   }
+}
+
+function tokenLogprobs(told: NonNullable<ChatLine["logprobs"]>): TokenLogprobs {
+  const complete = ({ token, logprob, bytes }: (typeof told)[number]) => ({ token, logprob, bytes: bytes ?? null });
+  return told.map((each) => ({ ...complete(each), top_logprobs: (each.top_logprobs ?? []).map(complete) }));
 }

@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
+import type { Capabilities } from "#shared/model/model.ts";
 import { contentText, type ChatBody, type ChatMessage } from "#shared/protocol/chat-body.ts";
-import { refuseIncapable } from "./refuse-incapable.ts";
 import { refuseUnsupported } from "./refuse-unsupported.ts";
 import type { OllamaEntry } from "./ollama-catalogue.ts";
 
@@ -15,12 +15,14 @@ const honoured = new Set([
   "presence_penalty",
   "seed",
   "stop",
+  "logprobs",
+  "top_logprobs",
   "response_format",
   "reasoning_effort",
 ] as const);
 
-/** Ollama's MLX engine takes these two and drops them without a word. */
-const notOnMlx = ["stop", "response_format"] as const;
+/** Ollama's MLX engine takes the first two and drops them without a word; of the others nothing is known. */
+const notOnMlx = ["stop", "response_format", "logprobs", "top_logprobs"] as const;
 const honouredOnMlx = honoured.difference(new Set<string>(notOnMlx));
 
 const imageTypes = ["image/jpeg", "image/jpg", "image/png", "image/webp"];
@@ -32,13 +34,12 @@ const imageTypes = ["image/jpeg", "image/jpg", "image/png", "image/webp"];
  * Nothing is sent that makes Ollama load a model anew (`num_ctx`, `shift`), and no default of the model is overruled.
  */
 export function ollamaChatRequest(chat: {
-  id: string;
   entry: OllamaEntry;
+  capabilities: Capabilities;
   body: ChatBody;
 }): Readonly<Record<string, unknown>> {
-  const { id, entry, body } = chat;
-  const { capabilities, isMlx } = entry.show;
-  refuseIncapable({ model: id, capabilities, body });
+  const { entry, capabilities, body } = chat;
+  const { isMlx } = entry.show;
   refuseUnsupported(body, isMlx ? honouredOnMlx : honoured);
   return {
     model: entry.name,
@@ -48,6 +49,8 @@ export function ollamaChatRequest(chat: {
     tools: offeredTools(body),
     format: format(body),
     think: capabilities.thinking ? think(body) : undefined,
+    logprobs: body.logprobs || undefined,
+    top_logprobs: body.logprobs ? body.top_logprobs : undefined,
     options: {
       num_predict: body.max_tokens,
       temperature: body.temperature,
@@ -58,6 +61,15 @@ export function ollamaChatRequest(chat: {
       stop: body.stop,
     },
   };
+}
+
+/**
+ * The beginning of the answer that the last message gives, if it does. Whether the model goes on from there or answers
+ * anew is a matter of its template, of which Ollama tells nothing; some versions say the beginning once more.
+ */
+export function prefilledText({ messages }: ChatBody): string {
+  const last = messages.at(-1);
+  return last?.role === "assistant" && last.tool_calls === undefined ? contentText(last.content) : "";
 }
 
 /** Ollama always leaves the choice to the model, so `none` is honoured by offering nothing. */

@@ -1,7 +1,8 @@
 import { Fault } from "#shared/fault/fault.ts";
+import { ContextOverflow, type Overflow } from "./context-overflow.ts";
 
 /** What an error text of Ollama means for the caller, whatever status it came with. */
-const meanings: readonly { pattern: RegExp; fault: (internal: string) => Fault }[] = [
+const meanings: readonly { pattern: RegExp; fault: (internal: string, text: string) => Fault }[] = [
   {
     pattern: /does not support tools/i,
     fault: (internal) =>
@@ -21,18 +22,18 @@ const meanings: readonly { pattern: RegExp; fault: (internal: string) => Fault }
       }),
   },
   {
+    pattern: /does not support embed/i,
+    fault: (internal) =>
+      new Fault("unsupported_value", { message: "The model does not embed.", param: "model", internal }),
+  },
+  {
     pattern: /does not support (chat|generate)/i,
     fault: (internal) =>
       new Fault("unsupported_value", { message: "The model does not support chat.", param: "model", internal }),
   },
   {
-    pattern: /context (length|size|window)|exceed_context_size/i,
-    fault: (internal) =>
-      new Fault("context_length_exceeded", {
-        message: "The messages are longer than the context window of the model on this machine.",
-        param: "messages",
-        internal,
-      }),
+    pattern: /context (length|size|window)|exceed_context_size|input length/i,
+    fault: (internal, text) => new ContextOverflow(overflowIn(text), internal),
   },
 ];
 
@@ -55,10 +56,24 @@ export function ollamaStatusFault(answer: { status: number; text: string }): Fau
   }
   if (status >= 400 && status < 500) {
     const meaning = meanings.find(({ pattern }) => pattern.test(answer.text));
-    if (meaning !== undefined) return meaning.fault(internal);
+    if (meaning !== undefined) return meaning.fault(internal, answer.text);
     if (status === 400) return new Fault("bad_request", { message: "The runtime refused the request.", internal });
   }
   return new Fault("upstream_error", { message: "The runtime failed.", internal });
+}
+
+/**
+ * The two numbers of a prompt that is too long, in the words of the engine below: llama-server's own error as JSON in
+ * Ollama's text, or a sentence of the MLX engine. Ollama's own words have none.
+ */
+function overflowIn(text: string): Overflow {
+  const plain = text.replaceAll("\\", "");
+  const [prompt, window] = [/"n_prompt_tokens"\s*:\s*(\d+)/.exec(plain)?.[1], /"n_ctx"\s*:\s*(\d+)/.exec(plain)?.[1]];
+  if (prompt !== undefined && window !== undefined) {
+    return { promptTokens: Number(prompt), windowTokens: Number(window) };
+  }
+  const told = /\((\d+) tokens\) exceeds .*?\((\d+) tokens\)/.exec(plain);
+  return told === null ? {} : { promptTokens: Number(told[1]), windowTokens: Number(told[2]) };
 }
 
 /** The fault behind an error that Ollama told in the middle of an answer. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { model as modelSchema, type Capabilities, type Model } from "#shared/model/model.ts";
+import type { Capabilities } from "#shared/model/model.ts";
+import type { DescribedModel } from "./runtime.ts";
 
 /** One entry of `/api/tags`. */
 export const ollamaTag = z.object({
@@ -40,47 +41,32 @@ export interface OllamaHost {
   readonly contextTokens?: number | undefined;
 }
 
-/** What Ollama gives a model on the smallest graphics cards. It tells its choice to nobody, so nothing larger is promised. */
-const contextTokensDefault = 4_096;
-const visionContextTokensMin = 2_048;
-
 /** The id that clients use: Ollama's name, which always carries a tag, without the one that it takes for granted. */
 export function modelIdOf(name: string): string {
   return name.endsWith(":latest") ? name.slice(0, -":latest".length) : name;
 }
 
-/** A model as the contract describes it, or nothing when it is not one that this machine can serve. */
+/** What Ollama tells of a model, or nothing when it is not one that this machine runs: some only stand for the cloud's. */
 export function describeModel(facts: {
   tag: OllamaTag;
   show: OllamaShow;
-  /** The window of a model that is loaded now. */
-  loadedTokens: number | undefined;
+  /** The window that it has, or would be given if it were loaded now. */
+  contextTokens: number;
+  isLoaded: boolean;
   host: OllamaHost;
-}): Model | undefined {
-  const { tag, show, loadedTokens, host } = facts;
-  if (show.isRemote || !Object.values(show.capabilities).includes(true)) return undefined;
-  const onAppleMlx = show.isMlx && host.platform === "darwin" && host.arch === "arm64";
-  const described = modelSchema.safeParse({
+}): DescribedModel | undefined {
+  const { tag, show, contextTokens, isLoaded, host } = facts;
+  if (show.isRemote) return undefined;
+  return {
     id: modelIdOf(tag.name),
-    object: "model",
-    created: unixSeconds(tag.modified_at),
-    owned_by: tag.name.split("/").at(-2) ?? "library",
+    createdSeconds: unixSeconds(tag.modified_at),
+    ownedBy: tag.name.split("/").at(-2) ?? "library",
     capabilities: show.capabilities,
-    context_window: loadedTokens || expectedTokens(show, host),
-    size_mb: Math.round(tag.size / 1_000_000),
-    runtime_profile: onAppleMlx ? "apple-mlx" : "auto",
-    ...(onAppleMlx && { apple_mlx: true }),
-  });
-  return described.success ? described.data : undefined;
-}
-
-/** The window a model would be given if it were loaded now. The MLX engine sets none aside and uses all there is. */
-function expectedTokens(show: OllamaShow, host: OllamaHost): number {
-  const trained = show.trainedTokens ?? Infinity;
-  const unset = show.isMlx ? (show.trainedTokens ?? contextTokensDefault) : contextTokensDefault;
-  const configured = show.configuredTokens ?? host.contextTokens ?? unset;
-  const least = show.capabilities.vision ? visionContextTokensMin : 1;
-  return Math.min(trained, Math.max(configured, least));
+    contextTokens,
+    sizeBytes: tag.size,
+    onAppleMlx: show.isMlx && host.platform === "darwin" && host.arch === "arm64",
+    loaded: isLoaded,
+  };
 }
 
 function capabilitiesOf(names: readonly string[]): Capabilities {

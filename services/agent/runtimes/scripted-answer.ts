@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { contentText, type ChatBody } from "#shared/protocol/chat-body.ts";
-import type { Model } from "#shared/model/model.ts";
+import type { ScriptedModel } from "./scripted-models.ts";
 import { readScript, type Script } from "./script-line.ts";
 
 /**
@@ -30,7 +30,7 @@ const greeting = [
 const greetingTokens = greeting.split(/(?<= )/);
 const greetingDelayMs = 5;
 
-export function planAnswer(request: { model: Model; body: ChatBody }): ScriptedAnswer {
+export function planAnswer(request: { model: ScriptedModel; body: ChatBody }): ScriptedAnswer {
   const { model, body } = request;
   const script = readScript(lastUserText(body));
   if (script !== undefined && script.think > 0 && !model.capabilities.thinking) {
@@ -106,7 +106,7 @@ function callableTools(body: ChatBody): string[] {
 }
 
 /** Counts words without cutting the text up: a prompt may have many millions of characters. */
-function countWords(text: string): number {
+export function countWords(text: string): number {
   let count = 0;
   let inWord = false;
   for (let at = 0; at < text.length; at++) {

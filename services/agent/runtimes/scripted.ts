@@ -2,10 +2,10 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
-import { refuseIncapable } from "./refuse-incapable.ts";
 import { refuseUnsupported } from "./refuse-unsupported.ts";
-import type { ChatRun, Runtime } from "./runtime.ts";
-import { planAnswer, type ScriptedAnswer } from "./scripted-answer.ts";
+import type { ChatRun, EmbedRun, Runtime } from "./runtime.ts";
+import { countWords, planAnswer, type ScriptedAnswer } from "./scripted-answer.ts";
+import { scriptedVector } from "./scripted-embedding.ts";
 import { chooseScriptedModels, scriptedModelIds } from "./scripted-models.ts";
 import { StopCutter } from "./stop-cutter.ts";
 
@@ -51,9 +51,19 @@ export function scriptedRuntime(options: ScriptedOptions): Runtime {
     if (model === undefined) {
       throw new Fault("model_not_found", { message: `The model '${run.model}' does not exist.`, param: "model" });
     }
-    refuseIncapable({ model: model.id, capabilities: model.capabilities, body: run.body });
     refuseUnsupported(run.body, honoured);
     yield* say({ answer: planAnswer({ model, body: run.body }), run, clock: options.clock, exit });
+  }
+
+  async function* embed({ body, signal }: EmbedRun): AsyncGenerator<readonly AnswerEvent[]> {
+    let promptTokens = 0;
+    for (const [index, text] of body.input.entries()) {
+      await nextTurn();
+      signal.throwIfAborted();
+      promptTokens += countWords(text);
+      yield [{ kind: "embedding", index, vector: scriptedVector(text, body.dimensions) }];
+    }
+    yield [{ kind: "usage", promptTokens, completionTokens: 0 }];
   }
 
   return {
@@ -64,6 +74,7 @@ export function scriptedRuntime(options: ScriptedOptions): Runtime {
       return models;
     },
     chat,
+    embed,
   };
 }
 

@@ -8,7 +8,11 @@ const timing = timingAt(1);
 /** What is thought of a job that was accepted at 0. */
 function verdict(job: { state: JobState; nowMs: number; progressAtMs?: number; remainingMs?: number }): string {
   const { state, nowMs, progressAtMs = 0, remainingMs = 600_000 } = job;
-  const fault = judgeProgress({ state, acceptedAtMs: 0, progressAtMs, head: { remainingMs } }, nowMs, timing);
+  const fault = judgeProgress(
+    { state, acceptedAtMs: 0, progressAtMs, head: { kind: "chat", remainingMs } },
+    nowMs,
+    timing,
+  );
   return fault === undefined ? "goes on" : `${fault.code}: ${fault.message}`;
 }
 

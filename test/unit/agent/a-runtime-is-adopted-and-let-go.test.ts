@@ -1,122 +1,207 @@
 import { describe, expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { RuntimeWatch } from "../../../services/agent/runtimes/watch-runtime.ts";
+import type { Sight } from "../../../services/agent/runtimes/runtime-source.ts";
+import { RuntimeWatch } from "../../../services/agent/runtimes/watch-runtimes.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
-import { stubModel, StubRuntime } from "./stub-runtime.ts";
+import { stubDescribed, stubModel, StubRuntime } from "./stub-runtime.ts";
 
 const timing = timingAt(1);
 const log = createLog({ level: "silent", name: "test" });
 
-/** A watch that finds what `found` holds at the time. */
-function watching(found: { runtime: StubRuntime | undefined }) {
+/** A place, and what a test puts there. */
+class Place {
+  readonly place: string;
+  here: Sight;
+  looks = 0;
+  constructor(place: string, here: Sight = "nothing") {
+    this.place = place;
+    this.here = here;
+  }
+  async look(): Promise<Sight> {
+    this.looks += 1;
+    return this.here;
+  }
+}
+
+function watching(sources: readonly Place[], standIn?: () => StubRuntime) {
   const clock = new TurnableClock();
-  let finds = 0;
-  const find = async (): Promise<StubRuntime | undefined> => {
-    finds += 1;
-    return found.runtime;
-  };
-  const watch = new RuntimeWatch({ find, isStandIn: ({ name }) => name === "stand-in", timing, clock, log });
+  const watch = new RuntimeWatch({ sources, standIn, firstSeen: () => 0, timing, clock, log });
   const changes: (string | null)[] = [];
-  watch.onChange(() => void changes.push(watch.offer?.runtime.name ?? null));
-  return { watch, clock, changes, finds: () => finds, poll: () => clock.advanceAwaiting(timing.cataloguePollMs) };
+  watch.onChange(() => void changes.push(watch.offer?.names ?? null));
+  const poll = async (times = 1): Promise<void> => {
+    for (let at = 0; at < times; at += 1) await clock.advanceAwaiting(timing.cataloguePollMs);
+  };
+  return { watch, clock, changes, poll, ids: () => watch.offer?.catalogue.map(({ id }) => id) };
 }
 
 describe("a runtime", () => {
-  test("that only stands in gives way to another as soon as that is found, and not before", async () => {
-    const found: { runtime: StubRuntime | undefined } = { runtime: new StubRuntime({ name: "stand-in" }) };
-    const { watch, changes, poll } = watching(found);
+  test("that only stands in gives way to another as soon as that is found, and does not come back", async () => {
+    const place = new Place("one");
+    const { watch, changes, poll } = watching([place], () => new StubRuntime({ name: "stand-in" }));
     await watch.start();
-    found.runtime = undefined;
     await poll();
     expect(changes).toEqual(["stand-in"]);
-    found.runtime = new StubRuntime({ name: "real" });
-    await poll();
-    found.runtime = undefined;
-    await poll();
-    expect(changes).toEqual(["stand-in", "real"]);
+    const real = new StubRuntime({ name: "real" });
+    place.here = real;
+    await poll(2);
+    place.here = "nothing";
+    real.offered = new Error("connect ECONNREFUSED");
+    await poll(3);
+    expect(changes).toEqual(["stand-in", "real", null]);
   });
 
   test("that is there at the start is offered from then on, and told once", async () => {
-    const { watch, changes, finds, poll } = watching({ runtime: new StubRuntime() });
+    const place = new Place("one", new StubRuntime());
+    const { watch, changes, poll } = watching([place]);
     await watch.start();
-    for (let round = 0; round < 3; round += 1) await poll();
-    expect(watch.offer).toMatchObject({ runtime: { name: "stub" }, catalogue: [stubModel("llama3")] });
-    expect([changes, finds()]).toEqual([["stub"], 1]);
+    await poll(3);
+    expect(watch.offer).toMatchObject({ names: "stub", catalogue: [stubModel("llama3")] });
+    expect([changes, place.looks]).toEqual([["stub"], 1]);
   });
 
   test("that comes later is adopted within one poll", async () => {
-    const found: { runtime: StubRuntime | undefined } = { runtime: undefined };
-    const { watch, changes, poll } = watching(found);
+    const place = new Place("one");
+    const { watch, changes, poll } = watching([place]);
     await watch.start();
     expect(watch.offer).toBeUndefined();
     await expect(watch.ask()).rejects.toMatchObject({ code: "runtime_offline" });
-    found.runtime = new StubRuntime();
-    await poll();
-    await poll();
+    place.here = new StubRuntime();
+    await poll(2);
     expect(changes).toEqual(["stub"]);
   });
 
   test("whose models change is told, with another digest", async () => {
     const runtime = new StubRuntime();
-    const { watch, changes, poll } = watching({ runtime });
+    const { watch, changes, poll, ids } = watching([new Place("one", runtime)]);
     await watch.start();
     const before = watch.offer?.digest;
-    runtime.offered = [stubModel("llama3"), stubModel("qwen3")];
-    await poll();
-    await poll();
-    expect(watch.offer?.catalogue.map(({ id }) => id)).toEqual(["llama3", "qwen3"]);
+    runtime.offered = [stubDescribed("llama3"), stubDescribed("qwen3")];
+    await poll(2);
+    expect(ids()).toEqual(["llama3", "qwen3"]);
     expect(watch.offer?.digest).not.toBe(before);
     expect(changes).toEqual(["stub", "stub"]);
   });
 
   test("that fails once keeps its offer but is not called well; failing on it is let go and found again", async () => {
     const runtime = new StubRuntime();
-    const found: { runtime: StubRuntime | undefined } = { runtime };
-    const { watch, changes, poll } = watching(found);
+    const place = new Place("one", runtime);
+    const { watch, changes, poll } = watching([place]);
     await watch.start();
     const { offered } = runtime;
     runtime.offered = new Error("connect ECONNREFUSED");
     await expect(watch.ask()).rejects.toMatchObject({ code: "runtime_offline" });
     expect(watch.offer).toBeDefined();
     runtime.offered = offered;
-    await expect(watch.ask()).resolves.toEqual(offered);
-    runtime.offered = new Error("connect ECONNREFUSED");
-    await poll();
-    await poll();
-    await poll();
-    expect(changes).toEqual(["stub", null]);
-    found.runtime = new StubRuntime({ name: "another" });
-    await poll();
-    await poll();
-    expect(changes).toEqual(["stub", null, "another"]);
     await expect(watch.ask()).resolves.toEqual([stubModel("llama3")]);
+    runtime.offered = new Error("connect ECONNREFUSED");
+    await poll(3);
+    expect(changes).toEqual(["stub", null]);
+    place.here = new StubRuntime({ name: "another" });
+    await poll(2);
+    expect(changes).toEqual(["stub", null, "another"]);
+    expect(runtime.closed).toBe(true);
+    await expect(watch.ask()).resolves.toEqual([stubModel("llama3", "another")]);
+  });
+
+  test("that answers no more takes away its own models and leaves those of the others", async () => {
+    const [one, other] = [new StubRuntime({ name: "one" }), new StubRuntime({ name: "other", models: ["qwen3"] })];
+    const { watch, poll, ids, changes } = watching([new Place("a", one), new Place("b", other)]);
+    await watch.start();
+    expect(ids()).toEqual(["llama3", "qwen3"]);
+    one.offered = new Error("connect ECONNREFUSED");
+    await expect(watch.ask()).resolves.toEqual([stubModel("qwen3", "other")]);
+    await poll(2);
+    expect(ids()).toEqual(["qwen3"]);
+    expect(changes).toEqual(["one, other", "other"]);
+  });
+
+  test("that hangs holds up no other that is found at the same time", async () => {
+    const hung = new StubRuntime({ name: "hung" });
+    hung.catalogue = () => new Promise(() => undefined);
+    const late = new Place("b");
+    const { watch, clock, changes, poll } = watching([new Place("a", hung), late]);
+    const starting = watch.start();
+    await clock.advanceAwaiting(timing.runtimeAnswerMs);
+    await starting;
+    late.here = new StubRuntime({ name: "well" });
+    await poll();
+    expect(changes).toEqual(["well"]);
+  });
+
+  test("may be what something else turns into, which is asked ever more seldom", async () => {
+    const place = new Place("one", "something-else");
+    const { watch, poll, changes } = watching([place]);
+    await watch.start();
+    await poll(100);
+    expect(place.looks).toBeLessThan(10);
+    place.here = new StubRuntime();
+    await poll(31);
+    expect(changes).toEqual(["stub"]);
   });
 
   test("is asked once for all who ask at the same time", async () => {
-    const { watch, finds } = watching({ runtime: undefined });
+    const place = new Place("one");
+    const { watch } = watching([place]);
     await Promise.allSettled([watch.start(), watch.ask(), watch.ask()]);
-    expect(finds()).toBe(1);
-    watch.stop();
+    expect(place.looks).toBe(1);
+    await watch.stop();
   });
 
-  test("is watched no more after a stop", async () => {
-    const { watch, clock } = watching({ runtime: undefined });
+  test("is watched no more after a stop, and closed", async () => {
+    const runtime = new StubRuntime();
+    const { watch, clock } = watching([new Place("one", runtime)]);
     await watch.start();
-    watch.stop();
-    expect(clock.timersWaiting).toBe(0);
+    await watch.stop();
+    expect([clock.timersWaiting, runtime.closed]).toEqual([0, true]);
   });
 
   test("that takes more jobs at once than the one before starts those that wait", async () => {
     const runtime = new StubRuntime({ slots: 1 });
-    const { gateway, watch, settle, jobs } = await agentOnBroker({ runtime, queueMax: 5 });
+    const { gateway, watch, settle, jobs, pass, timing: pace } = await agentOnBroker({ runtime, queueMax: 5 });
     for (let count = 0; count < 3; count += 1) await gateway.send();
     expect(jobs.load).toMatchObject({ slots: 1, running: 1, queued: 2 });
-    Object.assign(runtime, { slots: 2, offered: [stubModel("llama3"), stubModel("qwen3")] });
+    Object.assign(runtime, { slots: 2, offered: [stubDescribed("llama3"), stubDescribed("qwen3")] });
     await watch.ask();
     await settle();
+    await pass(pace.beatIntervalMs);
     expect(jobs.load).toMatchObject({ slots: 2, running: 2, queued: 1 });
     expect(runtime.chats).toHaveLength(2);
+  });
+});
+
+describe("the same model at two runtimes", () => {
+  const two = () => [
+    new StubRuntime({ name: "ollama", models: ["qwen3:8b", "phi"] }),
+    new StubRuntime({ name: "vllm", models: ["qwen3:8b", "phi"] }),
+  ];
+
+  test("has two ids, of which the first runtime has the plain one", async () => {
+    const { watch, ids } = watching(two().map((runtime, at) => new Place(`p${at}`, runtime)));
+    await watch.start();
+    expect(ids()).toEqual(["qwen3:8b", "phi", "qwen3:8b-vllm", "phi:vllm"]);
+    expect(watch.offer?.route("qwen3:8b-vllm")).toMatchObject({ ownId: "qwen3:8b", runtime: { name: "vllm" } });
+  });
+
+  test("keeps its ids while the runtimes come and go", async () => {
+    const [ollama, vllm] = two();
+    if (ollama === undefined || vllm === undefined) throw new Error("there are two");
+    const { watch, ids, poll } = watching([new Place("a", ollama), new Place("b", vllm)]);
+    await watch.start();
+    const { offered } = ollama;
+    ollama.offered = new Error("connect ECONNREFUSED");
+    await poll(2);
+    expect(ids()).toEqual(["qwen3:8b-vllm", "phi:vllm"]);
+    ollama.offered = offered;
+    await poll(2);
+    expect(ids()).toEqual(["qwen3:8b", "phi", "qwen3:8b-vllm", "phi:vllm"]);
+  });
+
+  test("is told apart also between two runtimes of the same kind", async () => {
+    const places = ["a", "b", "c"].map((place) => new Place(place, new StubRuntime({ name: "vllm", models: ["m"] })));
+    const { watch, ids } = watching(places);
+    await watch.start();
+    expect(ids()).toEqual(["m", "m:vllm", "m:vllm-2"]);
   });
 });

@@ -2,51 +2,77 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Schedule } from "../../../services/agent/jobs/schedule.ts";
 
+interface Waiting {
+  readonly job: string;
+  readonly lane: string;
+  ready: boolean;
+}
+
+/** One sender only, so that within a lane first come is first served. */
 interface World {
-  slots: number;
+  readonly slots: Map<string, number>;
   readonly queueMax: number;
   /** In the order in which they came; those whose body has arrived are ready. */
-  waiting: { job: string; ready: boolean }[];
-  running: string[];
+  waiting: Waiting[];
+  running: { readonly job: string; readonly lane: string }[];
   submitted: number;
 }
 
-/** What the schedule should say at every step, told in the plainest way. */
-function startable(world: World): string[] {
-  const free = Math.max(0, world.slots - world.running.length);
-  const start = world.waiting.filter(({ ready }) => ready).slice(0, free);
-  world.waiting = world.waiting.filter((each) => !start.includes(each));
-  world.running.push(...start.map(({ job }) => job));
-  return start.map(({ job }) => job);
+const lanes = ["a", "b"];
+const sender = "ann";
+
+function freeIn(world: World, lane: string): number {
+  const running = world.running.filter((each) => each.lane === lane).length;
+  return Math.max(0, (world.slots.get(lane) ?? 0) - running);
+}
+
+/** What the schedule should start at every step, told in the plainest way. */
+function startable(world: World): Set<string> {
+  const started = new Set<string>();
+  for (const lane of lanes) {
+    const start = world.waiting.filter((each) => each.lane === lane && each.ready).slice(0, freeIn(world, lane));
+    world.waiting = world.waiting.filter((each) => !start.includes(each));
+    world.running.push(...start);
+    for (const { job } of start) started.add(job);
+  }
+  return started;
 }
 
 function check(world: World, schedule: Schedule): void {
   expect(schedule.running).toBe(world.running.length);
   expect(schedule.queued).toBe(world.waiting.length);
-  expect([...schedule.places()]).toEqual(world.waiting.map(({ job }, place) => [job, place + 1]));
+  for (const lane of lanes) {
+    const waiting = world.waiting.filter((each) => each.lane === lane);
+    expect(schedule.runningIn(lane)).toBe(world.running.filter((each) => each.lane === lane).length);
+    expect(waiting.map(({ job }) => schedule.places().get(job))).toEqual(waiting.map((_, place) => place + 1));
+  }
 }
 
 class Submit implements fc.Command<World, Schedule> {
   readonly ready: boolean;
-  constructor(ready: boolean) {
+  readonly lane: string;
+  constructor(ready: boolean, lane: string) {
     this.ready = ready;
+    this.lane = lane;
   }
   check = () => true;
   run(world: World, schedule: Schedule): void {
+    const { ready, lane } = this;
     const job = `job-${world.submitted++}`;
-    const { slots, queueMax, running, waiting } = world;
-    const fits = waiting.length < queueMax && running.length <= slots;
-    const isFull = waiting.length >= queueMax && running.length >= slots;
-    const submitted = schedule.submit(job, { ready: this.ready });
-    if (fits) expect(submitted.outcome).toBe("taken");
-    if (isFull) expect(submitted.outcome).toBe("full");
+    const joined: Waiting = { job, lane, ready };
+    const all = [...world.waiting, joined];
+    const backlog = lanes
+      .map((each) => Math.max(0, all.filter((waiting) => waiting.lane === each).length - freeIn(world, each)))
+      .reduce((sum, each) => sum + each);
+    const submitted = schedule.submit(job, { lane, sender, ready });
+    expect(submitted.outcome).toBe(backlog > world.queueMax ? "full" : "taken");
     if (submitted.outcome === "taken") {
-      world.waiting.push({ job, ready: this.ready });
-      expect(submitted.start).toEqual(startable(world));
+      world.waiting.push(joined);
+      expect(new Set(submitted.start)).toEqual(startable(world));
     }
     check(world, schedule);
   }
-  toString = () => `submit(${this.ready ? "ready" : "receiving"})`;
+  toString = () => `submit(${this.ready ? "ready" : "receiving"}, ${this.lane})`;
 }
 
 /** Picks one of the jobs that there are; a number beyond them picks one that is not there. */
@@ -59,67 +85,98 @@ class Touch implements fc.Command<World, Schedule> {
   }
   check = () => true;
   run(world: World, schedule: Schedule): void {
-    const job = [...world.running, ...world.waiting.map((each) => each.job)][this.pick] ?? "nobody";
+    const job = [...world.running, ...world.waiting].map((each) => each.job)[this.pick] ?? "nobody";
     const started = schedule[this.what](job);
     if (this.what === "remove") {
-      world.running = world.running.filter((each) => each !== job);
+      world.running = world.running.filter((each) => each.job !== job);
       world.waiting = world.waiting.filter((each) => each.job !== job);
     } else for (const each of world.waiting) each.ready ||= each.job === job;
-    expect(started).toEqual(startable(world));
+    expect(new Set(started)).toEqual(startable(world));
     check(world, schedule);
   }
   toString = () => `${this.what}(${this.pick})`;
 }
 
 class Resize implements fc.Command<World, Schedule> {
+  readonly lane: string;
   readonly slots: number;
-  constructor(slots: number) {
+  constructor(lane: string, slots: number) {
+    this.lane = lane;
     this.slots = slots;
   }
   check = () => true;
   run(world: World, schedule: Schedule): void {
-    world.slots = this.slots;
-    const started = schedule.resize(this.slots);
-    expect(started).toEqual(startable(world));
-    expect(schedule.slots).toBe(this.slots);
+    world.slots.set(this.lane, this.slots);
+    expect(new Set(schedule.resize(this.lane, this.slots))).toEqual(startable(world));
     check(world, schedule);
   }
-  toString = () => `resize(${this.slots})`;
+  toString = () => `resize(${this.lane}, ${this.slots})`;
+}
+
+function scheduleOf(lane: string, slots: number, queueMax: number): Schedule {
+  const schedule = new Schedule({ queueMax });
+  schedule.resize(lane, slots);
+  return schedule;
 }
 
 describe("a schedule", () => {
-  test("starts the first that are ready, never more than it has slots, and queues no more than its bound", () => {
+  test("starts the first that are ready, never more than a lane has slots, and queues no more than its bound", () => {
+    const lane = fc.constantFrom(...lanes);
     const commands = [
-      fc.boolean().map((ready) => new Submit(ready)),
+      fc.tuple(fc.boolean(), lane).map(([ready, into]) => new Submit(ready, into)),
       fc.nat(12).map((pick) => new Touch("remove", pick)),
       fc.nat(12).map((pick) => new Touch("makeReady", pick)),
-      fc.integer({ min: 1, max: 4 }).map((slots) => new Resize(slots)),
+      fc.tuple(lane, fc.integer({ min: 0, max: 4 })).map(([of, slots]) => new Resize(of, slots)),
     ];
-    const sizes = fc.record({ slots: fc.integer({ min: 1, max: 4 }), queueMax: fc.nat(5) });
     fc.assert(
-      fc.property(sizes, fc.commands(commands, { maxCommands: 60 }), (size, steps) => {
-        const model: World = { ...size, waiting: [], running: [], submitted: 0 };
-        fc.modelRun(() => ({ model, real: new Schedule(size) }), steps);
+      fc.property(fc.nat(5), fc.commands(commands, { maxCommands: 60 }), (queueMax, steps) => {
+        const model: World = { slots: new Map(), queueMax, waiting: [], running: [], submitted: 0 };
+        fc.modelRun(() => ({ model, real: new Schedule({ queueMax }) }), steps);
       }),
       { numRuns: 500 },
     );
   });
 
   test("takes into a queue that is empty, also when a slower runtime left more running than there are slots", () => {
-    const schedule = new Schedule({ slots: 3, queueMax: 2 });
-    for (const job of ["a", "b", "c"]) schedule.submit(job, { ready: true });
-    schedule.resize(1);
-    expect(["d", "e", "f"].map((job) => schedule.submit(job, { ready: true }).outcome)).toEqual([
-      "taken",
-      "taken",
-      "full",
-    ]);
+    const schedule = scheduleOf("a", 3, 2);
+    for (const job of ["a", "b", "c"]) schedule.submit(job, { lane: "a", sender, ready: true });
+    schedule.resize("a", 1);
+    const outcomes = ["d", "e", "f"].map((job) => schedule.submit(job, { lane: "a", sender, ready: true }).outcome);
+    expect(outcomes).toEqual(["taken", "taken", "full"]);
     expect([schedule.running, schedule.queued]).toEqual([3, 2]);
   });
 
   test("without a queue takes a body in parts as long as a slot is free for it", () => {
-    const schedule = new Schedule({ slots: 1, queueMax: 0 });
-    expect(schedule.submit("large", { ready: false })).toEqual({ outcome: "taken", start: [] });
+    const schedule = scheduleOf("a", 1, 0);
+    expect(schedule.submit("large", { lane: "a", sender, ready: false })).toEqual({ outcome: "taken", start: [] });
     expect(schedule.makeReady("large")).toEqual(["large"]);
+  });
+
+  test("lets senders take turns: who sends one job does not wait behind all those of another", () => {
+    const schedule = scheduleOf("a", 1, 20);
+    const order: string[] = [];
+    const submit = (job: string, from: string): void => {
+      const submitted = schedule.submit(job, { lane: "a", sender: from, ready: true });
+      if (submitted.outcome === "taken") order.push(...submitted.start);
+    };
+    for (const job of ["ann-1", "ann-2", "ann-3", "ann-4"]) submit(job, "ann");
+    for (const job of ["bob-1", "bob-2"]) submit(job, "bob");
+    submit("cyd-1", "cyd");
+    expect([...schedule.places()].map(([job]) => job)).toEqual(["bob-1", "cyd-1", "ann-2", "bob-2", "ann-3", "ann-4"]);
+    for (let at = 0; at < order.length; at += 1) order.push(...schedule.remove(order[at] ?? ""));
+    expect(order).toEqual(["ann-1", "bob-1", "cyd-1", "ann-2", "bob-2", "ann-3", "ann-4"]);
+  });
+
+  test("gives nobody credit for the time in which he sent nothing", () => {
+    const schedule = scheduleOf("a", 1, 20);
+    const turn = (from: string) => ({ lane: "a", sender: from, ready: true });
+    for (let at = 0; at < 5; at += 1) {
+      schedule.submit(`early-${at}`, turn("ann"));
+      schedule.remove(`early-${at}`);
+    }
+    for (const job of ["ann-1", "ann-2", "ann-3"]) schedule.submit(job, turn("ann"));
+    for (const job of ["bob-1", "bob-2", "bob-3"]) schedule.submit(job, turn("bob"));
+    const order = [...schedule.places()].map(([job]) => job);
+    expect(order).toEqual(["bob-1", "ann-2", "bob-2", "ann-3", "bob-3"]);
   });
 });

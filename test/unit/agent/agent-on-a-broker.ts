@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { createLog } from "#shared/process/log.ts";
+import type { ManageAction } from "#shared/protocol/manage-job.ts";
 import type { Control } from "#shared/protocol/control.ts";
 import { newEpoch } from "#shared/protocol/epoch.ts";
 import { beatPayload, encodeJson, type BeatRow } from "#shared/protocol/frame-payload.ts";
@@ -12,7 +13,7 @@ import { timingAt } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import { JobTable } from "../../../services/agent/jobs/job-table.ts";
 import { receiveJobs } from "../../../services/agent/jobs/receive-jobs.ts";
-import { RuntimeWatch } from "../../../services/agent/runtimes/watch-runtime.ts";
+import { RuntimeWatch } from "../../../services/agent/runtimes/watch-runtimes.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { StubRuntime } from "./stub-runtime.ts";
 
@@ -28,7 +29,12 @@ export interface Heard {
 
 /** The jobs of a real agent on a real broker in this process; time and the runtime are the test's. */
 export async function agentOnBroker(
-  options: { readonly slots?: number; readonly queueMax?: number; readonly runtime?: StubRuntime } = {},
+  options: {
+    readonly slots?: number;
+    readonly queueMax?: number;
+    readonly runtime?: StubRuntime;
+    readonly manage?: readonly ManageAction[];
+  } = {},
 ) {
   const { queueMax = 2 } = options;
   const runtime = options.runtime ?? new StubRuntime({ slots: options.slots ?? 1 });
@@ -39,13 +45,15 @@ export async function agentOnBroker(
   const network = new MemoryBroker({ clock, log });
   const broker = network.connect();
 
-  const watch = new RuntimeWatch({ find: async () => runtime, isStandIn: () => false, timing, clock, log });
-  const jobs = new JobTable({ broker, runtime: watch, machine, timing, clock, log, queueMax });
+  const sources = [{ place: "stub", look: async () => runtime }];
+  const watch = new RuntimeWatch({ sources, firstSeen: () => 0, timing, clock, log });
+  const manage = new Set(options.manage);
+  const jobs = new JobTable({ broker, runtime: watch, machine, timing, clock, log, queueMax, manage });
   await watch.start();
   const receiving = receiveJobs({ broker, machine, epoch, jobs, timing, clock, log });
   onTestFinished(() => {
     receiving.stop();
-    watch.stop();
+    void watch.stop();
   });
 
   /** Lets arrive and happen all that is under way in this process; nothing else but time moves it. */

@@ -1,17 +1,26 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import type { Catalogue, Model } from "#shared/model/model.ts";
-import type { ChatRun, Runtime } from "../../../services/agent/runtimes/runtime.ts";
+import type { OfferedModel } from "#shared/model/model.ts";
+import type { ChatRun, DescribedModel, Runtime } from "../../../services/agent/runtimes/runtime.ts";
 
-export function stubModel(id: string): Model {
+const createdSeconds = 1_767_225_600;
+
+/** A model as the stub describes it. */
+export function stubDescribed(id: string): DescribedModel {
+  return { id, createdSeconds, ownedBy: "stub", capabilities: { tools: true }, sizeBytes: 1_000_000 };
+}
+
+/** The same as its machine offers it. */
+export function stubModel(id: string, runtime = "stub"): OfferedModel {
   return {
     id,
     object: "model",
-    created: 1_767_225_600,
+    created: createdSeconds,
     owned_by: "stub",
     context_window: 4_096,
     size_mb: 1,
     capabilities: { completion: true, vision: false, embedding: false, tools: true, thinking: false },
     runtime_profile: "auto",
+    runtime,
   };
 }
 
@@ -65,16 +74,17 @@ export class StubRuntime implements Runtime {
   readonly slots: number;
   readonly chats: StubChat[] = [];
   /** What it offers; an error is how its catalogue fails. */
-  offered: Catalogue | Error;
+  offered: readonly DescribedModel[] | Error;
+  closed = false;
 
   constructor(options: { slots?: number; models?: readonly string[]; name?: string } = {}) {
     const { slots = 1, models = ["llama3"], name = "stub" } = options;
     this.name = name;
     this.slots = slots;
-    this.offered = models.map(stubModel);
+    this.offered = models.map(stubDescribed);
   }
 
-  async catalogue(): Promise<Catalogue> {
+  async catalogue(): Promise<readonly DescribedModel[]> {
     if (this.offered instanceof Error) throw this.offered;
     return this.offered;
   }
@@ -83,6 +93,10 @@ export class StubRuntime implements Runtime {
     const chat = new StubChat(run);
     this.chats.push(chat);
     return chat.events();
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
   }
 
   /** The chat that was begun in this place. */

@@ -3,7 +3,7 @@ import type { JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { judgeAdmission } from "../../../services/agent/jobs/judge-admission.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
-import { stubModel, StubRuntime } from "./stub-runtime.ts";
+import { StubRuntime } from "./stub-runtime.ts";
 
 describe("a job that an agent does not take", () => {
   test("is rejected as busy when slots and queue are full, and named is the limit", async () => {
@@ -31,7 +31,7 @@ describe("a job that an agent does not take", () => {
     ["a model that it does not offer", { model: "mistral" }, "unknown_model"],
     ["no model", { model: undefined }, "unknown_model"],
     ["a shape that it does not render", { shape: "chat-video" }, "unsupported"],
-    ["a kind of job that it does not know how to do", { kind: "embed" }, "unsupported"],
+    ["a kind of job that it does not know how to do", { kind: "complete" }, "unsupported"],
   ])("asks for %s", async (_, fields, reason) => {
     const { gateway, runtime } = await agentOnBroker();
     const id = await gateway.send(fields);
@@ -84,7 +84,7 @@ describe("a job that an agent does not take", () => {
     const { jobBodyBytesMax: bodyBytes } = limits;
     const head: JobHead = { id: "x", kind: "chat", shape: "events", model: "llama3", remainingMs: 1, bodyBytes };
     const inParts = { ...head, sha256: "0".repeat(64) };
-    const agent = { draining: false, catalogue: [stubModel("llama3")], jobs: 0, receivingBytes: 0 };
+    const agent = { draining: false, offersModel: true, managing: 0, jobs: 0, receivingBytes: 0 };
     const receivingBytes = limits.receivingBytesMax - bodyBytes + 1;
     expect(judgeAdmission(inParts, agent)).toBeUndefined();
     expect(judgeAdmission(inParts, { ...agent, receivingBytes: receivingBytes - 1 })).toBeUndefined();

@@ -10,9 +10,10 @@ const tools = [{ type: "function", function: { name: "look", parameters: { type:
 /** The request as Ollama reads it: what is undefined does not exist in JSON. */
 function requestFor(fields: Record<string, unknown>, model: { capabilities?: string[]; format?: string } = {}) {
   const { capabilities = everything, format = "gguf" } = model;
-  const entry = { name: "m:latest", show: ollamaShow.parse({ capabilities, details: { format } }) };
+  const show = ollamaShow.parse({ capabilities, details: { format } });
+  const entry = { name: "m:latest", show, loaded: true };
   const body = chatBody.parse({ messages: [{ role: "user", content: "Hello" }], ...fields });
-  return JSON.parse(JSON.stringify(ollamaChatRequest({ id: "m", entry, body })));
+  return JSON.parse(JSON.stringify(ollamaChatRequest({ entry, capabilities: show.capabilities, body })));
 }
 
 function refusalOf(...request: Parameters<typeof requestFor>): Fault {
@@ -38,6 +39,11 @@ describe("a chat for Ollama", () => {
   test("carries the settings as Ollama's options", () => {
     const same = { temperature: 0, top_p: 0.5, frequency_penalty: 1, presence_penalty: -1, seed: 7, stop: ["x"] };
     expect(requestFor({ ...same, max_tokens: 50 }).options).toEqual({ ...same, num_predict: 50 });
+  });
+
+  test("asks for probabilities where they are wanted", () => {
+    expect(requestFor({ logprobs: true, top_logprobs: 3 })).toMatchObject({ logprobs: true, top_logprobs: 3 });
+    expect(requestFor({ logprobs: false })).not.toHaveProperty("logprobs");
   });
 
   test("carries a conversation with images, thoughts and tools", () => {
@@ -127,7 +133,7 @@ test.each([
   ["arguments that are not JSON", { messages: called("{") }, {}, "invalid_value", argumentsPath],
   ["a call that must be made", { tools, tool_choice: "required" }, {}, "unsupported_value", "tool_choice"],
   ["several answers", { n: 2 }, {}, "unsupported_parameter", "n"],
-  ["probabilities", { logprobs: true }, {}, "unsupported_parameter", "logprobs"],
+  ["probabilities on MLX", { logprobs: true }, { format: "safetensors" }, "unsupported_parameter", "logprobs"],
   [
     "a format on MLX",
     { response_format: { type: "json_object" } },
@@ -136,14 +142,6 @@ test.each([
     "response_format",
   ],
   ["stop strings on MLX", { stop: ["x"] }, { format: "safetensors" }, "unsupported_parameter", "stop"],
-  [
-    "effort of a model that cannot think",
-    { reasoning_effort: "low" },
-    { capabilities: ["completion"] },
-    "unsupported_parameter",
-    "reasoning_effort",
-  ],
-  ["tools of a model without", { tools }, { capabilities: ["completion"] }, "model_does_not_support_tools", "tools"],
 ])("what Ollama would drop or misread is refused: %s", (_, fields, model, code, param) => {
   expect(refusalOf(fields, model)).toMatchObject({ code, param });
 });

@@ -1,24 +1,40 @@
 import { describe, expect, test } from "vitest";
-import { describeModel, modelIdOf, ollamaShow, ollamaTag } from "../../../services/agent/runtimes/ollama-model.ts";
+import { completeModel } from "../../../services/agent/runtimes/complete-model.ts";
+import {
+  describeModel,
+  modelIdOf,
+  ollamaShow,
+  ollamaTag,
+  type OllamaHost,
+} from "../../../services/agent/runtimes/ollama-model.ts";
+import { OllamaWindows } from "../../../services/agent/runtimes/ollama-windows.ts";
 
-const linux = { platform: "linux", arch: "x64" };
+const linux: OllamaHost = { platform: "linux", arch: "x64" };
 const mac = { platform: "darwin", arch: "arm64" };
 
 function described(facts: {
   tag?: Record<string, unknown>;
   show?: Record<string, unknown>;
   loadedTokens?: number;
-  host?: { platform: string; arch: string; contextTokens?: number };
+  host?: OllamaHost;
 }) {
   const tag = { name: "llama3.2:latest", digest: "d", size: 2_019_393_189, modified_at: "2026-08-01T10:00:00Z" };
   const modelInfo = { "general.architecture": "llama", "llama.context_length": 131_072 };
   const show = { capabilities: ["completion"], details: { format: "gguf" }, model_info: modelInfo };
-  return describeModel({
+  const host = facts.host ?? linux;
+  const shown = ollamaShow.parse({ ...show, ...facts.show });
+  const windows = new OllamaWindows(host.contextTokens);
+  windows.saw("d", shown, facts.loadedTokens);
+  const model = describeModel({
     tag: ollamaTag.parse({ ...tag, ...facts.tag }),
-    show: ollamaShow.parse({ ...show, ...facts.show }),
-    loadedTokens: facts.loadedTokens,
-    host: facts.host ?? linux,
+    show: shown,
+    contextTokens: windows.tokensOf("d", shown),
+    isLoaded: facts.loadedTokens !== undefined,
+    host,
   });
+  if (model === undefined) return undefined;
+  const { id } = model;
+  return completeModel({ id, described: model, settings: undefined, runtime: "ollama", firstSeenSeconds: () => 1 });
 }
 
 describe("a model of Ollama's", () => {
@@ -32,6 +48,8 @@ describe("a model of Ollama's", () => {
       context_window: 4_096,
       size_mb: 2_019,
       runtime_profile: "auto",
+      runtime: "ollama",
+      loaded: false,
     });
   });
 

@@ -2,12 +2,13 @@ import { describe, expect, test } from "vitest";
 import { catalogue } from "#shared/model/model.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { scriptedRuntime } from "../../../services/agent/runtimes/scripted.ts";
+import { offeredBy } from "../../harness/offered-by.ts";
 
 const { signal } = new AbortController();
 
 describe("the demonstration models", () => {
   test("are valid models that differ in what they can do and say that they are a demonstration", async () => {
-    const models = catalogue.parse(await scriptedRuntime({ clock: systemClock }).catalogue(signal));
+    const models = catalogue.parse(await offeredBy(scriptedRuntime({ clock: systemClock })));
     const able = models.map(({ id, capabilities }) => [
       id,
       Object.entries(capabilities).flatMap(([name, yes]) => (yes ? [name] : [])),
@@ -23,7 +24,7 @@ describe("the demonstration models", () => {
   });
 
   test("run on MLX where the name says so, and nowhere else", async () => {
-    const models = await scriptedRuntime({ clock: systemClock }).catalogue(signal);
+    const models = await offeredBy(scriptedRuntime({ clock: systemClock }));
     const onMlx = models.filter((model) => model.runtime_profile === "apple-mlx" || "apple_mlx" in model);
     expect(onMlx).toMatchObject([{ id: "scripted:mlx", runtime_profile: "apple-mlx", apple_mlx: true }]);
   });

@@ -2,13 +2,20 @@ import { describe, expect, test } from "vitest";
 import { systemClock } from "#shared/process/clock.ts";
 import { scriptedRuntime } from "../../../services/agent/runtimes/scripted.ts";
 import { chatOn, eventsOf, type ChatWish } from "../../harness/chat-on.ts";
+import { offeredBy } from "../../harness/offered-by.ts";
 
 const runtime = scriptedRuntime({ clock: systemClock });
 const tools = [{ type: "function" as const, function: { name: "look" } }];
 const image = { type: "image_url" as const, image_url: { url: "data:image/png;base64,AAAA" } };
 
 function refusalOf(wish: Partial<ChatWish>) {
-  return expect(eventsOf(chatOn(runtime, { model: "scripted", ...wish }))).rejects;
+  return expect(eventsOf(chatOf({ model: "scripted", ...wish }))).rejects;
+}
+
+/** As an agent asks, which knows what the model can do. */
+async function* chatOf(wish: ChatWish) {
+  const model = (await offeredBy(runtime)).find(({ id }) => id === wish.model);
+  yield* chatOn(runtime, wish, model && { capabilities: model.capabilities });
 }
 
 describe("the scripted runtime refuses", () => {

@@ -1,12 +1,12 @@
+import type { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
 
 /**
- * Reads the body of a chat job. The gateway has checked it, so what does not fit comes from a gateway that is newer
- * than this agent: it is refused by name, and never run with a field dropped.
+ * Reads the body of a job. The gateway has checked it, so what does not fit comes from a gateway that is newer than this
+ * agent: it is refused by name, and never run with a field dropped.
  */
-export function readChatBody(bytes: Uint8Array): ChatBody {
-  const parsed = chatBody.safeParse(parseJson(bytes));
+export function readBody<Schema extends z.ZodType>(schema: Schema, bytes: Uint8Array): z.output<Schema> {
+  const parsed = schema.safeParse(parseJson(bytes));
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   const field = issue?.code === "unrecognized_keys" ? issue.keys[0] : issue?.path[0];

@@ -1,0 +1,72 @@
+import { Fault } from "#shared/fault/fault.ts";
+import { encodeJson } from "#shared/protocol/frame-payload.ts";
+import { manageBody, type ManageAction, type ManageProgress } from "#shared/protocol/manage-job.ts";
+import type { Offer } from "../runtimes/offer.ts";
+import type { Runtime } from "../runtimes/runtime.ts";
+import type { Outcome } from "./outcome.ts";
+import { readBody } from "./read-body.ts";
+import { untilAborted } from "./until-aborted.ts";
+
+interface ManageJob {
+  /** As the operator wrote it. */
+  readonly model: string;
+  readonly body: Uint8Array;
+  readonly offer: Offer | undefined;
+  /** What this machine's owner lets operators do. */
+  readonly allowed: ReadonlySet<ManageAction>;
+  readonly signal: AbortSignal;
+  readonly write: (bytes: Uint8Array) => void;
+}
+
+/** Pulls, removes, loads or unloads a model, where the machine's owner lets it and its runtime can. */
+export async function manageModels(job: ManageJob): Promise<Outcome> {
+  try {
+    const { action } = readBody(manageBody, job.body);
+    if (!job.allowed.has(action)) throw notAllowed(action);
+    await untilAborted(job.signal, tell(job, progressOf(job, action)));
+    return { outcome: "end" };
+  } catch (thrown) {
+    return { outcome: "fault", fault: Fault.from(job.signal.aborted ? job.signal.reason : thrown) };
+  }
+}
+
+async function tell({ signal, write }: ManageJob, all: AsyncIterable<ManageProgress>): Promise<void> {
+  for await (const progress of all) {
+    if (signal.aborted) return;
+    write(line(progress));
+  }
+}
+
+function progressOf(job: ManageJob, action: ManageAction): AsyncIterable<ManageProgress> {
+  const { offer, model, signal } = job;
+  if (offer === undefined) {
+    throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
+  }
+  const route = offer.route(model);
+  if (route === undefined && action !== "pull") {
+    throw new Fault("model_not_found", { message: "This machine does not have that model.", param: "model" });
+  }
+  const able = (runtime: Runtime): boolean => runtime.manages?.[action] !== undefined;
+  const runtime = route?.runtime ?? offer.runtimes.find(able);
+  const manage = runtime?.manages?.[action];
+  if (manage === undefined) {
+    const names = route?.runtime.name ?? offer.names;
+    throw new Fault("unsupported_value", {
+      message: `The runtime of this machine (${names}) cannot ${action} a model.`,
+      param: "action",
+    });
+  }
+  return manage({ action, model: route?.ownId ?? model, signal });
+}
+
+function notAllowed(action: ManageAction): Fault {
+  return new Fault("insufficient_permissions", {
+    message: `The owner of this machine does not allow to ${action} models there: TRUNKLINE_MANAGE on the machine has to name '${action}'.`,
+  });
+}
+
+function line(progress: ManageProgress): Uint8Array {
+  return Buffer.concat([encodeJson(progress), newline]);
+}
+
+const newline = Buffer.from("\n");

@@ -1,0 +1,57 @@
+import { Fault } from "#shared/fault/fault.ts";
+import { contentText, type ChatBody } from "#shared/protocol/chat-body.ts";
+
+/** What is known of a prompt that does not fit: a runtime may tell both numbers, one or neither. */
+export interface Overflow {
+  readonly promptTokens?: number | undefined;
+  readonly windowTokens?: number | undefined;
+}
+
+/** A runtime's refusal of a prompt that is longer than the window, as far as it said how long they are. */
+export class ContextOverflow extends Fault {
+  readonly overflow: Overflow;
+
+  constructor(overflow: Overflow, internal: string) {
+    super("context_length_exceeded", { message: "The prompt is longer than the window.", param: "messages", internal });
+    this.overflow = overflow;
+  }
+}
+
+/** What was too long: the messages of a chat, or a text that was to be embedded. */
+export interface TooLong {
+  readonly param: "messages" | "input";
+  readonly contextWindow: number;
+  /** By `estimateTokens` or `estimateTextTokens`. */
+  readonly estimatedTokens: number;
+}
+
+/** The fault as the caller is told it, with both numbers always: what the runtime did not tell is estimated, and said so. */
+export function toldOverflow({ overflow, internal }: ContextOverflow, asked: TooLong): Fault {
+  const { promptTokens } = overflow;
+  const windowTokens = overflow.windowTokens ?? asked.contextWindow;
+  const estimate = `about ${Math.max(asked.estimatedTokens, windowTokens)} (estimated)`;
+  const what = asked.param === "messages" ? "the messages take" : "a text in 'input' takes";
+  return new Fault("context_length_exceeded", {
+    message: `The context window of this model is ${windowTokens} tokens on this machine, and ${what} ${promptTokens ?? estimate}.`,
+    param: asked.param,
+    internal,
+  });
+}
+
+/** The rules of thumb of those who have to guess: four bytes of text to a token, and what an image takes with most models. */
+const bytesPerToken = 4;
+const tokensPerImage = 768;
+
+export function estimateTokens(body: ChatBody): number {
+  let bytes = body.tools === undefined ? 0 : Buffer.byteLength(JSON.stringify(body.tools));
+  let images = 0;
+  for (const { content } of body.messages) {
+    bytes += Buffer.byteLength(contentText(content));
+    if (Array.isArray(content)) images += content.filter(({ type }) => type === "image_url").length;
+  }
+  return Math.ceil(bytes / bytesPerToken) + images * tokensPerImage;
+}
+
+export function estimateTextTokens(text: string): number {
+  return Math.ceil(Buffer.byteLength(text) / bytesPerToken);
+}

@@ -1,0 +1,146 @@
+import { jsonSpan } from "./json-span.ts";
+
+/** A message as templates take them. */
+export type TemplateMessage = Readonly<Record<string, unknown>>;
+
+/** How a model writes a call of a tool. */
+export interface CallSyntax {
+  /** What comes before a call; empty where the call stands for itself. */
+  readonly begin: string;
+  /** What comes before each further call of an answer, where that differs; undefined where there is only ever one. */
+  readonly again: string | undefined;
+  /** What comes after a call, and after the last. */
+  readonly ends: readonly string[];
+  /** The whole call as JSON with these keys, or the name, something between, and the arguments as JSON. */
+  readonly form:
+    | { readonly kind: "json"; readonly nameKey: string; readonly argumentsKey: string; readonly inArray: boolean }
+    | { readonly kind: "named"; readonly between: string };
+  /** Whether the template wants the arguments of earlier calls as an object or as their text. */
+  readonly argumentsAs: "object" | "text";
+}
+
+type Render = (messages: readonly TemplateMessage[]) => string;
+
+const name = "probe_name";
+const secondName = "other_name";
+const argumentsJson = /\{\s*"probe_key"\s*:\s*"probe_value"\s*\}/;
+const question = { role: "user", content: "Q7Z" };
+
+/**
+ * Learns from a chat template how its model calls tools: the template writes an answer that is known to be a call, and
+ * one that is plain, and where they differ is the call. Nothing when the template knows no calls, or arguments that are
+ * not JSON.
+ */
+export function learnCallSyntax(render: Render): CallSyntax | undefined {
+  for (const argumentsAs of ["object", "text"] as const) {
+    const written = callsWritten(render, argumentsAs, [name]);
+    const first = written === undefined ? undefined : callIn(written, name);
+    if (written !== undefined && first !== undefined) return { ...syntaxOf(written, first, render, argumentsAs) };
+  }
+  return undefined;
+}
+
+interface WrittenCall {
+  readonly start: number;
+  readonly end: number;
+  readonly form: CallSyntax["form"];
+}
+
+function syntaxOf(
+  written: string,
+  first: WrittenCall,
+  render: Render,
+  argumentsAs: CallSyntax["argumentsAs"],
+): CallSyntax {
+  const begin = written.slice(0, first.start).trim();
+  const after = written.slice(first.end);
+  const alone = { begin, again: undefined, ends: notEmpty([after]), form: first.form, argumentsAs };
+  const two = callsWritten(render, argumentsAs, [name, secondName]);
+  if (two === undefined || !two.includes(secondName)) return alone;
+  if (first.form.kind === "json" && first.form.inArray) return { ...alone, again: begin };
+  const firstOfTwo = callIn(two, name);
+  const second = callIn(two, secondName, firstOfTwo?.end);
+  if (firstOfTwo === undefined || second === undefined) return alone;
+  const middle = two.slice(firstOfTwo.end, second.start);
+  const shared = sharedStart(middle, after);
+  return {
+    ...alone,
+    again: middle.slice(shared).trim(),
+    ends: notEmpty([after.slice(0, shared), after.slice(shared)]),
+  };
+}
+
+/** What the template writes for calls in place of a plain answer. */
+function callsWritten(
+  render: Render,
+  argumentsAs: CallSyntax["argumentsAs"],
+  names: readonly string[],
+): string | undefined {
+  const given = { probe_key: "probe_value" };
+  const calls = names.map((called, at) => ({
+    id: `call0000${at}`,
+    type: "function",
+    function: { name: called, arguments: argumentsAs === "object" ? given : JSON.stringify(given) },
+  }));
+  try {
+    const plain = render([question, { role: "assistant", content: "A7Z" }]);
+    const calling = render([question, { role: "assistant", content: "", tool_calls: calls }]);
+    const start = sharedStart(plain, calling);
+    const end = sharedStart(reversed(plain.slice(start)), reversed(calling.slice(start)));
+    return calling.slice(start, calling.length - end);
+  } catch {
+    return undefined;
+  }
+}
+
+function callIn(written: string, called: string, from = 0): WrittenCall | undefined {
+  const found = argumentsJson.exec(written.slice(from));
+  const nameAt = written.indexOf(called, from);
+  if (found === null || nameAt < 0) return undefined;
+  const argumentsAt = from + found.index;
+  for (let at = from; at < argumentsAt; at++) {
+    const form = jsonForm(written, at, called);
+    if (form !== undefined) return form;
+  }
+  if (nameAt > argumentsAt) return undefined;
+  const between = written.slice(nameAt + called.length, argumentsAt);
+  return { start: nameAt, end: argumentsAt + found[0].length, form: { kind: "named", between } };
+}
+
+function jsonForm(written: string, start: number, called: string): WrittenCall | undefined {
+  if (written[start] !== "{" && written[start] !== "[") return undefined;
+  const end = jsonSpan(written, start);
+  if (end === undefined) return undefined;
+  const value = parsed(written.slice(start, end));
+  const object: unknown = Array.isArray(value) ? value[0] : value;
+  if (typeof object !== "object" || object === null) return undefined;
+  const entries = Object.entries(object);
+  const nameKey = entries.find(([, each]) => each === called)?.[0];
+  const argumentsKey = entries.find(([, each]) => argumentsJson.test(JSON.stringify(each)))?.[0];
+  if (nameKey === undefined || argumentsKey === undefined || typeof object[argumentsKey as keyof object] === "string") {
+    return undefined;
+  }
+  return { start, end, form: { kind: "json", nameKey, argumentsKey, inArray: Array.isArray(value) } };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function sharedStart(one: string, other: string): number {
+  let length = 0;
+  while (length < one.length && one[length] === other[length]) length += 1;
+  return length;
+}
+
+function reversed(text: string): string {
+  return text.split("").toReversed().join("");
+}
+
+function notEmpty(texts: readonly string[]): string[] {
+  return texts.map((text) => text.trim()).filter((text) => text !== "");
+}

@@ -1,0 +1,76 @@
+import { Fault } from "#shared/fault/fault.ts";
+import { contentText, type ChatBody, type ChatMessage } from "#shared/protocol/chat-body.ts";
+import type { GgufFile } from "./gguf-file.ts";
+import type { Model, Token } from "./gguf-library.ts";
+import { templateMessages } from "./gguf-messages.ts";
+import type { GgufTemplate } from "./gguf-template.ts";
+
+/** What a model is asked. */
+export interface Prompt {
+  /** With seams in it, which no token spans. */
+  readonly text: string;
+  /** Whether the prompt leaves the model in the middle of its thoughts. */
+  readonly thinking: boolean;
+}
+
+/** A character that no text has: Unicode keeps it for uses like this. */
+const seam = "\uFDD0";
+
+/**
+ * The conversation in the words of the model's template. What people write is cut where it would otherwise become a
+ * token that steers the model: only the template itself may end a turn or speak in another role.
+ */
+export function writePrompt(given: { template: GgufTemplate; file: GgufFile; body: ChatBody }): Prompt {
+  const { template, file, body } = given;
+  const { thoughts, calls } = template;
+  const cut = cutterOf(file.controlTexts.filter((text) => text !== thoughts?.open && text !== thoughts?.close));
+  const prefill = prefillOf(body.messages);
+  const asked = prefill === undefined ? body.messages : body.messages.slice(0, -1);
+  if (asked.length === 0) {
+    throw new Fault("invalid_value", { message: "'messages' must hold more than a begun answer.", param: "messages" });
+  }
+  const messages = templateMessages(asked, calls?.argumentsAs ?? "object");
+  const tools = body.tool_choice === "none" ? undefined : body.tools;
+  const text = template.render(deeply(messages, cut), {
+    effort: body.reasoning_effort,
+    ...(tools !== undefined && { tools: deeply(tools, cut) }),
+  });
+  const thinking = thoughts !== undefined && text.trimEnd().endsWith(thoughts.open);
+  if (prefill === undefined) return { text, thinking };
+  return { text: `${text}${thinking ? `\n${thoughts.close}\n\n` : ""}${cut(prefill)}`, thinking: false };
+}
+
+export function promptTokens({ text }: Prompt, model: Model): Token[] {
+  const tokens = text
+    .split(seam)
+    .flatMap((piece, at) => model.tokenize(piece, true, at === 0 ? undefined : "trimLeadingSpace"));
+  const { bos, shouldPrependBosToken } = model.tokens;
+  return shouldPrependBosToken && bos !== null && tokens[0] !== bos ? [bos, ...tokens] : tokens;
+}
+
+/** A conversation that ends with the assistant's own words is an answer that has begun. */
+function prefillOf(messages: readonly ChatMessage[]): string | undefined {
+  const last = messages.at(-1);
+  return last?.role === "assistant" && last.tool_calls === undefined ? contentText(last.content) : undefined;
+}
+
+function cutterOf(controlTexts: readonly string[]): (text: string) => string {
+  const alternatives = controlTexts.toSorted((a, b) => b.length - a.length).map((text) => RegExp.escape(text));
+  const controls = new RegExp(alternatives.join("|"), "g");
+  return (text) => {
+    const plain = text.replaceAll(seam, "\uFFFD");
+    if (alternatives.length === 0) return plain;
+    return plain.replace(controls, (found) => `${found.slice(0, 1)}${seam}${found.slice(1)}`);
+  };
+}
+
+/** The same with every text in it changed. */
+function deeply<Value>(value: Value, change: (text: string) => string): Value {
+  const walk = (each: unknown): unknown => {
+    if (typeof each === "string") return change(each);
+    if (Array.isArray(each)) return each.map(walk);
+    if (typeof each !== "object" || each === null) return each;
+    return Object.fromEntries(Object.entries(each).map(([key, inner]) => [key, walk(inner)]));
+  };
+  return walk(value) as Value;
+}

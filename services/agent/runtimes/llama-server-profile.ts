@@ -1,0 +1,55 @@
+import { Fault } from "#shared/fault/fault.ts";
+import type { ChatBody } from "#shared/protocol/chat-body.ts";
+import type { OpenAiProfile } from "./openai-profile.ts";
+import { everyChoice } from "./openai-tool-choice.ts";
+
+/** llama-server of llama.cpp, with one model or as a router for many. */
+export const llamaServer: OpenAiProfile = {
+  kind: "llama-server",
+  name: "llama-server",
+  honoured: new Set([
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "seed",
+    "stop",
+    "logprobs",
+    "top_logprobs",
+    "logit_bias",
+    "response_format",
+    "reasoning_effort",
+  ]),
+  // It takes `n` up to its slots, and then all of them are one client's.
+  answersSeveral: false,
+  takesImages: true,
+  prefill: "continues",
+  always: { return_progress: true },
+  tools: everyChoice,
+  takesParallelToolCalls: true,
+  responseFormat: (format) => format,
+  thinking: (effort) => ({
+    reasoning_effort: effort,
+    ...(effort === "none" && { chat_template_kwargs: { enable_thinking: false } }),
+  }),
+  reasoningFields: ["reasoning_content"],
+  contentBesideCalls: null,
+  refuse: refuseLogprobsWithTools,
+  dropsUnreadableCalls: false,
+  mayIgnoreLogprobs: false,
+};
+
+/** As many as llama-server runs at once where it does not tell (--parallel). */
+export const llamaServerSlotsDefault = 4;
+
+function refuseLogprobsWithTools(body: ChatBody): void {
+  if (body.logprobs !== true || body.tools === undefined) return;
+  throw new Fault("unsupported_parameter", {
+    message: "The runtime of this model does not support 'logprobs' together with 'tools'.",
+    param: "logprobs",
+  });
+}

@@ -1,0 +1,62 @@
+import { z } from "zod";
+import type { Capabilities } from "#shared/model/model.ts";
+import { templateTakesTools, templateThinks } from "./chat-template.ts";
+
+const tokens = z.int().positive().nullish().catch(undefined);
+
+/** What matters of llama-server's `/props`. A router has a role, and the properties of no model. */
+export const llamaServerProps = z.object({
+  role: z.string().nullish().catch(undefined),
+  default_generation_settings: z.object({ n_ctx: tokens }).nullish().catch(undefined),
+  total_slots: tokens,
+  modalities: z.object({ vision: z.boolean() }).partial().nullish().catch(undefined),
+  chat_template: z.string().nullish().catch(undefined),
+  chat_template_caps: z
+    .object({ supports_tools: z.boolean(), supports_tool_calls: z.boolean(), supports_reasoning_effort: z.boolean() })
+    .partial()
+    .nullish()
+    .catch(undefined),
+  model_path: z.string().nullish().catch(undefined),
+  build_info: z.string().nullish().catch(undefined),
+  is_sleeping: z.boolean().nullish().catch(undefined),
+});
+export type LlamaServerProps = z.infer<typeof llamaServerProps>;
+
+/** What a model can do by the properties of its server. Whether it embeds is not among them. */
+export function capabilitiesByProps(props: LlamaServerProps): Partial<Capabilities> {
+  const { chat_template: template, chat_template_caps: caps, modalities } = props;
+  const tools =
+    caps?.supports_tool_calls ?? caps?.supports_tools ?? (template ? templateTakesTools(template) : undefined);
+  const thinking = caps?.supports_reasoning_effort || (template ? templateThinks(template) : undefined);
+  return {
+    ...(modalities?.vision !== undefined && { vision: modalities.vision }),
+    ...(tools !== undefined && { tools }),
+    ...(thinking !== undefined && { thinking }),
+  };
+}
+
+/** The id that clients use: the alias, or the name of the file without where it lies and how it is stored. */
+export function idByFile(name: string): string {
+  if (!name.endsWith(".gguf")) return name;
+  const file = name.split(/[/\\]/).at(-1) ?? name;
+  return file.replace(/(-\d{5}-of-\d{5})?\.gguf$/, "") || name;
+}
+
+/** What the arguments tell with which a router would start a model. */
+export function describedByArgs(args: readonly string[]): {
+  readonly contextTokens?: number;
+  readonly capabilities: Partial<Capabilities>;
+} {
+  const valueOf = (...names: string[]): number => Number(args[args.findIndex((arg) => names.includes(arg)) + 1] ?? 0);
+  const has = (...names: string[]): boolean => args.some((arg) => names.includes(arg));
+  const window = has("-c", "--ctx-size") ? valueOf("-c", "--ctx-size") : 0;
+  const shared = has("-np", "--parallel") && !has("-kvu", "--kv-unified") ? valueOf("-np", "--parallel") : 1;
+  const embeds = has("--embedding", "--embeddings");
+  return {
+    ...(window > 0 && { contextTokens: Math.floor(window / Math.max(shared, 1)) }),
+    capabilities: {
+      ...(embeds && { embedding: true, completion: false }),
+      ...(has("--mmproj", "-mm", "--mmproj-url") && { vision: true }),
+    },
+  };
+}

@@ -1,0 +1,41 @@
+import type { OpenAiProfile } from "./openai-profile.ts";
+import { modelsChoice } from "./openai-tool-choice.ts";
+
+/** The server of mlx-lm. It ignores what it does not know, and knows less than others. */
+export const mlxLm: OpenAiProfile = {
+  kind: "mlx-lm",
+  name: "mlx-lm",
+  honoured: new Set([
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "seed",
+    "stop",
+    "logit_bias",
+    "reasoning_effort",
+  ]),
+  answersSeveral: false,
+  takesImages: false,
+  prefill: "never",
+  always: {},
+  tools: modelsChoice,
+  takesParallelToolCalls: false,
+  responseFormat: (format) => format,
+  // It has no field of its own, and hands these to the model's template.
+  thinking: (effort) => ({
+    chat_template_kwargs: effort === "none" ? { enable_thinking: false } : { reasoning_effort: effort },
+  }),
+  reasoningFields: [],
+  contentBesideCalls: "",
+  answerTokensUnset: 512,
+  dropsUnreadableCalls: true,
+  mayIgnoreLogprobs: false,
+};
+
+/** mlx-lm batches what it is sent, without a limit that it tells: a few share one machine's memory well. */
+export const mlxLmSlotsDefault = 4;

@@ -1,0 +1,11 @@
+import { stat } from "node:fs/promises";
+
+/** What a host tells of a file that a model lies in; nothing when the file is not on this host. */
+export async function readModelFile(path: string): Promise<{ createdSeconds: number; sizeBytes: number } | undefined> {
+  try {
+    const { mtimeMs, size } = await stat(path);
+    return { createdSeconds: Math.floor(mtimeMs / 1_000), sizeBytes: size };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,32 @@
+import { z } from "zod";
+import { modelsPerMachineMax } from "#shared/model/model.ts";
+
+/** `/v1/models` as every server answers it, with what some of them add. An empty list may be null. */
+export const openAiModelList = z.object({
+  data: z
+    .array(
+      z.object({
+        id: z.string(),
+        owned_by: z.string().nullish().catch(undefined),
+        // vLLM
+        root: z.string().nullish().catch(undefined),
+        parent: z.string().nullish().catch(undefined),
+        max_model_len: z.int().positive().nullish().catch(undefined),
+        // llama-server
+        status: z
+          .object({ value: z.string(), args: z.array(z.string()).nullish().catch(undefined) })
+          .nullish()
+          .catch(undefined),
+        path: z.string().nullish().catch(undefined),
+        meta: z.object({ n_ctx: z.int().positive(), size: z.number().positive() }).partial().nullish().catch(undefined),
+      }),
+    )
+    .nullable()
+    .transform((entries) => (entries ?? []).slice(0, modelsPerMachineMax)),
+});
+export type ListedModel = z.infer<typeof openAiModelList>["data"][number];
+
+/** The organisation in a name as on Hugging Face, `org/name`. */
+export function organisationIn(name: string): string | undefined {
+  return /^([\w.-]+)\/[\w.:@-]+$/.exec(name)?.[1];
+}

@@ -1,0 +1,123 @@
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import { Fault } from "#shared/fault/fault.ts";
+
+/** A piece of a tool call, as runtimes send it: whole or in pieces, with or without an index, an id or a type. */
+export interface CallPiece {
+  readonly index?: number | null | undefined;
+  readonly id?: string | null | undefined;
+  readonly function?:
+    | { readonly name?: string | null | undefined; readonly arguments?: string | object | null | undefined }
+    | null
+    | undefined;
+}
+
+interface Call {
+  readonly theirIndex: number | undefined;
+  /** Where it comes among those that are passed on; undefined until its name is known. */
+  index: number | undefined;
+  id: string | undefined;
+  arguments: string;
+}
+
+/** The most characters that the arguments of all calls of one answer may take: they are kept to be judged at the end. */
+export const toolArgumentsCharactersMax = 8 * 1024 * 1024;
+
+/**
+ * The tool calls of one answer, made regular: each begins once, with its name, and counts from 0; its arguments follow
+ * as text, whatever form they came in. Calls beyond `callsMax` are left out.
+ *
+ * Arguments are passed on as they come. Whether they are JSON is known only at their end: `end` fails the answer when
+ * they are not, and since a failed answer has no finish, no client takes them for a call.
+ */
+export class OpenAiToolCalls {
+  readonly #callsMax: number;
+  readonly #own: { readonly choice?: number };
+  readonly #calls: Call[] = [];
+  #started = 0;
+  #characters = 0;
+
+  constructor(options: { callsMax: number; choice: number }) {
+    this.#callsMax = options.callsMax;
+    this.#own = options.choice === 0 ? {} : { choice: options.choice };
+  }
+
+  get seen(): boolean {
+    return this.#calls.length > 0;
+  }
+
+  *push(piece: CallPiece): Generator<AnswerEvent> {
+    const call = this.#callOf(piece);
+    const name = piece.function?.name;
+    const text = argumentsText(piece.function?.arguments);
+    this.#characters += text.length + 1;
+    if (this.#characters > toolArgumentsCharactersMax) throw tooLong();
+    call.id ??= piece.id || undefined;
+    call.arguments += text;
+    if (call.index !== undefined) {
+      if (text !== "") yield* this.#delta(call.index, text);
+    } else if (name) {
+      call.index = this.#started++;
+      if (call.index >= this.#callsMax) return;
+      yield {
+        kind: "tool-call-start",
+        ...this.#own,
+        index: call.index,
+        name,
+        ...(call.id !== undefined && { id: call.id }),
+      };
+      if (call.arguments !== "") yield* this.#delta(call.index, call.arguments);
+    }
+  }
+
+  /** The answer is over. One that was cut off at its limit may have been cut within the arguments of a call. */
+  *end(options: { cutOff: boolean }): Generator<AnswerEvent> {
+    if (options.cutOff) return;
+    for (const { index, arguments: text } of this.#calls.slice(0, this.#callsMax)) {
+      if (index === undefined) throw unreadable("a tool call without a name");
+      if (text.trim() === "") yield* this.#delta(index, "{}");
+      else if (!isJson(text)) throw unreadable(`arguments that are not JSON, ${text.length} characters`);
+    }
+  }
+
+  *#delta(index: number, text: string): Generator<AnswerEvent> {
+    if (index < this.#callsMax) yield { kind: "tool-call-delta", ...this.#own, index, arguments: text };
+  }
+
+  /** Which call a piece belongs to. Some runtimes give every call the same index, others give every piece a new id. */
+  #callOf({ index, id, function: called }: CallPiece): Call {
+    const theirIndex = index ?? undefined;
+    const known =
+      theirIndex === undefined ? this.#calls.at(-1) : this.#calls.findLast((call) => call.theirIndex === theirIndex);
+    const isAnother = Boolean(called?.name) && known?.index !== undefined && (!id || id !== known.id);
+    // A name said again under the same index and without an id is a repetition; without either it is another call.
+    const isRepetition = theirIndex !== undefined && !id;
+    if (known !== undefined && (!isAnother || isRepetition)) return known;
+    const call: Call = { theirIndex, index: undefined, id: undefined, arguments: "" };
+    this.#calls.push(call);
+    return call;
+  }
+}
+
+function argumentsText(given: string | object | null | undefined): string {
+  if (given === null || given === undefined) return "";
+  return typeof given === "string" ? given : JSON.stringify(given);
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function unreadable(internal: string): Fault {
+  return new Fault("upstream_error", { message: "The model called a tool in a way that cannot be read.", internal });
+}
+
+function tooLong(): Fault {
+  return new Fault("upstream_error", {
+    message: `The model's tool calls are longer than ${toolArgumentsCharactersMax} characters (toolArgumentsCharactersMax).`,
+  });
+}

@@ -1,0 +1,13 @@
+import { createHash } from "node:crypto";
+
+export const scriptedDimensions = 64;
+
+/** A vector of length one that is the same for the same text, and points elsewhere for any other. */
+export function scriptedVector(text: string, dimensions: number = scriptedDimensions): number[] {
+  const bytes = createHash("shake256", { outputLength: dimensions * 2 })
+    .update(text)
+    .digest();
+  const components = Array.from({ length: dimensions }, (_, at) => bytes.readInt16LE(at * 2) + 0.5);
+  const length = Math.hypot(...components);
+  return components.map((component) => component / length);
+}

@@ -1,0 +1,46 @@
+import type { OpenAiProfile } from "./openai-profile.ts";
+import { everyChoice } from "./openai-tool-choice.ts";
+
+/** vLLM honours nearly all of OpenAI's fields, and goes on from a last message only when it is told to. */
+export const vllm: OpenAiProfile = {
+  kind: "vllm",
+  name: "vLLM",
+  honoured: new Set([
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "seed",
+    "stop",
+    "n",
+    "logprobs",
+    "top_logprobs",
+    "logit_bias",
+    "response_format",
+    "reasoning_effort",
+  ]),
+  answersSeveral: true,
+  takesImages: true,
+  prefill: "continues",
+  always: {},
+  tools: everyChoice,
+  takesParallelToolCalls: true,
+  responseFormat: (format) => format,
+  // Its own field knows "none" only in newer versions; the switch in the template works in all of them.
+  thinking: (effort) =>
+    effort === "none"
+      ? { chat_template_kwargs: { enable_thinking: false, thinking: false } }
+      : { reasoning_effort: effort },
+  // The field was renamed; a version ignores the name that it does not know.
+  reasoningFields: ["reasoning", "reasoning_content"],
+  contentBesideCalls: null,
+  dropsUnreadableCalls: false,
+  mayIgnoreLogprobs: false,
+};
+
+/** As many as vLLM runs at once by default (max_num_seqs). It queues more without a word. */
+export const vllmSlotsDefault = 256;

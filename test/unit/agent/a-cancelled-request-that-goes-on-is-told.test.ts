@@ -1,0 +1,56 @@
+import { describe, expect, test } from "vitest";
+import { agentOnBroker } from "./agent-on-a-broker.ts";
+import { StubRuntime } from "./stub-runtime.ts";
+
+/** A runtime that can be asked how many requests it works on. */
+class AskableRuntime extends StubRuntime {
+  busy = 0;
+  asked = 0;
+  async working(): Promise<number> {
+    this.asked += 1;
+    return this.busy;
+  }
+}
+
+async function cancelledOn(runtime: AskableRuntime) {
+  const agent = await agentOnBroker({ runtime, queueMax: 5 });
+  const job = await agent.gateway.send();
+  runtime.busy = 1;
+  await agent.gateway.cancel(job);
+  return agent;
+}
+
+describe("after a cancel", () => {
+  test("a runtime that stops is asked no longer, and nothing is told", async () => {
+    const runtime = new AskableRuntime();
+    const { pass, timing, jobs } = await cancelledOn(runtime);
+    runtime.busy = 0;
+    await pass(timing.beatIntervalMs);
+    const { asked } = runtime;
+    expect(asked).toBeGreaterThan(0);
+    await pass(timing.straysWaitMs * 2);
+    expect([runtime.asked, jobs.load.strays]).toEqual([asked, 0]);
+  });
+
+  test("a runtime that goes on is told in presence after a while, and no more once it has stopped", async () => {
+    const runtime = new AskableRuntime();
+    const { pass, timing, jobs } = await cancelledOn(runtime);
+    await pass(timing.straysWaitMs - timing.beatIntervalMs);
+    expect(jobs.load.strays).toBe(0);
+    await pass(timing.beatIntervalMs * 2);
+    expect(jobs.load.strays).toBe(1);
+    runtime.busy = 0;
+    await pass(timing.beatIntervalMs * 2);
+    expect(jobs.load.strays).toBe(0);
+  });
+
+  test("the requests that still run for others are no strays", async () => {
+    const runtime = new AskableRuntime({ slots: 2 });
+    const { pass, timing, jobs, gateway } = await agentOnBroker({ runtime, queueMax: 5 });
+    const [, cancelled] = [await gateway.send(), await gateway.send()];
+    runtime.busy = 1;
+    await gateway.cancel(cancelled);
+    await pass(timing.straysWaitMs * 2);
+    expect(jobs.load).toMatchObject({ running: 1, strays: 0 });
+  });
+});

@@ -1,0 +1,95 @@
+import { describe, expect, test } from "vitest";
+import { encodeJson } from "#shared/protocol/frame-payload.ts";
+import type { ManageProgress } from "#shared/protocol/manage-job.ts";
+import type { ManageRun } from "../../../services/agent/runtimes/runtime.ts";
+import { agentOnBroker } from "./agent-on-a-broker.ts";
+import { StubRuntime } from "./stub-runtime.ts";
+
+/** A runtime that pulls as a test lets it, and can do nothing else with models. */
+class PullingRuntime extends StubRuntime {
+  readonly pulls: ManageRun[] = [];
+  readonly step = Promise.withResolvers<void>();
+  readonly manages = {
+    pull: (run: ManageRun) => this.#pull(run),
+  };
+
+  async *#pull(run: ManageRun): AsyncGenerator<ManageProgress> {
+    this.pulls.push(run);
+    yield { status: "pulling", completedBytes: 1, totalBytes: 2 };
+    await this.step.promise;
+    run.signal.throwIfAborted();
+    yield { status: "success" };
+  }
+}
+
+const pull = { kind: "manage", shape: "manage-lines", model: "qwen3:8b" } as const;
+const asked = (action: string) => ({ ...pull, body: encodeJson({ action }) });
+
+async function managed(manage: readonly ("pull" | "load")[]) {
+  const runtime = new PullingRuntime();
+  return { ...(await agentOnBroker({ runtime, manage })), pulling: runtime };
+}
+
+describe("a job that manages models", () => {
+  test("tells how far it has come and takes no slot", async () => {
+    const { gateway, pulling, settle, jobs } = await managed(["pull"]);
+    const id = await gateway.send(asked("pull"));
+    expect(pulling.pulls).toMatchObject([{ action: "pull", model: "qwen3:8b" }]);
+    expect(jobs.load).toMatchObject({ running: 0, queued: 0 });
+    pulling.step.resolve();
+    await settle();
+    expect(gateway.kinds(id)).toEqual(["accept", "data", "data", "end"]);
+    const said = gateway.frames(id).filter(({ kind }) => kind === "data");
+    expect(said.map(({ payload }) => payload).join("")).toBe(
+      '{"status":"pulling","completedBytes":1,"totalBytes":2}\n{"status":"success"}\n',
+    );
+  });
+
+  test("that the owner of the machine did not allow is refused, and says what would allow it", async () => {
+    const { gateway, pulling, settle } = await managed(["load"]);
+    const id = await gateway.send(asked("pull"));
+    await settle();
+    expect(gateway.lastOf(id)).toMatchObject({
+      kind: "fault",
+      payload: { code: "insufficient_permissions", message: expect.stringMatching(/TRUNKLINE_MANAGE .*'pull'/) },
+    });
+    expect(pulling.pulls).toEqual([]);
+  });
+
+  test("that the runtime cannot do is refused, with the runtime's name", async () => {
+    const { gateway, settle } = await managed(["load"]);
+    const id = await gateway.send({ ...asked("load"), model: "llama3" });
+    await settle();
+    expect(gateway.lastOf(id)).toMatchObject({
+      kind: "fault",
+      payload: { code: "unsupported_value", message: expect.stringContaining("(stub) cannot load") },
+    });
+  });
+
+  test("on a model that the machine does not have is told so, unless it is to be pulled", async () => {
+    const { gateway, settle } = await managed(["load"]);
+    const id = await gateway.send(asked("load"));
+    await settle();
+    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "model_not_found" } });
+  });
+
+  test("stops when it is cancelled", async () => {
+    const { gateway, pulling, settle } = await managed(["pull"]);
+    const id = await gateway.send(asked("pull"));
+    await gateway.cancel(id);
+    expect(pulling.pulls[0]?.signal.aborted).toBe(true);
+    pulling.step.resolve();
+    await settle();
+    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "cancelled" } });
+  });
+
+  test("may take longer than a chat, as long as it comes on", async () => {
+    const { gateway, pass, settle, timing } = await managed(["pull"]);
+    const id = await gateway.send({ ...asked("pull"), remainingMs: 86_400_000 });
+    await pass(timing.firstTokenMs - timing.beatIntervalMs);
+    expect(gateway.lastOf(id)).toMatchObject({ kind: "data" });
+    await pass(timing.beatIntervalMs * 2);
+    await settle();
+    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "upstream_timeout" } });
+  });
+});

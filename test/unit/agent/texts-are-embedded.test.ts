@@ -1,0 +1,61 @@
+import { describe, expect, test } from "vitest";
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import { encodeJson } from "#shared/protocol/frame-payload.ts";
+import type { EmbedRun } from "../../../services/agent/runtimes/runtime.ts";
+import { agentOnBroker } from "./agent-on-a-broker.ts";
+import { StubRuntime } from "./stub-runtime.ts";
+
+/** A runtime that turns each text into its length. */
+class EmbeddingRuntime extends StubRuntime {
+  readonly runs: EmbedRun[] = [];
+
+  async *embed(run: EmbedRun): AsyncGenerator<readonly AnswerEvent[]> {
+    this.runs.push(run);
+    const { input } = run.body;
+    yield input.map((text, index) => ({ kind: "embedding", index, vector: [text.length] }));
+    yield [{ kind: "usage", promptTokens: 7, completionTokens: 0 }];
+  }
+}
+
+const ask = { kind: "embed", shape: "events", body: encodeJson({ input: ["a", "bcd"] }) } as const;
+
+function embeds(runtime: StubRuntime): StubRuntime {
+  runtime.offered = [{ id: "llama3", ownedBy: "stub", capabilities: { embedding: true } }];
+  return runtime;
+}
+
+describe("a job that embeds", () => {
+  test("ends with a vector for each text and with the usage", async () => {
+    const { gateway, settle } = await agentOnBroker({ runtime: embeds(new EmbeddingRuntime()) });
+    const id = await gateway.send(ask);
+    await settle();
+    const said = gateway.frames(id).filter(({ kind }) => kind === "data");
+    const events = said.flatMap(({ payload }) => String(payload).trim().split("\n"));
+    expect(events.map((line): unknown => JSON.parse(line))).toMatchObject([
+      { kind: "embedding", index: 0, vector: [1] },
+      { kind: "embedding", index: 1, vector: [3] },
+      { kind: "finish" },
+      { kind: "usage", promptTokens: 7 },
+    ]);
+    expect(gateway.lastOf(id)).toMatchObject({ kind: "end", payload: { usage: { promptTokens: 7 } } });
+  });
+
+  test.each([
+    ["a model that does not embed", new EmbeddingRuntime()],
+    ["a runtime that cannot, whatever its model is said to do", embeds(new StubRuntime())],
+  ])("on %s is refused with the parameter", async (_, runtime) => {
+    const { gateway, settle } = await agentOnBroker({ runtime });
+    const id = await gateway.send(ask);
+    await settle();
+    expect(gateway.lastOf(id)).toMatchObject({
+      kind: "fault",
+      payload: { code: "unsupported_value", param: "model" },
+    });
+  });
+
+  test("cannot be answered in the shape of a chat", async () => {
+    const { gateway } = await agentOnBroker({ runtime: embeds(new EmbeddingRuntime()) });
+    const id = await gateway.send({ ...ask, shape: "chat-whole" });
+    expect(gateway.lastOf(id)).toMatchObject({ kind: "reject", payload: { reason: "unsupported" } });
+  });
+});

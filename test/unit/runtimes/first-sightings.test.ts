@@ -1,0 +1,40 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { FirstSightings } from "../../../services/agent/runtimes/first-sightings.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "trunkline-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function sightings(file: string, nowMs: number) {
+  const warnings: string[] = [];
+  const log = { warn: (_fields: unknown, message?: string) => void warnings.push(String(message)) };
+  return { of: new FirstSightings({ file, clock: { wall: () => nowMs }, log }), warnings };
+}
+
+describe("since when a model is known", () => {
+  test("stays the same over restarts", () => {
+    const file = join(folder, "state", "models-seen.json");
+    expect(sightings(file, 5_000).of.secondsOf("vllm m")).toBe(5);
+    const later = sightings(file, 9_000).of;
+    expect([later.secondsOf("vllm m"), later.secondsOf("vllm other")]).toEqual([5, 9]);
+  });
+
+  test("begins anew when the file is damaged", () => {
+    const file = join(folder, "models-seen.json");
+    writeFileSync(file, '{"vllm m": "yesterday"');
+    expect(sightings(file, 7_000).of.secondsOf("vllm m")).toBe(7);
+  });
+
+  test("is good for as long as the agent runs where nothing can be written, and that is told", () => {
+    const file = join(folder, "a-file");
+    writeFileSync(file, "");
+    const { of, warnings } = sightings(join(file, "below", "models-seen.json"), 5_000);
+    expect([of.secondsOf("vllm m"), of.secondsOf("vllm m")]).toEqual([5, 5]);
+    expect(warnings).toHaveLength(1);
+  });
+});

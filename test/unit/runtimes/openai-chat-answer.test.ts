@@ -1,0 +1,183 @@
+import { describe, expect, test } from "vitest";
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import { OpenAiChatAnswer, type AnswerOptions } from "../../../services/agent/runtimes/openai-chat-answer.ts";
+
+const usual: AnswerOptions = {
+  choices: 1,
+  parallelToolCalls: true,
+  needsLogprobs: false,
+  dropsUnreadableCalls: false,
+};
+
+function answerOf(options: Partial<AnswerOptions> = {}) {
+  const answer = new OpenAiChatAnswer({ ...usual, ...options });
+  const take = (data: unknown, name = ""): AnswerEvent[] => [
+    ...answer.events({ kind: "event", name, data: typeof data === "string" ? data : JSON.stringify(data) }),
+  ];
+  return { answer, take };
+}
+
+/** The events of an answer that comes in these chunks. */
+function said(chunks: readonly unknown[], options: Partial<AnswerOptions> = {}): AnswerEvent[] {
+  const { take } = answerOf(options);
+  return chunks.flatMap((chunk) => take(chunk));
+}
+
+function faultOf(chunks: readonly unknown[], options: Partial<AnswerOptions> = {}): Fault {
+  try {
+    said(chunks, options);
+  } catch (error) {
+    return Fault.from(error);
+  }
+  throw new Error("the answer was taken");
+}
+
+function delta(content: object, finishReason: string | null = null): unknown {
+  return { choices: [{ index: 0, delta: content, finish_reason: finishReason }] };
+}
+
+const finished = delta({}, "stop");
+const stop: AnswerEvent = { kind: "finish", reason: "stop" };
+
+describe("an OpenAI-shaped answer", () => {
+  test("says nothing by the chunk that only tells the role, with or without content", () => {
+    const roles = [delta({ role: "assistant", content: null }), delta({ role: "assistant", content: "" }), delta({})];
+    expect(said(roles)).toEqual([]);
+  });
+
+  test("may tell its end on a chunk of its own, or with the last text", () => {
+    const text: AnswerEvent = { kind: "text", text: "hi" };
+    expect(said([delta({ content: "hi" }), finished])).toEqual([text, stop]);
+    expect(said([delta({ content: "hi" }, "stop")])).toEqual([text, stop]);
+  });
+
+  test.each([
+    ["stop", "stop"],
+    ["length", "length"],
+    ["content_filter", "content_filter"],
+    ["function_call", "tool_calls"],
+    ["eos_found", "stop"],
+  ])("that ends with %s has the finish reason %s", (told, reason) => {
+    expect(said([delta({ content: "x" }, told)]).at(-1)).toEqual({ kind: "finish", reason });
+  });
+
+  test("has no end yet while its reason is empty, and has one when the stream says so", () => {
+    const { answer, take } = answerOf();
+    take(delta({ content: "hi" }, ""));
+    expect(answer.done).toBe(false);
+    expect(take("[DONE]")).toEqual([stop]);
+    expect([answer.done, answer.over]).toEqual([true, true]);
+  });
+
+  test("is not done by [DONE] alone", () => {
+    const { answer, take } = answerOf();
+    take(delta({ content: "hi" }));
+    take("[DONE]");
+    expect([answer.done, answer.over]).toEqual([false, true]);
+  });
+
+  test("says nothing after [DONE]", () => {
+    expect(said([finished, "[DONE]", delta({ content: "more" })])).toEqual([stop]);
+  });
+
+  test.each([["reasoning"], ["reasoning_content"]])("thinks in the field %s", (field) => {
+    expect(said([delta({ [field]: "hm", content: "" })])).toEqual([{ kind: "reasoning", text: "hm" }]);
+  });
+
+  test("thinks once where both fields say the same, and where one of them is empty", () => {
+    const both = delta({ reasoning: "hm", reasoning_content: "hm" });
+    const oneEmpty = delta({ reasoning: "hm", reasoning_content: "" });
+    const oneNull = delta({ reasoning: null, reasoning_content: "hm" });
+    const thought: AnswerEvent = { kind: "reasoning", text: "hm" };
+    expect(said([both, oneEmpty, oneNull])).toEqual([thought, thought, thought]);
+  });
+
+  test("tells usage wherever it stands, with details where they are known", () => {
+    const usage = { prompt_tokens: 5, completion_tokens: 6, prompt_tokens_details: { cached_tokens: 4 } };
+    const told: AnswerEvent = { kind: "usage", promptTokens: 5, completionTokens: 6, cachedTokens: 4 };
+    expect(said([{ choices: [], usage }])).toEqual([told]);
+    expect(said([{ object: "chat.completion", usage, choices: [] }])).toEqual([told]);
+    expect(said([{ ...(finished as object), usage }])).toEqual([stop, told]);
+    expect(said([{ choices: null, usage: null }])).toEqual([]);
+  });
+
+  test("keeps several answers to one request apart, and is done when all are", () => {
+    const { answer, take } = answerOf({ choices: 2 });
+    const second = { choices: [{ index: 1, delta: { content: "b" }, finish_reason: "stop" }] };
+    expect(take(second)).toEqual([
+      { kind: "text", choice: 1, text: "b" },
+      { kind: "finish", choice: 1, reason: "stop" },
+    ]);
+    expect(answer.done).toBe(false);
+    take(finished);
+    expect(answer.done).toBe(true);
+  });
+
+  test("carries the likelihood of its tokens in OpenAI's form", () => {
+    const content = [
+      { id: 3, token: "hi", logprob: -0.5, bytes: [104, 105], top_logprobs: [{ id: 4, token: "ho", logprob: -2 }] },
+    ];
+    const chunk = { choices: [{ index: 0, delta: { content: "hi" }, logprobs: { content } }] };
+    expect(said([chunk])).toEqual([
+      {
+        kind: "text",
+        text: "hi",
+        logprobs: [
+          {
+            token: "hi",
+            logprob: -0.5,
+            bytes: [104, 105],
+            top_logprobs: [{ token: "ho", logprob: -2, bytes: null }],
+          },
+        ],
+      },
+    ]);
+  });
+
+  test("without the likelihoods that were asked for is refused by name, where a server may ignore them", () => {
+    const fault = faultOf([delta({ content: "hi" })], { needsLogprobs: true });
+    expect(fault).toMatchObject({ code: "unsupported_parameter", param: "logprobs" });
+  });
+});
+
+describe("an OpenAI-shaped answer that fails", () => {
+  test.each([
+    ["an object", { error: { message: "secret", type: "server_error", code: 500 } }],
+    ["a string", { error: "secret" }],
+    ["a bare string", JSON.stringify("secret")],
+  ])("tells it by %s", (_, data) => {
+    const fault = faultOf([delta({ content: "hi" }), data]);
+    expect(fault).toMatchObject({ code: "upstream_error", message: "The runtime failed in the middle of its answer." });
+    expect(`${fault.message} ${fault.internal}`).not.toContain("secret");
+  });
+
+  test("tells it by an event of that name, whatever it says", () => {
+    const { take } = answerOf();
+    expect(() => take({ message: "boom" }, "error")).toThrow(Fault);
+  });
+
+  test("before it began has refused the request, and is told as a refusal is", () => {
+    const text =
+      "Trying to keep the first 9000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough.";
+    const fault = faultOf([{ error: { message: text } }]);
+    expect(fault).toMatchObject({
+      code: "context_length_exceeded",
+      overflow: { promptTokens: 9000, windowTokens: 4096 },
+    });
+  });
+
+  test.each([
+    ["no JSON", "{secret"],
+    ["no chunk", { choices: "secret" }],
+    ["another answer than was asked for", { choices: [{ index: 7, delta: { tool_calls: [{}] } }] }],
+  ])("sends %s, which makes no sense", (_, data) => {
+    const fault = faultOf([data]);
+    expect(fault).toMatchObject({ code: "upstream_error", message: "The runtime sent an event that makes no sense." });
+    expect(`${fault.internal} ${String(fault.cause)}`).not.toContain("secret");
+  });
+
+  test.each([["error"], ["abort"]])("may say so by its finish reason: %s", (reason) => {
+    expect(faultOf([delta({ content: "hi" }), delta({}, reason)]).code).toBe("upstream_error");
+  });
+});

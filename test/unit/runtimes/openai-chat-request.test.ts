@@ -1,0 +1,308 @@
+import { describe, expect, test } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
+import { llamaServer } from "../../../services/agent/runtimes/llama-server-profile.ts";
+import { lmStudio } from "../../../services/agent/runtimes/lm-studio-profile.ts";
+import { mlxLm } from "../../../services/agent/runtimes/mlx-lm-profile.ts";
+import { echoedText, openAiChatRequest } from "../../../services/agent/runtimes/openai-chat-request.ts";
+import type { OpenAiProfile, ServedModel } from "../../../services/agent/runtimes/openai-profile.ts";
+import { otherServer } from "../../../services/agent/runtimes/other-server-profile.ts";
+import { vllm } from "../../../services/agent/runtimes/vllm-profile.ts";
+
+const every = [vllm, llamaServer, lmStudio, mlxLm, otherServer].map((profile) => [profile.kind, profile] as const);
+
+const question = { role: "user", content: "Hi" } as const;
+const tools: ChatBody["tools"] = ["f", "g"].map((name) => ({ type: "function", function: { name } }));
+const named = { type: "function", function: { name: "g" } } as const;
+
+/** What a server is sent, as it arrives there. */
+function request(
+  profile: OpenAiProfile,
+  body: Partial<ChatBody> = {},
+  facts: { model?: ServedModel; thinks?: boolean; contextWindow?: number } = {},
+): Record<string, unknown> {
+  const { model = { name: "m" }, thinks = true, contextWindow = 4_096 } = facts;
+  const whole = chatBody.parse({ messages: [question], ...body });
+  return JSON.parse(JSON.stringify(openAiChatRequest({ profile, model, body: whole, thinks, contextWindow })));
+}
+
+function refusal(profile: OpenAiProfile, body: Partial<ChatBody>, facts?: Parameters<typeof request>[2]): Fault {
+  try {
+    request(profile, body, facts);
+  } catch (error) {
+    return Fault.from(error);
+  }
+  throw new Error("the request was made");
+}
+
+describe("a request to any OpenAI-shaped server", () => {
+  test.each(every)("asks %s for a stream with usage, and names only what the client named", (_, profile) => {
+    const { max_tokens: _limit, return_progress: _progress, ...rest } = request(profile);
+    expect(rest).toEqual({
+      model: "m",
+      messages: [question],
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+  });
+
+  test.each(every)("asks %s with what every one of them honours", (_, profile) => {
+    const given = { max_tokens: 7, temperature: 0, top_p: 0.5, seed: 3, stop: ["x"], presence_penalty: 1 };
+    expect(request(profile, given)).toMatchObject(given);
+  });
+
+  test.each(every)("sends %s text as one string, also where it came in parts", (_, profile) => {
+    const parts = ["a", "b"].map((text) => ({ type: "text", text }) as const);
+    const messages: ChatBody["messages"] = [
+      { role: "system", content: parts },
+      { role: "user", content: parts },
+      { role: "assistant", content: parts },
+      { role: "tool", content: parts, tool_call_id: "c" },
+      question,
+    ];
+    const sent = request(profile, { messages })["messages"] as { content: unknown }[];
+    expect(sent.slice(0, 4).map(({ content }) => content)).toEqual(["ab", "ab", "ab", "ab"]);
+  });
+
+  test.each(every)("sends %s empty arguments of an earlier call as an empty object", (_, profile) => {
+    const call = { id: "c", type: "function", function: { name: "f", arguments: "" } } as const;
+    const messages: ChatBody["messages"] = [{ role: "assistant", tool_calls: [call] }, question];
+    expect(JSON.stringify(request(profile, { messages }))).toContain('"arguments":"{}"');
+  });
+
+  test.each([["[1]"], ["oops"], ['"text"']])("refuses earlier arguments that are no object: %s", (text) => {
+    const call = { id: "c", type: "function", function: { name: "f", arguments: text } } as const;
+    const messages: ChatBody["messages"] = [{ role: "assistant", tool_calls: [call] }, question];
+    expect(refusal(vllm, { messages })).toMatchObject({
+      code: "invalid_value",
+      param: "messages[0].tool_calls[0].function.arguments",
+    });
+  });
+
+  test.each([
+    ["vllm", vllm, { content: null }],
+    ["llama-server", llamaServer, { content: null }],
+    ["lm-studio", lmStudio, {}],
+    ["mlx-lm", mlxLm, { content: "" }],
+  ])("leaves %s in no doubt about a message that only called tools", (_, profile, content) => {
+    const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } } as const;
+    const messages: ChatBody["messages"] = [{ role: "assistant", tool_calls: [call] }, question];
+    const [sent] = request(profile, { messages })["messages"] as unknown[];
+    expect(sent).toEqual({ role: "assistant", tool_calls: [call], ...content });
+  });
+
+  test.each([
+    ["vllm", vllm, { reasoning: "hm", reasoning_content: "hm" }],
+    ["llama-server", llamaServer, { reasoning_content: "hm" }],
+    ["lm-studio", lmStudio, {}],
+    ["mlx-lm", mlxLm, {}],
+  ])("gives %s back what the model thought, in its spelling", (_, profile, fields) => {
+    const messages: ChatBody["messages"] = [{ role: "assistant", content: "a", reasoning_content: "hm" }, question];
+    const [sent] = request(profile, { messages })["messages"] as unknown[];
+    expect(sent).toEqual({ role: "assistant", content: "a", ...fields });
+  });
+
+  test("keeps images as parts, and refuses them where only text is read", () => {
+    const content = [
+      { type: "text", text: "see" },
+      { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } },
+    ] as const;
+    const messages: ChatBody["messages"] = [{ role: "user", content: [...content] }];
+    expect(request(llamaServer, { messages })["messages"]).toEqual([{ role: "user", content }]);
+    expect(refusal(mlxLm, { messages })).toMatchObject({ code: "unsupported_value", param: "messages[0].content[1]" });
+  });
+});
+
+describe("what a server would ignore", () => {
+  test.each([
+    ["llama-server", llamaServer, { n: 2 }, "n"],
+    ["lm-studio", lmStudio, { n: 2 }, "n"],
+    ["lm-studio", lmStudio, { logprobs: true }, "logprobs"],
+    ["mlx-lm", mlxLm, { logprobs: true }, "logprobs"],
+    ["mlx-lm", mlxLm, { response_format: { type: "json_object" } } as const, "response_format"],
+    ["openai", otherServer, { n: 2 }, "n"],
+  ])("is refused by name for %s", (_, profile, body, param) => {
+    expect(refusal(profile, body)).toMatchObject({ code: "unsupported_parameter", param });
+  });
+
+  test("is not refused where it asks for nothing", () => {
+    const neutral = { n: 1, logprobs: false, response_format: { type: "text" }, tool_choice: "auto" } as const;
+    expect(request(mlxLm, neutral)).toMatchObject({ stream: true });
+  });
+
+  test("n is vLLM's own", () => {
+    expect(request(vllm, { n: 3 })).toMatchObject({ n: 3 });
+  });
+
+  test("logprobs and tools together are refused for llama-server by the name of the first", () => {
+    expect(refusal(llamaServer, { logprobs: true, tools })).toMatchObject({
+      code: "unsupported_parameter",
+      param: "logprobs",
+    });
+    expect(request(llamaServer, { logprobs: true, top_logprobs: 3 })).toMatchObject({
+      logprobs: true,
+      top_logprobs: 3,
+    });
+  });
+
+  test("parallel_tool_calls is sent only to those that know it, and only with tools", () => {
+    const off = { tools, parallel_tool_calls: false };
+    expect(request(vllm, off)).toMatchObject({ parallel_tool_calls: false });
+    expect(request(lmStudio, off)).not.toHaveProperty("parallel_tool_calls");
+    expect(request(vllm, { parallel_tool_calls: false })).not.toHaveProperty("parallel_tool_calls");
+  });
+});
+
+describe("tool_choice", () => {
+  test.each([
+    ["vllm", vllm],
+    ["llama-server", llamaServer],
+    ["openai", otherServer],
+  ])("goes to %s in every form", (_, profile) => {
+    for (const choice of ["auto", "none", "required", named] as const) {
+      expect(request(profile, { tools, tool_choice: choice })).toMatchObject({ tools, tool_choice: choice });
+    }
+  });
+
+  test("of a named function offers LM Studio that one, and requires a call", () => {
+    expect(request(lmStudio, { tools, tool_choice: named })).toMatchObject({
+      tools: [{ type: "function", function: { name: "g" } }],
+      tool_choice: "required",
+    });
+    expect(request(lmStudio, { tools, tool_choice: "none" })).toMatchObject({ tools, tool_choice: "none" });
+  });
+
+  test("that requires a call is refused for LM Studio's MLX engine, which leaves it to the model", () => {
+    const onMlx = { model: { name: "m", onAppleMlx: true } };
+    for (const choice of ["required", named] as const) {
+      expect(refusal(lmStudio, { tools, tool_choice: choice }, onMlx)).toMatchObject({ param: "tool_choice" });
+    }
+    expect(request(lmStudio, { tools, tool_choice: "auto" }, onMlx)).toMatchObject({ tools });
+  });
+
+  test("none offers mlx-lm no tools, and what requires a call is refused", () => {
+    expect(request(mlxLm, { tools, tool_choice: "none" })).not.toHaveProperty("tools");
+    expect(request(mlxLm, { tools })).toMatchObject({ tools });
+    for (const choice of ["required", named] as const) {
+      expect(refusal(mlxLm, { tools, tool_choice: choice })).toMatchObject({
+        code: "unsupported_value",
+        param: "tool_choice",
+      });
+    }
+  });
+
+  test.each(every)("without tools asks %s for nothing", (_, profile) => {
+    expect(request(profile, { tool_choice: "none" })).not.toHaveProperty("tool_choice");
+  });
+});
+
+describe("a beginning of the answer in the last message", () => {
+  const messages: ChatBody["messages"] = [question, { role: "assistant", content: "Once upon" }];
+
+  test.each([
+    ["vllm", vllm],
+    ["llama-server", llamaServer],
+  ])("is gone on from by %s when it is told to, without an echo", (_, profile) => {
+    expect(request(profile, { messages })).toMatchObject({
+      continue_final_message: true,
+      add_generation_prompt: false,
+    });
+    expect(request(profile)).not.toHaveProperty("continue_final_message");
+    expect(echoedText(profile, { messages })).toBe("");
+  });
+
+  test.each([
+    ["lm-studio", lmStudio],
+    ["openai", otherServer],
+  ])("is sent to %s as it is, and what it repeats of it is dropped", (_, profile) => {
+    expect(request(profile, { messages })).not.toHaveProperty("continue_final_message");
+    expect(echoedText(profile, { messages })).toBe("Once upon");
+    expect(echoedText(profile, { messages: [question] })).toBe("");
+  });
+
+  test("is refused for mlx-lm, which always begins a new turn", () => {
+    expect(refusal(mlxLm, { messages })).toMatchObject({ code: "unsupported_value", param: "messages[1]" });
+  });
+});
+
+describe("response_format", () => {
+  const schema = { type: "json_schema", json_schema: { name: "s", schema: { type: "array" } } } as const;
+
+  test.each([
+    ["vllm", vllm],
+    ["llama-server", llamaServer],
+    ["openai", otherServer],
+  ])("goes to %s as it is", (_, profile) => {
+    expect(request(profile, { response_format: schema })).toMatchObject({ response_format: schema });
+    expect(request(profile, { response_format: { type: "json_object" } })).toMatchObject({
+      response_format: { type: "json_object" },
+    });
+  });
+
+  test("of any object is a schema for LM Studio, which knows nothing else", () => {
+    expect(request(lmStudio, { response_format: schema })).toMatchObject({ response_format: schema });
+    expect(request(lmStudio, { response_format: { type: "json_object" } })).toMatchObject({
+      response_format: { type: "json_schema", json_schema: { schema: { type: "object" } } },
+    });
+  });
+});
+
+describe("reasoning_effort", () => {
+  test("goes to vLLM by name, and none by the switch in the template that every version knows", () => {
+    expect(request(vllm, { reasoning_effort: "high" })).toMatchObject({ reasoning_effort: "high" });
+    const off = request(vllm, { reasoning_effort: "none" });
+    expect(off).toMatchObject({ chat_template_kwargs: { enable_thinking: false } });
+    expect(off).not.toHaveProperty("reasoning_effort");
+  });
+
+  test("goes to llama-server by name, none with the switch as well", () => {
+    expect(request(llamaServer, { reasoning_effort: "low" })).toMatchObject({ reasoning_effort: "low" });
+    expect(request(llamaServer, { reasoning_effort: "none" })).toMatchObject({
+      reasoning_effort: "none",
+      chat_template_kwargs: { enable_thinking: false },
+    });
+  });
+
+  test("goes to mlx-lm through the model's template", () => {
+    expect(request(mlxLm, { reasoning_effort: "none" })).toMatchObject({
+      chat_template_kwargs: { enable_thinking: false },
+    });
+    expect(request(mlxLm, { reasoning_effort: "low" })).toMatchObject({
+      chat_template_kwargs: { reasoning_effort: "low" },
+    });
+  });
+
+  test("is refused by name where LM Studio has no such level, unless the model does not think anyway", () => {
+    expect(request(lmStudio, { reasoning_effort: "low" })).toMatchObject({ reasoning_effort: "low" });
+    for (const effort of ["none", "max"] as const) {
+      expect(refusal(lmStudio, { reasoning_effort: effort })).toMatchObject({ param: "reasoning_effort" });
+    }
+    const unthinking = request(lmStudio, { reasoning_effort: "none" }, { thinks: false });
+    expect(unthinking).not.toHaveProperty("reasoning_effort");
+  });
+});
+
+describe("the limit of an answer", () => {
+  test("that the client did not set is the rest of the window for mlx-lm, which would stop at 512 tokens", () => {
+    const messages: ChatBody["messages"] = [{ role: "user", content: "x".repeat(4_000) }];
+    expect(request(mlxLm, { messages }, { contextWindow: 32_768 })).toMatchObject({ max_tokens: 32_768 - 1_000 });
+    expect(request(mlxLm, { messages }, { contextWindow: 1_024 })).toMatchObject({ max_tokens: 512 });
+  });
+
+  test("that the client set is sent as it is", () => {
+    expect(request(mlxLm, { max_tokens: 5 })).toMatchObject({ max_tokens: 5 });
+  });
+
+  test.each([
+    ["vllm", vllm],
+    ["llama-server", llamaServer],
+    ["lm-studio", lmStudio],
+    ["openai", otherServer],
+  ])("is otherwise left to %s", (_, profile) => {
+    expect(request(profile)).not.toHaveProperty("max_tokens");
+  });
+});
+
+test("llama-server is asked to tell how far it has read the prompt", () => {
+  expect(request(llamaServer)).toMatchObject({ return_progress: true });
+});

@@ -1,0 +1,166 @@
+import { describe, expect, test } from "vitest";
+import { templateTakesTools, templateThinks } from "../../../services/agent/runtimes/chat-template.ts";
+import {
+  capabilitiesByProps,
+  describedByArgs,
+  idByFile,
+  llamaServerProps,
+} from "../../../services/agent/runtimes/llama-server-props.ts";
+import {
+  lmStudioModel,
+  lmStudioModelBefore,
+  lmStudioModels,
+  lmStudioModelsBefore,
+} from "../../../services/agent/runtimes/lm-studio-models.ts";
+import { requestsIn } from "../../../services/agent/runtimes/vllm.ts";
+
+describe("what llama-server tells of its model", () => {
+  test.each([
+    ["an-alias", "an-alias"],
+    ["/models/Qwen3-8B-Q4_K_M.gguf", "Qwen3-8B-Q4_K_M"],
+    ["C:\\models\\Qwen3-8B.gguf", "Qwen3-8B"],
+    ["big-00001-of-00003.gguf", "big"],
+    ["ggml-org/gemma-3-4b-it-GGUF:Q4_K_M", "ggml-org/gemma-3-4b-it-GGUF:Q4_K_M"],
+  ])("is an id that clients can use: %s", (name, id) => {
+    expect(idByFile(name)).toBe(id);
+  });
+
+  test("is what it can do, by its properties and its template", () => {
+    const props = llamaServerProps.parse({
+      modalities: { vision: true, audio: false },
+      chat_template: "{{ '<think>' }}",
+      chat_template_caps: { supports_tool_calls: true },
+    });
+    expect(capabilitiesByProps(props)).toEqual({ vision: true, tools: true, thinking: true });
+    expect(capabilitiesByProps(llamaServerProps.parse({ chat_template: "plain" }))).toEqual({
+      tools: false,
+      thinking: false,
+    });
+  });
+
+  test("is nothing where it tells nothing, also in a form that is not known", () => {
+    expect(capabilitiesByProps(llamaServerProps.parse({}))).toEqual({});
+    expect(capabilitiesByProps(llamaServerProps.parse({ modalities: 7, chat_template_caps: "?" }))).toEqual({});
+  });
+
+  test("is, for a model that a router would start, in its arguments", () => {
+    expect(describedByArgs(["llama-server", "--ctx-size", "32768", "--parallel", "4"])).toEqual({
+      contextTokens: 8_192,
+      capabilities: {},
+    });
+    expect(describedByArgs(["-c", "32768", "-np", "4", "--kv-unified", "--mmproj", "x"])).toEqual({
+      contextTokens: 32_768,
+      capabilities: { vision: true },
+    });
+    expect(describedByArgs(["-c", "0", "--embeddings"])).toEqual({
+      capabilities: { embedding: true, completion: false },
+    });
+  });
+});
+
+describe("what vLLM tells its monitors", () => {
+  test("is how many requests run and wait, over all of its engines", () => {
+    const metrics = [
+      "# TYPE vllm:num_requests_running gauge",
+      'vllm:num_requests_running{engine="0",model_name="m"} 3.0',
+      'vllm:num_requests_running{engine="1",model_name="m"} 1.0',
+      'vllm:num_requests_waiting{engine="0",model_name="m"} 2.0',
+      'vllm:num_requests_waiting_by_reason{engine="0",reason="capacity"} 9.0',
+    ];
+    expect(requestsIn(metrics.join("\n"))).toBe(6);
+    expect(requestsIn("vllm:num_requests_running 0\n")).toBe(0);
+  });
+
+  test("may be nothing", () => {
+    expect(requestsIn("process_start_time_seconds 1\n")).toBeUndefined();
+  });
+});
+
+describe("a chat template", () => {
+  test.each([
+    ["{{ '<think>\\n' }}", true],
+    ["{%- if enable_thinking is false %}", true],
+    ["<|start|>assistant<|channel|>analysis", true],
+    ["[THINK]", true],
+    ["{{ 'I think so' }}", false],
+  ])("is one of a model that thinks: %s", (template, thinks) => {
+    expect(templateThinks(template)).toBe(thinks);
+  });
+
+  test("takes tools where it speaks of them", () => {
+    expect([templateTakesTools("{% if tools %}"), templateTakesTools("{{ messages }}")]).toEqual([true, false]);
+  });
+});
+
+describe("what LM Studio tells of its models", () => {
+  const listed = {
+    type: "llm",
+    publisher: "qwen",
+    key: "qwen/qwen3-8b",
+    size_bytes: 5_000_000_000,
+    max_context_length: 40_960,
+    format: "gguf",
+    loaded_instances: [],
+    capabilities: { vision: false, trained_for_tool_use: true },
+  };
+  const described = (entry: object) => lmStudioModels.parse({ models: [entry] }).models.map(lmStudioModel)[0];
+  const describedBefore = (entry: object) =>
+    lmStudioModelsBefore.parse({ data: [entry] }).data.map(lmStudioModelBefore)[0];
+
+  test("is everything of one that is not loaded", () => {
+    expect(described(listed)?.model).toEqual({
+      id: "qwen/qwen3-8b",
+      ownedBy: "qwen",
+      capabilities: { completion: true, embedding: false, vision: false, tools: true, thinking: false },
+      contextTokens: 40_960,
+      sizeBytes: 5_000_000_000,
+      onAppleMlx: false,
+      loaded: false,
+    });
+  });
+
+  test("is the window it was loaded with, and how much it takes at once", () => {
+    const instance = { id: "qwen/qwen3-8b:2", config: { context_length: 4_096, parallel: 2 } };
+    const loaded = described({ ...listed, loaded_instances: [instance] });
+    expect(loaded?.model).toMatchObject({ contextTokens: 4_096, loaded: true });
+    expect(loaded?.instances).toEqual([{ id: "qwen/qwen3-8b:2", slots: 2 }]);
+  });
+
+  test("is the variant that is meant, MLX, and thinking", () => {
+    const variant = { ...listed, selected_variant: "qwen/qwen3-8b@4bit", format: "mlx" };
+    const model = described({ ...variant, capabilities: { reasoning: { allowed_options: ["off", "on"] } } });
+    expect(model).toMatchObject({
+      name: "qwen/qwen3-8b",
+      model: { id: "qwen/qwen3-8b:4bit", onAppleMlx: true, capabilities: { thinking: true, tools: false } },
+    });
+  });
+
+  test("is that a model embeds, and does nothing else", () => {
+    const embedding = { completion: false, embedding: true, vision: false, tools: false, thinking: false };
+    expect(described({ type: "embedding", key: "nomic" })?.model.capabilities).toEqual(embedding);
+    expect(describedBefore({ type: "embeddings", id: "nomic" })?.model.capabilities).toEqual(embedding);
+  });
+
+  test("was less before, and is no more than was told", () => {
+    const before = {
+      id: "qwen",
+      type: "vlm",
+      publisher: "qwen",
+      compatibility_type: "mlx",
+      max_context_length: 40_960,
+    };
+    expect(describedBefore({ ...before, state: "loaded", loaded_context_length: 4_096 })?.model).toEqual({
+      id: "qwen",
+      ownedBy: "qwen",
+      capabilities: { completion: true, embedding: false, vision: true },
+      contextTokens: 4_096,
+      onAppleMlx: true,
+      loaded: true,
+    });
+    expect(describedBefore({ ...before, state: "not-loaded", capabilities: ["tool_use"] })?.model).toMatchObject({
+      contextTokens: 40_960,
+      capabilities: { tools: true },
+      loaded: false,
+    });
+  });
+});

@@ -1,0 +1,73 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import { PrefixTrimmer, trimPrefix } from "../../../services/agent/runtimes/prefix-trimmer.ts";
+
+function text(piece: string): AnswerEvent {
+  return { kind: "text", text: piece };
+}
+
+async function* batchesOf(...batches: (readonly AnswerEvent[])[]): AsyncGenerator<readonly AnswerEvent[]> {
+  yield* batches;
+}
+
+async function trimmed(prefix: string, ...events: AnswerEvent[]): Promise<AnswerEvent[]> {
+  return (await Array.fromAsync(trimPrefix(prefix, batchesOf(...events.map((event) => [event]))))).flat();
+}
+
+async function textOf(prefix: string, pieces: readonly string[]): Promise<string> {
+  const events = await trimmed(prefix, ...pieces.map(text));
+  return events.map((event) => (event.kind === "text" ? event.text : "")).join("");
+}
+
+describe("a prefilled beginning", () => {
+  test("that the runtime says once more is dropped, whole or in pieces", async () => {
+    expect(await textOf("Once upon", ["Once upon a time"])).toBe(" a time");
+    expect(await textOf("Once upon", ["On", "ce ", "upon", " a time"])).toBe(" a time");
+  });
+
+  test("that the runtime does not repeat costs nothing of the answer", async () => {
+    expect(await textOf("Once upon", [" a", " time"])).toBe(" a time");
+    expect(await textOf("Once upon", ["Once", " more"])).toBe("Once more");
+  });
+
+  test("holds back only what could still be it", () => {
+    const trimmer = new PrefixTrimmer("abc");
+    expect(trimmer.push([text("a")])).toEqual([]);
+    expect(trimmer.push([text("x")])).toEqual([text("a"), text("x")]);
+    expect(trimmer.push([text("abc")])).toEqual([text("abc")]);
+  });
+
+  test("is looked for only once", async () => {
+    expect(await textOf("ab", ["ab", "ab"])).toBe("ab");
+  });
+
+  test("does not swallow a short answer that begins like it", async () => {
+    const finish: AnswerEvent = { kind: "finish", reason: "stop" };
+    expect(await trimmed("Once upon", text("Once"), finish)).toEqual([text("Once"), finish]);
+    expect(await trimmed("Once upon", text("Once"))).toEqual([text("Once")]);
+  });
+
+  test("lets thoughts pass, which come before it", async () => {
+    const thought: AnswerEvent = { kind: "reasoning", text: "Once upon" };
+    expect(await trimmed("Once upon", thought, text("Once upon a"))).toEqual([thought, text(" a")]);
+  });
+
+  test("takes with it what was said of its tokens", async () => {
+    const logprob = (token: string) => ({ token, logprob: -0.1, bytes: null, top_logprobs: [] });
+    const said: AnswerEvent = { kind: "text", text: "Once upon a", logprobs: ["Once", " upon", " a"].map(logprob) };
+    expect(await trimmed("Once upon", said)).toEqual([{ kind: "text", text: " a", logprobs: [logprob(" a")] }]);
+  });
+
+  test("is dropped the same however the answer is cut", async () => {
+    const prefix = "abcab";
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.string({ unit: fc.constantFrom("a", "b", "c"), maxLength: 4 })), async (pieces) => {
+        const whole = pieces.join("");
+        const expected = whole.startsWith(prefix) ? whole.slice(prefix.length) : whole;
+        expect(await textOf(prefix, pieces)).toBe(expected);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
