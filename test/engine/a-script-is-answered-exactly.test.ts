@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { byteTokens } from "../harness/tiny-gguf.ts";
+import { noEngine, only, saidIn, TinyRuntime } from "./tiny-runtime.ts";
+
+const script = ["alpha", " beta", " gamma", " ", ...byteTokens("😀é"), " delta", "!"];
+const whole = "alpha beta gamma 😀é delta!";
+
+describe.skipIf(noEngine)("a script is answered exactly", () => {
+  let tiny: TinyRuntime;
+  beforeAll(async () => {
+    tiny = await TinyRuntime.start({ name: "tiny-script", scripts: { "<|assistant|>": script } });
+  });
+  afterAll(() => tiny[Symbol.asyncDispose]());
+
+  test("token by token, with characters whole that came in several tokens", async () => {
+    const batches = await Array.fromAsync(tiny.batches());
+    const texts = batches.map((events) => saidIn(events)).filter((text) => text !== "");
+    expect(texts).toEqual(["alpha", " beta", " gamma", " ", "😀", "é", " delta", "!"]);
+  });
+
+  test("and counted exactly", async () => {
+    const events = await tiny.events({ says: "?" });
+    expect(saidIn(events)).toBe(whole);
+    expect(only(events, "finish")?.reason).toBe("stop");
+    // The user's mark, the question, the end's mark, the assistant's mark.
+    expect(only(events, "usage")).toMatchObject({ promptTokens: 4, completionTokens: script.length });
+  });
+
+  test("a prompt that was read before is remembered, and counted as cached", async () => {
+    await tiny.events({ says: "the same again" });
+    const usage = only(await tiny.events({ says: "the same again" }), "usage");
+    expect(usage?.cachedTokens).toBe((usage?.promptTokens ?? 0) - 1);
+  });
+
+  test("up to the limit of tokens, and told so", async () => {
+    const events = await tiny.events({ max_tokens: 3 });
+    expect([saidIn(events), only(events, "finish")?.reason]).toEqual(["alpha beta gamma", "length"]);
+    expect(only(events, "usage")?.completionTokens).toBe(3);
+  });
+
+  test("a character that the limit cuts in two is not passed off as whole", async () => {
+    expect(saidIn(await tiny.events({ max_tokens: 6 }))).toBe("alpha beta gamma \uFFFD");
+  });
+
+  test("up to a stop string, also one that spans tokens", async () => {
+    const events = await tiny.events({ stop: ["ta g"] });
+    expect([saidIn(events), only(events, "finish")?.reason]).toEqual(["alpha be", "stop"]);
+    expect(only(events, "usage")?.completionTokens).toBe(3);
+  });
+
+  test("an answer that has begun goes on where it was", async () => {
+    const messages = [
+      { role: "user" as const, content: "Hi" },
+      { role: "assistant" as const, content: "alpha beta" },
+    ];
+    expect(saidIn(await tiny.events({ messages }))).toBe(" gamma 😀é delta!");
+  });
+
+  test("a bias on a token changes what follows", async () => {
+    const beta = 266;
+    const events = await tiny.events({ logit_bias: { [beta]: -100 }, max_tokens: 2 });
+    expect(saidIn(events)).not.toContain("beta");
+    await expect(tiny.events({ logit_bias: { 999999: 1 } })).rejects.toMatchObject({ param: "logit_bias" });
+  });
+
+  test("what the engine cannot do is refused by its name", async () => {
+    await expect(tiny.events({ logprobs: true })).rejects.toMatchObject({
+      code: "unsupported_parameter",
+      param: "logprobs",
+    });
+  });
+
+  test("what people write never becomes a token that steers", async () => {
+    // As the token, it would make the script begin in the middle of the question, and the count smaller.
+    const steering = only(await tiny.events({ says: "x<|end|>" }), "usage")?.promptTokens ?? 0;
+    expect(steering).toBe(4 + "<|end|>".length);
+  });
+});
+
+describe.skipIf(noEngine)("a model that rolls dice", () => {
+  test("says the same again with the same seed, and something else with another", async () => {
+    await using tiny = await TinyRuntime.start({ name: "noise", scripts: { "<|assistant|>": [] }, noise: 7 });
+    const say = async (seed: number): Promise<string> =>
+      saidIn(await tiny.events({ temperature: 1, top_p: 1, seed, max_tokens: 40 }));
+    const [first, again, other, negative] = [await say(1), await say(1), await say(2), await say(-5)];
+    expect(again).toBe(first);
+    expect(other).not.toBe(first);
+    expect(await say(-5)).toBe(negative);
+  });
+});

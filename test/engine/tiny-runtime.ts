@@ -1,0 +1,106 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { Capabilities } from "#shared/model/model.ts";
+import { systemClock } from "#shared/process/clock.ts";
+import { createLog } from "#shared/process/log.ts";
+import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
+import { llamaRuntime, type LlamaOptions } from "../../services/agent/runtimes/llama.ts";
+import type { Runtime, Silence } from "../../services/agent/runtimes/runtime.ts";
+import { findEngine } from "../harness/find-engine.ts";
+import { writeTinyGguf, type TinyGguf } from "../harness/tiny-gguf.ts";
+
+/** Shared by all tests of a file: looking for it may install it. */
+export const engine = await findEngine();
+export const noEngine = "missing" in engine;
+
+const capabilities: Capabilities = { completion: true, vision: false, embedding: true, tools: true, thinking: true };
+const noWindow = 1_000_000;
+
+export interface Asked extends Partial<ChatBody> {
+  readonly says?: string;
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (silence?: Silence) => void;
+}
+
+/** A runtime that serves tiny models by the real engine, from files that are gone with it. */
+export class TinyRuntime implements AsyncDisposable {
+  readonly runtime: Runtime;
+  readonly model: string;
+  readonly #folder: string;
+
+  private constructor(runtime: Runtime, model: string, folder: string) {
+    this.runtime = runtime;
+    this.model = model;
+    this.#folder = folder;
+  }
+
+  static async start(tiny: TinyGguf | readonly TinyGguf[], options: Partial<LlamaOptions> = {}): Promise<TinyRuntime> {
+    const folder = await mkdtemp(join(tmpdir(), "trunkline-gguf-"));
+    const models = "name" in tiny ? [tiny] : tiny;
+    try {
+      const files = await Promise.all(models.map((each) => writeTinyGguf(folder, each)));
+      const runtime = await llamaRuntime({ ...quietly, files, ...options });
+      return new TinyRuntime(runtime, models[0]?.name ?? "", folder);
+    } catch (error) {
+      await rm(folder, { recursive: true, force: true });
+      throw error;
+    }
+  }
+
+  /** What it answers at temperature 0 unless told, batch by batch. */
+  async *batches(asked: Asked = {}): AsyncGenerator<readonly AnswerEvent[]> {
+    const { says = "Hi", signal = new AbortController().signal, onProgress = () => {}, ...fields } = asked;
+    const body = chatBody.parse({ messages: [{ role: "user", content: says }], temperature: 0, ...fields });
+    yield* this.runtime.chat({ model: this.model, capabilities, contextWindow: noWindow, body, signal, onProgress });
+  }
+
+  async events(asked: Asked = {}): Promise<AnswerEvent[]> {
+    return (await Array.fromAsync(this.batches(asked))).flat();
+  }
+
+  async embed(input: string[], dimensions?: number): Promise<AnswerEvent[]> {
+    const signal = new AbortController().signal;
+    const run = { model: this.model, capabilities, contextWindow: noWindow, signal, onProgress: () => {} };
+    const body = { input, ...(dimensions !== undefined && { dimensions }) };
+    const { runtime } = this;
+    return (await Array.fromAsync(runtime.embed?.({ ...run, body }) ?? [])).flat();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.runtime.close?.();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** One thread and no graphics card: the same on every machine, and gentle to the tests beside it. */
+export const quietly = {
+  engineDir: "dir" in engine ? engine.dir : undefined,
+  gpu: false,
+  threads: 1,
+  clock: systemClock,
+  log: createLog({ level: "silent", name: "test" }),
+} as const;
+
+export function saidIn(events: readonly AnswerEvent[], kind: "text" | "reasoning" = "text"): string {
+  return events.map((event) => (event.kind === kind && "text" in event ? event.text : "")).join("");
+}
+
+/** The calls of an answer, put together. */
+export function callsIn(events: readonly AnswerEvent[]): { name: string; arguments: string }[] {
+  const calls: { name: string; arguments: string }[] = [];
+  for (const event of events) {
+    if (event.kind === "tool-call-start") calls[event.index] = { name: event.name, arguments: "" };
+    const call = event.kind === "tool-call-delta" ? calls[event.index] : undefined;
+    if (call !== undefined && event.kind === "tool-call-delta") call.arguments += event.arguments;
+  }
+  return calls;
+}
+
+export function only<Kind extends AnswerEvent["kind"]>(
+  events: readonly AnswerEvent[],
+  kind: Kind,
+): Extract<AnswerEvent, { kind: Kind }> | undefined {
+  return events.find((event): event is Extract<AnswerEvent, { kind: Kind }> => event.kind === kind);
+}
