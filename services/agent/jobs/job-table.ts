@@ -1,5 +1,4 @@
 import type { Broker } from "#shared/broker/broker.ts";
-import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
@@ -9,21 +8,21 @@ import type { JobHead, PartHead } from "#shared/protocol/job.ts";
 import type { ManageAction } from "#shared/protocol/manage-job.ts";
 import { replySubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import type { Route } from "../runtimes/offer.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
 import type { RuntimeWatch } from "../runtimes/watch-runtimes.ts";
 import { AgentJob } from "./agent-job.ts";
+import { beatRows } from "./beat-rows.ts";
 import { PartCollector } from "./collect-parts.ts";
 import { FrameEmitter } from "./emit-frames.ts";
 import { busy, judgeAdmission } from "./judge-admission.ts";
 import { judgeProgress } from "./judge-progress.ts";
-import { LearntSlots } from "./learn-slots.ts";
+import { Lanes } from "./lanes.ts";
+import { logOutcome } from "./log-outcome.ts";
 import { manageModels } from "./manage-models.ts";
 import { MissingGateways } from "./missing-gateways.ts";
 import type { Outcome } from "./outcome.ts";
 import { PastJobs } from "./past-jobs.ts";
 import { runJob } from "./run-job.ts";
-import { Schedule } from "./schedule.ts";
 import { StrayWatch } from "./watch-strays.ts";
 
 interface JobTableOptions {
@@ -54,8 +53,7 @@ export class JobTable {
   readonly #jobs = new Map<string, AgentJob>();
   readonly #past: PastJobs;
   readonly #missing: MissingGateways;
-  readonly #schedule: Schedule;
-  readonly #learnt = new LearntSlots();
+  readonly #lanes: Lanes;
   readonly #strays: StrayWatch;
   #receivingBytes = 0;
   #draining = false;
@@ -64,21 +62,21 @@ export class JobTable {
     this.#options = options;
     this.#past = new PastJobs(options.timing.cancelRememberMs);
     this.#missing = new MissingGateways(options.timing);
-    this.#schedule = new Schedule({ queueMax: options.queueMax });
+    this.#lanes = new Lanes(options);
     this.#strays = new StrayWatch({ ...options, ownRunning: (runtime) => this.#runningOn(runtime) });
-    options.runtime.onChange(() => this.#resize());
+    options.runtime.onChange(() => this.#start(this.#lanes.resize(this.#jobs.values())));
   }
 
   get load(): { slots: number; running: number; queued: number; queueMax: number; strays: number } {
     const { runtime, queueMax } = this.#options;
-    const { running, queued } = this.#schedule;
+    const { running, queued } = this.#lanes;
     return { slots: runtime.offer?.slots ?? 0, running, queued, queueMax, strays: this.#strays.strays };
   }
 
   receive(head: JobHead, body: Uint8Array, reply: ReplyTo): void {
     const known = this.#jobs.get(head.id);
     if (known !== undefined) {
-      known.frames.say("accept", known.accepted(this.#schedule.places().get(head.id)));
+      known.frames.say("accept", known.accepted(this.#lanes.places().get(head.id)));
       known.frames.repeatTerminal();
       return;
     }
@@ -91,7 +89,7 @@ export class JobTable {
     const rejected = judgeAdmission(head, {
       draining: this.#draining,
       offersModel: route !== undefined,
-      managing: this.#managing(),
+      managing: head.kind === "manage" ? this.#managing() : 0,
       jobs: this.#jobs.size,
       receivingBytes: this.#receivingBytes,
     });
@@ -109,10 +107,9 @@ export class JobTable {
       void (head.kind === "manage" ? this.#manage(job) : this.#tellModels(job));
       return;
     }
-    const { lane } = route;
-    this.#start(this.#schedule.resize(lane, this.#slotsOf(route)));
-    const submitted = this.#schedule.submit(head.id, { lane, sender: head.keyId ?? "", ready: state === "queued" });
+    const submitted = this.#lanes.submit(head.id, route, { sender: head.keyId ?? "", ready: state === "queued" });
     if (submitted.outcome === "full") {
+      this.#start(submitted.start);
       frames.say("reject", busy(`The machine's queue of ${this.#options.queueMax} requests is full (queueMax).`));
       return;
     }
@@ -123,7 +120,7 @@ export class JobTable {
       job.reservedBytes = head.bodyBytes;
       this.#receivingBytes += head.bodyBytes;
     }
-    frames.say("accept", job.accepted(this.#schedule.places().get(head.id)));
+    frames.say("accept", job.accepted(this.#lanes.places().get(head.id)));
     this.#start(submitted.start);
   }
 
@@ -148,7 +145,7 @@ export class JobTable {
     job.parts = undefined;
     job.body = collected.body;
     job.state = "queued";
-    this.#start(this.#schedule.makeReady(head.id));
+    this.#start(this.#lanes.makeReady(head.id));
   }
 
   control(control: Control): void {
@@ -190,28 +187,13 @@ export class JobTable {
       if (fault !== undefined) this.#stop(job, fault);
     }
     for (const gateway of this.#missing.gone(nowMs)) this.#abandon(gateway);
-    this.#resize();
+    this.#start(this.#lanes.resize(this.#jobs.values()));
     this.#strays.tick();
   }
 
   /** A row for every job, by the gateway that waits for it. */
-  rows(): Map<string, BeatRow[]> {
-    const places = this.#schedule.places();
-    const rows = new Map<string, BeatRow[]>();
-    for (const job of this.#jobs.values()) {
-      const row: BeatRow = [
-        job.head.id,
-        job.state,
-        places.get(job.head.id) ?? 0,
-        job.progress,
-        job.frames.lastSequence,
-        0,
-      ];
-      const others = rows.get(job.gateway);
-      if (others === undefined) rows.set(job.gateway, [row]);
-      else others.push(row);
-    }
-    return rows;
+  rows(): ReadonlyMap<string, BeatRow[]> {
+    return beatRows(this.#jobs.values(), this.#lanes.places());
   }
 
   /** Takes no more jobs, and resolves when those it has are over; what is not by the deadline is ended. */
@@ -252,7 +234,7 @@ export class JobTable {
   }
 
   async #run(job: AgentJob): Promise<void> {
-    const { clock, log, runtime } = this.#options;
+    const { clock, runtime } = this.#options;
     const { body } = job;
     job.state = "prefill";
     job.startedAtMs = clock.now();
@@ -276,13 +258,12 @@ export class JobTable {
           job.frames.write(bytes, outputTokens);
         },
       });
-      this.#learn(job, outcome);
+      if (outcome.outcome === "fault" && outcome.fault.code === "server_is_overloaded") this.#lanes.refused(route);
       this.#conclude(job, outcome);
     } catch (thrown) {
       this.#end(job, Fault.from(thrown));
     } finally {
-      log.debug({ job: job.head.id, state: job.state }, "job over");
-      this.#start(this.#schedule.remove(job.head.id));
+      this.#start(this.#lanes.remove(job.head.id));
       if (job.signal.aborted && job.route !== undefined) this.#strays.cancelled(job.route.runtime);
     }
   }
@@ -318,15 +299,7 @@ export class JobTable {
 
   #conclude(job: AgentJob, outcome: Outcome): void {
     job.end(outcome, this.#options.clock.now());
-    if (outcome.outcome === "fault") this.#logFault(job, outcome.fault);
-  }
-
-  /** A runtime that has too much to do has shown how much that is. */
-  #learn(job: AgentJob, outcome: Outcome): void {
-    const { route } = job;
-    if (route === undefined || outcome.outcome === "end" || outcome.fault.code !== "server_is_overloaded") return;
-    this.#learnt.refused(route.lane, this.#schedule.runningIn(route.lane) - 1, this.#options.clock.now());
-    this.#resize();
+    logOutcome(this.#options.log, job.head.id, outcome);
   }
 
   #cancel(id: string): void {
@@ -347,9 +320,8 @@ export class JobTable {
   #end(job: AgentJob, fault: Fault): void {
     if (job.state === "ended") return;
     this.#releaseBody(job);
-    job.end({ outcome: "fault", fault, usage: undefined }, this.#options.clock.now());
-    this.#logFault(job, fault);
-    this.#start(this.#schedule.remove(job.head.id));
+    this.#conclude(job, { outcome: "fault", fault });
+    this.#start(this.#lanes.remove(job.head.id));
   }
 
   /** A body that came in parts counts from its first part until its job has begun or ended. */
@@ -383,24 +355,6 @@ export class JobTable {
     return [...this.#jobs.values()].filter(
       ({ route, startedAtMs, state }) => route?.runtime === runtime && startedAtMs !== undefined && state !== "ended",
     ).length;
-  }
-
-  #slotsOf({ lane, runtime }: Route): number {
-    return this.#learnt.limit(lane, runtime.slots, this.#options.clock.now());
-  }
-
-  /** Runtimes come and go, and learn and tell how much they take at once. */
-  #resize(): void {
-    const routes = new Map<string, Route>();
-    for (const { route, state } of this.#jobs.values()) if (route && state !== "ended") routes.set(route.lane, route);
-    for (const [lane, route] of routes) this.#start(this.#schedule.resize(lane, this.#slotsOf(route)));
-  }
-
-  #logFault(job: AgentJob, fault: Fault): void {
-    const fields = { job: job.head.id, code: fault.code, internal: fault.internal };
-    if (fault.code === "cancelled") this.#options.log.debug(fields, "job cancelled");
-    else if (faultEntry(fault.code).status < 500) this.#options.log.info(fields, "job refused");
-    else this.#options.log.warn(fields, "job failed");
   }
 }
 

@@ -31,7 +31,7 @@ export class Schedule {
   /** Takes a job in or refuses it for good. A job with `ready` may be among those to be started at once. */
   submit(job: string, turn: { lane: string; sender: string; ready: boolean }): Submitted {
     const lane = this.#laneOf(turn.lane);
-    if (this.#backlog(lane) > this.#queueMax) return { outcome: "full" };
+    if (this.#backlog(lane) > this.#queueMax) return { outcome: "full", start: [] };
     const { sender, ready } = turn;
     this.#waiting.set(job, { lane, sender, ready, round: lane.nextRound(sender), order: this.#submitted++ });
     return { outcome: "taken", start: this.#startable() };
@@ -106,7 +106,11 @@ export class Schedule {
   }
 }
 
-export type Submitted = { readonly outcome: "taken"; readonly start: readonly string[] } | { readonly outcome: "full" };
+export interface Submitted {
+  readonly outcome: "taken" | "full";
+  /** The jobs that are to be started now. */
+  readonly start: readonly string[];
+}
 
 interface Waiting {
   readonly lane: Lane;
