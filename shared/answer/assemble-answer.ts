@@ -80,7 +80,11 @@ export class AnswerAssembly {
   }
 
   #choiceOf({ choice = 0 }: { readonly choice?: number | undefined }): ChoiceSoFar {
-    return this.#choices.getOrInsertComputed(choice, () => new ChoiceSoFar());
+    const known = this.#choices.get(choice);
+    if (known !== undefined) return known;
+    const begun = new ChoiceSoFar();
+    this.#choices.set(choice, begun);
+    return begun;
   }
 
   /** Ids are told apart over all choices: clients send a call back by its id alone. */

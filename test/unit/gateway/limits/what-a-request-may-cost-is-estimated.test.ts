@@ -4,6 +4,7 @@ import {
   answerTokens,
   estimateMax,
   estimatePrompt,
+  estimateTexts,
   estimateTokens,
   imageTokens,
 } from "../../../../services/gateway/limits/estimate-tokens.ts";
@@ -12,6 +13,12 @@ const saying = (text: string): ChatBody => ({ messages: [{ role: "user", content
 const picture = (url: string) => ({ type: "image_url" as const, image_url: { url } });
 
 describe("what a request may cost", () => {
+  test("is that of its texts alone when they are embedded", () => {
+    expect(estimateTexts(["x".repeat(8)])).toBe(2);
+    expect(estimateTexts(["x".repeat(7), "x".repeat(2)])).toBe(3);
+    expect(estimateTexts(Array(2_048).fill("abcd"))).toBe(2_048);
+  });
+
   test("is a token for every four characters of all that is said", () => {
     expect(estimatePrompt(saying("x".repeat(8)))).toBe(2);
     expect(estimatePrompt(saying("x".repeat(9)))).toBe(3);
