@@ -83,14 +83,16 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
  * be: a file that is not there will not be there in a second.
  */
 async function sourcesOf({ config, clock, log, exit }: AgentParts): Promise<readonly RuntimeSource[]> {
-  const { runtime: kind, runtimeUrls: urls, runtimeKey: apiKey, gguf: files, engineDir, slots } = config;
+  const { runtime: kind, runtimeUrls: urls, runtimeKey: apiKey, gguf: files, slots } = config;
   if (kind === "scripted") {
     return [atHand("demonstration", scriptedRuntime({ clock, slots, models: config.scriptedModels, exit }))];
   }
   const found = runtimeSources({ kind, urls, apiKey, slots, clock });
   if (files.length === 0) return found;
-  const llama = atHand(files.join(", "), await llamaRuntime({ files, engineDir, slots, clock, log }));
-  return kind === "auto" && urls.length === 0 ? [llama] : [llama, ...found];
+  const { engineDir, ggufContextTokens: contextTokens } = config;
+  const llama = await llamaRuntime({ files, engineDir, contextTokens, slots, clock, log });
+  const own = atHand(files.join(", "), llama);
+  return kind === "auto" && urls.length === 0 ? [own] : [own, ...found];
 }
 
 /** The demonstration stands in only where nothing real was asked for by name. */

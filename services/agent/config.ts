@@ -29,6 +29,7 @@ const settings = z.object({
   /** The API key that runtimes want, where they were started with one. */
   TRUNKLINE_RUNTIME_KEY: z.string().optional(),
   TRUNKLINE_GGUF: commaList.optional(),
+  TRUNKLINE_GGUF_CONTEXT: wholeNumber(256, 10_000_000).optional(),
   TRUNKLINE_ENGINE_DIR: z.string().optional(),
   TRUNKLINE_MODELS_FILE: z.string().optional(),
   TRUNKLINE_MANAGE: manageList.optional(),
@@ -73,6 +74,7 @@ export function agentConfig(environment: Environment) {
     runtimeUrls: given.TRUNKLINE_RUNTIME_URL ?? [],
     runtimeKey: given.TRUNKLINE_RUNTIME_KEY,
     gguf: given.TRUNKLINE_GGUF ?? [],
+    ggufContextTokens: given.TRUNKLINE_GGUF_CONTEXT,
     engineDir: given.TRUNKLINE_ENGINE_DIR,
     modelsFile: given.TRUNKLINE_MODELS_FILE,
     manage: new Set(given.TRUNKLINE_MANAGE),

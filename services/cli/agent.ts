@@ -1,18 +1,22 @@
 import { Command } from "commander";
 import type { Environment } from "#shared/process/config.ts";
 import { runAgent } from "../agent/main.ts";
+import { ggufOption, withGguf, type GgufGiven } from "./gguf-option.ts";
 
 export function agentCommand(environment: Environment): Command {
   return new Command("agent")
     .description("run an agent: on a GPU machine, beside its model server")
+    .addOption(ggufOption())
     .addHelpText(
       "after",
       `
-Needs TRUNKLINE_NATS_URL, and dials out to it: the machine needs no open port. Uses the Ollama at
-TRUNKLINE_RUNTIME_URL (http://127.0.0.1:11434), and waits for it when it is not there yet.
+Needs TRUNKLINE_NATS_URL, and dials out to it: the machine needs no open port. Uses the model servers that it finds on
+this machine, or those at TRUNKLINE_RUNTIME_URL, and waits for them when they are not there yet. With --gguf it needs
+none: llama.cpp runs in the agent itself, by node-llama-cpp, which is installed apart from Trunkline.
 
-Example:
-  TRUNKLINE_NATS_URL=nats://broker.example:4222 TRUNKLINE_MACHINE=attic trunkline agent`,
+Examples:
+  TRUNKLINE_NATS_URL=nats://broker.example:4222 TRUNKLINE_MACHINE=attic trunkline agent
+  TRUNKLINE_NATS_URL=nats://broker.example:4222 trunkline agent --gguf model.gguf`,
     )
-    .action(() => runAgent(environment));
+    .action((given: GgufGiven) => runAgent(withGguf(environment, given)));
 }

@@ -11,6 +11,7 @@ import { startAgent } from "../agent/compose.ts";
 import { agentConfig } from "../agent/config.ts";
 import { startGateway } from "../gateway/compose.ts";
 import { gatewayConfig, type GatewayConfig } from "../gateway/config.ts";
+import { ggufOption, withGguf, type GgufGiven } from "./gguf-option.ts";
 import { keepAdminKey, ownKey } from "./own-key.ts";
 import { runUntilStopped } from "#shared/process/run-until-stopped.ts";
 import { welcome } from "./welcome.ts";
@@ -23,19 +24,23 @@ export function upCommand(options: {
   return new Command("up")
     .description("run everything in one process: gateway, agent, broker and keys")
     .option("--json", "print one line of JSON when ready: base_url, api_key, runtime")
+    .addOption(ggufOption())
     .addHelpText(
       "after",
       `
-Uses the Ollama on this machine, or a demonstration when there is none. Keys are kept in TRUNKLINE_STATE_DIR.
+Uses the model servers on this machine, or the files that --gguf names, or a demonstration when there are none. Keys
+are kept in TRUNKLINE_STATE_DIR.
 TRUNKLINE_NATS_URL and TRUNKLINE_REDIS_URL turn the embedded broker and key store into real ones.
 
 Examples:
   trunkline up
+  trunkline up --gguf model.gguf
   TRUNKLINE_PORT=9000 trunkline up --json`,
     )
-    .action(async ({ json }: { json?: true }) => {
+    .action(async ({ json, ...given }: { json?: true } & GgufGiven) => {
       // A person looks at this terminal, so only what needs attention is logged unless more is asked for.
-      const environment = { TRUNKLINE_LOG_LEVEL: "warn", ...withoutEmpty(options.environment) };
+      const named = withGguf(withoutEmpty(options.environment), given);
+      const environment = { TRUNKLINE_LOG_LEVEL: "warn", ...named };
       const [forGateway, forAgent] = readBoth(
         () => gatewayConfig(environment),
         () => agentConfig(environment),

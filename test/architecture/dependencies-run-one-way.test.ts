@@ -27,6 +27,10 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   "only redis adapters know Redis": ["shared/keys/key-store.ts", `import { Redis } from "ioredis";`],
   "only the gateway's edge knows Fastify": ["services/gateway/dispatch/x.ts", `import { fastify } from "fastify";`],
   "only runtimes know undici": ["services/gateway/x.ts", `import { request } from "undici";`],
+  "only the engine of GGUF files knows node-llama-cpp": [
+    "services/agent/runtimes/llama.ts",
+    `const library = await import("node-llama-cpp");`,
+  ],
   "only the log knows pino": ["services/gateway/server.ts", `import { pino } from "pino";`],
   "only the CLI knows commander": ["shared/process/x.ts", `import { Command } from "commander";`],
   "only the harness knows testcontainers": ["test/unit/x.ts", `import("testcontainers")`],

@@ -44,6 +44,12 @@ export const importRules: readonly ImportRule[] = [
     only: ["services/gateway/*.ts", "services/gateway/{routes,access,operations}/**", "test/**"],
   },
   { rule: "only runtimes know undici", files: "**", never: "undici", only: ["services/agent/runtimes/**", "test/**"] },
+  {
+    rule: "only the engine of GGUF files knows node-llama-cpp",
+    files: "**",
+    never: "{node-llama-cpp,node-llama-cpp/**,@node-llama-cpp/**,**/node-llama-cpp/**}",
+    only: ["services/agent/runtimes/gguf-engine.ts", "test/**"],
+  },
   { rule: "only the log knows pino", files: "**", never: "pino", only: ["shared/process/log.ts"] },
   { rule: "only the CLI knows commander", files: "**", never: "commander", only: ["services/cli/**", "test/**"] },
   { rule: "only the harness knows testcontainers", files: "**", never: "testcontainers", only: ["test/harness/**"] },

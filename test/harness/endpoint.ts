@@ -66,12 +66,11 @@ export class Endpoint {
 
   chat({ says, ...fields }: ChatFields, signal?: AbortSignal): Promise<Response> {
     const messages = says === undefined ? {} : { messages: [{ role: "user", content: says }] };
-    return fetch(`${this.baseUrl}/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${this.key}`, "content-type": "application/json" },
-      body: JSON.stringify({ ...messages, ...fields }),
-      ...(signal === undefined ? {} : { signal }),
-    });
+    return this.#post("/chat/completions", { ...messages, ...fields }, signal);
+  }
+
+  embed(fields: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<Response> {
+    return this.#post("/embeddings", fields, signal);
   }
 
   /** A whole answer's text, or an error that says what came instead. */
@@ -87,6 +86,15 @@ export class Endpoint {
     const response = await this.chat({ ...fields, stream: true }, signal);
     if (response.status !== 200) throw new Error(`the stream began with ${response.status}: ${await response.text()}`);
     return new EventStream(response);
+  }
+
+  #post(path: string, fields: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<Response> {
+    return fetch(`${this.baseUrl}${path}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${this.key}`, "content-type": "application/json" },
+      body: JSON.stringify(fields),
+      ...(signal === undefined ? {} : { signal }),
+    });
   }
 }
 

@@ -1,85 +1,39 @@
-import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { wordsIn } from "./asked-chat.ts";
+import { FakeOllamaChat, type FakeOllamaRequest } from "./fake-ollama-chat.ts";
+import { capabilitiesOf, loadedOf, showOf, tagOf, windowDefault, type FakeOllamaModel } from "./fake-ollama-model.ts";
+import { readInWindow } from "./fake-ollama-window.ts";
+import { vectorOf } from "./fake-vectors.ts";
 
-export interface FakeOllamaModel {
-  /** As Ollama prints it, with its tag. */
-  readonly name: string;
-  readonly capabilities?: readonly string[];
-  readonly format?: "gguf" | "safetensors";
-  readonly sizeBytes?: number;
-  readonly modifiedAt?: string;
-  /** Changes with the model's content; made of the name unless told. */
+export { FakeOllamaChat };
+export type { FakeOllamaModel, FakeOllamaRequest };
+
+/** One line of `/api/pull`. The first of each layer has no `completed`. */
+export interface FakePullLine {
+  readonly status?: string;
   readonly digest?: string;
-  readonly architecture?: string;
-  readonly trainedTokens?: number;
-  /** Lines of the Modelfile, such as `num_ctx 8192`. */
-  readonly parameters?: string;
-  /** The window it is loaded with just now. */
-  readonly loadedTokens?: number;
-  /** Makes it a cloud stub. */
-  readonly remoteHost?: string;
-  /** Makes `/api/show` fail, as it does for a damaged model. */
-  readonly damaged?: boolean;
+  readonly total?: number;
+  readonly completed?: number;
+  readonly error?: string;
 }
 
-export interface FakeOllamaRequest {
-  readonly path: string;
-  readonly body: Readonly<Record<string, unknown>>;
-  /** Whether the client closed the connection before it had the whole answer. */
-  readonly closedEarly: boolean;
-}
+const layer = "6a0746a1ec1aef3e7ec53868f220ff6e389f6f8ef87a01d77c96807de94ca2aa";
 
-/** The answer to one chat, as a test gives it. What was written is on its way when the call returns. */
-export class FakeOllamaChat {
-  readonly request: FakeOllamaRequest;
-  readonly #response: ServerResponse;
-
-  constructor(request: FakeOllamaRequest, response: ServerResponse) {
-    this.request = request;
-    this.#response = response;
-  }
-
-  /** One line of the answer, with the fields that every line has. */
-  line(fields: Readonly<Record<string, unknown>>): void {
-    const { model } = this.request.body;
-    this.raw(`${JSON.stringify({ model, created_at: "2026-11-20T10:00:00.123456789Z", ...fields })}\n`);
-  }
-
-  say(content: string): void {
-    this.line({ message: { role: "assistant", content }, done: false });
-  }
-
-  /** The last line, and the end of the body. */
-  done(fields: Readonly<Record<string, unknown>> = {}): void {
-    const message = { role: "assistant", content: "" };
-    const counts = { prompt_eval_count: 20, prompt_eval_duration: 1, eval_count: 3, eval_duration: 1 };
-    this.line({ message, done: true, done_reason: "stop", total_duration: 1, load_duration: 1, ...counts, ...fields });
-    this.end();
-  }
-
-  raw(bytes: string | Uint8Array): void {
-    if (!this.#response.headersSent) this.#response.writeHead(200, { "content-type": "application/x-ndjson" });
-    this.#response.write(bytes);
-  }
-
-  end(): void {
-    this.#response.end();
-  }
-
-  /** Breaks the connection. */
-  cut(): void {
-    this.#response.destroy();
-  }
-
-  refuse(status: number, error: string): void {
-    sendJson(this.#response, status, { error });
-  }
-}
+/** What Ollama says of a small model that it pulls. */
+const pullLines: readonly FakePullLine[] = [
+  { status: "pulling manifest" },
+  { status: "pulling 6a0746a1ec1a", digest: `sha256:${layer}`, total: 2_000_000 },
+  { status: "pulling 6a0746a1ec1a", digest: `sha256:${layer}`, total: 2_000_000, completed: 1_200_000 },
+  { status: "pulling 6a0746a1ec1a", digest: `sha256:${layer}`, total: 2_000_000, completed: 2_000_000 },
+  { status: "verifying sha256 digest" },
+  { status: "writing manifest" },
+  { status: "success" },
+];
 
 /**
- * An Ollama over real HTTP, without a model: discovery and `/api/chat` as streams of JSON lines, faithful to
- * Ollama itself (0.33). How a chat is answered is the test's choice, through `onChat`.
+ * An Ollama over real HTTP, without a model: discovery, management, embeddings, and `/api/chat` as streams of JSON
+ * lines, faithful to Ollama itself (0.33). How a chat is answered is the test's choice, through `onChat`.
  */
 export class FakeOllama {
   models: readonly FakeOllamaModel[];
@@ -87,18 +41,26 @@ export class FakeOllama {
     for (const word of ["Hello ", "from ", "Ollama."]) chat.say(word);
     chat.done();
   };
+  /** What a pull says, line by line; a model is there when the last is a success. */
+  onPull: (model: string) => Iterable<FakePullLine> | AsyncIterable<FakePullLine> = () => pullLines;
   /** While true it takes requests and answers none. */
   silent = false;
+  /** While true as many wait for a model to be loaded as may. A model that is loaded takes any number. */
+  queueFull = false;
   readonly requests: FakeOllamaRequest[] = [];
+  readonly #version: string;
   readonly #server: Server;
 
-  private constructor(models: readonly FakeOllamaModel[]) {
+  private constructor(models: readonly FakeOllamaModel[], version: string) {
     this.models = models;
+    this.#version = version;
     this.#server = createServer((request, response) => void this.#take(request, response));
   }
 
-  static async start(options: { models?: readonly FakeOllamaModel[]; port?: number } = {}): Promise<FakeOllama> {
-    const fake = new FakeOllama(options.models ?? [{ name: "llama3.2:latest" }]);
+  static async start(
+    options: { models?: readonly FakeOllamaModel[]; version?: string; port?: number } = {},
+  ): Promise<FakeOllama> {
+    const fake = new FakeOllama(options.models ?? [{ name: "llama3.2:latest" }], options.version ?? "0.33.0");
     fake.#server.listen(options.port ?? 0, "127.0.0.1");
     await once(fake.#server, "listening");
     return fake;
@@ -140,112 +102,149 @@ export class FakeOllama {
 
   async #answer(request: FakeOllamaRequest, response: ServerResponse): Promise<void> {
     switch (request.path) {
+      case "/":
+        response.writeHead(200, { "content-type": "text/plain; charset=utf-8" }).end("Ollama is running");
+        return;
       case "/api/version":
-        return sendJson(response, 200, { version: "0.33.0" });
-      case "/api/tags":
-        return sendJson(response, 200, { models: this.models.map(tagOf) });
+        return sendJson(response, 200, { version: this.#version });
+      case "/api/tags": {
+        const tells = isAtLeast(this.#version, 0, 30);
+        return sendJson(response, 200, { models: this.models.map((model) => tagOf(model, { tells })) });
+      }
       case "/api/ps": {
         const loaded = this.models.filter(({ loadedTokens }) => loadedTokens !== undefined);
         return sendJson(response, 200, { models: loaded.map(loadedOf) });
       }
-      case "/api/show": {
-        const model = this.#find(request);
-        if (model === undefined) return sendJson(response, 404, { error: notFound(request) });
-        if (model.damaged === true) return sendJson(response, 500, { error: "unexpected EOF in /root/.ollama/x" });
-        return sendJson(response, 200, showOf(model));
-      }
+      case "/api/show":
+        return this.#ofModel(request, response, (model) => {
+          if (model.damaged === true) return sendJson(response, 500, { error: "unexpected EOF in /root/.ollama/x" });
+          return sendJson(response, 200, showOf(model));
+        });
       case "/api/chat":
-        return this.#chat(request, response);
+        return this.#ofModel(request, response, (model) => this.#chat({ model, request, response }));
+      case "/api/generate":
+        return this.#ofModel(request, response, (model) => this.#generate({ model, request, response }));
+      case "/api/embed":
+        return this.#ofModel(request, response, (model) => this.#embed({ model, request, response }));
+      case "/api/delete":
+        return this.#ofModel(request, response, ({ name }) => {
+          this.models = this.models.filter((model) => model.name !== name);
+          response.writeHead(200).end();
+        });
+      case "/api/pull":
+        return this.#pull(request, response);
       default:
         response.writeHead(404).end("404 page not found");
     }
   }
 
-  async #chat(request: FakeOllamaRequest, response: ServerResponse): Promise<void> {
-    const model = this.#find(request);
-    if (model === undefined) return sendJson(response, 404, { error: notFound(request) });
+  async #chat({ model, request, response }: Asked): Promise<void> {
     const able = capabilitiesOf(model);
     const name = String(request.body["model"]);
-    const { tools, think } = request.body;
+    const { tools, think, messages } = request.body;
     if (!able.includes("completion")) return sendJson(response, 400, { error: `"${name}" does not support chat` });
+    if (Array.isArray(messages) && messages.length === 0) {
+      return this.#keep({ model, request, response }, { message: { role: "assistant", content: "" } });
+    }
     if (tools !== undefined && !able.includes("tools")) {
       return sendJson(response, 400, { error: `registry.ollama.ai/library/${name} does not support tools` });
     }
     if (think !== undefined && think !== false && !able.includes("thinking")) {
       return sendJson(response, 400, { error: `"${name}" does not support thinking` });
     }
-    await this.onChat(new FakeOllamaChat(request, response));
+    if (this.#isFull(model)) return sendJson(response, 503, { error: queueFull });
+    const window = readInWindow(model, request.body);
+    if ("refusal" in window) return sendJson(response, 400, { error: window.refusal });
+    await this.onChat(new FakeOllamaChat(request, response, window.read));
+  }
+
+  /** Without a prompt this is how a model is loaded and unloaded; with one nobody asks for it here. */
+  #generate({ model, request, response }: Asked): void {
+    if (!capabilitiesOf(model).includes("completion")) {
+      return sendJson(response, 400, { error: `"${String(request.body["model"])}" does not support generate` });
+    }
+    this.#keep({ model, request, response }, { response: "" });
+  }
+
+  #keep({ model, request, response }: Asked, nothing: object): void {
+    if (this.#isFull(model)) return sendJson(response, 503, { error: queueFull });
+    const told = this.#keepAlive(model, request);
+    const head = { model: request.body["model"], created_at: "2026-11-20T10:00:00.123456789Z" };
+    sendJson(response, 200, { ...head, ...nothing, done: true, done_reason: told });
+  }
+
+  #keepAlive(model: FakeOllamaModel, { body }: FakeOllamaRequest): "load" | "unload" {
+    const unloads = body["keep_alive"] === 0;
+    this.models = this.models.map((each) => {
+      if (each.name !== model.name) return each;
+      const { loadedTokens, ...rest } = each;
+      if (unloads) return rest;
+      return { ...rest, loadedTokens: loadedTokens ?? Math.min(each.trainedTokens ?? windowDefault, windowDefault) };
+    });
+    return unloads ? "unload" : "load";
+  }
+
+  #embed({ model, request, response }: Asked): void {
+    const { model: name, input, dimensions, truncate } = request.body;
+    if (this.#isFull(model)) return sendJson(response, 503, { error: queueFull });
+    const texts = (Array.isArray(input) ? input : [input]).map(String);
+    const tokensMax = model.trainedTokens ?? 131_072;
+    if (truncate === false && texts.some((text) => wordsIn(text) > tokensMax)) {
+      return sendJson(response, 400, { error: "the input length exceeds the context length" });
+    }
+    this.#keepAlive(model, request);
+    const read = texts.map((text) =>
+      wordsIn(text) > tokensMax ? text.split(/\s+/).slice(0, tokensMax).join(" ") : text,
+    );
+    const embeddings = read.map((text) => vectorOf(text, Number(dimensions ?? 8)));
+    const times = { total_duration: 14_143_917, load_duration: 1_019_500 };
+    return sendJson(response, 200, { model: name, embeddings, ...times, prompt_eval_count: texts.length });
+  }
+
+  async #pull({ body }: FakeOllamaRequest, response: ServerResponse): Promise<void> {
+    const name = String(body["model"]);
+    if (name === "") return sendJson(response, 400, { error: "invalid model name" });
+    response.writeHead(200, { "content-type": "application/x-ndjson" });
+    for await (const line of this.onPull(name)) {
+      response.write(`${JSON.stringify(line)}\n`);
+      if (line.status === "success") this.#add(name.includes(":") ? name : `${name}:latest`);
+    }
+    response.end();
+  }
+
+  #add(name: string): void {
+    if (!this.models.some((model) => model.name === name)) this.models = [{ name }, ...this.models];
+  }
+
+  /** Only who waits for a model to be loaded is refused. */
+  #isFull(model: FakeOllamaModel): boolean {
+    return this.queueFull && model.loadedTokens === undefined;
   }
 
   /** Ollama finds names whatever their case, and takes the tag `latest` for granted. */
-  #find({ body }: FakeOllamaRequest): FakeOllamaModel | undefined {
-    const wanted = String(body["model"]).toLowerCase();
-    return this.models.find(({ name }) => [wanted, `${wanted}:latest`].includes(name.toLowerCase()));
+  #ofModel(
+    { body }: FakeOllamaRequest,
+    response: ServerResponse,
+    then: (model: FakeOllamaModel) => void | Promise<void>,
+  ): void | Promise<void> {
+    const name = String(body["model"]);
+    const wanted = [name.toLowerCase(), `${name.toLowerCase()}:latest`];
+    const model = this.models.find((each) => wanted.includes(each.name.toLowerCase()));
+    return model === undefined ? sendJson(response, 404, { error: `model '${name}' not found` }) : then(model);
   }
 }
 
-function capabilitiesOf(model: FakeOllamaModel): readonly string[] {
-  return model.capabilities ?? ["completion"];
+interface Asked {
+  readonly model: FakeOllamaModel;
+  readonly request: FakeOllamaRequest;
+  readonly response: ServerResponse;
 }
 
-function digestOf(model: FakeOllamaModel): string {
-  return model.digest ?? createHash("sha256").update(model.name).digest("hex");
-}
+const queueFull = "server busy, please try again.  maximum pending requests exceeded";
 
-function detailsOf(model: FakeOllamaModel): object {
-  const family = model.architecture ?? "llama";
-  const format = model.remoteHost === undefined ? (model.format ?? "gguf") : "";
-  return { parent_model: "", format, family, families: [family], parameter_size: "3.2B", quantization_level: "Q4_K_M" };
-}
-
-/** The list knows less than `/api/show`: here it never tells what a model can do, as Ollama before 0.30. */
-function tagOf(model: FakeOllamaModel): object {
-  return {
-    name: model.name,
-    model: model.name,
-    ...(model.remoteHost !== undefined && { remote_model: model.name, remote_host: model.remoteHost }),
-    modified_at: model.modifiedAt ?? "2026-08-01T10:00:00.123456789+02:00",
-    size: model.sizeBytes ?? 2_019_393_189,
-    digest: digestOf(model),
-    details: detailsOf(model),
-  };
-}
-
-function loadedOf(model: FakeOllamaModel): object {
-  return {
-    name: model.name,
-    model: model.name,
-    size: 4_000_000_000,
-    digest: digestOf(model),
-    details: detailsOf(model),
-    expires_at: "2026-11-20T10:05:00Z",
-    size_vram: 4_000_000_000,
-    context_length: model.loadedTokens,
-  };
-}
-
-function showOf(model: FakeOllamaModel): object {
-  const architecture = model.architecture ?? "llama";
-  return {
-    license: "a licence",
-    modelfile: "# Modelfile",
-    parameters: model.parameters,
-    template: "{{ .Prompt }}",
-    details: detailsOf(model),
-    model_info: {
-      "general.architecture": architecture,
-      [`${architecture}.context_length`]: model.trainedTokens ?? 131_072,
-      [`${architecture}.block_count`]: 28,
-    },
-    tensors: [{ name: "output.weight", type: "Q6_K", shape: [3072, 128_256] }],
-    capabilities: capabilitiesOf(model),
-    modified_at: model.modifiedAt ?? "2026-08-01T10:00:00.123456789+02:00",
-    ...(model.remoteHost !== undefined && { remote_model: model.name, remote_host: model.remoteHost }),
-  };
-}
-
-function notFound({ body }: FakeOllamaRequest): string {
-  return `model '${String(body["model"])}' not found`;
+function isAtLeast(version: string, major: number, minor: number): boolean {
+  const [ownMajor = 0, ownMinor = 0] = version.split(".").map(Number);
+  return ownMajor > major || (ownMajor === major && ownMinor >= minor);
 }
 
 function sendJson(response: ServerResponse, status: number, value: object): void {

@@ -36,10 +36,16 @@ export async function findEngine(): Promise<FoundEngine> {
     await installOnce(dir);
     return { dir };
   } catch (error) {
-    const why = error instanceof Error ? error.message.split("\n")[0] : String(error);
-    console.log(`The real engine is not here and could not be installed, so its tests are skipped: ${why}`);
-    return { missing: String(why) };
+    const missing = reasonOf(error);
+    console.log(`The real engine is not here and could not be installed, so its tests are skipped: ${missing}`);
+    return { missing };
   }
+}
+
+/** What npm says of it, in one line, where it was npm that failed. */
+function reasonOf(error: unknown): string {
+  const [first = "", ...more] = (error instanceof Error ? error.message : String(error)).split("\n");
+  return more.find((line) => /^npm error (?!code|errno|syscall)/.test(line)) ?? first;
 }
 
 function hasEngine(dir: string): boolean {
@@ -69,7 +75,14 @@ async function installOnce(dir: string): Promise<void> {
     console.log(`Installing node-llama-cpp ${engineVersion} for tests into ${dir}, once`);
     await writeFile(join(making, "package.json"), `{ "private": true }\n`);
     const packages = [`node-llama-cpp@${engineVersion}`, `@node-llama-cpp/${binary}@${engineVersion}`];
-    const quiet = ["--ignore-scripts", "--omit=optional", "--no-audit", "--no-fund", "--loglevel=error"];
+    const quiet = [
+      "--ignore-scripts",
+      "--omit=optional",
+      "--no-audit",
+      "--no-fund",
+      "--loglevel=error",
+      "--fetch-retries=0",
+    ];
     const options = { cwd: making, timeout: installTimeoutMs, shell: process.platform === "win32" };
     await run("npm", ["install", ...quiet, ...packages], options);
     await rename(making, dir);

@@ -88,13 +88,14 @@ export class GgufAnswer {
       events.push(...this.#say(this.#buffer.slice(0, upTo)));
       this.#buffer = this.#buffer.slice(upTo + (mark?.text.length ?? 0));
       if (mark === undefined) break;
-      this.#meet(mark);
+      if (this.#thinking && mark.opens === "call") events.push(...this.#say(mark.text));
+      else this.#meet(mark);
     }
     return events;
   }
 
   #meet(mark: Mark): void {
-    if (mark.opens === "call" && !this.#thinking) {
+    if (mark.opens === "call") {
       this.#call = new CallReader({ bare: false });
       return;
     }

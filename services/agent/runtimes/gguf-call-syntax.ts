@@ -62,7 +62,7 @@ function syntaxOf(
   const second = callIn(two, secondName, firstOfTwo?.end);
   if (firstOfTwo === undefined || second === undefined) return alone;
   const middle = two.slice(firstOfTwo.end, second.start);
-  const shared = sharedStart(middle, after);
+  const shared = beforeOpenTag(middle, sharedStart(middle, after));
   return {
     ...alone,
     again: middle.slice(shared).trim(),
@@ -135,6 +135,12 @@ function sharedStart(one: string, other: string): number {
   let length = 0;
   while (length < one.length && one[length] === other[length]) length += 1;
   return length;
+}
+
+/** Two marks that begin alike are still two. */
+function beforeOpenTag(text: string, at: number): number {
+  const open = text.lastIndexOf("<", at - 1);
+  return open >= 0 && !text.slice(open, at).includes(">") ? open : at;
 }
 
 function reversed(text: string): string {

@@ -1,5 +1,5 @@
 import { createRequire, findPackageJSON } from "node:module";
-import { availableParallelism } from "node:os";
+import { availableParallelism, constants } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Log } from "#shared/process/log.ts";
@@ -12,7 +12,9 @@ export interface Engine {
   readonly llama: Llama;
   readonly templates: TemplateLibrary;
   /** What llama.cpp last complained about: a load that fails is told no reason but this. */
-  readonly lastComplaint: () => string | undefined;
+  lastComplaint(): Promise<string | undefined>;
+  /** Ends the listening to its log. What was loaded is given back by whoever loaded it. */
+  close(): void;
 }
 
 export interface EngineOptions {
@@ -28,29 +30,80 @@ const engineName = "node-llama-cpp";
 export const engineVersion = "3.22.1";
 const installCommand = `npm install --no-save ${engineName}@${engineVersion}`;
 
+type Listener = (level: string, message: string) => void;
+type SharedEngine = Pick<Engine, "library" | "llama" | "templates"> & { readonly listeners: Set<Listener> };
+
+/** One for a process: llama.cpp has one log, which a second instance would take away from the first. */
+const shared = new Map<string, Promise<SharedEngine>>();
+
 /** Loads the engine, which is asked for only when a GGUF file is to be served: the plain install goes without it. */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { gpu = "auto", threads, log } = options;
   const folder = engineFolder(options.dir);
-  const library: Library = await import(pathToFileURL(join(folder, "dist", "index.js")).href);
+  const key = JSON.stringify([folder, gpu, threads]);
+  const opening = shared.get(key) ?? start({ folder, gpu, threads });
+  shared.set(key, opening);
+  const { listeners, ...engine } = await opening.catch((error: unknown) => {
+    shared.delete(key);
+    throw error;
+  });
+  let complaint: string | undefined;
+  const listen: Listener = (level, message) => {
+    if (level === "error" || level === "fatal") complaint ??= message.trim();
+    log.debug({ engineLevel: level }, `llama.cpp: ${message.trim()}`);
+  };
+  listeners.add(listen);
+  return {
+    ...engine,
+    async lastComplaint() {
+      // Its log comes a turn later than its errors.
+      await new Promise((resolve) => void setImmediate(resolve));
+      const told = complaint;
+      complaint = undefined;
+      return told;
+    },
+    close: () => void listeners.delete(listen),
+  };
+}
+
+async function start(given: {
+  readonly folder: string;
+  readonly gpu: "auto" | false;
+  readonly threads: number | undefined;
+}): Promise<SharedEngine> {
+  const { folder, gpu, threads } = given;
+  const library: Library = await withoutSignals(() => import(pathToFileURL(join(folder, "dist", "index.js")).href));
   const jinja = createRequire(join(folder, "package.json")).resolve("@huggingface/jinja");
   const templates: TemplateLibrary = await import(pathToFileURL(jinja).href);
-  let complaint: string | undefined;
-  const logger = (level: string, message: string): void => {
-    if (level === "error" || level === "fatal") complaint = message.trim();
-    log.debug({ level }, `llama.cpp: ${message.trim()}`);
-  };
+  const listeners = new Set<Listener>();
+  const logger: Listener = (level, message) => listeners.forEach((listen) => listen(level, message));
   // It must never build, download or print: what has no binary here is told to a person instead.
   const quiet = { build: "never", skipDownload: true, progressLogs: false, debug: false } as const;
   try {
     const llama = await library.getLlama({ ...quiet, gpu, logLevel: "warn", logger });
     llama.maxThreads = threads ?? usefulThreads(llama);
-    return { library, llama, templates, lastComplaint: () => complaint };
+    return { library, llama, templates, listeners };
   } catch (error) {
     const message = `${engineName} has no llama.cpp that runs on this machine; install it here: ${installCommand}`;
     throw new StartFailure(exitCodes.unavailable, message, { cause: error });
   }
 }
+
+/**
+ * Signals are for whoever runs the process. A library that is loaded listens to them too, for downloads that it never
+ * makes here, and sends them anew: the process would take that for a second signal, and end in the middle of stopping.
+ */
+async function withoutSignals<Loaded>(load: () => Promise<Loaded>): Promise<Loaded> {
+  const before = new Map(signals.map((signal) => [signal, process.listeners(signal)]));
+  const loaded = await load();
+  for (const signal of signals) {
+    const added = process.listeners(signal).filter((listener) => !before.get(signal)?.includes(listener));
+    for (const listener of added) process.removeListener(signal, listener);
+  }
+  return loaded;
+}
+
+const signals = Object.keys(constants.signals) as NodeJS.Signals[];
 
 /** More threads than cores only wait for each other; the engine's own choice is never fewer than four. */
 function usefulThreads(llama: Llama): number {

@@ -95,12 +95,12 @@ async function readInfo(path: string, { library }: Engine): Promise<FileInfo> {
 }
 
 /** Loads no weights: the engine checks that all of them are there, and that it knows the kind of model. */
-async function checkWhole(path: string, { llama, lastComplaint }: Engine): Promise<void> {
+async function checkWhole(path: string, engine: Engine): Promise<void> {
   try {
-    const model = await llama.loadModel({ modelPath: path, vocabOnly: true, gpuLayers: 0 });
+    const model = await engine.llama.loadModel({ modelPath: path, vocabOnly: true, gpuLayers: 0 });
     await model.dispose();
   } catch (error) {
-    const why = lastComplaint() ?? String(error);
+    const why = (await engine.lastComplaint()) ?? String(error);
     throw new StartFailure(exitCodes.config, `llama.cpp cannot load ${path}: ${why}`, { cause: error });
   }
 }

@@ -22,7 +22,8 @@ export function answerGrammar(given: {
   if (format === undefined && !insistsOnTool(body)) return undefined;
   const call = mayCall || format === undefined ? callRule(body, template.calls, json) : undefined;
   const answer = `(${[format, call].filter((each) => each !== undefined).join(" | ")})`;
-  return `root ::= ${thoughtRule(template, thinking)} ${answer} ${gap}\n${json.text}`;
+  const thought = body.reasoning_effort === "none" && !thinking ? "" : thoughtRule(template, thinking);
+  return `root ::= ${thought} ${answer} ${gap}\n${json.text}`;
 }
 
 function insistsOnTool({ tool_choice: choice }: ChatBody): boolean {

@@ -42,7 +42,6 @@ export interface Llama {
     readonly onLoadProgress?: (part: number) => void;
   }): Promise<Model>;
   createGrammar(options: { readonly grammar: string }): Promise<Grammar>;
-  dispose(): Promise<void>;
 }
 
 export interface FileInfo {

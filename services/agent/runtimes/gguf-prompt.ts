@@ -20,7 +20,11 @@ const seam = "\uFDD0";
  * The conversation in the words of the model's template. What people write is cut where it would otherwise become a
  * token that steers the model: only the template itself may end a turn or speak in another role.
  */
-export function writePrompt(given: { template: GgufTemplate; file: GgufFile; body: ChatBody }): Prompt {
+export function writePrompt(given: {
+  template: GgufTemplate;
+  file: Pick<GgufFile, "controlTexts">;
+  body: ChatBody;
+}): Prompt {
   const { template, file, body } = given;
   const { thoughts, calls } = template;
   const cut = cutterOf(file.controlTexts.filter((text) => text !== thoughts?.open && text !== thoughts?.close));
@@ -37,7 +41,8 @@ export function writePrompt(given: { template: GgufTemplate; file: GgufFile; bod
   });
   const thinking = thoughts !== undefined && text.trimEnd().endsWith(thoughts.open);
   if (prefill === undefined) return { text, thinking };
-  return { text: `${text}${thinking ? `\n${thoughts.close}\n\n` : ""}${cut(prefill)}`, thinking: false };
+  const before = thoughtBefore({ template, thinking, thought: cut(prefill.thought) });
+  return { text: text + before + cut(prefill.text), thinking: false };
 }
 
 export function promptTokens({ text }: Prompt, model: Model): Token[] {
@@ -49,9 +54,22 @@ export function promptTokens({ text }: Prompt, model: Model): Token[] {
 }
 
 /** A conversation that ends with the assistant's own words is an answer that has begun. */
-function prefillOf(messages: readonly ChatMessage[]): string | undefined {
+function prefillOf(messages: readonly ChatMessage[]): { readonly text: string; readonly thought: string } | undefined {
   const last = messages.at(-1);
-  return last?.role === "assistant" && last.tool_calls === undefined ? contentText(last.content) : undefined;
+  if (last?.role !== "assistant" || last.tool_calls !== undefined) return undefined;
+  return { text: contentText(last.content), thought: last.reasoning_content ?? "" };
+}
+
+/** What stands between the prompt and an answer that has begun: the thoughts are over. */
+function thoughtBefore(given: { template: GgufTemplate; thinking: boolean; thought: string }): string {
+  const { template, thinking, thought } = given;
+  const { thoughts, onChannels } = template;
+  if (onChannels) {
+    const thinker = thought === "" ? "" : `<|channel|>analysis<|message|>${thought}<|end|><|start|>assistant`;
+    return `${thinker}<|channel|>final<|message|>`;
+  }
+  if (thoughts === undefined || (thought === "" && !thinking)) return "";
+  return `${thinking ? "" : thoughts.open}\n${thought}\n${thoughts.close}\n\n`;
 }
 
 function cutterOf(controlTexts: readonly string[]): (text: string) => string {

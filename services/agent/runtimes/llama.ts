@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { Clock } from "#shared/process/clock.ts";
+import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 import type { ManageProgress } from "#shared/protocol/manage-job.ts";
@@ -16,6 +16,9 @@ const slotsDefault = 2;
 
 /** Longer windows are set aside only when they are asked for: they take their memory whether they are filled or not. */
 const windowTokensDefault = 32_768;
+
+/** How long a start waits to be told what fits into memory. It is told later otherwise, by the load at the latest. */
+const estimateMs = 2_000;
 
 export interface LlamaOptions {
   /** GGUF files; of a model that lies in several parts, any one of them. */
@@ -50,7 +53,7 @@ export async function llamaRuntime(options: LlamaOptions): Promise<Runtime> {
   try {
     served = await serve(options, engine);
   } catch (error) {
-    await engine.llama.dispose();
+    engine.close();
     throw error;
   }
   const all = [...served.values()];
@@ -94,13 +97,13 @@ export async function llamaRuntime(options: LlamaOptions): Promise<Runtime> {
     working: async () => all.reduce((sum, { gguf }) => sum + gguf.users, 0),
     async close() {
       await Promise.all(all.map(({ gguf }) => gguf.close()));
-      await engine.llama.dispose();
+      engine.close();
     },
   };
 }
 
 async function serve(options: LlamaOptions, engine: Engine): Promise<ReadonlyMap<string, Served>> {
-  const { slots = slotsDefault, contextTokens: windowTokensMax = windowTokensDefault, log } = options;
+  const { slots = slotsDefault, contextTokens: windowTokensMax = windowTokensDefault, clock, log } = options;
   const served = new Map<string, Served>();
   for (const path of new Set(options.files.map((file) => partsOf(file)[0] ?? file))) {
     const file = await readGgufFile(path, engine);
@@ -110,7 +113,10 @@ async function serve(options: LlamaOptions, engine: Engine): Promise<ReadonlyMap
       throw new StartFailure(exitCodes.config, `Two GGUF files would be the model '${file.id}': ${both}`);
     }
     const gguf = new GgufModel({ file, engine, slots, windowTokensMax, log });
-    await gguf.estimateWindow().catch((error: unknown) => log.debug({ err: error }, "no window could be estimated"));
+    const estimated = gguf
+      .estimateWindow()
+      .catch((error: unknown) => log.debug({ err: error }, "no window could be estimated"));
+    await Promise.race([estimated, sleep(clock, estimateMs)]);
     served.set(file.id, { gguf, ...describe(file, engine) });
   }
   return served;

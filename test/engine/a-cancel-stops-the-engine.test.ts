@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { until } from "../harness/until.ts";
+import { noEngine, only, saidIn, TinyRuntime } from "./tiny-runtime.ts";
+
+const signal = new AbortController().signal;
+
+describe.skipIf(noEngine)("a cancel stops the engine", () => {
+  let tiny: TinyRuntime;
+  beforeAll(async () => {
+    const endless = { name: "endless", scripts: { "<|assistant|>": ["tick ", "tock "] }, endless: true };
+    tiny = await TinyRuntime.start({ ...endless, contextTokens: 16_384 }, { slots: 2 });
+  });
+  afterAll(() => tiny[Symbol.asyncDispose]());
+
+  const working = async (): Promise<number> => (await tiny.runtime.working?.(signal)) ?? -1;
+
+  test("in the middle of an answer: it goes idle, and the next is answered", async () => {
+    const leaving = new AbortController();
+    const gone = new Error("gone");
+    const answer = tiny.batches({ signal: leaving.signal });
+    await answer.next();
+    expect(await working()).toBe(1);
+    leaving.abort(gone);
+    await expect(Array.fromAsync(answer)).rejects.toBe(gone);
+    expect(await working()).toBe(0);
+    expect(saidIn(await tiny.events({ max_tokens: 2 }))).toBe("tick tock ");
+  });
+
+  test("while it still reads the prompt", async () => {
+    const leaving = new AbortController();
+    let batches = 0;
+    const onProgress = (silence?: string): void => {
+      if (silence !== "prefill") return;
+      batches += 1;
+      leaving.abort(new Error("gone"));
+    };
+    const long = tiny.events({ says: "x".repeat(8_000), signal: leaving.signal, onProgress });
+    await expect(long).rejects.toThrow("gone");
+    expect([batches, await working()]).toEqual([1, 0]);
+  });
+
+  test("when nobody asks for more, as with a signal", async () => {
+    for await (const _ of tiny.batches()) break;
+    expect(await working()).toBe(0);
+  });
+
+  test("before it has begun", async () => {
+    await expect(tiny.events({ signal: AbortSignal.abort(new Error("gone")) })).rejects.toThrow("gone");
+    expect(await working()).toBe(0);
+  });
+
+  test("two answers run at once, and a third waits for its turn", async () => {
+    const leaving = new AbortController();
+    const [one, two] = [tiny.batches({ says: "1" }), tiny.batches({ says: "2", signal: leaving.signal })];
+    await Promise.all([one.next(), two.next()]);
+    let third = "waiting";
+    const waiting = tiny.events({ says: "3", max_tokens: 1 }).then((events) => (third = saidIn(events)));
+    const turns = await Promise.all([one.next(), two.next(), one.next(), two.next()]);
+    expect(turns.map(({ value }) => saidIn(value ?? []))).toEqual(["tock ", "tock ", "tick ", "tick "]);
+    expect([third, await working()]).toEqual(["waiting", 3]);
+    leaving.abort(new Error("gone"));
+    await expect(two.next()).rejects.toThrow("gone");
+    await waiting;
+    expect(third).toBe("tick ");
+    await one.return(undefined);
+    await until(async () => (await working()) === 0, { what: "the engine to be idle" });
+  });
+
+  test("closing ends what runs, and says why", async () => {
+    const other = await TinyRuntime.start({
+      name: "closing",
+      scripts: { "<|assistant|>": ["tick ", "tock "] },
+      endless: true,
+      contextTokens: 16_384,
+    });
+    const running = other.events();
+    running.catch(() => undefined);
+    await until(async () => (await other.runtime.working?.(signal)) === 1, { what: "an answer to run" });
+    await other[Symbol.asyncDispose]();
+    expect(await other.runtime.working?.(signal)).toBe(0);
+    await expect(running).rejects.toMatchObject({ code: "shutting_down" });
+  });
+
+  test("a long prompt is told to be read, batch by batch", async () => {
+    let batches = 0;
+    const events = await tiny.events({
+      says: "y".repeat(2_000),
+      max_tokens: 1,
+      onProgress: (silence) => void (silence === "prefill" && (batches += 1)),
+    });
+    expect(only(events, "usage")?.promptTokens).toBe(2_003);
+    expect(batches).toBeGreaterThan(2);
+  });
+});

@@ -1,0 +1,98 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { exitCodes } from "#shared/process/start-failure.ts";
+import { Endpoint } from "../harness/endpoint.ts";
+import { byteTokens, writeTinyGguf } from "../harness/tiny-gguf.ts";
+import { trunkline } from "../harness/trunkline-command.ts";
+import { TrunklineProcess } from "../harness/trunkline-process.ts";
+import { engine, noEngine } from "./tiny-runtime.ts";
+
+const run = promisify(execFile);
+const script = ["A", " line", " of ", ...byteTokens("é"), "xactly", " this."];
+const whole = "A line of éxactly this.";
+
+let folder: string;
+let file: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "trunkline-gguf-"));
+  file = await writeTinyGguf(folder, { name: "tiny", scripts: { "<|assistant|>": script } });
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const nowhere = { TRUNKLINE_PORT: "0", TRUNKLINE_OPERATIONS_PORT: "0" };
+const engineDir = "dir" in engine && engine.dir !== undefined ? { TRUNKLINE_ENGINE_DIR: engine.dir } : {};
+
+describe.skipIf(noEngine)("trunkline up --gguf", () => {
+  let up: TrunklineProcess;
+  let endpoint: Endpoint;
+  beforeAll(async () => {
+    const args = ["up", "--json", "--gguf", file];
+    up = await TrunklineProcess.start({ args, settings: { ...nowhere, ...engineDir } });
+    const [line] = await up.printed(/^.*\n/);
+    const ready: { base_url: string; api_key: string; runtime: string } = JSON.parse(line);
+    expect(ready.runtime).toBe("llama");
+    endpoint = new Endpoint({ baseUrl: ready.base_url, key: ready.api_key });
+  });
+  afterAll(() => up[Symbol.asyncDispose]());
+
+  const ask = (more: object = {}): Promise<{ stdout: string }> => {
+    const body = { model: "tiny", temperature: 0, messages: [{ role: "user", content: "Hello" }], ...more };
+    const [url, bearer] = [`${endpoint.baseUrl}/chat/completions`, `authorization: Bearer ${endpoint.key}`];
+    return run("curl", ["-sSN", url, "-H", bearer, "-H", "content-type: application/json", "-d", JSON.stringify(body)]);
+  };
+
+  test("offers the file as a model", async () => {
+    const { stdout } = await run("curl", [
+      "-sS",
+      `${endpoint.baseUrl}/models`,
+      "-H",
+      `authorization: Bearer ${endpoint.key}`,
+    ]);
+    const { data }: { data: object[] } = JSON.parse(stdout);
+    expect(data).toEqual([
+      expect.objectContaining({
+        id: "tiny",
+        owned_by: "gguf",
+        context_window: 512,
+        size_mb: 3,
+        runtime_profile: "auto",
+      }),
+    ]);
+  });
+
+  test("answers its exact script through curl, whole", async () => {
+    const { stdout } = await ask();
+    const answer: object = JSON.parse(stdout);
+    expect(answer).toMatchObject({
+      choices: [{ message: { role: "assistant", content: whole }, finish_reason: "stop" }],
+      usage: { completion_tokens: script.length },
+    });
+  });
+
+  test("and as a stream", async () => {
+    const { stdout } = await ask({ stream: true });
+    const lines = stdout.split("\n").filter((line) => line.startsWith("data: {"));
+    const chunks = lines.map((line): { choices: { delta: { content?: string } }[] } => JSON.parse(line.slice(6)));
+    expect(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? "").join("")).toBe(whole);
+    expect(stdout.trimEnd().endsWith("data: [DONE]")).toBe(true);
+  });
+
+  test("prints nothing but its line, and stops when it is told to", async () => {
+    expect(await up.terminate()).toBe(exitCodes.ok);
+    expect((await up.stdout()).trimEnd().split("\n")).toHaveLength(1);
+    expect((await up.stderr()).split("\n").filter((line) => line !== "" && !line.startsWith("{"))).toEqual([]);
+  });
+});
+
+test("without the engine it says in one line how to install it", async () => {
+  const { exitCode, stdout, stderr } = await trunkline(["up", "--gguf", file], {
+    ...nowhere,
+    TRUNKLINE_ENGINE_DIR: folder,
+  });
+  expect([exitCode, stdout]).toEqual([exitCodes.unavailable, ""]);
+  expect(stderr).toMatch(/^trunkline: .*npm install --no-save node-llama-cpp@3\.22\.1\n$/);
+});

@@ -1,0 +1,48 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { exitCodes } from "#shared/process/start-failure.ts";
+import { llamaRuntime } from "../../services/agent/runtimes/llama.ts";
+import { writeTinyGguf } from "../harness/tiny-gguf.ts";
+import { noEngine, quietly } from "./tiny-runtime.ts";
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "trunkline-gguf-"));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+test("an engine that is not installed is asked for with the command that installs it", async () => {
+  await expect(llamaRuntime({ ...quietly, engineDir: folder, files: ["x.gguf"] })).rejects.toMatchObject({
+    name: "StartFailure",
+    exitCode: exitCodes.unavailable,
+    message: expect.stringMatching(/^[^\n]*npm install --no-save node-llama-cpp@3\.22\.1$/),
+  });
+});
+
+describe.skipIf(noEngine)("a file that cannot be served", () => {
+  const refused = (file: string) => expect(llamaRuntime({ ...quietly, files: [join(folder, file)] })).rejects;
+  const inOneLine = (text: string) => ({
+    name: "StartFailure",
+    exitCode: exitCodes.config,
+    message: expect.stringMatching(new RegExp(`^[^\\n]*${text}[^\\n]*$`)),
+  });
+
+  beforeAll(async () => {
+    const whole = await readFile(await writeTinyGguf(folder, { name: "whole", scripts: { "<|assistant|>": ["a"] } }));
+    await writeFile(join(folder, "cut-in-weights.gguf"), whole.subarray(0, whole.length / 2));
+    await writeFile(join(folder, "cut-in-head.gguf"), whole.subarray(0, 3_000));
+    await writeFile(join(folder, "no-model.gguf"), "this is not a model");
+    await writeFile(join(folder, "part-00001-of-00002.gguf"), whole);
+    await writeTinyGguf(folder, { name: "bad-template", template: "{% if %}", scripts: { "<|assistant|>": ["a"] } });
+  });
+
+  test("is not there", () => refused("absent.gguf").toMatchObject(inOneLine("no GGUF file at .*absent.gguf")));
+  test("is no GGUF file", () => refused("no-model.gguf").toMatchObject(inOneLine("not a GGUF file: .*no-model")));
+  test("ends in its head", () => refused("cut-in-head.gguf").toMatchObject(inOneLine("cut-in-head")));
+  test("ends in its weights", () => refused("cut-in-weights.gguf").toMatchObject(inOneLine("corrupted or incomplete")));
+  test("lacks a part", () => refused("part-00001-of-00002.gguf").toMatchObject(inOneLine("part-00002-of-00002.gguf")));
+  test("has a template that makes no sense", () =>
+    refused("bad-template.gguf").toMatchObject(inOneLine("chat template in .*bad-template")));
+});

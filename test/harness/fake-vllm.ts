@@ -1,0 +1,208 @@
+import { askedChat, tokensIn, type AskedChat } from "./asked-chat.ts";
+import type { ChatForm } from "./fake-openai-chat.ts";
+import { FakeOpenAiServer, sendJson, sendText, type Exchange } from "./fake-openai-server.ts";
+import { vectorList } from "./fake-vectors.ts";
+
+export interface FakeVllmModel {
+  readonly id: string;
+  /** Where its files lie; its name on Hugging Face unless told. */
+  readonly root?: string;
+  /** Makes it an adapter of another. */
+  readonly parent?: string;
+}
+
+interface FakeVllmOptions {
+  readonly models?: readonly FakeVllmModel[];
+  readonly maxModelLen?: number;
+  /** Whether it was started with `--enable-auto-tool-choice --tool-call-parser …`. */
+  readonly toolParser?: boolean;
+  readonly task?: "generate" | "embed";
+  /** Whether it is of before the efforts beside low, medium and high. */
+  readonly fewEfforts?: boolean;
+  readonly port?: number;
+}
+
+type Refusal = readonly [status: number, message: string, param?: string];
+
+/** vLLM over real HTTP, without a model: what it tells and refuses, and its chunks. */
+export class FakeVllm extends FakeOpenAiServer {
+  readonly #options: Required<Omit<FakeVllmOptions, "port">>;
+
+  private constructor(options: FakeVllmOptions) {
+    super();
+    this.#options = {
+      models: options.models ?? [{ id: "Qwen/Qwen3-8B" }],
+      maxModelLen: options.maxModelLen ?? 32_768,
+      toolParser: options.toolParser ?? true,
+      task: options.task ?? "generate",
+      fewEfforts: options.fewEfforts ?? false,
+    };
+  }
+
+  static start(options: FakeVllmOptions = {}): Promise<FakeVllm> {
+    return new FakeVllm(options).listen(options.port);
+  }
+
+  protected override answer(exchange: Exchange): void | Promise<void> {
+    const { response, route } = exchange;
+    switch (route) {
+      case "GET /health":
+        response.writeHead(200, { "content-length": "0" }).end();
+        return;
+      case "GET /version":
+        return sendJson(response, 200, { version: "0.14.1" });
+      case "GET /metrics":
+        return sendText(response, 200, this.#metrics());
+      case "GET /v1/models":
+        return sendJson(response, 200, {
+          object: "list",
+          data: this.#options.models.map((model) => this.#card(model)),
+        });
+      case "POST /v1/chat/completions":
+        return this.#chat(exchange);
+      case "POST /v1/embeddings":
+        return this.#embed(exchange);
+      default:
+        return sendJson(response, 404, { detail: "Not Found" });
+    }
+  }
+
+  #chat(exchange: Exchange): void | Promise<void> {
+    const refusal = this.#refusal(exchange);
+    const model = String(exchange.request.body["model"]);
+    if (refusal === undefined) return this.chat(exchange, { form: vllmForm, model });
+    const [status, message, param = null] = refusal;
+    sendJson(exchange.response, status, { error: { ...errorOf(status, message), param } });
+  }
+
+  #refusal({ sent }: Exchange): Refusal | undefined {
+    const parsed = askedChat.safeParse(sent);
+    if (!parsed.success) return [400, `[{'type': 'json_invalid', 'loc': ('body', 0)}]`];
+    const asked = parsed.data;
+    if (!this.#options.models.some(({ id }) => id === asked.model)) {
+      return [404, `The model \`${asked.model ?? ""}\` does not exist.`, "model"];
+    }
+    if (this.#options.task === "embed") return [400, "The model does not support Chat Completions API"];
+    return this.#wrongTogether(asked) ?? this.#toolRefusal(asked) ?? this.#tooLong(asked);
+  }
+
+  /** Fields that it does not know it ignores; of those that it knows it checks what goes together. */
+  #wrongTogether(asked: AskedChat): Refusal | undefined {
+    if (asked.stream_options !== undefined && asked.stream !== true) {
+      return [400, "Stream options can only be defined when `stream=True`.", "stream_options"];
+    }
+    if (asked.top_logprobs !== undefined && asked.logprobs !== true) {
+      return [400, "when using `top_logprobs`, `logprobs` must be set to true.", "top_logprobs"];
+    }
+    if (asked.continue_final_message === true && asked.add_generation_prompt !== false) {
+      return [400, "Cannot set both `continue_final_message` and `add_generation_prompt` to True."];
+    }
+    const effort = asked.reasoning_effort;
+    if (effort !== undefined && this.#options.fewEfforts && !["low", "medium", "high"].includes(effort)) {
+      return [400, `1 validation error: Input should be 'low', 'medium' or 'high', input: '${effort}'`];
+    }
+    return undefined;
+  }
+
+  #toolRefusal(asked: AskedChat): Refusal | undefined {
+    const { tools, tool_choice: choice = "auto" } = asked;
+    if (tools === undefined) {
+      return asked.tool_choice === undefined || choice === "none"
+        ? undefined
+        : [400, "When using `tool_choice`, `tools` must be set."];
+    }
+    if (choice === "none" || this.#options.toolParser) return undefined;
+    if (choice === "auto") {
+      return [400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'];
+    }
+    return [400, `tool_choice="${choice === "required" ? choice : "function"}" requires --tool-call-parser to be set`];
+  }
+
+  #tooLong(asked: AskedChat): Refusal | undefined {
+    const { maxModelLen } = this.#options;
+    const prompt = tokensIn(asked);
+    const output = asked.max_tokens ?? 0;
+    if (prompt + output <= maxModelLen) return undefined;
+    return [
+      400,
+      `You passed ${prompt} input tokens and requested ${output} output tokens. However, the model's context length is ` +
+        `only ${maxModelLen} tokens, resulting in a maximum input length of ${maxModelLen - output} tokens. Please ` +
+        "reduce the length of the input prompt.",
+      "input_tokens",
+    ];
+  }
+
+  #embed({ request, response }: Exchange): void {
+    if (this.#options.task === "generate") {
+      return sendJson(response, 400, { error: errorOf(400, "The model does not support Embeddings API") });
+    }
+    const { model, dimensions } = request.body;
+    if (dimensions !== undefined) {
+      const message = `Model "${String(model)}" does not support matryoshka representation, changing output dimensions will lead to poor results.`;
+      return sendJson(response, 400, { error: errorOf(400, message) });
+    }
+    sendJson(response, 200, {
+      id: "embd-0",
+      created: nowSeconds(),
+      ...vectorList(request.body, { model: String(model) }),
+    });
+  }
+
+  #card({ id, root, parent }: FakeVllmModel): object {
+    return {
+      id,
+      object: "model",
+      // The time of the call, whatever the age of the model.
+      created: nowSeconds(),
+      owned_by: "vllm",
+      root: root ?? id,
+      parent: parent ?? null,
+      ...(parent === undefined && { max_model_len: this.#options.maxModelLen }),
+      permission: [{ id: "modelperm-0", object: "model_permission", allow_sampling: true, organization: "*" }],
+    };
+  }
+
+  #metrics(): string {
+    const labels = `{engine="0",model_name="${this.#options.models[0]?.id ?? ""}"}`;
+    return [
+      "# HELP vllm:num_requests_running Number of requests in model execution batches.",
+      "# TYPE vllm:num_requests_running gauge",
+      `vllm:num_requests_running${labels} ${this.atWork.toFixed(1)}`,
+      `vllm:num_requests_waiting${labels} 0.0`,
+      `vllm:kv_cache_usage_perc${labels} 0.01`,
+      "",
+    ].join("\n");
+  }
+}
+
+const vllmForm: ChatForm = {
+  opening: { role: "assistant", content: "" },
+  reasoning: "reasoning",
+  // The finish rides with the last text.
+  ending: { content: "" },
+  chunk: (model, choices) => ({
+    id: "chatcmpl-5f2c7d3ab1e84f0c9d6e1a2b3c4d5e6f",
+    object: "chat.completion.chunk",
+    created: 1_795_200_000,
+    model,
+    choices,
+  }),
+  choice: ({ index, delta, finishReason }) => ({
+    index,
+    delta,
+    logprobs: null,
+    finish_reason: finishReason,
+    ...(finishReason !== null && { stop_reason: null }),
+  }),
+  usage: (model, usage) => ({ ...vllmForm.chunk(model, []), usage }),
+  error: (status, message) => ({ error: errorOf(status, message) }),
+};
+
+function errorOf(status: number, message: string): object {
+  const types: Readonly<Record<number, string>> = { 400: "BadRequestError", 404: "NotFoundError" };
+  return { message, type: types[status] ?? "InternalServerError", param: null, code: status };
+}
+
+function nowSeconds(): number {
+  return Math.floor(Date.now() / 1_000);
+}
