@@ -13,7 +13,11 @@ type Said = Exclude<AnswerEvent, { kind: "usage" | "embedding" }>;
  */
 export class ChatChunks implements AnswerRenderer {
   readonly #open: string;
+  /** The beginning of a chunk of the first choice, which is nearly always the only one. */
+  readonly #openFirst: string;
   readonly #close: string;
+  /** The end of a chunk that tells neither logprobs nor a finish. */
+  readonly #closePlain: string;
   readonly #includeUsage: boolean;
   readonly #begun = new Set<number>();
 
@@ -22,6 +26,8 @@ export class ChatChunks implements AnswerRenderer {
     const constant = JSON.stringify({ id, object: "chat.completion.chunk", created, model });
     this.#open = `data: ${constant.slice(0, -1)},"choices":[`;
     this.#close = head.includeUsage ? `],"usage":null}\n\n` : `]}\n\n`;
+    this.#openFirst = `${this.#open}{"index":0,"delta":`;
+    this.#closePlain = `,"logprobs":null,"finish_reason":null}${this.#close}`;
     this.#includeUsage = head.includeUsage;
   }
 
@@ -50,7 +56,7 @@ export class ChatChunks implements AnswerRenderer {
   #following(choice: number, event: Said): string {
     switch (event.kind) {
       case "text":
-        return this.#delta(choice, `{"content":${JSON.stringify(event.text)}}`, logprobsOf(event));
+        return this.#delta(choice, `{"content":${JSON.stringify(event.text)}}`, ending(event));
       case "reasoning": {
         const text = JSON.stringify(event.text);
         return this.#delta(choice, `{"reasoning_content":${text},"reasoning":${text}}`);
@@ -65,15 +71,18 @@ export class ChatChunks implements AnswerRenderer {
         return this.#delta(choice, JSON.stringify({ tool_calls: [call] }));
       }
       case "finish":
-        return this.#delta(choice, "{}", "null", JSON.stringify(event.reason));
+        return this.#delta(choice, "{}", `,"logprobs":null,"finish_reason":"${event.reason}"}`);
     }
   }
 
-  #delta(choice: number, delta: string, logprobs = "null", finishReason = "null"): string {
-    return `${this.#open}{"index":${choice},"delta":${delta},"logprobs":${logprobs},"finish_reason":${finishReason}}${this.#close}`;
+  /** A chunk with this delta, and what is to be told behind it if that is anything. */
+  #delta(choice: number, delta: string, told?: string): string {
+    const open = choice === 0 ? this.#openFirst : `${this.#open}{"index":${choice},"delta":`;
+    return told === undefined ? open + delta + this.#closePlain : open + delta + told + this.#close;
   }
 }
 
-function logprobsOf({ logprobs }: Extract<AnswerEvent, { kind: "text" }>): string {
-  return logprobs === undefined ? "null" : JSON.stringify({ content: logprobs, refusal: null });
+function ending({ logprobs }: Extract<AnswerEvent, { kind: "text" }>): string | undefined {
+  if (logprobs === undefined) return undefined;
+  return `,"logprobs":${JSON.stringify({ content: logprobs, refusal: null })},"finish_reason":null}`;
 }

@@ -3,11 +3,13 @@ import { z } from "zod";
 /** What of a chat is looked at to decide whether a server refuses it. */
 export const askedChat = z.looseObject({
   model: z.string().optional(),
-  messages: z.array(z.looseObject({ role: z.string(), content: z.unknown(), tool_calls: z.unknown() })),
+  messages: z.array(
+    z.looseObject({ role: z.string(), content: z.unknown().optional(), tool_calls: z.unknown().optional() }),
+  ),
   stream: z.boolean().optional(),
   stream_options: z.looseObject({}).optional(),
   tools: z.array(z.unknown()).optional(),
-  tool_choice: z.unknown(),
+  tool_choice: z.unknown().optional(),
   n: z.number().optional(),
   max_tokens: z.number().optional(),
   logprobs: z.boolean().optional(),
