@@ -6,6 +6,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { chatBody } from "#shared/protocol/chat-body.ts";
 import { embedBody } from "#shared/protocol/embed-body.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
+import { embedInBatches } from "../runtimes/embed-in-batches.ts";
 import { fanOut } from "../runtimes/fan-out.ts";
 import type { Route } from "../runtimes/offer.ts";
 import { refuseIncapable } from "../runtimes/refuse-incapable.ts";
@@ -69,7 +70,8 @@ function eventsOf({ head, body, route, signal, onProgress }: RunningJob): AsyncI
   const run = { model: ownId, capabilities, contextWindow, signal, onProgress };
   if (head.kind === "embed") {
     if (!capabilities.embedding || runtime.embed === undefined) throw doesNotEmbed(model.id);
-    return embedded(runtime.embed({ ...run, body: readBody(embedBody, body) }));
+    const embed = runtime.embed.bind(runtime);
+    return embedded(embedInBatches(embed, { ...run, body: readBody(embedBody, body) }));
   }
   const chat = readBody(chatBody, body);
   refuseIncapable({ model: model.id, capabilities, body: chat });

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { Fault } from "#shared/fault/fault.ts";
 import { ContextOverflow, estimateTextTokens, toldOverflow } from "./context-overflow.ts";
 import type { OllamaCatalogue } from "./ollama-catalogue.ts";
 import type { RuntimeConnection } from "./runtime-connection.ts";
@@ -30,12 +29,6 @@ export async function* ollamaEmbed(means: {
       const estimatedTokens = Math.max(...input.map(estimateTextTokens));
       throw toldOverflow(error, { param: "input", contextWindow: run.contextWindow, estimatedTokens });
     });
-  if (answer.embeddings.length !== input.length) {
-    throw new Fault("upstream_error", {
-      message: "The runtime did not answer with one vector for each text.",
-      internal: `${answer.embeddings.length} vectors for ${input.length} texts`,
-    });
-  }
   const vectors = answer.embeddings.map((vector, index): AnswerEvent => ({ kind: "embedding", index, vector }));
   yield [...vectors, { kind: "usage", promptTokens: answer.prompt_eval_count ?? 0, completionTokens: 0 }];
 }
