@@ -3,6 +3,7 @@ import type { Capabilities } from "#shared/model/model.ts";
 import { contentText, type ChatBody, type ChatMessage } from "#shared/protocol/chat-body.ts";
 import { refuseUnsupported } from "./refuse-unsupported.ts";
 import type { OllamaEntry } from "./ollama-catalogue.ts";
+import type { OllamaShow } from "./ollama-model.ts";
 
 const honoured = new Set([
   "tools",
@@ -48,7 +49,7 @@ export function ollamaChatRequest(chat: {
     messages: ollamaMessages(body.messages),
     tools: offeredTools(body),
     format: format(body),
-    think: capabilities.thinking ? think(body) : undefined,
+    think: capabilities.thinking ? think(body, entry.show) : undefined,
     logprobs: body.logprobs || undefined,
     top_logprobs: body.logprobs ? body.top_logprobs : undefined,
     options: {
@@ -91,11 +92,12 @@ function format(body: ChatBody): unknown {
 }
 
 /** Without a wish the model keeps its own default, which is to think. */
-function think(body: ChatBody): boolean | "low" | "medium" | "high" | "max" | undefined {
+function think(body: ChatBody, { isGptOss }: OllamaShow): boolean | "low" | "medium" | "high" | "max" | undefined {
   switch (body.reasoning_effort) {
     case undefined:
       return undefined;
     case "none":
+      if (isGptOss) throw alwaysThinks();
       return false;
     case "minimal":
     case "low":
@@ -106,8 +108,15 @@ function think(body: ChatBody): boolean | "low" | "medium" | "high" | "max" | un
       return "high";
     case "xhigh":
     case "max":
-      return "max";
+      return isGptOss ? "high" : "max";
   }
+}
+
+function alwaysThinks(): Fault {
+  return new Fault("unsupported_value", {
+    message: "This model always thinks: 'reasoning_effort' can be minimal, low, medium, high, xhigh or max.",
+    param: "reasoning_effort",
+  });
 }
 
 function ollamaMessages(messages: readonly ChatMessage[]): unknown[] {

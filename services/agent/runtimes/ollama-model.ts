@@ -17,7 +17,7 @@ export type OllamaTag = z.infer<typeof ollamaTag>;
 export const ollamaShow = z
   .object({
     capabilities: z.array(z.string()).nullish(),
-    details: z.object({ format: z.string() }).partial().nullish(),
+    details: z.object({ format: z.string(), family: z.string() }).partial().nullish(),
     model_info: z.record(z.string(), z.unknown()).nullish(),
     parameters: z.string().nullish(),
     remote_model: z.string().optional(),
@@ -27,6 +27,8 @@ export const ollamaShow = z
     capabilities: capabilitiesOf(show.capabilities ?? []),
     /** Models in this format run on Ollama's MLX engine, all others on llama.cpp. */
     isMlx: show.details?.format === "safetensors",
+    /** gpt-oss thinks at three efforts and cannot be kept from it. */
+    isGptOss: /^gpt-?oss/.test(show.details?.family ?? ""),
     isRemote: Boolean(show.remote_model ?? show.remote_host),
     trainedTokens: trainedTokens(show.model_info ?? {}),
     configuredTokens: parameter(show.parameters ?? "", "num_ctx"),
