@@ -6,6 +6,9 @@ import type { Log } from "#shared/process/log.ts";
 
 const sightings = z.record(z.string(), z.int().nonnegative());
 
+/** More models than a machine may offer, several times over; of more, those that were seen first are forgotten. */
+const sightingsMax = 10_000;
+
 /**
  * Since when this machine knows the models whose runtime does not tell when they were made. Kept in a file, so that a
  * restart changes nothing; where that cannot be written, the answer is good for as long as the agent runs.
@@ -15,6 +18,7 @@ export class FirstSightings {
   readonly #clock: Pick<Clock, "wall">;
   readonly #log: Pick<Log, "warn">;
   #seconds: Map<string, number> | undefined;
+  #writing = false;
 
   constructor(options: { file: string; clock: Pick<Clock, "wall">; log: Pick<Log, "warn"> }) {
     this.#file = options.file;
@@ -28,8 +32,22 @@ export class FirstSightings {
     if (known !== undefined) return known;
     const now = Math.floor(this.#clock.wall() / 1_000);
     this.#seconds.set(model, now);
-    this.#write(this.#seconds);
+    for (const oldest of this.#seconds.keys()) {
+      if (this.#seconds.size <= sightingsMax) break;
+      this.#seconds.delete(oldest);
+    }
+    this.#writeSoon(this.#seconds);
     return now;
+  }
+
+  /** Once for all models that are seen in one look. */
+  #writeSoon(seconds: ReadonlyMap<string, number>): void {
+    if (this.#writing) return;
+    this.#writing = true;
+    setImmediate(() => {
+      this.#writing = false;
+      this.#write(seconds);
+    });
   }
 
   #read(): Map<string, number> {

@@ -36,6 +36,11 @@ export function trainedTokens({ config }: ModelFiles): number | undefined {
   return typeof value === "number" && value >= 1 ? Math.floor(value) : undefined;
 }
 
+/** Whether the model was made with a part that reads images. */
+export function seesImages({ config }: ModelFiles): boolean {
+  return isRecord(config["vision_config"]);
+}
+
 /** The snapshot that the cache's `main` points to. The slashes of a name are none there, so that it does not lead out of the cache. */
 async function cachedFolder(name: string, hubFolder: string): Promise<string | undefined> {
   const repository = join(hubFolder, `models--${name.replaceAll("/", "--")}`);

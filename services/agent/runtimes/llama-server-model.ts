@@ -2,11 +2,12 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { Capabilities } from "#shared/model/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { z } from "zod";
-import { capabilitiesByProps, idByFile, type LlamaServerProps } from "./llama-server-props.ts";
+import { capabilitiesByProps, type LlamaServerProps } from "./llama-server-props.ts";
 import { readModelFile } from "./model-file.ts";
 import { openAiModelList, organisationIn, type ListedModel } from "./openai-model-list.ts";
 import type { NamedModel } from "./openai-server.ts";
 import { PatientProbes } from "./patient-probes.ts";
+import { idByPlace } from "./placed-model.ts";
 import type { RuntimeConnection } from "./runtime-connection.ts";
 
 type Probed = Pick<Partial<Capabilities>, "completion" | "embedding">;
@@ -37,7 +38,7 @@ export class LlamaServerModel {
   async #describe(listed: ListedModel, props: LlamaServerProps, signal: AbortSignal): Promise<NamedModel> {
     const { meta } = listed;
     const file = props.model_path ? await readModelFile(props.model_path) : undefined;
-    const id = idByFile(listed.id);
+    const id = idByPlace(listed.id);
     const model = {
       id,
       createdSeconds: file?.createdSeconds,

@@ -1,7 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { ChatBody } from "#shared/protocol/chat-body.ts";
 import type { OpenAiProfile } from "./openai-profile.ts";
-import { everyChoice } from "./openai-tool-choice.ts";
+import { choiceInWords } from "./openai-tool-choice.ts";
 
 /** llama-server of llama.cpp, with one model or as a router for many. */
 export const llamaServer: OpenAiProfile = {
@@ -29,7 +29,8 @@ export const llamaServer: OpenAiProfile = {
   takesImages: true,
   prefill: "continues",
   always: { return_progress: true },
-  tools: everyChoice,
+  // It takes a function that is named for any that is offered.
+  tools: choiceInWords,
   takesParallelToolCalls: true,
   responseFormat: (format) => format,
   thinking: (effort) => ({
@@ -39,6 +40,7 @@ export const llamaServer: OpenAiProfile = {
   reasoningFields: ["reasoning_content"],
   contentBesideCalls: null,
   refuse: refuseLogprobsWithTools,
+  endsAtStops: true,
   dropsUnreadableCalls: false,
   mayIgnoreLogprobs: false,
 };

@@ -35,25 +35,22 @@ export function capabilitiesByProps(props: LlamaServerProps): Partial<Capabiliti
   };
 }
 
-/** The id that clients use: the alias, or the name of the file without where it lies and how it is stored. */
-export function idByFile(name: string): string {
-  if (!name.endsWith(".gguf")) return name;
-  const file = name.split(/[/\\]/).at(-1) ?? name;
-  return file.replace(/(-\d{5}-of-\d{5})?\.gguf$/, "") || name;
-}
-
 /** What the arguments tell with which a router would start a model. */
 export function describedByArgs(args: readonly string[]): {
   readonly contextTokens?: number;
   readonly capabilities: Partial<Capabilities>;
+  readonly modelPath?: string;
 } {
-  const valueOf = (...names: string[]): number => Number(args[args.findIndex((arg) => names.includes(arg)) + 1] ?? 0);
   const has = (...names: string[]): boolean => args.some((arg) => names.includes(arg));
+  const textOf = (...names: string[]): string | undefined => args[args.findIndex((arg) => names.includes(arg)) + 1];
+  const valueOf = (...names: string[]): number => Number(textOf(...names) ?? 0);
   const window = has("-c", "--ctx-size") ? valueOf("-c", "--ctx-size") : 0;
   const shared = has("-np", "--parallel") && !has("-kvu", "--kv-unified") ? valueOf("-np", "--parallel") : 1;
   const embeds = has("--embedding", "--embeddings");
+  const modelPath = has("-m", "--model") ? textOf("-m", "--model") : undefined;
   return {
     ...(window > 0 && { contextTokens: Math.floor(window / Math.max(shared, 1)) }),
+    ...(modelPath !== undefined && { modelPath }),
     capabilities: {
       ...(embeds && { embedding: true, completion: false }),
       ...(has("--mmproj", "-mm", "--mmproj-url") && { vision: true }),

@@ -1,9 +1,10 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { ManageProgress } from "#shared/protocol/manage-job.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
-import { capabilitiesByProps, describedByArgs, idByFile, llamaServerProps } from "./llama-server-props.ts";
+import { capabilitiesByProps, describedByArgs, llamaServerProps } from "./llama-server-props.ts";
 import { readModelFile } from "./model-file.ts";
 import { openAiModelList, organisationIn, type ListedModel } from "./openai-model-list.ts";
+import { idByPlace } from "./placed-model.ts";
 import type { RuntimeConnection } from "./runtime-connection.ts";
 import type { NamedModel } from "./openai-server.ts";
 import type { DescribedModel, ManageRun, Runtime } from "./runtime.ts";
@@ -56,12 +57,14 @@ export class LlamaServerRouter {
     };
   }
 
+  /** What is so already is not asked for once more, which a router refuses. */
   async *#load({ signal }: ManageRun, model: string): AsyncGenerator<ManageProgress> {
-    await this.#connection.text({ path: "/models/load", body: { model }, signal });
-    let begun = false;
+    let status = await this.#statusOf(model, signal);
+    if (status === "unloaded") await this.#connection.text({ path: "/models/load", body: { model }, signal });
+    let begun = status === "loading";
     for (;;) {
-      const status = (await this.#list(signal)).find(({ id }) => id === model)?.status?.value;
-      if (status === "loaded" || status === "sleeping") break;
+      status = await this.#statusOf(model, signal);
+      if (isInMemory(status)) break;
       if (begun && status !== "loading") {
         throw new Fault("upstream_error", { message: "The runtime could not load the model." });
       }
@@ -73,8 +76,20 @@ export class LlamaServerRouter {
   }
 
   async *#unload({ signal }: ManageRun, model: string): AsyncGenerator<ManageProgress> {
-    await this.#connection.text({ path: "/models/unload", body: { model }, signal });
+    if ((await this.#statusOf(model, signal)) !== "unloaded") {
+      await this.#connection.text({ path: "/models/unload", body: { model }, signal });
+    }
+    while ((await this.#statusOf(model, signal)) !== "unloaded") {
+      yield { status: "unloading" };
+      await sleep(this.#clock, loadPollMs, signal);
+    }
     yield { status: "unloaded" };
+  }
+
+  async #statusOf(model: string, signal: AbortSignal): Promise<string> {
+    const status = (await this.#list(signal)).find(({ id }) => id === model)?.status?.value;
+    if (status !== undefined) return status;
+    throw new Fault("model_not_found", { message: "The model does not exist on this machine.", param: "model" });
   }
 
   async #list(signal: AbortSignal): Promise<readonly ListedModel[]> {
@@ -102,20 +117,24 @@ export class LlamaServerRouter {
     const { id: name, meta, status, path } = entry;
     const known = this.#knownByName.get(name);
     const byArgs = describedByArgs(status?.args ?? []);
-    const place = known?.modelPath ?? path ?? undefined;
+    const place = known?.modelPath ?? path ?? byArgs.modelPath;
     const file = place === undefined ? undefined : await readModelFile(place);
-    const id = idByFile(name);
+    const id = idByPlace(name);
     const model = {
       id,
       createdSeconds: file?.createdSeconds,
       ownedBy: organisationIn(id) ?? "llamacpp",
       capabilities: { ...byArgs.capabilities, ...known?.capabilities },
-      contextTokens: meta?.n_ctx ?? known?.contextTokens ?? byArgs.contextTokens,
+      contextTokens: meta?.n_ctx ?? known?.contextTokens ?? byArgs.contextTokens ?? entry.context_length ?? undefined,
       sizeBytes: meta?.size ?? file?.sizeBytes,
       loaded: isLoaded(entry),
     };
     return { name, model, loading: status?.value === "loading" };
   }
+}
+
+function isInMemory(status: string | undefined): boolean {
+  return status === "loaded" || status === "sleeping";
 }
 
 function isLoaded({ status }: ListedModel): boolean {

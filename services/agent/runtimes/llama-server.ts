@@ -66,12 +66,22 @@ export class LlamaServer implements OpenAiServer {
   async working(signal: AbortSignal): Promise<number> {
     if (!this.#isRouter) return this.#isSleeping ? 0 : this.#busySlots("/slots", signal);
     const paths = [...this.#router.loaded].map((name) => `/slots?model=${encodeURIComponent(name)}&autoload=false`);
-    const busy = await Promise.all(paths.map((path) => this.#busySlots(path, signal)));
+    const busy = await Promise.all(paths.map((path) => this.#busySlotsIfLoaded(path, signal)));
     return busy.reduce((sum, count) => sum + count, 0);
   }
 
   async close(): Promise<void> {
     this.#one.close();
+  }
+
+  /** A model that was unloaded just now works on nothing. */
+  async #busySlotsIfLoaded(path: string, signal: AbortSignal): Promise<number> {
+    try {
+      return await this.#busySlots(path, signal);
+    } catch {
+      signal.throwIfAborted();
+      return 0;
+    }
   }
 
   async #busySlots(path: string, signal: AbortSignal): Promise<number> {

@@ -32,6 +32,7 @@ export const lmStudio: OpenAiProfile = {
   thinking,
   reasoningFields: [],
   contentBesideCalls: undefined,
+  endsAtStops: true,
   dropsUnreadableCalls: false,
   mayIgnoreLogprobs: false,
 };

@@ -33,9 +33,18 @@ export const mlxLm: OpenAiProfile = {
   reasoningFields: [],
   contentBesideCalls: "",
   answerTokensUnset: 512,
+  // It takes a stop string out of the text, and stops only where that comes in the very tokens that it expects.
+  endsAtStops: false,
+  promptTokensIn,
   dropsUnreadableCalls: true,
   mayIgnoreLogprobs: false,
 };
+
+/** It reads prompts of any length. What it had read before is not counted in. */
+function promptTokensIn(comment: string): number | undefined {
+  const total = /^keepalive \d+\/(\d+)$/.exec(comment)?.[1];
+  return total === undefined ? undefined : Number(total);
+}
 
 /** mlx-lm batches what it is sent, without a limit that it tells: a few share one machine's memory well. */
 export const mlxLmSlotsDefault = 4;

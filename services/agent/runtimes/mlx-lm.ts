@@ -4,6 +4,7 @@ import { readModelFiles, trainedTokens, type ModelFiles } from "./hugging-face-f
 import { mlxLm, mlxLmSlotsDefault } from "./mlx-lm-profile.ts";
 import { openAiModelList, organisationIn } from "./openai-model-list.ts";
 import type { OpenAiServer } from "./openai-server.ts";
+import { byPlacedId } from "./placed-model.ts";
 import type { RuntimeConnection } from "./runtime-connection.ts";
 import type { DescribedModel } from "./runtime.ts";
 
@@ -19,6 +20,7 @@ export class MlxLmServer implements OpenAiServer {
   readonly slots = mlxLmSlotsDefault;
   readonly embeds = false;
   readonly #options: MlxLmOptions;
+  #nameById: ReadonlyMap<string, string> = new Map();
   #filesByName: ReadonlyMap<string, ModelFiles | undefined> = new Map();
 
   constructor(options: MlxLmOptions) {
@@ -26,16 +28,17 @@ export class MlxLmServer implements OpenAiServer {
   }
 
   modelOf(id: string): { name: string } {
-    return { name: id };
+    return { name: this.#nameById.get(id) ?? id };
   }
 
   async catalogue(signal: AbortSignal): Promise<readonly DescribedModel[]> {
     const { connection, platform } = this.#options;
     const { data } = await connection.ask(openAiModelList, { path: "/v1/models", signal });
-    const names = [...new Set(data.map(({ id }) => id))];
-    const read = await Promise.all(names.map(async (name) => [name, await this.#filesOf(name)] as const));
-    this.#filesByName = new Map(read);
-    return read.map(([id, files]) => ({
+    const listed = [...byPlacedId(data)].map(([id, { id: name }]) => ({ id, name }));
+    const read = await Promise.all(listed.map(async (one) => ({ ...one, files: await this.#filesOf(one.name) })));
+    this.#nameById = new Map(read.map(({ id, name }) => [id, name]));
+    this.#filesByName = new Map(read.map(({ name, files }) => [name, files]));
+    return read.map(({ id, files }) => ({
       id,
       ownedBy: organisationIn(id) ?? "mlx-lm",
       capabilities: capabilitiesOf(files),

@@ -20,6 +20,8 @@ export interface AnswerOptions {
   /** How many answers were asked for. */
   readonly choices: number;
   readonly parallelToolCalls: boolean;
+  /** How many tokens were asked for in place of each: some servers tell more. */
+  readonly topLogprobs: number;
   /** Whether an answer that tells no likelihoods is none that was asked for. */
   readonly needsLogprobs: boolean;
   /** Whether the server drops tool calls that it cannot read. */
@@ -128,7 +130,7 @@ export class OpenAiChatAnswer {
   }
 
   #logprobs(told: ChunkChoice): { logprobs?: TokenLogprobs } {
-    const logprobs = chunkLogprobs(told);
+    const logprobs = chunkLogprobs(told, this.#options.topLogprobs);
     if (logprobs !== undefined) return { logprobs };
     if (!this.#options.needsLogprobs || this.#textSaid) return {};
     throw new Fault("unsupported_parameter", {

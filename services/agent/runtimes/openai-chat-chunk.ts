@@ -69,10 +69,11 @@ const choiceLogprobs = z
   )
   .pipe(tokenLogprobs);
 
-/** The likelihoods that came with a text, where they did. */
-export function chunkLogprobs({ logprobs }: ChunkChoice): TokenLogprobs | undefined {
+/** The likelihoods that came with a text, where they did, with no more alternatives than were asked for. */
+export function chunkLogprobs({ logprobs }: ChunkChoice, alternatives: number): TokenLogprobs | undefined {
   const told = choiceLogprobs.safeParse(logprobs?.content);
-  return told.success && told.data.length > 0 ? told.data : undefined;
+  if (!told.success || told.data.length === 0) return undefined;
+  return told.data.map((token) => ({ ...token, top_logprobs: token.top_logprobs.slice(0, alternatives) }));
 }
 
 export function usageEvent(told: ChunkUsage): AnswerEvent {

@@ -30,13 +30,13 @@ export function openAiChatRequest(chat: {
     tools,
     tool_choice: toolChoice,
     parallel_tool_calls: profile.takesParallelToolCalls && tools ? body.parallel_tool_calls : undefined,
-    max_tokens: body.max_tokens ?? (profile.answerTokensUnset && roomLeft(chat, profile.answerTokensUnset)),
+    max_tokens: answerTokens(chat),
     temperature: body.temperature,
     top_p: body.top_p,
     frequency_penalty: body.frequency_penalty,
     presence_penalty: body.presence_penalty,
     seed: body.seed,
-    stop: body.stop,
+    stop: profile.endsAtStops ? body.stop : undefined,
     n: profile.answersSeveral ? body.n : undefined,
     logprobs: body.logprobs || undefined,
     top_logprobs: body.logprobs ? body.top_logprobs : undefined,
@@ -46,6 +46,16 @@ export function openAiChatRequest(chat: {
     ...profile.always,
     ...prefill(profile, body),
   };
+}
+
+function answerTokens(chat: {
+  readonly profile: OpenAiProfile;
+  readonly body: ChatBody;
+  readonly contextWindow: number;
+}): number | undefined {
+  const { profile, body, contextWindow } = chat;
+  if (body.max_tokens === undefined) return profile.answerTokensUnset && roomLeft(chat, profile.answerTokensUnset);
+  return profile.refusesLimitsOverWindow ? Math.min(body.max_tokens, contextWindow) : body.max_tokens;
 }
 
 /** What the window leaves for an answer by a rule of thumb, but no less than the server would give on its own. */

@@ -1,11 +1,14 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { sleep } from "#shared/process/clock.ts";
+import { callsAsText, offersTools } from "./calls-as-text.ts";
 import { ContextOverflow, estimateTextTokens, estimateTokens, toldOverflow } from "./context-overflow.ts";
+import { cutAtStops } from "./cut-at-stops.ts";
+import { fanOut } from "./fan-out.ts";
 import { OpenAiChatAnswer } from "./openai-chat-answer.ts";
 import { echoedText, openAiChatRequest } from "./openai-chat-request.ts";
 import { openAiEmbed } from "./openai-embed.ts";
-import { ModelLoading } from "./openai-fault.ts";
+import { ModelLoading, PathUnknown } from "./openai-fault.ts";
 import type { OpenAiServer } from "./openai-server.ts";
 import { trimPrefix } from "./prefix-trimmer.ts";
 import type { RuntimeConnection } from "./runtime-connection.ts";
@@ -36,6 +39,7 @@ export function openAiCompatible(means: {
     const answer = new OpenAiChatAnswer({
       choices: profile.answersSeveral ? (body.n ?? 1) : 1,
       parallelToolCalls: body.parallel_tool_calls ?? true,
+      topLogprobs: body.top_logprobs ?? 0,
       needsLogprobs: profile.mayIgnoreLogprobs && body.logprobs === true,
       dropsUnreadableCalls: profile.dropsUnreadableCalls,
     });
@@ -43,6 +47,7 @@ export function openAiCompatible(means: {
     for await (const batch of serverSentEvents(pieces)) {
       const events: AnswerEvent[] = [];
       try {
+        for (const event of batch) refuseTooLong(event, contextWindow);
         for (const event of batch) for (const said of answer.events(event)) events.push(said);
       } finally {
         // Also when an event tells an error: what was said before it is still said.
@@ -58,11 +63,24 @@ export function openAiCompatible(means: {
     throw new Fault("upstream_error", { message: "The runtime ended its answer before it was complete." });
   }
 
-  async function* chat(run: ChatRun): AsyncGenerator<readonly AnswerEvent[]> {
+  /** One answer as the request means it, whatever the server makes of it. */
+  function meantAnswer(run: ChatRun): AsyncIterable<readonly AnswerEvent[]> {
+    const { body } = run;
+    let answer: AsyncIterable<readonly AnswerEvent[]> = trimPrefix(echoedText(profile, body), answerOnce(run));
+    if (!offersTools(body)) answer = callsAsText(answer);
+    return body.stop !== undefined && !profile.endsAtStops ? cutAtStops(body, answer) : answer;
+  }
+
+  function chat(run: ChatRun): AsyncIterable<readonly AnswerEvent[]> {
+    return profile.refusesSeveral?.(run.body) ? fanOut(chatOnce, run) : chatOnce(run);
+  }
+
+  async function* chatOnce(run: ChatRun): AsyncGenerator<readonly AnswerEvent[]> {
     if (server.modelOf(run.model).loaded === false) run.onProgress("loading");
     try {
-      yield* whenLoaded(run, () => trimPrefix(echoedText(profile, run.body), answerOnce(run)));
+      yield* whenLoaded(run, () => meantAnswer(run));
     } catch (error) {
+      if (error instanceof PathUnknown) throw chatsNever(error);
       throw error instanceof ContextOverflow ? chatTooLong(error, run) : error;
     }
   }
@@ -100,6 +118,13 @@ export function openAiCompatible(means: {
     }
   }
 
+  /** A server that would read a prompt of any length is left as soon as it says how long this one is. */
+  function refuseTooLong(event: SentEvent, contextWindow: number): void {
+    const promptTokens = event.kind === "comment" ? profile.promptTokensIn?.(event.text) : undefined;
+    if (promptTokens === undefined || promptTokens <= contextWindow) return;
+    throw new ContextOverflow({ promptTokens }, "the runtime began to read a prompt longer than the window");
+  }
+
   return {
     name: profile.kind,
     origin: connection.origin,
@@ -133,6 +158,10 @@ function isSignOfLife(event: SentEvent): boolean {
 function refuseUnread({ said, promptTokens = 0 }: OpenAiChatAnswer, contextWindow: number): void {
   if (said || promptTokens <= contextWindow) return;
   throw new ContextOverflow({ promptTokens }, "the runtime answered nothing to a prompt longer than the window");
+}
+
+function chatsNever({ internal }: PathUnknown): Fault {
+  return new Fault("unsupported_value", { message: "The model does not support chat.", param: "model", internal });
 }
 
 /** A prompt may fit and still leave less room than the client asked for, which some servers refuse. */

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { EmbedBody } from "#shared/protocol/embed-body.ts";
+import { PathUnknown } from "./openai-fault.ts";
 import type { RuntimeConnection } from "./runtime-connection.ts";
 
 /** How many texts are sent at once: the vectors of as many are well within what is read of one answer. */
@@ -26,7 +27,11 @@ export async function* openAiEmbed(means: {
   for (let from = 0; from < body.input.length; from += embedTextsAtOnce) {
     const input = body.input.slice(from, from + embedTextsAtOnce);
     const question = { model, input, dimensions, encoding_format: "float" };
-    const answer = await connection.ask(embedAnswer, { path: "/v1/embeddings", body: question, signal });
+    const answer = await connection
+      .ask(embedAnswer, { path: "/v1/embeddings", body: question, signal })
+      .catch((error: unknown) => {
+        throw error instanceof PathUnknown ? embedsNothing(error) : error;
+      });
     onProgress();
     promptTokens += answer.usage?.prompt_tokens ?? 0;
     const vectors = inOrder(answer.data, input.length);
@@ -44,6 +49,10 @@ function inOrder(data: z.infer<typeof embedAnswer>["data"], texts: number): read
     message: "The runtime did not answer with one vector for each text.",
     internal: `${data.length} vectors for ${texts} texts`,
   });
+}
+
+function embedsNothing({ internal }: PathUnknown): Fault {
+  return new Fault("unsupported_value", { message: "The model does not embed.", param: "model", internal });
 }
 
 /** A server that knows nothing of `dimensions` ignores it. */

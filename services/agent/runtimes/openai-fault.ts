@@ -11,6 +11,13 @@ export class ModelLoading extends Fault {
   }
 }
 
+/** A server that has no such interface at all: what it is for cannot be done there. */
+export class PathUnknown extends Fault {
+  constructor(internal: string) {
+    super("upstream_error", { message: "The runtime has no such interface.", internal });
+  }
+}
+
 /** What a server said of what went wrong, whatever form it said it in. */
 interface Complaint {
   readonly status: number;
@@ -45,6 +52,14 @@ const meanings: readonly { readonly pattern: RegExp; readonly fault: (internal: 
     pattern: /matryoshka|changing output dimensions/i,
     fault: (internal) => unsupported("dimensions", internal),
   },
+  {
+    pattern: /json schema error|grammar error|failed to (parse|initialize).*grammar|unsupported.*schema/i,
+    fault: (internal) =>
+      new Fault("invalid_value", {
+        message: "The runtime of this model cannot hold an answer to a JSON schema of this request.",
+        internal,
+      }),
+  },
   { pattern: /logprobs.*not supported|not support.*logprobs/i, fault: (internal) => unsupported("logprobs", internal) },
   {
     pattern: /reasoning_effort|does not support (thinking|reasoning)/i,
@@ -62,7 +77,8 @@ const meanings: readonly { readonly pattern: RegExp; readonly fault: (internal: 
       new Fault("unsupported_value", { message: "The model does not accept images.", param: "messages", internal }),
   },
   {
-    pattern: /repository not found|model\b.*\b(not found|does not exist|not exist)|invalid model (identifier|name)/i,
+    pattern:
+      /repository not found|cached snapshot folder|huggingface\.co|model\b.*\b(not found|does not exist|not exist)|invalid model (identifier|name)/i,
     fault: (internal) =>
       new Fault("model_not_found", {
         message: "The model does not exist on this machine.",
@@ -116,6 +132,7 @@ function complaintFault(complaint: Complaint): Fault {
   if (status === 503 || status === 429) {
     return new Fault("server_is_overloaded", { message: "The runtime has too much to do just now.", internal });
   }
+  if (status === 404 && /^(file )?not found$/i.test(text)) return new PathUnknown(internal);
   if (overflow !== undefined) return new ContextOverflow(overflow, internal);
   const meaning = meanings.find(({ pattern }) => pattern.test(text));
   if (meaning !== undefined) return meaning.fault(internal);
@@ -166,8 +183,8 @@ const causes: readonly (readonly [RegExp, string])[] = [
   [/out of memory|requires more (system )?memory|cudaMalloc|insufficient (system )?resources/i, "out of memory"],
   [/crashed|terminated|engine.*(dead|stopped)|connection reset|exit code/i, "its model runner stopped"],
   [/load(ing)? (the )?model|failed to load|not loaded/i, "a model could not be loaded"],
+  [/grammar|json schema/i, "its grammar"],
   [/template|jinja/i, "the model's template"],
-  [/grammar/i, "its grammar"],
   [/api.?key|unauthori[sz]ed|forbidden/i, "not allowed there"],
   [/not found/i, "not found"],
 ];

@@ -18,6 +18,7 @@ export const openAiModelList = z.object({
           .nullish()
           .catch(undefined),
         path: z.string().nullish().catch(undefined),
+        context_length: z.int().positive().nullish().catch(undefined),
         meta: z.object({ n_ctx: z.int().positive(), size: z.number().positive() }).partial().nullish().catch(undefined),
       }),
     )

@@ -6,7 +6,8 @@ import type { Overflow } from "./context-overflow.ts";
  */
 const sayings: readonly RegExp[] = [
   // vLLM
-  /context length is (?<window>\d+) tokens\..*?contains (at least )?(?<prompt>\d+) input tokens/is,
+  /context length is (?<window>\d+) tokens\..*?contains (?<least>at least )?(?<prompt>\d+) input tokens/is,
+  /characters, which is the upper bound for (?<window>\d+) input tokens/is,
   /passed (?<prompt>\d+) input tokens.*?context length is only (?<window>\d+)/is,
   /context length is (?<window>\d+) tokens\..*?\((?<prompt>\d+) in the (messages|prompt)/is,
   /context length is (?<window>\d+) tokens\..*?(requested|resulted in|has) (?<prompt>\d+) tokens/is,
@@ -37,9 +38,11 @@ function numbersIn(text: string): Overflow | undefined {
   for (const saying of sayings) {
     const told = saying.exec(text);
     if (told === null) continue;
-    const { prompt, window } = told.groups ?? {};
+    const { prompt, window, least } = told.groups ?? {};
+    // A server that stops counting where the window ends does not know how long the prompt is.
+    const isUncounted = least !== undefined && Number(prompt) > Number(window);
     return {
-      ...(prompt !== undefined && { promptTokens: Number(prompt) }),
+      ...(prompt !== undefined && !isUncounted && { promptTokens: Number(prompt) }),
       ...(window !== undefined && { windowTokens: Number(window) }),
     };
   }

@@ -51,6 +51,17 @@ export interface OpenAiProfile {
   readonly contentBesideCalls: "" | null | undefined;
   /** Where it cuts an answer short for which no limit was set. It is then told one that the window leaves room for. */
   readonly answerTokensUnset?: number;
+  /**
+   * Whether it ends an answer exactly before a stop string. One that does not is told of none, and the answer is ended
+   * in its place.
+   */
+  readonly endsAtStops: boolean;
+  /** Whether it refuses a `max_tokens` that is more than the window, which no answer can ever reach. */
+  readonly refusesLimitsOverWindow?: boolean;
+  /** Whether it refuses to give several answers to this request, which is then asked as many times. */
+  readonly refusesSeveral?: (body: ChatBody) => boolean;
+  /** How long the prompt is at least, where it says so in a comment while it reads, and would read on over the window. */
+  readonly promptTokensIn?: (comment: string) => number | undefined;
   /** Refuses combinations that the server cannot honour. */
   readonly refuse?: (body: ChatBody) => void;
   /** Whether it drops a tool call that it cannot read, and still says that tools were called. */

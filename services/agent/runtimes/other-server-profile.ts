@@ -35,6 +35,7 @@ export const otherServer: OpenAiProfile = {
   thinking: (effort) => ({ reasoning_effort: effort }),
   reasoningFields: ["reasoning_content"],
   contentBesideCalls: null,
+  endsAtStops: true,
   dropsUnreadableCalls: false,
   mayIgnoreLogprobs: true,
 };

@@ -1,6 +1,9 @@
 import type { OpenAiProfile } from "./openai-profile.ts";
 import { everyChoice } from "./openai-tool-choice.ts";
 
+/** The temperature below which vLLM takes the likeliest token always. */
+const greedyBelow = 1e-5;
+
 /** vLLM honours nearly all of OpenAI's fields, and goes on from a last message only when it is told to. */
 export const vllm: OpenAiProfile = {
   kind: "vllm",
@@ -38,6 +41,10 @@ export const vllm: OpenAiProfile = {
   // The field was renamed; a version ignores the name that it does not know.
   reasoningFields: ["reasoning", "reasoning_content"],
   contentBesideCalls: null,
+  endsAtStops: true,
+  refusesLimitsOverWindow: true,
+  // Without chance all answers would be the same, it says.
+  refusesSeveral: ({ temperature = 1 }) => temperature < greedyBelow,
   dropsUnreadableCalls: false,
   mayIgnoreLogprobs: false,
 };

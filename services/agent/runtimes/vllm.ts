@@ -2,10 +2,12 @@ import { z } from "zod";
 import type { Capabilities } from "#shared/model/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { readModelFiles } from "./hugging-face-folder.ts";
+import { templateThinks } from "./chat-template.ts";
+import { readModelFiles, seesImages, type ModelFiles } from "./hugging-face-folder.ts";
 import { openAiModelList, organisationIn, type ListedModel } from "./openai-model-list.ts";
 import type { OpenAiServer } from "./openai-server.ts";
 import { PatientProbes } from "./patient-probes.ts";
+import { byPlacedId, idByPlace } from "./placed-model.ts";
 import type { RuntimeConnection } from "./runtime-connection.ts";
 import type { DescribedModel } from "./runtime.ts";
 import { vllm, vllmSlotsDefault } from "./vllm-profile.ts";
@@ -19,7 +21,8 @@ interface VllmOptions {
 type Probed = Pick<Partial<Capabilities>, "completion" | "embedding" | "tools">;
 
 /**
- * One vLLM. It tells nothing of what its model can do, so each model is asked for the shortest of answers once: a chat
+ * One vLLM. It tells nothing of what its model can do: whether it thinks or sees is read from its files, where they are on
+ * this host, and each model is asked for the shortest of answers once: a chat
  * with a tool, which a server without `--enable-auto-tool-choice` refuses before it costs anything. A server that did
  * not answer in between may have been started anew, and is asked again.
  */
@@ -28,8 +31,9 @@ export class VllmServer implements OpenAiServer {
   readonly slots = vllmSlotsDefault;
   readonly embeds = true;
   readonly #options: VllmOptions;
-  readonly #sizes = new Map<string, number | undefined>();
+  readonly #files = new Map<string, ModelFiles | undefined>();
   readonly #probes: PatientProbes<Probed>;
+  #nameById: ReadonlyMap<string, string> = new Map();
 
   constructor(options: VllmOptions) {
     this.#options = options;
@@ -37,13 +41,15 @@ export class VllmServer implements OpenAiServer {
   }
 
   modelOf(id: string): { name: string } {
-    return { name: id };
+    return { name: this.#nameById.get(id) ?? id };
   }
 
   async catalogue(signal: AbortSignal): Promise<readonly DescribedModel[]> {
     try {
       const { data } = await this.#options.connection.ask(openAiModelList, { path: "/v1/models", signal });
-      return await Promise.all(data.map((listed) => this.#describe(listed, data, signal)));
+      const byId = [...byPlacedId(data)];
+      this.#nameById = new Map(byId.map(([id, { id: name }]) => [id, name]));
+      return await Promise.all(byId.map(([id, listed]) => this.#describe(id, { listed, all: data, signal })));
     } catch (error) {
       this.#probes.forget();
       throw error;
@@ -62,15 +68,21 @@ export class VllmServer implements OpenAiServer {
   }
 
   /** An adapter has no window of its own, and can do what its base can. */
-  async #describe(listed: ListedModel, all: readonly ListedModel[], signal: AbortSignal): Promise<DescribedModel> {
+  async #describe(
+    id: string,
+    facts: { listed: ListedModel; all: readonly ListedModel[]; signal: AbortSignal },
+  ): Promise<DescribedModel> {
+    const { listed, all, signal } = facts;
     const base = all.find(({ id }) => id === listed.parent) ?? listed;
     const root = base.root ?? base.id;
+    const probed = await this.#probes.find(base.id, (until) => this.#probe(base.id, until), signal);
+    const files = await this.#filesOf(root);
     return {
-      id: listed.id,
-      ownedBy: organisationIn(listed.root ?? listed.id) ?? "vllm",
-      capabilities: await this.#probes.find(base.id, (until) => this.#probe(base.id, until), signal),
+      id,
+      ownedBy: organisationIn(idByPlace(listed.root ?? listed.id)) ?? "vllm",
+      capabilities: { ...(files && capabilitiesByFiles(files)), ...probed },
       contextTokens: listed.max_model_len ?? base.max_model_len ?? undefined,
-      sizeBytes: await this.#sizeOf(root),
+      sizeBytes: files?.sizeBytes,
       loaded: true,
     };
   }
@@ -89,12 +101,15 @@ export class VllmServer implements OpenAiServer {
     return { completion: false, embedding: true, tools: false };
   }
 
-  async #sizeOf(root: string): Promise<number | undefined> {
-    if (!this.#sizes.has(root)) {
-      this.#sizes.set(root, (await readModelFiles(root, this.#options.hubFolder))?.sizeBytes);
-    }
-    return this.#sizes.get(root);
+  async #filesOf(root: string): Promise<ModelFiles | undefined> {
+    if (!this.#files.has(root)) this.#files.set(root, await readModelFiles(root, this.#options.hubFolder));
+    return this.#files.get(root);
   }
+}
+
+function capabilitiesByFiles(files: ModelFiles): Pick<Partial<Capabilities>, "vision" | "thinking"> {
+  const { chatTemplate: template } = files;
+  return { vision: seesImages(files), ...(template !== undefined && { thinking: templateThinks(template) }) };
 }
 
 /** The requests that run or wait, over all engines, by what vLLM tells its monitors. */

@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { FirstSightings } from "../../../services/agent/runtimes/first-sightings.ts";
+import { until } from "../../harness/until.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -17,9 +18,10 @@ function sightings(file: string, nowMs: number) {
 }
 
 describe("since when a model is known", () => {
-  test("stays the same over restarts", () => {
+  test("stays the same over restarts", async () => {
     const file = join(folder, "state", "models-seen.json");
     expect(sightings(file, 5_000).of.secondsOf("vllm m")).toBe(5);
+    await until(() => existsSync(file), { what: "the file" });
     const later = sightings(file, 9_000).of;
     expect([later.secondsOf("vllm m"), later.secondsOf("vllm other")]).toEqual([5, 9]);
   });
@@ -30,11 +32,21 @@ describe("since when a model is known", () => {
     expect(sightings(file, 7_000).of.secondsOf("vllm m")).toBe(7);
   });
 
-  test("is good for as long as the agent runs where nothing can be written, and that is told", () => {
+  test("is good for as long as the agent runs where nothing can be written, and that is told", async () => {
     const file = join(folder, "a-file");
     writeFileSync(file, "");
     const { of, warnings } = sightings(join(file, "below", "models-seen.json"), 5_000);
     expect([of.secondsOf("vllm m"), of.secondsOf("vllm m")]).toEqual([5, 5]);
+    await until(() => warnings.length > 0, { what: "the warning" });
     expect(warnings).toHaveLength(1);
+  });
+
+  test("is written once for all that are seen in one look", async () => {
+    const file = join(folder, "models-seen.json");
+    const { of } = sightings(file, 5_000);
+    for (let at = 0; at < 2_000; at += 1) of.secondsOf(`vllm m${at}`);
+    expect(existsSync(file)).toBe(false);
+    await until(() => existsSync(file), { what: "the file" });
+    expect(Object.keys(JSON.parse(readFileSync(file, "utf8")) as object)).toHaveLength(2_000);
   });
 });
