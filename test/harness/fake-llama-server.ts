@@ -24,7 +24,7 @@ interface FakeLlamaServerOptions {
   readonly port?: number;
 }
 
-/** llama-server with one model, over real HTTP: what it tells and refuses, and its chunks. */
+/** llama-server (0.7) with one model, over real HTTP: what it tells and refuses, and its chunks. */
 export class FakeLlamaServer extends FakeOpenAiServer {
   model: FakeLlamaModel;
   /** While true it brings its model into memory, and says so to everything that is asked. */
@@ -95,6 +95,7 @@ export class FakeLlamaServer extends FakeOpenAiServer {
           aliases: [name],
           tags: [],
           object: "model",
+          architecture: { input_modalities: vision ? ["text", "image"] : ["text"], output_modalities: ["text"] },
           created: Math.floor(Date.now() / 1_000),
           owned_by: "llamacpp",
           meta: this.sleeping ? null : llamaMeta(this.model),
@@ -106,7 +107,7 @@ export class FakeLlamaServer extends FakeOpenAiServer {
 
 /** What the server's own door lets in without a key. */
 function isPublic(path: string): boolean {
-  return ["/health", "/v1/health", "/models", "/v1/models"].includes(path);
+  return path === "/health" || path === "/v1/health";
 }
 
 export function llamaMeta({ contextTokens = 8_192, sizeBytes = 5_027_783_488 }: FakeLlamaModel): object {
@@ -146,19 +147,24 @@ interface LlamaRefusal {
   readonly code: number;
 }
 
-/** Its own words for what it does not take; malformed JSON and images on a text model it calls its own failure. */
+/** Its own words for what it does not take; images on a text model it calls its own failure. */
 export function llamaRefusal({ sent }: Exchange, model: FakeLlamaModel): LlamaRefusal | undefined {
+  if (sent === undefined) {
+    const where = "parse error at line 1, column 26: syntax error while parsing value";
+    return llamaError(400, `[json.exception.parse_error.101] ${where} - unexpected end of input`);
+  }
   const parsed = askedChat.safeParse(sent);
   if (!parsed.success) {
-    const where = "parse error at line 1, column 2: syntax error while parsing object key";
-    return llamaError(500, `[json.exception.parse_error.101] ${where} - invalid literal`);
+    const isThere = sent["messages"] !== undefined;
+    return llamaError(400, isThere ? "Expected 'messages' to be an array" : "'messages' is required");
   }
   const asked = parsed.data;
   if (model.embeddings === true) {
     return llamaError(501, "This server does not support completions. Start it without `--embeddings`");
   }
   const { n = 1, tools, tool_choice: choice = "auto", logprobs, stream } = asked;
-  if (n > (model.slots ?? 4)) return llamaError(400, `n (${n}) must be less than or equal to the number of slots`);
+  const { slots = 4 } = model;
+  if (n > slots) return llamaError(400, `Field 'n': Value must be between 1 <= value <= ${slots}, but got ${n}`);
   if (logprobs === true && tools !== undefined && stream === true) {
     return llamaError(400, "logprobs is not supported with tools + stream");
   }

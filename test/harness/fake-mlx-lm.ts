@@ -8,22 +8,26 @@ interface FakeMlxLmOptions {
   readonly port?: number;
 }
 
-/** Python's own names for the types that its server insists on. */
-const parameters = z.looseObject({
-  stream: z.boolean().optional(),
-  temperature: z.number().optional(),
-  top_p: z.number().optional(),
-  max_tokens: z.number().optional(),
-  max_completion_tokens: z.number().optional(),
-  logit_bias: z.record(z.string(), z.number()).optional(),
-  seed: z.int().optional(),
-  stop: z.union([z.string(), z.array(z.string())]).optional(),
-  chat_template_kwargs: z.looseObject({}).optional(),
-});
+const number = { schema: z.number(), called: "('float', 'int')" };
+const whole = { schema: z.int(), called: "int" };
+
+/** The types that it insists on, by Python's own names for them. */
+const parameters: Readonly<Record<string, { readonly schema: z.ZodType; readonly called: string }>> = {
+  stream: { schema: z.boolean(), called: "bool" },
+  max_tokens: whole,
+  temperature: number,
+  top_p: number,
+  presence_penalty: number,
+  frequency_penalty: number,
+  logprobs: { schema: z.boolean(), called: "bool" },
+  top_logprobs: whole,
+  seed: whole,
+  logit_bias: { schema: z.looseObject({}), called: "dict" },
+};
 
 /**
- * The server of mlx-lm over real HTTP, without a model. As Python's plain HTTP server it sends no lengths and no chunks,
- * so that an answer ends when the connection does, and hangs up without a word where an exception escapes it.
+ * The server of mlx-lm (0.32) over real HTTP, without a model. As Python's plain HTTP server it sends no lengths and no
+ * chunks, so that an answer ends when the connection does, and hangs up without a word where an exception escapes it.
  */
 export class FakeMlxLm extends FakeOpenAiServer {
   models: readonly string[];
@@ -50,19 +54,26 @@ export class FakeMlxLm extends FakeOpenAiServer {
       case "POST /chat/completions":
         return this.#chat(exchange);
       default:
-        response.writeHead(404, { "content-type": "text/plain" }).end("Not Found");
+        // As JSON, which it is not.
+        response.writeHead(404, { "content-type": "application/json" }).end("Not Found");
     }
   }
 
   #chat(exchange: Exchange): void | Promise<void> {
     const { request, response, sent } = exchange;
     if (request.headers["content-length"] === undefined)
-      return tell(exchange, 411, { error: "Content-Length required" });
-    if (sent === undefined) return tell(exchange, 400, { error: "Invalid JSON in request body" });
+      return tell(exchange, 411, { error: "Content-Length header is required" });
+    if (sent === undefined) {
+      const where = "Expecting value: line 1 column 26 (char 25)";
+      return tell(exchange, 400, { error: `Invalid JSON in request body: ${where}` });
+    }
+    const wrong = wrongType(sent);
+    if (wrong !== undefined) return tell(exchange, 400, { error: wrong });
+    if (sent["messages"] === undefined) return tell(exchange, 400, { error: "Request did not contain messages" });
     const options = request.body["stream_options"];
     const lacksUsage = typeof options === "object" && options !== null && !("include_usage" in options);
-    // What is raised here is raised out of the server: nothing is answered at all.
-    if (lacksUsage || !parameters.safeParse(sent).success) return void response.destroy();
+    // It looks there only when it counts, and what is raised then is raised out of the server.
+    if (lacksUsage) return void response.destroy();
     const model = String(request.body["model"]);
     const refusal = this.#refusal(exchange, model);
     if (refusal !== undefined) return tell(exchange, 404, { error: refusal });
@@ -80,6 +91,13 @@ export class FakeMlxLm extends FakeOpenAiServer {
   }
 }
 
+function wrongType(sent: Readonly<Record<string, unknown>>): string | undefined {
+  for (const [name, { schema, called }] of Object.entries(parameters)) {
+    if (sent[name] !== undefined && !schema.safeParse(sent[name]).success) return `${name} must be of type ${called}`;
+  }
+  return undefined;
+}
+
 function entryOf(id: string): object {
   return { id, object: "model", created: Math.floor(Date.now() / 1_000) };
 }
@@ -91,11 +109,11 @@ function tell({ response }: Exchange, status: number, value: object): void {
 const mlxForm: ChatForm = {
   always: { role: "assistant" },
   reasoning: "reasoning",
-  // The finish rides with the last text.
-  ending: { role: "assistant", content: "" },
+  greeting: ": keepalive 1/1\n\n",
+  ending: { role: "assistant" },
   chunk: (model, choices) => ({
     id: "chatcmpl-8d1c2f4e-6b7a-4c3d-9e0f-1a2b3c4d5e6f",
-    system_fingerprint: "0.32.0-0.31.2-macOS-26.1-arm64-arm-64bit-applegpu_g16s",
+    system_fingerprint: "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit-applegpu_g16s",
     object: "chat.completion.chunk",
     model,
     created: 1_795_200_000,

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 
 export interface FakeOllamaRequest {
@@ -51,17 +52,21 @@ export class FakeOllamaChat {
   }
 
   raw(bytes: string | Uint8Array): void {
-    if (!this.#response.headersSent) this.#response.writeHead(200, { "content-type": "application/x-ndjson" });
+    this.rawWith(200, bytes);
+  }
+
+  /** The first bytes of an answer with this status, which may be followed by more. */
+  rawWith(status: number, bytes: string | Uint8Array): void {
+    if (!this.#response.headersSent) this.#response.writeHead(status, { "content-type": "application/x-ndjson" });
     this.#response.write(bytes);
   }
 
   /** Sends no more before the client has taken what was written. */
   async drained(): Promise<void> {
     if (!this.#response.writableNeedDrain) return;
-    await new Promise<void>((resolve) => {
-      this.#response.once("drain", resolve);
-      this.#response.once("close", resolve);
-    });
+    const seen = new AbortController();
+    await Promise.race(["drain", "close"].map((name) => once(this.#response, name, { signal: seen.signal })));
+    seen.abort();
   }
 
   end(): void {

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { FakeRequest } from "./fake-openai-server.ts";
 
@@ -7,6 +8,10 @@ export interface ChatForm {
   readonly opening?: object;
   /** What every delta with text has beside it. */
   readonly always?: object;
+  /** The delta of a piece of a tool call, where that is more than the piece. */
+  calling?(piece: object): object;
+  /** What comes before all chunks. */
+  readonly greeting?: string;
   /** The field that thoughts come in. */
   readonly reasoning: "reasoning" | "reasoning_content";
   /** The delta of the chunk that tells the finish reason. */
@@ -49,7 +54,7 @@ export class FakeOpenAiChat {
 
   /** One piece of a tool call; a whole one unless told. */
   call(piece: object, index = 0): void {
-    this.delta({ tool_calls: [piece] }, index);
+    this.delta(this.#form.calling?.(piece) ?? { tool_calls: [piece] }, index);
   }
 
   delta(delta: object, index = 0): void {
@@ -77,17 +82,21 @@ export class FakeOpenAiChat {
   }
 
   raw(bytes: string | Uint8Array): void {
-    if (!this.#response.headersSent) this.#response.writeHead(200, { "content-type": "text/event-stream" });
+    this.rawWith(200, bytes);
+  }
+
+  /** The first bytes of an answer with this status, which may be followed by more. */
+  rawWith(status: number, bytes: string | Uint8Array): void {
+    if (!this.#response.headersSent) this.#response.writeHead(status, { "content-type": "text/event-stream" });
     this.#response.write(bytes);
   }
 
   /** Sends no more before the client has taken what was written. */
   async drained(): Promise<void> {
     if (!this.#response.writableNeedDrain) return;
-    await new Promise<void>((resolve) => {
-      this.#response.once("drain", resolve);
-      this.#response.once("close", resolve);
-    });
+    const seen = new AbortController();
+    await Promise.race(["drain", "close"].map((name) => once(this.#response, name, { signal: seen.signal })));
+    seen.abort();
   }
 
   end(): void {
@@ -111,6 +120,7 @@ export class FakeOpenAiChat {
 
   #open(index: number): void {
     if (this.#opened.has(index)) return;
+    if (this.#form.greeting !== undefined && this.#opened.size === 0) this.raw(this.#form.greeting);
     this.#opened.add(index);
     if (this.#form.opening) this.#chunk({ index, delta: this.#form.opening, finishReason: null });
   }

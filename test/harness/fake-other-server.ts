@@ -34,7 +34,8 @@ export class FakeOtherServer extends FakeOpenAiServer {
           created: 1_795_200_000,
           owned_by: this.#ownedBy,
         }));
-        return sendJson(response, 200, { object: "list", data });
+        // As some do, it has no empty list.
+        return sendJson(response, 200, { object: "list", data: data.length === 0 ? null : data });
       }
       case "POST /v1/chat/completions":
         return this.chat(exchange, { form: otherForm, model });

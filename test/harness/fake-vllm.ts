@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { askedChat, tokensIn, type AskedChat } from "./asked-chat.ts";
 import type { ChatForm } from "./fake-openai-chat.ts";
 import { FakeOpenAiServer, sendJson, sendText, type Exchange } from "./fake-openai-server.ts";
@@ -24,7 +25,7 @@ interface FakeVllmOptions {
 
 type Refusal = readonly [status: number, message: string, param?: string];
 
-/** vLLM over real HTTP, without a model: what it tells and refuses, and its chunks. */
+/** vLLM (0.32) over real HTTP, without a model: what it tells and refuses, and its chunks. */
 export class FakeVllm extends FakeOpenAiServer {
   readonly #options: Required<Omit<FakeVllmOptions, "port">>;
 
@@ -50,7 +51,7 @@ export class FakeVllm extends FakeOpenAiServer {
         response.writeHead(200, { "content-length": "0" }).end();
         return;
       case "GET /version":
-        return sendJson(response, 200, { version: "0.14.1" });
+        return sendJson(response, 200, { version: "0.32.0" });
       case "GET /metrics":
         return sendText(response, 200, this.#metrics());
       case "GET /v1/models":
@@ -77,10 +78,17 @@ export class FakeVllm extends FakeOpenAiServer {
 
   #refusal({ sent }: Exchange): Refusal | undefined {
     const parsed = askedChat.safeParse(sent);
-    if (!parsed.success) return [400, `[{'type': 'json_invalid', 'loc': ('body', 0)}]`];
+    if (!parsed.success) {
+      return [
+        400,
+        "1 validation error:\n  {'type': 'json_invalid', 'loc': 'body.25', 'msg': 'JSON decode error'}",
+        "body.25",
+      ];
+    }
     const asked = parsed.data;
     if (!this.#options.models.some(({ id }) => id === asked.model)) {
-      return [404, `The model \`${asked.model ?? ""}\` does not exist.`, "model"];
+      const aliases = this.#options.models.map(({ id }) => id).join(", ");
+      return [404, `The model \`${asked.model ?? ""}\` does not exist. Valid aliases: ${aliases}.`, "model"];
     }
     if (this.#options.task === "embed") return [400, "The model does not support Chat Completions API"];
     return this.#wrongTogether(asked) ?? this.#toolRefusal(asked) ?? this.#tooLong(asked);
@@ -115,27 +123,25 @@ export class FakeVllm extends FakeOpenAiServer {
     if (choice === "auto") {
       return [400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'];
     }
-    return [400, `tool_choice="${choice === "required" ? choice : "function"}" requires --tool-call-parser to be set`];
+    const wanted = choice === "required" ? '="required"' : `=function "${namedIn(choice)}"`;
+    return [400, `tool_choice${wanted} requires --tool-call-parser to be set`];
   }
 
   #tooLong(asked: AskedChat): Refusal | undefined {
     const { maxModelLen } = this.#options;
-    const prompt = tokensIn(asked);
-    const output = asked.max_tokens ?? 0;
-    if (prompt + output <= maxModelLen) return undefined;
-    return [
-      400,
-      `You passed ${prompt} input tokens and requested ${output} output tokens. However, the model's context length is ` +
-        `only ${maxModelLen} tokens, resulting in a maximum input length of ${maxModelLen - output} tokens. Please ` +
-        "reduce the length of the input prompt.",
-      "input_tokens",
-    ];
+    const { max_tokens: limit = 0 } = asked;
+    if (limit > maxModelLen) {
+      const why = `max_tokens=${limit} cannot be greater than max_model_len=${maxModelLen}`;
+      const where = `(parameter=max_tokens, value=${limit})`;
+      return [400, `${why}. Please request fewer output tokens. ${where}`, "max_tokens"];
+    }
+    // An answer gets what the prompt leaves of the window.
+    return tokensIn(asked) > maxModelLen ? promptTooLong(maxModelLen) : undefined;
   }
 
   #embed({ request, response }: Exchange): void {
-    if (this.#options.task === "generate") {
-      return sendJson(response, 400, { error: errorOf(400, "The model does not support Embeddings API") });
-    }
+    // One that was not started to embed has no such interface.
+    if (this.#options.task === "generate") return sendJson(response, 404, { detail: "Not Found" });
     const { model, dimensions } = request.body;
     if (dimensions !== undefined) {
       const message = `Model "${String(model)}" does not support matryoshka representation, changing output dimensions will lead to poor results.`;
@@ -178,8 +184,8 @@ export class FakeVllm extends FakeOpenAiServer {
 const vllmForm: ChatForm = {
   opening: { role: "assistant", content: "" },
   reasoning: "reasoning",
-  // The finish rides with the last text.
-  ending: { content: "" },
+  ending: {},
+  calling: (piece) => ({ content: null, tool_calls: entriesOf(piece) }),
   chunk: (model, choices) => ({
     id: "chatcmpl-5f2c7d3ab1e84f0c9d6e1a2b3c4d5e6f",
     object: "chat.completion.chunk",
@@ -197,6 +203,33 @@ const vllmForm: ChatForm = {
   usage: (model, usage) => ({ ...vllmForm.chunk(model, []), usage }),
   error: (status, message) => ({ error: errorOf(status, message) }),
 };
+
+/** It reads no further than it must to know. */
+function promptTooLong(maxModelLen: number): Refusal {
+  const read = maxModelLen + 1;
+  return [
+    400,
+    `This model's maximum context length is ${maxModelLen} tokens. However, your prompt contains at least ${read} ` +
+      "input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input " +
+      `prompt. (parameter=input_tokens, value=${read})`,
+    "input_tokens",
+  ];
+}
+
+/** A whole call, or its first piece, comes in two: the name, and what is known of the arguments. */
+function entriesOf(piece: object): object[] {
+  const { function: called, ...rest } = piece as { function?: { name?: string; arguments?: string } };
+  if (called?.name === undefined || called.arguments === undefined) return [piece];
+  const { index = 0 } = rest as { index?: number };
+  return [
+    { ...rest, index, function: { name: called.name } },
+    { index, function: { arguments: called.arguments } },
+  ];
+}
+
+function namedIn(choice: unknown): string {
+  return z.object({ function: z.object({ name: z.string() }) }).safeParse(choice).data?.function.name ?? "";
+}
 
 function errorOf(status: number, message: string): object {
   const types: Readonly<Record<number, string>> = { 400: "BadRequestError", 404: "NotFoundError" };

@@ -1,0 +1,134 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { ManageAction, ManageProgress } from "#shared/protocol/manage-job.ts";
+import { ollamaRuntime, type OllamaRuntime } from "../../services/agent/runtimes/ollama.ts";
+import { chatOn, eventsOf } from "../harness/chat-on.ts";
+import { FakeOllama } from "../harness/fake-ollama.ts";
+import { until } from "../harness/until.ts";
+
+const { signal } = new AbortController();
+let ollama: FakeOllama;
+let runtime: OllamaRuntime;
+
+beforeEach(async () => {
+  ollama = await FakeOllama.start({
+    models: [{ name: "llama3.2:latest" }, { name: "nomic:latest", capabilities: ["embedding"] }],
+  });
+  runtime = ollamaRuntime({ url: ollama.url });
+});
+afterEach(async () => {
+  await runtime.close();
+  await ollama.stop();
+});
+
+function manage(action: ManageAction, model: string, until_ = signal): Promise<ManageProgress[]> {
+  return Array.fromAsync(runtime.manages[action]?.({ action, model, signal: until_ }) ?? []);
+}
+
+const loaded = () => ollama.models.filter(({ loadedTokens }) => loadedTokens !== undefined).map(({ name }) => name);
+
+describe("a model is pulled", () => {
+  test("with how far it is, layer by layer, and is there at the end", async () => {
+    expect(await manage("pull", "phi4")).toEqual([
+      { status: "pulling manifest" },
+      { status: "pulling 6a0746a1ec1a", totalBytes: 2_000_000, completedBytes: 0 },
+      { status: "pulling 6a0746a1ec1a", totalBytes: 2_000_000, completedBytes: 1_200_000 },
+      { status: "pulling 6a0746a1ec1a", totalBytes: 2_000_000, completedBytes: 2_000_000 },
+      { status: "verifying sha256 digest" },
+      { status: "writing manifest" },
+      { status: "success" },
+    ]);
+    expect((await runtime.catalogue(signal)).map(({ id }) => id)).toContain("phi4");
+  });
+
+  test("and not, when there is none of that name, which Ollama says within a success", async () => {
+    ollama.onPull = () => [
+      { status: "pulling manifest" },
+      { error: "pull model manifest: file does not exist at /root/.ollama" },
+    ];
+    const pulled = manage("pull", "phi5");
+    await expect(pulled).rejects.toMatchObject({ code: "model_not_found", param: "model" });
+    await expect(pulled).rejects.not.toThrow(/\.ollama/);
+  });
+
+  test("and not, when Ollama ends before its success", async () => {
+    ollama.onPull = () => [{ status: "pulling manifest" }];
+    await expect(manage("pull", "phi4")).rejects.toMatchObject({ code: "upstream_error" });
+  });
+
+  test("no more, when nobody waits for it", async () => {
+    const never = Promise.withResolvers<void>();
+    ollama.onPull = async function* () {
+      yield { status: "pulling manifest" };
+      await never.promise;
+    };
+    const leaving = new AbortController();
+    const pulled = manage("pull", "phi4", leaving.signal).catch(() => "left");
+    const request = await until(() => ollama.requestsTo("/api/pull")[0], { what: "the pull" });
+    leaving.abort(new Error("nobody waits"));
+    expect(await pulled).toBe("left");
+    await until(() => request.closedEarly, { what: "the request to be closed" });
+    never.resolve();
+  });
+});
+
+describe("a model is", () => {
+  test.each(["llama3.2", "nomic"])("loaded until it is unloaded: %s", async (model) => {
+    await manage("load", model);
+    expect(loaded()).toEqual([`${model}:latest`]);
+    expect(ollama.requests.at(-1)?.body).toMatchObject({ keep_alive: -1 });
+    await manage("unload", model);
+    expect(loaded()).toEqual([]);
+  });
+
+  test("removed", async () => {
+    await manage("remove", "llama3.2");
+    expect(ollama.models.map(({ name }) => name)).toEqual(["nomic:latest"]);
+    await expect(manage("remove", "llama3.2")).rejects.toMatchObject({ code: "model_not_found" });
+  });
+});
+
+describe("Ollama's queue", () => {
+  test("refuses who waits for a model to be loaded, and nobody else", async () => {
+    ollama.queueFull = true;
+    const chat = () => eventsOf(chatOn(runtime, { model: "llama3.2" }));
+    await expect(chat()).rejects.toMatchObject({ code: "server_is_overloaded" });
+    ollama.models = ollama.models.map((model) => ({ ...model, loadedTokens: 4_096 }));
+    expect(await chat()).toContainEqual({ kind: "finish", reason: "stop" });
+  });
+});
+
+describe("a prompt that does not fit", () => {
+  const long = "word ".repeat(3_000);
+  const messages = [
+    { role: "user" as const, content: long },
+    { role: "user" as const, content: long },
+  ];
+
+  test("would be cut without a word by a chat that Ollama is not told to refuse", async () => {
+    let read: readonly unknown[] = [];
+    ollama.onChat = (chat) => {
+      ({ read } = chat);
+      chat.done();
+    };
+    const body = JSON.stringify({ model: "llama3.2", messages });
+    const response = await fetch(`${ollama.url}/api/chat`, { method: "POST", body });
+    expect(response.status).toBe(200);
+    expect(read).toHaveLength(1);
+  });
+
+  test("is refused by every chat of ours, with both numbers", async () => {
+    const refused = eventsOf(chatOn(runtime, { model: "llama3.2", messages }));
+    await expect(refused).rejects.toMatchObject({
+      code: "context_length_exceeded",
+      param: "messages",
+      message: expect.stringMatching(/4096 tokens.*about 7500 \(estimated\)/),
+    });
+  });
+});
+
+test("the likelihoods of tokens are passed on where they are asked for, with those of others", async () => {
+  const told = { token: "Hello ", logprob: -0.25, bytes: [...Buffer.from("Hello ")] };
+  const asked = chatOn(runtime, { model: "llama3.2", logprobs: true, top_logprobs: 1 });
+  const [first] = await eventsOf(asked);
+  expect(first).toEqual({ kind: "text", text: "Hello ", logprobs: [{ ...told, top_logprobs: [told] }] });
+});

@@ -1,0 +1,104 @@
+import { chatBody } from "#shared/protocol/chat-body.ts";
+import { systemClock as clock } from "#shared/process/clock.ts";
+import { faultEntry } from "#shared/fault/fault-code.ts";
+import { runJob } from "../../../services/agent/jobs/run-job.ts";
+import { ollamaRuntime } from "../../../services/agent/runtimes/ollama.ts";
+import {
+  recogniseOpenAiServer,
+  type OpenAiServerKind,
+} from "../../../services/agent/runtimes/recognise-openai-server.ts";
+import type { Runtime } from "../../../services/agent/runtimes/runtime.ts";
+import { faultBody } from "../../../services/gateway/openai/fault-body.ts";
+import { offeredBy } from "../../harness/offered-by.ts";
+import { ReplayServer, type Replay } from "../../harness/replay-server.ts";
+import { toClient } from "./short-form.ts";
+
+type Kind = "ollama" | Exclude<OpenAiServerKind, "openai">;
+
+/** A runtime that says what a real one was recorded to say, and what a client has of it. */
+export interface Replayed extends AsyncDisposable {
+  /** What a client is sent, as a stream, when the runtime answers a chat like this. */
+  streamed(odd: string | Replay, request?: object): Promise<string>;
+  /** What a client is told when the runtime refuses a chat like this. */
+  refused(refusal: { readonly status: number; readonly body: string }, request?: object): Promise<object>;
+  /** What the runtime was sent last. */
+  readonly asked: unknown;
+}
+
+const hi = [{ role: "user", content: "hi" }];
+const ollamaHost = { platform: "linux", arch: "x64" } as const;
+const able = { completion: true, vision: true, embedding: false, tools: true, thinking: true };
+const id = "chatcmpl-0123456789ab";
+
+/** What its requests of discovery are answered with, by path, is literal as well: it is what the runtime is known by. */
+export async function replayed(kind: Kind, discovery: Readonly<Record<string, string>>): Promise<Replayed> {
+  await using parts = new AsyncDisposableStack();
+  const server = parts.use(await ReplayServer.start());
+  for (const [path, body] of Object.entries(discovery)) server.answers(path, { headers: json, body });
+  const runtime = await runtimeOf(kind, server.url);
+  parts.defer(() => runtime.close?.());
+  const [model] = await offeredBy(runtime);
+  if (model === undefined) throw new Error(`${kind} offers nothing`);
+  const route = { runtime, ownId: model.id, model: { ...model, capabilities: able }, lane: "its own" };
+  const ended = parts.move();
+
+  const path = kind === "ollama" ? "/api/chat" : "/v1/chat/completions";
+  const stream = { "content-type": kind === "ollama" ? "application/x-ndjson" : "text/event-stream" };
+
+  async function run(replay: Replay, request: object) {
+    server.answers(path, replay);
+    const { stream_options: options, ...fields } = request as { stream_options?: { include_usage: boolean } };
+    const body = Buffer.from(JSON.stringify(chatBody.parse({ messages: hi, ...fields })));
+    let sent = "";
+    const outcome = await runJob({
+      head: {
+        id: "0123456789ab",
+        kind: "chat",
+        shape: "chat-stream",
+        model: "m",
+        remainingMs: 10_000,
+        bodyBytes: body.length,
+        responseId: id,
+        createdSeconds: 1_795_200_000,
+        includeUsage: options?.include_usage ?? false,
+      },
+      body,
+      route,
+      signal: AbortSignal.timeout(10_000),
+      onProgress: () => {},
+      write: (bytes) => void (sent += Buffer.from(bytes).toString()),
+    });
+    return { sent, outcome };
+  }
+
+  return {
+    async streamed(odd, request = {}) {
+      const replay = typeof odd === "string" ? { body: odd } : odd;
+      const end = kind === "mlx-lm" ? "closed" : "chunked";
+      const { sent, outcome } = await run({ headers: stream, end, ...replay }, request);
+      // As the gateway ends a stream, whose own tests hold it to that.
+      const last = outcome.outcome === "end" ? "[DONE]" : JSON.stringify(faultBody(outcome.fault));
+      return toClient(`${sent}data: ${last}\n\n`);
+    },
+    async refused({ status, body }, request = {}) {
+      const { sent, outcome } = await run({ status, headers: json, body }, request);
+      if (outcome.outcome === "end" || sent !== "") throw new Error(`the chat was not refused: ${sent}`);
+      return { status: faultEntry(outcome.fault.code).status, ...faultBody(outcome.fault) };
+    },
+    get asked() {
+      return server.requestsTo(path).at(-1)?.body;
+    },
+    [Symbol.asyncDispose]: () => ended.disposeAsync(),
+  };
+}
+
+const json = { "content-type": "application/json; charset=utf-8" };
+
+async function runtimeOf(kind: Kind, url: string): Promise<Runtime> {
+  if (kind === "ollama") return ollamaRuntime({ url, host: ollamaHost });
+  const signal = AbortSignal.timeout(10_000);
+  const options = { wanted: kind, hubFolder: "/nowhere", platform: "linux", signal };
+  const runtime = await recogniseOpenAiServer({ url, clock }, options);
+  if (runtime === undefined) throw new Error(`what answers at ${url} is not ${kind}`);
+  return runtime;
+}

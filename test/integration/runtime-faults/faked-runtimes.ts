@@ -1,0 +1,72 @@
+import { systemClock as clock } from "#shared/process/clock.ts";
+import { recogniseOllama } from "../../../services/agent/runtimes/ollama.ts";
+import { recogniseOpenAiServer } from "../../../services/agent/runtimes/recognise-openai-server.ts";
+import type { Runtime } from "../../../services/agent/runtimes/runtime.ts";
+import { FakeLlamaServer } from "../../harness/fake-llama-server.ts";
+import { FakeLmStudio } from "../../harness/fake-lm-studio.ts";
+import { FakeMlxLm } from "../../harness/fake-mlx-lm.ts";
+import { FakeOllama, type FakeOllamaChat } from "../../harness/fake-ollama.ts";
+import type { FakeOpenAiChat } from "../../harness/fake-openai-chat.ts";
+import { FakeOtherServer } from "../../harness/fake-other-server.ts";
+import { FakeVllm } from "../../harness/fake-vllm.ts";
+
+export type AnyChat = FakeOllamaChat | FakeOpenAiChat;
+export type OnChat = (chat: AnyChat) => void | Promise<void>;
+
+export interface FakedRuntime {
+  readonly runtime: Runtime;
+  readonly port: number;
+  /** Lets it answer every chat like this. */
+  play(onChat: OnChat): void;
+  /** It dies. */
+  stop(): Promise<void>;
+}
+
+type AnyFake = FakeOllama | FakeVllm | FakeLlamaServer | FakeLmStudio | FakeMlxLm | FakeOtherServer;
+
+/** One fake of each kind with the model `m`, on a port of its own unless told. */
+const starts: Readonly<Record<string, (port: number) => Promise<AnyFake>>> = {
+  ollama: (port) => FakeOllama.start({ models: [{ name: "m:latest", capabilities: ["completion", "tools"] }], port }),
+  vllm: (port) => FakeVllm.start({ models: [{ id: "m" }], port }),
+  "llama-server": (port) => FakeLlamaServer.start({ model: { name: "m" }, port }),
+  "lm-studio": (port) => FakeLmStudio.start({ models: [{ key: "m", loadedTokens: 8_192 }], port }),
+  "mlx-lm": (port) => FakeMlxLm.start({ models: ["m"], port }),
+  openai: (port) => FakeOtherServer.start({ models: ["m"], port }),
+};
+
+export const kinds = Object.keys(starts);
+/** Those whose answers are server-sent events. */
+export const eventKinds = kinds.filter((kind) => kind !== "ollama");
+
+export async function startFake(kind: string, port = 0): Promise<AnyFake> {
+  const start = starts[kind];
+  if (start === undefined) throw new Error(`there is no fake of ${kind}`);
+  return start(port);
+}
+
+/** A fake with its adapter, which was found by what the fake answers. */
+export async function fakedRuntime(kind: string): Promise<FakedRuntime> {
+  const fake = await startFake(kind);
+  const { signal } = new AbortController();
+  const site = { url: fake.url, clock };
+  const runtime =
+    kind === "ollama"
+      ? await recogniseOllama(site, signal)
+      : await recogniseOpenAiServer(site, { allowOther: true, signal });
+  if (runtime?.name !== kind) throw new Error(`${kind} was taken for ${runtime?.name ?? "nothing"}`);
+  await runtime.catalogue(signal);
+  return {
+    runtime,
+    port: Number(new URL(fake.url).port),
+    play(onChat) {
+      fake.onChat = onChat;
+    },
+    stop: () => fake.stop(),
+  };
+}
+
+/** One chunk or line of an answer with these words, in the form of its runtime. */
+export function oneSaying(kind: string, text: string): string {
+  if (kind === "ollama") return `${JSON.stringify({ message: { role: "assistant", content: text }, done: false })}\n`;
+  return `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: text }, finish_reason: null }] })}\n\n`;
+}

@@ -1,0 +1,196 @@
+import { once } from "node:events";
+import { createServer, type RequestListener } from "node:http";
+import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { systemClock as clock } from "#shared/process/clock.ts";
+import { detectMs, runtimeKinds, runtimeSources } from "../../services/agent/runtimes/detect.ts";
+import { recogniseOllama } from "../../services/agent/runtimes/ollama.ts";
+import { recogniseOpenAiServer } from "../../services/agent/runtimes/recognise-openai-server.ts";
+import { FakeLlamaRouter } from "../harness/fake-llama-router.ts";
+import { FakeLlamaServer } from "../harness/fake-llama-server.ts";
+import { FakeLmStudio } from "../harness/fake-lm-studio.ts";
+import { FakeMlxLm } from "../harness/fake-mlx-lm.ts";
+import { FakeOllama } from "../harness/fake-ollama.ts";
+import { FakeOtherServer } from "../harness/fake-other-server.ts";
+import { FakeVllm } from "../harness/fake-vllm.ts";
+import { TurnableClock } from "../harness/turnable-clock.ts";
+import { until } from "../harness/until.ts";
+
+const { signal } = new AbortController();
+
+type Options = Omit<Parameters<typeof recogniseOpenAiServer>[1], "signal">;
+
+/** What a server is taken for. */
+async function recognised(url: string, options: Options & { apiKey?: string } = {}): Promise<string> {
+  const { apiKey, ...rest } = options;
+  const runtime = await recogniseOpenAiServer({ url, apiKey, clock }, { ...rest, signal });
+  await runtime?.close?.();
+  return runtime?.name ?? "nothing";
+}
+
+/** A server that says this to everything, and what it was asked. */
+async function serverSaying(listener: RequestListener): Promise<{ url: string; asked: string[] }> {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url ?? "");
+    listener(request, response);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+}
+
+const fakes: Readonly<Record<string, () => Promise<AsyncDisposable & { url: string }>>> = {
+  vllm: () => FakeVllm.start(),
+  "llama-server": () => FakeLlamaServer.start(),
+  "lm-studio": () => FakeLmStudio.start(),
+  "mlx-lm": () => FakeMlxLm.start(),
+};
+
+describe("a server is known by what it answers", () => {
+  test.each(Object.keys(fakes))("%s is", async (kind) => {
+    await using fake = await fakes[kind]?.();
+    expect(await recognised(fake?.url ?? "")).toBe(kind);
+    expect(await recognised(fake?.url ?? "", { allowOther: true })).toBe(kind);
+    expect(await recogniseOllama({ url: fake?.url ?? "", clock }, signal)).toBeUndefined();
+  });
+
+  test("a router of llama-server's is", async () => {
+    await using fake = await FakeLlamaRouter.start({ models: [{ name: "a" }] });
+    expect(await recognised(fake.url)).toBe("llama-server");
+  });
+
+  test("llama-server is while it loads its model, and offers it when it has", async () => {
+    await using fake = await FakeLlamaServer.start();
+    fake.loading = true;
+    const runtime = await recogniseOpenAiServer({ url: fake.url, clock }, { signal });
+    expect(runtime?.name).toBe("llama-server");
+    expect(await runtime?.catalogue(signal)).toEqual([]);
+    fake.loading = false;
+    expect(await runtime?.catalogue(signal)).toMatchObject([{ id: "qwen3-8b", loaded: true }]);
+    await runtime?.close?.();
+  });
+
+  test("llama-server is with its key, and nothing without", async () => {
+    await using fake = await FakeLlamaServer.start({ apiKey: "secret" });
+    expect(await recognised(fake.url, { apiKey: "secret" })).toBe("llama-server");
+    expect(await recognised(fake.url)).toBe("nothing");
+  });
+
+  test("LM Studio of before 0.4 is, which answers 200 to whatever it does not know", async () => {
+    await using fake = await FakeLmStudio.start({ before04: true });
+    expect(await recognised(fake.url)).toBe("lm-studio");
+  });
+
+  test("Ollama is not taken for another, and nothing under /v1 is asked of it", async () => {
+    await using fake = await FakeOllama.start();
+    for (const allowOther of [false, true]) expect(await recognised(fake.url, { allowOther })).toBe("nothing");
+    expect(fake.requests.filter(({ path }) => path.startsWith("/v1"))).toEqual([]);
+    expect((await recogniseOllama({ url: fake.url, clock }, signal))?.name).toBe("ollama");
+  });
+
+  test("one without a name is only where others are allowed, or the operator says so", async () => {
+    await using fake = await FakeOtherServer.start();
+    expect(await recognised(fake.url)).toBe("nothing");
+    expect(fake.requests.filter(({ path }) => path.startsWith("/v1"))).toEqual([]);
+    expect(await recognised(fake.url, { allowOther: true })).toBe("openai");
+    expect(await recognised(fake.url, { wanted: "vllm" })).toBe("vllm");
+  });
+});
+
+/** Two tests in one: nothing is recognised there, and nothing under `/v1` is asked. */
+const strangers: Readonly<Record<string, RequestListener>> = {
+  "404 everywhere": (_, response) => response.writeHead(404).end("Not Found"),
+  "401 everywhere, as a gateway of ours": (_, response) =>
+    response.writeHead(401, { "content-type": "application/json" }).end('{"error":{"message":"no key"}}'),
+  "500 everywhere": (_, response) => response.writeHead(500).end(),
+  "a page everywhere": (_, response) => response.writeHead(200, { "content-type": "text/html" }).end("<html></html>"),
+  "an empty object everywhere": (_, response) => response.writeHead(200).end("{}"),
+  "null everywhere": (_, response) => response.writeHead(200).end("null"),
+  "a redirection everywhere": (_, response) => response.writeHead(302, { location: "/login" }).end(),
+  "an endless body everywhere": (_, response) => void response.writeHead(200).write("{".repeat(20 * 1024 * 1024)),
+};
+
+describe("nothing is recognised, and nothing under /v1 asked, at a server that answers", () => {
+  test.each(Object.keys(strangers))("%s", async (name) => {
+    const { url, asked } = await serverSaying(strangers[name] ?? (() => undefined));
+    expect(await recognised(url)).toBe("nothing");
+    expect(await recogniseOllama({ url, clock }, signal)).toBeUndefined();
+    expect(asked.length).toBeGreaterThan(0);
+    expect(asked.filter((path) => path.startsWith("/v1"))).toEqual([]);
+  });
+
+  test.each(["404 everywhere", "401 everywhere, as a gateway of ours"])(
+    "%s, were others allowed or a kind wanted",
+    async (name) => {
+      const { url } = await serverSaying(strangers[name] ?? (() => undefined));
+      expect(await recognised(url, { allowOther: true })).toBe("nothing");
+      for (const wanted of ["vllm", "llama-server", "lm-studio", "mlx-lm", "openai"] as const) {
+        expect(await recognised(url, { wanted })).toBe("nothing");
+      }
+    },
+  );
+});
+
+describe("a little evidence is none: a server is not taken for", () => {
+  const answering = (answers: Readonly<Record<string, string>>) =>
+    serverSaying(({ url = "" }, response) => {
+      const answer = answers[url];
+      response.writeHead(answer === undefined ? 404 : 200).end(answer ?? "Not Found");
+    });
+  const list = (owner: string) => `{"object":"list","data":[{"id":"m","object":"model","owned_by":"${owner}"}]}`;
+
+  test("vLLM because it tells a version", async () => {
+    const { url } = await answering({ "/version": '{"version":"1.2.3"}', "/v1/models": list("someone") });
+    expect(await recognised(url)).toBe("nothing");
+  });
+
+  test("mlx-lm because it is in good health", async () => {
+    const { url } = await answering({ "/health": '{"status":"ok"}', "/v1/models": list("someone") });
+    expect(await recognised(url)).toBe("nothing");
+  });
+
+  test("llama-server because it has properties", async () => {
+    const { url } = await answering({ "/props": '{"title":"a theatre"}' });
+    expect(await recognised(url)).toBe("nothing");
+  });
+});
+
+describe("a port that takes connections and never answers", () => {
+  async function deafPort(): Promise<{ url: string; open: Set<Socket>; taken: () => number }> {
+    const open = new Set<Socket>();
+    let taken = 0;
+    const server = createTcpServer((socket) => {
+      taken += 1;
+      open.add(socket);
+      socket.on("error", () => undefined).once("close", () => open.delete(socket));
+      socket.resume();
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    onTestFinished(() => {
+      for (const socket of open) socket.destroy();
+      server.close();
+    });
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, open, taken: () => taken };
+  }
+
+  test.each(runtimeKinds.filter((kind) => kind !== "scripted"))(
+    "is given up on in time when %s is looked for, and nothing is left open",
+    async (kind) => {
+      const { url, open, taken } = await deafPort();
+      const turned = new TurnableClock();
+      const [source] = runtimeSources({ kind, urls: [url], clock: turned });
+      const looking = source?.look(signal).catch(() => "given up");
+      await until(() => taken() > 0, { what: "the question" });
+      turned.advance(detectMs);
+      expect(await looking).toBe("given up");
+      expect(turned.timersWaiting).toBe(0);
+      await until(() => open.size === 0, { what: "the connections to be closed" });
+    },
+  );
+});
