@@ -11,14 +11,17 @@ import type { Runtime } from "../../../services/agent/runtimes/runtime.ts";
 import { faultBody } from "../../../services/gateway/openai/fault-body.ts";
 import { offeredBy } from "../../harness/offered-by.ts";
 import { ReplayServer, type Replay } from "../../harness/replay-server.ts";
-import { toClient } from "./short-form.ts";
+import { fromRuntime, toClient } from "./short-form.ts";
 
 type Kind = "ollama" | Exclude<OpenAiServerKind, "openai">;
 
 /** A runtime that says what a real one was recorded to say, and what a client has of it. */
 export interface Replayed extends AsyncDisposable {
-  /** What a client is sent, as a stream, when the runtime answers a chat like this. */
-  streamed(odd: string | Replay, request?: object): Promise<string>;
+  /**
+   * What a client is sent, as a stream, when the runtime answers a chat like this; a text has one event a line. Each time
+   * that it has been sent something, the test is told.
+   */
+  streamed(odd: string | Replay, request?: object, onSent?: () => void): Promise<string>;
   /** What a client is told when the runtime refuses a chat like this. */
   refused(refusal: { readonly status: number; readonly body: string }, request?: object): Promise<object>;
   /** What the runtime was sent last. */
@@ -45,7 +48,7 @@ export async function replayed(kind: Kind, discovery: Readonly<Record<string, st
   const path = kind === "ollama" ? "/api/chat" : "/v1/chat/completions";
   const stream = { "content-type": kind === "ollama" ? "application/x-ndjson" : "text/event-stream" };
 
-  async function run(replay: Replay, request: object) {
+  async function run(replay: Replay, request: object, onSent = () => {}) {
     server.answers(path, replay);
     const { stream_options: options, ...fields } = request as { stream_options?: { include_usage: boolean } };
     const body = Buffer.from(JSON.stringify(chatBody.parse({ messages: hi, ...fields })));
@@ -66,16 +69,19 @@ export async function replayed(kind: Kind, discovery: Readonly<Record<string, st
       route,
       signal: AbortSignal.timeout(10_000),
       onProgress: () => {},
-      write: (bytes) => void (sent += Buffer.from(bytes).toString()),
+      write: (bytes) => {
+        sent += Buffer.from(bytes).toString();
+        if (bytes.length > 0) onSent();
+      },
     });
     return { sent, outcome };
   }
 
   return {
-    async streamed(odd, request = {}) {
-      const replay = typeof odd === "string" ? { body: odd } : odd;
+    async streamed(odd, request = {}, onSent = () => {}) {
+      const replay = typeof odd === "string" ? { body: fromRuntime(odd) } : odd;
       const end = kind === "mlx-lm" ? "closed" : "chunked";
-      const { sent, outcome } = await run({ headers: stream, end, ...replay }, request);
+      const { sent, outcome } = await run({ headers: stream, end, ...replay }, request, onSent);
       // As the gateway ends a stream, whose own tests hold it to that.
       const last = outcome.outcome === "end" ? "[DONE]" : JSON.stringify(faultBody(outcome.fault));
       return toClient(`${sent}data: ${last}\n\n`);

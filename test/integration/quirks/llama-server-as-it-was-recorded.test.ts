@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { replayed, type Replayed } from "./replayed.ts";
+
+/** Of llama-server 0.7.0 (build 11669), one model. */
+const discovery = {
+  "/health": `{"status":"ok"}`,
+  "/props": `{"default_generation_settings":{"params":{"n_predict":-1},"n_ctx":8192},"total_slots":4,"model_alias":"qwen3-8b.gguf","model_path":"qwen3-8b.gguf","modalities":{"vision":false,"video":false,"audio":false},"chat_template":"{% if tools %}{{ tools }}{% endif %}<think></think>","chat_template_caps":{"supports_parallel_tool_calls":true,"supports_system_role":true,"supports_tool_calls":true,"supports_tools":true},"build_info":"b11669-Debian","is_sleeping":false}`,
+  "/v1/models": `{"models":[{"name":"qwen3-8b.gguf","model":"qwen3-8b.gguf","modified_at":"","size":"","digest":"","type":"model","description":"","tags":[""],"capabilities":["completion"],"parameters":"","details":{"parent_model":"","format":"gguf","family":"","families":[""],"parameter_size":"","quantization_level":""}}],"object":"list","data":[{"id":"qwen3-8b.gguf","aliases":["qwen3-8b.gguf"],"tags":[],"object":"model","architecture":{"input_modalities":["text"],"output_modalities":["text"]},"created":1795247349,"owned_by":"llamacpp","meta":{"vocab_type":1,"n_vocab":293,"n_ctx":8192,"n_ctx_train":8192,"n_embd":320,"n_params":659520,"size":2638080,"ftype":"all F32"}}]}`,
+};
+
+const tools = [{ type: "function", function: { name: "get_weather", parameters: { type: "object" } } }];
+const begun = {
+  messages: [
+    { role: "user", content: "hi" },
+    { role: "assistant", content: "Hello there" },
+  ],
+};
+let llama: Replayed;
+beforeAll(async () => {
+  llama = await replayed("llama-server", discovery);
+});
+afterAll(() => llama[Symbol.asyncDispose]());
+
+describe("llama-server as it was recorded", () => {
+  test("quirks 12, 13 and 16: a first content of null, thoughts in one field, and timings beside the usage", async () => {
+    const odd = String.raw`
+data: {"choices":[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}],"created":1795247351,"id":"chatcmpl-sQazMxpBQGr7uhSg3i7bjLS8MUQYZ2Yg","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[{"finish_reason":null,"index":0,"delta":{"reasoning_content":"I"}}],"created":1795247351,"id":"chatcmpl-sQazMxpBQGr7uhSg3i7bjLS8MUQYZ2Yg","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[{"finish_reason":null,"index":0,"delta":{"reasoning_content":" should"}}],"created":1795247351,"id":"chatcmpl-sQazMxpBQGr7uhSg3i7bjLS8MUQYZ2Yg","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[{"finish_reason":null,"index":0,"delta":{"tool_calls":[{"index":0,"id":"XwvtdKFbNIRkVAz2ZJVXVBNjpeYWf4Hd","type":"function","function":{"name":"get_weather","arguments":"{"}}]}}],"created":1795247351,"id":"chatcmpl-sQazMxpBQGr7uhSg3i7bjLS8MUQYZ2Yg","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[{"finish_reason":null,"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"city\": \""}}]}}],"created":1795247351,"id":"chatcmpl-sQazMxpBQGr7uhSg3i7bjLS8MUQYZ2Yg","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[{"finish_reason":null,"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"Rome"}}]}}],"created":1795247351,"id":"chatcmpl-sQazMxpBQGr7uhSg3i7bjLS8MUQYZ2Yg","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[{"finish_reason":null,"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"}"}}]}}],"created":1795247351,"id":"chatcmpl-sQazMxpBQGr7uhSg3i7bjLS8MUQYZ2Yg","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[{"finish_reason":"tool_calls","index":0,"delta":{}}],"created":1795247351,"id":"chatcmpl-sQazMxpBQGr7uhSg3i7bjLS8MUQYZ2Yg","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[],"created":1795247351,"id":"chatcmpl-sQazMxpBQGr7uhSg3i7bjLS8MUQYZ2Yg","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk","usage":{"completion_tokens":19,"prompt_tokens":625,"total_tokens":644,"prompt_tokens_details":{"cached_tokens":624}},"timings":{"cache_n":624,"prompt_n":1,"prompt_ms":0.765,"prompt_per_token_ms":0.765,"prompt_per_second":1307.18954248366,"predicted_n":19,"predicted_ms":6.099,"predicted_per_token_ms":0.3388333333333333,"predicted_per_second":2951.303492375799}}
+data: [DONE]
+`;
+    expect(await llama.streamed(odd, { tools, stream_options: { include_usage: true } })).toBe(String.raw`
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"reasoning_content":"I","reasoning":"I"},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"reasoning_content":" should","reasoning":" should"},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"XwvtdKFbNIRkVAz2ZJVXVBNjpeYWf4Hd","type":"function","function":{"name":"get_weather","arguments":""}}]},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"city\": \""}}]},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"Rome"}}]},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"}"}}]},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"tool_calls"}],"usage":null}
+data: {… "choices":[],"usage":{"prompt_tokens":625,"completion_tokens":19,"total_tokens":644,"prompt_tokens_details":{"cached_tokens":624}}}
+data: [DONE]
+`);
+  });
+
+  test("quirks 12 and 15: an answer that is over before it has said a word", async () => {
+    const odd = String.raw`
+data: {"choices":[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}],"created":1795247351,"id":"chatcmpl-UMjtgYEy5l9NuTgolVRY41kn37TRg1C5","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[{"finish_reason":"length","index":0,"delta":{}}],"created":1795247351,"id":"chatcmpl-UMjtgYEy5l9NuTgolVRY41kn37TRg1C5","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[],"created":1795247351,"id":"chatcmpl-UMjtgYEy5l9NuTgolVRY41kn37TRg1C5","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk","usage":{"completion_tokens":2,"prompt_tokens":12,"total_tokens":14,"prompt_tokens_details":{"cached_tokens":11}},"timings":{"cache_n":11,"prompt_n":1,"prompt_ms":0.26,"prompt_per_token_ms":0.26,"prompt_per_second":3846.153846153846,"predicted_n":2,"predicted_ms":0.203,"predicted_per_token_ms":0.203,"predicted_per_second":4926.108374384236}}
+data: [DONE]
+`;
+    expect(await llama.streamed(odd, { max_tokens: 2 })).toBe(String.raw`
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"length"}]}
+data: [DONE]
+`);
+  });
+
+  test("quirk 10: what follows a beginning, which is not said once more when it is told to go on", async () => {
+    const odd = String.raw`
+data: {"choices":[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}],"created":1795247354,"id":"chatcmpl-VYnvIfZdtq4BzjGA6ab05TvxsbAoPT52","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[{"finish_reason":null,"index":0,"delta":{"content":" my"}}],"created":1795247354,"id":"chatcmpl-VYnvIfZdtq4BzjGA6ab05TvxsbAoPT52","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[{"finish_reason":null,"index":0,"delta":{"content":" friend"}}],"created":1795247354,"id":"chatcmpl-VYnvIfZdtq4BzjGA6ab05TvxsbAoPT52","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[{"finish_reason":null,"index":0,"delta":{"content":"!"}}],"created":1795247354,"id":"chatcmpl-VYnvIfZdtq4BzjGA6ab05TvxsbAoPT52","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"created":1795247354,"id":"chatcmpl-VYnvIfZdtq4BzjGA6ab05TvxsbAoPT52","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[],"created":1795247354,"id":"chatcmpl-VYnvIfZdtq4BzjGA6ab05TvxsbAoPT52","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk","usage":{"completion_tokens":4,"prompt_tokens":18,"total_tokens":22,"prompt_tokens_details":{"cached_tokens":17}},"timings":{"cache_n":17,"prompt_n":1,"prompt_ms":0.288,"prompt_per_token_ms":0.288,"prompt_per_second":3472.2222222222226,"predicted_n":4,"predicted_ms":0.545,"predicted_per_token_ms":0.18166666666666667,"predicted_per_second":5504.587155963302}}
+data: [DONE]
+`;
+    expect(await llama.streamed(odd, begun)).toBe(String.raw`
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":" my"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":" friend"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":"!"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}
+data: [DONE]
+`);
+    expect(llama.asked).toMatchObject({ continue_final_message: true, add_generation_prompt: false });
+  });
+
+  test("quirk 5: a function that is named, which it takes for any that is offered, is offered alone", async () => {
+    const odd = String.raw`
+data: {"choices":[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}],"created":1795247351,"id":"chatcmpl-UMjtgYEy5l9NuTgolVRY41kn37TRg1C5","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[{"finish_reason":"length","index":0,"delta":{}}],"created":1795247351,"id":"chatcmpl-UMjtgYEy5l9NuTgolVRY41kn37TRg1C5","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk"}
+data: {"choices":[],"created":1795247351,"id":"chatcmpl-UMjtgYEy5l9NuTgolVRY41kn37TRg1C5","model":"qwen3-8b.gguf","system_fingerprint":"b11669-Debian","object":"chat.completion.chunk","usage":{"completion_tokens":2,"prompt_tokens":12,"total_tokens":14,"prompt_tokens_details":{"cached_tokens":11}},"timings":{"cache_n":11,"prompt_n":1,"prompt_ms":0.26,"prompt_per_token_ms":0.26,"prompt_per_second":3846.153846153846,"predicted_n":2,"predicted_ms":0.203,"predicted_per_token_ms":0.203,"predicted_per_second":4926.108374384236}}
+data: [DONE]
+`;
+    const others = [...tools, { type: "function", function: { name: "get_time" } }];
+    await llama.streamed(odd, { tools: others, tool_choice: { type: "function", function: { name: "get_weather" } } });
+    expect(llama.asked).toMatchObject({ tools, tool_choice: "required" });
+  });
+
+  test.each([
+    {
+      odd: "malformed JSON, which was a 500 before",
+      status: 400,
+      body: `{"error":{"code":400,"message":"[json.exception.parse_error.101] parse error at line 1, column 26: syntax error while parsing value - unexpected end of input; expected '[', '{', or a literal","type":"invalid_request_error"}}`,
+      normal: { status: 400, error: { code: "bad_request", param: null } },
+    },
+    {
+      odd: "an image for a model that sees none, as a failure of its own",
+      status: 500,
+      body: `{"error":{"code":500,"message":"image input is not supported - hint: if this is unexpected, you may need to provide the mmproj","type":"server_error"}}`,
+      normal: { status: 400, error: { code: "unsupported_value", param: "messages" } },
+    },
+    {
+      odd: "a prompt that is too long, with both numbers beside the words",
+      status: 400,
+      body: `{"error":{"code":400,"message":"request (140010 tokens) exceeds the available context size (8192 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":140010,"n_ctx":8192}}`,
+      normal: {
+        status: 400,
+        error: {
+          code: "context_length_exceeded",
+          param: "messages",
+          message: expect.stringMatching(/8192 tokens.* 140010\b/),
+        },
+      },
+    },
+    {
+      odd: "a model that the router does not know, as a 400",
+      status: 400,
+      body: `{"error":{"code":400,"message":"model 'nope' not found","type":"invalid_request_error"}}`,
+      normal: { status: 404, error: { code: "model_not_found", param: "model" } },
+    },
+    {
+      odd: "two last messages of the assistant's",
+      status: 400,
+      body: `{"error":{"code":400,"message":"Cannot have 2 or more assistant messages at the end of the list.","type":"invalid_request_error"}}`,
+      normal: { status: 400, error: { code: "unsupported_value", param: "messages" } },
+    },
+    {
+      odd: "a key that it wants of the agent, which is no client's fault",
+      status: 401,
+      body: `{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}`,
+      normal: { status: 502, error: { code: "upstream_error", param: null } },
+    },
+  ])("quirk 18: $odd", async ({ status, body, normal }) => {
+    expect(await llama.refused({ status, body })).toMatchObject(normal);
+  });
+});

@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { replayed, type Replayed } from "./replayed.ts";
+
+/** Of mlx-lm 0.32.2, which speaks HTTP/1.0: its answers end where the connection does. */
+const discovery = {
+  "/health": `{"status": "ok"}`,
+  "/v1/models": `{"object": "list", "data": [{"id": "mlx-community/Qwen3-8B-4bit", "object": "model", "created": 1795247564}]}`,
+};
+
+const tools = [{ type: "function", function: { name: "get_weather", parameters: { type: "object" } } }];
+let mlx: Replayed;
+beforeAll(async () => {
+  mlx = await replayed("mlx-lm", discovery);
+});
+afterAll(() => mlx[Symbol.asyncDispose]());
+
+const odd = String.raw`
+: keepalive 1/1
+data: {"id": "chatcmpl-3d995f15-3ab4-4f90-87f5-0424c57f1801", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "chat.completion.chunk", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795247565, "choices": [{"index": 0, "finish_reason": null, "delta": {"role": "assistant", "reasoning": "\n"}}]}
+data: {"id": "chatcmpl-3d995f15-3ab4-4f90-87f5-0424c57f1801", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "chat.completion.chunk", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795247565, "choices": [{"index": 0, "finish_reason": null, "delta": {"role": "assistant", "reasoning": "I"}}]}
+data: {"id": "chatcmpl-3d995f15-3ab4-4f90-87f5-0424c57f1801", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "chat.completion.chunk", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795247565, "choices": [{"index": 0, "finish_reason": null, "delta": {"role": "assistant", "content": "\n\n"}}]}
+data: {"id": "chatcmpl-3d995f15-3ab4-4f90-87f5-0424c57f1801", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "chat.completion.chunk", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795247565, "choices": [{"index": 0, "finish_reason": null, "delta": {"role": "assistant", "tool_calls": [{"function": {"name": "get_weather", "arguments": "{\"city\": \"Rome\"}"}, "type": "function", "id": "073106fb-3731-46e4-b242-8147a92a11ff", "index": 0}]}}]}
+data: {"id": "chatcmpl-3d995f15-3ab4-4f90-87f5-0424c57f1801", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "chat.completion.chunk", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795247565, "choices": [{"index": 0, "finish_reason": "tool_calls", "delta": {"role": "assistant"}}]}
+data: {"id": "chatcmpl-3d995f15-3ab4-4f90-87f5-0424c57f1801", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "chat.completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795247565, "choices": [], "usage": {"prompt_tokens": 513, "completion_tokens": 19, "total_tokens": 532, "prompt_tokens_details": {"cached_tokens": 512}}}
+data: [DONE]
+`;
+
+describe("mlx-lm as it was recorded", () => {
+  test("quirks 12, 13, 14, 15 and 16: a comment, a role on every delta, a call that is whole, and usage in no chunk", async () => {
+    expect(await mlx.streamed(odd, { tools, stream_options: { include_usage: true } })).toBe(String.raw`
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"reasoning_content":"\n","reasoning":"\n"},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"reasoning_content":"I","reasoning":"I"},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"content":"\n\n"},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"073106fb-3731-46e4-b242-8147a92a11ff","type":"function","function":{"name":"get_weather","arguments":""}}]},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"city\": \"Rome\"}"}}]},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"tool_calls"}],"usage":null}
+data: {… "choices":[],"usage":{"prompt_tokens":513,"completion_tokens":19,"total_tokens":532,"prompt_tokens_details":{"cached_tokens":512}}}
+data: [DONE]
+`);
+  });
+
+  test("quirk 5: a call that nobody offered it is the text that the model wrote", async () => {
+    const sent = await mlx.streamed(odd);
+    expect(sent).toBe(String.raw`
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"reasoning_content":"\n","reasoning":"\n"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"reasoning_content":"I","reasoning":"I"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":"\n\n"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":"{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}
+data: [DONE]
+`);
+    expect(await mlx.streamed(odd, { tools, tool_choice: "none" })).toBe(sent);
+    expect(mlx.asked).not.toHaveProperty("tools");
+  });
+
+  test("quirks 12 and 15: an answer that is over before it has said a word but a thought", async () => {
+    const short = String.raw`
+: keepalive 1/1
+data: {"id": "chatcmpl-98add429-9f30-45a1-a68c-2554e8ef45c0", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "chat.completion.chunk", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795247565, "choices": [{"index": 0, "finish_reason": null, "delta": {"role": "assistant", "reasoning": "\n"}}]}
+data: {"id": "chatcmpl-98add429-9f30-45a1-a68c-2554e8ef45c0", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "chat.completion.chunk", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795247565, "choices": [{"index": 0, "finish_reason": "length", "delta": {"role": "assistant"}}]}
+data: {"id": "chatcmpl-98add429-9f30-45a1-a68c-2554e8ef45c0", "system_fingerprint": "0.32.2-0.32.4-macOS-26.1-arm64-arm-64bit", "object": "chat.completion", "model": "mlx-community/Qwen3-8B-4bit", "created": 1795247565, "choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 2, "total_tokens": 14, "prompt_tokens_details": {"cached_tokens": 11}}}
+data: [DONE]
+`;
+    expect(await mlx.streamed(short, { max_tokens: 2 })).toBe(String.raw`
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"reasoning_content":"\n","reasoning":"\n"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"length"}]}
+data: [DONE]
+`);
+  });
+
+  test("quirk 17: the end of the connection in the middle, which is no other than its end after success", async () => {
+    const [comment, first] = odd.trim().split("\n");
+    expect(await mlx.streamed(`${comment}\n${first}`)).toBe(String.raw`
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"reasoning_content":"\n","reasoning":"\n"},"logprobs":null,"finish_reason":null}]}
+data: {"error":{"message":"The runtime ended its answer before it was complete.","type":"server_error","param":null,"code":"upstream_error"}}
+`);
+  });
+
+  test.each([
+    {
+      odd: "a model that it can neither find nor download, in words that name no status",
+      status: 404,
+      body: `{"error": "Cannot find an appropriate cached snapshot folder for the specified revision on the local disk and outgoing traffic has been disabled. To enable repo look-ups and downloads online, set 'HF_HUB_OFFLINE=0' as environment variable."}`,
+      normal: { status: 404, error: { code: "model_not_found", param: "model" } },
+    },
+    {
+      odd: "malformed JSON, as a bare string",
+      status: 400,
+      body: `{"error": "Invalid JSON in request body: Expecting value: line 1 column 26 (char 25)"}`,
+      normal: { status: 400, error: { code: "bad_request", param: null } },
+    },
+    {
+      odd: "a failure of the template, as a 404",
+      status: 404,
+      body: `{"error": "Cannot apply chat template to an empty conversation. Provide at least one message."}`,
+      normal: { status: 502, error: { code: "upstream_error", param: null } },
+    },
+  ])("quirk 18: $odd", async ({ status, body, normal }) => {
+    expect(await mlx.refused({ status, body })).toMatchObject(normal);
+  });
+});

@@ -1,0 +1,152 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { replayed, type Replayed } from "./replayed.ts";
+
+/** Of Ollama 0.33.0-rc2, a GGUF with a template of its own. */
+const discovery = {
+  "/api/version": `{"version":"0.33.0-rc2"}`,
+  "/api/tags": `{"models":[{"name":"qwen3:latest","model":"qwen3:latest","modified_at":"2026-11-21T07:52:42.620774957Z","size":2650584,"digest":"e9f1fe3b450032c1f8c9f37e2122e4ff9486c5acd396cae3e72b120a6dd5cd3e","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"660K","quantization_level":"unknown","context_length":8192,"embedding_length":320},"capabilities":["completion"]}]}`,
+  "/api/show": `{"details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"660K","quantization_level":"unknown"},"model_info":{"general.architecture":"llama","llama.context_length":8192},"capabilities":["tools","thinking","completion"],"modified_at":"2026-11-21T07:50:40.913969317Z"}`,
+  "/api/ps": `{"models":[{"name":"qwen3:latest","model":"qwen3:latest","size":16682843,"digest":"e9f1fe3b450032c1f8c9f37e2122e4ff9486c5acd396cae3e72b120a6dd5cd3e","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"660K","quantization_level":"unknown"},"expires_at":"2026-11-21T07:59:13.667467447Z","size_vram":0,"context_length":4096}]}`,
+};
+
+const tools = [{ type: "function", function: { name: "get_weather", parameters: { type: "object" } } }];
+const begun = {
+  messages: [
+    { role: "user", content: "hi" },
+    { role: "assistant", content: "Hello there" },
+  ],
+};
+let ollama: Replayed;
+beforeAll(async () => {
+  ollama = await replayed("ollama", discovery);
+});
+afterAll(() => ollama[Symbol.asyncDispose]());
+
+describe("Ollama as it was recorded", () => {
+  test("quirks 13, 14, 15 and 16: thoughts under a name of its own, and on the last line a call, an end and the counts", async () => {
+    const odd = String.raw`
+{"model":"qwen3","created_at":"2026-11-21T07:56:01.049763187Z","message":{"role":"assistant","content":"","thinking":"I"},"done":false}
+{"model":"qwen3","created_at":"2026-11-21T07:56:01.050464497Z","message":{"role":"assistant","content":"","thinking":" should"},"done":false}
+{"model":"qwen3","created_at":"2026-11-21T07:56:01.055613694Z","message":{"role":"assistant","content":"","tool_calls":[{"id":"mSSRXql2oKnqDZKBmvHhBfcWu3rnHqqD","function":{"index":0,"name":"get_weather","arguments":{"city":"Rome"}}}]},"done":true,"done_reason":"stop","total_duration":43983148,"load_duration":1279157,"prompt_eval_count":625,"prompt_eval_duration":32726999,"eval_count":19,"eval_duration":7218000}
+`;
+    expect(await ollama.streamed(odd, { tools, stream_options: { include_usage: true } })).toBe(String.raw`
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"reasoning_content":"I","reasoning":"I"},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"reasoning_content":" should","reasoning":" should"},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"mSSRXql2oKnqDZKBmvHhBfcWu3rnHqqD","type":"function","function":{"name":"get_weather","arguments":""}}]},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"city\":\"Rome\"}"}}]},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"tool_calls"}],"usage":null}
+data: {… "choices":[],"usage":{"prompt_tokens":625,"completion_tokens":19,"total_tokens":644}}
+data: [DONE]
+`);
+  });
+
+  test("quirk 10: what follows a beginning, which this version does not say once more", async () => {
+    const odd = String.raw`
+{"model":"qwen3","created_at":"2026-11-21T07:56:05.710919057Z","message":{"role":"assistant","content":" my"},"done":false}
+{"model":"qwen3","created_at":"2026-11-21T07:56:05.711408462Z","message":{"role":"assistant","content":" friend"},"done":false}
+{"model":"qwen3","created_at":"2026-11-21T07:56:05.711817008Z","message":{"role":"assistant","content":"!"},"done":false}
+{"model":"qwen3","created_at":"2026-11-21T07:56:05.712331291Z","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop","total_duration":19815760,"load_duration":1153621,"prompt_eval_count":18,"prompt_eval_duration":10512000,"eval_count":4,"eval_duration":1430000}
+`;
+    expect(await ollama.streamed(odd, begun)).toBe(String.raw`
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":" my"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":" friend"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":"!"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}
+data: [DONE]
+`);
+  });
+
+  test("quirk 17: an engine that was killed in the middle of an answer", async () => {
+    const odd = String.raw`
+{"model":"qwen3","created_at":"2026-11-21T08:11:45.399261Z","message":{"role":"assistant","content":" six"},"done":false}
+{"model":"qwen3","created_at":"2026-11-21T08:11:45.399474174Z","message":{"role":"assistant","content":" seven"},"done":false}
+{"error":"an error was encountered while running the model: unexpected EOF"}
+`;
+    expect(await ollama.streamed(odd)).toBe(String.raw`
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":" six"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":" seven"},"logprobs":null,"finish_reason":null}]}
+data: {"error":{"message":"The runtime failed in the middle of its answer.","type":"server_error","param":null,"code":"upstream_error"}}
+`);
+  });
+
+  test("quirk 17: a connection that breaks within a line", async () => {
+    const line = `{"model":"qwen3","created_at":"2026-11-21T08:11:45.399261Z","message":{"role":"assistant","content":" six"},"done":false}\n`;
+    const said = Promise.withResolvers<void>();
+    const odd = { body: [line, said.promise, line.slice(0, 40)], end: "cut" } as const;
+    expect(await ollama.streamed(odd, {}, () => said.resolve())).toBe(String.raw`
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":" six"},"logprobs":null,"finish_reason":null}]}
+data: {"error":{"message":"@","type":"server_error","param":null,"code":"upstream_error"}}
+`);
+  });
+
+  test("quirk 15: an end without a last line, which comes after thirty equal tokens", async () => {
+    const odd = String.raw`
+{"model":"qwen3","created_at":"2026-11-21T08:13:17.234664446Z","message":{"role":"assistant","content":"same"},"done":false}
+{"model":"qwen3","created_at":"2026-11-21T08:13:17.284039316Z","message":{"role":"assistant","content":"same"},"done":false}
+`;
+    expect(await ollama.streamed(odd)).toBe(String.raw`
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":"same"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":"same"},"logprobs":null,"finish_reason":null}]}
+data: {"error":{"message":"The runtime ended its answer before it was complete.","type":"server_error","param":null,"code":"upstream_error"}}
+`);
+  });
+
+  test.each([
+    {
+      odd: "llama-server's JSON as a text, with both numbers inside",
+      status: 400,
+      body: String.raw`{"error":"{\"error\":{\"code\":400,\"message\":\"request (140012 tokens) exceeds the available context size (4096 tokens), try increasing it\",\"type\":\"exceed_context_size_error\",\"n_prompt_tokens\":140012,\"n_ctx\":4096}}"}`,
+      normal: {
+        status: 400,
+        error: {
+          code: "context_length_exceeded",
+          param: "messages",
+          message: expect.stringMatching(/4096 tokens.* 140012\b/),
+        },
+      },
+    },
+    {
+      odd: "an image that llama-server calls its own failure, as a text",
+      status: 500,
+      body: String.raw`{"error":"{\"error\":{\"code\":500,\"message\":\"image input is not supported - hint: if this is unexpected, you may need to provide the mmproj\",\"type\":\"server_error\"}}"}`,
+      normal: { status: 400, error: { code: "unsupported_value", param: "messages" } },
+    },
+    {
+      odd: "an image that llama-server refuses, as a text",
+      status: 400,
+      body: String.raw`{"error":"{\"error\":{\"code\":400,\"message\":\"Multimodal data provided, but model does not support multimodal requests.\",\"type\":\"invalid_request_error\"}}"}`,
+      normal: { status: 400, error: { code: "unsupported_value", param: "messages" } },
+    },
+    {
+      odd: "a model that does not think",
+      status: 400,
+      body: String.raw`{"error":"\"qwen3\" does not support thinking"}`,
+      normal: { status: 400, error: { code: "unsupported_value", param: "reasoning_effort" } },
+    },
+    {
+      odd: "a model that calls no tools, by its full name",
+      status: 400,
+      body: `{"error":"registry.ollama.ai/library/qwen3:latest does not support tools"}`,
+      normal: { status: 400, error: { code: "model_does_not_support_tools", param: "tools" } },
+    },
+    {
+      odd: "a model that is not there",
+      status: 404,
+      body: `{"error":"model 'nope' not found"}`,
+      normal: { status: 404, error: { code: "model_not_found", param: "model" } },
+    },
+    {
+      odd: "an engine that was killed before its first word",
+      status: 500,
+      body: `{"error":"an error was encountered while running the model: unexpected EOF"}`,
+      normal: { status: 502, error: { code: "upstream_error", param: null } },
+    },
+  ])("quirk 18: $odd", async ({ status, body, normal }) => {
+    expect(await ollama.refused({ status, body })).toMatchObject(normal);
+  });
+});

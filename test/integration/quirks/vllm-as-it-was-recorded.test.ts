@@ -1,0 +1,195 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { replayed, type Replayed } from "./replayed.ts";
+
+/** Of vLLM 0.32.0 on a CPU, with a parser for tools and one for reasoning. */
+const discovery = {
+  "/version": `{"version":"0.32.0"}`,
+  "/v1/models": `{"object":"list","data":[{"id":"qwen3","object":"model","created":1795248280,"owned_by":"vllm","root":"Qwen/Qwen3-8B","parent":null,"max_model_len":8192,"permission":[]}]}`,
+};
+
+const tools = [{ type: "function", function: { name: "get_weather", parameters: { type: "object" } } }];
+const begun = {
+  messages: [
+    { role: "user", content: "hi" },
+    { role: "assistant", content: "Hello there" },
+  ],
+};
+let vllm: Replayed;
+beforeAll(async () => {
+  vllm = await replayed("vllm", discovery);
+});
+afterAll(() => vllm[Symbol.asyncDispose]());
+
+describe("vLLM as it was recorded", () => {
+  test("quirk 14: a call whose start and first arguments are two entries of one delta, beside a content of null", async () => {
+    const odd = String.raw`
+data: {"id":"chatcmpl-8c05b236b4b4aeaf","object":"chat.completion.chunk","created":1795248283,"model":"qwen3","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}
+data: {"id":"chatcmpl-8c05b236b4b4aeaf","object":"chat.completion.chunk","created":1795248283,"model":"qwen3","choices":[{"index":0,"delta":{"reasoning":"\n"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-8c05b236b4b4aeaf","object":"chat.completion.chunk","created":1795248283,"model":"qwen3","choices":[{"index":0,"delta":{"reasoning":"I"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-8c05b236b4b4aeaf","object":"chat.completion.chunk","created":1795248283,"model":"qwen3","choices":[{"index":0,"delta":{"content":"\n\n"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-8c05b236b4b4aeaf","object":"chat.completion.chunk","created":1795248283,"model":"qwen3","choices":[{"index":0,"delta":{"content":null,"tool_calls":[{"id":"chatcmpl-tool-9ce0f2a719615577","type":"function","index":0,"function":{"name":"get_weather"}},{"index":0,"function":{"arguments":"{"}}]},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-8c05b236b4b4aeaf","object":"chat.completion.chunk","created":1795248283,"model":"qwen3","choices":[{"index":0,"delta":{"content":null,"tool_calls":[{"index":0,"function":{"arguments":"\"city\": \""}}]},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-8c05b236b4b4aeaf","object":"chat.completion.chunk","created":1795248283,"model":"qwen3","choices":[{"index":0,"delta":{"content":null,"tool_calls":[{"index":0,"function":{"arguments":"Rome"}}]},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-8c05b236b4b4aeaf","object":"chat.completion.chunk","created":1795248283,"model":"qwen3","choices":[{"index":0,"delta":{"content":null,"tool_calls":[{"index":0,"function":{"arguments":"\"}"}}]},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-8c05b236b4b4aeaf","object":"chat.completion.chunk","created":1795248283,"model":"qwen3","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"tool_calls","stop_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-8c05b236b4b4aeaf","object":"chat.completion.chunk","created":1795248283,"model":"qwen3","choices":[],"usage":{"prompt_tokens":513,"total_tokens":532,"completion_tokens":19,"completion_tokens_details":{"reasoning_tokens":6}},"system_fingerprint":"vllm-0.32.0-7daef36d"}
+data: [DONE]
+`;
+    expect(await vllm.streamed(odd, { tools, stream_options: { include_usage: true } })).toBe(String.raw`
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"reasoning_content":"\n","reasoning":"\n"},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"reasoning_content":"I","reasoning":"I"},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"content":"\n\n"},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"chatcmpl-tool-9ce0f2a719615577","type":"function","function":{"name":"get_weather","arguments":""}}]},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"city\": \""}}]},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"Rome"}}]},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"}"}}]},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"tool_calls"}],"usage":null}
+data: {… "choices":[],"usage":{"prompt_tokens":513,"completion_tokens":19,"total_tokens":532,"completion_tokens_details":{"reasoning_tokens":6}}}
+data: [DONE]
+`);
+  });
+
+  test("quirk 15: a finish of stop after a call of the function that was named", async () => {
+    const odd = String.raw`
+data: {"id":"chatcmpl-88df5d9ed02c4f5e","object":"chat.completion.chunk","created":1795248284,"model":"qwen3","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}
+data: {"id":"chatcmpl-88df5d9ed02c4f5e","object":"chat.completion.chunk","created":1795248284,"model":"qwen3","choices":[{"index":0,"delta":{"content":null,"tool_calls":[{"id":"chatcmpl-tool-9ca95c56160dccaa","type":"function","index":0,"function":{"name":"get_weather"}},{"index":0,"function":{"arguments":"{"}}]},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-88df5d9ed02c4f5e","object":"chat.completion.chunk","created":1795248284,"model":"qwen3","choices":[{"index":0,"delta":{"content":null,"tool_calls":[{"index":0,"function":{"arguments":"\"city\": \""}}]},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-88df5d9ed02c4f5e","object":"chat.completion.chunk","created":1795248284,"model":"qwen3","choices":[{"index":0,"delta":{"content":null,"tool_calls":[{"index":0,"function":{"arguments":"Rome"}}]},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-88df5d9ed02c4f5e","object":"chat.completion.chunk","created":1795248284,"model":"qwen3","choices":[{"index":0,"delta":{"content":null,"tool_calls":[{"index":0,"function":{"arguments":"\"}"}}]},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-88df5d9ed02c4f5e","object":"chat.completion.chunk","created":1795248284,"model":"qwen3","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop","stop_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-88df5d9ed02c4f5e","object":"chat.completion.chunk","created":1795248284,"model":"qwen3","choices":[],"usage":{"prompt_tokens":513,"total_tokens":531,"completion_tokens":18,"completion_tokens_details":{"reasoning_tokens":6}},"system_fingerprint":"vllm-0.32.0-7daef36d"}
+data: [DONE]
+`;
+    const tool_choice = { type: "function", function: { name: "get_weather" } };
+    expect(await vllm.streamed(odd, { tools, tool_choice })).toBe(String.raw`
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"chatcmpl-tool-9ca95c56160dccaa","type":"function","function":{"name":"get_weather","arguments":""}}]},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"city\": \""}}]},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"Rome"}}]},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"}"}}]},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"tool_calls"}]}
+data: [DONE]
+`);
+  });
+
+  test("quirk 15: a finish on the chunk of the last thought, with the stop that ended it beside it", async () => {
+    const odd = String.raw`
+data: {"id":"chatcmpl-b0cc584ebf79aea2","object":"chat.completion.chunk","created":1795248315,"model":"qwen3","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}
+data: {"id":"chatcmpl-b0cc584ebf79aea2","object":"chat.completion.chunk","created":1795248315,"model":"qwen3","choices":[{"index":0,"delta":{"reasoning":"\nI "},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-b0cc584ebf79aea2","object":"chat.completion.chunk","created":1795248315,"model":"qwen3","choices":[{"index":0,"delta":{"reasoning":"should"},"logprobs":null,"finish_reason":"stop","stop_reason":" answer","token_ids":null}]}
+data: {"id":"chatcmpl-b0cc584ebf79aea2","object":"chat.completion.chunk","created":1795248315,"model":"qwen3","choices":[],"usage":{"prompt_tokens":12,"total_tokens":17,"completion_tokens":5,"completion_tokens_details":{"reasoning_tokens":2}},"system_fingerprint":"vllm-0.32.0-7daef36d"}
+data: [DONE]
+`;
+    expect(await vllm.streamed(odd, { stop: [" answer"] })).toBe(String.raw`
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"reasoning_content":"\nI ","reasoning":"\nI "},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"reasoning_content":"should","reasoning":"should"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}
+data: [DONE]
+`);
+    expect(vllm.asked).toMatchObject({ stop: [" answer"] });
+  });
+
+  test("quirks 12 and 16: two answers that come in turns have a first chunk each, and their finishes come at the end", async () => {
+    const odd = String.raw`
+data: {"id":"chatcmpl-a9293ec4cf83d63d","object":"chat.completion.chunk","created":1795248312,"model":"qwen3","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}
+data: {"id":"chatcmpl-a9293ec4cf83d63d","object":"chat.completion.chunk","created":1795248312,"model":"qwen3","choices":[{"index":1,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}
+data: {"id":"chatcmpl-a9293ec4cf83d63d","object":"chat.completion.chunk","created":1795248312,"model":"qwen3","choices":[{"index":0,"delta":{"reasoning":"\n"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-a9293ec4cf83d63d","object":"chat.completion.chunk","created":1795248312,"model":"qwen3","choices":[{"index":1,"delta":{"reasoning":"\n"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-a9293ec4cf83d63d","object":"chat.completion.chunk","created":1795248312,"model":"qwen3","choices":[{"index":0,"delta":{"reasoning":"I"},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-a9293ec4cf83d63d","object":"chat.completion.chunk","created":1795248312,"model":"qwen3","choices":[{"index":1,"delta":{"reasoning":"I"},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-a9293ec4cf83d63d","object":"chat.completion.chunk","created":1795248312,"model":"qwen3","choices":[],"usage":{"prompt_tokens":12,"total_tokens":18,"completion_tokens":6,"completion_tokens_details":{"reasoning_tokens":4}},"system_fingerprint":"vllm-0.32.0-7daef36d"}
+data: [DONE]
+`;
+    const asked = { n: 2, max_tokens: 3, stream_options: { include_usage: true } };
+    expect(await vllm.streamed(odd, asked)).toBe(String.raw`
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"reasoning_content":"\n","reasoning":"\n"},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":1,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":1,"delta":{"reasoning_content":"\n","reasoning":"\n"},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{"reasoning_content":"I","reasoning":"I"},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":1,"delta":{"reasoning_content":"I","reasoning":"I"},"logprobs":null,"finish_reason":null}],"usage":null}
+data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"length"}],"usage":null}
+data: {… "choices":[{"index":1,"delta":{},"logprobs":null,"finish_reason":"length"}],"usage":null}
+data: {… "choices":[],"usage":{"prompt_tokens":12,"completion_tokens":6,"total_tokens":18,"completion_tokens_details":{"reasoning_tokens":4}}}
+data: [DONE]
+`);
+    expect(vllm.asked).toMatchObject({ n: 2, max_tokens: 3 });
+  });
+
+  test("quirk 10: what follows a beginning, which is not said once more when it is told to go on", async () => {
+    const odd = String.raw`
+data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}
+data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"content":" my"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"content":" friend"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"content":"!"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop","stop_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[],"usage":{"prompt_tokens":18,"total_tokens":22,"completion_tokens":4,"completion_tokens_details":{"reasoning_tokens":3}},"system_fingerprint":"vllm-0.32.0-7daef36d"}
+data: [DONE]
+`;
+    expect(await vllm.streamed(odd, begun)).toBe(String.raw`
+data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":" my"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":" friend"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{"content":"!"},"logprobs":null,"finish_reason":null}]}
+data: {… "choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}
+data: [DONE]
+`);
+    expect(vllm.asked).toMatchObject({ continue_final_message: true, add_generation_prompt: false });
+  });
+
+  test("quirk 1: a limit above the window, which it refuses, is asked for as the window", async () => {
+    const odd = String.raw`
+data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}
+data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"content":" my"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"content":" friend"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{"content":"!"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop","stop_reason":null,"token_ids":null}]}
+data: {"id":"chatcmpl-87c400a74cacd771","object":"chat.completion.chunk","created":1795248317,"model":"qwen3","choices":[],"usage":{"prompt_tokens":18,"total_tokens":22,"completion_tokens":4,"completion_tokens_details":{"reasoning_tokens":3}},"system_fingerprint":"vllm-0.32.0-7daef36d"}
+data: [DONE]
+`;
+    await vllm.streamed(odd, { max_tokens: 100_000 });
+    expect(vllm.asked).toMatchObject({ max_tokens: 8_192 });
+  });
+
+  test.each([
+    {
+      odd: "a prompt of at least so many tokens, with a parameter of its own",
+      status: 400,
+      body: `{"error":{"message":"This model's maximum context length is 8192 tokens. However, your prompt contains at least 8193 input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=8193)","type":"BadRequestError","param":"input_tokens","code":400}}`,
+      normal: {
+        status: 400,
+        error: { code: "context_length_exceeded", param: "messages", message: expect.stringContaining("8192 tokens") },
+      },
+    },
+    {
+      odd: "a model that is not there, with all names that are",
+      status: 404,
+      body: '{"error":{"message":"The model `nope` does not exist. Valid aliases: qwen3.","type":"NotFoundError","param":"model","code":404}}',
+      normal: { status: 404, error: { code: "model_not_found", param: "model" } },
+    },
+    {
+      odd: "a parameter with the path of its parser, and a type of two words",
+      status: 400,
+      body: `{"error":{"message":"1 validation error:\\n  {'type': 'float_parsing', 'loc': 'body.temperature', 'msg': 'Input should be a valid number, unable to parse string as a number', 'input': 'hot'}","type":"Bad Request","param":"body.temperature","code":400}}`,
+      normal: { status: 400, error: { code: "bad_request", type: "invalid_request_error" } },
+    },
+    {
+      odd: "an image for a model that sees none",
+      status: 400,
+      body: `{"error":{"message":"qwen3 is not a multimodal model","type":"BadRequestError","param":null,"code":400}}`,
+      normal: { status: 400, error: { code: "unsupported_value", param: "messages" } },
+    },
+    {
+      odd: "tools without a parser for them",
+      status: 400,
+      body: `{"error":{"message":"\\"auto\\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","param":null,"code":400}}`,
+      normal: { status: 400, error: { code: "model_does_not_support_tools", param: "tools" } },
+    },
+  ])("quirk 18: $odd", async ({ status, body, normal }) => {
+    expect(await vllm.refused({ status, body })).toMatchObject(normal);
+  });
+});

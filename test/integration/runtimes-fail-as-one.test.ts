@@ -1,0 +1,317 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import { AnswerAssembly } from "#shared/answer/assemble-answer.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import type { FaultCode } from "#shared/fault/fault-code.ts";
+import type { Runtime } from "../../services/agent/runtimes/runtime.ts";
+import { chatOn, eventsOf, textOf } from "../harness/chat-on.ts";
+import { until } from "../harness/until.ts";
+import {
+  fakedRuntime,
+  kinds,
+  oneSaying,
+  startFake,
+  type AnyChat,
+  type FakedRuntime,
+  type OnChat,
+} from "./runtime-faults/faked-runtimes.ts";
+
+/** What a runtime may say of itself, its machine and its users, and no client is to read. */
+const secret = "/root/models/llama.gguf at 10.1.2.3: once upon a time";
+const isTold = /root|gguf|10\.1\.2\.3|127\.0\.0\.1|localhost|http:|once upon|<|\{|\\|ECONN|undici|socket/i;
+
+const tools = [{ type: "function" as const, function: { name: "f" } }];
+const mebibyte = 1024 * 1024;
+
+let faked: ReadonlyMap<string, FakedRuntime>;
+beforeAll(async () => {
+  faked = new Map(await Promise.all(kinds.map(async (kind) => [kind, await fakedRuntime(kind)] as const)));
+});
+afterAll(async () => {
+  for (const one of faked.values()) {
+    await one.runtime.close?.();
+    await one.stop();
+  }
+});
+
+function fakeOf(kind: string): FakedRuntime {
+  const found = faked.get(kind);
+  if (found === undefined) throw new Error(`there is no fake of ${kind}`);
+  return found;
+}
+
+interface Failure {
+  readonly said: string;
+  readonly code: FaultCode;
+  readonly param: string | undefined;
+  readonly message: string;
+}
+
+/** What came of a chat that had to fail. */
+async function failureOf(runtime: Runtime): Promise<Failure> {
+  const assembly = new AnswerAssembly();
+  const events: AnswerEvent[] = [];
+  try {
+    for await (const batch of chatOn(runtime, { model: "m", tools })) events.push(...assembly.push(batch));
+    assembly.end();
+  } catch (error) {
+    const { code, param, message } = Fault.from(error);
+    return { said: textOf(events), code, param, message };
+  }
+  throw new Error(`${runtime.name} did not fail; it said ${JSON.stringify(events)}`);
+}
+
+/** The next request on the same runtime, once that is well again. */
+async function works({ runtime, play }: Pick<FakedRuntime, "runtime" | "play">): Promise<string> {
+  play((chat) => {
+    chat.say("Hello");
+    chat.done();
+  });
+  return textOf(await eventsOf(chatOn(runtime, { model: "m" })));
+}
+
+/** What a value as this is called in the answer of a kind: a line of JSON for one, an event for all others. */
+const sent = (kind: string, value: object): string =>
+  kind === "ollama" ? `${JSON.stringify(value)}\n` : `data: ${JSON.stringify(value)}\n\n`;
+
+const chunk = (delta: object, finish: string | null = null): object => ({
+  choices: [{ index: 0, delta, finish_reason: finish }],
+});
+
+const page = `<!doctype html><html><body>${secret}</body></html>\n\n`;
+const garbage = Buffer.from([0x00, 0xff, 0xfe, 0x1f, 0x8b, 0x0a, 0x80, 0x0d, 0x0a, 0x0a]);
+
+/** Says something first, and only then what is given. */
+const afterWords =
+  (rest: (chat: AnyChat) => void): OnChat =>
+  (chat) => {
+    chat.say("Well");
+    rest(chat);
+  };
+
+/** A call of a tool whose arguments stop in their middle, and an end as if nothing was wrong. */
+function halfACall(kind: string, chat: AnyChat): void {
+  if (kind === "ollama") {
+    const call = { function: { name: "f", arguments: `{"path":"${secret}` } };
+    chat.raw(sent(kind, { message: { role: "assistant", content: "", tool_calls: [call] }, done: false }));
+  } else {
+    const call = { index: 0, id: "c", type: "function", function: { name: "f", arguments: `{"path":"${secret}` } };
+    chat.raw(sent(kind, chunk({ tool_calls: [call] })));
+    chat.raw(sent(kind, chunk({}, "tool_calls")));
+  }
+  chat.end();
+}
+
+interface Mishap {
+  readonly play: (kind: string) => OnChat;
+  readonly said: string;
+  readonly code: FaultCode;
+}
+
+const refusedWith =
+  (status: number, contentType: string, body: string): Mishap["play"] =>
+  () =>
+  (chat) =>
+    chat.refuseWith(status, { contentType, body });
+
+const mishaps: Readonly<Record<string, Mishap>> = {
+  "dies before its first byte": { play: () => (chat) => chat.cut(), said: "", code: "runtime_offline" },
+  "dies in the middle": {
+    play: () => afterWords((chat) => setImmediate(() => chat.cut())),
+    said: "Well",
+    code: "upstream_error",
+  },
+  "ends before it is done": { play: () => afterWords((chat) => chat.end()), said: "Well", code: "upstream_error" },
+  "ends without a word": {
+    play: refusedWith(200, "text/event-stream", ""),
+    said: "",
+    code: "upstream_error",
+  },
+  "answers with a page": { play: refusedWith(200, "text/html", page), said: "", code: "upstream_error" },
+  "answers with a page of a proxy's": {
+    play: refusedWith(502, "text/html", page),
+    said: "",
+    code: "upstream_error",
+  },
+  "goes on with a page": {
+    play: () =>
+      afterWords((chat) => {
+        chat.raw(page);
+        chat.end();
+      }),
+    said: "Well",
+    code: "upstream_error",
+  },
+  "answers with garbage": {
+    play: () => (chat) => {
+      chat.raw(garbage);
+      chat.end();
+    },
+    said: "",
+    code: "upstream_error",
+  },
+  "goes on with garbage": {
+    play: () =>
+      afterWords((chat) => {
+        chat.raw(garbage);
+        chat.end();
+      }),
+    said: "Well",
+    code: "upstream_error",
+  },
+  "tells an error in the middle": {
+    play: (kind) =>
+      afterWords((chat) => {
+        chat.raw(sent(kind, { error: kind === "ollama" ? secret : { message: secret, code: 500 } }));
+        chat.end();
+      }),
+    said: "Well",
+    code: "upstream_error",
+  },
+  "tells an error in the middle and a regular end": {
+    play: (kind) =>
+      afterWords((chat) => {
+        chat.raw(sent(kind, { error: secret }));
+        chat.done();
+      }),
+    said: "Well",
+    code: "upstream_error",
+  },
+  "tells an error as a success": {
+    play: (kind) => (chat) => {
+      chat.raw(sent(kind, { error: secret }));
+      chat.end();
+    },
+    said: "",
+    code: "upstream_error",
+  },
+  "calls a tool with half of its arguments": {
+    play: (kind) => afterWords((chat) => halfACall(kind, chat)),
+    said: "Well",
+    code: "upstream_error",
+  },
+  "fails before it says anything": {
+    play: () => (chat) => chat.refuse(500, secret),
+    said: "",
+    code: "upstream_error",
+  },
+  "wants a key": { play: () => (chat) => chat.refuse(401, secret), said: "", code: "upstream_error" },
+  "refuses the request": { play: () => (chat) => chat.refuse(400, secret), said: "", code: "bad_request" },
+  "has too much to do": { play: () => (chat) => chat.refuse(503, secret), said: "", code: "server_is_overloaded" },
+};
+
+describe("whichever runtime it is, a client is told the same of one that", () => {
+  test.each(Object.keys(mishaps))("%s, and the next request works", async (name) => {
+    const { play, ...expected } = mishaps[name] as Mishap;
+    const messages = new Map<string, string>();
+    const told: [string, Omit<Failure, "message">][] = [];
+    for (const kind of kinds) {
+      const one = fakeOf(kind);
+      one.play(play(kind));
+      const { message, ...failure } = await failureOf(one.runtime);
+      messages.set(kind, message);
+      told.push([kind, failure]);
+      expect(await works(one), `after ${kind}`).toBe("Hello");
+    }
+    const all = Object.fromEntries(kinds.map((kind) => [kind, { ...expected, param: undefined }]));
+    expect(Object.fromEntries(told)).toEqual(all);
+    for (const [kind, message] of messages) expect(message, kind).not.toMatch(isTold);
+  });
+
+  test("is gone, and the next request works once it is back", async () => {
+    for (const kind of kinds) {
+      const gone = await fakedRuntime(kind);
+      const { runtime, port } = gone;
+      try {
+        await gone.stop();
+        const { message, ...failure } = await failureOf(runtime);
+        expect({ kind, ...failure }).toEqual({ kind, said: "", code: "runtime_offline", param: undefined });
+        expect(message, kind).not.toMatch(isTold);
+        expect(message, kind).not.toContain(String(port));
+        await using back = await startFake(kind, port);
+        const play = (onChat: OnChat): void => {
+          back.onChat = onChat;
+        };
+        expect(await works({ runtime, play })).toBe("Hello");
+      } finally {
+        await runtime.close?.();
+      }
+    }
+  });
+
+  test("hangs before its first token: its request is closed when nobody waits, and the next works", async () => {
+    for (const kind of kinds) {
+      const one = fakeOf(kind);
+      const taken = Promise.withResolvers<AnyChat>();
+      one.play((chat) => taken.resolve(chat));
+      const waiting = new AbortController();
+      const left = new Error("nobody waits");
+      const ended = eventsOf(chatOn(one.runtime, { model: "m" }, { signal: waiting.signal }));
+      const { request } = await taken.promise;
+      expect(request.closedEarly).toBe(false);
+      waiting.abort(left);
+      await expect(ended).rejects.toBe(left);
+      await until(() => request.closedEarly, { what: `the request to ${kind} to be closed` });
+      expect(await works(one), `after ${kind}`).toBe("Hello");
+    }
+  });
+});
+
+/** What the whole process holds, on its heap and beside it. */
+function heldBytes(): number {
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+describe("one line of 64 MiB costs the process a part of that, and the next request works", () => {
+  const lineBytes = 64 * mebibyte;
+  const piece = Buffer.alloc(64 * 1024, "x");
+
+  test.each(kinds)("%s", async (kind) => {
+    const one = fakeOf(kind);
+    // What a first failure leaves behind, such as compiled code, is none of the line's.
+    one.play((chat) => chat.refuse(500, secret));
+    await failureOf(one.runtime);
+    const before = heldBytes();
+    let most = 0;
+    let bytes = 0;
+    one.play(async (chat) => {
+      chat.say("Well");
+      // A line of JSON that would be one had it an end.
+      chat.raw(oneSaying(kind, "").split('""', 1)[0] ?? "");
+      for (; bytes < lineBytes && !chat.request.closedEarly; bytes += piece.length) {
+        chat.raw(piece);
+        most = Math.max(most, heldBytes() - before);
+        await chat.drained();
+      }
+      chat.end();
+    });
+    const { message, ...failure } = await failureOf(one.runtime);
+    expect(failure).toEqual({ said: "Well", code: "upstream_error", param: undefined });
+    expect(message).toContain("runtimeLineBytesMax");
+    expect(message).not.toMatch(isTold);
+    expect(most).toBeLessThan(lineBytes / 2);
+    expect(bytes).toBeLessThan(lineBytes);
+    expect(await works(one)).toBe("Hello");
+  });
+});
+
+describe("a character that is cut between two reads, at any byte, arrives whole", () => {
+  test.each(kinds)("%s", async (kind) => {
+    const one = fakeOf(kind);
+    const text = "é€🌍";
+    const whole = Buffer.from(oneSaying(kind, text));
+    const from = whole.indexOf(text);
+    for (let cut = from; cut <= from + Buffer.byteLength(text); cut += 1) {
+      const read = Promise.withResolvers<void>();
+      one.play(async (chat) => {
+        chat.raw(whole.subarray(0, cut));
+        await read.promise;
+        chat.raw(whole.subarray(cut));
+        chat.done();
+      });
+      const onProgress = (silence?: string): void => (silence === "loading" ? undefined : read.resolve());
+      expect(textOf(await eventsOf(chatOn(one.runtime, { model: "m" }, { onProgress }))), `at ${cut}`).toBe(text);
+    }
+  });
+});
