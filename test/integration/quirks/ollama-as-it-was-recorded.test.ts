@@ -79,7 +79,7 @@ data: {"error":{"message":"The runtime failed in the middle of its answer.","typ
     expect(await ollama.streamed(odd, {}, () => said.resolve())).toBe(String.raw`
 data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
 data: {… "choices":[{"index":0,"delta":{"content":" six"},"logprobs":null,"finish_reason":null}]}
-data: {"error":{"message":"@","type":"server_error","param":null,"code":"upstream_error"}}
+data: {"error":{"message":"The runtime broke off its answer.","type":"server_error","param":null,"code":"upstream_error"}}
 `);
   });
 
