@@ -31,19 +31,38 @@ const chatLine = z.object({
 });
 type ChatLine = z.infer<typeof chatLine>;
 
+export interface OllamaAnswerOptions {
+  readonly parallelToolCalls: boolean;
+  /** The limit that the request has set. */
+  readonly tokensMax?: number | undefined;
+  /** How long the prompt is by a rule of thumb, for an answer of which Ollama does not tell. */
+  readonly promptTokens: number;
+}
+
+/** Ollama ends an answer without a word once the model has said the same piece so often in a row. */
+const repeatsMax = 30;
+
+/** What Ollama makes of a tool call whose arguments break off. */
+const brokenCall = /invalid tool call arguments.*unexpected end of JSON input/is;
+
 /** Turns the lines of one answer of `/api/chat` into answer events. */
 export class OllamaChatAnswer {
-  readonly #toolCallsMax: number;
+  readonly #options: OllamaAnswerOptions;
   #toolCalls = 0;
   #done = false;
+  #pieces = 0;
+  #piece = "";
+  #repeats = 0;
 
-  constructor(options: { parallelToolCalls: boolean }) {
-    this.#toolCallsMax = options.parallelToolCalls ? Infinity : 1;
+  constructor(options: OllamaAnswerOptions) {
+    this.#options = options;
   }
 
-  /** Whether Ollama has said that the answer is complete. A body that ends before that has failed. */
-  get done(): boolean {
-    return this.#done;
+  /** To be called when the body has ended, which proves nothing: an answer that is not complete by then has failed. */
+  *end(): Generator<AnswerEvent> {
+    if (this.#done) return;
+    if (this.#repeats >= repeatsMax) yield* this.#cut(this.#pieces);
+    else throw new Fault("upstream_error", { message: "The runtime ended its answer before it was complete." });
   }
 
   events(line: unknown): AnswerEvent[] {
@@ -55,21 +74,43 @@ export class OllamaChatAnswer {
       });
     }
     const { error } = parsed.data;
-    if (error !== undefined) throw ollamaStreamFault(typeof error === "string" ? error : JSON.stringify(error));
+    if (error !== undefined) return [...this.#failure(typeof error === "string" ? error : JSON.stringify(error))];
     return this.#done ? [] : [...this.#said(parsed.data), ...this.#closing(parsed.data)];
   }
 
+  /** A limit that ends the answer within the arguments of a call is a limit, whatever Ollama calls it. */
+  *#failure(text: string): Generator<AnswerEvent> {
+    const { tokensMax } = this.#options;
+    if (tokensMax === undefined || !brokenCall.test(text)) throw ollamaStreamFault(text);
+    yield* this.#cut(tokensMax);
+  }
+
+  /** The answer was ended before its end, and Ollama does not tell what it took. */
+  *#cut(completionTokens: number): Generator<AnswerEvent> {
+    this.#done = true;
+    yield { kind: "finish", reason: "length" };
+    yield { kind: "usage", promptTokens: this.#options.promptTokens, completionTokens };
+  }
+
   *#said({ message, logprobs }: ChatLine): Generator<AnswerEvent> {
+    this.#count(message?.thinking || message?.content || "");
     if (message?.thinking) yield { kind: "reasoning", text: message.thinking };
     if (message?.content) {
       yield { kind: "text", text: message.content, ...(logprobs && { logprobs: tokenLogprobs(logprobs) }) };
     }
     for (const call of message?.tool_calls ?? []) {
-      if (this.#toolCalls >= this.#toolCallsMax) return;
+      if (this.#toolCalls > 0 && !this.#options.parallelToolCalls) return;
       const index = this.#toolCalls++;
       yield { kind: "tool-call-start", index, name: call.function.name, ...(call.id && { id: call.id }) };
       yield { kind: "tool-call-delta", index, arguments: JSON.stringify(call.function.arguments ?? {}) };
     }
+  }
+
+  #count(piece: string): void {
+    if (piece === "") return;
+    this.#repeats = piece.trim() === this.#piece ? this.#repeats + 1 : 0;
+    this.#piece = piece.trim();
+    this.#pieces += 1;
   }
 
   *#closing(line: ChatLine): Generator<AnswerEvent> {

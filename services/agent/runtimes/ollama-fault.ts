@@ -2,7 +2,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { ContextOverflow, type Overflow } from "./context-overflow.ts";
 
 /** What an error text of Ollama means for the caller, whatever status it came with. */
-const meanings: readonly { pattern: RegExp; fault: (internal: string, text: string) => Fault }[] = [
+const meanings: readonly { pattern: RegExp; fault: (internal: string) => Fault }[] = [
   {
     pattern: /does not support tools/i,
     fault: (internal) =>
@@ -32,10 +32,39 @@ const meanings: readonly { pattern: RegExp; fault: (internal: string, text: stri
       new Fault("unsupported_value", { message: "The model does not support chat.", param: "model", internal }),
   },
   {
-    pattern: /context (length|size|window)|exceed_context_size|input length/i,
-    fault: (internal, text) => new ContextOverflow(overflowIn(text), internal),
+    pattern: /image input is not supported|does not support multimodal/i,
+    fault: (internal) =>
+      new Fault("unsupported_value", { message: "The model does not accept images.", param: "messages", internal }),
+  },
+  {
+    pattern: /assistant messages at the end|cannot continue an assistant message/i,
+    fault: (internal) =>
+      new Fault("unsupported_value", {
+        message: "The model cannot go on from these last messages with the role 'assistant'.",
+        param: "messages",
+        internal,
+      }),
+  },
+  {
+    pattern: /logprobs is not supported with tools/i,
+    fault: (internal) =>
+      new Fault("unsupported_parameter", {
+        message: "The runtime of this model does not support 'logprobs' together with 'tools'.",
+        param: "logprobs",
+        internal,
+      }),
+  },
+  {
+    pattern: /json schema error|failed to (parse|initialize).*grammar|invalid json schema/i,
+    fault: (internal) =>
+      new Fault("invalid_value", {
+        message: "The runtime of this model cannot hold an answer to a JSON schema of this request.",
+        internal,
+      }),
   },
 ];
+
+const tooLong = /context (length|size|window)|exceed_context_size|input length/i;
 
 /**
  * The fault behind an answer of Ollama's that is not a success. Its own text, which may hold paths, addresses and parts
@@ -54,11 +83,11 @@ export function ollamaStatusFault(answer: { status: number; text: string }): Fau
   if (status === 503 || status === 429) {
     return new Fault("server_is_overloaded", { message: "The runtime has too much to do just now.", internal });
   }
-  if (status >= 400 && status < 500) {
-    const meaning = meanings.find(({ pattern }) => pattern.test(answer.text));
-    if (meaning !== undefined) return meaning.fault(internal, answer.text);
-    if (status === 400) return new Fault("bad_request", { message: "The runtime refused the request.", internal });
-  }
+  // What the engine below refuses comes as a failure of Ollama's own.
+  const meaning = meanings.find(({ pattern }) => pattern.test(answer.text));
+  if (meaning !== undefined) return meaning.fault(internal);
+  if (status < 500 && tooLong.test(answer.text)) return new ContextOverflow(overflowIn(answer.text), internal);
+  if (status === 400) return new Fault("bad_request", { message: "The runtime refused the request.", internal });
   return new Fault("upstream_error", { message: "The runtime failed.", internal });
 }
 
@@ -87,7 +116,7 @@ export function ollamaStreamFault(text: string): Fault {
 /** What operators can do something about. Ollama's own words are not kept: they may quote the prompt. */
 const causes: readonly [RegExp, string][] = [
   [/out of memory|requires more (system )?memory|cudaMalloc/i, "out of memory"],
-  [/unexpectedly stopped|has terminated|connection reset/i, "its model runner stopped"],
+  [/unexpectedly stopped|has terminated|connection reset|unexpected EOF/i, "its model runner stopped"],
   [/load(ing)? model|failed to load/i, "a model could not be loaded"],
   [/not found/i, "not found"],
   [/unauthorized|disabled/i, "not allowed there"],

@@ -66,13 +66,26 @@ function pullProgress(line: unknown): ManageProgress {
   if (!told.success) throw new Fault("upstream_error", { message: "The runtime sent a line that makes no sense." });
   const { status = "", completed, total, error } = told.data;
   if (error !== undefined) {
-    const unknown = /not found|does not exist|manifest unknown|file does not exist/i.test(error);
-    throw unknown
-      ? new Fault("model_not_found", { message: "There is no model of that name to be pulled.", param: "model" })
-      : new Fault("upstream_error", { message: "The runtime could not pull the model.", internal: "its log says why" });
+    throw pullFault(error);
   }
   return {
     status: status.slice(0, 500),
     ...(typeof total === "number" && { totalBytes: total, completedBytes: Math.min(completed ?? 0, total) }),
   };
+}
+
+function pullFault(error: string): Fault {
+  if (/no such host|dial tcp|network is unreachable|connection refused|i\/o timeout|tls: |proxyconnect/i.test(error)) {
+    return new Fault("upstream_error", {
+      message: "The runtime could not reach the registry that it pulls models from.",
+      internal: "its machine has no way there, or the name of the model names a registry that does not exist",
+    });
+  }
+  if (/not found|does not exist|manifest unknown/i.test(error)) {
+    return new Fault("model_not_found", { message: "There is no model of that name to be pulled.", param: "model" });
+  }
+  return new Fault("upstream_error", {
+    message: "The runtime could not pull the model.",
+    internal: "its log says why",
+  });
 }

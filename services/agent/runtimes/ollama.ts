@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { Fault } from "#shared/fault/fault.ts";
+import { callsAsText, offersTools } from "./calls-as-text.ts";
 import { ContextOverflow, estimateTokens, toldOverflow } from "./context-overflow.ts";
 import { jsonLines } from "./json-lines.ts";
 import { OllamaCatalogue } from "./ollama-catalogue.ts";
@@ -51,7 +51,11 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
     const { model, body, contextWindow, signal, onProgress } = run;
     const entry = await models.find(model, signal);
     const request = ollamaChatRequest({ entry, capabilities: run.capabilities, body });
-    const answer = new OllamaChatAnswer({ parallelToolCalls: body.parallel_tool_calls ?? true });
+    const answer = new OllamaChatAnswer({
+      parallelToolCalls: body.parallel_tool_calls ?? true,
+      tokensMax: body.max_tokens,
+      promptTokens: estimateTokens(body),
+    });
     if (!entry.loaded) onProgress("loading");
     try {
       for await (const lines of jsonLines(connection.stream({ path: "/api/chat", body: request, signal }))) {
@@ -68,9 +72,13 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
       if (!(error instanceof ContextOverflow)) throw error;
       throw toldOverflow(error, { param: "messages", contextWindow, estimatedTokens: estimateTokens(body) });
     }
-    if (!answer.done) {
-      throw new Fault("upstream_error", { message: "The runtime ended its answer before it was complete." });
-    }
+    yield [...answer.end()];
+  }
+
+  /** One answer as the request means it, whatever Ollama makes of it. */
+  function meantAnswer(run: ChatRun): AsyncIterable<readonly AnswerEvent[]> {
+    const answer = trimPrefix(prefilledText(run.body), chat(run));
+    return offersTools(run.body) ? answer : callsAsText(answer);
   }
 
   return {
@@ -79,7 +87,7 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
     slots: options.slots ?? ollamaSlotsDefault,
     slotsPerModel: true,
     catalogue: (signal) => models.read(signal),
-    chat: (run) => trimPrefix(prefilledText(run.body), chat(run)),
+    chat: meantAnswer,
     embed: (run) => ollamaEmbed({ run, connection, models }),
     manages: ollamaManages({ connection, models }),
     close: () => connection.close(),

@@ -87,7 +87,8 @@ const meanings: readonly { readonly pattern: RegExp; readonly fault: (internal: 
       }),
   },
   {
-    pattern: /assistant response prefill|assistant messages at the end|continue_final_message/i,
+    pattern:
+      /assistant response prefill|cannot continue an assistant message|assistant messages at the end|continue_final_message/i,
     fault: (internal) =>
       new Fault("unsupported_value", {
         message: "The model cannot go on from these last messages with the role 'assistant'.",

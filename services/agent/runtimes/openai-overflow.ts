@@ -7,7 +7,6 @@ import type { Overflow } from "./context-overflow.ts";
 const sayings: readonly RegExp[] = [
   // vLLM
   /context length is (?<window>\d+) tokens\..*?contains (?<least>at least )?(?<prompt>\d+) input tokens/is,
-  /characters, which is the upper bound for (?<window>\d+) input tokens/is,
   /passed (?<prompt>\d+) input tokens.*?context length is only (?<window>\d+)/is,
   /context length is (?<window>\d+) tokens\..*?\((?<prompt>\d+) in the (messages|prompt)/is,
   /context length is (?<window>\d+) tokens\..*?(requested|resulted in|has) (?<prompt>\d+) tokens/is,

@@ -21,10 +21,10 @@ interface VllmOptions {
 type Probed = Pick<Partial<Capabilities>, "completion" | "embedding" | "tools">;
 
 /**
- * One vLLM. It tells nothing of what its model can do: whether it thinks or sees is read from its files, where they are on
- * this host, and each model is asked for the shortest of answers once: a chat
- * with a tool, which a server without `--enable-auto-tool-choice` refuses before it costs anything. A server that did
- * not answer in between may have been started anew, and is asked again.
+ * One vLLM. It tells nothing of what its model can do. Whether that thinks or sees is read from its files, where they are
+ * on this host. For the rest each model is asked for the shortest of answers once: a chat with a tool, which a server
+ * without `--enable-auto-tool-choice` refuses before it costs anything. A server that did not answer in between may have
+ * been started anew, and is asked again.
  */
 export class VllmServer implements OpenAiServer {
   readonly profile = vllm;
@@ -73,7 +73,7 @@ export class VllmServer implements OpenAiServer {
     facts: { listed: ListedModel; all: readonly ListedModel[]; signal: AbortSignal },
   ): Promise<DescribedModel> {
     const { listed, all, signal } = facts;
-    const base = all.find(({ id }) => id === listed.parent) ?? listed;
+    const base = all.find((one) => one.id === listed.parent) ?? listed;
     const root = base.root ?? base.id;
     const probed = await this.#probes.find(base.id, (until) => this.#probe(base.id, until), signal);
     const files = await this.#filesOf(root);

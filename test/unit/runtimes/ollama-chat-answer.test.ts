@@ -1,14 +1,16 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { OllamaChatAnswer } from "../../../services/agent/runtimes/ollama-chat-answer.ts";
+import { OllamaChatAnswer, type OllamaAnswerOptions } from "../../../services/agent/runtimes/ollama-chat-answer.ts";
 
 function call(name: string, fields: object = {}) {
   return { ...fields, function: { index: 0, name, arguments: { a: 1 } } };
 }
 const done = { message: { role: "assistant", content: "" }, done: true, done_reason: "stop" };
 
-function eventsOf(lines: readonly unknown[], options = { parallelToolCalls: true }): AnswerEvent[] {
-  const answer = new OllamaChatAnswer(options);
+const usual = { parallelToolCalls: true, promptTokens: 12 };
+
+function eventsOf(lines: readonly unknown[], options: Partial<OllamaAnswerOptions> = {}): AnswerEvent[] {
+  const answer = new OllamaChatAnswer({ ...usual, ...options });
   return lines.flatMap((line) => answer.events(line));
 }
 
@@ -62,11 +64,32 @@ describe("an answer of Ollama's", () => {
   });
 
   test("is not done before Ollama says so", () => {
-    const answer = new OllamaChatAnswer({ parallelToolCalls: true });
+    const answer = new OllamaChatAnswer(usual);
     answer.events({ message: { content: "Hello" }, done: false });
-    expect(answer.done).toBe(false);
+    expect(() => [...answer.end()]).toThrow("The runtime ended its answer before it was complete.");
     answer.events(done);
-    expect(answer.done).toBe(true);
+    expect([...answer.end()]).toEqual([]);
+  });
+
+  test("of a model that repeats itself has met a limit, where Ollama ends it without a word", () => {
+    const answer = new OllamaChatAnswer(usual);
+    const same = { message: { role: "assistant", content: "same" }, done: false };
+    for (let times = 0; times < 31; times += 1) answer.events(same);
+    expect([...answer.end()]).toEqual([
+      { kind: "finish", reason: "length" },
+      { kind: "usage", promptTokens: 12, completionTokens: 31 },
+    ]);
+  });
+
+  test("that was cut at its limit within a call has met that limit, where Ollama calls it a failure", () => {
+    const error = 'llama-server returned invalid tool call arguments for "get_weather": unexpected end of JSON input';
+    const thought = { message: { role: "assistant", content: "", thinking: ".\n" }, done: false };
+    expect(eventsOf([thought, { error }], { tokensMax: 14 })).toEqual([
+      { kind: "reasoning", text: ".\n" },
+      { kind: "finish", reason: "length" },
+      { kind: "usage", promptTokens: 12, completionTokens: 14 },
+    ]);
+    expect(() => eventsOf([thought, { error }])).toThrow("The runtime failed in the middle of its answer.");
   });
 
   test("fails at an error line, whose text is kept nowhere, since it may quote the prompt", () => {

@@ -6,6 +6,7 @@ import { OpenAiChatAnswer, type AnswerOptions } from "../../../services/agent/ru
 const usual: AnswerOptions = {
   choices: 1,
   parallelToolCalls: true,
+  topLogprobs: 1,
   needsLogprobs: false,
   dropsUnreadableCalls: false,
 };
@@ -133,6 +134,32 @@ describe("an OpenAI-shaped answer", () => {
         ],
       },
     ]);
+  });
+
+  test("tells of no more alternatives than were asked for, where llama-server tells of twenty unasked", () => {
+    const other = { id: 4, token: "ho", logprob: -2, bytes: [104, 111] };
+    const content = [
+      { id: 3, token: "hi", logprob: -0.5, bytes: [104, 105], top_logprobs: Array.from({ length: 20 }, () => other) },
+    ];
+    const chunk = { choices: [{ index: 0, delta: { content: "hi" }, logprobs: { content } }] };
+    const asked = (topLogprobs: number) => said([chunk], { topLogprobs });
+    expect(asked(0)).toMatchObject([{ logprobs: [{ token: "hi", top_logprobs: [] }] }]);
+    expect(asked(2)).toMatchObject([{ logprobs: [{ top_logprobs: [{ token: "ho" }, { token: "ho" }] }] }]);
+  });
+
+  test("does not attach the likelihoods of thoughts to the text, which llama-server tells from the first token on", () => {
+    const lp = (token: string) => ({ content: [{ id: 1, token, logprob: 0, bytes: [1], top_logprobs: [] }] });
+    const chunk = (fields: object, token: string) => ({ choices: [{ index: 0, delta: fields, logprobs: lp(token) }] });
+    const events = said([
+      chunk({ role: "assistant", content: null }, "<think>"),
+      chunk({ reasoning_content: "I" }, "I"),
+      chunk({ content: "Hello" }, "Hello"),
+    ]);
+    expect(events).toMatchObject([
+      { kind: "reasoning", text: "I" },
+      { kind: "text", text: "Hello", logprobs: [{ token: "Hello" }] },
+    ]);
+    expect(events[0]).not.toHaveProperty("logprobs");
   });
 
   test("without the likelihoods that were asked for is refused by name, where a server may ignore them", () => {

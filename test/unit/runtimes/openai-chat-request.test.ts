@@ -47,7 +47,7 @@ describe("a request to any OpenAI-shaped server", () => {
   });
 
   test.each(every)("asks %s with what every one of them honours", (_, profile) => {
-    const given = { max_tokens: 7, temperature: 0, top_p: 0.5, seed: 3, stop: ["x"], presence_penalty: 1 };
+    const given = { max_tokens: 7, temperature: 0, top_p: 0.5, seed: 3, presence_penalty: 1 };
     expect(request(profile, given)).toMatchObject(given);
   });
 
@@ -156,7 +156,6 @@ describe("what a server would ignore", () => {
 describe("tool_choice", () => {
   test.each([
     ["vllm", vllm],
-    ["llama-server", llamaServer],
     ["openai", otherServer],
   ])("goes to %s in every form", (_, profile) => {
     for (const choice of ["auto", "none", "required", named] as const) {
@@ -164,12 +163,15 @@ describe("tool_choice", () => {
     }
   });
 
-  test("of a named function offers LM Studio that one, and requires a call", () => {
-    expect(request(lmStudio, { tools, tool_choice: named })).toMatchObject({
-      tools: [{ type: "function", function: { name: "g" } }],
-      tool_choice: "required",
-    });
-    expect(request(lmStudio, { tools, tool_choice: "none" })).toMatchObject({ tools, tool_choice: "none" });
+  test.each([
+    ["lm-studio, which takes words only", lmStudio],
+    ["llama-server, which takes a name for a mere wish", llamaServer],
+  ])("of a named function offers that one, and requires a call: %s", (_, profile) => {
+    expect(request(profile, { tools, tool_choice: named })["tools"]).toEqual([
+      { type: "function", function: { name: "g" } },
+    ]);
+    expect(request(profile, { tools, tool_choice: named })).toMatchObject({ tool_choice: "required" });
+    expect(request(profile, { tools, tool_choice: "none" })).toMatchObject({ tools, tool_choice: "none" });
   });
 
   test("that requires a call is refused for LM Studio's MLX engine, which leaves it to the model", () => {
@@ -282,6 +284,21 @@ describe("reasoning_effort", () => {
   });
 });
 
+describe("a stop string", () => {
+  test.each([
+    ["vllm", vllm],
+    ["llama-server", llamaServer],
+    ["lm-studio", lmStudio],
+    ["openai", otherServer],
+  ])("goes to %s", (_, profile) => {
+    expect(request(profile, { stop: ["x"] })).toMatchObject({ stop: ["x"] });
+  });
+
+  test("is kept from mlx-lm, which would drop it from the text and go on", () => {
+    expect(request(mlxLm, { stop: ["x"] })).not.toHaveProperty("stop");
+  });
+});
+
 describe("the limit of an answer", () => {
   test("that the client did not set is the rest of the window for mlx-lm, which would stop at 512 tokens", () => {
     const messages: ChatBody["messages"] = [{ role: "user", content: "x".repeat(4_000) }];
@@ -291,6 +308,12 @@ describe("the limit of an answer", () => {
 
   test("that the client set is sent as it is", () => {
     expect(request(mlxLm, { max_tokens: 5 })).toMatchObject({ max_tokens: 5 });
+    expect(request(llamaServer, { max_tokens: 100_000 })).toMatchObject({ max_tokens: 100_000 });
+  });
+
+  test("is no more than the window for vLLM, which refuses what no answer could reach", () => {
+    expect(request(vllm, { max_tokens: 100_000 }, { contextWindow: 8_192 })).toMatchObject({ max_tokens: 8_192 });
+    expect(request(vllm, { max_tokens: 8_000 }, { contextWindow: 8_192 })).toMatchObject({ max_tokens: 8_000 });
   });
 
   test.each([

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ModelLoading, refusalFault } from "../../../services/agent/runtimes/openai-fault.ts";
+import { ModelLoading, PathUnknown, refusalFault } from "../../../services/agent/runtimes/openai-fault.ts";
 
 function refused(status: number, error: unknown) {
   return refusalFault({ status, text: typeof error === "string" ? error : JSON.stringify(error) });
@@ -14,8 +14,18 @@ describe("a refusal for a prompt that is too long", () => {
     ],
     [
       "vLLM, newer",
-      "This model's maximum context length is 4096 tokens. However, you requested 100 output tokens and your prompt contains at least 4900 input tokens, for a total of at least 5000 tokens. Please reduce the length of the input prompt or the number of requested output tokens.",
-      { promptTokens: 4900, windowTokens: 4096 },
+      "This model's maximum context length is 4096 tokens. However, you requested 100 output tokens and your prompt contains at least 3997 input tokens, for a total of at least 4097 tokens. Please reduce the length of the input prompt or the number of requested output tokens.",
+      { promptTokens: 3997, windowTokens: 4096 },
+    ],
+    [
+      "vLLM, which counts no further than its window",
+      "This model's maximum context length is 8192 tokens. However, your prompt contains at least 8193 input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=8193)",
+      { windowTokens: 8192 },
+    ],
+    [
+      "vLLM, which counts characters first",
+      "This model's maximum context length is 8192 tokens. However, your prompt contains 200050 characters (more than 139264 characters, which is the upper bound for 8192 input tokens). Please reduce the length of the input prompt. (parameter=input_text, value=200050)",
+      { windowTokens: 8192 },
     ],
     [
       "vLLM, between",
@@ -49,11 +59,11 @@ describe("a refusal for a prompt that is too long", () => {
     ],
     ["LM Studio's MLX engine", "Context size has been exceeded.", {}],
   ])("tells what numbers it has: %s", (_, message, overflow) => {
-    expect(refused(400, { error: { message, code: 400 } })).toMatchObject({
-      code: "context_length_exceeded",
-      overflow,
-    });
-    expect(refused(400, { error: message })).toMatchObject({ code: "context_length_exceeded", overflow });
+    for (const form of [{ error: { message, code: 400 } }, { error: message }]) {
+      const fault = refused(400, form);
+      expect(fault.code).toBe("context_length_exceeded");
+      expect(fault).toHaveProperty("overflow", overflow);
+    }
   });
 
   test("has both numbers in fields of their own in llama-server's", () => {
@@ -140,6 +150,26 @@ describe("a refusal", () => {
       "404 Client Error. Repository Not Found for url: https://huggingface.co/api/models/m",
       { code: "model_not_found", param: "model" },
     ],
+    [
+      "mlx-lm's unknown model, without a way to Hugging Face",
+      404,
+      "Cannot find an appropriate cached snapshot folder for the specified revision on the local disk and outgoing traffic has been disabled. To enable repo look-ups and downloads online, set 'HF_HUB_OFFLINE=0' as environment variable.",
+      { code: "model_not_found", param: "model" },
+    ],
+    ["a router's unknown model", 400, "model 'nope' not found", { code: "model_not_found", param: "model" }],
+    [
+      "llama-server on a schema that is none",
+      400,
+      "Unable to generate parser for this template. Automatic parser generation failed: JSON schema error at #: unrecognized type nonsense",
+      { code: "invalid_value", internal: "the runtime answered 400 (its grammar)" },
+    ],
+    ["vLLM on a schema that is none", 400, "Grammar error: Invalid type: nonsense", { code: "invalid_value" }],
+    [
+      "llama-server on calls at the end",
+      400,
+      "Cannot continue an assistant message that contains tool calls.",
+      { code: "unsupported_value", param: "messages" },
+    ],
     ["mlx-lm's failure", 404, "[metal::malloc] Attempting to allocate 99 bytes", { code: "upstream_error" }],
     ["a wrong path", 404, "404 page not found", { code: "upstream_error" }],
     ["too much to do", 503, "busy", { code: "server_is_overloaded" }],
@@ -150,6 +180,14 @@ describe("a refusal", () => {
   ])("is understood, in every form that servers give it: %s", (_, status, message, fault) => {
     const forms = [{ error: { message, type: "x", code: status } }, { error: message }, { message }, message];
     for (const form of forms) expect(refused(status, form)).toMatchObject(fault);
+  });
+
+  test.each([
+    ["vLLM", { detail: "Not Found" }],
+    ["llama-server", { error: { message: "File Not Found", type: "not_found_error", code: 404 } }],
+  ])("of an interface that %s does not have is told apart from a model that does not exist", (_, body) => {
+    expect(refused(404, body)).toBeInstanceOf(PathUnknown);
+    expect(refused(404, { error: "The model `m` does not exist." })).not.toBeInstanceOf(PathUnknown);
   });
 
   test("names the field that the server names, where it is one of the request's", () => {

@@ -3,7 +3,6 @@ import { templateTakesTools, templateThinks } from "../../../services/agent/runt
 import {
   capabilitiesByProps,
   describedByArgs,
-  idByFile,
   llamaServerProps,
 } from "../../../services/agent/runtimes/llama-server-props.ts";
 import {
@@ -15,16 +14,6 @@ import {
 import { requestsIn } from "../../../services/agent/runtimes/vllm.ts";
 
 describe("what llama-server tells of its model", () => {
-  test.each([
-    ["an-alias", "an-alias"],
-    ["/models/Qwen3-8B-Q4_K_M.gguf", "Qwen3-8B-Q4_K_M"],
-    ["C:\\models\\Qwen3-8B.gguf", "Qwen3-8B"],
-    ["big-00001-of-00003.gguf", "big"],
-    ["ggml-org/gemma-3-4b-it-GGUF:Q4_K_M", "ggml-org/gemma-3-4b-it-GGUF:Q4_K_M"],
-  ])("is an id that clients can use: %s", (name, id) => {
-    expect(idByFile(name)).toBe(id);
-  });
-
   test("is what it can do, by its properties and its template", () => {
     const props = llamaServerProps.parse({
       modalities: { vision: true, audio: false },
@@ -54,6 +43,10 @@ describe("what llama-server tells of its model", () => {
     });
     expect(describedByArgs(["-c", "0", "--embeddings"])).toEqual({
       capabilities: { embedding: true, completion: false },
+    });
+    expect(describedByArgs(["--port", "0", "--alias", "qwen3", "--model", "/models/qwen3.gguf"])).toEqual({
+      capabilities: {},
+      modelPath: "/models/qwen3.gguf",
     });
   });
 });

@@ -1,0 +1,53 @@
+import { describe, expect, test } from "vitest";
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import { chatBody } from "#shared/protocol/chat-body.ts";
+import { cutAtStops } from "../../../services/agent/runtimes/cut-at-stops.ts";
+
+/** What is left of an answer, and whether the runtime was let go of before its end. */
+async function cut(stop: readonly string[], events: readonly AnswerEvent[]) {
+  let wasRead = false;
+  const read = (async function* () {
+    for (const event of events) yield [event];
+    wasRead = true;
+  })();
+  const body = chatBody.parse({ messages: [{ role: "user", content: "x".repeat(40) }], stop });
+  const left = (await Array.fromAsync(cutAtStops(body, read))).flat();
+  return { left, wasRead };
+}
+
+const words = (...texts: string[]): AnswerEvent[] => texts.map((text) => ({ kind: "text", text }));
+const end: AnswerEvent[] = [
+  { kind: "finish", reason: "stop" },
+  { kind: "usage", promptTokens: 15, completionTokens: 8 },
+];
+
+describe("an answer with stop strings", () => {
+  test("ends exactly before the first, and nothing more is read of it", async () => {
+    const { left, wasRead } = await cut(
+      ["mma del"],
+      [...words("alpha", " beta", " gamma", " delta", " epsilon"), ...end],
+    );
+    expect(left).toEqual([
+      ...words("alpha", " beta", " ga"),
+      { kind: "finish", reason: "stop" },
+      { kind: "usage", promptTokens: 10, completionTokens: 4 },
+    ]);
+    expect(wasRead).toBe(false);
+  });
+
+  test("is whole where none of them comes, also what could have been the beginning of one", async () => {
+    const { left, wasRead } = await cut(["mma del"], [...words("alpha", " gamma"), ...end]);
+    expect(left).toEqual([...words("alpha", " ga", "mma"), ...end]);
+    expect(wasRead).toBe(true);
+  });
+
+  test("does not end for what the model only thinks, or calls a tool with", async () => {
+    const events: AnswerEvent[] = [
+      { kind: "reasoning", text: "beta" },
+      { kind: "tool-call-start", index: 0, name: "f" },
+      { kind: "tool-call-delta", index: 0, arguments: '{"a":"beta"}' },
+      ...end,
+    ];
+    expect((await cut(["beta"], events)).left).toEqual(events);
+  });
+});

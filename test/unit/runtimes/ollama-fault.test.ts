@@ -1,0 +1,98 @@
+import { describe, expect, test } from "vitest";
+import { ollamaStatusFault } from "../../../services/agent/runtimes/ollama-fault.ts";
+
+/** As Ollama 0.33.0-rc2 passes on what the llama-server below it refuses. */
+function passedOn(error: object): string {
+  return JSON.stringify({ error: JSON.stringify({ error }) });
+}
+
+describe("what Ollama refuses", () => {
+  test.each([
+    [
+      "an image, by the engine below",
+      500,
+      passedOn({
+        code: 500,
+        message: "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+        type: "server_error",
+      }),
+      { code: "unsupported_value", param: "messages", message: "The model does not accept images." },
+    ],
+    [
+      "an image, with a template of its own",
+      400,
+      passedOn({
+        code: 400,
+        message: "Multimodal data provided, but model does not support multimodal requests.",
+        type: "invalid_request_error",
+      }),
+      { code: "unsupported_value", param: "messages", message: "The model does not accept images." },
+    ],
+    [
+      "vectors of a model that chats",
+      501,
+      '{"error":"This server does not support embeddings. Start it with `--embeddings`"}',
+      { code: "unsupported_value", param: "model", message: "The model does not embed." },
+    ],
+    [
+      "likelihoods together with tools",
+      400,
+      passedOn({ code: 400, message: "logprobs is not supported with tools + stream", type: "invalid_request_error" }),
+      { code: "unsupported_parameter", param: "logprobs" },
+    ],
+    [
+      "a schema that is none",
+      400,
+      passedOn({
+        code: 400,
+        message:
+          "Unable to generate parser for this template. Automatic parser generation failed: JSON schema error at #: unrecognized type nonsense",
+        type: "invalid_request_error",
+      }),
+      { code: "invalid_value" },
+    ],
+    [
+      "two beginnings of an answer",
+      400,
+      passedOn({
+        code: 400,
+        message: "Cannot have 2 or more assistant messages at the end of the list.",
+        type: "invalid_request_error",
+      }),
+      { code: "unsupported_value", param: "messages" },
+    ],
+    [
+      "calls without their results",
+      400,
+      passedOn({
+        code: 400,
+        message: "Cannot continue an assistant message that contains tool calls.",
+        type: "invalid_request_error",
+      }),
+      { code: "unsupported_value", param: "messages" },
+    ],
+    ["a model that is not there", 404, '{"error":"model \'nope:latest\' not found"}', { code: "model_not_found" }],
+    ["whoever comes from elsewhere", 403, "", { code: "upstream_error" }],
+  ])("is told as what it is: %s", (_, status, text, fault) => {
+    expect(ollamaStatusFault({ status, text })).toMatchObject(fault);
+  });
+
+  test("is a prompt that is too long, with both numbers of the engine below", () => {
+    const text = passedOn({
+      code: 400,
+      message: "request (14003 tokens) exceeds the available context size (4096 tokens), try increasing it",
+      type: "exceed_context_size_error",
+      n_prompt_tokens: 14_003,
+      n_ctx: 4_096,
+    });
+    expect(ollamaStatusFault({ status: 400, text })).toMatchObject({
+      code: "context_length_exceeded",
+      overflow: { promptTokens: 14_003, windowTokens: 4_096 },
+    });
+  });
+
+  test("is no prompt that is too long where Ollama itself failed", () => {
+    const text = '{"error":"llama runner: failed to create context with the context size 131072"}';
+    expect(ollamaStatusFault({ status: 500, text })).toMatchObject({ code: "upstream_error" });
+  });
+});

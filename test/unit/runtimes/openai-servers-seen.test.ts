@@ -1,0 +1,247 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import { chatBody } from "#shared/protocol/chat-body.ts";
+import {
+  recogniseOpenAiServer,
+  type OpenAiServerKind,
+} from "../../../services/agent/runtimes/recognise-openai-server.ts";
+import { ReplayServer, type Replay } from "../../harness/replay-server.ts";
+import { TurnableClock } from "../../harness/turnable-clock.ts";
+import { until } from "../../harness/until.ts";
+
+// What real servers answered, byte for byte but for ids and times that mean nothing: llama-server 0.7.0, mlx-lm 0.32.2
+// and vLLM 0.32.0.
+
+const signal = new AbortController().signal;
+const able = { completion: true, vision: false, embedding: false, tools: true, thinking: true };
+const chats = "/v1/chat/completions";
+const vectors = "/v1/embeddings";
+
+async function runtimeAt(wanted: OpenAiServerKind, replays: Readonly<Record<string, Replay>>) {
+  const server = await ReplayServer.start({ "/v1/models": { body: '{"object":"list","data":[]}' }, ...replays });
+  const clock = new TurnableClock();
+  const runtime = await recogniseOpenAiServer({ url: server.url, clock }, { wanted, signal, hubFolder: "/nowhere" });
+  if (runtime === undefined) throw new Error("it was not recognised");
+  onTestFinished(async () => {
+    await runtime.close?.();
+    await server[Symbol.asyncDispose]();
+  });
+  async function answer(fields: object = {}, model = "m"): Promise<AnswerEvent[]> {
+    const body = chatBody.parse({ messages: [{ role: "user", content: "Hello" }], ...fields });
+    const run = { model, capabilities: able, contextWindow: 8_192, body, signal, onProgress: () => {} };
+    return (await Array.fromAsync(runtime?.chat(run) ?? [])).flat();
+  }
+  async function embedding(): Promise<AnswerEvent[]> {
+    const body = { input: ["a"] };
+    const run = { model: "m", capabilities: able, contextWindow: 8_192, body, signal, onProgress: () => {} };
+    return (await Array.fromAsync(runtime?.embed?.(run) ?? [])).flat();
+  }
+  return { server, runtime, clock, answer, embedding };
+}
+
+function folder(name: string, files: Readonly<Record<string, unknown>>): string {
+  const parent = mkdtempSync(join(tmpdir(), "models-"));
+  onTestFinished(() => rmSync(parent, { recursive: true }));
+  mkdirSync(join(parent, name));
+  for (const [file, content] of Object.entries(files)) {
+    writeFileSync(join(parent, name, file), typeof content === "string" ? content : JSON.stringify(content));
+  }
+  return join(parent, name);
+}
+
+describe("mlx-lm", () => {
+  const word = (text: string): string =>
+    `data: {"id": "c", "object": "chat.completion.chunk", "model": "default_model", "created": 1, "choices": [{"index": 0, "finish_reason": null, "delta": {"role": "assistant", "content": ${JSON.stringify(text)}}}]}\n\n`;
+
+  test("is left before it reads a prompt that is longer than the window, which it would do for minutes", async () => {
+    const held = Promise.withResolvers<void>();
+    onTestFinished(() => held.resolve());
+    const body = [": keepalive 0/190004\n\n", held.promise];
+    const { answer } = await runtimeAt("mlx-lm", { [chats]: { body } });
+    await expect(answer()).rejects.toMatchObject({
+      code: "context_length_exceeded",
+      message: "The context window of this model is 8192 tokens on this machine, and the messages take 190004.",
+    });
+  });
+
+  test("reads a prompt that fits", async () => {
+    const last =
+      'data: {"id": "c", "choices": [{"index": 0, "finish_reason": "stop", "delta": {"role": "assistant"}}]}\n\n';
+    const body = [": keepalive 0/8192\n\n", ": keepalive 8192/8192\n\n", word("hi"), last, "data: [DONE]\n\n"];
+    const { answer } = await runtimeAt("mlx-lm", { [chats]: { body } });
+    expect(await answer()).toEqual([
+      { kind: "text", text: "hi" },
+      { kind: "finish", reason: "stop" },
+    ]);
+  });
+
+  test("is ended at a stop string, since it knows it only by the tokens that it would write it with", async () => {
+    const held = Promise.withResolvers<void>();
+    onTestFinished(() => held.resolve());
+    const body = [": keepalive 1/1\n\n", ...["alpha", " beta", " gamma", " delta"].map(word), held.promise];
+    const { server, answer } = await runtimeAt("mlx-lm", { [chats]: { body } });
+    const events = await answer({ stop: ["gamma"] });
+    expect(events.map((event) => (event.kind === "text" ? event.text : event.kind))).toEqual([
+      "alpha",
+      " beta",
+      " ",
+      "finish",
+      "usage",
+    ]);
+    expect(server.requestsTo(chats)[0]?.body).not.toHaveProperty("stop");
+  });
+
+  test("does not make a call of what nobody offered a tool for", async () => {
+    const body = [
+      'data: {"id": "c", "choices": [{"index": 0, "finish_reason": null, "delta": {"role": "assistant", "tool_calls": [{"function": {"name": "get_weather", "arguments": "{\\"city\\": \\"Rome\\"}"}, "type": "function", "id": "4a72", "index": 0}]}}]}\n\n',
+      'data: {"id": "c", "choices": [{"index": 0, "finish_reason": "tool_calls", "delta": {"role": "assistant"}}]}\n\n',
+      "data: [DONE]\n\n",
+    ];
+    const { answer } = await runtimeAt("mlx-lm", { [chats]: { body } });
+    expect(await answer()).toEqual([
+      { kind: "text", text: '{"name": "get_weather", "arguments": {"city": "Rome"}}' },
+      { kind: "finish", reason: "stop" },
+    ]);
+    const tools = [{ type: "function", function: { name: "get_weather" } }];
+    expect(await answer({ tools })).toMatchObject([
+      { kind: "tool-call-start", name: "get_weather" },
+      { kind: "tool-call-delta", arguments: '{"city": "Rome"}' },
+      { kind: "finish", reason: "tool_calls" },
+    ]);
+  });
+
+  test("tells no client in which folder its model lies, and is asked for that folder", async () => {
+    const place = folder("tiny-qwen3-tool", { "config.json": { max_position_embeddings: 8_192 } });
+    const models = { body: `{"object": "list", "data": [{"id": "${place}", "object": "model", "created": 1}]}` };
+    const { server, runtime, answer } = await runtimeAt("mlx-lm", {
+      "/v1/models": models,
+      [chats]: { body: word("hi") },
+    });
+    expect(await runtime.catalogue(signal)).toMatchObject([{ id: "tiny-qwen3-tool", contextTokens: 8_192 }]);
+    await expect(answer({}, "tiny-qwen3-tool")).rejects.toMatchObject({ code: "upstream_error" });
+    expect(server.requestsTo(chats)[0]?.body).toMatchObject({ model: place });
+  });
+});
+
+describe("vLLM", () => {
+  const whole = [
+    'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}\n\n',
+    'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[{"index":0,"delta":{"content":"Hello"},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null}]}\n\n',
+    'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"tiny","choices":[],"usage":{"prompt_tokens":11,"total_tokens":12,"completion_tokens":1,"prompt_tokens_details":null,"completion_tokens_details":{"reasoning_tokens":0}}}\n\n',
+    "data: [DONE]\n\n",
+  ];
+
+  test("is asked once for each of several answers without chance, which it refuses to give at once", async () => {
+    const { server, answer } = await runtimeAt("vllm", { [chats]: { body: whole } });
+    expect(await answer({ n: 2, temperature: 0 })).toEqual([
+      { kind: "text", choice: 0, text: "Hello" },
+      { kind: "finish", choice: 0, reason: "length" },
+      { kind: "text", choice: 1, text: "Hello" },
+      { kind: "finish", choice: 1, reason: "length" },
+      { kind: "usage", promptTokens: 11, completionTokens: 2, reasoningTokens: 0 },
+    ]);
+    const asked = server.requestsTo(chats).map(({ body }) => body);
+    expect(asked).toHaveLength(2);
+    for (const body of asked) expect(body).not.toHaveProperty("n");
+  });
+
+  test("starts a call with two pieces of the same index, the first without arguments, and it is one call", async () => {
+    const body = [
+      'data: {"id":"c","choices":[{"index":0,"delta":{"content":null,"tool_calls":[{"id":"chatcmpl-tool-bc3a","type":"function","index":0,"function":{"name":"get_weather"}},{"index":0,"function":{"arguments":"{"}}]},"logprobs":null,"finish_reason":null}]}\n\n',
+      'data: {"id":"c","choices":[{"index":0,"delta":{"content":null,"tool_calls":[{"index":0,"function":{"arguments":"}"}}]},"logprobs":null,"finish_reason":null}]}\n\n',
+      'data: {"id":"c","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"tool_calls"}]}\n\n',
+      "data: [DONE]\n\n",
+    ];
+    const { answer } = await runtimeAt("vllm", { [chats]: { body } });
+    expect(await answer({ tools: [{ type: "function", function: { name: "get_weather" } }] })).toEqual([
+      { kind: "tool-call-start", index: 0, id: "chatcmpl-tool-bc3a", name: "get_weather" },
+      { kind: "tool-call-delta", index: 0, arguments: "{" },
+      { kind: "tool-call-delta", index: 0, arguments: "}" },
+      { kind: "finish", reason: "tool_calls" },
+    ]);
+  });
+
+  test("that only embeds, or only chats, does not have the other interface, and the model is what cannot", async () => {
+    const nowhere = { status: 404, body: '{"detail":"Not Found"}' };
+    const { answer, embedding } = await runtimeAt("vllm", { [chats]: nowhere, [vectors]: nowhere });
+    await expect(answer()).rejects.toMatchObject({ code: "unsupported_value", param: "model" });
+    await expect(embedding()).rejects.toMatchObject({
+      code: "unsupported_value",
+      message: "The model does not embed.",
+    });
+  });
+
+  test("tells by the files of its model whether that thinks and sees, and no client where they lie", async () => {
+    const place = folder("tiny", {
+      "config.json": { vision_config: {} },
+      "chat_template.jinja": "{% if enable_thinking %}<think>{% endif %}",
+    });
+    const listed = `{"id":"${place}","object":"model","created":1,"owned_by":"vllm","root":"${place}","parent":null,"max_model_len":8192}`;
+    const { server, runtime, answer } = await runtimeAt("vllm", {
+      "/v1/models": { body: `{"object":"list","data":[${listed}]}` },
+      [chats]: { body: whole },
+    });
+    expect(await runtime.catalogue(signal)).toMatchObject([
+      {
+        id: "tiny",
+        ownedBy: "vllm",
+        capabilities: { thinking: true, vision: true, tools: true },
+        contextTokens: 8_192,
+      },
+    ]);
+    await answer({}, "tiny");
+    expect(server.requestsTo(chats).at(-1)?.body).toMatchObject({ model: place });
+  });
+});
+
+describe("llama-server as a router", () => {
+  const props = { body: '{"role":"router","max_instances":2,"model_path":"none","build_info":"b11669-Debian"}' };
+  const listed = (status: string): Replay => ({
+    body: `{"data":[{"id":"tiny","object":"model","owned_by":"llamacpp","status":{"value":"${status}","args":["/bin/llama-server","--alias","tiny","--model","/nowhere/tiny.gguf"]},"source":"models_dir","context_length":8192}],"object":"list"}`,
+  });
+
+  test("tells the window of a model that is not loaded", async () => {
+    const { runtime } = await runtimeAt("llama-server", { "/props": props, "/models": listed("unloaded") });
+    expect(await runtime.catalogue(signal)).toMatchObject([{ id: "tiny", contextTokens: 8_192, loaded: false }]);
+  });
+
+  test.each([
+    ["load", "loaded"],
+    ["unload", "unloaded"],
+  ] as const)("is not told to %s what is %s already, which it would refuse", async (action, status) => {
+    const running = { status: 400, body: '{"error":{"code":400,"message":"model is already running"}}' };
+    const refusals = { "/models/load": running, "/models/unload": running };
+    const router = { "/props": props, "/models": listed(status), ...refusals };
+    const { server, runtime } = await runtimeAt("llama-server", router);
+    await runtime.catalogue(signal);
+    const manage = (model: string) => Array.fromAsync(runtime.manages?.[action]?.({ action, model, signal }) ?? []);
+    expect(await manage("tiny")).toEqual([{ status }]);
+    await expect(manage("nope")).rejects.toMatchObject({ code: "model_not_found" });
+    expect(server.requestsTo(`/models/${action}`)).toEqual([]);
+  });
+
+  test("has unloaded a model once its list says so, and not when it is told to", async () => {
+    const router = { "/props": props, "/models": listed("loaded"), "/models/unload": { body: '{"success":true}' } };
+    const { server, runtime, clock } = await runtimeAt("llama-server", router);
+    await runtime.catalogue(signal);
+    const unloading = Array.fromAsync(runtime.manages?.unload?.({ action: "unload", model: "tiny", signal }) ?? []);
+    await until(() => clock.timersWaiting > 0, { what: "the list to be asked once more later" });
+    server.answers("/models", listed("unloaded"));
+    clock.advance(500);
+    expect(await unloading).toEqual([{ status: "unloading" }, { status: "unloaded" }]);
+  });
+
+  test("works on nothing for a model that was unloaded just now", async () => {
+    const router = { "/props": props, "/models": listed("loaded") };
+    const { server, runtime } = await runtimeAt("llama-server", router);
+    await runtime.catalogue(signal);
+    const slots = "/slots?model=tiny&autoload=false";
+    server.answers(slots, { body: '[{"id":0,"is_processing":true},{"id":1,"is_processing":false}]' });
+    expect(await runtime.working?.(signal)).toBe(1);
+    server.answers(slots, { status: 400, body: '{"error":{"code":400,"message":"model is not running"}}' });
+    expect(await runtime.working?.(signal)).toBe(0);
+  });
+});
