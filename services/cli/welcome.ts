@@ -1,4 +1,5 @@
 import type { Model } from "#shared/model/model.ts";
+import { onOneLine } from "./text/on-one-line.ts";
 
 interface Welcome {
   /** Where the endpoints are, `/v1` included. */
@@ -35,16 +36,21 @@ function firstChat({ baseUrl, key, model }: { baseUrl: string; key: string; mode
   curl -N ${baseUrl}/chat/completions \\
     -H "Authorization: Bearer ${key}" \\
     -H "Content-Type: application/json" \\
-    -d '{"model":"${model}","stream":true,"messages":[{"role":"user","content":"Hello!"}]}'`;
+    -d ${inShell(JSON.stringify({ model, stream: true, messages: [{ role: "user", content: "Hello!" }] }))}`;
+}
+
+/** A model's name is its runtime's to choose, and is to be neither a command nor steer the terminal that it is shown on. */
+function inShell(text: string): string {
+  return `'${onOneLine(text).replaceAll("'", String.raw`'\''`)}'`;
 }
 
 function runtimeLine(runtime: string | null): string {
   if (runtime === "scripted")
     return "scripted: a demonstration without a model; it gives way to an Ollama as soon as one answers";
-  return runtime ?? "none answers yet; models appear as soon as one does";
+  return runtime === null ? "none answers yet; models appear as soon as one does" : onOneLine(runtime);
 }
 
 function listed(models: readonly string[]): string {
-  const shown = models.slice(0, 8).join(", ");
+  const shown = onOneLine(models.slice(0, 8).join(", "));
   return models.length > 8 ? `${shown} and ${models.length - 8} more` : shown;
 }

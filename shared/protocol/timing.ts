@@ -28,6 +28,7 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}): Timing {
     noProgressMs: chosen.noProgressMs ?? 60_000 * scale,
     firstTokenMs: chosen.firstTokenMs ?? 300_000 * scale,
     jobTotalMs: chosen.jobTotalMs ?? 600_000 * scale,
+    manageSilentMs: 1_800_000 * scale,
 
     modelsWaitMs: 900 * scale,
     modelsShareMs: 250 * scale,
@@ -83,6 +84,8 @@ export interface Timing {
   readonly noProgressMs: number;
   readonly firstTokenMs: number;
   readonly jobTotalMs: number;
+  /** How long nothing may be heard of a model that is pulled, removed, loaded or unloaded: checking one takes minutes. */
+  readonly manageSilentMs: number;
 
   /** How long `GET /v1/models` waits for machines, and for how long callers share one round of asking. */
   readonly modelsWaitMs: number;

@@ -26,6 +26,10 @@ export class AgentJob {
   body: Uint8Array | undefined;
   parts: PartCollector | undefined;
   reservedBytes = 0;
+  /** How many sequences its runtime works on for it at once. */
+  width = 1;
+  /** What its runtime is at while it says nothing, if it said so when it was last heard of. */
+  silence: Silence | undefined;
   progress = 0;
   progressAtMs: number;
   startedAtMs: number | undefined;
@@ -62,6 +66,7 @@ export class AgentJob {
   moved(nowMs: number, silence?: Silence): void {
     this.progress += 1;
     this.progressAtMs = nowMs;
+    this.silence = silence;
     if (silence !== undefined && (this.state === "prefill" || this.state === "loading")) this.state = silence;
   }
 

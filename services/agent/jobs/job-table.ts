@@ -253,19 +253,33 @@ export class JobTable {
         route,
         signal: job.signal,
         onProgress: (silence) => job.moved(clock.now(), silence),
+        onWidth: (width) => {
+          job.width = width;
+        },
         write: (bytes, outputTokens) => {
+          job.moved(clock.now(), job.silence);
           if (bytes.byteLength > 0 || outputTokens > 0) job.spoke(clock.now());
           job.frames.write(bytes, outputTokens);
         },
       });
-      if (outcome.outcome === "fault" && outcome.fault.code === "server_is_overloaded") this.#lanes.refused(route);
+      if (wasTooMuch(job, outcome) && this.#lanes.refused(route)) {
+        this.#putBack(job, body);
+        return;
+      }
       this.#conclude(job, outcome);
     } catch (thrown) {
       this.#end(job, Fault.from(thrown));
-    } finally {
-      this.#start(this.#lanes.remove(job.head.id));
-      if (job.signal.aborted && job.route !== undefined) this.#strays.cancelled(job.route.runtime);
     }
+    this.#start(this.#lanes.remove(job.head.id));
+    if (job.signal.aborted && job.route !== undefined) this.#strays.cancelled(job.route.runtime, job.width);
+  }
+
+  /** A runtime that had no room for a job beside the others is asked again when one of them has ended. */
+  #putBack(job: AgentJob, body: Uint8Array): void {
+    job.body = body;
+    job.state = "queued";
+    job.startedAtMs = undefined;
+    this.#start(this.#lanes.putBack(job.head.id));
   }
 
   async #tellModels(job: AgentJob): Promise<void> {
@@ -351,11 +365,20 @@ export class JobTable {
     return [...this.#jobs.values()].filter(({ head, state }) => head.kind === "manage" && state !== "ended").length;
   }
 
+  /** How many sequences a runtime works on for jobs of ours. */
   #runningOn(runtime: Runtime): number {
-    return [...this.#jobs.values()].filter(
-      ({ route, startedAtMs, state }) => route?.runtime === runtime && startedAtMs !== undefined && state !== "ended",
-    ).length;
+    let sequences = 0;
+    for (const { route, startedAtMs, state, width } of this.#jobs.values()) {
+      if (route?.runtime === runtime && startedAtMs !== undefined && state !== "ended") sequences += width;
+    }
+    return sequences;
   }
+}
+
+/** Whether a runtime refused a job before it said anything, because of what else it has to do. */
+function wasTooMuch(job: AgentJob, outcome: Outcome): boolean {
+  const isRefused = outcome.outcome === "fault" && outcome.fault.code === "server_is_overloaded";
+  return isRefused && job.firstTokenAtMs === undefined && !job.signal.aborted;
 }
 
 function runtimeOffline(): Fault {

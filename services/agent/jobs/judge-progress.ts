@@ -2,11 +2,14 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { JobState } from "#shared/protocol/frame-payload.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
+import type { Silence } from "../runtimes/runtime.ts";
 
 interface Progress {
   readonly state: JobState;
   readonly acceptedAtMs: number;
   readonly progressAtMs: number;
+  /** What the runtime is at, if that is no answering: it may be silent for longer then. */
+  readonly silence?: Silence | undefined;
   readonly head: { readonly kind: JobKind; readonly remainingMs: number };
 }
 
@@ -24,13 +27,18 @@ export function judgeProgress(job: Progress, nowMs: number, timing: Timing): Fau
       ? timedOut(`The rest of the request did not reach the machine within ${timing.partsWaitMs} ms (partsWaitMs).`)
       : undefined;
   }
-  if (job.state === "running") {
+  if (job.head.kind === "manage") {
+    return silentMs > timing.manageSilentMs
+      ? timedOut(`The runtime showed no progress for ${timing.manageSilentMs} ms (manageSilentMs).`)
+      : undefined;
+  }
+  if (job.state === "running" && job.silence === undefined) {
     return silentMs > timing.noProgressMs
       ? timedOut(`The model said nothing for ${timing.noProgressMs} ms in the middle of its answer (noProgressMs).`)
       : undefined;
   }
   return silentMs > timing.firstTokenMs
-    ? timedOut(`The model did not begin its answer within ${timing.firstTokenMs} ms (firstTokenMs).`)
+    ? timedOut(`The model said nothing for ${timing.firstTokenMs} ms before its answer (firstTokenMs).`)
     : undefined;
 }
 

@@ -43,9 +43,19 @@ export class Lanes {
     return this.#schedule.remove(job);
   }
 
-  /** The runtime of this route refused a job as too much, and has so shown how much it takes. */
-  refused(route: Route): void {
-    this.#learnt.refused(route.lane, this.#schedule.runningIn(route.lane) - 1, this.#clock.now());
+  /**
+   * The runtime of this route refused a job as too much, and has so shown how much it takes: the lane is as narrow from
+   * now on. Whether the job can wait for its turn once more, since others run there whose end makes room.
+   */
+  refused(route: Route): boolean {
+    const others = this.#schedule.runningIn(route.lane) - 1;
+    this.#learnt.refused(route.lane, others, this.#clock.now());
+    this.#schedule.resize(route.lane, this.#slotsOf(route));
+    return others > 0;
+  }
+
+  putBack(job: string): readonly string[] {
+    return this.#schedule.putBack(job);
   }
 
   /** Runtimes come and go, and learn and tell how much they take at once: makes the lanes of these jobs as wide. */

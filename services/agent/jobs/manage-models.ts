@@ -42,7 +42,8 @@ function progressOf(job: ManageJob, action: ManageAction): AsyncIterable<ManageP
   if (offer === undefined) {
     throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
   }
-  const route = offer.route(model);
+  // Who is used to Ollama writes the tag that it takes for granted.
+  const route = offer.route(model) ?? offer.route(model.replace(/:latest$/, ""));
   if (route === undefined && action !== "pull") {
     throw new Fault("model_not_found", { message: "This machine does not have that model.", param: "model" });
   }

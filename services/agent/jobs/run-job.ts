@@ -6,7 +6,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { chatBody } from "#shared/protocol/chat-body.ts";
 import { embedBody } from "#shared/protocol/embed-body.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
-import { embedInBatches } from "../runtimes/embed-in-batches.ts";
+import { embedInBatches, textsAtOnce } from "../runtimes/embed-in-batches.ts";
 import { fanOut } from "../runtimes/fan-out.ts";
 import type { Route } from "../runtimes/offer.ts";
 import { refuseIncapable } from "../runtimes/refuse-incapable.ts";
@@ -21,6 +21,8 @@ interface RunningJob {
   readonly route: Route;
   readonly signal: AbortSignal;
   readonly onProgress: (silence?: Silence) => void;
+  /** How many sequences the runtime is to work on at once for this job. */
+  readonly onWidth: (width: number) => void;
   readonly write: (bytes: Uint8Array, outputTokens: number) => void;
 }
 
@@ -40,11 +42,10 @@ export async function runJob(job: RunningJob): Promise<Outcome> {
 }
 
 async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> {
-  const { signal, onProgress, write } = job;
+  const { signal, write } = job;
   const renderer = rendererOf(job.head);
   for await (const events of eventsOf(job)) {
     if (signal.aborted) return;
-    onProgress();
     write(renderer.push(assembly.push(events)), assembly.outputTokens);
   }
   if (signal.aborted) return;
@@ -64,18 +65,28 @@ function rendererOf(head: JobHead): AnswerRenderer {
 }
 
 /** What the runtime says to a job, by its kind. */
-function eventsOf({ head, body, route, signal, onProgress }: RunningJob): AsyncIterable<readonly AnswerEvent[]> {
+function eventsOf({
+  head,
+  body,
+  route,
+  signal,
+  onProgress,
+  onWidth,
+}: RunningJob): AsyncIterable<readonly AnswerEvent[]> {
   const { runtime, ownId, model } = route;
   const { capabilities, context_window: contextWindow } = model;
   const run = { model: ownId, capabilities, contextWindow, signal, onProgress };
   if (head.kind === "embed") {
     if (!capabilities.embedding || runtime.embed === undefined) throw doesNotEmbed(model.id);
     const embed = runtime.embed.bind(runtime);
-    return embedded(embedInBatches(embed, { ...run, body: readBody(embedBody, body) }));
+    const texts = readBody(embedBody, body);
+    onWidth(Math.min(texts.input.length, textsAtOnce));
+    return embedded(embedInBatches(embed, { ...run, body: texts }));
   }
   const chat = readBody(chatBody, body);
   refuseIncapable({ model: model.id, capabilities, body: chat });
   const chatRun = { ...run, body: chat };
+  if (runtime.answersSeveral) onWidth(chat.n ?? 1);
   return runtime.answersSeveral ? runtime.chat(chatRun) : fanOut((each) => runtime.chat(each), chatRun);
 }
 

@@ -9,7 +9,7 @@ export class Schedule {
   readonly #queueMax: number;
   readonly #lanes = new Map<string, Lane>();
   readonly #waiting = new Map<string, Waiting>();
-  readonly #running = new Map<string, Lane>();
+  readonly #running = new Map<string, Waiting>();
   #submitted = 0;
 
   constructor(options: { queueMax: number }) {
@@ -46,10 +46,23 @@ export class Schedule {
 
   /** The job is over, whether it ran or waited. */
   remove(job: string): readonly string[] {
-    const lane = this.#running.get(job);
-    if (lane !== undefined) lane.running -= 1;
+    const running = this.#running.get(job);
+    if (running !== undefined) running.lane.running -= 1;
     this.#running.delete(job);
+    const waiting = this.#waiting.get(job);
     this.#waiting.delete(job);
+    if (waiting !== undefined) this.#closeUp(waiting);
+    return this.#startable();
+  }
+
+  /** A job that runs has not begun after all: it waits again, in the place that it had. */
+  putBack(job: string): readonly string[] {
+    const running = this.#running.get(job);
+    if (running !== undefined) {
+      this.#running.delete(job);
+      running.lane.running -= 1;
+      this.#waiting.set(job, running);
+    }
     return this.#startable();
   }
 
@@ -87,13 +100,22 @@ export class Schedule {
   #startable(): readonly string[] {
     const start: string[] = [];
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
-      const [job, { lane, round }] = next;
+      const [job, started] = next;
       this.#waiting.delete(job);
-      this.#running.set(job, lane);
-      lane.started(round);
+      this.#running.set(job, started);
+      started.lane.started(started.round);
       start.push(job);
     }
     return start;
+  }
+
+  /** A job that is given up costs its sender no turn: his later jobs move up. */
+  #closeUp(left: Waiting): void {
+    for (const waiting of this.#waiting.values()) {
+      if (waiting.lane === left.lane && waiting.sender === left.sender && waiting.round > left.round)
+        waiting.round -= 1;
+    }
+    left.lane.leftOut(left.sender);
   }
 
   #next(): [string, Waiting] | undefined {
@@ -115,7 +137,7 @@ export interface Submitted {
 interface Waiting {
   readonly lane: Lane;
   readonly sender: string;
-  readonly round: number;
+  round: number;
   readonly order: number;
   ready: boolean;
 }
@@ -139,6 +161,11 @@ class Lane {
     const round = Math.max(this.#round, (this.#lastRounds.get(sender) ?? -1) + 1);
     this.#lastRounds.set(sender, round);
     return round;
+  }
+
+  leftOut(sender: string): void {
+    const last = this.#lastRounds.get(sender);
+    if (last !== undefined) this.#lastRounds.set(sender, last - 1);
   }
 
   started(round: number): void {

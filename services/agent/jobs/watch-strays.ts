@@ -14,6 +14,8 @@ interface StraysOptions {
 /** A runtime that may still be at work for nobody, and until when that is no reason to worry. */
 interface Suspicion {
   readonly worriesAtMs: number;
+  /** As many as were cancelled can have gone on, and no more: a runtime may work for others too. */
+  readonly cancelled: number;
   strays: number;
 }
 
@@ -37,11 +39,13 @@ export class StrayWatch {
     return strays;
   }
 
-  cancelled(runtime: Runtime): void {
+  /** A job was cancelled for which the runtime worked on as many sequences. */
+  cancelled(runtime: Runtime, sequences: number): void {
     if (runtime.working === undefined) return;
     const { clock, timing } = this.#options;
-    const strays = this.#suspicions.get(runtime)?.strays ?? 0;
-    this.#suspicions.set(runtime, { worriesAtMs: clock.now() + timing.straysWaitMs, strays });
+    const { strays, cancelled } = this.#suspicions.get(runtime) ?? { strays: 0, cancelled: 0 };
+    const worriesAtMs = clock.now() + timing.straysWaitMs;
+    this.#suspicions.set(runtime, { worriesAtMs, strays, cancelled: cancelled + sequences });
   }
 
   /** To be called at the pace of the beats. It costs nothing while there is no suspicion. */
@@ -60,7 +64,7 @@ export class StrayWatch {
     const timer = clock.after(timing.runtimeAnswerMs, () => late.abort(new Error("the runtime does not answer")));
     try {
       const working = (await runtime.working?.(late.signal)) ?? 0;
-      const strays = Math.max(0, working - ownRunning(runtime));
+      const strays = Math.min(suspicion.cancelled, Math.max(0, working - ownRunning(runtime)));
       if (this.#suspicions.get(runtime) !== suspicion) return;
       if (strays === 0) this.#suspicions.delete(runtime);
       else if (clock.now() >= suspicion.worriesAtMs) {

@@ -32,7 +32,8 @@ export function runtimeSources(wanted: Wanted): RuntimeSource[] {
   const { kind, urls, apiKey, slots, clock } = wanted;
   const site = (url: string): RuntimeSite => ({ url: withoutVersion(url), apiKey, slots, clock });
   if (urls.length > 0) return urls.map((url) => named(site(url), kind));
-  if (kind === "auto") return usualUrls().map((url) => unasked(site(url)));
+  // Whatever listens at a usual place is a stranger until it is recognised, and is shown no key.
+  if (kind === "auto") return usualUrls().map((url) => unasked({ url, slots, clock }));
   const usual = kind === "ollama" ? ollamaUrlDefault : kind === "openai" ? undefined : openAiServerUrls[kind];
   return usual === undefined ? [] : [named(site(usual), kind)];
 }
@@ -54,7 +55,10 @@ function unasked(site: RuntimeSite): RuntimeSource {
       if (!(await listens(site.url, signal))) return "nothing";
       const found = await within(site.clock, signal, (either) =>
         recognise(site, "auto", { allowOther: false, signal: either }),
-      );
+      ).catch((): Sight => {
+        signal.throwIfAborted();
+        return "something-else";
+      });
       return found === "nothing" ? "something-else" : found;
     },
   };

@@ -16,10 +16,10 @@ export async function* embedInBatches(embed: Embed, run: EmbedRun): AsyncGenerat
   let promptTokens = 0;
   for (let from = 0; from < input.length; from += textsAtOnce) {
     run.signal.throwIfAborted();
+    run.onProgress("prefill");
     const texts = input.slice(from, from + textsAtOnce);
     const vectors: AnswerEvent[] = [];
     for await (const events of embed({ ...run, body: { ...run.body, input: texts } })) {
-      run.onProgress();
       for (const event of events) {
         if (event.kind === "usage") promptTokens += event.promptTokens;
         if (event.kind !== "embedding") continue;

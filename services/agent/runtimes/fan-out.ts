@@ -19,6 +19,7 @@ async function* inTurn(chat: Chat, run: ChatRun, wanted: number): AsyncGenerator
   let sum: Usage | undefined;
   for (let choice = 0; choice < wanted; choice += 1) {
     run.signal.throwIfAborted();
+    run.onProgress("prefill");
     const body = seed === undefined ? run.body : { ...run.body, seed: seed + choice };
     let told: Usage | undefined;
     let finished = false;

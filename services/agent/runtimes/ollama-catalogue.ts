@@ -36,7 +36,7 @@ export interface OllamaEntry {
 export class OllamaCatalogue {
   readonly #connection: RuntimeConnection;
   readonly #host: OllamaHost;
-  readonly #windows: OllamaWindows;
+  #windows: OllamaWindows;
   #showByDigest: ReadonlyMap<string, OllamaShow> = new Map();
   #entryById: ReadonlyMap<string, OllamaEntry> = new Map();
 
@@ -50,7 +50,10 @@ export class OllamaCatalogue {
     const [tags, loaded] = await Promise.all([
       this.#connection.ask(tagList, { path: "/api/tags", signal }),
       this.#connection.ask(loadedList, { path: "/api/ps", signal }),
-    ]);
+    ]).catch((error: unknown) => {
+      if (Fault.from(error).code === "runtime_offline") this.#forget();
+      throw error;
+    });
     const local = (tags.models ?? [])
       .filter((tag) => !tag.remote_model && !tag.remote_host)
       .slice(0, modelsPerMachineMax);
@@ -76,6 +79,12 @@ export class OllamaCatalogue {
     }
     this.#entryById = entries;
     return models;
+  }
+
+  /** The Ollama that comes back may be of another version, and be set up in another way. */
+  #forget(): void {
+    this.#showByDigest = new Map();
+    this.#windows = new OllamaWindows(this.#host.contextTokens);
   }
 
   /** The model that a client means. One that was not in the list when it was last read is asked for. */

@@ -59,7 +59,8 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
     if (!entry.loaded) onProgress("loading");
     try {
       for await (const lines of jsonLines(connection.stream({ path: "/api/chat", body: request, signal }))) {
-        onProgress();
+        // A tool call comes whole: nothing is heard while the model writes it.
+        onProgress(body.tools === undefined ? undefined : "prefill");
         const events: AnswerEvent[] = [];
         try {
           for (const line of lines) events.push(...answer.events(line));

@@ -2,6 +2,9 @@ import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 
 type TextEvent = Extract<AnswerEvent, { kind: "text" }>;
 
+/** A shorter beginning may well come again by chance, as the first thing that a model says to go on. */
+export const echoCharactersMin = 24;
+
 /**
  * Drops the beginning of an answer where that repeats what the request had already said for the model. Some runtimes
  * say a prefilled beginning once more before they go on from it, and whether they do depends on their version.
@@ -51,9 +54,16 @@ export class PrefixTrimmer {
 export async function* trimPrefix(
   prefix: string,
   batches: AsyncIterable<readonly AnswerEvent[]>,
+  { charactersMin = echoCharactersMin }: { readonly charactersMin?: number } = {},
 ): AsyncGenerator<readonly AnswerEvent[]> {
-  const trimmer = new PrefixTrimmer(prefix);
-  for await (const events of batches) yield trimmer.push(events);
+  const trimmer = new PrefixTrimmer(prefix.length < charactersMin ? "" : prefix);
+  try {
+    for await (const events of batches) yield trimmer.push(events);
+  } catch (error) {
+    // Also of an answer that fails: what was held back was said.
+    yield trimmer.end();
+    throw error;
+  }
   yield trimmer.end();
 }
 

@@ -1,3 +1,6 @@
+/** Many times what a machine may offer. A runtime that makes up more names than that has no say in who keeps his. */
+const idsMax = 50_000;
+
 /**
  * Gives every model of a machine an id that no other of its models has. The first runtime that offers an id keeps it;
  * the same id at another one is told apart by that one's name: `qwen3:8b` is also `qwen3:8b-vllm`. An id that was given
@@ -11,10 +14,16 @@ export class UniqueIds {
     const holder = `${model.place}\n${model.id}`;
     const given = this.#given.get(holder);
     if (given !== undefined) return given;
+    if (this.#given.size >= idsMax) this.#forgetAll();
     const id = this.#firstFree(model);
     this.#given.set(holder, id);
     this.#holders.set(id, holder);
     return id;
+  }
+
+  #forgetAll(): void {
+    this.#given.clear();
+    this.#holders.clear();
   }
 
   #firstFree({ id, runtime }: { readonly id: string; readonly runtime: string }): string {

@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { OfferedModel } from "#shared/model/model.ts";
+import { modelIdCharactersMax, type OfferedModel } from "#shared/model/model.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
@@ -23,6 +23,9 @@ interface WatchOptions {
   readonly clock: Clock;
   readonly log: Log;
 }
+
+/** Of so many models it is remembered that their absence was told. */
+const leftOutMax = 10_000;
 
 /** Where the stand-in is, so that its models have lanes and ids like all others. */
 const standInPlace = "demonstration";
@@ -65,7 +68,9 @@ export class RuntimeWatch {
   async start(): Promise<void> {
     await this.#ask();
     await this.#putStandIn();
-    this.#timer = this.#options.clock.every(this.#options.timing.cataloguePollMs, () => void this.#ask());
+    this.#timer = this.#options.clock.every(this.#options.timing.cataloguePollMs, () => {
+      for (const watch of this.#watches) void this.#lookAt(watch);
+    });
   }
 
   async stop(): Promise<void> {
@@ -98,14 +103,14 @@ export class RuntimeWatch {
    * made of all together, so that not chance decides which of two runtimes has an id.
    */
   async #lookEverywhere(): Promise<void> {
+    await Promise.all(this.#watches.map((watch) => this.#lookAt(watch)));
+    this.#takeStock();
+  }
+
+  async #lookAt(watch: SourceWatch): Promise<void> {
     const isFirst = this.#timer === undefined;
-    await Promise.all(
-      this.#watches.map(async (watch) => {
-        await watch.look();
-        if (!isFirst) this.#takeStock();
-      }),
-    );
-    if (isFirst) this.#takeStock();
+    await watch.look();
+    if (!isFirst) this.#takeStock();
   }
 
   async #putStandIn(): Promise<void> {
@@ -121,13 +126,19 @@ export class RuntimeWatch {
     if (found.length > 0) this.#standIn = undefined;
     const offering = this.#standIn === undefined ? found : [{ place: standInPlace, ...this.#standIn }];
     const runtimes = offering.map(({ runtime }) => runtime);
-    const routes = offering.flatMap((here) => here.models.flatMap((described) => this.#route(here, described)));
+    const routes = offering.flatMap((here) =>
+      inOrder(here.models).flatMap((described) => this.#route(here, described)),
+    );
     this.#take(runtimes.length === 0 ? undefined : new Offer(runtimes, withoutTwins(routes)));
   }
 
   #route({ place, runtime }: { place: string; runtime: Runtime }, described: DescribedModel): Route[] {
     const { settings = {}, firstSeen } = this.#options;
     const { id: ownId } = described;
+    if (ownId.length > modelIdCharactersMax) {
+      this.#tellLeftOut(`${runtime.name}: ${ownId}`);
+      return [];
+    }
     const id = this.#ids.idFor({ place, runtime: runtime.name, id: ownId });
     const model = completeModel({
       id,
@@ -144,11 +155,13 @@ export class RuntimeWatch {
   }
 
   #tellLeftOut(model: string): void {
-    if (this.#leftOut.has(model)) return;
-    this.#leftOut.add(model);
+    const name = model.slice(0, 300);
+    if (this.#leftOut.has(name)) return;
+    if (this.#leftOut.size >= leftOutMax) this.#leftOut.clear();
+    this.#leftOut.add(name);
     this.#options.log.info(
-      { model: model.slice(0, 300) },
-      "a model that can do nothing that is asked here is left out",
+      { model: name },
+      "a model is left out: it can do nothing that is asked here, or its name is no id",
     );
   }
 
@@ -161,6 +174,11 @@ export class RuntimeWatch {
     else log.info({ runtime: offer.names, models: offer.catalogue.length }, "the catalogue of this machine");
     for (const listener of this.#listeners) listener();
   }
+}
+
+/** Runtimes change the order of their lists as they like, which is no change of what they offer. */
+function inOrder(models: readonly DescribedModel[]): readonly DescribedModel[] {
+  return models.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 /** A runtime that lists a model twice has it once. */

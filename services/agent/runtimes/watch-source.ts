@@ -14,6 +14,9 @@ interface WatchOptions {
 /** One failure may be a busy moment; as many in a row mean that the runtime is gone. */
 const failuresMax = 2;
 
+/** How many polls pass before a runtime that answers is recognised anew. */
+const pollsBetweenFinds = 30;
+
 /** What is no runtime at one look may be one later, but is not to be pestered: at most so many polls pass between. */
 const pollsSkippedMax = 30;
 
@@ -28,6 +31,8 @@ export class SourceWatch {
   #failures = 0;
   #pollsToSkip = 0;
   #pollsSkipped = 0;
+  #pollsSinceFound = 0;
+  #looking: Promise<void> | undefined;
 
   constructor(options: WatchOptions) {
     this.#options = options;
@@ -48,10 +53,18 @@ export class SourceWatch {
     return this.found !== undefined && this.#failures === 0;
   }
 
-  async look(): Promise<void> {
+  /** One look. Whoever asks while one is under way shares it. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  async #look(): Promise<void> {
     const { timing, log } = this.#options;
     try {
-      if (this.#runtime === undefined || this.#failures >= failuresMax) await this.#find();
+      await this.#findAnew();
       const runtime = this.#runtime;
       if (runtime === undefined) return;
       this.#models = await this.#within(timing.runtimeAnswerMs, (signal) => runtime.catalogue(signal));
@@ -67,6 +80,14 @@ export class SourceWatch {
     await this.#runtime?.close?.();
   }
 
+  /** A place may change its kind between two looks, so a runtime that is known is recognised again now and then. */
+  async #findAnew(): Promise<void> {
+    this.#pollsSinceFound += 1;
+    if (this.#runtime === undefined || this.#failures >= failuresMax) return this.#find();
+    if (this.#failures === 0 && this.#pollsSinceFound < pollsBetweenFinds) return undefined;
+    return this.#find().catch(() => undefined);
+  }
+
   async #find(): Promise<void> {
     if (this.#pollsSkipped < this.#pollsToSkip) {
       this.#pollsSkipped += 1;
@@ -75,6 +96,7 @@ export class SourceWatch {
     const { source, timing } = this.#options;
     const sight = await this.#within(timing.runtimeAnswerMs, (signal) => source.look(signal));
     this.#pollsSkipped = 0;
+    this.#pollsSinceFound = 0;
     const mayAskAgain = sight !== "something-else" || this.#runtime !== undefined;
     this.#pollsToSkip = mayAskAgain ? 0 : Math.min(this.#pollsToSkip * 2 + 1, pollsSkippedMax);
     if (typeof sight !== "string") this.#adopt(sight);

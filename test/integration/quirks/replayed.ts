@@ -68,6 +68,7 @@ export async function replayed(kind: Kind, discovery: Readonly<Record<string, st
       body,
       route,
       signal: AbortSignal.timeout(10_000),
+      onWidth: () => undefined,
       onProgress: () => {},
       write: (bytes) => {
         sent += Buffer.from(bytes).toString();

@@ -117,6 +117,24 @@ describe("a runtime", () => {
     expect(changes).toEqual(["one, other", "other"]);
   });
 
+  test("that lists its models in another order offers the same", async () => {
+    const runtime = new StubRuntime({ models: ["a", "b"] });
+    const { watch, poll, changes } = watching([new Place("one", runtime)]);
+    await watch.start();
+    runtime.offered = [stubDescribed("b"), stubDescribed("a")];
+    await poll(2);
+    expect(changes).toEqual(["stub"]);
+  });
+
+  test("that is another kind than before is adopted in its place, though it answers all the time", async () => {
+    const place = new Place("one", new StubRuntime({ name: "mlx-lm" }));
+    const { watch, poll, changes } = watching([place]);
+    await watch.start();
+    place.here = new StubRuntime({ name: "vllm" });
+    await poll(31);
+    expect(changes).toEqual(["mlx-lm", "vllm"]);
+  });
+
   test("that hangs holds up no other that is found at the same time", async () => {
     const hung = new StubRuntime({ name: "hung" });
     hung.catalogue = () => new Promise(() => undefined);
@@ -180,7 +198,7 @@ describe("the same model at two runtimes", () => {
   test("has two ids, of which the first runtime has the plain one", async () => {
     const { watch, ids } = watching(two().map((runtime, at) => new Place(`p${at}`, runtime)));
     await watch.start();
-    expect(ids()).toEqual(["qwen3:8b", "phi", "qwen3:8b-vllm", "phi:vllm"]);
+    expect(ids()).toEqual(["phi", "qwen3:8b", "phi:vllm", "qwen3:8b-vllm"]);
     expect(watch.offer?.route("qwen3:8b-vllm")).toMatchObject({ ownId: "qwen3:8b", runtime: { name: "vllm" } });
   });
 
@@ -192,10 +210,10 @@ describe("the same model at two runtimes", () => {
     const { offered } = ollama;
     ollama.offered = new Error("connect ECONNREFUSED");
     await poll(2);
-    expect(ids()).toEqual(["qwen3:8b-vllm", "phi:vllm"]);
+    expect(ids()).toEqual(["phi:vllm", "qwen3:8b-vllm"]);
     ollama.offered = offered;
     await poll(2);
-    expect(ids()).toEqual(["qwen3:8b", "phi", "qwen3:8b-vllm", "phi:vllm"]);
+    expect(ids()).toEqual(["phi", "qwen3:8b", "phi:vllm", "qwen3:8b-vllm"]);
   });
 
   test("is told apart also between two runtimes of the same kind", async () => {

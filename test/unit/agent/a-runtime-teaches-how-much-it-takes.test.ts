@@ -21,12 +21,40 @@ describe("how many jobs a runtime takes at once", () => {
     expect(learnt.limit("a", 2, 0)).toBe(2);
   });
 
-  test("bounds the jobs that are started after it", async () => {
+  const tooMuch = () => new Fault("server_is_overloaded", { message: "too much" });
+
+  test("is learnt at nobody's cost: the job that was refused waits, and runs when another has ended", async () => {
     const { gateway, runtime, jobs, settle } = await agentOnBroker({ slots: 3, queueMax: 5 });
-    for (let count = 0; count < 3; count += 1) await gateway.send();
-    runtime.begun(2).fail(new Fault("server_is_overloaded", { message: "too much" }));
+    const ids = [await gateway.send(), await gateway.send(), await gateway.send(), await gateway.send()];
+    runtime.begun(2).fail(tooMuch());
     await settle();
-    await gateway.send();
+    expect(jobs.load).toMatchObject({ running: 2, queued: 2 });
+    expect(ids.map((id) => gateway.kinds(id))).toEqual(ids.map(() => ["accept"]));
+    runtime.begun(0).finish();
+    await settle();
+    expect(runtime.chats).toHaveLength(4);
     expect(jobs.load).toMatchObject({ running: 2, queued: 1 });
+    runtime.begun(3).finish();
+    await settle();
+    expect(gateway.lastOf(ids[2] ?? "")).toMatchObject({ kind: "end" });
+  });
+
+  test("is told to the caller when nothing else of ours runs there", async () => {
+    const { gateway, runtime, settle } = await agentOnBroker({ slots: 3 });
+    const id = await gateway.send();
+    runtime.begun(0).fail(tooMuch());
+    await settle();
+    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "server_is_overloaded" } });
+  });
+
+  test("does not make an answer that has begun begin again", async () => {
+    const { gateway, runtime, settle } = await agentOnBroker({ slots: 3 });
+    const [, id] = [await gateway.send(), await gateway.send()];
+    runtime.begun(1).text("a word");
+    await settle();
+    runtime.begun(1).fail(tooMuch());
+    await settle();
+    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "server_is_overloaded" } });
+    expect(runtime.chats).toHaveLength(2);
   });
 });

@@ -179,4 +179,26 @@ describe("a schedule", () => {
     const order = [...schedule.places()].map(([job]) => job);
     expect(order).toEqual(["bob-1", "ann-2", "bob-2", "ann-3", "bob-3"]);
   });
+
+  test("takes no turn from a sender for jobs that were given up", () => {
+    const schedule = scheduleOf("a", 1, 50);
+    const turn = (from: string) => ({ lane: "a", sender: from, ready: true });
+    schedule.submit("running", turn("bob"));
+    for (let at = 0; at < 20; at += 1) schedule.submit(`ann-${at}`, turn("ann"));
+    for (let at = 0; at < 20; at += 1) schedule.remove(`ann-${at}`);
+    for (const job of ["bob-1", "bob-2", "ann-a", "ann-b"]) schedule.submit(job, turn(job.slice(0, 3)));
+    expect([...schedule.places()].map(([job]) => job)).toEqual(["ann-a", "bob-1", "ann-b", "bob-2"]);
+  });
+
+  test("gives a job that could not begin the place that it had", () => {
+    const schedule = scheduleOf("a", 2, 50);
+    for (const job of ["a", "b", "c"]) schedule.submit(job, { lane: "a", sender, ready: true });
+    schedule.resize("a", 1);
+    expect(schedule.putBack("b")).toEqual([]);
+    expect([...schedule.places()]).toEqual([
+      ["b", 1],
+      ["c", 2],
+    ]);
+    expect(schedule.remove("a")).toEqual(["b"]);
+  });
 });

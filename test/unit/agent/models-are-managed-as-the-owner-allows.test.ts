@@ -86,10 +86,20 @@ describe("a job that manages models", () => {
   test("may take longer than a chat, as long as it comes on", async () => {
     const { gateway, pass, settle, timing } = await managed(["pull"]);
     const id = await gateway.send({ ...asked("pull"), remainingMs: 86_400_000 });
-    await pass(timing.firstTokenMs - timing.beatIntervalMs);
+    await pass(timing.manageSilentMs - timing.beatIntervalMs);
     expect(gateway.lastOf(id)).toMatchObject({ kind: "data" });
     await pass(timing.beatIntervalMs * 2);
     await settle();
-    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "upstream_timeout" } });
+    expect(gateway.lastOf(id)).toMatchObject({
+      kind: "fault",
+      payload: { code: "upstream_timeout", message: expect.stringContaining("manageSilentMs") },
+    });
+  });
+
+  test("finds a model by the name that Ollama's users write", async () => {
+    const { gateway, settle } = await managed(["load"]);
+    const id = await gateway.send({ ...asked("load"), model: "llama3:latest" });
+    await settle();
+    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", payload: { code: "unsupported_value" } });
   });
 });

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { PrefixTrimmer, trimPrefix } from "../../../services/agent/runtimes/prefix-trimmer.ts";
+import { echoCharactersMin, PrefixTrimmer, trimPrefix } from "../../../services/agent/runtimes/prefix-trimmer.ts";
 
 function text(piece: string): AnswerEvent {
   return { kind: "text", text: piece };
@@ -12,7 +12,8 @@ async function* batchesOf(...batches: (readonly AnswerEvent[])[]): AsyncGenerato
 }
 
 async function trimmed(prefix: string, ...events: AnswerEvent[]): Promise<AnswerEvent[]> {
-  return (await Array.fromAsync(trimPrefix(prefix, batchesOf(...events.map((event) => [event]))))).flat();
+  const batches = batchesOf(...events.map((event) => [event]));
+  return (await Array.fromAsync(trimPrefix(prefix, batches, { charactersMin: 0 }))).flat();
 }
 
 async function textOf(prefix: string, pieces: readonly string[]): Promise<string> {
@@ -21,6 +22,25 @@ async function textOf(prefix: string, pieces: readonly string[]): Promise<string
 }
 
 describe("a prefilled beginning", () => {
+  test("that is short is left alone: the model may well say the same once more", async () => {
+    const said = (prefix: string) => Array.fromAsync(trimPrefix(prefix, batchesOf([text(prefix), text(" and on")])));
+    expect((await said("[")).flat()).toEqual([text("["), text(" and on")]);
+    expect((await said("x".repeat(echoCharactersMin))).flat()).toEqual([text(" and on")]);
+  });
+
+  test("that was held back is said when the answer fails", async () => {
+    async function* failing(): AsyncGenerator<readonly AnswerEvent[]> {
+      yield [text("Once upon a time there")];
+      throw new Error("broken");
+    }
+    const said: AnswerEvent[] = [];
+    const reading = (async () => {
+      for await (const events of trimPrefix("Once upon a time there was a", failing())) said.push(...events);
+    })();
+    await expect(reading).rejects.toThrow("broken");
+    expect(said).toEqual([text("Once upon a time there")]);
+  });
+
   test("that the runtime says once more is dropped, whole or in pieces", async () => {
     expect(await textOf("Once upon", ["Once upon a time"])).toBe(" a time");
     expect(await textOf("Once upon", ["On", "ce ", "upon", " a time"])).toBe(" a time");
