@@ -9,14 +9,14 @@ import type { AgentConfig } from "./config.ts";
 import { JobTable } from "./jobs/job-table.ts";
 import { receiveJobs } from "./jobs/receive-jobs.ts";
 import { Announcer } from "./presence/announce.ts";
-import { atHand, runtimeSources } from "./runtimes/detect.ts";
-import { FirstSightings } from "./runtimes/first-sightings.ts";
-import { llamaRuntime } from "./runtimes/llama.ts";
-import { readModelSettings } from "./runtimes/model-settings.ts";
-import type { RuntimeSource } from "./runtimes/runtime-source.ts";
+import { atHand, runtimeSources } from "./offer/detect.ts";
+import { FirstSightings } from "./offer/first-sightings.ts";
+import { llamaRuntime } from "./runtimes/llama/llama.ts";
+import { readModelSettings } from "./offer/model-settings.ts";
+import type { RuntimeSource } from "./offer/runtime-source.ts";
 import type { Runtime } from "./runtimes/runtime.ts";
-import { scriptedRuntime } from "./runtimes/scripted.ts";
-import { RuntimeWatch } from "./runtimes/watch-runtimes.ts";
+import { scriptedRuntime } from "./runtimes/scripted/scripted.ts";
+import { RuntimeWatch } from "./offer/watch-runtimes.ts";
 
 interface AgentParts {
   readonly config: AgentConfig;

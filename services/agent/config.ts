@@ -5,8 +5,8 @@ import { ConfigFailure, readConfig, urlList, wholeNumber, type Environment } fro
 import { processConfig, processSettings, waitMs } from "#shared/process/process-settings.ts";
 import { machineName, machineNameOf } from "#shared/protocol/machine-name.ts";
 import { manageActions, type ManageAction } from "#shared/protocol/manage-job.ts";
-import { runtimeKinds } from "./runtimes/detect.ts";
-import { scriptedModelIds } from "./runtimes/scripted-models.ts";
+import { runtimeKinds } from "./offer/detect.ts";
+import { scriptedModelIds } from "./runtimes/scripted/scripted-models.ts";
 
 const commaList = z.string().transform((text) => text.split(",").map((each) => each.trim()));
 

@@ -28,7 +28,7 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   "only the gateway's edge knows Fastify": ["services/gateway/dispatch/x.ts", `import { fastify } from "fastify";`],
   "only runtimes know undici": ["services/gateway/x.ts", `import { request } from "undici";`],
   "only the engine of GGUF files knows node-llama-cpp": [
-    "services/agent/runtimes/llama.ts",
+    "services/agent/runtimes/llama/llama.ts",
     `const library = await import("node-llama-cpp");`,
   ],
   "only the log knows pino": ["services/gateway/server.ts", `import { pino } from "pino";`],

@@ -48,7 +48,7 @@ export const importRules: readonly ImportRule[] = [
     rule: "only the engine of GGUF files knows node-llama-cpp",
     files: "**",
     never: "{node-llama-cpp,node-llama-cpp/**,@node-llama-cpp/**,**/node-llama-cpp/**}",
-    only: ["services/agent/runtimes/gguf-engine.ts", "test/**"],
+    only: ["services/agent/runtimes/llama/gguf-engine.ts", "test/**"],
   },
   { rule: "only the log knows pino", files: "**", never: "pino", only: ["shared/process/log.ts"] },
   { rule: "only the CLI knows commander", files: "**", never: "commander", only: ["services/cli/**", "test/**"] },

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { openEngine } from "../../services/agent/runtimes/gguf-engine.ts";
-import { writePrompt } from "../../services/agent/runtimes/gguf-prompt.ts";
-import { GgufTemplate } from "../../services/agent/runtimes/gguf-template.ts";
+import { openEngine } from "../../services/agent/runtimes/llama/gguf-engine.ts";
+import { writePrompt } from "../../services/agent/runtimes/llama/gguf-prompt.ts";
+import { GgufTemplate } from "../../services/agent/runtimes/llama/gguf-template.ts";
 import { thinkingTemplate } from "./templates.ts";
 import { noEngine, quietly } from "./tiny-runtime.ts";
 

@@ -6,7 +6,7 @@ import type { Capabilities } from "#shared/model/model.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
-import { llamaRuntime, type LlamaOptions } from "../../services/agent/runtimes/llama.ts";
+import { llamaRuntime, type LlamaOptions } from "../../services/agent/runtimes/llama/llama.ts";
 import type { Runtime, Silence } from "../../services/agent/runtimes/runtime.ts";
 import { findEngine } from "../harness/find-engine.ts";
 import { writeTinyGguf, type TinyGguf } from "../harness/tiny-gguf.ts";

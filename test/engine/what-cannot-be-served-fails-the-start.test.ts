@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { exitCodes } from "#shared/process/start-failure.ts";
-import { llamaRuntime } from "../../services/agent/runtimes/llama.ts";
+import { llamaRuntime } from "../../services/agent/runtimes/llama/llama.ts";
 import { writeTinyGguf } from "../harness/tiny-gguf.ts";
 import { noEngine, quietly } from "./tiny-runtime.ts";
 

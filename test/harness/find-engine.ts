@@ -5,7 +5,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
-import { engineVersion } from "../../services/agent/runtimes/gguf-engine.ts";
+import { engineVersion } from "../../services/agent/runtimes/llama/gguf-engine.ts";
 import { until } from "./until.ts";
 
 const run = promisify(execFile);

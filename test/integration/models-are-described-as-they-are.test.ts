@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { catalogue, type OfferedModel } from "#shared/model/model.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
-import { recogniseOpenAiServer } from "../../services/agent/runtimes/recognise-openai-server.ts";
+import { recogniseOpenAiServer } from "../../services/agent/runtimes/openai/recognise-openai-server.ts";
 import type { Runtime } from "../../services/agent/runtimes/runtime.ts";
 import { FakeLlamaRouter } from "../harness/fake-llama-router.ts";
 import { FakeLlamaServer } from "../harness/fake-llama-server.ts";

@@ -7,7 +7,7 @@ import {
 } from "#shared/protocol/frame-payload.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import type { Fault } from "#shared/fault/fault.ts";
-import type { Route } from "../runtimes/offer.ts";
+import type { Route } from "../offer/offer.ts";
 import type { Silence } from "../runtimes/runtime.ts";
 import type { PartCollector } from "./collect-parts.ts";
 import type { FrameEmitter } from "./emit-frames.ts";

@@ -9,7 +9,7 @@ import type { ManageAction } from "#shared/protocol/manage-job.ts";
 import { replySubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
-import type { RuntimeWatch } from "../runtimes/watch-runtimes.ts";
+import type { RuntimeWatch } from "../offer/watch-runtimes.ts";
 import { AgentJob } from "./agent-job.ts";
 import { beatRows } from "./beat-rows.ts";
 import { PartCollector } from "./collect-parts.ts";

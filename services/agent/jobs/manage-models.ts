@@ -1,7 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import { manageBody, type ManageAction, type ManageProgress } from "#shared/protocol/manage-job.ts";
-import type { Offer } from "../runtimes/offer.ts";
+import type { Offer } from "../offer/offer.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
 import type { Outcome } from "./outcome.ts";
 import { readBody } from "./read-body.ts";

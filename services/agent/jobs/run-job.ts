@@ -8,7 +8,7 @@ import { embedBody } from "#shared/protocol/embed-body.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { embedInBatches, textsAtOnce } from "../runtimes/embed-in-batches.ts";
 import { fanOut } from "../runtimes/fan-out.ts";
-import type { Route } from "../runtimes/offer.ts";
+import type { Route } from "../offer/offer.ts";
 import { refuseIncapable } from "../runtimes/refuse-incapable.ts";
 import type { Silence } from "../runtimes/runtime.ts";
 import type { Outcome } from "./outcome.ts";

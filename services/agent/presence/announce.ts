@@ -6,7 +6,7 @@ import { runtimeNameCharactersMax, type Presence } from "#shared/protocol/presen
 import { presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { JobTable } from "../jobs/job-table.ts";
-import type { RuntimeWatch } from "../runtimes/watch-runtimes.ts";
+import type { RuntimeWatch } from "../offer/watch-runtimes.ts";
 
 interface AnnounceOptions {
   readonly broker: Broker;

@@ -1,7 +1,27 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { ChatBody } from "#shared/protocol/chat-body.ts";
 
-type ChatField = keyof ChatBody;
+export type ChatField = keyof ChatBody;
+
+/** What every runtime honours that is spoken to, or its adapter in its place. */
+const honouredByAll: readonly ChatField[] = [
+  "tools",
+  "tool_choice",
+  "parallel_tool_calls",
+  "max_tokens",
+  "temperature",
+  "top_p",
+  "frequency_penalty",
+  "presence_penalty",
+  "seed",
+  "stop",
+  "reasoning_effort",
+];
+
+/** The fields of a chat that a runtime honours: those that all do, and what it does beside. */
+export function honouring(...beside: readonly ChatField[]): ReadonlySet<ChatField> {
+  return new Set([...honouredByAll, ...beside]);
+}
 
 /** Whether a field asks for nothing beyond what every answer is anyway. */
 const isNeutral: Partial<Record<ChatField, (body: ChatBody) => boolean>> = {

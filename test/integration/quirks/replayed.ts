@@ -2,11 +2,11 @@ import { chatBody } from "#shared/protocol/chat-body.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import { runJob } from "../../../services/agent/jobs/run-job.ts";
-import { ollamaRuntime } from "../../../services/agent/runtimes/ollama.ts";
+import { ollamaRuntime } from "../../../services/agent/runtimes/ollama/ollama.ts";
 import {
   recogniseOpenAiServer,
   type OpenAiServerKind,
-} from "../../../services/agent/runtimes/recognise-openai-server.ts";
+} from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
 import type { Runtime } from "../../../services/agent/runtimes/runtime.ts";
 import { faultBody } from "../../../services/gateway/openai/fault-body.ts";
 import { offeredBy } from "../../harness/offered-by.ts";

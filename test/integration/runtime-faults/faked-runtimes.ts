@@ -1,6 +1,6 @@
 import { systemClock as clock } from "#shared/process/clock.ts";
-import { recogniseOllama } from "../../../services/agent/runtimes/ollama.ts";
-import { recogniseOpenAiServer } from "../../../services/agent/runtimes/recognise-openai-server.ts";
+import { recogniseOllama } from "../../../services/agent/runtimes/ollama/ollama.ts";
+import { recogniseOpenAiServer } from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
 import type { Runtime } from "../../../services/agent/runtimes/runtime.ts";
 import { FakeLlamaServer } from "../../harness/fake-llama-server.ts";
 import { FakeLmStudio } from "../../harness/fake-lm-studio.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import type { Sight } from "../../../services/agent/runtimes/runtime-source.ts";
-import { RuntimeWatch } from "../../../services/agent/runtimes/watch-runtimes.ts";
+import type { Sight } from "../../../services/agent/offer/runtime-source.ts";
+import { RuntimeWatch } from "../../../services/agent/offer/watch-runtimes.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { stubDescribed, stubModel, StubRuntime } from "./stub-runtime.ts";

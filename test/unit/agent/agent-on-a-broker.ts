@@ -13,7 +13,7 @@ import { timingAt } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import { JobTable } from "../../../services/agent/jobs/job-table.ts";
 import { receiveJobs } from "../../../services/agent/jobs/receive-jobs.ts";
-import { RuntimeWatch } from "../../../services/agent/runtimes/watch-runtimes.ts";
+import { RuntimeWatch } from "../../../services/agent/offer/watch-runtimes.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { StubRuntime } from "./stub-runtime.ts";
 

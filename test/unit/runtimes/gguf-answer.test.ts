@@ -2,8 +2,8 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { chatBody } from "#shared/protocol/chat-body.ts";
-import { GgufAnswer } from "../../../services/agent/runtimes/gguf-answer.ts";
-import type { CallSyntax } from "../../../services/agent/runtimes/gguf-call-syntax.ts";
+import { GgufAnswer } from "../../../services/agent/runtimes/llama/gguf-answer.ts";
+import type { CallSyntax } from "../../../services/agent/runtimes/llama/gguf-call-syntax.ts";
 
 const thoughts = { open: "<think>", close: "</think>" };
 const json = { kind: "json", nameKey: "name", argumentsKey: "arguments", inArray: false } as const;

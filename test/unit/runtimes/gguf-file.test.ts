@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { idOf, partsOf } from "../../../services/agent/runtimes/gguf-file.ts";
+import { idOf, partsOf } from "../../../services/agent/runtimes/llama/gguf-file.ts";
 
 test.each([
   ["/models/Qwen3-8B-Q4_K_M.gguf", undefined, "Qwen3-8B-Q4_K_M"],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { JsonGrammar, UnsupportedSchema } from "../../../services/agent/runtimes/json-grammar.ts";
+import { JsonGrammar, UnsupportedSchema } from "../../../services/agent/runtimes/llama/json-grammar.ts";
 
 /** That grammars admit what they should is tested with the real engine. */
 describe("a grammar of JSON", () => {

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { chatBody } from "#shared/protocol/chat-body.ts";
-import { ollamaRuntime } from "../../../services/agent/runtimes/ollama.ts";
+import { ollamaRuntime } from "../../../services/agent/runtimes/ollama/ollama.ts";
 import { ReplayServer, type Replay } from "../../harness/replay-server.ts";
 
 // What Ollama 0.33.0-rc2 answered, but for times that mean nothing.

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { OpenAiChatAnswer, type AnswerOptions } from "../../../services/agent/runtimes/openai-chat-answer.ts";
+import { OpenAiChatAnswer, type AnswerOptions } from "../../../services/agent/runtimes/openai/openai-chat-answer.ts";
 
 const usual: AnswerOptions = {
   choices: 1,

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
-import { llamaServer } from "../../../services/agent/runtimes/llama-server-profile.ts";
-import { lmStudio } from "../../../services/agent/runtimes/lm-studio-profile.ts";
-import { mlxLm } from "../../../services/agent/runtimes/mlx-lm-profile.ts";
-import { echoedText, openAiChatRequest } from "../../../services/agent/runtimes/openai-chat-request.ts";
-import type { OpenAiProfile, ServedModel } from "../../../services/agent/runtimes/openai-profile.ts";
-import { otherServer } from "../../../services/agent/runtimes/other-server-profile.ts";
-import { vllm } from "../../../services/agent/runtimes/vllm-profile.ts";
+import { llamaServer } from "../../../services/agent/runtimes/openai/llama-server-profile.ts";
+import { lmStudio } from "../../../services/agent/runtimes/openai/lm-studio-profile.ts";
+import { mlxLm } from "../../../services/agent/runtimes/openai/mlx-lm-profile.ts";
+import { echoedText, openAiChatRequest } from "../../../services/agent/runtimes/openai/openai-chat-request.ts";
+import type { OpenAiProfile, ServedModel } from "../../../services/agent/runtimes/openai/openai-profile.ts";
+import { otherServer } from "../../../services/agent/runtimes/openai/other-server-profile.ts";
+import { vllm } from "../../../services/agent/runtimes/openai/vllm-profile.ts";
 
 const every = [vllm, llamaServer, lmStudio, mlxLm, otherServer].map((profile) => [profile.kind, profile] as const);
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ModelLoading, PathUnknown, refusalFault } from "../../../services/agent/runtimes/openai-fault.ts";
+import { ModelLoading, PathUnknown, refusalFault } from "../../../services/agent/runtimes/openai/openai-fault.ts";
 
 function refused(status: number, error: unknown) {
   return refusalFault({ status, text: typeof error === "string" ? error : JSON.stringify(error) });

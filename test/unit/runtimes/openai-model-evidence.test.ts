@@ -1,17 +1,17 @@
 import { describe, expect, test } from "vitest";
-import { templateTakesTools, templateThinks } from "../../../services/agent/runtimes/chat-template.ts";
+import { templateTakesTools, templateThinks } from "../../../services/agent/runtimes/openai/chat-template.ts";
 import {
   capabilitiesByProps,
   describedByArgs,
   llamaServerProps,
-} from "../../../services/agent/runtimes/llama-server-props.ts";
+} from "../../../services/agent/runtimes/openai/llama-server-props.ts";
 import {
   lmStudioModel,
   lmStudioModelBefore,
   lmStudioModels,
   lmStudioModelsBefore,
-} from "../../../services/agent/runtimes/lm-studio-models.ts";
-import { requestsIn } from "../../../services/agent/runtimes/vllm.ts";
+} from "../../../services/agent/runtimes/openai/lm-studio-models.ts";
+import { requestsIn } from "../../../services/agent/runtimes/openai/vllm.ts";
 
 describe("what llama-server tells of its model", () => {
   test("is what it can do, by its properties and its template", () => {

@@ -7,7 +7,7 @@ import { chatBody } from "#shared/protocol/chat-body.ts";
 import {
   recogniseOpenAiServer,
   type OpenAiServerKind,
-} from "../../../services/agent/runtimes/recognise-openai-server.ts";
+} from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
 import { ReplayServer, type Replay } from "../../harness/replay-server.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { until } from "../../harness/until.ts";

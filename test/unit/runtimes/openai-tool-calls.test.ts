@@ -5,7 +5,7 @@ import {
   OpenAiToolCalls,
   toolArgumentsCharactersMax,
   type CallPiece,
-} from "../../../services/agent/runtimes/openai-tool-calls.ts";
+} from "../../../services/agent/runtimes/openai/openai-tool-calls.ts";
 
 function calls(pieces: readonly CallPiece[], options: { callsMax?: number; cutOff?: boolean } = {}): AnswerEvent[] {
   const { callsMax = Infinity, cutOff = false } = options;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { PatientProbes, probePatienceMs } from "../../../services/agent/runtimes/patient-probes.ts";
+import { PatientProbes, probePatienceMs } from "../../../services/agent/runtimes/openai/patient-probes.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 const never = new AbortController().signal;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { byPlacedId, idByPlace } from "../../../services/agent/runtimes/placed-model.ts";
+import { byPlacedId, idByPlace } from "../../../services/agent/runtimes/openai/placed-model.ts";
 
 describe("the id that clients use", () => {
   test.each([

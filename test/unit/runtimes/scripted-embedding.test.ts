@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { systemClock } from "#shared/process/clock.ts";
-import { scriptedRuntime } from "../../../services/agent/runtimes/scripted.ts";
-import { scriptedDimensions } from "../../../services/agent/runtimes/scripted-embedding.ts";
+import { scriptedRuntime } from "../../../services/agent/runtimes/scripted/scripted.ts";
+import { scriptedDimensions } from "../../../services/agent/runtimes/scripted/scripted-embedding.ts";
 import { eventsOf } from "../../harness/chat-on.ts";
 
 async function embed(input: string[], options: { dimensions?: number; signal?: AbortSignal } = {}) {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { systemClock } from "#shared/process/clock.ts";
-import { scriptedRuntime } from "../../../services/agent/runtimes/scripted.ts";
+import { scriptedRuntime } from "../../../services/agent/runtimes/scripted/scripted.ts";
 import { chatOn, textOf } from "../../harness/chat-on.ts";
 import { until } from "../../harness/until.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { scriptedRuntime } from "../../../services/agent/runtimes/scripted.ts";
+import { scriptedRuntime } from "../../../services/agent/runtimes/scripted/scripted.ts";
 import { chatOn, textOf } from "../../harness/chat-on.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { systemClock } from "#shared/process/clock.ts";
-import { scriptedRuntime } from "../../../services/agent/runtimes/scripted.ts";
+import { scriptedRuntime } from "../../../services/agent/runtimes/scripted/scripted.ts";
 import { chatOn, eventsOf, type ChatWish } from "../../harness/chat-on.ts";
 import { offeredBy } from "../../harness/offered-by.ts";
 

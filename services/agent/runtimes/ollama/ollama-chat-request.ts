@@ -1,0 +1,167 @@
+import { Fault } from "#shared/fault/fault.ts";
+import type { Capabilities } from "#shared/model/model.ts";
+import { contentText, type ChatBody, type ChatMessage } from "#shared/protocol/chat-body.ts";
+import { honouring, refuseUnsupported } from "../refuse-unsupported.ts";
+import type { OllamaEntry } from "./ollama-catalogue.ts";
+import type { OllamaShow } from "./ollama-model.ts";
+
+const honoured = honouring("logprobs", "top_logprobs", "response_format");
+
+/** Ollama's MLX engine takes the first two and drops them without a word; of the others nothing is known. */
+const notOnMlx = ["stop", "response_format", "logprobs", "top_logprobs"] as const;
+const honouredOnMlx = honoured.difference(new Set<string>(notOnMlx));
+
+const imageTypes = ["image/jpeg", "image/jpg", "image/png", "image/webp"];
+
+/**
+ * A chat in the form of Ollama's `/api/chat`. What Ollama would ignore is refused here. `truncate: false` makes it
+ * refuse a conversation that is too long, where by default it forgets the oldest messages without a word.
+ *
+ * Nothing is sent that makes Ollama load a model anew (`num_ctx`, `shift`), and no default of the model is overruled.
+ */
+export function ollamaChatRequest(chat: {
+  entry: OllamaEntry;
+  capabilities: Capabilities;
+  body: ChatBody;
+}): Readonly<Record<string, unknown>> {
+  const { entry, capabilities, body } = chat;
+  const { isMlx } = entry.show;
+  refuseUnsupported(body, isMlx ? honouredOnMlx : honoured);
+  return {
+    model: entry.name,
+    stream: true,
+    truncate: false,
+    messages: ollamaMessages(body.messages),
+    tools: offeredTools(body),
+    format: format(body),
+    think: capabilities.thinking ? think(body, entry.show) : undefined,
+    logprobs: body.logprobs || undefined,
+    top_logprobs: body.logprobs ? body.top_logprobs : undefined,
+    options: {
+      num_predict: body.max_tokens,
+      temperature: body.temperature,
+      top_p: body.top_p,
+      frequency_penalty: body.frequency_penalty,
+      presence_penalty: body.presence_penalty,
+      seed: body.seed,
+      stop: body.stop,
+    },
+  };
+}
+
+/**
+ * The beginning of the answer that the last message gives, if it does. Whether the model goes on from there or answers
+ * anew is a matter of its template, of which Ollama tells nothing; some versions say the beginning once more.
+ */
+export function prefilledText({ messages }: ChatBody): string {
+  const last = messages.at(-1);
+  return last?.role === "assistant" && last.tool_calls === undefined ? contentText(last.content) : "";
+}
+
+/** Ollama always leaves the choice to the model, so `none` is honoured by offering nothing. */
+function offeredTools(body: ChatBody): ChatBody["tools"] {
+  const choice = body.tool_choice ?? "auto";
+  if (choice === "auto") return body.tools;
+  if (choice === "none") return undefined;
+  throw new Fault("unsupported_value", {
+    message:
+      "The runtime of this model leaves it to the model whether to call a tool: 'tool_choice' can be auto or none.",
+    param: "tool_choice",
+  });
+}
+
+function format(body: ChatBody): unknown {
+  const wanted = body.response_format;
+  if (wanted === undefined || wanted.type === "text") return undefined;
+  return wanted.type === "json_schema" ? (wanted.json_schema.schema ?? "json") : "json";
+}
+
+/** Without a wish the model keeps its own default, which is to think. */
+function think(body: ChatBody, { isGptOss }: OllamaShow): boolean | "low" | "medium" | "high" | "max" | undefined {
+  switch (body.reasoning_effort) {
+    case undefined:
+      return undefined;
+    case "none":
+      if (isGptOss) throw alwaysThinks();
+      return false;
+    case "minimal":
+    case "low":
+      return "low";
+    case "medium":
+      return "medium";
+    case "high":
+      return "high";
+    case "xhigh":
+    case "max":
+      return isGptOss ? "high" : "max";
+  }
+}
+
+function alwaysThinks(): Fault {
+  return new Fault("unsupported_value", {
+    message: "This model always thinks: 'reasoning_effort' can be minimal, low, medium, high, xhigh or max.",
+    param: "reasoning_effort",
+  });
+}
+
+function ollamaMessages(messages: readonly ChatMessage[]): unknown[] {
+  const toolNameByCall = new Map<string, string>();
+  return messages.map((message, at) => {
+    const path = `messages[${at}]`;
+    const content = contentText(message.content);
+    switch (message.role) {
+      case "system":
+        return { role: "system", content };
+      case "user":
+        return { role: "user", content, images: images(message.content, path) };
+      case "assistant":
+        for (const call of message.tool_calls ?? []) toolNameByCall.set(call.id, call.function.name);
+        return {
+          role: "assistant",
+          content,
+          thinking: message.reasoning_content ?? undefined,
+          tool_calls: message.tool_calls?.map((call, index) => ({
+            id: call.id,
+            function: {
+              name: call.function.name,
+              arguments: argumentsObject(call.function.arguments, `${path}.tool_calls[${index}].function.arguments`),
+            },
+          })),
+        };
+      case "tool": {
+        const id = message.tool_call_id;
+        return { role: "tool", content, tool_call_id: id, tool_name: toolNameByCall.get(id) };
+      }
+    }
+  });
+}
+
+/** The images of a message in base64, which is the only form that Ollama takes. */
+function images(content: Extract<ChatMessage, { role: "user" }>["content"], path: string): string[] | undefined {
+  if (typeof content === "string") return undefined;
+  const found = content.flatMap((part, at) =>
+    part.type === "image_url" ? [imageData(part.image_url.url, `${path}.content[${at}].image_url.url`)] : [],
+  );
+  return found.length === 0 ? undefined : found;
+}
+
+function imageData(url: string, path: string): string {
+  const comma = url.indexOf(",");
+  const head = comma < 0 ? "" : url.slice(0, comma).toLowerCase();
+  if (imageTypes.some((type) => head === `data:${type};base64`)) return url.slice(comma + 1);
+  throw new Fault("invalid_value", {
+    message: `'${path}' must be a data URL with base64 of one of the types ${imageTypes.join(", ")}.`,
+    param: path,
+  });
+}
+
+function argumentsObject(text: string, path: string): object {
+  if (text.trim() === "") return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  } catch {
+    // Told below, like any other text that is no object.
+  }
+  throw new Fault("invalid_value", { message: `'${path}' must be a JSON object, as a string.`, param: path });
+}

@@ -1,0 +1,91 @@
+import { z } from "zod";
+import { Fault } from "#shared/fault/fault.ts";
+import type { ManageProgress } from "#shared/protocol/manage-job.ts";
+import { jsonLines } from "../json-lines.ts";
+import type { OllamaCatalogue } from "./ollama-catalogue.ts";
+import type { RuntimeConnection } from "../runtime-connection.ts";
+import type { ManageRun, Runtime } from "../runtime.ts";
+
+const pullLine = z.object({
+  status: z.string().optional(),
+  completed: z.int().nonnegative().nullish(),
+  total: z.int().nonnegative().nullish(),
+  error: z.string().optional(),
+});
+
+/** For how long a model that was loaded on an operator's word stays, in Ollama's terms: until it is unloaded. */
+const forGood = -1;
+
+/** What can be done with Ollama's models. */
+export function ollamaManages(means: {
+  readonly connection: RuntimeConnection;
+  readonly models: OllamaCatalogue;
+}): NonNullable<Runtime["manages"]> {
+  const { connection, models } = means;
+
+  async function* pull({ model, signal }: ManageRun): AsyncGenerator<ManageProgress> {
+    let succeeded = false;
+    for await (const lines of jsonLines(connection.stream({ path: "/api/pull", body: { model }, signal }))) {
+      for (const line of lines) {
+        const progress = pullProgress(line);
+        succeeded = progress.status === "success";
+        yield progress;
+      }
+    }
+    if (!succeeded) throw new Fault("upstream_error", { message: "The runtime broke off before the model was there." });
+  }
+
+  async function* remove({ model, signal }: ManageRun): AsyncGenerator<ManageProgress> {
+    const { name } = await models.find(model, signal);
+    await connection.text({ path: "/api/delete", method: "DELETE", body: { model: name }, signal });
+    yield { status: "removed" };
+  }
+
+  /** A question without a prompt makes Ollama load a model, or with no time to keep it, unload it. */
+  async function* keep(
+    { model, signal }: ManageRun,
+    keepAlive: number,
+    status: string,
+  ): AsyncGenerator<ManageProgress> {
+    const { name, show } = await models.find(model, signal);
+    const [path, nothing] = show.capabilities.completion ? ["/api/generate", {}] : ["/api/embed", { input: [] }];
+    await connection.text({ path, body: { model: name, keep_alive: keepAlive, stream: false, ...nothing }, signal });
+    yield { status };
+  }
+
+  return {
+    pull,
+    remove,
+    load: (run) => keep(run, forGood, "loaded"),
+    unload: (run) => keep(run, 0, "unloaded"),
+  };
+}
+
+function pullProgress(line: unknown): ManageProgress {
+  const told = pullLine.safeParse(line);
+  if (!told.success) throw new Fault("upstream_error", { message: "The runtime sent a line that makes no sense." });
+  const { status = "", completed, total, error } = told.data;
+  if (error !== undefined) {
+    throw pullFault(error);
+  }
+  return {
+    status: status.slice(0, 500),
+    ...(typeof total === "number" && { totalBytes: total, completedBytes: Math.min(completed ?? 0, total) }),
+  };
+}
+
+function pullFault(error: string): Fault {
+  if (/no such host|dial tcp|network is unreachable|connection refused|i\/o timeout|tls: |proxyconnect/i.test(error)) {
+    return new Fault("upstream_error", {
+      message: "The runtime could not reach the registry that it pulls models from.",
+      internal: "its machine has no way there, or the name of the model names a registry that does not exist",
+    });
+  }
+  if (/not found|does not exist|manifest unknown/i.test(error)) {
+    return new Fault("model_not_found", { message: "There is no model of that name to be pulled.", param: "model" });
+  }
+  return new Fault("upstream_error", {
+    message: "The runtime could not pull the model.",
+    internal: "its log says why",
+  });
+}

@@ -1,0 +1,100 @@
+import { z } from "zod";
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import { callsAsText, offersTools } from "../calls-as-text.ts";
+import { ContextOverflow, estimateTokens, toldOverflow } from "../context-overflow.ts";
+import { jsonLines } from "../json-lines.ts";
+import { OllamaCatalogue } from "./ollama-catalogue.ts";
+import { OllamaChatAnswer } from "./ollama-chat-answer.ts";
+import { ollamaChatRequest, prefilledText } from "./ollama-chat-request.ts";
+import { ollamaEmbed } from "./ollama-embed.ts";
+import { ollamaStatusFault } from "./ollama-fault.ts";
+import { ollamaManages } from "./ollama-manage.ts";
+import type { OllamaHost } from "./ollama-model.ts";
+import { trimPrefix } from "../prefix-trimmer.ts";
+import { RuntimeConnection } from "../runtime-connection.ts";
+import type { RuntimeSite } from "../runtime-site.ts";
+import type { ChatRun, Runtime } from "../runtime.ts";
+
+export const ollamaUrlDefault = "http://127.0.0.1:11434";
+
+/** As many as Ollama runs at once of one model by default (OLLAMA_NUM_PARALLEL). It queues more without a word. */
+const ollamaSlotsDefault = 1;
+
+export interface OllamaOptions extends Pick<RuntimeSite, "url" | "apiKey" | "slots"> {
+  /** The machine that Ollama runs on; this one unless told. */
+  readonly host?: Partial<OllamaHost> | undefined;
+}
+
+export type OllamaRuntime = Runtime & Required<Pick<Runtime, "close" | "embed" | "manages">>;
+
+/** The Ollama at a site, or nothing when what answers there is none. */
+export async function recogniseOllama(site: RuntimeSite, signal: AbortSignal): Promise<Runtime | undefined> {
+  const connection = connect(site);
+  try {
+    await connection.ask(z.object({ version: z.string() }), { path: "/api/version", signal });
+    return ollamaRuntime(site);
+  } catch {
+    signal.throwIfAborted();
+    return undefined;
+  } finally {
+    await connection.close();
+  }
+}
+
+/** An Ollama, through its native API: unlike its OpenAI-shaped one, that tells an error in the middle of an answer. */
+export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
+  const connection = connect(options);
+  const host = { platform: process.platform, arch: process.arch, ...options.host };
+  const models = new OllamaCatalogue({ connection, host });
+
+  async function* chat(run: ChatRun): AsyncGenerator<readonly AnswerEvent[]> {
+    const { model, body, contextWindow, signal, onProgress } = run;
+    const entry = await models.find(model, signal);
+    const request = ollamaChatRequest({ entry, capabilities: run.capabilities, body });
+    const answer = new OllamaChatAnswer({
+      parallelToolCalls: body.parallel_tool_calls ?? true,
+      tokensMax: body.max_tokens,
+      promptTokens: estimateTokens(body),
+    });
+    if (!entry.loaded) onProgress("loading");
+    try {
+      for await (const lines of jsonLines(connection.stream({ path: "/api/chat", body: request, signal }))) {
+        // A tool call comes whole: nothing is heard while the model writes it.
+        onProgress(body.tools === undefined ? undefined : "prefill");
+        const events: AnswerEvent[] = [];
+        try {
+          for (const line of lines) events.push(...answer.events(line));
+        } finally {
+          // Also when a line tells an error: what was said before it is still said.
+          if (events.length > 0) yield events;
+        }
+      }
+    } catch (error) {
+      if (!(error instanceof ContextOverflow)) throw error;
+      throw toldOverflow(error, { param: "messages", contextWindow, estimatedTokens: estimateTokens(body) });
+    }
+    yield [...answer.end()];
+  }
+
+  /** One answer as the request means it, whatever Ollama makes of it. */
+  function meantAnswer(run: ChatRun): AsyncIterable<readonly AnswerEvent[]> {
+    const answer = trimPrefix(prefilledText(run.body), chat(run));
+    return offersTools(run.body) ? answer : callsAsText(answer);
+  }
+
+  return {
+    name: "ollama",
+    origin: connection.origin,
+    slots: options.slots ?? ollamaSlotsDefault,
+    slotsPerModel: true,
+    catalogue: (signal) => models.read(signal),
+    chat: meantAnswer,
+    embed: (run) => ollamaEmbed({ run, connection, models }),
+    manages: ollamaManages({ connection, models }),
+    close: () => connection.close(),
+  };
+}
+
+function connect({ url, apiKey }: Pick<RuntimeSite, "url" | "apiKey">): RuntimeConnection {
+  return new RuntimeConnection({ url, apiKey, faultOf: ollamaStatusFault });
+}

@@ -1,0 +1,42 @@
+import { Fault } from "#shared/fault/fault.ts";
+import type { ChatBody } from "#shared/protocol/chat-body.ts";
+import type { OpenAiProfile } from "./openai-profile.ts";
+import { choiceInWords } from "./openai-tool-choice.ts";
+import { honouring } from "../refuse-unsupported.ts";
+
+/** llama-server of llama.cpp, with one model or as a router for many. */
+export const llamaServer: OpenAiProfile = {
+  kind: "llama-server",
+  name: "llama-server",
+  honoured: honouring("logprobs", "top_logprobs", "logit_bias", "response_format"),
+  // It takes `n` up to its slots, and then all of them are one client's.
+  answersSeveral: false,
+  takesImages: true,
+  prefill: "continues",
+  always: { return_progress: true },
+  // It takes a function that is named for any that is offered.
+  tools: choiceInWords,
+  takesParallelToolCalls: true,
+  responseFormat: (format) => format,
+  thinking: (effort) => ({
+    reasoning_effort: effort,
+    ...(effort === "none" && { chat_template_kwargs: { enable_thinking: false } }),
+  }),
+  reasoningFields: ["reasoning_content"],
+  contentBesideCalls: null,
+  refuse: refuseLogprobsWithTools,
+  endsAtStops: true,
+  dropsUnreadableCalls: false,
+  mayIgnoreLogprobs: false,
+};
+
+/** As many as llama-server runs at once where it does not tell (--parallel). */
+export const llamaServerSlotsDefault = 4;
+
+function refuseLogprobsWithTools(body: ChatBody): void {
+  if (body.logprobs !== true || body.tools === undefined) return;
+  throw new Fault("unsupported_parameter", {
+    message: "The runtime of this model does not support 'logprobs' together with 'tools'.",
+    param: "logprobs",
+  });
+}

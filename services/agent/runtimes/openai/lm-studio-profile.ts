@@ -1,0 +1,54 @@
+import { Fault } from "#shared/fault/fault.ts";
+import type { ChatBody } from "#shared/protocol/chat-body.ts";
+import type { Effort, OpenAiProfile, ServedModel, Tools } from "./openai-profile.ts";
+import { choiceInWords } from "./openai-tool-choice.ts";
+import { honouring } from "../refuse-unsupported.ts";
+
+/** LM Studio. What its documentation does not list is taken as not honoured. */
+export const lmStudio: OpenAiProfile = {
+  kind: "lm-studio",
+  name: "LM Studio",
+  honoured: honouring("logit_bias", "response_format"),
+  answersSeveral: false,
+  takesImages: true,
+  prefill: "as-the-template",
+  always: {},
+  tools: chosenTools,
+  takesParallelToolCalls: false,
+  responseFormat,
+  thinking,
+  reasoningFields: [],
+  contentBesideCalls: undefined,
+  endsAtStops: true,
+  dropsUnreadableCalls: false,
+  mayIgnoreLogprobs: false,
+};
+
+/** As many predictions as LM Studio runs at once of one model by default. */
+export const lmStudioSlotsDefault = 4;
+
+/** Its engine for MLX leaves the choice to the model, whatever word is sent. */
+function chosenTools(asked: Tools, model: ServedModel): Tools {
+  const choice = asked.tool_choice ?? "auto";
+  if (model.onAppleMlx !== true || choice === "auto" || choice === "none") return choiceInWords(asked);
+  throw new Fault("unsupported_value", {
+    message: "LM Studio's MLX engine leaves it to the model whether to call a tool: 'tool_choice' can be auto or none.",
+    param: "tool_choice",
+  });
+}
+
+/** It knows schemas only, of which any JSON object is one. */
+function responseFormat(format: NonNullable<ChatBody["response_format"]>): unknown {
+  if (format.type !== "json_object") return format;
+  return { type: "json_schema", json_schema: { name: "json_object", schema: { type: "object" } } };
+}
+
+/** Its /v1 takes the levels of gpt-oss and no others, and cannot switch the thinking of a model off. */
+function thinking(effort: Effort, thinks: boolean): Readonly<Record<string, unknown>> {
+  if (effort === "none" && !thinks) return {};
+  if (effort === "low" || effort === "medium" || effort === "high") return { reasoning_effort: effort };
+  throw new Fault("unsupported_value", {
+    message: "The runtime of this model takes 'reasoning_effort' as low, medium or high.",
+    param: "reasoning_effort",
+  });
+}

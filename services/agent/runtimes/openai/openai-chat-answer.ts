@@ -1,0 +1,158 @@
+import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/answer/answer-event.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import { chatChunk, chunkLogprobs, usageEvent, type ChunkChoice } from "./openai-chat-chunk.ts";
+import { answerFault } from "./openai-fault.ts";
+import { OpenAiToolCalls } from "./openai-tool-calls.ts";
+import type { SentEvent } from "../server-sent-events.ts";
+
+/** Every other reason means that the model was done. */
+const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
+  ["length", "length"],
+  ["tool_calls", "tool_calls"],
+  ["function_call", "tool_calls"],
+  ["content_filter", "content_filter"],
+]);
+
+/** With these a server tells that an answer has failed, where it tells it at all. */
+const failureReasons = new Set(["error", "abort"]);
+
+export interface AnswerOptions {
+  /** How many answers were asked for. */
+  readonly choices: number;
+  readonly parallelToolCalls: boolean;
+  /** How many tokens were asked for in place of each: some servers tell more. */
+  readonly topLogprobs: number;
+  /** Whether an answer that tells no likelihoods is none that was asked for. */
+  readonly needsLogprobs: boolean;
+  /** Whether the server drops tool calls that it cannot read. */
+  readonly dropsUnreadableCalls: boolean;
+}
+
+/** Turns the events of one answer of `/v1/chat/completions` into answer events, whatever server they come from. */
+export class OpenAiChatAnswer {
+  readonly #options: AnswerOptions;
+  readonly #calls = new Map<number, OpenAiToolCalls>();
+  readonly #finished = new Set<number>();
+  /** Choices that were ended with a reason that is empty, as some servers also write on every chunk. */
+  readonly #ended = new Set<number>();
+  #said = false;
+  #textSaid = false;
+  #over = false;
+  #promptTokens: number | undefined;
+
+  constructor(options: AnswerOptions) {
+    this.#options = options;
+  }
+
+  /** Whether anything of the answer has come yet. */
+  get said(): boolean {
+    return this.#said;
+  }
+
+  /** How long the prompt was, once the server has told. */
+  get promptTokens(): number | undefined {
+    return this.#promptTokens;
+  }
+
+  /** Whether the server says that there will be no more. That is no proof of success. */
+  get over(): boolean {
+    return this.#over;
+  }
+
+  /** Whether every answer that was asked for is complete. A stream that ends before that has failed. */
+  get done(): boolean {
+    return this.#finished.size >= this.#options.choices;
+  }
+
+  *events(event: SentEvent): Generator<AnswerEvent> {
+    if (event.kind === "comment" || this.#over) return;
+    if (event.data.trim() === "[DONE]") {
+      yield* this.#end();
+      return;
+    }
+    const value = parse(event.data);
+    if (event.name === "error" || typeof value === "string") throw answerFault(value, { said: this.#said });
+    if (isRecord(value) && value["error"] !== undefined && value["error"] !== null) {
+      throw answerFault(value["error"], { said: this.#said });
+    }
+    const parsed = chatChunk.safeParse(value);
+    if (!parsed.success) throw senseless(parsed.error.message);
+    for (const told of parsed.data.choices ?? []) yield* this.#choice(told);
+    if (parsed.data.usage) {
+      this.#promptTokens = parsed.data.usage.prompt_tokens;
+      yield usageEvent(parsed.data.usage);
+    }
+  }
+
+  *#choice(told: ChunkChoice): Generator<AnswerEvent> {
+    const index = told.index ?? 0;
+    const own = index === 0 ? {} : { choice: index };
+    const reasoning = told.delta?.reasoning_content || told.delta?.reasoning;
+    const text = told.delta?.content;
+    if (reasoning) yield { kind: "reasoning", ...own, text: reasoning };
+    if (text) yield { kind: "text", ...own, text, ...this.#logprobs(told) };
+    for (const piece of told.delta?.tool_calls ?? []) yield* this.#callsOf(index).push(piece);
+    this.#textSaid ||= Boolean(text);
+    this.#said ||= Boolean(reasoning || text || told.delta?.tool_calls?.length);
+    if (told.finish_reason === "") this.#ended.add(index);
+    else if (told.finish_reason) yield* this.#finish(index, told.finish_reason);
+  }
+
+  *#finish(index: number, told: string): Generator<AnswerEvent> {
+    if (this.#finished.has(index)) return;
+    if (failureReasons.has(told)) throw answerFault({ type: told }, { said: this.#said });
+    const reason = finishReasons.get(told) ?? "stop";
+    const calls = this.#callsOf(index);
+    if (reason === "tool_calls" && !calls.seen && this.#options.dropsUnreadableCalls) {
+      throw new Fault("upstream_error", {
+        message: "The model called a tool in a way that cannot be read.",
+        internal: "the runtime dropped the call",
+      });
+    }
+    yield* calls.end({ cutOff: reason === "length" });
+    this.#finished.add(index);
+    yield { kind: "finish", ...(index > 0 && { choice: index }), reason };
+  }
+
+  /** The end of the stream makes an empty reason the one that was meant. */
+  *#end(): Generator<AnswerEvent> {
+    for (const index of this.#ended) yield* this.#finish(index, "stop");
+    this.#over = true;
+  }
+
+  #callsOf(index: number): OpenAiToolCalls {
+    const known = this.#calls.get(index);
+    if (known !== undefined) return known;
+    if (index >= this.#options.choices) throw senseless(`choice ${index} of ${this.#options.choices}`);
+    const calls = new OpenAiToolCalls({ callsMax: this.#options.parallelToolCalls ? Infinity : 1, choice: index });
+    this.#calls.set(index, calls);
+    return calls;
+  }
+
+  #logprobs(told: ChunkChoice): { logprobs?: TokenLogprobs } {
+    const logprobs = chunkLogprobs(told, this.#options.topLogprobs);
+    if (logprobs !== undefined) return { logprobs };
+    if (!this.#options.needsLogprobs || this.#textSaid) return {};
+    throw new Fault("unsupported_parameter", {
+      message: "The runtime of this model does not support 'logprobs'.",
+      param: "logprobs",
+    });
+  }
+}
+
+function parse(data: string): unknown {
+  try {
+    return JSON.parse(data);
+  } catch {
+    // The parser's own error is left behind: its message repeats a part of the text, which may be someone's answer.
+    throw senseless(`not JSON, ${data.length} characters`);
+  }
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}
+
+function senseless(internal: string): Fault {
+  return new Fault("upstream_error", { message: "The runtime sent an event that makes no sense.", internal });
+}

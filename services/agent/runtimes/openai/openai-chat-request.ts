@@ -1,0 +1,98 @@
+import { Fault } from "#shared/fault/fault.ts";
+import { contentText, type ChatBody } from "#shared/protocol/chat-body.ts";
+import { estimateTokens } from "../context-overflow.ts";
+import { openAiMessages } from "./openai-messages.ts";
+import type { OpenAiProfile, ServedModel } from "./openai-profile.ts";
+import { refuseUnsupported } from "../refuse-unsupported.ts";
+
+/**
+ * A chat in the form of `/v1/chat/completions`, as a server of this profile takes it. What that server would ignore is
+ * refused here; what the client left out is left to the server, and so to the model's own defaults.
+ */
+export function openAiChatRequest(chat: {
+  readonly profile: OpenAiProfile;
+  readonly model: ServedModel;
+  readonly body: ChatBody;
+  /** Whether the model thinks, as far as is known. */
+  readonly thinks: boolean;
+  readonly contextWindow: number;
+}): Readonly<Record<string, unknown>> {
+  const { profile, model, body, thinks } = chat;
+  refuseUnsupported(body, profile.honoured);
+  profile.refuse?.(body);
+  const { tools, tool_choice: toolChoice } = profile.tools(askedTools(body), model);
+  const format = body.response_format;
+  return {
+    model: model.name,
+    messages: openAiMessages(profile, body),
+    stream: true,
+    stream_options: { include_usage: true },
+    tools,
+    tool_choice: toolChoice,
+    parallel_tool_calls: profile.takesParallelToolCalls && tools ? body.parallel_tool_calls : undefined,
+    max_tokens: answerTokens(chat),
+    temperature: body.temperature,
+    top_p: body.top_p,
+    frequency_penalty: body.frequency_penalty,
+    presence_penalty: body.presence_penalty,
+    seed: body.seed,
+    stop: profile.endsAtStops ? body.stop : undefined,
+    n: profile.answersSeveral ? body.n : undefined,
+    logprobs: body.logprobs || undefined,
+    top_logprobs: body.logprobs ? body.top_logprobs : undefined,
+    logit_bias: body.logit_bias,
+    response_format: format === undefined || format.type === "text" ? undefined : profile.responseFormat(format),
+    ...(body.reasoning_effort && profile.thinking(body.reasoning_effort, thinks)),
+    ...profile.always,
+    ...prefill(profile, body),
+  };
+}
+
+function answerTokens(chat: {
+  readonly profile: OpenAiProfile;
+  readonly body: ChatBody;
+  readonly contextWindow: number;
+}): number | undefined {
+  const { profile, body, contextWindow } = chat;
+  if (body.max_tokens === undefined) return profile.answerTokensUnset && roomLeft(chat, profile.answerTokensUnset);
+  return profile.refusesLimitsOverWindow ? Math.min(body.max_tokens, contextWindow) : body.max_tokens;
+}
+
+/** What the window leaves for an answer by a rule of thumb, but no less than the server would give on its own. */
+function roomLeft(chat: { readonly body: ChatBody; readonly contextWindow: number }, tokensMin: number): number {
+  return Math.max(chat.contextWindow - estimateTokens(chat.body), tokensMin);
+}
+
+/**
+ * The beginning of the answer that the last message gives, where the server may say it once more before it goes on from
+ * there; nothing for one that was told to go on.
+ */
+export function echoedText(profile: OpenAiProfile, body: ChatBody): string {
+  return profile.prefill === "as-the-template" ? prefilledText(body) : "";
+}
+
+function prefilledText({ messages }: ChatBody): string {
+  const last = messages.at(-1);
+  return last?.role === "assistant" && last.tool_calls === undefined ? contentText(last.content) : "";
+}
+
+function prefill(profile: OpenAiProfile, body: ChatBody): Readonly<Record<string, boolean>> {
+  const last = body.messages.at(-1);
+  if (last?.role !== "assistant") return {};
+  switch (profile.prefill) {
+    case "continues":
+      return { continue_final_message: true, add_generation_prompt: false };
+    case "as-the-template":
+      return {};
+    case "never":
+      throw new Fault("unsupported_value", {
+        message: "The runtime of this model cannot go on from a last message with the role 'assistant'.",
+        param: `messages[${body.messages.length - 1}]`,
+      });
+  }
+}
+
+/** A choice means nothing without tools, and a server may refuse it. */
+function askedTools({ tools, tool_choice: choice }: ChatBody): Pick<ChatBody, "tools" | "tool_choice"> {
+  return tools === undefined ? {} : { tools, ...(choice !== undefined && { tool_choice: choice }) };
+}

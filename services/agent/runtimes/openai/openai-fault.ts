@@ -1,0 +1,195 @@
+import { Fault } from "#shared/fault/fault.ts";
+import { chatBody } from "#shared/protocol/chat-body.ts";
+import { ContextOverflow, type Overflow } from "../context-overflow.ts";
+import { overflowIn } from "./openai-overflow.ts";
+import type { Refusal } from "../runtime-connection.ts";
+
+/** A server that does not answer yet because it still brings a model into memory. It is to be asked again. */
+export class ModelLoading extends Fault {
+  constructor() {
+    super("server_is_overloaded", { message: "The runtime is still loading the model." });
+  }
+}
+
+/** A server that has no such interface at all: what it is for cannot be done there. */
+export class PathUnknown extends Fault {
+  constructor(internal: string) {
+    super("upstream_error", { message: "The runtime has no such interface.", internal });
+  }
+}
+
+/** What a server said of what went wrong, whatever form it said it in. */
+interface Complaint {
+  readonly status: number;
+  readonly text: string;
+  /** The field of the request that it names, where that is one of ours. */
+  readonly param: string | undefined;
+  readonly overflow: Overflow | undefined;
+}
+
+/** What an error text means for the caller, whatever status it came with. The first that fits is meant. */
+const meanings: readonly { readonly pattern: RegExp; readonly fault: (internal: string) => Fault }[] = [
+  {
+    pattern: /enable-auto-tool-choice|tool-call-parser|does not support tools|tools? .*requires? --jinja/i,
+    fault: (internal) =>
+      new Fault("model_does_not_support_tools", {
+        message: "The runtime of this model was not set up for tools.",
+        param: "tools",
+        internal,
+      }),
+  },
+  {
+    pattern: /does not support chat/i,
+    fault: (internal) =>
+      new Fault("unsupported_value", { message: "The model does not support chat.", param: "model", internal }),
+  },
+  {
+    pattern: /does not support (the )?embedding|support embeddings|--embeddings?\b|pooling type/i,
+    fault: (internal) =>
+      new Fault("unsupported_value", { message: "The model does not embed.", param: "model", internal }),
+  },
+  {
+    pattern: /matryoshka|changing output dimensions/i,
+    fault: (internal) => unsupported("dimensions", internal),
+  },
+  {
+    pattern: /json schema error|grammar error|failed to (parse|initialize).*grammar|unsupported.*schema/i,
+    fault: (internal) =>
+      new Fault("invalid_value", {
+        message: "The runtime of this model cannot hold an answer to a JSON schema of this request.",
+        internal,
+      }),
+  },
+  { pattern: /logprobs.*not supported|not support.*logprobs/i, fault: (internal) => unsupported("logprobs", internal) },
+  {
+    pattern: /reasoning_effort|does not support (thinking|reasoning)/i,
+    fault: (internal) =>
+      new Fault("unsupported_value", {
+        message: "The runtime of this model does not support this 'reasoning_effort'.",
+        param: "reasoning_effort",
+        internal,
+      }),
+  },
+  {
+    pattern:
+      /image input|mmproj|multimodal|images? (is|are) not supported|does not support (images?|vision)|only 'text'/i,
+    fault: (internal) =>
+      new Fault("unsupported_value", { message: "The model does not accept images.", param: "messages", internal }),
+  },
+  {
+    pattern:
+      /repository not found|cached snapshot folder|huggingface\.co|model\b.*\b(not found|does not exist|not exist)|invalid model (identifier|name)/i,
+    fault: (internal) =>
+      new Fault("model_not_found", {
+        message: "The model does not exist on this machine.",
+        param: "model",
+        internal,
+      }),
+  },
+  {
+    pattern:
+      /assistant response prefill|cannot continue an assistant message|assistant messages at the end|continue_final_message/i,
+    fault: (internal) =>
+      new Fault("unsupported_value", {
+        message: "The model cannot go on from these last messages with the role 'assistant'.",
+        param: "messages",
+        internal,
+      }),
+  },
+];
+
+/** What a server answers with its own failure although the request is at fault: broken JSON, and what a template refuses. */
+const requestAtFault =
+  /parse error|\[json\.exception|roles must alternate|failed to (parse|decode|load image)|raise_exception|invalid (type|argument)/i;
+
+/**
+ * The fault behind an answer that is not a success. The server's own text, which may hold paths, addresses and parts of
+ * the prompt, stays inside and is not kept.
+ */
+export function refusalFault(refusal: Refusal): Fault {
+  return complaintFault(complaintIn(errorIn(refusal.text), refusal.status));
+}
+
+/** The fault behind an error that was told within an answer. One that had not begun yet was refused, late. */
+export function answerFault(error: unknown, { said }: { readonly said: boolean }): Fault {
+  const complaint = complaintIn(error, undefined);
+  if (!said) return complaintFault(complaint);
+  return new Fault("upstream_error", {
+    message: "The runtime failed in the middle of its answer.",
+    internal: `it told an error (${causeOf(complaint.text)})`,
+  });
+}
+
+function complaintFault(complaint: Complaint): Fault {
+  const { status, text, param, overflow } = complaint;
+  const internal = `the runtime answered ${status} (${causeOf(text)})`;
+  if (status === 401 || status === 403) {
+    return new Fault("upstream_error", {
+      message: "The runtime refused the agent of this machine.",
+      internal: `${internal}: it wants an API key, which TRUNKLINE_RUNTIME_KEY gives it`,
+    });
+  }
+  if (status === 503 && /loading model/i.test(text)) return new ModelLoading();
+  if (status === 503 || status === 429) {
+    return new Fault("server_is_overloaded", { message: "The runtime has too much to do just now.", internal });
+  }
+  if (status === 404 && /^(file )?not found$/i.test(text)) return new PathUnknown(internal);
+  if (overflow !== undefined) return new ContextOverflow(overflow, internal);
+  const meaning = meanings.find(({ pattern }) => pattern.test(text));
+  if (meaning !== undefined) return meaning.fault(internal);
+  if (status === 400 || status === 413 || status === 422 || (status === 500 && requestAtFault.test(text))) {
+    return new Fault("bad_request", { message: "The runtime refused the request.", param, internal });
+  }
+  return new Fault("upstream_error", { message: "The runtime failed.", internal });
+}
+
+/** The error of a body in any of the forms that servers give it, or the body itself. */
+function errorIn(text: string): unknown {
+  try {
+    const body: unknown = JSON.parse(text);
+    return isRecord(body) && body["error"] !== undefined ? body["error"] : body;
+  } catch {
+    return text;
+  }
+}
+
+function complaintIn(error: unknown, status: number | undefined): Complaint {
+  const record = isRecord(error) ? error : {};
+  const message = record["message"] ?? record["detail"];
+  const text = typeof error === "string" ? error : typeof message === "string" ? message : JSON.stringify(error ?? "");
+  const code = Number(record["code"]);
+  const param = record["param"];
+  return {
+    status: status ?? (code >= 400 && code < 600 ? code : 500),
+    text,
+    param: typeof param === "string" && Object.hasOwn(chatBody.shape, param) ? param : undefined,
+    overflow: overflowIn(text, record),
+  };
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function unsupported(param: string, internal: string): Fault {
+  return new Fault("unsupported_parameter", {
+    message: `The runtime of this model does not support '${param}' with this request.`,
+    param,
+    internal,
+  });
+}
+
+/** What operators can do something about. The server's own words are not kept: they may quote the prompt. */
+const causes: readonly (readonly [RegExp, string])[] = [
+  [/out of memory|requires more (system )?memory|cudaMalloc|insufficient (system )?resources/i, "out of memory"],
+  [/crashed|terminated|engine.*(dead|stopped)|connection reset|exit code/i, "its model runner stopped"],
+  [/load(ing)? (the )?model|failed to load|not loaded/i, "a model could not be loaded"],
+  [/grammar|json schema/i, "its grammar"],
+  [/template|jinja/i, "the model's template"],
+  [/api.?key|unauthori[sz]ed|forbidden/i, "not allowed there"],
+  [/not found/i, "not found"],
+];
+
+function causeOf(text: string): string {
+  return causes.find(([pattern]) => pattern.test(text))?.[1] ?? "its own log says more";
+}

@@ -1,0 +1,151 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import { sleep, type Clock } from "#shared/process/clock.ts";
+import { honouring, refuseUnsupported } from "../refuse-unsupported.ts";
+import type { ChatRun, EmbedRun, Runtime } from "../runtime.ts";
+import { countWords, planAnswer, type ScriptedAnswer } from "./scripted-answer.ts";
+import { scriptedVector } from "./scripted-embedding.ts";
+import { chooseScriptedModels, scriptedModelIds } from "./scripted-models.ts";
+import { StopCutter } from "../stop-cutter.ts";
+
+export interface ScriptedOptions {
+  readonly clock: Clock;
+  /** Which of the demonstration models to offer; all of them unless told. */
+  readonly models?: readonly string[] | undefined;
+  readonly slots?: number | undefined;
+  /** Ends the process, for `exit_at`. */
+  readonly exit?: ((code: number) => void) | undefined;
+}
+
+/** A demonstration costs next to nothing, so load tests are bounded by what carries it. */
+const scriptedSlots = 1_024;
+
+/** How much is said between two turns of the event loop when there is no delay. */
+const batchTokensMax = 64;
+
+const honoured = honouring();
+
+/**
+ * A deterministic runtime that needs no model: what `trunkline up` shows without one, what tests stand on, and the far
+ * end of load tests. It says a short friendly text, or what the script line of the last user message asks for.
+ */
+export function scriptedRuntime(options: ScriptedOptions): Runtime {
+  const models = chooseScriptedModels(options.models ?? scriptedModelIds);
+  const exit = options.exit ?? ((code: number) => process.exit(code));
+
+  async function* chat(run: ChatRun): AsyncGenerator<readonly AnswerEvent[]> {
+    const model = models.find(({ id }) => id === run.model);
+    if (model === undefined) {
+      throw new Fault("model_not_found", { message: `The model '${run.model}' does not exist.`, param: "model" });
+    }
+    refuseUnsupported(run.body, honoured);
+    yield* say({ answer: planAnswer({ model, body: run.body }), run, clock: options.clock, exit });
+  }
+
+  async function* embed({ body, signal }: EmbedRun): AsyncGenerator<readonly AnswerEvent[]> {
+    let promptTokens = 0;
+    for (const [index, text] of body.input.entries()) {
+      await nextTurn();
+      signal.throwIfAborted();
+      promptTokens += countWords(text);
+      yield [{ kind: "embedding", index, vector: scriptedVector(text, body.dimensions) }];
+    }
+    yield [{ kind: "usage", promptTokens, completionTokens: 0 }];
+  }
+
+  return {
+    name: "scripted",
+    slots: options.slots ?? scriptedSlots,
+    async catalogue(signal) {
+      signal.throwIfAborted();
+      return models;
+    },
+    chat,
+    embed,
+  };
+}
+
+async function* say(performance: {
+  answer: ScriptedAnswer;
+  run: ChatRun;
+  clock: Clock;
+  exit: (code: number) => void;
+}): AsyncGenerator<readonly AnswerEvent[]> {
+  const { answer, run, clock, exit } = performance;
+  const { signal } = run;
+  signal.throwIfAborted();
+  const startedMs = clock.now() + answer.firstMs;
+  const last = answer.mishap?.position ?? answer.thoughts + answer.textTokens;
+  const cutter = new StopCutter(run.body.stop ?? []);
+  let said = 0;
+
+  const untilDue = async (): Promise<void> => {
+    const waitMs = Math.ceil(startedMs + said * answer.delayMs - clock.now());
+    if (waitMs > 0) await sleep(clock, waitMs, signal);
+    else await nextTurn();
+    signal.throwIfAborted();
+  };
+  const dueByNow = (): number => {
+    if (answer.delayMs === 0) return last;
+    return Math.max(said, Math.floor((clock.now() - startedMs) / answer.delayMs)) + 1;
+  };
+
+  while (said < last && !cutter.stopped) {
+    await untilDue();
+    const batch: AnswerEvent[] = [];
+    const end = Math.min(last, dueByNow(), said + batchTokensMax);
+    for (; said < end && !cutter.stopped; said++) {
+      const index = said - answer.thoughts;
+      if (index < 0) batch.push({ kind: "reasoning", text: `think-${said} ` });
+      else batch.push(...textEvents(cutter.push(answer.token(index))));
+    }
+    run.onProgress();
+    if (batch.length > 0) yield batch;
+  }
+
+  if (answer.mishap !== undefined && !cutter.stopped) {
+    await untilDue();
+    await meet(answer.mishap.kind, { signal, exit });
+  }
+
+  yield [...textEvents(cutter.end()), ...closingEvents(answer, { said, stopped: cutter.stopped })];
+}
+
+function textEvents(text: string): AnswerEvent[] {
+  return text === "" ? [] : [{ kind: "text", text }];
+}
+
+function closingEvents(answer: ScriptedAnswer, outcome: { said: number; stopped: boolean }): AnswerEvent[] {
+  const events: AnswerEvent[] = [];
+  if (answer.call !== undefined && !outcome.stopped) {
+    events.push({ kind: "tool-call-start", index: 0, name: answer.call.name });
+    events.push({ kind: "tool-call-delta", index: 0, arguments: answer.call.arguments });
+  }
+  events.push({ kind: "finish", reason: outcome.stopped ? "stop" : answer.finish });
+  events.push({
+    kind: "usage",
+    promptTokens: answer.promptTokens,
+    completionTokens: outcome.said,
+    ...(answer.thoughts > 0 && { reasoningTokens: answer.thoughts }),
+  });
+  return events;
+}
+
+/** The mishap of a script. None of them lets the answer go on. */
+async function meet(
+  kind: "fail" | "stall" | "exit",
+  world: { signal: AbortSignal; exit: (code: number) => void },
+): Promise<never> {
+  switch (kind) {
+    case "fail":
+      throw new Fault("upstream_error", { message: "The runtime failed, as its script line asked." });
+    case "exit":
+      world.exit(1);
+      throw new Fault("upstream_error", { message: "The runtime ended, as its script line asked." });
+    case "stall":
+      return new Promise((_resolve, reject) => {
+        world.signal.addEventListener("abort", () => reject(world.signal.reason), { once: true });
+      });
+  }
+}
