@@ -90,7 +90,7 @@ export function openAiCompatible(means: {
     const { name, loaded } = server.modelOf(run.model);
     if (loaded === false) onProgress("loading");
     try {
-      yield* whenLoaded(run, () => openAiEmbed({ model: name, body, connection, signal, onProgress }));
+      yield* whenLoaded(run, () => openAiEmbed({ model: name, body, connection, signal }));
     } catch (error) {
       throw error instanceof ContextOverflow ? textTooLong(error, run) : error;
     }
