@@ -1,3 +1,6 @@
+/** So many that have nothing waiting yet are let in beyond the queue's bound: one sender is not to keep all others out. */
+const newcomersMax = 16;
+
 /**
  * Which job runs when: lanes with a number of slots each, and one bounded queue. It only decides; whoever owns it acts
  * on what it answers.
@@ -31,7 +34,7 @@ export class Schedule {
   /** Takes a job in or refuses it for good. A job with `ready` may be among those to be started at once. */
   submit(job: string, turn: { lane: string; sender: string; ready: boolean }): Submitted {
     const lane = this.#laneOf(turn.lane);
-    if (this.#backlog(lane) > this.#queueMax) return { outcome: "full", start: [] };
+    if (this.#backlog(lane) > this.#roomFor(turn.sender)) return { outcome: "full", start: [] };
     const { sender, ready } = turn;
     this.#waiting.set(job, { lane, sender, ready, round: lane.nextRound(sender), order: this.#submitted++ });
     return { outcome: "taken", start: this.#startable() };
@@ -86,6 +89,11 @@ export class Schedule {
 
   #laneOf(name: string): Lane {
     return this.#lanes.getOrInsertComputed(name, () => new Lane());
+  }
+
+  #roomFor(sender: string): number {
+    for (const waiting of this.#waiting.values()) if (waiting.sender === sender) return this.#queueMax;
+    return this.#queueMax + Math.min(newcomersMax, this.#queueMax);
   }
 
   /** How many would wait for a slot if one more came to this lane. */

@@ -201,4 +201,19 @@ describe("a schedule", () => {
     ]);
     expect(schedule.remove("a")).toEqual(["b"]);
   });
+
+  test("is never so full of one sender's jobs that another cannot wait with his first", () => {
+    const schedule = scheduleOf("a", 1, 20);
+    const submit = (job: string, from: string) =>
+      schedule.submit(job, { lane: "a", sender: from, ready: true }).outcome;
+    for (let at = 0; at < 21; at += 1) submit(`ann-${at}`, "ann");
+    expect([submit("ann-more", "ann"), submit("bob-1", "bob"), submit("bob-2", "bob")]).toEqual([
+      "full",
+      "taken",
+      "full",
+    ]);
+    expect(schedule.places().get("bob-1")).toBe(1);
+    const crowd = Array.from({ length: 40 }, (_, at) => submit(`one-of-many-${at}`, `sender-${at}`));
+    expect(crowd.filter((outcome) => outcome === "taken")).toHaveLength(15);
+  });
 });
