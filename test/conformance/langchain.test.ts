@@ -78,13 +78,14 @@ describe.each(frontedRuntimes)("LangChain, through $name,", ({ start, embeds }) 
     expect([last.text, last.tool_calls]).toEqual([said.text, []]);
   });
 
-  test.skipIf(!embeds)("embeds a query and documents, each in its place", async () => {
-    const one = await embeddings().embedQuery("one");
-    const [two, again] = await embeddings().embedDocuments(["two", "one"]);
-    expect(one.length).toBeGreaterThan(1);
-    expect(again).toEqual(one);
-    expect(two).not.toEqual(one);
-  });
+  if (embeds)
+    test("embeds a query and documents, each in its place", async () => {
+      const one = await embeddings().embedQuery("one");
+      const [two, again] = await embeddings().embedDocuments(["two", "one"]);
+      expect(one.length).toBeGreaterThan(1);
+      expect(again).toEqual(one);
+      expect(two).not.toEqual(one);
+    });
 
   test("throws what the contract says for a model that does not exist", async () => {
     const asking = new ChatOpenAI({ model: "absent", ...connection() }).invoke("Hello");

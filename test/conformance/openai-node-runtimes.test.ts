@@ -89,26 +89,29 @@ describe.each(frontedRuntimes)("the official SDK, through $name,", ({ start, emb
     ]);
   });
 
-  test.skipIf(knowsLogprobs)("is refused logprobs that the runtime does not know", async () => {
-    const asked = client.chat.completions.create({ ...asking(questions.text), logprobs: true });
-    const error = await asked.then(String, (thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(BadRequestError);
-    expect(error).toMatchObject({ code: "unsupported_parameter", param: "logprobs" });
-  });
+  if (!knowsLogprobs)
+    test("is refused logprobs that the runtime does not know", async () => {
+      const asked = client.chat.completions.create({ ...asking(questions.text), logprobs: true });
+      const error = await asked.then(String, (thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(BadRequestError);
+      expect(error).toMatchObject({ code: "unsupported_parameter", param: "logprobs" });
+    });
 
-  test.runIf(knowsLogprobs)("gets the logprobs of every token", async () => {
-    const { choices } = await client.chat.completions.create({ ...asking(questions.text), logprobs: true });
-    const tokens = choices[0]?.logprobs?.content ?? [];
-    expect(tokens.map(({ token }) => token).join("")).toBe(said.text);
-    expect(tokens.every(({ logprob, top_logprobs: top }) => logprob <= 0 && Array.isArray(top))).toBe(true);
-  });
+  if (knowsLogprobs)
+    test("gets the logprobs of every token", async () => {
+      const { choices } = await client.chat.completions.create({ ...asking(questions.text), logprobs: true });
+      const tokens = choices[0]?.logprobs?.content ?? [];
+      expect(tokens.map(({ token }) => token).join("")).toBe(said.text);
+      expect(tokens.every(({ logprob, top_logprobs: top }) => logprob <= 0 && Array.isArray(top))).toBe(true);
+    });
 
-  test.runIf(embeds)("gets embeddings, each in its place", async () => {
-    const model = fronted.embedModel;
-    const { data, usage } = await client.embeddings.create({ model, input: ["one", "two", "one"] });
-    expect(data.map(({ index }) => index)).toEqual([0, 1, 2]);
-    expect(data[2]?.embedding).toEqual(data[0]?.embedding);
-    expect(data[1]?.embedding).not.toEqual(data[0]?.embedding);
-    expect(usage.prompt_tokens).toBeGreaterThan(0);
-  });
+  if (embeds)
+    test("gets embeddings, each in its place", async () => {
+      const model = fronted.embedModel;
+      const { data, usage } = await client.embeddings.create({ model, input: ["one", "two", "one"] });
+      expect(data.map(({ index }) => index)).toEqual([0, 1, 2]);
+      expect(data[2]?.embedding).toEqual(data[0]?.embedding);
+      expect(data[1]?.embedding).not.toEqual(data[0]?.embedding);
+      expect(usage.prompt_tokens).toBeGreaterThan(0);
+    });
 });

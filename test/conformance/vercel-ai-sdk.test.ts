@@ -67,15 +67,16 @@ describe.each(frontedRuntimes)("the Vercel AI SDK, through $name,", ({ start, em
     expect(asked).toEqual([said.city]);
   });
 
-  test.skipIf(!embeds)("embeds one text and several, each in its place", async () => {
-    const model = trunkline.embeddingModel(fronted.embedModel);
-    const one = await embed({ model, value: "one" });
-    const { embeddings, usage } = await embedMany({ model, values: ["two", "one"] });
-    expect(embeddings).toHaveLength(2);
-    expect(cosineSimilarity(one.embedding, embeddings[1] ?? [])).toBeCloseTo(1, 6);
-    expect(cosineSimilarity(one.embedding, embeddings[0] ?? [])).toBeLessThan(0.99);
-    expect(usage.tokens).toBeGreaterThan(0);
-  });
+  if (embeds)
+    test("embeds one text and several, each in its place", async () => {
+      const model = trunkline.embeddingModel(fronted.embedModel);
+      const one = await embed({ model, value: "one" });
+      const { embeddings, usage } = await embedMany({ model, values: ["two", "one"] });
+      expect(embeddings).toHaveLength(2);
+      expect(cosineSimilarity(one.embedding, embeddings[1] ?? [])).toBeCloseTo(1, 6);
+      expect(cosineSimilarity(one.embedding, embeddings[0] ?? [])).toBeLessThan(0.99);
+      expect(usage.tokens).toBeGreaterThan(0);
+    });
 
   test("throws what the contract says for a model that does not exist", async () => {
     const failing = generateText({ model: trunkline.chatModel("absent"), prompt: "Hello" });
