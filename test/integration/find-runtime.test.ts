@@ -53,6 +53,24 @@ describe("looking for runtimes", () => {
     expect(usual("vllm")).toEqual(["http://127.0.0.1:8000"]);
   });
 
+  test("shows the operator's key to the places that he named, and to no stranger at a usual one", async () => {
+    const shown: (string | undefined)[] = [];
+    const stranger = createServer(({ headers }, response) => {
+      shown.push(headers.authorization);
+      response.writeHead(404).end();
+    }).listen(0, "127.0.0.1");
+    await once(stranger, "listening");
+    const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`;
+    const look = async (where: Pick<Wanted, "urls" | "usual">) => {
+      const [source] = runtimeSources({ kind: "auto", apiKey: "secret", clock: systemClock, ...where });
+      await source?.look(signal);
+      return new Set(shown.splice(0));
+    };
+    expect(await look({ urls: [], usual: [url] })).toEqual(new Set([undefined]));
+    expect(await look({ urls: [url] })).toEqual(new Set(["Bearer secret"]));
+    stranger.close();
+  });
+
   test("gives up on a server that says nothing in time, and leaves nothing open", async () => {
     ollama.silent = true;
     const clock = new TurnableClock();

@@ -59,6 +59,17 @@ describe("the catalogue of an Ollama", () => {
     expect(await ids()).toEqual([]);
   });
 
+  test("is learnt anew of an Ollama that was away: it may be another version, set up in another way", async () => {
+    const port = Number(new URL(ollama.url).port);
+    const model = { name: "llama3.2:latest", digest: "same" };
+    ollama.models = [{ ...model, loadedTokens: 32_768 }];
+    expect(await offeredBy(runtime)).toMatchObject([{ context_window: 32_768, capabilities: { tools: false } }]);
+    await ollama.stop();
+    await expect(runtime.catalogue(signal)).rejects.toMatchObject({ code: "runtime_offline" });
+    ollama = await FakeOllama.start({ port, models: [{ ...model, capabilities: ["completion", "tools"] }] });
+    expect(await offeredBy(runtime)).toMatchObject([{ context_window: 4_096, capabilities: { tools: true } }]);
+  });
+
   test("is not hidden by one damaged model", async () => {
     ollama.models = [{ name: "bad:1b", damaged: true }, { name: "good:1b" }];
     expect(await ids()).toEqual(["good:1b"]);

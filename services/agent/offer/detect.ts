@@ -22,6 +22,8 @@ export interface Wanted {
   readonly kind: Exclude<RuntimeKind, "scripted">;
   /** Where to look, instead of where runtimes usually are. */
   readonly urls: readonly string[];
+  /** Where runtimes usually are, for tests. */
+  readonly usual?: readonly string[];
   readonly apiKey?: string | undefined;
   readonly slots?: number | undefined;
   readonly clock: Clock;
@@ -33,7 +35,7 @@ export function runtimeSources(wanted: Wanted): RuntimeSource[] {
   const site = (url: string): RuntimeSite => ({ url: withoutVersion(url), apiKey, slots, clock });
   if (urls.length > 0) return urls.map((url) => named(site(url), kind));
   // Whatever listens at a usual place is a stranger until it is recognised, and is shown no key.
-  if (kind === "auto") return usualUrls().map((url) => unasked({ url, slots, clock }));
+  if (kind === "auto") return (wanted.usual ?? usualUrls()).map((url) => unasked({ url, slots, clock }));
   const usual = kind === "ollama" ? ollamaUrlDefault : kind === "openai" ? undefined : openAiServerUrls[kind];
   return usual === undefined ? [] : [named(site(usual), kind)];
 }

@@ -2,7 +2,7 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { DescribedModel, Runtime } from "../runtimes/runtime.ts";
-import type { RuntimeSource } from "./runtime-source.ts";
+import type { RuntimeSource, Sight } from "./runtime-source.ts";
 
 interface WatchOptions {
   readonly source: RuntimeSource;
@@ -32,6 +32,7 @@ export class SourceWatch {
   #pollsToSkip = 0;
   #pollsSkipped = 0;
   #pollsSinceFound = 0;
+  #otherKind: string | undefined;
   #looking: Promise<void> | undefined;
 
   constructor(options: WatchOptions) {
@@ -85,7 +86,24 @@ export class SourceWatch {
     this.#pollsSinceFound += 1;
     if (this.#runtime === undefined || this.#failures >= failuresMax) return this.#find();
     if (this.#failures === 0 && this.#pollsSinceFound < pollsBetweenFinds) return undefined;
-    return this.#find().catch(() => undefined);
+    return this.#recogniseAgain();
+  }
+
+  /** A server that is busy may be hard to recognise, so another kind has to be seen twice in a row to be believed. */
+  async #recogniseAgain(): Promise<void> {
+    const { source, timing } = this.#options;
+    const look = this.#within(timing.runtimeAnswerMs, (signal) => source.look(signal));
+    const sight = await look.catch((): Sight => "nothing");
+    this.#pollsSinceFound = 0;
+    if (typeof sight === "string") return;
+    if (sight.name === this.#runtime?.name || sight.name === this.#otherKind) {
+      this.#otherKind = undefined;
+      this.#adopt(sight);
+      return;
+    }
+    this.#otherKind = sight.name;
+    this.#pollsSinceFound = pollsBetweenFinds;
+    await sight.close?.();
   }
 
   async #find(): Promise<void> {

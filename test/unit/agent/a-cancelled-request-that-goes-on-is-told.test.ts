@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { StubRuntime } from "./stub-runtime.ts";
 
@@ -42,6 +43,20 @@ describe("after a cancel", () => {
     runtime.busy = 0;
     await pass(timing.beatIntervalMs * 2);
     expect(jobs.load.strays).toBe(0);
+  });
+
+  test("the several answers of a request that goes on are no strays, nor is what others ask of the runtime", async () => {
+    const runtime = Object.assign(new AskableRuntime({ slots: 2 }), { answersSeveral: true });
+    const { pass, timing, jobs, gateway } = await agentOnBroker({ runtime, queueMax: 5 });
+    await gateway.send({ body: encodeJson({ messages: [{ role: "user", content: "Hello" }], n: 4 }) });
+    await gateway.cancel(await gateway.send());
+    runtime.busy = 4;
+    await pass(timing.straysWaitMs * 2);
+    expect(jobs.load.strays).toBe(0);
+    await gateway.cancel(await gateway.send());
+    runtime.busy = 9;
+    await pass(timing.straysWaitMs * 2);
+    expect(jobs.load.strays).toBe(1);
   });
 
   test("the requests that still run for others are no strays", async () => {

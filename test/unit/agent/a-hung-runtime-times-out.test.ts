@@ -30,6 +30,18 @@ describe("a runtime that hangs", () => {
     expect(gateway.lastOf(id)).toMatchObject(timedOut);
   });
 
+  test("in the middle of an answer has firstTokenMs when it says that it reads or loads once more", async () => {
+    const { gateway, runtime, pass, settle, timing } = await agentOnBroker();
+    const id = await gateway.send();
+    runtime.begun().text("the first of several answers");
+    await settle();
+    runtime.begun().run.onProgress("prefill");
+    await pass(timing.firstTokenMs);
+    expect(gateway.lastOf(id).kind).toBe("data");
+    await pass(timing.beatIntervalMs);
+    expect(gateway.lastOf(id)).toMatchObject(timedOut);
+  });
+
   test("does not hold up those that wait longer than it takes to notice", async () => {
     const { gateway, runtime, pass, settle, timing } = await agentOnBroker();
     await gateway.send();

@@ -131,8 +131,22 @@ describe("a runtime", () => {
     const { watch, poll, changes } = watching([place]);
     await watch.start();
     place.here = new StubRuntime({ name: "vllm" });
-    await poll(31);
+    await poll(32);
     expect(changes).toEqual(["mlx-lm", "vllm"]);
+  });
+
+  test("that was taken for another kind once, since it was busy, is kept", async () => {
+    const known = new StubRuntime({ name: "lm-studio" });
+    const place = new Place("one", known);
+    const { watch, poll, changes } = watching([place]);
+    await watch.start();
+    const mistaken = new StubRuntime({ name: "openai" });
+    place.here = mistaken;
+    await poll(30);
+    expect([place.looks, mistaken.closed]).toEqual([2, true]);
+    place.here = known;
+    await poll(40);
+    expect([changes, known.closed]).toEqual([["lm-studio"], false]);
   });
 
   test("that hangs holds up no other that is found at the same time", async () => {

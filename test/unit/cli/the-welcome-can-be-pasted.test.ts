@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
 import type { Model } from "#shared/model/model.ts";
 import { welcome } from "../../../services/cli/welcome.ts";
@@ -26,4 +27,14 @@ test("without a model that chats there is nothing to paste, but what to do about
   const text = welcome({ ...about, models: [] });
   expect(text).not.toContain("curl");
   expect(text).toContain("ollama pull");
+});
+
+test("a model's name is neither a command to the shell nor to the terminal", () => {
+  const hostile = "it's `id` $(id)\u001b[2J\u202e";
+  const text = welcome({ ...about, runtime: "ollama\u001b]0;x", models: [model(hostile, true)] });
+  // oxlint-disable-next-line no-control-regex
+  expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/);
+  const body = /-d ('.*')$/m.exec(text)?.[1] ?? "";
+  const printed = execFileSync("sh", ["-c", `printf %s ${body}`], { encoding: "utf8" });
+  expect(JSON.parse(printed)).toMatchObject({ model: expect.stringContaining("it's `id` $(id)") });
 });
