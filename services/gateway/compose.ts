@@ -30,7 +30,7 @@ import { closeGently } from "./close-gently.ts";
 import { openLimits, type OpenedLimits } from "./settlement/open-limits.ts";
 import { listen } from "./listen.ts";
 import { adminRoutes } from "./operations/admin-routes.ts";
-import type { BodyLimit } from "./openai/adopt-error.ts";
+import type { BodyLimit } from "./intake/adopt-error.ts";
 import { healthRoutes } from "./operations/health-routes.ts";
 import { readiness } from "./operations/readiness.ts";
 import { getModel } from "./routes/get-model.ts";

@@ -7,10 +7,10 @@ import { Fault } from "#shared/fault/fault.ts";
 import { scrub, type Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import { callerIfProven } from "./access/caller.ts";
-import { adoptError, adoptParserError, type BodyLimit } from "./openai/adopt-error.ts";
+import { adoptError, adoptParserError, type BodyLimit } from "./intake/adopt-error.ts";
 import { faultBody, faultHeaders } from "./openai/fault-body.ts";
-import { unreadBody } from "./openai/unread-body.ts";
-import { UploadRoom } from "./openai/upload-room.ts";
+import { unreadBody } from "./intake/unread-body.ts";
+import { UploadRoom } from "./intake/upload-room.ts";
 
 interface ServerOptions extends BodyLimit {
   readonly log: Log;

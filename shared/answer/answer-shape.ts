@@ -1,7 +1,7 @@
 import type { AnswerHead, AnswerRenderer } from "./answer-renderer.ts";
-import { ChatChunks } from "./chat-chunks.ts";
-import { ChatCompletion } from "./chat-completion.ts";
-import { EmbeddingList } from "./embedding-list.ts";
+import { ChatChunks } from "./chat/chat-chunks.ts";
+import { ChatCompletion } from "./chat/chat-completion.ts";
+import { EmbeddingList } from "./embedding/embedding-list.ts";
 import { EventLines } from "./event-lines.ts";
 
 /** The shapes that this build renders, by the name that jobs and presence carry. A new shape is one more line. */

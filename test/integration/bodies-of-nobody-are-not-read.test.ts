@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
-import { uploadBytesMax } from "../../services/gateway/openai/upload-room.ts";
+import { uploadBytesMax } from "../../services/gateway/intake/upload-room.ts";
 
 const bodyBytes = 32 * 1024 * 1024;
 

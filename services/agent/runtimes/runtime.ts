@@ -1,6 +1,7 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { Capabilities } from "#shared/model/model.ts";
 import type { ChatBody } from "#shared/protocol/chat-body.ts";
+import type { TextToContinue } from "#shared/protocol/complete-body.ts";
 import type { EmbedBody } from "#shared/protocol/embed-body.ts";
 import type { ManageAction, ManageProgress } from "#shared/protocol/manage-job.ts";
 
@@ -22,6 +23,11 @@ interface Run {
 /** A chat that the model is able to do: what its capabilities exclude was refused before. */
 export interface ChatRun extends Run {
   readonly body: ChatBody;
+}
+
+/** A text to be continued as it is: no template, no tools, no thoughts told apart. */
+export interface CompleteRun extends Run {
+  readonly body: TextToContinue;
 }
 
 export interface EmbedRun extends Run {
@@ -72,6 +78,11 @@ export interface Runtime {
    * a `finish` event has failed, whatever it said before.
    */
   chat(run: ChatRun): AsyncIterable<readonly AnswerEvent[]>;
+  /**
+   * Continues one text, and yields its events like a chat: `text`, one `finish`, and `usage`. How likely tokens were is
+   * told in the chat's form, whatever the runtime's own. A runtime without this has no way to be given a bare text.
+   */
+  complete?(run: CompleteRun): AsyncIterable<readonly AnswerEvent[]>;
   /** One `embedding` event for each text, and one `usage`. A runtime without this cannot embed. */
   embed?(run: EmbedRun): AsyncIterable<readonly AnswerEvent[]>;
   /** What can be done with its models, and how; each yields how far it has come. */

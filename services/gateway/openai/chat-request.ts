@@ -12,7 +12,7 @@ import {
   type ChatBody,
   type ChatMessage,
 } from "#shared/protocol/chat-body.ts";
-import { readShape } from "./read-shape.ts";
+import { readShape } from "../intake/read-shape.ts";
 
 export const messagesMax = 10_000;
 

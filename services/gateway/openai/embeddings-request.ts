@@ -2,7 +2,7 @@ import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { modelId } from "#shared/model/model.ts";
 import { embedBody, embedInputsMax, type EmbedBody } from "#shared/protocol/embed-body.ts";
-import { readShape } from "./read-shape.ts";
+import { readShape } from "../intake/read-shape.ts";
 
 const text = z.string().min(1);
 

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { readShape } from "../openai/read-shape.ts";
+import { readShape } from "../intake/read-shape.ts";
 
 const nameCharactersMax = 100;
 

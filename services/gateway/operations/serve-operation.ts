@@ -6,7 +6,7 @@ import type { ManageLine } from "#shared/model/manage-line.ts";
 import type { Log } from "#shared/process/log.ts";
 import { untilClientLeaves } from "../access/until-client-leaves.ts";
 import { faultBody } from "../openai/fault-body.ts";
-import { readJsonObject } from "../openai/read-json.ts";
+import { readJsonObject } from "../intake/read-json.ts";
 import type { AdminOperation } from "./admin-operation.ts";
 import { LineWriter } from "./line-writer.ts";
 import { readStrictly } from "./read-strictly.ts";

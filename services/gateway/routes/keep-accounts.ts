@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import { callerOf } from "../access/caller.ts";
-import { adoptError, type BodyLimit } from "../openai/adopt-error.ts";
+import { adoptError, type BodyLimit } from "../intake/adopt-error.ts";
 import { RequestAccount, type AccountMeans } from "../settlement/request-account.ts";
 
 const accounts = new WeakMap<FastifyRequest, RequestAccount>();

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { jsonDepthMax, jsonValuesMax, readJsonObject } from "../../../services/gateway/openai/read-json.ts";
+import { jsonDepthMax, jsonValuesMax, readJsonObject } from "../../../services/gateway/intake/read-json.ts";
 
 /** What comes of a body: the object, or the code and message of its fault. */
 function read(body: string | Uint8Array): unknown {

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { expect, test } from "vitest";
-import { UploadRoom } from "../../../services/gateway/openai/upload-room.ts";
+import { UploadRoom } from "../../../services/gateway/intake/upload-room.ts";
 
 const sized = (bytes: number) => ({ "content-length": String(bytes) });
 const chunked = { "transfer-encoding": "chunked" };

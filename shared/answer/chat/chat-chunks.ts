@@ -1,6 +1,6 @@
-import type { AnswerEvent } from "./answer-event.ts";
-import type { AnswerHead, AnswerRenderer } from "./answer-renderer.ts";
-import { chatUsage } from "./chat-usage.ts";
+import type { AnswerEvent } from "../answer-event.ts";
+import type { AnswerHead, AnswerRenderer } from "../answer-renderer.ts";
+import { tokenUsage } from "../token-usage.ts";
 
 /** What a chunk can say; an embedding is no part of a chat. */
 type Said = Exclude<AnswerEvent, { kind: "usage" | "embedding" }>;
@@ -44,7 +44,7 @@ export class ChatChunks implements AnswerRenderer {
   #chunk(event: AnswerEvent): string {
     if (event.kind === "embedding") return "";
     if (event.kind === "usage") {
-      return this.#includeUsage ? `${this.#open}],"usage":${JSON.stringify(chatUsage(event))}}\n\n` : "";
+      return this.#includeUsage ? `${this.#open}],"usage":${JSON.stringify(tokenUsage(event))}}\n\n` : "";
     }
     const choice = event.choice ?? 0;
     if (this.#begun.has(choice)) return this.#following(choice, event);

@@ -1,9 +1,9 @@
-import { Fault } from "../fault/fault.ts";
-import { limits } from "../protocol/limits.ts";
-import type { AnswerEvent, Usage } from "./answer-event.ts";
-import type { AnswerHead, AnswerRenderer } from "./answer-renderer.ts";
+import { Fault } from "../../fault/fault.ts";
+import { limits } from "../../protocol/limits.ts";
+import type { AnswerEvent, Usage } from "../answer-event.ts";
+import type { AnswerHead, AnswerRenderer } from "../answer-renderer.ts";
 import { ChatChoice } from "./chat-choice.ts";
-import { chatUsage } from "./chat-usage.ts";
+import { tokenUsage } from "../token-usage.ts";
 
 const nothing = new Uint8Array();
 
@@ -32,7 +32,7 @@ export class ChatCompletion implements AnswerRenderer {
     const { id, createdSeconds: created, model } = this.#head;
     const choices = [...this.#choices].toSorted(([a], [b]) => a - b).map(([index, choice]) => choice.told(index));
     return Buffer.from(
-      JSON.stringify({ id, object: "chat.completion", created, model, choices, usage: chatUsage(this.#usage) }),
+      JSON.stringify({ id, object: "chat.completion", created, model, choices, usage: tokenUsage(this.#usage) }),
     );
   }
 

@@ -1,7 +1,7 @@
 import type { Usage } from "./answer-event.ts";
 
 /** Usage as OpenAI writes it; details only where the runtime knows them. */
-export function chatUsage(usage: Usage): Record<string, unknown> {
+export function tokenUsage(usage: Usage): Record<string, unknown> {
   const { promptTokens, completionTokens, cachedTokens, reasoningTokens } = usage;
   return {
     prompt_tokens: promptTokens,

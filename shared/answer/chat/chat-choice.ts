@@ -1,4 +1,4 @@
-import type { AnswerEvent, FinishReason, TokenLogprobs } from "./answer-event.ts";
+import type { AnswerEvent, FinishReason, TokenLogprobs } from "../answer-event.ts";
 
 interface ToolCall {
   readonly id: string;
