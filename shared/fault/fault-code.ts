@@ -33,6 +33,7 @@ export const faultCodes = {
   array_above_max_length: { status: 400, type: invalid },
   unsupported_parameter: { status: 400, type: invalid },
   unsupported_value: { status: 400, type: invalid },
+  tool_messages_out_of_order: { status: 400, type: invalid, wire: null },
   context_length_exceeded: { status: 400, type: invalid },
   model_does_not_support_tools: { status: 400, type: invalid },
   key_invalid: { status: 401, type: invalid },

@@ -6,7 +6,7 @@ import { z } from "zod";
  * form here. Unknown fields are refused, so that an older agent never drops what a newer gateway means.
  */
 
-const textPart = z.strictObject({ type: z.literal("text"), text: z.string() });
+export const textPart = z.strictObject({ type: z.literal("text"), text: z.string() });
 const imagePart = z.strictObject({
   type: z.literal("image_url"),
   image_url: z.strictObject({ url: z.string(), detail: z.enum(["auto", "low", "high"]).optional() }),

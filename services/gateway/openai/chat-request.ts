@@ -1,45 +1,26 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { modelId } from "#shared/model/model.ts";
-import {
-  assistantMessage,
-  chatBody,
-  stopsMax,
-  systemMessage,
-  textContent,
-  toolMessage,
-  userMessage,
-  type ChatBody,
-  type ChatMessage,
-} from "#shared/protocol/chat-body.ts";
+import { chatBody, stopsMax, type ChatBody } from "#shared/protocol/chat-body.ts";
 import { readShape } from "../intake/read-shape.ts";
+import { innerMessage, outerMessage } from "./chat-message.ts";
+import { dropNulls, objectsIn } from "./drop-nulls.ts";
+import { chosenTools, outerToolChoice } from "./tool-choice.ts";
+import { checkToolOrder } from "./tool-order.ts";
+import { refuseUnsupportedFields } from "./unsupported-fields.ts";
 
 export const messagesMax = 10_000;
-
-const developerMessage = z.strictObject({
-  role: z.literal("developer"),
-  content: textContent,
-  name: z.string().optional(),
-});
-
-const outerMessage = z.discriminatedUnion("role", [
-  systemMessage,
-  developerMessage,
-  userMessage,
-  assistantMessage,
-  toolMessage,
-]);
 
 const inner = chatBody.shape;
 
 /** A chat completion request as OpenAI's clients write it: a null counts as a field that is not there. */
-const chatRequest = z.strictObject({
+export const chatRequest = z.strictObject({
   model: modelId,
   messages: z.array(outerMessage).min(1).max(messagesMax),
   stream: z.boolean().nullish(),
   stream_options: z.strictObject({ include_usage: z.boolean().nullish() }).nullish(),
   tools: inner.tools.nullable(),
-  tool_choice: inner.tool_choice.nullable(),
+  tool_choice: outerToolChoice.nullish(),
   parallel_tool_calls: inner.parallel_tool_calls.nullable(),
   max_tokens: inner.max_tokens.nullable(),
   max_completion_tokens: inner.max_tokens.nullable(),
@@ -70,33 +51,30 @@ export interface ReadChatRequest {
 
 /** Reads a chat request and translates it to what machines are given. Everything OpenAI lets be said in two ways is one. */
 export function readChatRequest(input: Record<string, unknown>): ReadChatRequest {
-  dropNulls(input["messages"]);
+  dropNulls(input);
+  for (const message of objectsIn(input["messages"])) dropNulls(message, "content");
+  refuseUnsupportedFields(input);
   const { value, ignored } = readShape(chatRequest, input);
   checkTogether(value);
+  const body = bodyOf(value);
+  checkToolOrder(body.messages);
   return {
     model: value.model,
     stream: value.stream ?? false,
     includeUsage: value.stream_options?.include_usage ?? false,
-    body: bodyOf(value),
+    body,
     imageParam: checkImages(value),
     ignored,
   };
 }
 
-/** Clients send a message back as they got it, with null for every field that it did not have. */
-function dropNulls(messages: unknown): void {
-  if (!Array.isArray(messages)) return;
-  for (const message of messages) {
-    if (typeof message !== "object" || message === null) continue;
-    for (const [field, value] of Object.entries(message)) {
-      if (value === null && field !== "content") Reflect.deleteProperty(message, field);
-    }
-  }
-}
-
 function bodyOf(request: ChatRequest): ChatBody {
-  const { model: _m, stream: _s, stream_options: _o, max_completion_tokens: _c, messages, stop, ...same } = request;
-  const body: Record<string, unknown> = { messages: messages.map(messageOf) };
+  const { model: _m, stream: _s, stream_options: _o, max_completion_tokens: _c, ...rest } = request;
+  const { messages, stop, tools, tool_choice, ...same } = rest;
+  const body: Record<string, unknown> = {
+    messages: messages.map(innerMessage),
+    ...chosenTools({ tools, tool_choice }),
+  };
   for (const [field, value] of Object.entries(same)) {
     if (value !== null && value !== undefined) body[field] = value;
   }
@@ -104,10 +82,6 @@ function bodyOf(request: ChatRequest): ChatBody {
   if (maxTokens !== null && maxTokens !== undefined) body["max_tokens"] = maxTokens;
   if (stop !== null && stop !== undefined) body["stop"] = typeof stop === "string" ? [stop] : stop;
   return body as ChatBody;
-}
-
-function messageOf(message: z.infer<typeof outerMessage>): ChatMessage {
-  return message.role === "developer" ? { ...message, role: "system" } : message;
 }
 
 /** What a schema of single fields cannot say. */
@@ -129,25 +103,6 @@ function checkTogether(request: ChatRequest): void {
     throw new Fault("invalid_value", {
       message: "'top_logprobs' is only allowed when 'logprobs' is true.",
       param: "top_logprobs",
-    });
-  }
-  checkToolChoice(request);
-}
-
-function checkToolChoice(request: ChatRequest): void {
-  const { tools, tool_choice: choice } = request;
-  if (choice === null || choice === undefined) return;
-  if (!tools && choice !== "none") {
-    throw new Fault("invalid_value", {
-      message: "'tool_choice' is only allowed when 'tools' are given.",
-      param: "tool_choice",
-    });
-  }
-  if (typeof choice === "string") return;
-  if (!tools?.some((tool) => tool.function.name === choice.function.name)) {
-    throw new Fault("invalid_value", {
-      message: "'tool_choice' names a function that is not among 'tools'.",
-      param: "tool_choice.function.name",
     });
   }
 }

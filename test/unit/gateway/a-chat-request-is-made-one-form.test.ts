@@ -49,8 +49,8 @@ describe("a chat request", () => {
       { role: "system", content: "Be kind." },
       { role: "developer", content: [textPart], name: "dev" },
       { role: "user", content: [textPart, picture], name: "Ann" },
-      { role: "assistant", content: null, tool_calls: [call] },
       { role: "assistant", content: "Hm", reasoning_content: "why" },
+      { role: "assistant", content: null, tool_calls: [call] },
       { role: "tool", content: "12 °C", tool_call_id: "call_1" },
     ];
     const { body, imageParam } = readChat({ messages });
@@ -64,9 +64,37 @@ describe("a chat request", () => {
     ["max_tokens beside a null", { max_tokens: 7, max_completion_tokens: null }, { max_tokens: 7 }],
     ["a single stop", { stop: "END" }, { stop: ["END"] }],
     ["several stops", { stop: ["a", "b"] }, { stop: ["a", "b"] }],
-    ["no tools but a choice of none", { tool_choice: "none" }, { tool_choice: "none" }],
+    ["no tools but a choice of none", { tool_choice: "none" }, {}],
+    ["the only kind of answer there is", { modalities: ["text"], verbosity: "medium" }, {}],
   ])("says in one way what may be said in two: %s", (_, fields, told) => {
     expect(readChat(fields).body).toEqual({ messages: [hello], ...told });
+  });
+
+  test.each([
+    ["a refusal", { content: null, refusal: "I will not." }, { content: "I will not." }],
+    ["a refusal beside text", { content: "No.", refusal: "I will not." }, { content: "No." }],
+    [
+      "a refusal as a part",
+      { content: [{ type: "refusal", refusal: "No." }] },
+      { content: [{ ...textPart, text: "No." }] },
+    ],
+    ["thoughts", { content: "Hm", reasoning: "why" }, { content: "Hm", reasoning_content: "why" }],
+    [
+      "thoughts under both their names",
+      { content: "Hm", reasoning_content: "why", reasoning: "why" },
+      { content: "Hm", reasoning_content: "why" },
+    ],
+  ])("hands on what the assistant said before: %s", (_, said, told) => {
+    const { body, ignored } = readChat({ messages: [hello, { role: "assistant", ...said }] });
+    expect(body.messages).toEqual([hello, { role: "assistant", ...told }]);
+    expect(ignored).toEqual([]);
+  });
+
+  test("with some of its tools allowed is one with only those", () => {
+    const other = { ...weather, function: { name: "other" } };
+    const allowed_tools = { mode: "required", tools: [{ type: "function", function: { name: "other" } }] };
+    const { body } = readChat({ tools: [weather, other], tool_choice: { type: "allowed_tools", allowed_tools } });
+    expect(body).toEqual({ messages: [hello], tools: [other], tool_choice: "required" });
   });
 
   test("takes a message back as a client got it, with null for what it did not have", () => {

@@ -8,6 +8,7 @@ const codes = Object.keys(faultCodes).filter(isFaultCode);
 /** The codes that clients know by another name. */
 const told = new Map<FaultCode, string | null>([
   ["invalid_json", null],
+  ["tool_messages_out_of_order", null],
   ["rate_limit_requests", "rate_limit_exceeded"],
   ["rate_limit_tokens", "rate_limit_exceeded"],
   ["rate_limit_bad_keys", "rate_limit_exceeded"],

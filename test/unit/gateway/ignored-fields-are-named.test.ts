@@ -28,6 +28,7 @@ describe("a field that means nothing here", () => {
             role: "assistant",
             tool_calls: [{ id: "c", type: "function", index: 0, function: { name: "f", arguments: "" } }],
           },
+          { role: "tool", tool_call_id: "c", content: "" },
         ],
       },
     ],

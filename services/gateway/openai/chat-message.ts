@@ -1,0 +1,56 @@
+import { z } from "zod";
+import {
+  assistantMessage,
+  systemMessage,
+  textPart,
+  toolMessage,
+  userMessage,
+  type ChatMessage,
+} from "#shared/protocol/chat-body.ts";
+
+const developerMessage = systemMessage.extend({ role: z.literal("developer") });
+
+const refusalPart = z.strictObject({ type: z.literal("refusal"), refusal: z.string() });
+
+/** An answer as clients send it back: with what it refused, and with its thoughts under either of their names. */
+const outerAssistantMessage = assistantMessage.extend({
+  content: z.union([z.string(), z.array(z.discriminatedUnion("type", [textPart, refusalPart])).min(1)]).nullish(),
+  refusal: z.string().nullish(),
+  reasoning: z.string().nullish(),
+});
+type OuterAssistantMessage = z.infer<typeof outerAssistantMessage>;
+
+/** A message as OpenAI's clients write it. */
+export const outerMessage = z.discriminatedUnion("role", [
+  systemMessage,
+  developerMessage,
+  userMessage,
+  outerAssistantMessage,
+  toolMessage,
+]);
+
+/** A message as machines are given it: a developer is the system, and what was refused was said. */
+export function innerMessage(message: z.infer<typeof outerMessage>): ChatMessage {
+  switch (message.role) {
+    case "developer":
+      return { ...message, role: "system" };
+    case "assistant":
+      return innerAssistant(message);
+    default:
+      return message;
+  }
+}
+
+function innerAssistant({ content, refusal, reasoning, ...message }: OuterAssistantMessage): ChatMessage {
+  const thoughts = message.reasoning_content ?? reasoning;
+  const said = Array.isArray(content) ? content.map(saidPart) : (content ?? refusal ?? content);
+  return {
+    ...message,
+    ...(said === undefined ? {} : { content: said }),
+    ...(thoughts === undefined ? {} : { reasoning_content: thoughts }),
+  };
+}
+
+function saidPart(part: z.infer<typeof textPart> | z.infer<typeof refusalPart>): z.infer<typeof textPart> {
+  return part.type === "refusal" ? { type: "text", text: part.refusal } : part;
+}

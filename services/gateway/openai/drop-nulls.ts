@@ -1,0 +1,14 @@
+/**
+ * A null counts as a field that is not there: clients name every field that they know, and send an answer back as they
+ * got it. `kept` is a field of which null says something.
+ */
+export function dropNulls(holder: Record<string, unknown>, kept?: string): void {
+  for (const [field, value] of Object.entries(holder)) {
+    if (value === null && field !== kept) Reflect.deleteProperty(holder, field);
+  }
+}
+
+/** The objects among the values of a list, if it is one. */
+export function objectsIn(list: unknown): Record<string, unknown>[] {
+  return Array.isArray(list) ? list.filter((each) => typeof each === "object" && each !== null) : [];
+}

@@ -1,0 +1,51 @@
+import { Fault } from "#shared/fault/fault.ts";
+
+interface Unsupported {
+  /** What it asks for, as the end of a sentence that begins with its name. */
+  readonly why: string;
+  /** Whether a value of it asks for no more than every answer is anyway. */
+  readonly isNeutral?: (value: unknown) => boolean;
+}
+
+/** Fields that OpenAI knows, and that would change the answer as nothing here can. All others are honoured or ignored. */
+export const unsupportedChatFields: Readonly<Record<string, Unsupported>> = {
+  functions: { why: "was replaced by 'tools'; send those" },
+  function_call: { why: "was replaced by 'tool_choice'; send that" },
+  audio: { why: "asks for a spoken answer, and answers are text here" },
+  modalities: {
+    why: "can only be ['text'] here",
+    isNeutral: (value) => Array.isArray(value) && value.every((each) => each === "text"),
+  },
+  web_search_options: { why: "asks for a search of the web, and models here know only what they are sent" },
+  moderation: { why: "asks for a verdict on the answer, and nothing here gives one" },
+  verbosity: { why: "can only be 'medium' here", isNeutral: (value) => value === "medium" },
+};
+
+const unsupportedMessageFields: Readonly<Record<string, Unsupported>> = {
+  function_call: { why: "was replaced by 'tool_calls'; send those" },
+  audio: { why: "names an earlier spoken answer, and answers are text here" },
+};
+
+/** Refuses a chat request that asks for what is never given. Neutral values are taken out of it. */
+export function refuseUnsupportedFields(request: Record<string, unknown>): void {
+  refuse(request, unsupportedChatFields, "");
+  const { messages } = request;
+  if (!Array.isArray(messages)) return;
+  for (const [place, message] of messages.entries()) {
+    if (typeof message !== "object" || message === null) continue;
+    refuse(message, unsupportedMessageFields, `messages[${place}].`);
+  }
+}
+
+function refuse(holder: Record<string, unknown>, fields: Readonly<Record<string, Unsupported>>, path: string): void {
+  for (const [field, { why, isNeutral }] of Object.entries(fields)) {
+    const value = holder[field];
+    if (value === undefined) continue;
+    if (isNeutral?.(value) !== true) {
+      const param = path + field;
+      const code = isNeutral === undefined ? "unsupported_parameter" : "unsupported_value";
+      throw new Fault(code, { message: `'${param}' ${why}.`, param });
+    }
+    Reflect.deleteProperty(holder, field);
+  }
+}
