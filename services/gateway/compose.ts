@@ -37,6 +37,7 @@ import { getModel } from "./routes/get-model.ts";
 import { getModels } from "./routes/get-models.ts";
 import { keepAccounts } from "./routes/keep-accounts.ts";
 import { postChatCompletions } from "./routes/post-chat-completions.ts";
+import { postCompletions } from "./routes/post-completions.ts";
 import { postEmbeddings } from "./routes/post-embeddings.ts";
 import { tellStandingAlways } from "./routes/tell-standing.ts";
 import { readCertificate } from "./read-certificate.ts";
@@ -185,6 +186,7 @@ function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
       await v1.register(async (inference) => {
         keepAccounts(inference, { ...limited, clock, log, bodyBytesMax, bodyLimitName });
         postChatCompletions(inference, parts);
+        postCompletions(inference, parts);
         postEmbeddings(inference, parts);
       });
     },
@@ -193,6 +195,7 @@ function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
   refuseOtherMethods(server, "/v1/models", ["GET", "HEAD"]);
   refuseOtherMethods(server, "/v1/models/*", ["GET", "HEAD"]);
   refuseOtherMethods(server, "/v1/chat/completions", ["POST"]);
+  refuseOtherMethods(server, "/v1/completions", ["POST"]);
   refuseOtherMethods(server, "/v1/embeddings", ["POST"]);
 }
 

@@ -1,22 +1,47 @@
+import type { JobKind } from "../protocol/job.ts";
 import type { AnswerHead, AnswerRenderer } from "./answer-renderer.ts";
 import { ChatChunks } from "./chat/chat-chunks.ts";
 import { ChatCompletion } from "./chat/chat-completion.ts";
 import { EmbeddingList } from "./embedding/embedding-list.ts";
 import { EventLines } from "./event-lines.ts";
+import { TextChunks } from "./text-completion/text-chunks.ts";
+import { TextCompletion } from "./text-completion/text-completion.ts";
+
+/** The kinds of jobs that a model answers. */
+type AnsweredKind = Extract<JobKind, "chat" | "complete" | "embed">;
+
+interface Shape {
+  readonly of: readonly AnsweredKind[];
+  readonly render: (head: AnswerHead) => AnswerRenderer;
+}
 
 /** The shapes that this build renders, by the name that jobs and presence carry. A new shape is one more line. */
-const renderers = {
-  "chat-stream": (head: AnswerHead): AnswerRenderer => new ChatChunks(head),
-  "chat-whole": (head: AnswerHead): AnswerRenderer => new ChatCompletion(head),
-  "embeddings-float": (head: AnswerHead): AnswerRenderer => new EmbeddingList(head, "float"),
-  "embeddings-base64": (head: AnswerHead): AnswerRenderer => new EmbeddingList(head, "base64"),
-  events: (): AnswerRenderer => new EventLines(),
-} as const;
+const shapes = {
+  "chat-stream": { of: ["chat"], render: (head) => new ChatChunks(head) },
+  "chat-whole": { of: ["chat"], render: (head) => new ChatCompletion(head) },
+  "text-stream": { of: ["complete"], render: (head) => new TextChunks(head) },
+  "text-whole": { of: ["complete"], render: (head) => new TextCompletion(head) },
+  "embeddings-float": { of: ["embed"], render: (head) => new EmbeddingList(head, "float") },
+  "embeddings-base64": { of: ["embed"], render: (head) => new EmbeddingList(head, "base64") },
+  events: { of: ["chat", "complete", "embed"], render: () => new EventLines() },
+} as const satisfies Record<string, Shape>;
 
-export type AnswerShape = keyof typeof renderers;
+export type AnswerShape = keyof typeof shapes;
 
-export const answerShapes = Object.freeze(Object.keys(renderers));
+/** What an agent gives when it does not know the shape that a gateway wants, which then renders it. */
+export const eventsShape: AnswerShape = "events";
+
+export const answerShapes = Object.freeze(Object.keys(shapes));
 
 export function rendererFor(shape: string, head: AnswerHead): AnswerRenderer | undefined {
-  return Object.hasOwn(renderers, shape) ? renderers[shape as AnswerShape](head) : undefined;
+  return shapeNamed(shape)?.render(head);
+}
+
+/** Whether a job of this kind can be answered so. */
+export function canAnswer(kind: JobKind, shape: string): boolean {
+  return shapeNamed(shape)?.of.some((each) => each === kind) ?? false;
+}
+
+function shapeNamed(name: string): Shape | undefined {
+  return Object.hasOwn(shapes, name) ? shapes[name as AnswerShape] : undefined;
 }

@@ -37,13 +37,14 @@ export class HandMadeAgent implements AsyncDisposable {
     readonly model: OfferedModel;
     readonly onJob: (job: HandMadeJob) => void;
     readonly onControl?: (control: Control) => void;
+    readonly shapes?: readonly string[];
   }): Promise<HandMadeAgent> {
-    const { natsUrl: url, machine, model, onJob, onControl } = options;
+    const { natsUrl: url, machine, model, onJob, onControl, shapes = ["chat-stream", "chat-whole"] } = options;
     const log = createLog({ level: "silent", name: machine });
     const broker = await connectNats({ url, name: machine, clock, log });
     const epoch = newEpoch(Date.now());
     const load = { slots: 1, running: 0, queued: 0, queueMax: 1 };
-    const about = { catalogueDigest: "hand-made", shapes: ["chat-stream", "chat-whole"], scale: 1 };
+    const about = { catalogueDigest: "hand-made", shapes, scale: 1 };
     const presence = encodeJson({ machine, epoch, state: "ready", runtime: "hand-made", ...load, ...about });
 
     broker.subscribe(machineSubject({ machine, epoch }, "job"), (message) => {

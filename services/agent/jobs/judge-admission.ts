@@ -1,4 +1,4 @@
-import { answerShapes } from "#shared/answer/answer-shape.ts";
+import { canAnswer } from "#shared/answer/answer-shape.ts";
 import type { RejectPayload } from "#shared/protocol/frame-payload.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
@@ -22,7 +22,7 @@ interface Admission {
 export function judgeAdmission(head: JobHead, agent: Admission): RejectPayload | undefined {
   if (agent.draining) return { reason: "draining", message: "The machine shuts down." };
   if (head.kind === "models") return undefined;
-  if (!shapesOf(head.kind).includes(head.shape)) {
+  if (!(head.kind === "manage" ? head.shape === manageShape : canAnswer(head.kind, head.shape))) {
     return { reason: "unsupported", message: `This agent does not know how to answer ${head.kind} as ${head.shape}.` };
   }
   if (head.kind === "manage") {
@@ -42,19 +42,4 @@ export function judgeAdmission(head: JobHead, agent: Admission): RejectPayload |
 
 export function busy(message: string): RejectPayload {
   return { reason: "busy", message };
-}
-
-/** Which answers to a kind of job this build can give. */
-function shapesOf(kind: JobHead["kind"]): readonly string[] {
-  switch (kind) {
-    case "chat":
-      return answerShapes.filter((shape) => !shape.startsWith("embeddings"));
-    case "embed":
-      return answerShapes.filter((shape) => shape.startsWith("embeddings") || shape === "events");
-    case "manage":
-      return [manageShape];
-    case "models":
-    case "complete":
-      return [];
-  }
 }

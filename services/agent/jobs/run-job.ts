@@ -4,10 +4,11 @@ import { rendererFor } from "#shared/answer/answer-shape.ts";
 import { AnswerAssembly } from "#shared/answer/assemble-answer.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody } from "#shared/protocol/chat-body.ts";
+import { completeBody } from "#shared/protocol/complete-body.ts";
 import { embedBody } from "#shared/protocol/embed-body.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { embedInBatches, textsAtOnce } from "../runtimes/embed-in-batches.ts";
-import { fanOut } from "../runtimes/fan-out.ts";
+import { completeEach, fanOut } from "../runtimes/fan-out.ts";
 import type { Route } from "../offer/offer.ts";
 import { refuseIncapable } from "../runtimes/refuse-incapable.ts";
 import type { Silence } from "../runtimes/runtime.ts";
@@ -83,6 +84,10 @@ function eventsOf({
     onWidth(Math.min(texts.input.length, textsAtOnce));
     return embedded(embedInBatches(embed, { ...run, body: texts }));
   }
+  if (head.kind === "complete") {
+    if (!capabilities.completion || runtime.complete === undefined) throw doesNotComplete(model.id);
+    return completeEach(runtime.complete.bind(runtime), { ...run, body: readBody(completeBody, body) });
+  }
   const chat = readBody(chatBody, body);
   refuseIncapable({ model: model.id, capabilities, body: chat });
   const chatRun = { ...run, body: chat };
@@ -98,4 +103,11 @@ async function* embedded(events: AsyncIterable<readonly AnswerEvent[]>): AsyncGe
 
 function doesNotEmbed(model: string): Fault {
   return new Fault("unsupported_value", { message: `The model '${model}' does not embed.`, param: "model" });
+}
+
+function doesNotComplete(model: string): Fault {
+  return new Fault("unsupported_value", {
+    message: `The model '${model}' does not continue texts; it may be asked at /v1/chat/completions.`,
+    param: "model",
+  });
 }

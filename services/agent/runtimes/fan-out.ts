@@ -1,30 +1,72 @@
 import type { AnswerEvent, Usage } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { ChatRun } from "./runtime.ts";
+import type { CompleteBody } from "#shared/protocol/complete-body.ts";
+import type { ChatRun, CompleteRun } from "./runtime.ts";
 
-type Chat = (run: ChatRun) => AsyncIterable<readonly AnswerEvent[]>;
+type Events = AsyncIterable<readonly AnswerEvent[]>;
+
+/** One answer of several. */
+interface Turn {
+  readonly ask: () => Events;
+  /** Whether it answers the same prompt as the turn before it. */
+  readonly again: boolean;
+  /** What the answer is to begin with, whatever is answered. */
+  readonly echo?: string;
+}
 
 /**
  * Asks a runtime that gives one answer at a time for as many as the request wants (`n`), one after the other, so that a
  * job never takes more than the one slot that it has. Where the client gave a seed each answer has its own, or all would
  * be the same.
  */
-export function fanOut(chat: Chat, run: ChatRun): AsyncIterable<readonly AnswerEvent[]> {
+export function fanOut(chat: (run: ChatRun) => Events, run: ChatRun): Events {
   const { n = 1, ...body } = run.body;
-  return n === 1 ? chat({ ...run, body }) : inTurn(chat, { ...run, body }, n);
+  if (n === 1) return chat({ ...run, body });
+  return inTurn(
+    answersTo(body, n, (each) => chat({ ...run, body: each })),
+    run,
+  );
 }
 
-async function* inTurn(chat: Chat, run: ChatRun, wanted: number): AsyncGenerator<readonly AnswerEvent[]> {
-  const { seed } = run.body;
+/** Asks a runtime, which continues one text at a time, for all that a request for completions wants. */
+export function completeEach(
+  complete: (run: CompleteRun) => Events,
+  run: Omit<CompleteRun, "body"> & { readonly body: CompleteBody },
+): Events {
+  const { prompts, n = 1, echo = false, ...body } = run.body;
+  const turns = prompts.flatMap((prompt) =>
+    answersTo({ ...body, prompt }, n, (each) => complete({ ...run, body: each })).map((turn) =>
+      echo ? { ...turn, echo: prompt } : turn,
+    ),
+  );
+  return inTurn(turns, run);
+}
+
+function answersTo<Body extends { readonly seed?: number | undefined }>(
+  body: Body,
+  wanted: number,
+  ask: (body: Body) => Events,
+): Turn[] {
+  return Array.from({ length: wanted }, (_, place) => ({
+    ask: () => ask(body.seed === undefined ? body : { ...body, seed: body.seed + place }),
+    again: place > 0,
+  }));
+}
+
+async function* inTurn(
+  turns: readonly Turn[],
+  { signal, onProgress }: Pick<ChatRun, "signal" | "onProgress">,
+): AsyncGenerator<readonly AnswerEvent[]> {
   let sum: Usage | undefined;
-  for (let choice = 0; choice < wanted; choice += 1) {
-    run.signal.throwIfAborted();
-    run.onProgress("prefill");
-    const body = seed === undefined ? run.body : { ...run.body, seed: seed + choice };
+  for (const [choice, { ask, again, echo = "" }] of turns.entries()) {
+    signal.throwIfAborted();
+    onProgress("prefill");
     let told: Usage | undefined;
+    let begun = echo === "";
     let finished = false;
-    for await (const events of chat({ ...run, body })) {
-      const said: AnswerEvent[] = [];
+    for await (const events of ask()) {
+      const said: AnswerEvent[] = begun ? [] : [{ kind: "text", choice, text: echo }];
+      begun = true;
       for (const event of events) {
         if (event.kind === "finish") finished = true;
         if (event.kind === "usage") told = event;
@@ -34,7 +76,7 @@ async function* inTurn(chat: Chat, run: ChatRun, wanted: number): AsyncGenerator
     }
     // An answer of which nothing came at all would not be missed at the end.
     if (!finished) throw brokenOff(choice);
-    if (told !== undefined) sum = added(sum, told);
+    if (told !== undefined) sum = added(sum, told, again);
   }
   if (sum !== undefined) yield [{ kind: "usage", ...sum }];
 }
@@ -44,18 +86,26 @@ function ofChoice(event: Exclude<AnswerEvent, { kind: "usage" }>, choice: number
 }
 
 /**
- * The prompt counts once, however often it was read: OpenAI counts it so, and whoever pays by tokens pays the same
+ * A prompt counts once, however often it was read: OpenAI counts it so, and whoever pays by tokens pays the same
  * whichever runtime answers.
  */
-function added(sum: Usage | undefined, usage: Usage): Usage {
-  const { promptTokens, cachedTokens } = sum ?? usage;
-  const reasoning = [sum?.reasoningTokens, usage.reasoningTokens].filter((tokens) => tokens !== undefined);
+function added(sum: Usage | undefined, usage: Usage, again: boolean): Usage {
+  if (sum === undefined) return usage;
+  const prompt = again ? nothingRead : usage;
+  const cachedTokens = total(sum.cachedTokens, prompt.cachedTokens);
+  const reasoningTokens = total(sum.reasoningTokens, usage.reasoningTokens);
   return {
-    promptTokens,
-    completionTokens: (sum?.completionTokens ?? 0) + usage.completionTokens,
+    promptTokens: sum.promptTokens + prompt.promptTokens,
+    completionTokens: sum.completionTokens + usage.completionTokens,
     ...(cachedTokens !== undefined && { cachedTokens }),
-    ...(reasoning.length > 0 && { reasoningTokens: reasoning.reduce((total, tokens) => total + tokens) }),
+    ...(reasoningTokens !== undefined && { reasoningTokens }),
   };
+}
+
+const nothingRead: Pick<Usage, "promptTokens" | "cachedTokens"> = { promptTokens: 0 };
+
+function total(one: number | undefined, other: number | undefined): number | undefined {
+  return one === undefined && other === undefined ? undefined : (one ?? 0) + (other ?? 0);
 }
 
 function brokenOff(choice: number): Fault {

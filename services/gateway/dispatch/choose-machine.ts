@@ -22,6 +22,8 @@ export interface Chosen {
   readonly machine: string;
   readonly epoch: string;
   readonly model: Model;
+  /** The shapes of answers that it knows. */
+  readonly shapes: readonly string[];
 }
 
 export type Choice =
@@ -56,7 +58,12 @@ export function chooseMachine(options: {
   const ranked = able
     .map(({ presence, model }) => ({ presence, model, load: loadOf(presence), draw: random() }))
     .toSorted((a, b) => a.load - b.load || a.draw - b.draw)
-    .map(({ presence, model }) => ({ machine: presence.machine, epoch: presence.epoch, model }));
+    .map(({ presence, model }) => ({
+      machine: presence.machine,
+      epoch: presence.epoch,
+      model,
+      shapes: presence.shapes,
+    }));
   return { outcome: "machines", ranked };
 }
 
@@ -67,7 +74,7 @@ function loadOf(presence: Presence): number {
 function lacks(model: Model, needs: Needs): Fault | undefined {
   const { capabilities, id } = model;
   if (!capabilities[needs.capability]) {
-    const verb = needs.capability === "completion" ? "chat" : "embed";
+    const verb = needs.capability === "completion" ? "generate text" : "embed";
     return new Fault("unsupported_value", { message: `The model '${id}' does not ${verb}.`, param: "model" });
   }
   if (needs.tools && !capabilities.tools) {

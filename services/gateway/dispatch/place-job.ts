@@ -1,3 +1,4 @@
+import { eventsShape } from "#shared/answer/answer-shape.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Model } from "#shared/model/model.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
@@ -13,6 +14,7 @@ import { chooseMachine, type Choice, type Chosen, type Needs } from "./choose-ma
 import type { JobListener } from "./follow-frames.ts";
 import { machineOffline } from "./machine-fault.ts";
 import type { OpenJobs } from "./open-jobs.ts";
+import { RenderedEvents, rendersHere } from "./render-events.ts";
 
 interface PlacerOptions {
   readonly roster: Roster;
@@ -126,9 +128,28 @@ export class JobPlacer {
     return machines === undefined ? present : present.filter(({ machine }) => machines.includes(machine));
   }
 
-  #offer(placement: Placement, chosen: Chosen, isLast: boolean): ReturnType<OpenJobs["run"]> {
+  async #offer(placement: Placement, chosen: Chosen, isLast: boolean): ReturnType<OpenJobs["run"]> {
+    const { shape, listener, signal, responseId: id, createdSeconds, includeUsage } = placement;
+    if (!rendersHere(shape, chosen.shapes)) return this.#submit({ placement, chosen, isLast, ...placement });
+    const broken = new AbortController();
+    const head = { id, createdSeconds, includeUsage, model: chosen.model.id };
+    const rendered = new RenderedEvents({ shape, head, listener, onBroken: (fault) => broken.abort(fault) });
+    const either = AbortSignal.any([signal, broken.signal]);
+    const hearing = { shape: eventsShape, listener: rendered, signal: either };
+    const outcome = await this.#submit({ placement, chosen, isLast, ...hearing });
+    if (outcome.outcome === "end") rendered.end(outcome.end.usage?.completionTokens ?? 0);
+    return outcome;
+  }
+
+  #submit(
+    offer: { readonly placement: Placement; readonly chosen: Chosen; readonly isLast: boolean } & Pick<
+      Placement,
+      "shape" | "listener" | "signal"
+    >,
+  ): ReturnType<OpenJobs["run"]> {
+    const { placement, chosen, isLast, shape, listener, signal } = offer;
     const { timing, jobs } = this.#options;
-    const { kind, shape, keyId, responseId, createdSeconds, includeUsage, traceparent } = placement;
+    const { kind, keyId, responseId, createdSeconds, includeUsage, traceparent } = placement;
     return jobs.run({
       target: chosen,
       head: {
@@ -145,11 +166,11 @@ export class JobPlacer {
       },
       body: placement.body,
       acceptWithinMs: isLast ? timing.lostAfterMs : timing.acceptWaitMs * 2,
-      listener: placement.listener,
+      listener,
       onBodyTaken: () => {
         placement.body = taken;
       },
-      signal: placement.signal,
+      signal,
     });
   }
 }

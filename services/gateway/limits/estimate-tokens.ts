@@ -1,4 +1,5 @@
 import type { ChatBody, ChatMessage, ToolDefinition } from "#shared/protocol/chat-body.ts";
+import type { CompleteBody } from "#shared/protocol/complete-body.ts";
 
 /** What one image is taken to cost, whatever its size: its bytes say little of it, and are not looked at. */
 export const imageTokens = 1_000;
@@ -32,6 +33,13 @@ export function estimatePrompt({ messages, tools = [] }: ChatBody): number {
 export function estimateTexts(texts: readonly string[]): number {
   const characters = texts.reduce((sum, text) => sum + text.length, 0);
   return Math.min(Math.ceil(characters / charactersPerToken), estimateMax);
+}
+
+/** What continuing texts is expected to cost: the texts alone, and with the longest answers that are allowed. */
+export function estimateContinued(body: CompleteBody): { readonly promptTokens: number; readonly tokens: number } {
+  const { prompts, suffix, n = 1, max_tokens: longest = answerTokens } = body;
+  const promptTokens = estimateTexts(suffix === undefined ? prompts : [...prompts, suffix]);
+  return { promptTokens, tokens: Math.min(promptTokens + longest * n * prompts.length, estimateMax) };
 }
 
 function charactersOf(message: ChatMessage): number {

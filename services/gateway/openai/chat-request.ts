@@ -1,10 +1,12 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { modelId } from "#shared/model/model.ts";
-import { chatBody, stopsMax, type ChatBody } from "#shared/protocol/chat-body.ts";
+import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
 import { readShape } from "../intake/read-shape.ts";
 import { innerMessage, outerMessage } from "./chat-message.ts";
 import { dropNulls, objectsIn } from "./drop-nulls.ts";
+import { outerStop, stopStrings } from "./stop-strings.ts";
+import { streamFields, streamWish, type StreamWish } from "./stream-wish.ts";
 import { chosenTools, outerToolChoice } from "./tool-choice.ts";
 import { checkToolOrder } from "./tool-order.ts";
 import { refuseUnsupportedFields } from "./unsupported-fields.ts";
@@ -17,8 +19,7 @@ const inner = chatBody.shape;
 export const chatRequest = z.strictObject({
   model: modelId,
   messages: z.array(outerMessage).min(1).max(messagesMax),
-  stream: z.boolean().nullish(),
-  stream_options: z.strictObject({ include_usage: z.boolean().nullish() }).nullish(),
+  ...streamFields,
   tools: inner.tools.nullable(),
   tool_choice: outerToolChoice.nullish(),
   parallel_tool_calls: inner.parallel_tool_calls.nullable(),
@@ -29,7 +30,7 @@ export const chatRequest = z.strictObject({
   frequency_penalty: inner.frequency_penalty.nullable(),
   presence_penalty: inner.presence_penalty.nullable(),
   seed: inner.seed.nullable(),
-  stop: z.union([z.string().min(1), z.array(z.string().min(1)).min(1).max(stopsMax)]).nullish(),
+  stop: outerStop,
   n: inner.n.nullable(),
   logprobs: inner.logprobs.nullable(),
   top_logprobs: inner.top_logprobs.nullable(),
@@ -39,10 +40,8 @@ export const chatRequest = z.strictObject({
 });
 type ChatRequest = z.infer<typeof chatRequest>;
 
-export interface ReadChatRequest {
+export interface ReadChatRequest extends StreamWish {
   readonly model: string;
-  readonly stream: boolean;
-  readonly includeUsage: boolean;
   readonly body: ChatBody;
   /** The path of the first image, if there is one. */
   readonly imageParam: string | undefined;
@@ -53,35 +52,33 @@ export interface ReadChatRequest {
 export function readChatRequest(input: Record<string, unknown>): ReadChatRequest {
   dropNulls(input);
   for (const message of objectsIn(input["messages"])) dropNulls(message, "content");
+  for (const tool of objectsIn(input["tools"])) dropNulls(Object(tool["function"]));
   refuseUnsupportedFields(input);
   const { value, ignored } = readShape(chatRequest, input);
+  const wish = streamWish(value);
   checkTogether(value);
   const body = bodyOf(value);
   checkToolOrder(body.messages);
   return {
     model: value.model,
-    stream: value.stream ?? false,
-    includeUsage: value.stream_options?.include_usage ?? false,
+    ...wish,
     body,
     imageParam: checkImages(value),
     ignored,
   };
 }
 
+/** What is given is all that differs from its null, which was left out. */
 function bodyOf(request: ChatRequest): ChatBody {
-  const { model: _m, stream: _s, stream_options: _o, max_completion_tokens: _c, ...rest } = request;
+  const { model: _m, stream: _s, stream_options: _o, max_completion_tokens: current, ...rest } = request;
   const { messages, stop, tools, tool_choice, ...same } = rest;
-  const body: Record<string, unknown> = {
+  const body = {
+    ...same,
     messages: messages.map(innerMessage),
     ...chosenTools({ tools, tool_choice }),
+    ...stopStrings(stop),
   };
-  for (const [field, value] of Object.entries(same)) {
-    if (value !== null && value !== undefined) body[field] = value;
-  }
-  const maxTokens = request.max_completion_tokens ?? request.max_tokens;
-  if (maxTokens !== null && maxTokens !== undefined) body["max_tokens"] = maxTokens;
-  if (stop !== null && stop !== undefined) body["stop"] = typeof stop === "string" ? [stop] : stop;
-  return body as ChatBody;
+  return (typeof current === "number" ? { ...body, max_tokens: current } : body) as ChatBody;
 }
 
 /** What a schema of single fields cannot say. */
@@ -91,12 +88,6 @@ function checkTogether(request: ChatRequest): void {
     throw new Fault("invalid_value", {
       message: "'max_tokens' and 'max_completion_tokens' say different things; send only the latter.",
       param: "max_tokens",
-    });
-  }
-  if (request.stream_options && request.stream !== true) {
-    throw new Fault("invalid_value", {
-      message: "'stream_options' is only allowed when 'stream' is true.",
-      param: "stream_options",
     });
   }
   if (typeof request.top_logprobs === "number" && request.logprobs !== true) {

@@ -1,13 +1,14 @@
 import { z } from "zod";
-import { Fault } from "#shared/fault/fault.ts";
 import { modelId } from "#shared/model/model.ts";
 import { embedBody, embedInputsMax, type EmbedBody } from "#shared/protocol/embed-body.ts";
 import { readShape } from "../intake/read-shape.ts";
+import { dropNulls } from "./drop-nulls.ts";
+import { refuseTokens } from "./refuse-tokens.ts";
 
 const text = z.string().min(1);
 
 /** An embeddings request as OpenAI's clients write it: a null counts as a field that is not there. */
-const embeddingsRequest = z.strictObject({
+export const embeddingsRequest = z.strictObject({
   model: modelId,
   input: z.union([text, z.array(text).min(1).max(embedInputsMax)]),
   encoding_format: z.enum(["float", "base64"]).nullish(),
@@ -24,7 +25,8 @@ export interface ReadEmbeddingsRequest {
 
 /** Reads an embeddings request and translates it to what machines are given. */
 export function readEmbeddingsRequest(input: Record<string, unknown>): ReadEmbeddingsRequest {
-  refuseTokens(input["input"]);
+  dropNulls(input);
+  refuseTokens(input["input"], "input");
   const { value, ignored } = readShape(embeddingsRequest, input);
   const { model, input: texts, encoding_format: format, dimensions } = value;
   const body = { input: typeof texts === "string" ? [texts] : texts };
@@ -34,15 +36,4 @@ export function readEmbeddingsRequest(input: Record<string, unknown>): ReadEmbed
     body: typeof dimensions === "number" ? { ...body, dimensions } : body,
     ignored,
   };
-}
-
-/** Tokens mean something to one tokenizer only, and clients cut texts up with OpenAI's. */
-function refuseTokens(input: unknown): void {
-  const [first] = Array.isArray(input) ? input : [];
-  const isTokens = typeof first === "number" || (Array.isArray(first) && typeof first[0] === "number");
-  if (!isTokens) return;
-  throw new Fault("invalid_type", {
-    message: "'input' must be texts, not tokens: the tokens of one model are not those of another.",
-    param: "input",
-  });
 }

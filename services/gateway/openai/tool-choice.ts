@@ -51,8 +51,5 @@ export function chosenTools({ tools, tool_choice: choice }: Offered): Pick<ChatB
 
 function insistOnTool(tools: readonly ToolDefinition[], name: string, param: string): void {
   if (tools.some((tool) => tool.function.name === name)) return;
-  throw new Fault("invalid_value", {
-    message: "'tool_choice' names a function that is not among 'tools'.",
-    param,
-  });
+  throw new Fault("invalid_value", { message: `'${param}' names a function that is not among 'tools'.`, param });
 }

@@ -1,6 +1,5 @@
-import { Fault } from "../../fault/fault.ts";
-import { limits } from "../../protocol/limits.ts";
 import type { AnswerEvent, Usage } from "../answer-event.ts";
+import { insistOnLength } from "../answer-length.ts";
 import type { AnswerHead, AnswerRenderer } from "../answer-renderer.ts";
 import { ChatChoice } from "./chat-choice.ts";
 import { tokenUsage } from "../token-usage.ts";
@@ -20,11 +19,7 @@ export class ChatCompletion implements AnswerRenderer {
 
   push(events: readonly AnswerEvent[]): Uint8Array {
     for (const event of events) this.#fold(event);
-    if (this.#characters > limits.wholeAnswerCharactersMax) {
-      throw new Fault("upstream_error", {
-        message: `The answer is longer than ${limits.wholeAnswerCharactersMax} characters (wholeAnswerCharactersMax); ask for it as a stream.`,
-      });
-    }
+    insistOnLength(this.#characters);
     return nothing;
   }
 

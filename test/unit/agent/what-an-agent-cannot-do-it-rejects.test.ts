@@ -31,7 +31,7 @@ describe("a job that an agent does not take", () => {
     ["a model that it does not offer", { model: "mistral" }, "unknown_model"],
     ["no model", { model: undefined }, "unknown_model"],
     ["a shape that it does not render", { shape: "chat-video" }, "unsupported"],
-    ["a kind of job that it does not know how to do", { kind: "complete" }, "unsupported"],
+    ["a kind of job that is not answered so", { kind: "complete", shape: "chat-whole" }, "unsupported"],
   ])("asks for %s", async (_, fields, reason) => {
     const { gateway, runtime } = await agentOnBroker();
     const id = await gateway.send(fields);

@@ -41,7 +41,7 @@ describe("an embeddings request", () => {
     ["missing_required_parameter", "model", { model: undefined }],
     ["missing_required_parameter", "input", { input: undefined }],
     ["invalid_type", "input", { input: 7 }],
-    ["invalid_type", "input", { input: null }],
+    ["missing_required_parameter", "input", { input: null }],
     ["invalid_type", "input", { input: [1, 2, 3] }],
     ["invalid_type", "input", { input: [[1, 2], [3]] }],
     ["invalid_type", "input[1]", { input: ["a", 7] }],
@@ -59,7 +59,7 @@ describe("an embeddings request", () => {
   });
 
   test("of tokens is told to send texts, and why", () => {
-    expect(thrownBy({ input: [[1, 2]] }).message).toMatch(/texts, not tokens/);
+    expect(thrownBy({ input: [[1, 2]] }).message).toMatch(/text, not tokens/);
   });
 
   test("may hold as many texts as it is told it may", () => {

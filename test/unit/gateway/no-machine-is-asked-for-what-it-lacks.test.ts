@@ -97,10 +97,10 @@ describe("the choice of a machine", () => {
   test("names the boot and the model as that machine has it, also when it was asked for with :latest", () => {
     const candidate = offering("gpu-1", chat);
     const choice = choose([candidate], { modelId: "llama3:latest" });
-    const { epoch } = candidate.presence;
+    const { epoch, shapes } = candidate.presence;
     expect(choice).toEqual({
       outcome: "machines",
-      ranked: [{ machine: "gpu-1", epoch, model: candidate.catalogue[1] }],
+      ranked: [{ machine: "gpu-1", epoch, shapes, model: candidate.catalogue[1] }],
     });
     expect(choose([candidate], { modelId: "llama3:8b" }).outcome).toBe("not-offered");
   });

@@ -1,0 +1,89 @@
+import { answerEvent, type AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerHead, AnswerRenderer } from "#shared/answer/answer-renderer.ts";
+import { eventsShape, rendererFor } from "#shared/answer/answer-shape.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import type { BeatRow, Usage } from "#shared/protocol/frame-payload.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import { LineCutter } from "#shared/process/line-cutter.ts";
+import type { JobListener } from "./follow-frames.ts";
+
+/** Whether an answer has to be rendered here: its machine knows events, and not the shape that its client reads. */
+export function rendersHere(shape: string, known: readonly string[]): boolean {
+  return !known.includes(shape) && known.includes(eventsShape);
+}
+
+/**
+ * Stands between a machine that tells of an answer in events and whoever waits for the answer in another shape: so a new
+ * shape reaches agents that were built before it.
+ */
+export class RenderedEvents implements JobListener {
+  readonly #listener: JobListener;
+  readonly #onBroken: (fault: Fault) => void;
+  readonly #renderer: AnswerRenderer;
+  readonly #lines = new LineCutter(limits.wholeAnswerBytesMax, () => irregular("a line without an end"));
+
+  /** `onBroken` is to cancel the job: what it says is no answer. */
+  constructor(options: {
+    readonly shape: string;
+    readonly head: AnswerHead;
+    readonly listener: JobListener;
+    readonly onBroken: (fault: Fault) => void;
+  }) {
+    const { shape, head, listener, onBroken } = options;
+    const renderer = rendererFor(shape, head);
+    if (renderer === undefined) throw Fault.from(new Error(`no part of this build renders ${shape}`));
+    this.#renderer = renderer;
+    this.#listener = listener;
+    this.#onBroken = onBroken;
+  }
+
+  onAccept(machine: string): void {
+    this.#listener.onAccept?.(machine);
+  }
+
+  onData(bytes: Uint8Array, outputTokens: number): void {
+    try {
+      this.#pass(this.#renderer.push(this.#lines.take(bytes).map(eventIn)), outputTokens);
+    } catch (thrown) {
+      this.#onBroken(Fault.from(thrown));
+    }
+  }
+
+  onUsage(usage: Usage): void {
+    this.#listener.onUsage?.(usage);
+  }
+
+  onTick(nowMs: number, row: BeatRow | undefined): void {
+    this.#listener.onTick?.(nowMs, row);
+  }
+
+  /** The machine has said all. */
+  end(outputTokens: number): void {
+    this.#pass(this.#renderer.end(), outputTokens);
+  }
+
+  #pass(bytes: Uint8Array, outputTokens: number): void {
+    if (bytes.byteLength > 0) this.#listener.onData(bytes, outputTokens);
+  }
+}
+
+function eventIn(line: string): AnswerEvent {
+  const parsed = answerEvent.safeParse(parse(line));
+  if (!parsed.success) throw irregular("a line that is no answer event");
+  return parsed.data;
+}
+
+function parse(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+function irregular(what: string): Fault {
+  return new Fault("upstream_error", {
+    message: "The agent on the GPU machine does not speak as this gateway understands it.",
+    internal: `an answer in events holds ${what}`,
+  });
+}

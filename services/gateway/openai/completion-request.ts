@@ -1,0 +1,87 @@
+import { z } from "zod";
+import { Fault } from "#shared/fault/fault.ts";
+import { modelId } from "#shared/model/model.ts";
+import { completeBody, completionsMax, type CompleteBody } from "#shared/protocol/complete-body.ts";
+import { readShape } from "../intake/read-shape.ts";
+import { dropNulls } from "./drop-nulls.ts";
+import { refuseTokens } from "./refuse-tokens.ts";
+import { outerStop, stopStrings } from "./stop-strings.ts";
+import { streamFields, streamWish, type StreamWish } from "./stream-wish.ts";
+
+/** What OpenAI gives unless it is asked for more. */
+const maxTokensByDefault = 16;
+
+const inner = completeBody.shape;
+
+/** A legacy completion request as OpenAI's clients write it: a null counts as a field that is not there. */
+export const completionRequest = z.strictObject({
+  model: modelId,
+  prompt: z.union([z.string(), z.array(z.string()).min(1).max(completionsMax)]),
+  ...streamFields,
+  suffix: z.string().nullish(),
+  echo: inner.echo.nullable(),
+  max_tokens: inner.max_tokens.nullable(),
+  temperature: inner.temperature.nullable(),
+  top_p: inner.top_p.nullable(),
+  frequency_penalty: inner.frequency_penalty.nullable(),
+  presence_penalty: inner.presence_penalty.nullable(),
+  seed: inner.seed.nullable(),
+  stop: outerStop,
+  n: inner.n.nullable(),
+  best_of: inner.n.nullable(),
+  logprobs: inner.logprobs.nullable(),
+  logit_bias: inner.logit_bias.nullable(),
+});
+type CompletionRequest = z.infer<typeof completionRequest>;
+
+export interface ReadCompletionRequest extends StreamWish {
+  readonly model: string;
+  readonly body: CompleteBody;
+  readonly ignored: readonly string[];
+}
+
+/** Reads a legacy completion request and translates it to what machines are given. */
+export function readCompletionRequest(input: Record<string, unknown>): ReadCompletionRequest {
+  dropNulls(input);
+  refuseTokens(input["prompt"], "prompt");
+  const { value, ignored } = readShape(completionRequest, input);
+  checkTogether(value);
+  return {
+    model: value.model,
+    ...streamWish(value),
+    body: bodyOf(value),
+    ignored,
+  };
+}
+
+/** What is given is all that differs from its null, which was left out. */
+function bodyOf(request: CompletionRequest): CompleteBody {
+  const { model: _m, stream: _s, stream_options: _o, best_of: _b, prompt, suffix, stop, ...same } = request;
+  const prompts = typeof prompt === "string" ? [prompt] : prompt;
+  const body = { max_tokens: maxTokensByDefault, ...same, prompts, ...stopStrings(stop) };
+  return (suffix ? { ...body, suffix } : body) as CompleteBody;
+}
+
+/** What a schema of single fields cannot say. */
+function checkTogether(request: CompletionRequest): void {
+  const { prompt, n, best_of: bestOf, echo, logprobs } = request;
+  const each = n ?? 1;
+  if (typeof bestOf === "number" && bestOf !== each) {
+    throw new Fault("unsupported_value", {
+      message: "'best_of' can only be what 'n' is: no answer is made here that is not given.",
+      param: "best_of",
+    });
+  }
+  if (Array.isArray(prompt) && prompt.length * each > completionsMax) {
+    throw new Fault("invalid_value", {
+      message: `'prompt' times 'n' must come to at most ${completionsMax} answers (completionsMax).`,
+      param: "n",
+    });
+  }
+  if (echo === true && typeof logprobs === "number") {
+    throw new Fault("unsupported_value", {
+      message: "'logprobs' cannot be had together with 'echo': how likely a prompt is, is not told.",
+      param: "logprobs",
+    });
+  }
+}

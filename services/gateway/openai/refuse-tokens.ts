@@ -1,0 +1,12 @@
+import { Fault } from "#shared/fault/fault.ts";
+
+/** Tokens mean something to one tokenizer only, and clients cut texts up with OpenAI's. */
+export function refuseTokens(input: unknown, param: string): void {
+  const [first] = Array.isArray(input) ? input : [];
+  const isTokens = typeof first === "number" || (Array.isArray(first) && typeof first[0] === "number");
+  if (!isTokens) return;
+  throw new Fault("invalid_type", {
+    message: `'${param}' must be text, not tokens: the tokens of one model are not those of another.`,
+    param,
+  });
+}

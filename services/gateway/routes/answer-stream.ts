@@ -1,0 +1,47 @@
+import type { FastifyReply } from "fastify";
+import { faultEntry } from "#shared/fault/fault-code.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import type { Log } from "#shared/process/log.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+import type { JobPlacer } from "../dispatch/place-job.ts";
+import { StreamWriter } from "../dispatch/write-stream.ts";
+import type { Admitted } from "./admit-request.ts";
+
+interface Means {
+  /** The shape of the answer, as agents know it. */
+  readonly shape: string;
+  readonly placer: JobPlacer;
+  readonly timing: Timing;
+  readonly log: Log;
+}
+
+/**
+ * Runs a request and sends its answer piece by piece. What fails before the first piece is thrown, and becomes an answer
+ * with a status; what fails later is told inside the stream.
+ */
+export async function answerStream({ reply, leaving, account, job }: Admitted, means: Means): Promise<FastifyReply> {
+  const { shape, placer, timing, log } = means;
+  const response = reply.raw;
+  const writer = new StreamWriter({ response, timing, onBacklog: (fault) => leaving.abort(fault) });
+  for (const [name, value] of Object.entries(reply.getHeaders()))
+    if (value !== undefined) response.setHeader(name, value);
+  try {
+    const listener = account.following(writer);
+    await placer.run(Object.assign(job, { shape, listener, signal: leaving.signal }));
+  } catch (thrown) {
+    const fault = Fault.from(thrown);
+    account.endedIn(fault.code);
+    if (!writer.begun) throw fault;
+    const fields = { request: reply.request.id, code: fault.code, internal: fault.internal };
+    if (faultEntry(fault.code).status < 500) log.debug(fields, "stream ended by its client or its key");
+    else log.warn(fields, "stream failed");
+    reply.hijack();
+    if (fault.code === "slow_client") response.destroy();
+    else writer.fail(fault);
+    return reply;
+  }
+  account.endedIn("ok");
+  reply.hijack();
+  writer.end();
+  return reply;
+}
