@@ -5,7 +5,7 @@ import type { OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
-import { timingAt, type Timing } from "#shared/protocol/timing.ts";
+import { timingAt } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import { openUsage } from "#shared/usage/open-usage.ts";
 import { BadKeys } from "./access/bad-keys.ts";
@@ -35,6 +35,7 @@ import { healthRoutes } from "./operations/health-routes.ts";
 import { readiness } from "./operations/readiness.ts";
 import { getModel } from "./routes/get-model.ts";
 import { getModels } from "./routes/get-models.ts";
+import type { InferenceMeans } from "./routes/inference-means.ts";
 import { keepAccounts } from "./routes/keep-accounts.ts";
 import { postChatCompletions } from "./routes/post-chat-completions.ts";
 import { postCompletions } from "./routes/post-completions.ts";
@@ -94,7 +95,8 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const { knownKeys } = access;
   const check = () => readiness({ broker, keys: store.keys, knownKeys, draining });
   healthRoutes(server, check);
-  mountPublicRoutes(server, { access, limited, models, placer, timing, clock, log, ...bodyLimit });
+  const means = { placer, timing, clock, log, interim: config.interimResponses };
+  mountPublicRoutes(server, { access, limited, models, ...means, ...bodyLimit });
   const operations = createServer({
     log,
     bodyBytesMax: operationsBodyBytesMax,
@@ -164,14 +166,10 @@ async function openAccess({ config, store, lifecycle, clock, log }: GatewayParts
   return { knownKeys, badKeys: new BadKeys(clock), running };
 }
 
-interface PublicParts extends BodyLimit {
+interface PublicParts extends BodyLimit, InferenceMeans {
   readonly access: Access;
   readonly limited: OpenedLimits;
   readonly models: LiveModels;
-  readonly placer: JobPlacer;
-  readonly timing: Timing;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /** Everything under `/v1`. Whatever is mounted inside the inner scopes is reached with a proven key only. */

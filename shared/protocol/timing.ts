@@ -39,6 +39,8 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}): Timing {
 
     statusHeldMs: 5_000 * scale,
     commentIntervalMs: 10_000 * scale,
+    newsIntervalMs: 1_000 * scale,
+    interimIntervalMs: 50_000 * scale,
   };
 }
 
@@ -100,4 +102,8 @@ export interface Timing {
   /** For how long an accepted stream holds its status line back, and how often it comments on its waiting. */
   readonly statusHeldMs: number;
   readonly commentIntervalMs: number;
+  /** What it waits for is told sooner when that has changed, but no sooner than this after the last comment. */
+  readonly newsIntervalMs: number;
+  /** How often a client that waits for a whole answer is told that it is not forgotten, where it bears that. */
+  readonly interimIntervalMs: number;
 }

@@ -38,6 +38,8 @@ export class StreamWriter implements JobListener {
   /** Whether the last event is complete. A large one comes in several pieces, and nothing may come between them. */
   #betweenEvents = true;
   #acceptPending = false;
+  #toldWaitingFor = "";
+  #answering = false;
 
   constructor(options: WriterOptions) {
     this.#options = options;
@@ -55,6 +57,7 @@ export class StreamWriter implements JobListener {
   onData(bytes: Uint8Array): void {
     this.#begin();
     this.#write(bytes);
+    this.#answering = true;
     this.#writtenSinceTick = true;
     this.#betweenEvents = bytes.at(-1) === newline && bytes.at(-2) === newline;
   }
@@ -73,9 +76,14 @@ export class StreamWriter implements JobListener {
     if (!this.begun) {
       if (nowMs - this.#acceptedAtMs < timing.statusHeldMs) return;
       this.#begin();
-    } else if (nowMs - this.#writtenAtMs < timing.commentIntervalMs) return;
-    this.#write(Buffer.from(`: ${waitingFor(row)}\n\n`));
-    this.#writtenAtMs = nowMs;
+      this.#comment(waitFor(row), nowMs);
+      return;
+    }
+    const silentMs = nowMs - this.#writtenAtMs;
+    if (silentMs < (this.#answering ? timing.commentIntervalMs : timing.newsIntervalMs)) return;
+    const waitingFor = waitFor(row);
+    // Another place in the queue, or a model that is loaded now, is worth telling before the time.
+    if (silentMs >= timing.commentIntervalMs || waitingFor !== this.#toldWaitingFor) this.#comment(waitingFor, nowMs);
   }
 
   /** The answer is whole. */
@@ -88,6 +96,12 @@ export class StreamWriter implements JobListener {
   fail(fault: Fault): void {
     const brokenOff = this.#betweenEvents ? "" : "\n\n";
     this.#options.response.end(`${brokenOff}data: ${JSON.stringify(faultBody(fault))}\n\n`);
+  }
+
+  #comment(waitingFor: string, nowMs: number): void {
+    this.#write(Buffer.from(`: ${waitingFor}\n\n`));
+    this.#toldWaitingFor = waitingFor;
+    this.#writtenAtMs = nowMs;
   }
 
   #begin(): void {
@@ -107,7 +121,7 @@ export class StreamWriter implements JobListener {
   }
 }
 
-function waitingFor(row: BeatRow | undefined): string {
+function waitFor(row: BeatRow | undefined): string {
   if (row === undefined) return "waiting";
   const [, state, place] = row;
   return state === "queued" && place > 0 ? `queued at ${place}` : state;

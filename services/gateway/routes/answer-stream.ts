@@ -1,25 +1,18 @@
 import type { FastifyReply } from "fastify";
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Log } from "#shared/process/log.ts";
-import type { Timing } from "#shared/protocol/timing.ts";
-import type { JobPlacer } from "../dispatch/place-job.ts";
 import { StreamWriter } from "../dispatch/write-stream.ts";
 import type { Admitted } from "./admit-request.ts";
-
-interface Means {
-  /** The shape of the answer, as agents know it. */
-  readonly shape: string;
-  readonly placer: JobPlacer;
-  readonly timing: Timing;
-  readonly log: Log;
-}
+import type { InferenceMeans } from "./inference-means.ts";
 
 /**
  * Runs a request and sends its answer piece by piece. What fails before the first piece is thrown, and becomes an answer
  * with a status; what fails later is told inside the stream.
  */
-export async function answerStream({ reply, leaving, account, job }: Admitted, means: Means): Promise<FastifyReply> {
+export async function answerStream(
+  { reply, leaving, account, job }: Admitted,
+  means: InferenceMeans & { readonly shape: string },
+): Promise<FastifyReply> {
   const { shape, placer, timing, log } = means;
   const response = reply.raw;
   const writer = new StreamWriter({ response, timing, onBacklog: (fault) => leaving.abort(fault) });

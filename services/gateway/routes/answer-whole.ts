@@ -1,15 +1,18 @@
 import type { FastifyReply } from "fastify";
 import { collectAnswer } from "../dispatch/collect-answer.ts";
-import type { JobPlacer } from "../dispatch/place-job.ts";
+import { bearsInterim, interimResponses } from "../dispatch/interim-responses.ts";
 import type { Admitted } from "./admit-request.ts";
+import type { InferenceMeans } from "./inference-means.ts";
 
 /** Runs a request and sends its answer in one piece, once it is known to be whole. */
 export async function answerWhole(
   { reply, leaving, account, job }: Admitted,
-  { shape, placer }: { readonly shape: string; readonly placer: JobPlacer },
+  means: InferenceMeans & { readonly shape: string },
 ): Promise<FastifyReply> {
+  const { shape, placer, timing, interim } = means;
   const collected = collectAnswer((fault) => leaving.abort(fault));
-  const listener = account.following(collected);
+  const told = interim && bearsInterim(reply.request.raw) ? interimResponses(reply.raw, timing) : {};
+  const listener = account.following({ ...collected, ...told });
   await placer.run(Object.assign(job, { shape, listener, signal: leaving.signal }));
   account.endedIn("ok");
   return reply.type("application/json; charset=utf-8").send(collected.bytes());

@@ -1,22 +1,18 @@
 import type { FastifyInstance } from "fastify";
-import type { Clock } from "#shared/process/clock.ts";
 import { newToken } from "#shared/protocol/token.ts";
-import type { JobPlacer } from "../dispatch/place-job.ts";
 import { estimateTexts } from "../limits/estimate-tokens.ts";
 import { readEmbeddingsRequest, type ReadEmbeddingsRequest } from "../openai/embeddings-request.ts";
 import { admitRequest, type Asked } from "./admit-request.ts";
 import { answerWhole } from "./answer-whole.ts";
+import type { InferenceMeans } from "./inference-means.ts";
 import { takeBody } from "./take-body.ts";
 
 /** The vectors of one or many texts: one job on one machine, always answered whole. */
-export function postEmbeddings(
-  server: FastifyInstance,
-  parts: { readonly placer: JobPlacer; readonly clock: Clock },
-): void {
+export function postEmbeddings(server: FastifyInstance, means: InferenceMeans): void {
   server.post<{ Body: Buffer | undefined }>("/embeddings", async (request, reply) => {
     const embeddings = readEmbeddingsRequest(takeBody(request));
-    const admitted = await admitRequest({ request, reply }, askedOf(embeddings), parts);
-    return answerWhole(admitted, { shape: `embeddings-${embeddings.format}`, placer: parts.placer });
+    const admitted = await admitRequest({ request, reply }, askedOf(embeddings), means);
+    return answerWhole(admitted, { ...means, shape: `embeddings-${embeddings.format}` });
   });
 }
 

@@ -97,6 +97,33 @@ describe("the status of a stream", () => {
     expect((await all()).toString()).toBe(`: waiting\n\n: waiting\n\n: prefill\n\n: prefill\n\n${done}`);
   });
 
+  test("is followed by the news as it comes: the next place in the queue, a model that is loaded, not the same twice", async () => {
+    const { writer, all } = await streamToAClient();
+    const at = (place: number): BeatRow => ["job", "queued", place, 0, 0, 0];
+    const loading: BeatRow = ["job", "loading", 0, 0, 0, 0];
+    writer.onAccept();
+    for (const [nowMs, row] of [
+      [0, at(3)],
+      [5_000, at(3)],
+      [5_500, at(2)],
+      [6_000, at(2)],
+      [6_500, at(2)],
+      [7_500, at(1)],
+      [8_600, loading],
+      [9_700, loading],
+      [18_600, loading],
+    ] as const) {
+      writer.onTick(nowMs, row);
+    }
+    writer.onData(Buffer.from(event("a")));
+    writer.onTick(20_000, prefill);
+    writer.onTick(28_000, prefill);
+    writer.end();
+    const comments = ["queued at 3", "queued at 2", "queued at 1", "loading", "loading"];
+    const told = comments.map((comment) => `: ${comment}\n\n`).join("");
+    expect((await all()).toString()).toBe(`${told}${event("a")}${done}`);
+  });
+
   test("is followed by no comment while pieces come faster than that", async () => {
     const { writer, all } = await streamToAClient();
     writer.onAccept();

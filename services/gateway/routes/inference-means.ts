@@ -1,0 +1,14 @@
+import type { Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+import type { JobPlacer } from "../dispatch/place-job.ts";
+
+/** What the routes have that ask a model for something. */
+export interface InferenceMeans {
+  readonly placer: JobPlacer;
+  readonly timing: Timing;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Whether clients that wait for a whole answer are told that they are not forgotten, if they bear it. */
+  readonly interim: boolean;
+}
