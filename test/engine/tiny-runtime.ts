@@ -6,8 +6,9 @@ import type { Capabilities } from "#shared/model/model.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
+import type { TextToContinue } from "#shared/protocol/complete-body.ts";
 import { llamaRuntime, type LlamaOptions } from "../../services/agent/runtimes/llama/llama.ts";
-import type { Runtime, Silence } from "../../services/agent/runtimes/runtime.ts";
+import type { CompleteRun, Runtime, Silence } from "../../services/agent/runtimes/runtime.ts";
 import { findEngine } from "../harness/find-engine.ts";
 import { writeTinyGguf, type TinyGguf } from "../harness/tiny-gguf.ts";
 
@@ -58,6 +59,14 @@ export class TinyRuntime implements AsyncDisposable {
 
   async events(asked: Asked = {}): Promise<AnswerEvent[]> {
     return (await Array.fromAsync(this.batches(asked))).flat();
+  }
+
+  /** What it continues a text with at temperature 0 unless told. */
+  async continued(asked: Partial<TextToContinue> & Partial<Pick<CompleteRun, "signal" | "onProgress">> = {}) {
+    const { prompt = "", signal = new AbortController().signal, onProgress = () => {}, ...fields } = asked;
+    const body = { temperature: 0, ...fields, prompt };
+    const run = { model: this.model, capabilities, contextWindow: noWindow, body, signal, onProgress };
+    return (await Array.fromAsync(this.runtime.complete?.(run) ?? [])).flat();
   }
 
   async embed(input: string[], dimensions?: number): Promise<AnswerEvent[]> {

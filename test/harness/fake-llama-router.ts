@@ -6,6 +6,8 @@ import {
   llamaProps,
   llamaRefusal,
   llamaSlots,
+  llamaTextForm,
+  llamaTextRefusal,
   type FakeLlamaModel,
 } from "./fake-llama-server.ts";
 
@@ -50,6 +52,8 @@ export class FakeLlamaRouter extends FakeOpenAiServer {
         return this.#move(exchange);
       case "POST /v1/chat/completions":
         return this.#ofModel(exchange, (model) => this.#chat(exchange, model));
+      case "POST /v1/completions":
+        return this.#ofModel(exchange, (model) => this.#text(exchange, model));
       case "POST /v1/embeddings":
         return this.#ofModel(exchange, (model) => llamaEmbed(exchange, model));
       default:
@@ -71,6 +75,12 @@ export class FakeLlamaRouter extends FakeOpenAiServer {
     const refusal = llamaRefusal(exchange, model);
     if (refusal !== undefined) return sendJson(exchange.response, refusal.code, { error: refusal });
     return this.chat(exchange, { form: llamaForm, model: model.name });
+  }
+
+  #text(exchange: Exchange, model: FakeLlamaModel): void | Promise<void> {
+    const refusal = llamaTextRefusal(exchange, model);
+    if (refusal !== undefined) return sendJson(exchange.response, refusal.code, { error: refusal });
+    return this.text(exchange, { form: llamaTextForm, model: model.name });
   }
 
   /** Asking for a model loads it, unless the question says otherwise. */

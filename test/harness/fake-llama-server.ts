@@ -1,6 +1,8 @@
-import { askedChat, mediaIn, tokensIn, type AskedChat } from "./asked-chat.ts";
+import { askedChat, mediaIn, tokensIn, wordsIn, type AskedChat } from "./asked-chat.ts";
+import { askedText } from "./asked-text.ts";
 import type { ChatForm } from "./fake-openai-chat.ts";
 import { FakeOpenAiServer, sendJson, type Exchange } from "./fake-openai-server.ts";
+import type { TextForm } from "./fake-openai-text.ts";
 import { vectorList } from "./fake-vectors.ts";
 
 export interface FakeLlamaModel {
@@ -67,6 +69,8 @@ export class FakeLlamaServer extends FakeOpenAiServer {
         return sendJson(response, 200, this.#list());
       case "POST /v1/chat/completions":
         return this.#chat(exchange);
+      case "POST /v1/completions":
+        return this.#text(exchange);
       case "POST /v1/embeddings":
         return llamaEmbed(exchange, this.model);
       default:
@@ -79,6 +83,12 @@ export class FakeLlamaServer extends FakeOpenAiServer {
     const refusal = llamaRefusal(exchange, this.model);
     if (refusal !== undefined) return sendJson(exchange.response, refusal.code, { error: refusal });
     return this.chat(exchange, { form: llamaForm, model: this.model.name });
+  }
+
+  #text(exchange: Exchange): void | Promise<void> {
+    const refusal = llamaTextRefusal(exchange, this.model);
+    if (refusal !== undefined) return sendJson(exchange.response, refusal.code, { error: refusal });
+    return this.text(exchange, { form: llamaTextForm, model: this.model.name });
   }
 
   /** The list in two shapes at once; it tells nothing of the model's while that sleeps. */
@@ -159,9 +169,7 @@ export function llamaRefusal({ sent }: Exchange, model: FakeLlamaModel): LlamaRe
     return llamaError(400, isThere ? "Expected 'messages' to be an array" : "'messages' is required");
   }
   const asked = parsed.data;
-  if (model.embeddings === true) {
-    return llamaError(501, "This server does not support completions. Start it without `--embeddings`");
-  }
+  if (model.embeddings === true) return doesNotComplete();
   const { n = 1, tools, tool_choice: choice = "auto", logprobs, stream } = asked;
   const { slots = 4 } = model;
   if (n > slots) return llamaError(400, `Field 'n': Value must be between 1 <= value <= ${slots}, but got ${n}`);
@@ -175,7 +183,19 @@ export function llamaRefusal({ sent }: Exchange, model: FakeLlamaModel): LlamaRe
     const hint = "hint: if this is unexpected, you may need to provide the mmproj";
     return llamaError(500, `image input is not supported - ${hint}`);
   }
-  return trailingRefusal(asked) ?? tooLong(asked, model.contextTokens ?? 8_192);
+  return trailingRefusal(asked) ?? tooLong(tokensIn(asked), model);
+}
+
+/** A suffix it ignores, and so it does an `echo`. */
+export function llamaTextRefusal({ sent }: Exchange, model: FakeLlamaModel): LlamaRefusal | undefined {
+  const parsed = askedText.safeParse(sent);
+  if (!parsed.success) return llamaError(400, "[json.exception.out_of_range.403] key 'prompt' not found");
+  if (model.embeddings === true) return doesNotComplete();
+  return tooLong(wordsIn(parsed.data.prompt), model);
+}
+
+function doesNotComplete(): LlamaRefusal {
+  return llamaError(501, "This server does not support completions. Start it without `--embeddings`");
 }
 
 function trailingRefusal({ messages }: AskedChat): LlamaRefusal | undefined {
@@ -184,8 +204,7 @@ function trailingRefusal({ messages }: AskedChat): LlamaRefusal | undefined {
   return llamaError(400, "Cannot have 2 or more assistant messages at the end of the list.");
 }
 
-function tooLong(asked: AskedChat, contextTokens: number): LlamaRefusal | undefined {
-  const tokens = tokensIn(asked);
+function tooLong(tokens: number, { contextTokens = 8_192 }: FakeLlamaModel): LlamaRefusal | undefined {
   if (tokens <= contextTokens) return undefined;
   const message = `request (${tokens} tokens) exceeds the available context size (${contextTokens} tokens), try increasing it`;
   return {
@@ -235,4 +254,35 @@ export const llamaForm: ChatForm = {
     timings: { cache_n: 4, prompt_n: 16, prompt_ms: 21.5, predicted_n: 3, predicted_ms: 30.1 },
   }),
   error: (status, message) => ({ error: llamaError(status, message) }),
+};
+
+export const llamaTextForm: TextForm = {
+  chunk: (model, choices) => ({
+    choices,
+    created: 1_795_200_000,
+    model,
+    system_fingerprint: "b11669-v0.7.0",
+    object: "text_completion",
+    id: "chatcmpl-2lrnI1JT23lnXkBsDendaV7lKTLuubPG",
+  }),
+  choice: ({ text, finishReason, logprobs }) => ({ text, index: 0, logprobs, finish_reason: finishReason }),
+  // It counts in the chunk that tells the finish, whether or not that was asked for.
+  ending: (model, { finishReason, usage }) => [
+    {
+      ...llamaTextForm.chunk(model, [llamaTextForm.choice({ text: "", finishReason, logprobs: null })]),
+      usage: {
+        ...(usage ?? { completion_tokens: 3, prompt_tokens: 20, total_tokens: 23 }),
+        prompt_tokens_details: { cached_tokens: 4 },
+      },
+      timings: { cache_n: 4, prompt_n: 16, prompt_ms: 21.5, predicted_n: 3, predicted_ms: 30.1 },
+    },
+  ],
+  // In the form of chats, and none where no other token was asked for.
+  logprobs: (token, others) => {
+    if (others === 0) return null;
+    const told = { id: 267, token, bytes: [...Buffer.from(token)], logprob: -0.25 };
+    const other = { id: 268, token: "other", bytes: [...Buffer.from("other")], logprob: -1.5 };
+    return { content: [{ ...told, top_logprobs: [told, other].slice(0, others) }] };
+  },
+  error: (status, message) => llamaForm.error(status, message),
 };

@@ -1,6 +1,8 @@
-import { askedChat, tokensIn, type AskedChat } from "./asked-chat.ts";
+import { askedChat, tokensIn, wordsIn } from "./asked-chat.ts";
+import { askedText } from "./asked-text.ts";
 import type { ChatForm } from "./fake-openai-chat.ts";
 import { FakeOpenAiServer, sendJson, type Exchange } from "./fake-openai-server.ts";
+import { usualEnding, type TextForm } from "./fake-openai-text.ts";
 import { vectorList } from "./fake-vectors.ts";
 
 export interface FakeLmStudioModel {
@@ -61,6 +63,8 @@ export class FakeLmStudio extends FakeOpenAiServer {
         return this.#unload(exchange);
       case "POST /v1/chat/completions":
         return this.#chat(exchange);
+      case "POST /v1/completions":
+        return this.#text(exchange);
       case "POST /v1/embeddings":
         return sendJson(
           response,
@@ -80,6 +84,18 @@ export class FakeLmStudio extends FakeOpenAiServer {
     }
     this.#keep(model, model.loadedTokens ?? loadedTokensDefault);
     return this.chat(exchange, { form: lmStudioForm, model: model.key });
+  }
+
+  #text(exchange: Exchange): void | Promise<void> {
+    const model = this.#find(exchange);
+    if (model === undefined) return sendJson(exchange.response, 404, { error: unknownModel(exchange) });
+    const parsed = askedText.safeParse(exchange.sent);
+    const refusal = parsed.success
+      ? tooLong(wordsIn(parsed.data.prompt), model)
+      : "Invalid body: 'prompt' field is required";
+    if (refusal !== undefined) return sendJson(exchange.response, 400, { error: refusal });
+    this.#keep(model, model.loadedTokens ?? loadedTokensDefault);
+    return this.text(exchange, { form: lmStudioTextForm, model: model.key });
   }
 
   #load(exchange: Exchange): void {
@@ -136,11 +152,13 @@ function refusalOf({ sent }: Exchange, model: FakeLmStudioModel): string | undef
   if (asked.messages.some(({ content }) => Array.isArray(content) && content.length === 0)) {
     return "Invalid 'content': it must not be an empty array";
   }
-  return tooLong(asked, model.loadedTokens ?? loadedTokensDefault);
+  return tooLong(tokensIn(asked), model);
 }
 
-function tooLong(asked: AskedChat, window: number): string | undefined {
-  const tokens = tokensIn(asked);
+function tooLong(
+  tokens: number,
+  { loadedTokens: window = loadedTokensDefault }: FakeLmStudioModel,
+): string | undefined {
   if (tokens <= window) return undefined;
   return (
     `Trying to keep the first ${tokens} tokens when context the overflows. However, the model is loaded with context ` +
@@ -208,4 +226,19 @@ const lmStudioForm: ChatForm = {
   choice: ({ index, delta, finishReason }) => ({ index, delta, logprobs: null, finish_reason: finishReason }),
   usage: (model, usage) => ({ ...lmStudioForm.chunk(model, []), usage }),
   error: (_, message) => ({ error: message }),
+};
+
+const lmStudioTextForm: TextForm = {
+  chunk: (model, choices) => ({
+    id: "cmpl-p9rtxv6fky2v9k8jrd8cc",
+    object: "text_completion",
+    created: 1_795_200_000,
+    model,
+    choices,
+  }),
+  // It tells no likelihoods.
+  choice: ({ text, finishReason }) => ({ index: 0, text, logprobs: null, finish_reason: finishReason }),
+  ending: usualEnding(() => lmStudioTextForm),
+  logprobs: () => null,
+  error: (status, message) => lmStudioForm.error(status, message),
 };

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { askedChat, mediaIn } from "./asked-chat.ts";
 import type { ChatForm } from "./fake-openai-chat.ts";
 import { FakeOpenAiServer, type Exchange } from "./fake-openai-server.ts";
+import type { TextForm } from "./fake-openai-text.ts";
 
 interface FakeMlxLmOptions {
   readonly models?: readonly string[];
@@ -31,6 +32,7 @@ const parameters: Readonly<Record<string, { readonly schema: z.ZodType; readonly
  */
 export class FakeMlxLm extends FakeOpenAiServer {
   models: readonly string[];
+  #isDead = false;
 
   private constructor(models: readonly string[]) {
     super();
@@ -53,6 +55,8 @@ export class FakeMlxLm extends FakeOpenAiServer {
       case "POST /v1/chat/completions":
       case "POST /chat/completions":
         return this.#chat(exchange);
+      case "POST /v1/completions":
+        return this.#text(exchange);
       default:
         // As JSON, which it is not.
         response.writeHead(404, { "content-type": "application/json" }).end("Not Found");
@@ -60,35 +64,58 @@ export class FakeMlxLm extends FakeOpenAiServer {
   }
 
   #chat(exchange: Exchange): void | Promise<void> {
-    const { request, response, sent } = exchange;
-    if (request.headers["content-length"] === undefined)
-      return tell(exchange, 411, { error: "Content-Length header is required" });
-    if (sent === undefined) {
-      const where = "Expecting value: line 1 column 26 (char 25)";
-      return tell(exchange, 400, { error: `Invalid JSON in request body: ${where}` });
-    }
-    const wrong = wrongType(sent);
-    if (wrong !== undefined) return tell(exchange, 400, { error: wrong });
-    if (sent["messages"] === undefined) return tell(exchange, 400, { error: "Request did not contain messages" });
-    const options = request.body["stream_options"];
-    const lacksUsage = typeof options === "object" && options !== null && !("include_usage" in options);
-    // It looks there only when it counts, and what is raised then is raised out of the server.
-    if (lacksUsage) return void response.destroy();
-    const model = String(request.body["model"]);
+    if (this.#isWrong(exchange, "messages")) return;
+    const model = String(exchange.request.body["model"]);
     const refusal = this.#refusal(exchange, model);
     if (refusal !== undefined) return tell(exchange, 404, { error: refusal });
     return this.chat(exchange, { form: mlxForm, model });
   }
 
+  /** A prompt without any token ends the thread that answers, and with it all answers there would have been. */
+  #text(exchange: Exchange): void | Promise<void> {
+    if (this.#isWrong(exchange, "prompt")) return;
+    const { prompt, model } = exchange.request.body;
+    if (!this.models.includes(String(model))) return tell(exchange, 404, { error: unknownModel(String(model)) });
+    if (this.#isDead) return tell(exchange, 404, { error: "generation thread died" });
+    if (prompt !== "") return this.text(exchange, { form: mlxTextForm, model: String(model) });
+    this.#isDead = true;
+    exchange.response.writeHead(200, { "content-type": "text/event-stream" }).end();
+  }
+
+  /** Whether the request was answered because there is something wrong with it. */
+  #isWrong(exchange: Exchange, subject: "messages" | "prompt"): boolean {
+    const { request, response, sent } = exchange;
+    const refuse = (status: number, error: string): true => {
+      tell(exchange, status, { error });
+      return true;
+    };
+    if (request.headers["content-length"] === undefined) return refuse(411, "Content-Length header is required");
+    if (sent === undefined) {
+      return refuse(400, "Invalid JSON in request body: Expecting value: line 1 column 26 (char 25)");
+    }
+    const wrong = wrongType(sent);
+    if (wrong !== undefined) return refuse(400, wrong);
+    if (sent[subject] === undefined) {
+      return refuse(400, `Request did not contain ${subject === "prompt" ? "a prompt" : subject}`);
+    }
+    const options = request.body["stream_options"];
+    const lacksUsage = typeof options === "object" && options !== null && !("include_usage" in options);
+    // It looks there only when it counts, and what is raised then is raised out of the server.
+    if (lacksUsage) response.destroy();
+    return lacksUsage;
+  }
+
   /** Whatever goes wrong with a model is a 404. */
   #refusal({ sent }: Exchange, model: string): string | undefined {
-    if (!this.models.includes(model)) {
-      return `404 Client Error. Repository Not Found for url: https://huggingface.co/api/models/${model}/revision/main.`;
-    }
+    if (!this.models.includes(model)) return unknownModel(model);
     const asked = askedChat.safeParse(sent);
     if (!asked.success) return "'messages'";
     return mediaIn(asked.data).length > 0 ? "Only 'text' content type is supported." : undefined;
   }
+}
+
+function unknownModel(model: string): string {
+  return `404 Client Error. Repository Not Found for url: https://huggingface.co/api/models/${model}/revision/main.`;
 }
 
 function wrongType(sent: Readonly<Record<string, unknown>>): string | undefined {
@@ -122,4 +149,21 @@ const mlxForm: ChatForm = {
   choice: ({ index, delta, finishReason }) => ({ index, finish_reason: finishReason, delta }),
   usage: (model, usage) => ({ ...mlxForm.chunk(model, []), object: "chat.completion", usage }),
   error: (_, message) => ({ error: message }),
+};
+
+const mlxTextForm: TextForm = {
+  greeting: ": keepalive 1/1\n\n",
+  chunk: (model, choices) => ({
+    ...mlxForm.chunk(model, choices),
+    id: "cmpl-e908da76-9d3f-44d0-b895-492a3963814b",
+    object: "text_completion",
+  }),
+  choice: ({ text, finishReason }) => ({ index: 0, finish_reason: finishReason, text }),
+  ending: (model, { finishReason, usage }) => {
+    const finish = mlxTextForm.chunk(model, [mlxTextForm.choice({ text: "", finishReason, logprobs: null })]);
+    const counts = { ...mlxTextForm.chunk(model, []), object: "chat.completion", usage };
+    return usage === undefined ? [finish] : [finish, counts];
+  },
+  logprobs: () => null,
+  error: (status, message) => mlxForm.error(status, message),
 };

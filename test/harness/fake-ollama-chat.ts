@@ -1,5 +1,5 @@
-import { once } from "node:events";
 import type { ServerResponse } from "node:http";
+import { FakeAnswer } from "./fake-answer.ts";
 
 export interface FakeOllamaRequest {
   readonly path: string;
@@ -8,17 +8,13 @@ export interface FakeOllamaRequest {
   readonly closedEarly: boolean;
 }
 
-/** The answer to one chat, as a test gives it. What was written is on its way when the call returns. */
-export class FakeOllamaChat {
+/** The answer to one question, as a test gives it in the lines of Ollama. */
+abstract class FakeOllamaAnswer extends FakeAnswer {
   readonly request: FakeOllamaRequest;
-  /** The messages that the model gets to read: without those that Ollama forgot because they did not fit. */
-  readonly read: readonly unknown[];
-  readonly #response: ServerResponse;
 
-  constructor(request: FakeOllamaRequest, response: ServerResponse, read: readonly unknown[]) {
+  constructor(request: FakeOllamaRequest, response: ServerResponse) {
+    super(response, "application/x-ndjson");
     this.request = request;
-    this.read = read;
-    this.#response = response;
   }
 
   /** One line of the answer, with the fields that every line has. */
@@ -28,61 +24,57 @@ export class FakeOllamaChat {
   }
 
   /** One token, with how likely it was where that was asked for. */
-  say(content: string): void {
+  say(text: string): void {
     const { logprobs, top_logprobs: others = 0 } = this.request.body;
-    const told = { token: content, logprob: -0.25, bytes: [...Buffer.from(content)] };
+    const told = { token: text, logprob: -0.25, bytes: [...Buffer.from(text)] };
     const likely = { ...told, ...(Number(others) > 0 && { top_logprobs: [told] }) };
-    this.line({
-      message: { role: "assistant", content },
-      done: false,
-      ...(logprobs === true && { logprobs: [likely] }),
-    });
-  }
-
-  think(thinking: string): void {
-    this.line({ message: { role: "assistant", content: "", thinking }, done: false });
+    this.line({ ...this.said(text), done: false, ...(logprobs === true && { logprobs: [likely] }) });
   }
 
   /** The last line, and the end of the body. */
   done(fields: Readonly<Record<string, unknown>> = {}): void {
-    const message = { role: "assistant", content: "" };
     const counts = { prompt_eval_count: 20, prompt_eval_duration: 1, eval_count: 3, eval_duration: 1 };
-    this.line({ message, done: true, done_reason: "stop", total_duration: 1, load_duration: 1, ...counts, ...fields });
+    const durations = { total_duration: 1, load_duration: 1 };
+    this.line({ ...this.said(""), done: true, done_reason: "stop", ...durations, ...counts, ...fields });
     this.end();
-  }
-
-  raw(bytes: string | Uint8Array): void {
-    this.rawWith(200, bytes);
-  }
-
-  /** The first bytes of an answer with this status, which may be followed by more. */
-  rawWith(status: number, bytes: string | Uint8Array): void {
-    if (!this.#response.headersSent) this.#response.writeHead(status, { "content-type": "application/x-ndjson" });
-    this.#response.write(bytes);
-  }
-
-  /** Sends no more before the client has taken what was written. */
-  async drained(): Promise<void> {
-    if (!this.#response.writableNeedDrain) return;
-    const seen = new AbortController();
-    await Promise.race(["drain", "close"].map((name) => once(this.#response, name, { signal: seen.signal })));
-    seen.abort();
-  }
-
-  end(): void {
-    this.#response.end();
-  }
-
-  /** Breaks the connection. */
-  cut(): void {
-    this.#response.destroy();
   }
 
   refuse(status: number, error: string): void {
     this.refuseWith(status, { contentType: "application/json; charset=utf-8", body: JSON.stringify({ error }) });
   }
 
-  refuseWith(status: number, answer: { readonly contentType: string; readonly body: string }): void {
-    this.#response.writeHead(status, { "content-type": answer.contentType }).end(answer.body);
+  /** The fields of a line with this text. */
+  protected abstract said(text: string): object;
+}
+
+/** The answer to one chat. */
+export class FakeOllamaChat extends FakeOllamaAnswer {
+  /** The messages that the model gets to read: without those that Ollama forgot because they did not fit. */
+  readonly read: readonly unknown[];
+
+  constructor(request: FakeOllamaRequest, response: ServerResponse, read: readonly unknown[]) {
+    super(request, response);
+    this.read = read;
+  }
+
+  think(thinking: string): void {
+    this.line({ message: { role: "assistant", content: "", thinking }, done: false });
+  }
+
+  protected override said(content: string): object {
+    return { message: { role: "assistant", content } };
+  }
+}
+
+/** What `/api/generate` says to a prompt. */
+export class FakeOllamaText extends FakeOllamaAnswer {
+  /** Ollama tells a thought apart also in a raw answer, where the model's template knows its marks. */
+  think(thinking: string): void {
+    if (this.request.body["think"] === false) return this.say(`<think>${thinking}</think>`);
+    this.line({ response: "", thinking, done: false });
+  }
+
+  protected override said(response: string): object {
+    return { response };
   }
 }

@@ -25,9 +25,7 @@ export function readInWindow(
   const window = windowOf(model);
   const tokens = tokensIn(messages);
   if (tokens <= window) return { read: messages };
-  if (model.format === "safetensors") {
-    return { refusal: `input length (${tokens} tokens) exceeds the model's maximum context length (${window} tokens)` };
-  }
+  if (model.format === "safetensors") return { refusal: tooLongForMlx({ tokens, window }) };
   if (!truncate) return { refusal: tooLong(model, { tokens, window }) };
   const read = [...messages];
   while (tokensIn(read) > window) {
@@ -36,6 +34,16 @@ export function readInWindow(
     read.splice(oldest, 1);
   }
   return { read };
+}
+
+/** Why a prompt is not continued, if it is not. Unless it is told not to, Ollama reads less of one that is too long. */
+export function promptRefusal(model: FakeOllamaModel, body: Readonly<Record<string, unknown>>): string | undefined {
+  const tokens = wordsIn(String(body["prompt"]));
+  const window = windowOf(model);
+  if (tokens <= window) return undefined;
+  if (model.format === "safetensors") return tooLongForMlx({ tokens, window });
+  // Bare prompts are refused by the engine below, whatever the model.
+  return body["truncate"] === false ? tooLongBelow({ tokens, window }) : undefined;
 }
 
 function tokensIn(messages: readonly Message[]): number {
@@ -50,6 +58,14 @@ function tooLong(model: FakeOllamaModel, { tokens, window }: { tokens: number; w
       "context length in settings, or use a model with a longer context length"
     );
   }
+  return tooLongBelow({ tokens, window });
+}
+
+function tooLongForMlx({ tokens, window }: { tokens: number; window: number }): string {
+  return `input length (${tokens} tokens) exceeds the model's maximum context length (${window} tokens)`;
+}
+
+function tooLongBelow({ tokens, window }: { tokens: number; window: number }): string {
   const message = `request (${tokens} tokens) exceeds the available context size (${window} tokens), try increasing it`;
   const counts = { n_prompt_tokens: tokens, n_ctx: window };
   return JSON.stringify({ error: { code: 400, message, type: "exceed_context_size_error", ...counts } });

@@ -1,12 +1,12 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { wordsIn } from "./asked-chat.ts";
-import { FakeOllamaChat, type FakeOllamaRequest } from "./fake-ollama-chat.ts";
+import { FakeOllamaChat, FakeOllamaText, type FakeOllamaRequest } from "./fake-ollama-chat.ts";
 import { capabilitiesOf, loadedOf, showOf, tagOf, windowDefault, type FakeOllamaModel } from "./fake-ollama-model.ts";
-import { readInWindow } from "./fake-ollama-window.ts";
+import { promptRefusal, readInWindow } from "./fake-ollama-window.ts";
 import { vectorOf } from "./fake-vectors.ts";
 
-export { FakeOllamaChat };
+export { FakeOllamaChat, FakeOllamaText };
 export type { FakeOllamaModel, FakeOllamaRequest };
 
 /** One line of `/api/pull`. The first of each layer has no `completed`. */
@@ -33,13 +33,18 @@ const pullLines: readonly FakePullLine[] = [
 
 /**
  * An Ollama over real HTTP, without a model: discovery, management, embeddings, and `/api/chat` as streams of JSON
- * lines, faithful to Ollama itself (0.33). How a chat is answered is the test's choice, through `onChat`.
+ * lines, faithful to Ollama itself (0.33). How a chat is answered is the test's choice, through `onChat`, and how a text is
+ * continued, through `onText`.
  */
 export class FakeOllama {
   models: readonly FakeOllamaModel[];
   onChat: (chat: FakeOllamaChat) => void | Promise<void> = (chat) => {
     for (const word of ["Hello ", "from ", "Ollama."]) chat.say(word);
     chat.done();
+  };
+  onText: (text: FakeOllamaText) => void | Promise<void> = (text) => {
+    for (const word of [" and", " so", " on."]) text.say(word);
+    text.done();
   };
   /** What a pull says, line by line; a model is there when the last is a success. */
   onPull: (model: string) => Iterable<FakePullLine> | AsyncIterable<FakePullLine> = () => pullLines;
@@ -158,12 +163,24 @@ export class FakeOllama {
     await this.onChat(new FakeOllamaChat(request, response, window.read));
   }
 
-  /** Without a prompt this is how a model is loaded and unloaded; with one nobody asks for it here. */
-  #generate({ model, request, response }: Asked): void {
-    if (!capabilitiesOf(model).includes("completion")) {
-      return sendJson(response, 400, { error: `"${String(request.body["model"])}" does not support generate` });
+  /** Without a prompt this is how a model is loaded and unloaded. */
+  async #generate({ model, request, response }: Asked): Promise<void> {
+    const able = capabilitiesOf(model);
+    const { model: name, prompt = "", suffix, raw, template, system } = request.body;
+    if (raw === true && (template !== undefined || system !== undefined)) {
+      return sendJson(response, 400, { error: "raw mode does not support template, system, or context" });
     }
-    this.#keep({ model, request, response }, { response: "" });
+    if (!able.includes("completion")) {
+      return sendJson(response, 400, { error: `"${String(name)}" does not support generate` });
+    }
+    if (suffix !== undefined && !able.includes("insert")) {
+      return sendJson(response, 400, { error: `registry.ollama.ai/library/${model.name} does not support insert` });
+    }
+    if (prompt === "") return this.#keep({ model, request, response }, { response: "" });
+    if (this.#isFull(model)) return sendJson(response, 503, { error: queueFull });
+    const refusal = promptRefusal(model, request.body);
+    if (refusal !== undefined) return sendJson(response, 400, { error: refusal });
+    await this.onText(new FakeOllamaText(request, response));
   }
 
   #keep({ model, request, response }: Asked, nothing: object): void {

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { FakeOpenAiChat, type ChatForm } from "./fake-openai-chat.ts";
+import { FakeOpenAiText, type TextForm } from "./fake-openai-text.ts";
 
 export interface FakeRequest {
   readonly method: string;
@@ -25,12 +26,16 @@ export interface Exchange {
 
 /**
  * A model server of the OpenAI shape over real HTTP, without a model. What is asked is checked as the real one checks
- * it; how a chat is answered is the test's choice, through `onChat`.
+ * it; how a chat is answered is the test's choice, through `onChat`, and how a text is continued, through `onText`.
  */
 export abstract class FakeOpenAiServer implements AsyncDisposable {
   onChat: (chat: FakeOpenAiChat) => void | Promise<void> = (chat) => {
     for (const word of ["Hello ", "from ", "here."]) chat.say(word);
     chat.done();
+  };
+  onText: (text: FakeOpenAiText) => void | Promise<void> = (text) => {
+    for (const word of [" and", " so", " on."]) text.say(word);
+    text.done();
   };
   /** While true it takes requests and answers none. */
   silent = false;
@@ -67,7 +72,12 @@ export abstract class FakeOpenAiServer implements AsyncDisposable {
     return this.requestsTo("/v1/chat/completions").filter(({ body }) => body["stream"] === true);
   }
 
-  /** How many chats it works on: one that was left is worked on no more. */
+  /** The texts that it was asked to continue. */
+  get texts(): readonly FakeRequest[] {
+    return this.requestsTo("/v1/completions");
+  }
+
+  /** How many answers it works on: one that was left is worked on no more. */
   get atWork(): number {
     return this.#atWork.size;
   }
@@ -93,9 +103,20 @@ export abstract class FakeOpenAiServer implements AsyncDisposable {
       sendJson(response, 200, { id: "chatcmpl-0", object: "chat.completion", model: told.model, choices });
       return;
     }
+    this.#workOn(exchange);
+    await this.onChat(new FakeOpenAiChat({ request, response, ...told }));
+  }
+
+  /** Continues a text that is not refused, as a stream. */
+  protected async text(exchange: Exchange, told: { readonly form: TextForm; readonly model: string }): Promise<void> {
+    const { request, response } = exchange;
+    this.#workOn(exchange);
+    await this.onText(new FakeOpenAiText({ request, response, ...told }));
+  }
+
+  #workOn({ request, response }: Exchange): void {
     this.#atWork.add(request);
     response.once("close", () => this.#atWork.delete(request));
-    await this.onChat(new FakeOpenAiChat({ request, response, ...told }));
   }
 
   async #take(incoming: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -1,5 +1,6 @@
 import type { ChatForm } from "./fake-openai-chat.ts";
 import { FakeOpenAiServer, sendJson, type Exchange } from "./fake-openai-server.ts";
+import { legacyLogprobs, usualEnding, type TextForm } from "./fake-openai-text.ts";
 import { vectorList } from "./fake-vectors.ts";
 
 interface FakeOtherServerOptions {
@@ -39,6 +40,8 @@ export class FakeOtherServer extends FakeOpenAiServer {
       }
       case "POST /v1/chat/completions":
         return this.chat(exchange, { form: otherForm, model });
+      case "POST /v1/completions":
+        return this.text(exchange, { form: otherTextForm, model });
       case "POST /v1/embeddings":
         return sendJson(response, 200, vectorList(request.body, { model }));
       default:
@@ -61,4 +64,12 @@ const otherForm: ChatForm = {
   choice: ({ index, delta, finishReason }) => ({ index, delta, finish_reason: finishReason }),
   usage: (model, usage) => ({ ...otherForm.chunk(model, []), usage }),
   error: (_, message) => ({ error: { message, type: "invalid_request_error", param: null, code: null } }),
+};
+
+const otherTextForm: TextForm = {
+  chunk: (model, choices) => ({ id: "cmpl-1", object: "text_completion", created: 1_795_200_000, model, choices }),
+  choice: ({ text, finishReason, logprobs }) => ({ text, index: 0, logprobs, finish_reason: finishReason }),
+  ending: usualEnding(() => otherTextForm),
+  logprobs: legacyLogprobs,
+  error: (status, message) => otherForm.error(status, message),
 };

@@ -1,7 +1,9 @@
 import { z } from "zod";
-import { askedChat, tokensIn, type AskedChat } from "./asked-chat.ts";
+import { askedChat, tokensIn, wordsIn, type AskedChat } from "./asked-chat.ts";
+import { askedText } from "./asked-text.ts";
 import type { ChatForm } from "./fake-openai-chat.ts";
 import { FakeOpenAiServer, sendJson, sendText, type Exchange } from "./fake-openai-server.ts";
+import { legacyLogprobs, usualEnding, type TextForm } from "./fake-openai-text.ts";
 import { vectorList } from "./fake-vectors.ts";
 
 export interface FakeVllmModel {
@@ -20,6 +22,8 @@ interface FakeVllmOptions {
   readonly task?: "generate" | "embed";
   /** Whether it is of before the efforts beside low, medium and high. */
   readonly fewEfforts?: boolean;
+  /** Whether its model was made to fill in what stands before a suffix. */
+  readonly fillsIn?: boolean;
   readonly port?: number;
 }
 
@@ -37,6 +41,7 @@ export class FakeVllm extends FakeOpenAiServer {
       toolParser: options.toolParser ?? true,
       task: options.task ?? "generate",
       fewEfforts: options.fewEfforts ?? false,
+      fillsIn: options.fillsIn ?? false,
     };
   }
 
@@ -61,6 +66,8 @@ export class FakeVllm extends FakeOpenAiServer {
         });
       case "POST /v1/chat/completions":
         return this.#chat(exchange);
+      case "POST /v1/completions":
+        return this.#text(exchange);
       case "POST /v1/embeddings":
         return this.#embed(exchange);
       default:
@@ -76,6 +83,32 @@ export class FakeVllm extends FakeOpenAiServer {
     sendJson(exchange.response, status, { error: { ...errorOf(status, message), param } });
   }
 
+  #text(exchange: Exchange): void | Promise<void> {
+    const refusal = this.#textRefusal(exchange);
+    const model = String(exchange.request.body["model"]);
+    if (refusal === undefined) return this.text(exchange, { form: vllmTextForm, model });
+    const [status, message, param = null] = refusal;
+    sendJson(exchange.response, status, { error: { ...errorOf(status, message), param } });
+  }
+
+  #textRefusal({ sent }: Exchange): Refusal | undefined {
+    const parsed = askedText.safeParse(sent);
+    if (!parsed.success || parsed.data.prompt === "") {
+      return [400, "Either prompt or prompt_embeds must be provided and non-empty. (parameter=prompt)", "prompt"];
+    }
+    const { model = "", prompt, suffix, max_tokens: limit = 16 } = parsed.data;
+    if (!this.#options.models.some(({ id }) => id === model)) return this.#unknown(model);
+    if (suffix !== undefined && !this.#options.fillsIn) {
+      return [400, "suffix is only supported for models with FIM completion rendering", "suffix"];
+    }
+    return this.#tooLong({ limit, tokens: wordsIn(prompt) });
+  }
+
+  #unknown(model: string): Refusal {
+    const aliases = this.#options.models.map(({ id }) => id).join(", ");
+    return [404, `The model \`${model}\` does not exist. Valid aliases: ${aliases}.`, "model"];
+  }
+
   #refusal({ sent }: Exchange): Refusal | undefined {
     const parsed = askedChat.safeParse(sent);
     if (!parsed.success) {
@@ -86,12 +119,13 @@ export class FakeVllm extends FakeOpenAiServer {
       ];
     }
     const asked = parsed.data;
-    if (!this.#options.models.some(({ id }) => id === asked.model)) {
-      const aliases = this.#options.models.map(({ id }) => id).join(", ");
-      return [404, `The model \`${asked.model ?? ""}\` does not exist. Valid aliases: ${aliases}.`, "model"];
-    }
+    if (!this.#options.models.some(({ id }) => id === asked.model)) return this.#unknown(asked.model ?? "");
     if (this.#options.task === "embed") return [400, "The model does not support Chat Completions API"];
-    return this.#wrongTogether(asked) ?? this.#toolRefusal(asked) ?? this.#tooLong(asked);
+    return (
+      this.#wrongTogether(asked) ??
+      this.#toolRefusal(asked) ??
+      this.#tooLong({ limit: asked.max_tokens ?? 0, tokens: tokensIn(asked) })
+    );
   }
 
   /** Fields that it does not know it ignores; of those that it knows it checks what goes together. */
@@ -127,16 +161,15 @@ export class FakeVllm extends FakeOpenAiServer {
     return [400, `tool_choice${wanted} requires --tool-call-parser to be set`];
   }
 
-  #tooLong(asked: AskedChat): Refusal | undefined {
+  #tooLong({ limit, tokens }: { limit: number; tokens: number }): Refusal | undefined {
     const { maxModelLen } = this.#options;
-    const { max_tokens: limit = 0 } = asked;
     if (limit > maxModelLen) {
       const why = `max_tokens=${limit} cannot be greater than max_model_len=${maxModelLen}`;
       const where = `(parameter=max_tokens, value=${limit})`;
       return [400, `${why}. Please request fewer output tokens. ${where}`, "max_tokens"];
     }
     // An answer gets what the prompt leaves of the window.
-    return tokensIn(asked) > maxModelLen ? promptTooLong(maxModelLen) : undefined;
+    return tokens > maxModelLen ? promptTooLong(maxModelLen) : undefined;
   }
 
   #embed({ request, response }: Exchange): void {
@@ -202,6 +235,28 @@ const vllmForm: ChatForm = {
   }),
   usage: (model, usage) => ({ ...vllmForm.chunk(model, []), usage }),
   error: (status, message) => ({ error: errorOf(status, message) }),
+};
+
+const vllmTextForm: TextForm = {
+  chunk: (model, choices) => ({
+    id: "cmpl-b81b878cb3f34d82",
+    object: "text_completion",
+    created: 1_795_200_000,
+    model,
+    choices,
+  }),
+  choice: ({ text, finishReason, logprobs }) => ({
+    index: 0,
+    text,
+    logprobs,
+    finish_reason: finishReason,
+    stop_reason: null,
+    prompt_token_ids: null,
+    token_ids: null,
+  }),
+  ending: usualEnding(() => vllmTextForm),
+  logprobs: legacyLogprobs,
+  error: (status, message) => vllmForm.error(status, message),
 };
 
 /** It reads no further than it must to know. */

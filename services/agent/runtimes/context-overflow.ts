@@ -17,9 +17,16 @@ export class ContextOverflow extends Fault {
   }
 }
 
-/** What was too long: the messages of a chat, or a text that was to be embedded. */
+/** What takes up the window, by the field that it came in. */
+const takers = {
+  messages: "the messages take",
+  input: "a text in 'input' takes",
+  prompt: "a text in 'prompt' takes",
+} as const;
+
+/** What was too long: the messages of a chat, or a text that was to be embedded or continued. */
 export interface TooLong {
-  readonly param: "messages" | "input";
+  readonly param: keyof typeof takers;
   readonly contextWindow: number;
   /** By `estimateTokens` or `estimateTextTokens`. */
   readonly estimatedTokens: number;
@@ -30,11 +37,33 @@ export function toldOverflow({ overflow, internal }: ContextOverflow, asked: Too
   const { promptTokens } = overflow;
   const windowTokens = overflow.windowTokens ?? asked.contextWindow;
   const estimate = `about ${Math.max(asked.estimatedTokens, windowTokens)} (estimated)`;
-  const what = asked.param === "messages" ? "the messages take" : "a text in 'input' takes";
+  const taker = takers[asked.param];
   return new Fault("context_length_exceeded", {
-    message: `The context window of this model is ${windowTokens} tokens on this machine, and ${what} ${promptTokens ?? estimate}.`,
+    message: `The context window of this model is ${windowTokens} tokens on this machine, and ${taker} ${promptTokens ?? estimate}.`,
     param: asked.param,
     internal,
+  });
+}
+
+/**
+ * The same where the answer has a limit of its own, which some runtimes count in: a prompt may fit and still leave less
+ * room than was asked for.
+ */
+export function toldNoRoom(
+  refusal: ContextOverflow,
+  asked: TooLong & { readonly tokensMax?: number | undefined },
+): Fault {
+  const { param, contextWindow, tokensMax } = asked;
+  const { promptTokens, windowTokens = contextWindow } = refusal.overflow;
+  if (tokensMax === undefined || promptTokens === undefined || promptTokens > windowTokens) {
+    return toldOverflow(refusal, asked);
+  }
+  return new Fault("context_length_exceeded", {
+    message:
+      `The context window of this model is ${windowTokens} tokens on this machine: ${takers[param]} ${promptTokens}, ` +
+      `which leaves no room for the ${tokensMax} of 'max_tokens'.`,
+    param,
+    internal: refusal.internal,
   });
 }
 

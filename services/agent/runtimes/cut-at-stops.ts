@@ -1,24 +1,23 @@
 import type { AnswerEvent, Usage } from "#shared/answer/answer-event.ts";
-import type { ChatBody } from "#shared/protocol/chat-body.ts";
-import { estimateTokens } from "./context-overflow.ts";
 import { StopCutter } from "./stop-cutter.ts";
 
 type Batches = AsyncIterable<readonly AnswerEvent[]>;
 
-/**
- * What an answer has taken, by a rule of thumb for its prompt, where a runtime will not tell any more because the answer
- * was ended before its end.
- */
-export function estimatedUsage(body: ChatBody, completionTokens: number): Usage {
-  return { promptTokens: estimateTokens(body), completionTokens };
+/** Where an answer is to end, and how long its prompt is by a rule of thumb. */
+interface Cut {
+  readonly stop?: readonly string[] | undefined;
+  readonly estimatedTokens: number;
 }
 
 /**
  * Ends a single answer exactly before the first stop string in its text, for a runtime that does not do so itself. The
- * runtime's own end is then not waited for, nor what it would say of the usage.
+ * runtime's own end is then not waited for, nor what it would say of the usage, which is estimated instead.
  */
-export async function* cutAtStops(body: ChatBody, batches: Batches): AsyncGenerator<readonly AnswerEvent[]> {
-  const cutter = new StopCutter(body.stop ?? []);
+export async function* cutAtStops(
+  { stop, estimatedTokens }: Cut,
+  batches: Batches,
+): AsyncGenerator<readonly AnswerEvent[]> {
+  const cutter = new StopCutter(stop ?? []);
   let pieces = 0;
   for await (const events of batches) {
     const kept: AnswerEvent[] = [];
@@ -26,7 +25,8 @@ export async function* cutAtStops(body: ChatBody, batches: Batches): AsyncGenera
       if (event.kind === "text" || event.kind === "reasoning") pieces += 1;
       kept.push(...cutEvent(event, cutter));
       if (!cutter.stopped) continue;
-      yield [...kept, { kind: "finish", reason: "stop" }, { kind: "usage", ...estimatedUsage(body, pieces) }];
+      const usage: Usage = { promptTokens: estimatedTokens, completionTokens: pieces };
+      yield [...kept, { kind: "finish", reason: "stop" }, { kind: "usage", ...usage }];
       return;
     }
     yield kept;

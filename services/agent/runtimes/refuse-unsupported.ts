@@ -3,6 +3,9 @@ import type { ChatBody } from "#shared/protocol/chat-body.ts";
 
 export type ChatField = keyof ChatBody;
 
+/** Tells for a field whether it asks for nothing beyond what every answer is anyway. */
+type Neutral<Body> = { readonly [Field in keyof Body]?: (body: Body) => boolean };
+
 /** What every runtime honours that is spoken to, or its adapter in its place. */
 const honouredByAll: readonly ChatField[] = [
   "tools",
@@ -23,8 +26,8 @@ export function honouring(...beside: readonly ChatField[]): ReadonlySet<ChatFiel
   return new Set([...honouredByAll, ...beside]);
 }
 
-/** Whether a field asks for nothing beyond what every answer is anyway. */
-const isNeutral: Partial<Record<ChatField, (body: ChatBody) => boolean>> = {
+/** What may be asked of any runtime, since every answer is so anyway. */
+const neutralInChats: Neutral<ChatBody> = {
   n: (body) => body.n === 1,
   logprobs: (body) => body.logprobs === false,
   logit_bias: (body) => Object.keys(body.logit_bias ?? {}).length === 0,
@@ -33,15 +36,29 @@ const isNeutral: Partial<Record<ChatField, (body: ChatBody) => boolean>> = {
   parallel_tool_calls: (body) => body.parallel_tool_calls === true,
 };
 
+/** Refuses a chat that asks for what a runtime cannot honour. */
+export function refuseUnsupported(body: ChatBody, honoured: ReadonlySet<ChatField>): void {
+  refuseAllBut(honoured, { body, subject: "messages", neutral: neutralInChats });
+}
+
 /**
  * Refuses a request that asks for what a runtime cannot honour, so that nothing is dropped in silence. The fields that
  * the runtime does honour are named, rather than those that it does not: a field that is new to the protocol is
  * refused by every adapter until somebody has thought about it.
  */
-export function refuseUnsupported(body: ChatBody, honoured: ReadonlySet<ChatField>): void {
-  for (const field of Object.keys(body) as ChatField[]) {
-    if (field === "messages" || body[field] === undefined || honoured.has(field)) continue;
-    if (isNeutral[field]?.(body)) continue;
+export function refuseAllBut<Body extends object>(
+  honoured: ReadonlySet<keyof Body>,
+  asked: {
+    readonly body: Body;
+    /** The field that the request is about, which every runtime reads. */
+    readonly subject: keyof Body;
+    readonly neutral: Neutral<Body>;
+  },
+): void {
+  const { body, subject, neutral } = asked;
+  for (const field of Object.keys(body) as (keyof Body & string)[]) {
+    if (field === subject || body[field] === undefined || honoured.has(field)) continue;
+    if (neutral[field]?.(body)) continue;
     throw new Fault("unsupported_parameter", {
       message: `The runtime of this model does not support '${field}' with this value.`,
       param: field,

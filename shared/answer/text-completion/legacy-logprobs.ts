@@ -14,7 +14,10 @@ export class LegacyLogprobs {
     for (const { token, logprob, top_logprobs: others } of logprobs) {
       this.tokens.push(token);
       this.token_logprobs.push(logprob);
-      this.top_logprobs.push(Object.fromEntries(others.map((other) => [other.token, other.logprob])));
+      // The token itself is among them, however unlikely it was.
+      this.top_logprobs.push(
+        Object.fromEntries([...others, { token, logprob }].map((each) => [each.token, each.logprob])),
+      );
       this.text_offset.push(next);
       next += token.length;
     }

@@ -1,4 +1,6 @@
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { chatBody } from "#shared/protocol/chat-body.ts";
+import type { TextToContinue } from "#shared/protocol/complete-body.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import { runJob } from "../../../services/agent/jobs/run-job.ts";
@@ -9,8 +11,10 @@ import {
 } from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
 import type { Runtime } from "../../../services/agent/runtimes/runtime.ts";
 import { faultBody } from "../../../services/gateway/openai/fault-body.ts";
+import { eventsOf } from "../../harness/chat-on.ts";
 import { offeredBy } from "../../harness/offered-by.ts";
 import { ReplayServer, type Replay } from "../../harness/replay-server.ts";
+import { textOn } from "../../harness/text-on.ts";
 import { fromRuntime, toClient } from "./short-form.ts";
 
 type Kind = "ollama" | Exclude<OpenAiServerKind, "openai">;
@@ -24,7 +28,12 @@ export interface Replayed extends AsyncDisposable {
   streamed(odd: string | Replay, request?: object, onSent?: () => void): Promise<string>;
   /** What a client is told when the runtime refuses a chat like this. */
   refused(refusal: { readonly status: number; readonly body: string }, request?: object): Promise<object>;
-  /** What the runtime was sent last. */
+  /** What the runtime's adapter says when it continues a text like this, or refuses to. */
+  continued(
+    odd: string | { readonly status: number; readonly body: string },
+    wish?: Partial<TextToContinue>,
+  ): Promise<AnswerEvent[]>;
+  /** What the runtime was sent last in a chat. */
   readonly asked: unknown;
 }
 
@@ -46,6 +55,7 @@ export async function replayed(kind: Kind, discovery: Readonly<Record<string, st
   const ended = parts.move();
 
   const path = kind === "ollama" ? "/api/chat" : "/v1/chat/completions";
+  const end = kind === "mlx-lm" ? "closed" : "chunked";
   const stream = { "content-type": kind === "ollama" ? "application/x-ndjson" : "text/event-stream" };
 
   async function run(replay: Replay, request: object, onSent = () => {}) {
@@ -80,8 +90,7 @@ export async function replayed(kind: Kind, discovery: Readonly<Record<string, st
 
   return {
     async streamed(odd, request = {}, onSent = () => {}) {
-      const replay = typeof odd === "string" ? { body: fromRuntime(odd) } : odd;
-      const end = kind === "mlx-lm" ? "closed" : "chunked";
+      const replay: Replay = typeof odd === "string" ? { body: fromRuntime(odd) } : odd;
       const { sent, outcome } = await run({ headers: stream, end, ...replay }, request, onSent);
       // As the gateway ends a stream, whose own tests hold it to that.
       const last = outcome.outcome === "end" ? "[DONE]" : JSON.stringify(faultBody(outcome.fault));
@@ -91,6 +100,12 @@ export async function replayed(kind: Kind, discovery: Readonly<Record<string, st
       const { sent, outcome } = await run({ status, headers: json, body }, request);
       if (outcome.outcome === "end" || sent !== "") throw new Error(`the chat was not refused: ${sent}`);
       return { status: faultEntry(outcome.fault.code).status, ...faultBody(outcome.fault) };
+    },
+    continued(odd, wish = {}) {
+      const replay: Replay =
+        typeof odd === "string" ? { headers: stream, end, body: fromRuntime(odd) } : { headers: json, ...odd };
+      server.answers(kind === "ollama" ? "/api/generate" : "/v1/completions", replay);
+      return eventsOf(textOn(runtime, { model: model.id, ...wish }));
     },
     get asked() {
       return server.requestsTo(path).at(-1)?.body;

@@ -5,19 +5,27 @@ import type { Runtime } from "../../../services/agent/runtimes/runtime.ts";
 import { FakeLlamaServer } from "../../harness/fake-llama-server.ts";
 import { FakeLmStudio } from "../../harness/fake-lm-studio.ts";
 import { FakeMlxLm } from "../../harness/fake-mlx-lm.ts";
-import { FakeOllama, type FakeOllamaChat } from "../../harness/fake-ollama.ts";
+import { FakeOllama, type FakeOllamaChat, type FakeOllamaText } from "../../harness/fake-ollama.ts";
 import type { FakeOpenAiChat } from "../../harness/fake-openai-chat.ts";
+import type { FakeOpenAiText } from "../../harness/fake-openai-text.ts";
 import { FakeOtherServer } from "../../harness/fake-other-server.ts";
 import { FakeVllm } from "../../harness/fake-vllm.ts";
 
 export type AnyChat = FakeOllamaChat | FakeOpenAiChat;
 export type OnChat = (chat: AnyChat) => void | Promise<void>;
 
+export type AnyText = FakeOllamaText | FakeOpenAiText;
+export type OnText = (text: AnyText) => void | Promise<void>;
+
 export interface FakedRuntime {
   readonly runtime: Runtime;
   readonly port: number;
   /** Lets it answer every chat like this. */
   play(onChat: OnChat): void;
+  /** Lets it continue every text like this. */
+  playText(onText: OnText): void;
+  /** What it was sent with the texts that it was to continue. */
+  texts(): readonly Readonly<Record<string, unknown>>[];
   /** It dies. */
   stop(): Promise<void>;
 }
@@ -61,6 +69,10 @@ export async function fakedRuntime(kind: string): Promise<FakedRuntime> {
     play(onChat) {
       fake.onChat = onChat;
     },
+    playText(onText) {
+      fake.onText = onText;
+    },
+    texts: () => fake.requestsTo(kind === "ollama" ? "/api/generate" : "/v1/completions").map(({ body }) => body),
     stop: () => fake.stop(),
   };
 }

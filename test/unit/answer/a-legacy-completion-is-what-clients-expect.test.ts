@@ -10,7 +10,8 @@ const constant = { id: "cmpl-1", object: "text_completion", created: 7, model: "
 const likely = (...tokens: string[]): TokenLogprobs =>
   tokens.map((token, at) => {
     const told = { token, logprob: -1 - at, bytes: null };
-    return { ...told, top_logprobs: [told, { token: "or", logprob: -9, bytes: null }] };
+    const top_logprobs = [...(at === 0 ? [told] : []), { token: "or", logprob: -9, bytes: null }];
+    return { ...told, top_logprobs };
   });
 
 const events: AnswerEvent[] = [

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { chatBody } from "#shared/protocol/chat-body.ts";
 import { cutAtStops } from "../../../services/agent/runtimes/cut-at-stops.ts";
 
 /** What is left of an answer, and whether the runtime was let go of before its end. */
@@ -10,8 +9,7 @@ async function cut(stop: readonly string[], events: readonly AnswerEvent[]) {
     for (const event of events) yield [event];
     wasRead = true;
   })();
-  const body = chatBody.parse({ messages: [{ role: "user", content: "x".repeat(40) }], stop });
-  const left = (await Array.fromAsync(cutAtStops(body, read))).flat();
+  const left = (await Array.fromAsync(cutAtStops({ stop, estimatedTokens: 10 }, read))).flat();
   return { left, wasRead };
 }
 

@@ -4,6 +4,7 @@ import type { ChatBody } from "#shared/protocol/chat-body.ts";
 import type { CallSyntax } from "./gguf-call-syntax.ts";
 import { CallReader } from "./gguf-call-reader.ts";
 import { answerMarks, endMarks, findMark, type Mark } from "./gguf-marks.ts";
+import type { Reader } from "./gguf-say.ts";
 import type { GgufTemplate } from "./gguf-template.ts";
 import { StopCutter } from "../stop-cutter.ts";
 
@@ -15,7 +16,7 @@ interface Asked {
 }
 
 /** Reads what a model writes: thoughts, text and calls, told apart by the marks of its template. */
-export class GgufAnswer {
+export class GgufAnswer implements Reader {
   readonly #marks: readonly Mark[];
   readonly #marksAfterCall: readonly Mark[];
   readonly #calls: CallSyntax | undefined;

@@ -75,7 +75,11 @@ export interface Tokenizer {
 export interface Model {
   readonly tokenizer: Tokenizer;
   readonly trainContextSize: number;
-  readonly tokens: { readonly bos: Token | null; readonly shouldPrependBosToken: boolean };
+  readonly tokens: {
+    readonly bos: Token | null;
+    readonly shouldPrependBosToken: boolean;
+    readonly infill: { readonly prefix: Token | null; readonly middle: Token | null; readonly suffix: Token | null };
+  };
   tokenize(text: string, specialTokens: boolean, options?: "trimLeadingSpace"): Token[];
   detokenize(tokens: readonly Token[], specialTokens: boolean, lastTokens?: readonly Token[]): string;
   getTokenAttributes(token: Token): { readonly control: boolean };

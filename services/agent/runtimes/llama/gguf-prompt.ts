@@ -49,6 +49,11 @@ export function promptTokens({ text }: Prompt, model: Model): Token[] {
   const tokens = text
     .split(seam)
     .flatMap((piece, at) => model.tokenize(piece, true, at === 0 ? undefined : "trimLeadingSpace"));
+  return withBeginning(tokens, model);
+}
+
+/** The tokens behind the one that the model wants all texts to begin with, if it wants one. */
+export function withBeginning(tokens: Token[], model: Model): Token[] {
   const { bos, shouldPrependBosToken } = model.tokens;
   return shouldPrependBosToken && bos !== null && tokens[0] !== bos ? [bos, ...tokens] : tokens;
 }

@@ -9,9 +9,12 @@ const samplingDefaults = { temperature: 0.8, topK: 40, topP: 0.95, minP: 0.05 };
 
 const seedsMax = 2 ** 32;
 
+/** What a request may say of it. */
+type Wish = Pick<ChatBody, "temperature" | "top_p" | "seed" | "frequency_penalty" | "presence_penalty" | "logit_bias">;
+
 /** How the next token is chosen from all that may follow. */
 export function samplingOf(given: {
-  readonly body: ChatBody;
+  readonly body: Wish;
   readonly file: Pick<GgufFile, "sampling" | "tokenCount">;
   readonly library: Library;
   readonly model: Model;
@@ -35,7 +38,7 @@ export function samplingOf(given: {
 }
 
 function biasOf(given: {
-  readonly body: ChatBody;
+  readonly body: Wish;
   readonly file: Pick<GgufFile, "tokenCount">;
   readonly library: Library;
   readonly model: Model;

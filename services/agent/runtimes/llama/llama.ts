@@ -9,6 +9,7 @@ import { openEngine, type Engine } from "./gguf-engine.ts";
 import { partsOf, readGgufFile, type GgufFile } from "./gguf-file.ts";
 import { GgufModel } from "./gguf-model.ts";
 import { GgufTemplate } from "./gguf-template.ts";
+import { ggufText } from "./gguf-text.ts";
 import type { DescribedModel, ManageRun, Runtime } from "../runtime.ts";
 
 /** Two, so that one long answer does not keep everybody waiting; each takes a window's memory of its own. */
@@ -84,6 +85,11 @@ export async function llamaRuntime(options: LlamaOptions): Promise<Runtime> {
       const { gguf, template } = find(run.model);
       await makeRoom(gguf, { all, log, onLoading: () => run.onProgress("loading") });
       yield* ggufChat({ run, gguf, template, engine });
+    },
+    async *complete(run) {
+      const { gguf } = find(run.model);
+      await makeRoom(gguf, { all, log, onLoading: () => run.onProgress("loading") });
+      yield* ggufText({ run, gguf, engine });
     },
     async *embed(run) {
       const { gguf } = find(run.model);

@@ -45,7 +45,7 @@ const repeatsMax = 30;
 /** What Ollama makes of a tool call whose arguments break off. */
 const brokenCall = /invalid tool call arguments.*unexpected end of JSON input/is;
 
-/** Turns the lines of one answer of `/api/chat` into answer events. */
+/** Turns the lines of one answer of `/api/chat`, or of one that was given its form, into answer events. */
 export class OllamaChatAnswer {
   readonly #options: OllamaAnswerOptions;
   #toolCalls = 0;

@@ -4,6 +4,7 @@ import { contentText, type ChatBody, type ChatMessage } from "#shared/protocol/c
 import { honouring, refuseUnsupported } from "../refuse-unsupported.ts";
 import type { OllamaEntry } from "./ollama-catalogue.ts";
 import type { OllamaShow } from "./ollama-model.ts";
+import { ollamaOptions } from "./ollama-options.ts";
 
 const honoured = honouring("logprobs", "top_logprobs", "response_format");
 
@@ -16,8 +17,6 @@ const imageTypes = ["image/jpeg", "image/jpg", "image/png", "image/webp"];
 /**
  * A chat in the form of Ollama's `/api/chat`. What Ollama would ignore is refused here. `truncate: false` makes it
  * refuse a conversation that is too long, where by default it forgets the oldest messages without a word.
- *
- * Nothing is sent that makes Ollama load a model anew (`num_ctx`, `shift`), and no default of the model is overruled.
  */
 export function ollamaChatRequest(chat: {
   entry: OllamaEntry;
@@ -37,15 +36,7 @@ export function ollamaChatRequest(chat: {
     think: capabilities.thinking ? think(body, entry.show) : undefined,
     logprobs: body.logprobs || undefined,
     top_logprobs: body.logprobs ? body.top_logprobs : undefined,
-    options: {
-      num_predict: body.max_tokens,
-      temperature: body.temperature,
-      top_p: body.top_p,
-      frequency_penalty: body.frequency_penalty,
-      presence_penalty: body.presence_penalty,
-      seed: body.seed,
-      stop: body.stop,
-    },
+    options: ollamaOptions(body),
   };
 }
 

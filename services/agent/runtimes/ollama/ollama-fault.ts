@@ -27,6 +27,15 @@ const meanings: readonly { pattern: RegExp; fault: (internal: string) => Fault }
       new Fault("unsupported_value", { message: "The model does not embed.", param: "model", internal }),
   },
   {
+    pattern: /does not support insert/i,
+    fault: (internal) =>
+      new Fault("unsupported_parameter", {
+        message: "The model does not support 'suffix'.",
+        param: "suffix",
+        internal,
+      }),
+  },
+  {
     pattern: /does not support (chat|generate)/i,
     fault: (internal) =>
       new Fault("unsupported_value", { message: "The model does not support chat.", param: "model", internal }),

@@ -25,6 +25,8 @@ export const ollamaShow = z
   })
   .transform((show) => ({
     capabilities: capabilitiesOf(show.capabilities ?? []),
+    /** Whether it fills in what is to stand before a suffix. */
+    inserts: (show.capabilities ?? []).includes("insert"),
     /** Models in this format run on Ollama's MLX engine, all others on llama.cpp. */
     isMlx: show.details?.format === "safetensors",
     /** gpt-oss thinks at three efforts and cannot be kept from it. */

@@ -2,7 +2,6 @@ import { z } from "zod";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { callsAsText, offersTools } from "../calls-as-text.ts";
 import { ContextOverflow, estimateTokens, toldOverflow } from "../context-overflow.ts";
-import { jsonLines } from "../json-lines.ts";
 import { OllamaCatalogue } from "./ollama-catalogue.ts";
 import { OllamaChatAnswer } from "./ollama-chat-answer.ts";
 import { ollamaChatRequest, prefilledText } from "./ollama-chat-request.ts";
@@ -10,7 +9,9 @@ import { ollamaEmbed } from "./ollama-embed.ts";
 import { ollamaStatusFault } from "./ollama-fault.ts";
 import { ollamaManages } from "./ollama-manage.ts";
 import type { OllamaHost } from "./ollama-model.ts";
+import { ollamaText } from "./ollama-text.ts";
 import { trimPrefix } from "../prefix-trimmer.ts";
+import { readOllamaAnswer } from "./read-ollama-answer.ts";
 import { RuntimeConnection } from "../runtime-connection.ts";
 import type { RuntimeSite } from "../runtime-site.ts";
 import type { ChatRun, Runtime } from "../runtime.ts";
@@ -25,7 +26,7 @@ export interface OllamaOptions extends Pick<RuntimeSite, "url" | "apiKey" | "slo
   readonly host?: Partial<OllamaHost> | undefined;
 }
 
-export type OllamaRuntime = Runtime & Required<Pick<Runtime, "close" | "embed" | "manages">>;
+export type OllamaRuntime = Runtime & Required<Pick<Runtime, "close" | "complete" | "embed" | "manages">>;
 
 /** The Ollama at a site, or nothing when what answers there is none. */
 export async function recogniseOllama(site: RuntimeSite, signal: AbortSignal): Promise<Runtime | undefined> {
@@ -51,29 +52,21 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
     const { model, body, contextWindow, signal, onProgress } = run;
     const entry = await models.find(model, signal);
     const request = ollamaChatRequest({ entry, capabilities: run.capabilities, body });
-    const answer = new OllamaChatAnswer({
-      parallelToolCalls: body.parallel_tool_calls ?? true,
-      tokensMax: body.max_tokens,
-      promptTokens: estimateTokens(body),
-    });
     if (!entry.loaded) onProgress("loading");
     try {
-      for await (const lines of jsonLines(connection.stream({ path: "/api/chat", body: request, signal }))) {
+      yield* readOllamaAnswer(connection.stream({ path: "/api/chat", body: request, signal }), {
+        answer: new OllamaChatAnswer({
+          parallelToolCalls: body.parallel_tool_calls ?? true,
+          tokensMax: body.max_tokens,
+          promptTokens: estimateTokens(body),
+        }),
         // A tool call comes whole: nothing is heard while the model writes it.
-        onProgress(body.tools === undefined ? undefined : "prefill");
-        const events: AnswerEvent[] = [];
-        try {
-          for (const line of lines) events.push(...answer.events(line));
-        } finally {
-          // Also when a line tells an error: what was said before it is still said.
-          if (events.length > 0) yield events;
-        }
-      }
+        onLines: () => onProgress(body.tools === undefined ? undefined : "prefill"),
+      });
     } catch (error) {
       if (!(error instanceof ContextOverflow)) throw error;
       throw toldOverflow(error, { param: "messages", contextWindow, estimatedTokens: estimateTokens(body) });
     }
-    yield [...answer.end()];
   }
 
   /** One answer as the request means it, whatever Ollama makes of it. */
@@ -89,6 +82,7 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
     slotsPerModel: true,
     catalogue: (signal) => models.read(signal),
     chat: meantAnswer,
+    complete: (run) => ollamaText({ run, connection, models }),
     embed: (run) => ollamaEmbed({ run, connection, models }),
     manages: ollamaManages({ connection, models }),
     close: () => connection.close(),

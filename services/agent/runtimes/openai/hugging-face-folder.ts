@@ -29,11 +29,13 @@ export async function readModelFiles(name: string, hubFolder: string): Promise<M
 }
 
 /** The window that the model was made for, in the words of most configurations. */
-export function trainedTokens({ config }: ModelFiles): number | undefined {
-  const inner = config["text_config"];
-  const own = isRecord(inner) ? inner["max_position_embeddings"] : undefined;
-  const value = own ?? config["max_position_embeddings"];
-  return typeof value === "number" && value >= 1 ? Math.floor(value) : undefined;
+export function trainedTokens(files: ModelFiles): number | undefined {
+  return numberIn(files, "max_position_embeddings");
+}
+
+/** How many different tokens the model has. */
+export function tokenCount(files: ModelFiles): number | undefined {
+  return numberIn(files, "vocab_size");
 }
 
 /** Whether the model was made with a part that reads images. */
@@ -50,6 +52,14 @@ async function cachedFolder(name: string, hubFolder: string): Promise<string | u
   } catch {
     return undefined;
   }
+}
+
+/** The configuration of the part that reads text wins, where there are several. */
+function numberIn({ config }: ModelFiles, name: string): number | undefined {
+  const inner = config["text_config"];
+  const own = isRecord(inner) ? inner[name] : undefined;
+  const value = own ?? config[name];
+  return typeof value === "number" && value >= 1 ? Math.floor(value) : undefined;
 }
 
 async function sizeOf(files: readonly string[]): Promise<number | undefined> {

@@ -3,6 +3,7 @@ import type { ChatBody } from "#shared/protocol/chat-body.ts";
 import type { OpenAiProfile } from "./openai-profile.ts";
 import { choiceInWords } from "./openai-tool-choice.ts";
 import { honouring } from "../refuse-unsupported.ts";
+import { honouringInTexts } from "../refuse-unsupported-text.ts";
 
 /** llama-server of llama.cpp, with one model or as a router for many. */
 export const llamaServer: OpenAiProfile = {
@@ -28,6 +29,12 @@ export const llamaServer: OpenAiProfile = {
   endsAtStops: true,
   dropsUnreadableCalls: false,
   mayIgnoreLogprobs: false,
+  texts: {
+    // It ignores a suffix, for which it has an interface of its own that cuts what is too long.
+    honoured: honouringInTexts("logprobs", "logit_bias"),
+    takesEmpty: true,
+    logprobsMin: 1,
+  },
 };
 
 /** As many as llama-server runs at once where it does not tell (--parallel). */

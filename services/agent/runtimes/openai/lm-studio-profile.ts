@@ -3,6 +3,7 @@ import type { ChatBody } from "#shared/protocol/chat-body.ts";
 import type { Effort, OpenAiProfile, ServedModel, Tools } from "./openai-profile.ts";
 import { choiceInWords } from "./openai-tool-choice.ts";
 import { honouring } from "../refuse-unsupported.ts";
+import { honouringInTexts } from "../refuse-unsupported-text.ts";
 
 /** LM Studio. What its documentation does not list is taken as not honoured. */
 export const lmStudio: OpenAiProfile = {
@@ -22,6 +23,7 @@ export const lmStudio: OpenAiProfile = {
   endsAtStops: true,
   dropsUnreadableCalls: false,
   mayIgnoreLogprobs: false,
+  texts: { honoured: honouringInTexts("logit_bias"), takesEmpty: false },
 };
 
 /** As many predictions as LM Studio runs at once of one model by default. */

@@ -1,6 +1,7 @@
 import type { OpenAiProfile } from "./openai-profile.ts";
 import { modelsChoice } from "./openai-tool-choice.ts";
 import { honouring } from "../refuse-unsupported.ts";
+import { honouringInTexts } from "../refuse-unsupported-text.ts";
 
 /** The server of mlx-lm. It ignores what it does not know, and knows less than others. */
 export const mlxLm: OpenAiProfile = {
@@ -24,8 +25,16 @@ export const mlxLm: OpenAiProfile = {
   // It takes a stop string out of the text, and stops only where that comes in the very tokens that it expects.
   endsAtStops: false,
   promptTokensIn,
+  diesOfUnknownTokens: true,
   dropsUnreadableCalls: true,
   mayIgnoreLogprobs: false,
+  texts: {
+    honoured: honouringInTexts("logit_bias"),
+    // It would never answer anybody again.
+    takesEmpty: false,
+    answerTokensUnset: 512,
+    leavesOutMarked: true,
+  },
 };
 
 /** It reads prompts of any length. What it had read before is not counted in. */

@@ -1,8 +1,9 @@
 import type { Capabilities } from "#shared/model/model.ts";
 import { templateTakesTools, templateThinks } from "./chat-template.ts";
-import { readModelFiles, trainedTokens, type ModelFiles } from "./hugging-face-folder.ts";
+import { readModelFiles, tokenCount, trainedTokens, type ModelFiles } from "./hugging-face-folder.ts";
 import { mlxLm, mlxLmSlotsDefault } from "./mlx-lm-profile.ts";
 import { openAiModelList, organisationIn } from "./openai-model-list.ts";
+import type { ServedModel } from "./openai-profile.ts";
 import type { OpenAiServer } from "./openai-server.ts";
 import { byPlacedId } from "./placed-model.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
@@ -27,8 +28,10 @@ export class MlxLmServer implements OpenAiServer {
     this.#options = options;
   }
 
-  modelOf(id: string): { name: string } {
-    return { name: this.#nameById.get(id) ?? id };
+  modelOf(id: string): ServedModel {
+    const name = this.#nameById.get(id) ?? id;
+    const files = this.#filesByName.get(name);
+    return { name, tokenCount: files && tokenCount(files) };
   }
 
   async catalogue(signal: AbortSignal): Promise<readonly DescribedModel[]> {

@@ -1,20 +1,11 @@
-import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent, TokenLogprobs } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { chatChunk, chunkLogprobs, usageEvent, type ChunkChoice } from "./openai-chat-chunk.ts";
-import { answerFault } from "./openai-fault.ts";
+import { chatChunk, type ChunkChoice } from "./openai-chat-chunk.ts";
+import { finishReasonOf, senseless, tellsNoLogprobs, toldBy } from "./openai-event.ts";
+import { logprobsIn } from "./openai-logprobs.ts";
 import { OpenAiToolCalls } from "./openai-tool-calls.ts";
+import { usageEvent } from "./openai-usage.ts";
 import type { SentEvent } from "../server-sent-events.ts";
-
-/** Every other reason means that the model was done. */
-const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
-  ["length", "length"],
-  ["tool_calls", "tool_calls"],
-  ["function_call", "tool_calls"],
-  ["content_filter", "content_filter"],
-]);
-
-/** With these a server tells that an answer has failed, where it tells it at all. */
-const failureReasons = new Set(["error", "abort"]);
 
 export interface AnswerOptions {
   /** How many answers were asked for. */
@@ -65,19 +56,13 @@ export class OpenAiChatAnswer {
   }
 
   *events(event: SentEvent): Generator<AnswerEvent> {
-    if (event.kind === "comment" || this.#over) return;
-    if (event.data.trim() === "[DONE]") {
-      yield* this.#end();
-      return;
-    }
-    const value = parse(event.data);
-    if (event.name === "error" || typeof value === "string") throw answerFault(value, { said: this.#said });
-    if (isRecord(value) && value["error"] !== undefined && value["error"] !== null) {
-      throw answerFault(value["error"], { said: this.#said });
-    }
-    const parsed = chatChunk.safeParse(value);
+    if (this.#over) return;
+    const told = toldBy(event, { said: this.#said });
+    if (told.kind === "end") yield* this.#end();
+    if (told.kind !== "chunk") return;
+    const parsed = chatChunk.safeParse(told.value);
     if (!parsed.success) throw senseless(parsed.error.message);
-    for (const told of parsed.data.choices ?? []) yield* this.#choice(told);
+    for (const choice of parsed.data.choices ?? []) yield* this.#choice(choice);
     if (parsed.data.usage) {
       this.#promptTokens = parsed.data.usage.prompt_tokens;
       yield usageEvent(parsed.data.usage);
@@ -100,8 +85,7 @@ export class OpenAiChatAnswer {
 
   *#finish(index: number, told: string): Generator<AnswerEvent> {
     if (this.#finished.has(index)) return;
-    if (failureReasons.has(told)) throw answerFault({ type: told }, { said: this.#said });
-    const reason = finishReasons.get(told) ?? "stop";
+    const reason = finishReasonOf(told, { said: this.#said });
     const calls = this.#callsOf(index);
     if (reason === "tool_calls" && !calls.seen && this.#options.dropsUnreadableCalls) {
       throw new Fault("upstream_error", {
@@ -130,29 +114,9 @@ export class OpenAiChatAnswer {
   }
 
   #logprobs(told: ChunkChoice): { logprobs?: TokenLogprobs } {
-    const logprobs = chunkLogprobs(told, this.#options.topLogprobs);
+    const logprobs = logprobsIn(told.logprobs?.content, this.#options.topLogprobs);
     if (logprobs !== undefined) return { logprobs };
     if (!this.#options.needsLogprobs || this.#textSaid) return {};
-    throw new Fault("unsupported_parameter", {
-      message: "The runtime of this model does not support 'logprobs'.",
-      param: "logprobs",
-    });
+    throw tellsNoLogprobs();
   }
-}
-
-function parse(data: string): unknown {
-  try {
-    return JSON.parse(data);
-  } catch {
-    // The parser's own error is left behind: its message repeats a part of the text, which may be someone's answer.
-    throw senseless(`not JSON, ${data.length} characters`);
-  }
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
-}
-
-function senseless(internal: string): Fault {
-  return new Fault("upstream_error", { message: "The runtime sent an event that makes no sense.", internal });
 }

@@ -1,9 +1,11 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { contentText, type ChatBody } from "#shared/protocol/chat-body.ts";
+import { answerTokens } from "./answer-tokens.ts";
 import { estimateTokens } from "../context-overflow.ts";
 import { openAiMessages } from "./openai-messages.ts";
 import type { OpenAiProfile, ServedModel } from "./openai-profile.ts";
 import { refuseUnsupported } from "../refuse-unsupported.ts";
+import { refuseUnknownTokens } from "./unknown-tokens.ts";
 
 /**
  * A chat in the form of `/v1/chat/completions`, as a server of this profile takes it. What that server would ignore is
@@ -17,9 +19,10 @@ export function openAiChatRequest(chat: {
   readonly thinks: boolean;
   readonly contextWindow: number;
 }): Readonly<Record<string, unknown>> {
-  const { profile, model, body, thinks } = chat;
+  const { profile, model, body, thinks, contextWindow } = chat;
   refuseUnsupported(body, profile.honoured);
   profile.refuse?.(body);
+  refuseUnknownTokens({ profile, model, body });
   const { tools, tool_choice: toolChoice } = profile.tools(askedTools(body), model);
   const format = body.response_format;
   return {
@@ -30,7 +33,13 @@ export function openAiChatRequest(chat: {
     tools,
     tool_choice: toolChoice,
     parallel_tool_calls: profile.takesParallelToolCalls && tools ? body.parallel_tool_calls : undefined,
-    max_tokens: answerTokens(chat),
+    max_tokens: answerTokens({
+      tokensMax: body.max_tokens,
+      unset: profile.answerTokensUnset,
+      refusesOverWindow: profile.refusesLimitsOverWindow ?? false,
+      estimatedTokens: () => estimateTokens(body),
+      contextWindow,
+    }),
     temperature: body.temperature,
     top_p: body.top_p,
     frequency_penalty: body.frequency_penalty,
@@ -46,21 +55,6 @@ export function openAiChatRequest(chat: {
     ...profile.always,
     ...prefill(profile, body),
   };
-}
-
-function answerTokens(chat: {
-  readonly profile: OpenAiProfile;
-  readonly body: ChatBody;
-  readonly contextWindow: number;
-}): number | undefined {
-  const { profile, body, contextWindow } = chat;
-  if (body.max_tokens === undefined) return profile.answerTokensUnset && roomLeft(chat, profile.answerTokensUnset);
-  return profile.refusesLimitsOverWindow ? Math.min(body.max_tokens, contextWindow) : body.max_tokens;
-}
-
-/** What the window leaves for an answer by a rule of thumb, but no less than the server would give on its own. */
-function roomLeft(chat: { readonly body: ChatBody; readonly contextWindow: number }, tokensMin: number): number {
-  return Math.max(chat.contextWindow - estimateTokens(chat.body), tokensMin);
 }
 
 /**

@@ -27,6 +27,9 @@ interface Complaint {
   readonly overflow: Overflow | undefined;
 }
 
+/** Of chats, and of texts that are to be continued. */
+const fields = new Set([...Object.keys(chatBody.shape), "prompt", "suffix"]);
+
 /** What an error text means for the caller, whatever status it came with. The first that fits is meant. */
 const meanings: readonly { readonly pattern: RegExp; readonly fault: (internal: string) => Fault }[] = [
   {
@@ -60,6 +63,7 @@ const meanings: readonly { readonly pattern: RegExp; readonly fault: (internal: 
         internal,
       }),
   },
+  { pattern: /suffix is (not|only)\b/i, fault: (internal) => unsupported("suffix", internal) },
   { pattern: /logprobs.*not supported|not support.*logprobs/i, fault: (internal) => unsupported("logprobs", internal) },
   {
     pattern: /reasoning_effort|does not support (thinking|reasoning)/i,
@@ -162,7 +166,7 @@ function complaintIn(error: unknown, status: number | undefined): Complaint {
   return {
     status: status ?? (code >= 400 && code < 600 ? code : 500),
     text,
-    param: typeof param === "string" && Object.hasOwn(chatBody.shape, param) ? param : undefined,
+    param: typeof param === "string" && fields.has(param) ? param : undefined,
     overflow: overflowIn(text, record),
   };
 }

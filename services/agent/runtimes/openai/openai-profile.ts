@@ -1,4 +1,5 @@
 import type { ChatBody } from "#shared/protocol/chat-body.ts";
+import type { TextToContinue } from "#shared/protocol/complete-body.ts";
 
 export const openAiServerKinds = ["vllm", "llama-server", "lm-studio", "mlx-lm", "openai"] as const; // "openai": any other
 export type OpenAiServerKind = (typeof openAiServerKinds)[number];
@@ -12,11 +13,27 @@ export interface ServedModel {
   readonly loaded?: boolean | undefined;
   /** Whether its runtime says that it is just being loaded. */
   readonly loading?: boolean | undefined;
+  /** How many different tokens it has, where that is known. */
+  readonly tokenCount?: number | undefined;
 }
 
 export type Tools = Pick<ChatBody, "tools" | "tool_choice">;
 
 export type Effort = NonNullable<ChatBody["reasoning_effort"]>;
+
+/** How a server continues texts; what is not here it does as in chats. */
+export interface TextProfile {
+  /** The fields that it honours, or that are honoured in its place. */
+  readonly honoured: ReadonlySet<keyof TextToContinue>;
+  /** Whether it may be given an empty text. */
+  readonly takesEmpty: boolean;
+  /** Where it cuts an answer short for which no limit was set. It is then told one that the window leaves room for. */
+  readonly answerTokensUnset?: number;
+  /** How many others it has to be asked for in place of each token, so that it tells likelihoods at all. */
+  readonly logprobsMin?: number;
+  /** Whether it takes thoughts and calls out of the text and says nothing in their place: such an answer has failed. */
+  readonly leavesOutMarked?: boolean;
+}
 
 /**
  * How a server of the OpenAI shape differs from the others: what it takes, in which spelling, and what it would ignore
@@ -64,8 +81,11 @@ export interface OpenAiProfile {
   readonly promptTokensIn?: (comment: string) => number | undefined;
   /** Refuses combinations that the server cannot honour. */
   readonly refuse?: (body: ChatBody) => void;
+  /** Whether a bias on a token that its model does not have ends it. */
+  readonly diesOfUnknownTokens?: boolean;
   /** Whether it drops a tool call that it cannot read, and still says that tools were called. */
   readonly dropsUnreadableCalls: boolean;
   /** Whether it may be one that ignores `logprobs`: then an answer without any is refused. */
   readonly mayIgnoreLogprobs: boolean;
+  readonly texts: TextProfile;
 }

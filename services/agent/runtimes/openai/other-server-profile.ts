@@ -1,6 +1,7 @@
 import type { OpenAiProfile } from "./openai-profile.ts";
 import { everyChoice } from "./openai-tool-choice.ts";
 import { honouring } from "../refuse-unsupported.ts";
+import { honouringInTexts } from "../refuse-unsupported-text.ts";
 
 /**
  * Any other server that answers like OpenAI's. It is taken at its word, that it honours what OpenAI does; what can be
@@ -23,6 +24,7 @@ export const otherServer: OpenAiProfile = {
   endsAtStops: true,
   dropsUnreadableCalls: false,
   mayIgnoreLogprobs: true,
+  texts: { honoured: honouringInTexts("logprobs", "logit_bias"), takesEmpty: true, answerTokensUnset: 16 },
 };
 
 /** Nothing is known of it: as many as the servers that most people run take by default. */

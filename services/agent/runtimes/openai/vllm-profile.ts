@@ -1,6 +1,7 @@
 import type { OpenAiProfile } from "./openai-profile.ts";
 import { everyChoice } from "./openai-tool-choice.ts";
 import { honouring } from "../refuse-unsupported.ts";
+import { honouringInTexts } from "../refuse-unsupported-text.ts";
 
 /** The temperature below which vLLM takes the likeliest token always. */
 const greedyBelow = 1e-5;
@@ -31,6 +32,12 @@ export const vllm: OpenAiProfile = {
   refusesSeveral: ({ temperature = 1 }) => temperature < greedyBelow,
   dropsUnreadableCalls: false,
   mayIgnoreLogprobs: false,
+  texts: {
+    // It refuses a suffix itself where the model was not made for one.
+    honoured: honouringInTexts("suffix", "logprobs", "logit_bias"),
+    takesEmpty: false,
+    answerTokensUnset: 16,
+  },
 };
 
 /** As many as vLLM runs at once by default (max_num_seqs). It queues more without a word. */

@@ -21,6 +21,11 @@ export const scriptTokensMax = 1_000_000;
 export const scriptDelayMsMax = 60_000;
 export const scriptFirstMsMax = 600_000;
 
+/** The fields that a script line may come in. */
+export type ScriptedField = "messages" | "prompt";
+
+class Problem extends Error {}
+
 const defaultTokens = 10;
 const defaultNonce = "token";
 
@@ -28,10 +33,26 @@ const words = ["tokens", "nonce", "think", "first_ms", "delay_ms", "fail_at", "s
 const wordCharactersShownMax = 32;
 const namePattern = /^[a-zA-Z0-9_-]{1,64}$/;
 
-/** Reads the script line that a message may begin with, such as `/script tokens=200 delay_ms=20 nonce=abc`. */
-export function readScript(message: string): Script | undefined {
-  if (!/^\/script(?!\S)/.test(message)) return undefined;
-  const [line = ""] = message.split(/\r?\n/, 1);
+/** What is wrong with a script line, told of the field that it came in. */
+export function scriptFault(problem: string, param: ScriptedField): Fault {
+  return new Fault("invalid_value", { message: `The script line does not work: ${problem}.`, param });
+}
+
+/**
+ * Reads the script line that a message may begin with, such as `/script tokens=200 delay_ms=20 nonce=abc`, or a text that
+ * is to be continued.
+ */
+export function readScript(text: string, param: ScriptedField = "messages"): Script | undefined {
+  try {
+    return scriptIn(text);
+  } catch (error) {
+    throw error instanceof Problem ? scriptFault(error.message, param) : error;
+  }
+}
+
+function scriptIn(text: string): Script | undefined {
+  if (!/^\/script(?!\S)/.test(text)) return undefined;
+  const [line = ""] = text.split(/\r?\n/, 1);
   const given = readWords(line);
   const tokens = wholeNumber(given, "tokens", scriptTokensMax) ?? defaultTokens;
   const script = {
@@ -46,7 +67,7 @@ export function readScript(message: string): Script | undefined {
     tool: name(given, "tool"),
     args: jsonObject(given, "args"),
   };
-  if (script.args !== undefined && script.tool === undefined) throw refusal("'args' needs 'tool' beside it");
+  if (script.args !== undefined && script.tool === undefined) throw new Problem("'args' needs 'tool' beside it");
   return script;
 }
 
@@ -55,9 +76,9 @@ function readWords(line: string): ReadonlyMap<string, string> {
   for (const item of line.trim().split(/\s+/).slice(1)) {
     const [word = ""] = item.split("=", 1);
     const shown = word.slice(0, wordCharactersShownMax);
-    if (!words.includes(word)) throw refusal(`'${shown}' is not one of ${words.join(", ")}`);
-    if (!item.includes("=")) throw refusal(`'${shown}' needs a value, as in '${shown}=…'`);
-    if (given.has(word)) throw refusal(`'${shown}' comes twice`);
+    if (!words.includes(word)) throw new Problem(`'${shown}' is not one of ${words.join(", ")}`);
+    if (!item.includes("=")) throw new Problem(`'${shown}' needs a value, as in '${shown}=…'`);
+    if (given.has(word)) throw new Problem(`'${shown}' comes twice`);
     given.set(word, item.slice(word.length + 1));
   }
   return given;
@@ -68,13 +89,13 @@ function wholeNumber(given: ReadonlyMap<string, string>, word: string, max: numb
   if (value === undefined) return undefined;
   if (/^\d{1,9}$/.test(value) && Number(value) <= max) return Number(value);
   const why = word.endsWith("_at") ? ", which is the number of tokens" : "";
-  throw refusal(`'${word}' must be a whole number from 0 to ${max}${why}`);
+  throw new Problem(`'${word}' must be a whole number from 0 to ${max}${why}`);
 }
 
 function name(given: ReadonlyMap<string, string>, word: string): string | undefined {
   const value = given.get(word);
   if (value === undefined || namePattern.test(value)) return value;
-  throw refusal(`'${word}' must be 1 to 64 letters, digits, underscores or hyphens`);
+  throw new Problem(`'${word}' must be 1 to 64 letters, digits, underscores or hyphens`);
 }
 
 function jsonObject(given: ReadonlyMap<string, string>, word: string): string | undefined {
@@ -86,9 +107,5 @@ function jsonObject(given: ReadonlyMap<string, string>, word: string): string | 
   } catch {
     // Told below, like any other text that is no object.
   }
-  throw refusal(`'${word}' must be a JSON object without spaces`);
-}
-
-function refusal(problem: string): Fault {
-  return new Fault("invalid_value", { message: `The script line does not work: ${problem}.`, param: "messages" });
+  throw new Problem(`'${word}' must be a JSON object without spaces`);
 }

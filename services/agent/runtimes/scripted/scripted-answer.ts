@@ -1,7 +1,8 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { contentText, type ChatBody } from "#shared/protocol/chat-body.ts";
 import type { ScriptedModel } from "./scripted-models.ts";
-import { readScript, type Script } from "./script-line.ts";
+import type { TextToContinue } from "#shared/protocol/complete-body.ts";
+import { readScript, scriptFault, type Script } from "./script-line.ts";
 
 /**
  * What the demonstration will say to one request, decided before it says anything. Positions count reasoning tokens
@@ -34,16 +35,31 @@ export function planAnswer(request: { model: ScriptedModel; body: ChatBody }): S
   const { model, body } = request;
   const script = readScript(lastUserText(body));
   if (script !== undefined && script.think > 0 && !model.capabilities.thinking) {
-    throw new Fault("invalid_value", {
-      message: `The script line does not work: '${model.id}' has no thinking mode, so 'think' can only be 0.`,
-      param: "messages",
-    });
+    throw scriptFault(`'${model.id}' has no thinking mode, so 'think' can only be 0`, "messages");
   }
-  const demanded = toolToCall(body, script);
-  const wanted = script?.tokens ?? (demanded ? 0 : greetingTokens.length);
-  const textTokens = Math.min(wanted, body.max_tokens ?? wanted);
+  const promptTokens = body.messages.reduce((sum, { content }) => sum + countWords(contentText(content)), 0);
+  return plan({ script, call: toolToCall(body, script), tokensMax: body.max_tokens, promptTokens });
+}
+
+/** What will be said after a text: what a chat would answer that consists of it, but nothing beside text. */
+export function planContinuation({ prompt, max_tokens: tokensMax }: TextToContinue): ScriptedAnswer {
+  const script = readScript(prompt, "prompt");
+  if (script !== undefined && (script.think > 0 || script.tool !== undefined)) {
+    throw scriptFault("a text is continued by text alone, without 'think' and 'tool'", "prompt");
+  }
+  return plan({ script, call: undefined, tokensMax, promptTokens: countWords(prompt) });
+}
+
+function plan(given: {
+  readonly script: Script | undefined;
+  readonly call: ScriptedAnswer["call"];
+  readonly tokensMax: number | undefined;
+  readonly promptTokens: number;
+}): ScriptedAnswer {
+  const { script, call, promptTokens } = given;
+  const wanted = script?.tokens ?? (call ? 0 : greetingTokens.length);
+  const textTokens = Math.min(wanted, given.tokensMax ?? wanted);
   const whole = textTokens === wanted;
-  const call = whole ? demanded : undefined;
   return {
     thoughts: script?.think ?? 0,
     textTokens,
@@ -51,9 +67,9 @@ export function planAnswer(request: { model: ScriptedModel; body: ChatBody }): S
     firstMs: script?.firstMs ?? 0,
     delayMs: script?.delayMs ?? greetingDelayMs,
     mishap: script && firstMishap(script, whole ? textTokens : textTokens - 1),
-    call,
+    call: whole ? call : undefined,
     finish: !whole ? "length" : call ? "tool_calls" : "stop",
-    promptTokens: body.messages.reduce((sum, { content }) => sum + countWords(contentText(content)), 0),
+    promptTokens,
   };
 }
 
@@ -83,10 +99,7 @@ function toolToCall(body: ChatBody, script: Script | undefined): ScriptedAnswer[
   const callable = callableTools(body);
   if (script?.tool !== undefined) {
     if (callable.includes(script.tool)) return { name: script.tool, arguments: script.args ?? "{}" };
-    throw new Fault("invalid_value", {
-      message: `The script line does not work: the request lets no tool '${script.tool}' be called.`,
-      param: "messages",
-    });
+    throw scriptFault(`the request lets no tool '${script.tool}' be called`, "messages");
   }
   const choice = body.tool_choice ?? "auto";
   if (choice === "auto" || choice === "none") return undefined;

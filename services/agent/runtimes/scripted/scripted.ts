@@ -3,10 +3,11 @@ import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import { honouring, refuseUnsupported } from "../refuse-unsupported.ts";
-import type { ChatRun, EmbedRun, Runtime } from "../runtime.ts";
-import { countWords, planAnswer, type ScriptedAnswer } from "./scripted-answer.ts";
+import { honouringInTexts, refuseUnsupportedText } from "../refuse-unsupported-text.ts";
+import type { ChatRun, CompleteRun, EmbedRun, Runtime } from "../runtime.ts";
+import { countWords, planAnswer, planContinuation, type ScriptedAnswer } from "./scripted-answer.ts";
 import { scriptedVector } from "./scripted-embedding.ts";
-import { chooseScriptedModels, scriptedModelIds } from "./scripted-models.ts";
+import { chooseScriptedModels, scriptedModelIds, type ScriptedModel } from "./scripted-models.ts";
 import { StopCutter } from "../stop-cutter.ts";
 
 export interface ScriptedOptions {
@@ -25,22 +26,33 @@ const scriptedSlots = 1_024;
 const batchTokensMax = 64;
 
 const honoured = honouring();
+const honouredInTexts = honouringInTexts();
 
 /**
  * A deterministic runtime that needs no model: what `trunkline up` shows without one, what tests stand on, and the far
- * end of load tests. It says a short friendly text, or what the script line of the last user message asks for.
+ * end of load tests. It says a short friendly text, or what the script line asks for that the last user message begins with,
+ * or the text that is to be continued.
  */
 export function scriptedRuntime(options: ScriptedOptions): Runtime {
   const models = chooseScriptedModels(options.models ?? scriptedModelIds);
   const exit = options.exit ?? ((code: number) => process.exit(code));
 
+  function find(id: string): ScriptedModel {
+    const model = models.find((each) => each.id === id);
+    if (model !== undefined) return model;
+    throw new Fault("model_not_found", { message: `The model '${id}' does not exist.`, param: "model" });
+  }
+
   async function* chat(run: ChatRun): AsyncGenerator<readonly AnswerEvent[]> {
-    const model = models.find(({ id }) => id === run.model);
-    if (model === undefined) {
-      throw new Fault("model_not_found", { message: `The model '${run.model}' does not exist.`, param: "model" });
-    }
+    const model = find(run.model);
     refuseUnsupported(run.body, honoured);
     yield* say({ answer: planAnswer({ model, body: run.body }), run, clock: options.clock, exit });
+  }
+
+  async function* complete(run: CompleteRun): AsyncGenerator<readonly AnswerEvent[]> {
+    find(run.model);
+    refuseUnsupportedText(run.body, honouredInTexts);
+    yield* say({ answer: planContinuation(run.body), run, clock: options.clock, exit });
   }
 
   async function* embed({ body, signal }: EmbedRun): AsyncGenerator<readonly AnswerEvent[]> {
@@ -62,13 +74,14 @@ export function scriptedRuntime(options: ScriptedOptions): Runtime {
       return models;
     },
     chat,
+    complete,
     embed,
   };
 }
 
 async function* say(performance: {
   answer: ScriptedAnswer;
-  run: ChatRun;
+  run: ChatRun | CompleteRun;
   clock: Clock;
   exit: (code: number) => void;
 }): AsyncGenerator<readonly AnswerEvent[]> {

@@ -1,0 +1,60 @@
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import { callsAsText, offersTools } from "../calls-as-text.ts";
+import { ContextOverflow, estimateTokens, toldNoRoom } from "../context-overflow.ts";
+import { cutAtStops } from "../cut-at-stops.ts";
+import { OpenAiChatAnswer } from "./openai-chat-answer.ts";
+import { echoedText, openAiChatRequest } from "./openai-chat-request.ts";
+import { PathUnknown } from "./openai-fault.ts";
+import type { OpenAiProfile, ServedModel } from "./openai-profile.ts";
+import { trimPrefix } from "../prefix-trimmer.ts";
+import { readAnswer } from "./read-answer.ts";
+import type { RuntimeConnection } from "../runtime-connection.ts";
+import type { ChatRun } from "../runtime.ts";
+
+interface Means {
+  readonly connection: RuntimeConnection;
+  readonly profile: OpenAiProfile;
+  readonly model: ServedModel;
+}
+
+/** One answer by `/v1/chat/completions` as the request means it, whatever the server makes of it. */
+export function openAiChat(run: ChatRun, means: Means): AsyncIterable<readonly AnswerEvent[]> {
+  const { profile } = means;
+  const { body } = run;
+  let answer: AsyncIterable<readonly AnswerEvent[]> = trimPrefix(echoedText(profile, body), answerOnce(run, means));
+  if (!offersTools(body)) answer = callsAsText(answer);
+  if (body.stop === undefined || profile.endsAtStops) return answer;
+  return cutAtStops({ stop: body.stop, estimatedTokens: estimateTokens(body) }, answer);
+}
+
+/** What the caller is told of a chat that failed. */
+export function chatFault(error: unknown, { body, contextWindow }: ChatRun): unknown {
+  if (error instanceof PathUnknown) return chatsNever(error);
+  if (!(error instanceof ContextOverflow)) return error;
+  const estimatedTokens = estimateTokens(body);
+  return toldNoRoom(error, { param: "messages", contextWindow, estimatedTokens, tokensMax: body.max_tokens });
+}
+
+function answerOnce(run: ChatRun, { connection, profile, model }: Means): AsyncIterable<readonly AnswerEvent[]> {
+  const { body, contextWindow, signal } = run;
+  const thinks = run.capabilities.thinking;
+  const question = openAiChatRequest({ profile, model, body, thinks, contextWindow });
+  const answer = new OpenAiChatAnswer({
+    choices: profile.answersSeveral ? (body.n ?? 1) : 1,
+    parallelToolCalls: body.parallel_tool_calls ?? true,
+    topLogprobs: body.top_logprobs ?? 0,
+    needsLogprobs: profile.mayIgnoreLogprobs && body.logprobs === true,
+    dropsUnreadableCalls: profile.dropsUnreadableCalls,
+  });
+  return readAnswer(answer, {
+    question: { path: "/v1/chat/completions", body: question, signal },
+    connection,
+    profile,
+    run,
+  });
+}
+
+function chatsNever({ internal }: PathUnknown): Fault {
+  return new Fault("unsupported_value", { message: "The model does not support chat.", param: "model", internal });
+}

@@ -1,0 +1,59 @@
+import { z } from "zod";
+import { tokenLogprobs, type TokenLogprobs } from "#shared/answer/answer-event.ts";
+
+/** One token's likelihood, of which some servers leave parts out. */
+const tokenLogprob = z.object({
+  token: z.string(),
+  logprob: z.number(),
+  bytes: z
+    .array(z.int())
+    .nullish()
+    .transform((bytes) => bytes ?? null),
+});
+const listed = z
+  .array(
+    tokenLogprob.extend({
+      top_logprobs: z
+        .array(tokenLogprob)
+        .nullish()
+        .transform((others) => others ?? []),
+    }),
+  )
+  .pipe(tokenLogprobs);
+
+/** The likelihoods as chats tell them, where they did, with no more alternatives than were asked for. */
+export function logprobsIn(content: unknown, alternatives: number): TokenLogprobs | undefined {
+  const told = listed.safeParse(content);
+  if (!told.success || told.data.length === 0) return undefined;
+  return told.data.map((token) => ({ ...token, top_logprobs: token.top_logprobs.slice(0, alternatives) }));
+}
+
+/** As completions have told them ever since: lists side by side, and the alternatives in no order. */
+const sideBySide = z.object({
+  tokens: z.array(z.string()).min(1),
+  token_logprobs: z.array(z.number()),
+  top_logprobs: z.array(z.record(z.string(), z.number()).nullable()).nullish(),
+});
+
+const asInChats = z.object({ content: z.unknown() });
+
+/** The likelihoods that came with a piece of a text that was continued. Some servers tell them as in chats. */
+export function legacyLogprobsIn(logprobs: unknown, alternatives: number): TokenLogprobs | undefined {
+  const chats = asInChats.safeParse(logprobs);
+  if (chats.success && chats.data.content !== undefined) return logprobsIn(chats.data.content, alternatives);
+  const told = sideBySide.safeParse(logprobs);
+  if (!told.success) return undefined;
+  const { tokens, token_logprobs: likelihoods, top_logprobs: others } = told.data;
+  return tokens.flatMap((token, at) => {
+    const logprob = likelihoods[at];
+    if (logprob === undefined) return [];
+    return [{ token, logprob, bytes: null, top_logprobs: likeliest(others?.[at] ?? {}, alternatives) }];
+  });
+}
+
+function likeliest(others: Readonly<Record<string, number>>, count: number): TokenLogprobs[number]["top_logprobs"] {
+  return Object.entries(others)
+    .toSorted(([, one], [, other]) => other - one)
+    .slice(0, count)
+    .map(([token, logprob]) => ({ token, logprob, bytes: null }));
+}

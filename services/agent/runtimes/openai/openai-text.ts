@@ -1,0 +1,55 @@
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import { ContextOverflow, estimateTextTokens, toldNoRoom } from "../context-overflow.ts";
+import { cutAtStops } from "../cut-at-stops.ts";
+import { PathUnknown } from "./openai-fault.ts";
+import type { OpenAiProfile, ServedModel } from "./openai-profile.ts";
+import { OpenAiTextAnswer } from "./openai-text-answer.ts";
+import { openAiTextRequest } from "./openai-text-request.ts";
+import { readAnswer } from "./read-answer.ts";
+import { nothingToContinue } from "../refuse-unsupported-text.ts";
+import type { RuntimeConnection } from "../runtime-connection.ts";
+import type { CompleteRun } from "../runtime.ts";
+import { usageAlways } from "../usage-always.ts";
+
+interface Means {
+  readonly connection: RuntimeConnection;
+  readonly profile: OpenAiProfile;
+  readonly model: ServedModel;
+}
+
+/** One text continued by `/v1/completions` as the request means it, whatever the server makes of it. */
+export function openAiText(run: CompleteRun, means: Means): AsyncIterable<readonly AnswerEvent[]> {
+  const { prompt, stop } = run.body;
+  const estimatedTokens = estimateTextTokens(prompt);
+  const answer = usageAlways({ estimatedTokens }, answerOnce(run, means));
+  return stop === undefined || means.profile.endsAtStops ? answer : cutAtStops({ stop, estimatedTokens }, answer);
+}
+
+/** What the caller is told of a text that could not be continued. */
+export function textFault(error: unknown, { body, contextWindow }: CompleteRun): unknown {
+  if (error instanceof PathUnknown) return continuesNever(error);
+  if (!(error instanceof ContextOverflow)) return error;
+  const estimatedTokens = estimateTextTokens(body.prompt);
+  return toldNoRoom(error, { param: "prompt", contextWindow, estimatedTokens, tokensMax: body.max_tokens });
+}
+
+async function* answerOnce(run: CompleteRun, means: Means): AsyncGenerator<readonly AnswerEvent[]> {
+  const { connection, profile, model } = means;
+  const { body, contextWindow, signal } = run;
+  const question = openAiTextRequest({ profile, model, body, contextWindow });
+  const { logprobs } = body;
+  const answer = new OpenAiTextAnswer({ logprobs, leavesOutMarked: profile.texts.leavesOutMarked ?? false });
+  yield* readAnswer(answer, {
+    question: { path: "/v1/completions", body: question, signal },
+    connection,
+    profile,
+    run,
+  });
+  // A model that begins its texts with no token of its own was not asked at all, whatever the server calls that.
+  if (body.prompt === "" && !answer.said && answer.promptTokens === 0) throw nothingToContinue();
+}
+
+function continuesNever({ internal }: PathUnknown): Fault {
+  return new Fault("unsupported_value", { message: "The model does not continue texts.", param: "model", internal });
+}

@@ -1,0 +1,117 @@
+import { describe, expect, test } from "vitest";
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import {
+  OpenAiTextAnswer,
+  type TextAnswerOptions,
+} from "../../../services/agent/runtimes/openai/openai-text-answer.ts";
+
+function read(chunks: readonly (object | string)[], options: Partial<TextAnswerOptions> = {}) {
+  const answer = new OpenAiTextAnswer({ logprobs: undefined, leavesOutMarked: false, ...options });
+  const events: AnswerEvent[] = [];
+  for (const chunk of chunks) {
+    const data = typeof chunk === "string" ? chunk : JSON.stringify(chunk);
+    events.push(...answer.events({ kind: "event", name: "", data }));
+  }
+  return { events, answer };
+}
+
+const said = (text: string, rest: object = {}) => ({ choices: [{ index: 0, text, finish_reason: null, ...rest }] });
+
+describe("an answer of /v1/completions", () => {
+  test("may tell its finish with its last text, and its counts with either", () => {
+    const usage = { prompt_tokens: 2, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 1 } };
+    const { events, answer } = read([said("a"), { ...said("b", { finish_reason: "length" }), usage }, "[DONE]"]);
+    expect(events).toEqual([
+      { kind: "text", text: "a" },
+      { kind: "text", text: "b" },
+      { kind: "finish", reason: "length" },
+      { kind: "usage", promptTokens: 2, completionTokens: 3, cachedTokens: 1 },
+    ]);
+    expect(answer).toMatchObject({ said: true, done: true, over: true, promptTokens: 2 });
+  });
+
+  test("is not done because the server says that it is over", () => {
+    expect(read([said("a"), "[DONE]"]).answer).toMatchObject({ done: false, over: true });
+  });
+
+  test("whose finish is empty is finished by the end of the stream, and not before", () => {
+    const { events, answer } = read([said("a", { finish_reason: "" })]);
+    expect(events).toEqual([{ kind: "text", text: "a" }]);
+    expect(answer.done).toBe(false);
+    expect(read([said("a", { finish_reason: "" }), "[DONE]"]).events.at(-1)).toEqual({
+      kind: "finish",
+      reason: "stop",
+    });
+  });
+
+  test.each([
+    ["an error", { error: { message: "it broke", code: 500 } }],
+    ["a finish that is an error", said("", { finish_reason: "error" })],
+    ["another choice than the one", { choices: [{ index: 1, text: "b" }] }],
+    ["a text that is none", { choices: [{ index: 0, text: 5 }] }],
+    ["no JSON", "{"],
+  ])("fails with %s", (_, chunk) => {
+    expect(() => read([said("a"), chunk])).toThrow(expect.objectContaining({ code: "upstream_error" }));
+  });
+
+  test("that begins with an error of the caller's is refused, and names the field", () => {
+    const error = {
+      message: "token_id(s) [999999] in logit_bias",
+      type: "BadRequestError",
+      param: "logit_bias",
+      code: 400,
+    };
+    expect(() => read([{ error }])).toThrow(expect.objectContaining({ code: "bad_request", param: "logit_bias" }));
+  });
+});
+
+describe("how likely tokens were", () => {
+  const lists = {
+    text_offset: [0],
+    token_logprobs: [-0.5],
+    tokens: [" b"],
+    top_logprobs: [{ " c": -2, " b": -0.5, " d": -1 }],
+  };
+  const asInChats = {
+    content: [
+      { id: 1, token: " b", bytes: [32, 98], logprob: -0.5, top_logprobs: [{ id: 2, token: " d", logprob: -1 }] },
+    ],
+  };
+
+  test("is read from lists side by side, the likeliest others first and no more than were asked for", () => {
+    expect(read([said(" b", { logprobs: lists })], { logprobs: 2 }).events).toEqual([
+      {
+        kind: "text",
+        text: " b",
+        logprobs: [
+          {
+            token: " b",
+            logprob: -0.5,
+            bytes: null,
+            top_logprobs: [
+              { token: " b", logprob: -0.5, bytes: null },
+              { token: " d", logprob: -1, bytes: null },
+            ],
+          },
+        ],
+      },
+    ]);
+  });
+
+  test("is read as in chats, where a server tells it so", () => {
+    const [event] = read([said(" b", { logprobs: asInChats })], { logprobs: 1 }).events;
+    expect(event).toMatchObject({ logprobs: [{ token: " b", bytes: [32, 98], top_logprobs: [{ token: " d" }] }] });
+  });
+
+  test("is left out where nobody asked", () => {
+    expect(read([said(" b", { logprobs: lists })]).events).toEqual([{ kind: "text", text: " b" }]);
+  });
+
+  test("may be missing later on, but not of the first text", () => {
+    const { events } = read([said(" b", { logprobs: lists }), said("c", { logprobs: null })], { logprobs: 0 });
+    expect(events.at(-1)).toEqual({ kind: "text", text: "c" });
+    expect(() => read([said("c", { logprobs: null })], { logprobs: 0 })).toThrow(
+      expect.objectContaining({ code: "unsupported_parameter", param: "logprobs" }),
+    );
+  });
+});
