@@ -26,9 +26,9 @@ import { LiveModels } from "./fleet/live-models.ts";
 import { RedisKnownModels } from "./fleet/redis-known-models.ts";
 import { Roster } from "./fleet/roster.ts";
 import { SqliteKnownModels } from "./fleet/sqlite-known-models.ts";
-import { closeGently } from "./close-gently.ts";
+import { closeGently } from "./edge/close-gently.ts";
 import { openLimits, type OpenedLimits } from "./settlement/open-limits.ts";
-import { listen } from "./listen.ts";
+import { listen } from "./edge/listen.ts";
 import { adminRoutes } from "./operations/admin-routes.ts";
 import type { BodyLimit } from "./intake/adopt-error.ts";
 import { healthRoutes } from "./operations/health-routes.ts";
@@ -41,8 +41,9 @@ import { postChatCompletions } from "./routes/post-chat-completions.ts";
 import { postCompletions } from "./routes/post-completions.ts";
 import { postEmbeddings } from "./routes/post-embeddings.ts";
 import { tellStandingAlways } from "./routes/tell-standing.ts";
-import { readCertificate } from "./read-certificate.ts";
-import { createServer, refuseOtherMethods } from "./server.ts";
+import { readCertificate } from "./edge/read-certificate.ts";
+import { refuseOtherMethods } from "./edge/refuse-other-methods.ts";
+import { createServer } from "./server.ts";
 
 /** The largest request to the operations port: the terms of a key take a few kilobytes. */
 const operationsBodyBytesMax = 256 * 1024;

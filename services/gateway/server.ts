@@ -1,16 +1,28 @@
-import type { IncomingMessage } from "node:http";
-import type { Socket } from "node:net";
-import { finished } from "node:stream/promises";
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { scrub, type Log } from "#shared/process/log.ts";
+import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/token.ts";
-import { callerIfProven } from "./access/caller.ts";
-import { adoptError, adoptParserError, type BodyLimit } from "./intake/adopt-error.ts";
-import { faultBody, faultHeaders } from "./openai/fault-body.ts";
-import { unreadBody } from "./intake/unread-body.ts";
-import { UploadRoom } from "./intake/upload-room.ts";
+import { AnswersUnderWay } from "./edge/answers-under-way.ts";
+import { boundUploads } from "./edge/bound-uploads.ts";
+import { BrokenConnections, refuseTunnels } from "./edge/broken-connections.ts";
+import { adoptError, type BodyLimit } from "./intake/adopt-error.ts";
+import { framingFault } from "./intake/framing-fault.ts";
+import { logRequest, logRequests } from "./edge/log-requests.ts";
+import { knowEveryMethod } from "./edge/refuse-other-methods.ts";
+import { tellFault, tellFaults, unknownUrl } from "./edge/tell-faults.ts";
+import { TimedResponse } from "./edge/timed-response.ts";
+
+/** How long a server waits for what its clients send. */
+export interface Patience {
+  /** From the connection, or the answer before, to the end of a request's head. */
+  readonly headersMs: number;
+  /** The same to the end of its body. */
+  readonly requestMs: number;
+  /** How often it looks who has used these up. */
+  readonly lookEveryMs: number;
+}
+
+const usualPatience: Patience = { headersMs: 10_000, requestMs: 120_000, lookEveryMs: 1_000 };
 
 interface ServerOptions extends BodyLimit {
   readonly log: Log;
@@ -18,173 +30,83 @@ interface ServerOptions extends BodyLimit {
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer } | undefined;
   /** Once true, what still arrives on open connections is turned away. */
   readonly draining: () => boolean;
+  readonly patience?: Patience;
 }
 
-const headersTimeoutMs = 10_000;
-const requestTimeoutMs = 120_000;
 const keepAliveTimeoutMs = 72_000;
 const urlParamCharactersMax = 1_024;
+/** What is read of a request's head before it is judged: more than is allowed, so that it can be said what is too much. */
+const headBytesReadMax = 32 * 1024;
 
 /**
  * The HTTP server without its routes: how every request gets an id, every failure the contract's body, and every body
  * is left as bytes until its sender has proved a key.
  */
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { log, bodyBytesMax, tls, trustedProxies = [] } = options;
+  const { log, bodyBytesMax, trustedProxies = [], patience = usualPatience } = options;
+  const underWay = new AnswersUnderWay();
+  const broken = new BrokenConnections({ underWay, log });
   const server: FastifyInstance = fastify({
-    ...(tls === undefined ? { http: { requireHostHeader: false } } : { https: { ...tls, requireHostHeader: false } }),
+    ...socketOptions(options.tls, patience),
+    requestTimeout: patience.requestMs,
     logger: false,
     genReqId: () => `req_${newToken()}`,
     requestIdHeader: false,
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     bodyLimit: bodyBytesMax,
-    requestTimeout: requestTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
     forceCloseConnections: "idle",
     return503OnClosing: false,
     routerOptions: { maxParamLength: urlParamCharactersMax, caseSensitive: true },
-    clientErrorHandler: (error, socket) => answerParserError({ error, socket, log }),
+    clientErrorHandler: (error, socket) => broken.answer(error, socket),
     frameworkErrors: (error, request, reply: FastifyReply) => {
-      const fault = adoptError(error, options);
-      void reply
-        .code(faultEntry(fault.code).status)
-        .headers({ ...faultHeaders(fault), "x-request-id": request.id })
-        .send(faultBody(fault));
+      reply.header("x-request-id", request.id);
+      reply.raw.once("close", () => logRequest(log, { request, reply }));
+      void tellFault(adoptError(error, options), { request, reply, ...options });
     },
   });
-  server.server.headersTimeout = headersTimeoutMs;
+  // None is left out in silence; how many there may be is ours to say.
+  server.server.maxHeadersCount = 0;
   // What Node would answer by itself, without a body or an id, is left to us.
-  server.server.on("checkExpectation", (request, response) => server.server.emit("request", request, response));
-
-  server.removeAllContentTypeParsers();
-  server.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+  for (const event of ["checkContinue", "checkExpectation"])
+    server.server.on(event, (request, response) => server.server.emit("request", request, response));
+  server.server.prependListener("request", (request, response) => underWay.begin(request.socket, response));
+  refuseTunnels(server.server);
+  knowEveryMethod(server);
 
   server.addHook("onRequest", async (request, reply) => {
     reply.header("x-request-id", request.id);
-    if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
-      throw new Fault("bad_request", { message: "The request has no Host header." });
-    }
-    if (options.draining()) {
-      reply.header("connection", "close");
-      throw new Fault("shutting_down", { message: "This gateway shuts down; send the request again." });
-    }
-    if (request.is404) throw unknownUrl(request);
+    const fault = edgeFault(request, { underWay, draining: options.draining });
+    if (fault === undefined) return;
+    if (fault.code !== "unknown_url") reply.header("connection", "close");
+    throw fault;
   });
-  const room = new UploadRoom();
-  const rooms = new WeakMap<FastifyRequest, () => void>();
-  server.addHook("preParsing", async (request, reply, payload) => {
-    insistOnPlainJson(request);
-    const whose = callerIfProven(request)?.key.id ?? request.ip;
-    const leave = room.enter({ headers: request.headers, bodyBytesMax, whose });
-    rooms.set(request, leave);
-    if (reply.raw.closed) leave();
-    else reply.raw.once("close", leave);
-    return payload;
-  });
-  server.addHook("preHandler", async (request) => rooms.get(request)?.());
-  server.addHook("onResponse", async (request, reply) => {
-    const fields = { request: request.id, method: request.method, path: pathOf(request), status: reply.statusCode };
-    const isProbe = request.url === "/healthz" || request.url === "/readyz";
-    log[isProbe ? "debug" : "info"]({ ...fields, ms: Math.round(reply.elapsedTime) }, "request");
-  });
-
-  server.setErrorHandler(async (thrown, request, reply) => {
-    const gone = request.raw.destroyed && !request.raw.complete;
-    const fault = gone ? clientLeft() : adoptError(thrown, options);
-    const { status } = faultEntry(fault.code);
-    const fields = { request: request.id, code: fault.code, internal: fault.internal };
-    if (status >= 500) log.warn(fields, "request failed");
-    else log.debug(fields, "request refused");
-    if (!request.raw.complete) {
-      const rest = unreadBody({ code: fault.code, headers: request.headers, bodyBytesMax });
-      if (rest === "read-on") await readToEnd(request.raw);
-      else reply.header("connection", "close");
-    }
-    return reply.code(status).headers(faultHeaders(fault)).send(faultBody(fault));
-  });
-  server.setNotFoundHandler(async (request) => {
-    throw unknownUrl(request);
-  });
+  boundUploads(server, bodyBytesMax);
+  logRequests(server, log);
+  tellFaults(server, options);
   return server;
 }
 
-/** A route that exists answers its other methods with 405 and says which it has, before it asks for a key. */
-export function refuseOtherMethods(server: FastifyInstance, url: string, allowed: readonly string[]): void {
-  const every = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-  server.route({
-    method: every.filter((method) => !allowed.includes(method)),
-    url,
-    // Here and not in the handler: nobody has proved a key, so no body is read for it.
-    onRequest: async (request, reply) => {
-      reply.header("allow", allowed.join(", "));
-      throw new Fault("method_not_allowed", {
-        message: `${request.method} is not allowed here; use ${allowed.join(" or ")}.`,
-      });
-    },
-    handler: () => undefined,
-  });
+/** What keeps a request out before anything is asked of it, whoever sent it. */
+function edgeFault(
+  request: FastifyRequest,
+  { underWay, draining }: { readonly underWay: AnswersUnderWay; readonly draining: () => boolean },
+): Fault | undefined {
+  const { method = "", url = "", httpVersion, rawHeaders, headers, socket } = request.raw;
+  const answersUnderWay = underWay.countOn(socket);
+  const framing = framingFault({ method, url, httpVersion, rawHeaders, headers, answersUnderWay });
+  if (framing !== undefined) return framing;
+  if (draining()) return new Fault("shutting_down", { message: "This gateway shuts down; send the request again." });
+  return request.is404 ? unknownUrl(request) : undefined;
 }
 
-/** Whatever stands in a URL may be a key. */
-function unknownUrl(request: FastifyRequest): Fault {
-  const path = scrub(pathOf(request)).slice(0, 200);
-  return new Fault("unknown_url", { message: `There is nothing at ${request.method} ${path}.` });
+function socketOptions(tls: ServerOptions["tls"], patience: Patience) {
+  const own = {
+    requireHostHeader: false,
+    ServerResponse: TimedResponse,
+    maxHeaderSize: headBytesReadMax,
+    headersTimeout: patience.headersMs,
+    connectionsCheckingInterval: patience.lookEveryMs,
+  };
+  return tls === undefined ? { http: own } : { https: { ...tls, ...own } };
 }
-
-function clientLeft(): Fault {
-  return new Fault("client_closed", { message: "The client closed the connection before its request was complete." });
-}
-
-async function readToEnd(request: IncomingMessage): Promise<void> {
-  await finished(request.resume(), { writable: false }).catch(() => undefined);
-}
-
-function pathOf(request: FastifyRequest): string {
-  const query = request.url.indexOf("?");
-  return query === -1 ? request.url : request.url.slice(0, query);
-}
-
-function insistOnPlainJson(request: FastifyRequest): void {
-  const encoding = request.headers["content-encoding"];
-  if (encoding !== undefined && encoding !== "identity") {
-    throw new Fault("unsupported_media_type", { message: "Send the body as it is, without Content-Encoding." });
-  }
-  const charset = /;\s*charset="?([^";\s]+)/i.exec(request.headers["content-type"] ?? "")?.[1];
-  if (charset !== undefined && charset.toLowerCase() !== "utf-8") {
-    throw new Fault("unsupported_media_type", { message: "Send the body as UTF-8." });
-  }
-}
-
-function answerParserError(failed: { error: Error; socket: Socket; log: Log }): void {
-  const { error, socket, log } = failed;
-  const fault = adoptParserError(error);
-  // The error itself holds the bytes that were read, key and prompt among them.
-  log.debug({ code: fault.code }, "a connection sent no HTTP that could be read");
-  if (socket.destroyed) return;
-  if (!socket.writable || isAnswering(socket)) {
-    socket.destroy();
-    return;
-  }
-  const { status } = faultEntry(fault.code);
-  const body = JSON.stringify(faultBody(fault));
-  const head = [
-    `HTTP/1.1 ${status} ${reasons[status] ?? "Error"}`,
-    "content-type: application/json; charset=utf-8",
-    `content-length: ${Buffer.byteLength(body)}`,
-    `x-request-id: req_${newToken()}`,
-    ...Object.entries(faultHeaders(fault)).map(([name, value]) => `${name}: ${value}`),
-    "connection: close",
-  ];
-  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
-}
-
-/** Whether a response is under way on this connection, in the middle of which nothing may be written. */
-function isAnswering(socket: Socket): boolean {
-  return Reflect.get(Object(Reflect.get(socket, "_httpMessage")), "headersSent") === true;
-}
-
-const reasons: Record<number, string> = {
-  400: "Bad Request",
-  408: "Request Timeout",
-  431: "Request Header Fields Too Large",
-};

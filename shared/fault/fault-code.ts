@@ -49,6 +49,7 @@ export const faultCodes = {
   request_too_large: { status: 413, type: invalid },
   uri_too_long: { status: 414, type: invalid },
   unsupported_media_type: { status: 415, type: invalid },
+  expectation_failed: { status: 417, type: invalid },
   headers_too_large: { status: 431, type: invalid },
   client_closed: { status: 499, type: invalid },
 

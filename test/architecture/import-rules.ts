@@ -41,7 +41,7 @@ export const importRules: readonly ImportRule[] = [
     rule: "only the gateway's edge knows Fastify",
     files: "**",
     never: "fastify",
-    only: ["services/gateway/*.ts", "services/gateway/{routes,access,operations}/**", "test/**"],
+    only: ["services/gateway/*.ts", "services/gateway/{edge,routes,access,operations}/**", "test/**"],
   },
   { rule: "only runtimes know undici", files: "**", never: "undici", only: ["services/agent/runtimes/**", "test/**"] },
   {

@@ -2,6 +2,7 @@ import OpenAI, { BadRequestError, NotFoundError } from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
 import { issueKey } from "../harness/trunkline-command.ts";
+import { thrownBy } from "./thrown-by.ts";
 
 let up: UpProcess;
 let client: OpenAI;
@@ -12,11 +13,6 @@ beforeAll(async () => {
 afterAll(() => up[Symbol.asyncDispose]());
 
 const model = "scripted:embed";
-const thrownBy = (asked: Promise<unknown>): Promise<unknown> =>
-  asked.then(
-    () => "nothing was thrown",
-    (error: unknown) => error,
-  );
 
 describe("the official SDK's embeddings", () => {
   test("come in the order of the texts, with every field of the schema and the usage", async () => {

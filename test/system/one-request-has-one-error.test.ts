@@ -49,7 +49,7 @@ const table: [string, Sent, number, string | null][] = [
   ["a body that is packed", { headers: { "content-encoding": "gzip" }, body: good }, 415, "unsupported_media_type"],
   ["no body", {}, 400, null],
   ["no body and no content type", { headers: { "content-type": "" } }, 400, null],
-  ["a method that nobody knows, without a key", { method: "QUERY", headers: noKey }, 404, "unknown_url"],
+  ["a method that is seldom seen, without a key", { method: "QUERY", headers: noKey }, 405, "method_not_allowed"],
   ["broken JSON", { body: good.slice(0, -2) }, 400, null],
   ["bytes that are not text", { body: Buffer.from([0x7b, 0xff, 0x7d]) }, 400, null],
   ["a list for a body", { body: "[]" }, 400, "invalid_type"],
@@ -76,4 +76,12 @@ test.each([
 ])("a model by its id is found as %s", async (written, id) => {
   const response = await send({ method: "GET", path: `/models/${written}` });
   expect(await response.json()).toMatchObject({ id, object: "model" });
+});
+
+test("a large body without a key is refused in words, not by a connection that breaks while it is sent", async () => {
+  const body = Buffer.alloc(8 * 1024 * 1024, "x");
+  for (let times = 0; times < 20; times += 1) {
+    const response = await send({ headers: noKey, body });
+    expect([response.status, (await errorOf(response)).code]).toEqual([401, "key_invalid"]);
+  }
 });

@@ -1,4 +1,4 @@
-const bearer = /^bearer +(\S+)$/i;
+const bearer = /^bearer (\S+)$/i;
 
 /** What an Authorization header presents as a key. */
 export function bearerText(authorization: string | undefined): string | undefined {

@@ -1,4 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
+import { headersBytesMax } from "./framing-fault.ts";
 
 /** How large a body may be, and what the operator knows that limit by. */
 export interface BodyLimit {
@@ -42,7 +43,9 @@ function refusedByFramework(thrown: unknown): Fault | undefined {
 export function adoptParserError(error: unknown): Fault {
   switch (codeOf(error)) {
     case "HPE_HEADER_OVERFLOW":
-      return new Fault("headers_too_large", { message: "The request's headers are larger than 16384 bytes." });
+      return new Fault("headers_too_large", {
+        message: `The request's headers are larger than ${headersBytesMax} bytes (headersBytesMax).`,
+      });
     case "ERR_HTTP_REQUEST_TIMEOUT":
       return new Fault("request_timeout", { message: "The request did not arrive whole in time." });
     case undefined:

@@ -1,66 +1,84 @@
 import { isUtf8 } from "node:buffer";
 import { Fault } from "#shared/fault/fault.ts";
+import { numberCharactersMax } from "./exact-number.ts";
+import { findNumber, findRepeatedKey } from "./find-in-json.ts";
+import { findMisfit } from "./find-misfit.ts";
+import { findNoUtf8 } from "./find-no-utf8.ts";
+import { newline } from "./json-text.ts";
+import { lookThrough } from "./look-through.ts";
+import { paramOf } from "./param-of.ts";
+import { scanJson, type ScannedJson } from "./scan-json.ts";
 
-export const jsonDepthMax = 64;
-/** Values in one request: each costs far more to check than its bytes cost to send. */
-export const jsonValuesMax = 32_768;
+/** In what is longer, where it is broken is not looked for: that takes longer than to read it. */
+const placedBytesMax = 4 * 1024 * 1024;
 
-const quote = 0x22;
-const backslash = 0x5c;
-const comma = 0x2c;
+const byteOrderMark = Buffer.of(0xef, 0xbb, 0xbf);
 
 /**
- * Reads a request's body as a JSON object. Its depth and the number of its values are bounded on the bytes first, since
- * a megabyte of brackets or of tiny values would keep this process and everybody else in it busy.
+ * Reads a request's body as a JSON object that means the same to everybody who reads it after us. What could not be
+ * handed on as it came is refused, and the caller is told where it stands.
  */
 export function readJsonObject(bytes: Buffer | undefined): Record<string, unknown> {
   if (bytes === undefined || bytes.byteLength === 0) throw brokenJson("The request has no body; send a JSON object.");
-  if (!isUtf8(bytes)) throw brokenJson("The request's body is not UTF-8.");
-  insistOnBounds(bytes);
+  insistOnText(bytes);
+  const scanned = scanJson(bytes);
   const value = parse(bytes);
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+  if (!isObject(value)) {
     throw new Fault("invalid_type", { message: "The request's body must be a JSON object." });
   }
-  return { ...value };
+  insistOnOneMeaning(value, { bytes, scanned });
+  return value;
+}
+
+function insistOnText(bytes: Buffer): void {
+  if (!isUtf8(bytes)) {
+    throw brokenJson(`The request's body is not UTF-8; what is not begins at byte ${findNoUtf8(bytes) + 1}.`);
+  }
+  if (bytes.subarray(0, byteOrderMark.byteLength).equals(byteOrderMark)) {
+    throw brokenJson("The request's body begins with a byte order mark; send the JSON without it.");
+  }
 }
 
 function parse(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString("utf8"));
   } catch {
-    throw brokenJson("The request's body is not valid JSON.");
+    if (bytes.byteLength > placedBytesMax) throw brokenJson("The request's body is not valid JSON.");
+    const misfit = findMisfit(bytes);
+    if (misfit >= bytes.byteLength) throw brokenJson("The request's body is not valid JSON: it ends too early.");
+    throw brokenJson(`The request's body is not valid JSON from ${lineAndColumn(bytes, misfit)} on.`);
   }
 }
 
-function insistOnBounds(bytes: Buffer): void {
-  let depth = 0;
-  let values = 1;
-  for (let place = 0; place < bytes.byteLength; place += 1) {
-    const byte = bytes[place];
-    if (byte === quote) {
-      place = endOfString(bytes, place + 1);
-      continue;
-    }
-    if (byte === 0x5d || byte === 0x7d) depth -= 1;
-    const opens = byte === 0x5b || byte === 0x7b;
-    if (!opens && byte !== comma) continue;
-    if (opens) depth += 1;
-    values += 1;
-    if (depth > jsonDepthMax) {
-      throw brokenJson(`The request's JSON is nested more than ${jsonDepthMax} levels deep (jsonDepthMax).`);
-    }
-    if (values > jsonValuesMax) {
-      throw brokenJson(`The request's JSON holds more than ${jsonValuesMax} values (jsonValuesMax).`);
-    }
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function insistOnOneMeaning(value: object, { bytes, scanned }: { bytes: Buffer; scanned: ScannedJson }): void {
+  const { treacherous, keys } = lookThrough(value);
+  if (treacherous !== undefined) {
+    const param = paramOf(treacherous.path);
+    throw new Fault("invalid_value", { message: `Invalid JSON at '${param}': it ${treacherous.what}.`, param });
   }
+  if (keys !== scanned.keys) {
+    const param = paramOf(findRepeatedKey(bytes) ?? []);
+    throw brokenJson(`The request's JSON says '${param}' more than once.`, param);
+  }
+  if (scanned.inexactAt === undefined) return;
+  const param = paramOf(findNumber(bytes, scanned.inexactAt) ?? []);
+  throw new Fault("invalid_value", {
+    message: `Invalid value for '${param}': no number of 64 bits is exactly that, or it has more than ${numberCharactersMax} characters (numberCharactersMax).`,
+    param,
+  });
 }
 
-function endOfString(bytes: Buffer, from: number): number {
-  let place = from;
-  while (place < bytes.byteLength && bytes[place] !== quote) place += bytes[place] === backslash ? 2 : 1;
-  return place;
+function lineAndColumn(bytes: Buffer, place: number): string {
+  let lines = 1;
+  for (let at = 0; at < place; at += 1) if (bytes[at] === newline) lines += 1;
+  const line = bytes.toString("utf8", place === 0 ? 0 : bytes.lastIndexOf(newline, place - 1) + 1, place);
+  return `line ${lines}, column ${line.length + 1}`;
 }
 
-function brokenJson(message: string): Fault {
-  return new Fault("invalid_json", { message });
+function brokenJson(message: string, param?: string): Fault {
+  return new Fault("invalid_json", { message, ...(param === undefined ? {} : { param }) });
 }

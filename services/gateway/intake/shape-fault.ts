@@ -1,27 +1,38 @@
 import type { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
+import { paramOf } from "./param-of.ts";
 
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
-/** A place in a request as OpenAI writes it: `messages[2].content[0].type`. */
-export function paramOf(path: Path): string {
-  return path
-    .map((step, place) => (typeof step === "number" ? `[${step}]` : `${place === 0 ? "" : "."}${String(step)}`))
-    .join("");
+/** One thing that does not fit, with its whole path. */
+export interface Leaf {
+  readonly issue: Issue;
+  readonly path: Path;
 }
 
 /**
- * The issues that say most: where a value could have been of several kinds, those of the kind that it came closest to,
- * with their whole paths.
+ * What says most of an issue: where a value could have been of several kinds, the first that is wrong with the kind that
+ * it came closest to.
  */
-export function leafIssues(issues: readonly Issue[], at: Path = []): { issue: Issue; path: Path }[] {
-  return issues.flatMap((issue) => {
-    const path = [...at, ...issue.path];
-    if (issue.code !== "invalid_union" || issue.errors.length === 0) return [{ issue, path }];
-    const closest = issue.errors.toSorted((a, b) => reach(b) - reach(a))[0] ?? [];
-    return reach(closest) === 0 ? [{ issue, path }] : leafIssues(closest, path);
-  });
+export function leafOf(issue: Issue, at: Path = []): Leaf {
+  const path = [...at, ...issue.path];
+  const wrong = issue.code === "invalid_union" ? closestKind(issue.errors).find(isWrong) : undefined;
+  return wrong === undefined ? { issue, path } : leafOf(wrong, path);
+}
+
+function isWrong({ code }: Issue): boolean {
+  return code !== "unrecognized_keys";
+}
+
+function closestKind(kinds: readonly (readonly Issue[])[]): readonly Issue[] {
+  let closest: readonly Issue[] = [];
+  let furthest = 0;
+  for (const issues of kinds) {
+    const its = reach(issues);
+    if (its > furthest) [closest, furthest] = [issues, its];
+  }
+  return closest;
 }
 
 /** How far into a value a kind fits: 0 when the value is not even of its type. */
@@ -35,11 +46,8 @@ function isOfOtherType(issue: Issue): boolean {
   return issue.code === "invalid_type" || issue.code === "invalid_union";
 }
 
-/** The fault for the first thing that is wrong with a request's shape. */
-export function shapeFault(issues: readonly { issue: Issue; path: Path }[]): Fault {
-  const [first] = issues;
-  if (first === undefined) return new Fault("bad_request", { message: "The request could not be understood." });
-  const { issue, path } = first;
+/** The fault for one thing that is wrong with a request's shape. */
+export function shapeFault({ issue, path }: Leaf): Fault {
   const param = paramOf(path);
   if (isMissing(issue)) {
     return new Fault("missing_required_parameter", { message: `Missing required parameter: '${param}'.`, param });

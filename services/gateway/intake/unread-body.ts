@@ -15,7 +15,8 @@ export function unreadBody(refused: {
   readonly bodyBytesMax: number;
 }): "read-on" | "close" {
   const { code, headers, bodyBytesMax } = refused;
-  if (headers["transfer-encoding"] !== undefined) return "close";
+  // Whoever waits to be asked for the body is not, and may send it or not.
+  if (headers["transfer-encoding"] !== undefined || headers.expect !== undefined) return "close";
   const bytes = Number(headers["content-length"] ?? 0);
   const bytesMax = code === "request_too_large" ? bodyBytesMax * provenTimesLimit : unprovenBytesMax;
   return bytes <= bytesMax ? "read-on" : "close";

@@ -14,7 +14,7 @@ import type { Log } from "#shared/process/log.ts";
 import type { UsageRow, UsageRows } from "#shared/usage/usage-row.ts";
 import type { BadKeys } from "../access/bad-keys.ts";
 import type { FleetModels } from "../fleet/fleet-models.ts";
-import { refuseOtherMethods } from "../server.ts";
+import { refuseOtherMethods } from "../edge/refuse-other-methods.ts";
 import { adminApi, adminPrefix, describeApi } from "./admin-api.ts";
 import type { ShownEntry, ShownUsage } from "./admin-schemas.ts";
 import { changedRecord, keyNotFound } from "./changed-record.ts";

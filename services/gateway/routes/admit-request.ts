@@ -63,7 +63,7 @@ export async function admitRequest(
 function jobOf(request: FastifyRequest, asked: Asked, clock: Clock): Admitted["job"] {
   const { key } = callerOf(request);
   const { kind, model: modelId, needs, responseId, includeUsage } = asked;
-  const traceparent = request.headers["traceparent"];
+  const traceparent = traceparentOf(request);
   return {
     kind,
     modelId,
@@ -74,6 +74,12 @@ function jobOf(request: FastifyRequest, asked: Asked, clock: Clock): Admitted["j
     responseId,
     createdSeconds: Math.floor(clock.wall() / 1_000),
     includeUsage,
-    traceparent: typeof traceparent === "string" ? traceparent.slice(0, 100) : undefined,
+    traceparent,
   };
+}
+
+/** A caller's own trace, in the form that W3C gave it; anything else is none. */
+function traceparentOf({ headers: { traceparent } }: FastifyRequest): string | undefined {
+  const isOne = typeof traceparent === "string" && /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/.test(traceparent);
+  return isOne ? traceparent : undefined;
 }

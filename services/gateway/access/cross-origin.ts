@@ -1,0 +1,98 @@
+import { fastifyCors, type FastifyCorsOptions } from "@fastify/cors";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { z } from "zod";
+import { headerLinesMax } from "../intake/framing-fault.ts";
+import { answerHeaders } from "../reference/answer-headers.ts";
+
+const anyOrigin = "*";
+
+/** Scheme, host and port as browsers write them: nothing behind, and no pattern. Apps have schemes of their own. */
+const originPattern = /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@\\*]+$/;
+
+/** The web apps that may call from a browser, by their origins, with commas between; `*` for all that there are. */
+export const crossOrigins: z.ZodType<readonly string[], string> = z
+  .string()
+  .transform((text) => text.split(",").map((each) => each.trim()))
+  .refine(
+    (origins) => origins.every(isOrigin) || (origins.length === 1 && origins[0] === anyOrigin),
+    "must be origins such as https://app.example or http://localhost:5173, without a path and with commas between, or * alone for any",
+  );
+
+function isOrigin(text: string): boolean {
+  if (!originPattern.test(text)) return false;
+  if (!/^https?:/.test(text)) return true;
+  return URL.canParse(text) && new URL(text).origin === text;
+}
+
+/** What browsers may call from elsewhere. What is for people and for balancers is not among it. */
+const openPaths = /^\/(?:v1(?:\/|$)|openapi\.json$)/;
+
+/** As long as Chrome remembers a permission at most; the others remember it for longer. */
+const permissionSeconds = 7_200;
+
+const headerName = /^[\w!#$%&'*+.^`|~-]+$/;
+const usualHeaders = ["authorization", "content-type"];
+
+/**
+ * Lets browsers hand on to web apps what is answered here, errors and streams included, when the app's origin is one of
+ * these; with none of them everything is as if this were not there. A preflight is answered before a key is asked for,
+ * since browsers send none with it. No cookies or passwords of a browser's own are ever taken, so what an app may do is
+ * what its key may do.
+ *
+ * Whether a page of the internet may reach into a private network is not waved through either
+ * (`Access-Control-Request-Private-Network` gets no answer): browsers have come to ask their users that.
+ *
+ * Comes right after the server is made: its own hook sees requests before the keys are asked for.
+ */
+export function allowCrossOrigin(server: FastifyInstance, origins: readonly string[]): void {
+  if (origins.length === 0) return;
+  const exposedHeaders = Object.keys(answerHeaders);
+  const allowed = (request: FastifyRequest): string | undefined => {
+    const { origin } = request.headers;
+    if (origin === undefined || !openPaths.test(pathOf(request))) return undefined;
+    if (origins.includes(anyOrigin)) return anyOrigin;
+    return origins.includes(origin) ? origin : undefined;
+  };
+
+  void server.register(fastifyCors, {
+    delegator: (request, done) => done(null, permission(request, { origin: allowed(request), exposedHeaders })),
+  });
+  // Some requests are refused before any hook but the server's own has seen them.
+  server.addHook("onSend", async (request, reply) => {
+    const origin = allowed(request);
+    if (origin === undefined || reply.hasHeader("access-control-allow-origin")) return;
+    reply.headers({
+      "access-control-allow-origin": origin,
+      "access-control-expose-headers": exposedHeaders.join(", "),
+      vary: "Origin",
+    });
+  });
+}
+
+function permission(
+  request: FastifyRequest,
+  { origin, exposedHeaders }: { readonly origin: string | undefined; readonly exposedHeaders: string[] },
+): FastifyCorsOptions {
+  if (origin === undefined) return { origin: false };
+  const { "access-control-request-method": method, "access-control-request-headers": headers } = request.headers;
+  return {
+    origin,
+    methods: ["GET", "HEAD", "POST"],
+    // Without it an OPTIONS is a request like any other.
+    preflight: method !== undefined,
+    allowedHeaders: sendableHeaders(headers),
+    exposedHeaders,
+    maxAge: permissionSeconds,
+  };
+}
+
+/** What an app wants to send: official clients bring headers of their own with each version. More than this no request has. */
+function sendableHeaders(asked: string | undefined): string[] {
+  const names = (asked ?? "").split(",").map((name) => name.trim());
+  const wellFormed = names.filter((name) => headerName.test(name)).slice(0, headerLinesMax);
+  return wellFormed.length === 0 ? usualHeaders : wellFormed;
+}
+
+function pathOf({ url }: FastifyRequest): string {
+  return url.split("?", 1)[0] ?? "";
+}

@@ -1,0 +1,34 @@
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { callerIfProven } from "../access/caller.ts";
+import { insistOnPlainJson } from "../intake/insist-on-plain-json.ts";
+import { UploadRoom } from "../intake/upload-room.ts";
+
+/**
+ * Leaves every body as bytes, and lets it in only where there is room for it. A sender who waits to be asked for its
+ * body is asked here, once its key is proved and never before.
+ */
+export function boundUploads(server: FastifyInstance, bodyBytesMax: number): void {
+  server.removeAllContentTypeParsers();
+  server.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+
+  const room = new UploadRoom();
+  const rooms = new WeakMap<FastifyRequest, () => void>();
+  server.addHook("preParsing", async (request, reply, payload) => {
+    if (!mayHaveBody(request)) return payload;
+    insistOnPlainJson(request.headers);
+    const whose = callerIfProven(request)?.key.id ?? request.ip;
+    const leave = room.enter({ headers: request.headers, bodyBytesMax, whose });
+    rooms.set(request, leave);
+    if (reply.raw.closed) leave();
+    else reply.raw.once("close", leave);
+    const declaredBytes = Number(request.headers["content-length"] ?? 0);
+    if (request.headers.expect !== undefined && declaredBytes <= bodyBytesMax) reply.raw.writeContinue();
+    return payload;
+  });
+  server.addHook("preHandler", async (request) => rooms.get(request)?.());
+}
+
+/** What comes with a method that takes none was refused before; a type alone makes no body. */
+function mayHaveBody(request: FastifyRequest): boolean {
+  return request.method !== "GET" && request.method !== "HEAD";
+}

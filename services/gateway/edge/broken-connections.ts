@@ -1,0 +1,57 @@
+import { once } from "node:events";
+import type { Server, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Socket } from "node:net";
+import { Fault } from "#shared/fault/fault.ts";
+import type { Log } from "#shared/process/log.ts";
+import type { AnswersUnderWay } from "./answers-under-way.ts";
+import { adoptParserError } from "../intake/adopt-error.ts";
+import { rawAnswer } from "./raw-answer.ts";
+
+/**
+ * What a connection is told on which no HTTP can be read any more. Requests that came whole before that get their
+ * answers first: they were run, and their senders must not take them for refused.
+ */
+export class BrokenConnections {
+  readonly #underWay: AnswersUnderWay;
+  readonly #log: Pick<Log, "debug">;
+  /** Those that were told, since everything that still comes on them fails the same way. */
+  readonly #told = new WeakSet<Socket>();
+
+  constructor(means: { readonly underWay: AnswersUnderWay; readonly log: Pick<Log, "debug"> }) {
+    this.#underWay = means.underWay;
+    this.#log = means.log;
+  }
+
+  answer(error: Error, connection: Socket): void {
+    if (this.#told.has(connection)) return;
+    this.#told.add(connection);
+    const fault = adoptParserError(error);
+    // The error itself holds the bytes that were read, key and prompt among them.
+    this.#log.debug({ code: fault.code }, "a connection sent no HTTP that could be read");
+    void this.#tell(fault, connection);
+  }
+
+  async #tell(fault: Fault, connection: Socket): Promise<void> {
+    const answers = this.#underWay.on(connection);
+    const broken = answers.find(({ req }) => !req.complete);
+    await Promise.all(answers.filter((answer) => answer !== broken).map(untilOut));
+    if (connection.destroyed) return;
+    // In the middle of an answer nothing else may be written.
+    if (!connection.writable || broken?.headersSent === true) connection.destroy();
+    else connection.end(rawAnswer(fault));
+  }
+}
+
+async function untilOut(answer: ServerResponse): Promise<void> {
+  if (!answer.closed) await once(answer, "close").catch(() => undefined);
+}
+
+/** Nobody is led anywhere else from here. */
+export function refuseTunnels(server: Server): void {
+  server.on("connect", (_request, connection: Duplex) => {
+    connection.on("error", () => undefined);
+    const fault = new Fault("method_not_allowed", { message: "CONNECT is not allowed here: this is no proxy." });
+    connection.end(rawAnswer(fault, { allow: "GET, HEAD, POST" }));
+  });
+}

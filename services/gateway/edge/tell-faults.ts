@@ -1,0 +1,66 @@
+import type { IncomingMessage } from "node:http";
+import { finished } from "node:stream/promises";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { faultEntry } from "#shared/fault/fault-code.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import { scrub, type Log } from "#shared/process/log.ts";
+import { closeUnread } from "./close-unread.ts";
+import { adoptError, type BodyLimit } from "../intake/adopt-error.ts";
+import { unreadBody } from "../intake/unread-body.ts";
+import { faultBody, faultHeaders } from "../openai/fault-body.ts";
+import { pathOf } from "./log-requests.ts";
+
+const pathCharactersTold = 200;
+
+interface Means extends BodyLimit {
+  readonly log: Log;
+}
+
+/** Everything that is thrown in a server's routes leaves in one body, from one closed list. */
+export function tellFaults(server: FastifyInstance, means: Means): void {
+  server.setErrorHandler(async (thrown, request, reply) => {
+    const gone = request.raw.destroyed && !request.raw.complete;
+    const fault = gone ? clientLeft() : adoptError(thrown, means);
+    const fields = { request: request.id, code: fault.code, internal: fault.internal };
+    if (faultEntry(fault.code).status >= 500) means.log.warn(fields, "request failed");
+    else means.log.debug(fields, "request refused");
+    await tellFault(fault, { request, reply, ...means });
+    return reply;
+  });
+  server.setNotFoundHandler(async (request) => {
+    throw unknownUrl(request);
+  });
+}
+
+/** Sends the body of a fault, and sees to what is left of the request's. */
+export async function tellFault(
+  fault: Fault,
+  to: BodyLimit & { readonly request: FastifyRequest; readonly reply: FastifyReply },
+): Promise<void> {
+  const { request, reply, bodyBytesMax } = to;
+  if (!request.raw.complete) {
+    const rest = unreadBody({ code: fault.code, headers: request.headers, bodyBytesMax });
+    if (rest === "read-on") await readToEnd(request.raw);
+    else {
+      reply.header("connection", "close");
+      closeUnread(request.raw);
+    }
+  }
+  const { error } = faultBody(fault);
+  // A message may name what the caller sent, and that may be a key where something else belongs.
+  const body = { error: { ...error, message: scrub(error.message) } };
+  reply.code(faultEntry(fault.code).status).headers(faultHeaders(fault)).send(body);
+}
+
+export function unknownUrl(request: FastifyRequest): Fault {
+  const path = pathOf(request).slice(0, pathCharactersTold);
+  return new Fault("unknown_url", { message: `There is nothing at ${request.method} ${path}.` });
+}
+
+function clientLeft(): Fault {
+  return new Fault("client_closed", { message: "The client closed the connection before its request was complete." });
+}
+
+async function readToEnd(request: IncomingMessage): Promise<void> {
+  await finished(request.resume(), { writable: false }).catch(() => undefined);
+}

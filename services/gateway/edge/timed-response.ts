@@ -1,0 +1,20 @@
+import { type IncomingMessage, type OutgoingHttpHeader, type OutgoingHttpHeaders, ServerResponse } from "node:http";
+
+export const processingHeader = "openai-processing-ms";
+
+type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
+
+/**
+ * An answer that says in its headers how many milliseconds passed from the arrival of its request's head to them. It is
+ * the answer's own doing, so that no way of writing one is left out: whole answers, streams, and refusals alike.
+ */
+export class TimedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
+  readonly #arrivedAtMs = performance.now();
+
+  override writeHead(status: number, reasonOrHeaders?: string | Headers, headers?: Headers): this {
+    if (!this.headersSent) this.setHeader(processingHeader, String(Math.floor(performance.now() - this.#arrivedAtMs)));
+    return typeof reasonOrHeaders === "string"
+      ? super.writeHead(status, reasonOrHeaders, headers)
+      : super.writeHead(status, reasonOrHeaders);
+  }
+}

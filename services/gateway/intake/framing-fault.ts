@@ -1,0 +1,99 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { FaultCode } from "#shared/fault/fault-code.ts";
+import { Fault } from "#shared/fault/fault.ts";
+
+/** Header lines of one request. */
+export const headerLinesMax = 100;
+/** All header lines of one request with their line ends. */
+export const headersBytesMax = 16 * 1024;
+export const urlBytesMax = 8 * 1024;
+/** Requests on one connection whose answers are not out yet. */
+export const requestsAheadMax = 1_000;
+
+/** The head of a request, as it was read. */
+export interface RequestHead {
+  readonly method: string;
+  readonly url: string;
+  readonly httpVersion: string;
+  readonly rawHeaders: readonly string[];
+  readonly headers: IncomingHttpHeaders;
+  /** How many answers its connection waits for, this one's among them. */
+  readonly answersUnderWay: number;
+}
+
+/** Headers of which two would mean different things to different readers. */
+const single = new Set(["host", "authorization", "content-type", "content-encoding", "transfer-encoding", "expect"]);
+
+/** A host and perhaps a port. What separates the parts of a URL is in neither, nor anything that cannot be seen. */
+const hostPattern = /^(?:\[[\w.:%]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d{0,5})?$/;
+const encodedControl = /%(?:[01][0-9a-f]|7f)/i;
+
+/**
+ * What is wrong with the head of a request, whatever it asks for: where readers of HTTP differ, the request could mean
+ * something else to whoever stands before this process, so nothing is guessed.
+ */
+export function framingFault(head: RequestHead): Fault | undefined {
+  return oversizeFault(head) ?? ambiguityFault(head) ?? targetFault(head) ?? bodyFault(head);
+}
+
+function oversizeFault({ url, rawHeaders, answersUnderWay }: RequestHead): Fault | undefined {
+  if (answersUnderWay > requestsAheadMax) {
+    return broken(`More than ${requestsAheadMax} requests came before the answer to the first (requestsAheadMax).`);
+  }
+  if (url.length > urlBytesMax) {
+    return refused("uri_too_long", `The request's URL is larger than ${urlBytesMax} bytes (urlBytesMax).`);
+  }
+  const lines = rawHeaders.length / 2;
+  if (lines > headerLinesMax) {
+    return refused("headers_too_large", `The request has more than ${headerLinesMax} headers (headerLinesMax).`);
+  }
+  const bytes = rawHeaders.reduce((sum, text) => sum + text.length + 2, 0);
+  if (bytes <= headersBytesMax) return undefined;
+  return refused(
+    "headers_too_large",
+    `The request's headers are larger than ${headersBytesMax} bytes (headersBytesMax).`,
+  );
+}
+
+function ambiguityFault({ httpVersion, rawHeaders, headers }: RequestHead): Fault | undefined {
+  if (httpVersion !== "1.1" && httpVersion !== "1.0") return broken("Only HTTP/1.1 and HTTP/1.0 are spoken here.");
+  const seen = new Set<string>();
+  for (let place = 0; place < rawHeaders.length; place += 2) {
+    const name = rawHeaders[place]?.toLowerCase() ?? "";
+    if (!single.has(name)) continue;
+    if (seen.has(name)) return broken(`The request has more than one ${name} header.`);
+    seen.add(name);
+  }
+  const { host } = headers;
+  if (host === undefined) return httpVersion === "1.1" ? broken("The request has no Host header.") : undefined;
+  return hostPattern.test(host) ? undefined : broken("The request's Host header names no host.");
+}
+
+function targetFault({ method, url }: RequestHead): Fault | undefined {
+  if (!url.startsWith("/") && !(method === "OPTIONS" && url === "*")) {
+    return broken("The request's target must be a path: this is no proxy.");
+  }
+  return encodedControl.test(url) ? broken("The request's URL holds an encoded control character.") : undefined;
+}
+
+function bodyFault({ method, headers }: RequestHead): Fault | undefined {
+  const coding = headers["transfer-encoding"];
+  if (coding !== undefined && coding.toLowerCase() !== "chunked") {
+    return broken("The only Transfer-Encoding that is read here is chunked.");
+  }
+  const { expect } = headers;
+  if (expect !== undefined && expect.toLowerCase() !== "100-continue") {
+    return refused("expectation_failed", "The only expectation that can be met here is 100-continue.");
+  }
+  const hasBody = coding !== undefined || Number(headers["content-length"] ?? 0) > 0;
+  const takesNone = method === "GET" || method === "HEAD" || method === "TRACE";
+  return hasBody && takesNone ? broken(`A ${method} request has no body here.`) : undefined;
+}
+
+function broken(message: string): Fault {
+  return refused("bad_request", message);
+}
+
+function refused(code: FaultCode, message: string): Fault {
+  return new Fault(code, { message });
+}

@@ -1,0 +1,11 @@
+import { framing } from "./framing.ts";
+import { headers } from "./headers.ts";
+import { hostileAgents } from "./hostile-agents.ts";
+import { json } from "./json.ts";
+import { keys } from "./keys.ts";
+import { meaning } from "./meaning.ts";
+import type { Section } from "./row.ts";
+import { volume } from "./volume.ts";
+
+/** The whole list of bad inputs, section by section. */
+export const sections: readonly Section[] = [framing, headers, keys, json, meaning, volume, hostileAgents];

@@ -1,0 +1,86 @@
+import { execFile } from "node:child_process";
+import { mkdir, rename, rm } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { findBinary } from "../harness/find-binary.ts";
+import { until } from "../harness/until.ts";
+
+const run = promisify(execFile);
+/** Newer ones may be tried by hand; a test that changes by itself tests nothing. */
+const sdkVersion = "3.54.0";
+const installTimeoutMs = 50_000;
+const lookTimeoutMs = 10_000;
+
+/** How to run a program that imports the official Python SDK. */
+export interface PythonSdk {
+  readonly python: string;
+  /** The value of PYTHONPATH. */
+  readonly path: string;
+}
+
+/**
+ * The official Python SDK, which is installed once for all test runs beside nothing of the user's own, or why there is
+ * none: tests that need it are skipped then, and say so.
+ */
+export async function findPythonSdk(): Promise<PythonSdk | { readonly missing: string }> {
+  const python = await findBinary("python3");
+  if (python === undefined) return missing("there is no python3 on the PATH");
+  try {
+    const path = join(cacheFolder(), `openai-python-${sdkVersion}-${await tagOf(python)}`);
+    const found = { python, path };
+    if (!(await hasSdk(found))) await installOnce(found);
+    return found;
+  } catch (error) {
+    return missing(error instanceof Error ? (error.message.split("\n").at(-2) ?? error.message) : String(error));
+  }
+}
+
+function missing(why: string): { readonly missing: string } {
+  console.log(`The official Python SDK is not here and could not be installed, so its tests are skipped: ${why}`);
+  return { missing: why };
+}
+
+function cacheFolder(): string {
+  return join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "trunkline");
+}
+
+/** Parts of it are made for one version of Python. */
+async function tagOf(python: string): Promise<string> {
+  const program = "import sys; print(sys.implementation.cache_tag)";
+  const { stdout } = await run(python, ["-c", program], { timeout: lookTimeoutMs });
+  return stdout.trim();
+}
+
+async function hasSdk({ python, path }: PythonSdk): Promise<boolean> {
+  const program = "import openai; print(openai.__version__)";
+  const env = { ...process.env, PYTHONPATH: path };
+  return run(python, ["-c", program], { env, timeout: lookTimeoutMs }).then(
+    ({ stdout }) => stdout.trim() === sdkVersion,
+    () => false,
+  );
+}
+
+/** Test runs may go side by side: one installs, the others wait for it. */
+async function installOnce(sdk: PythonSdk): Promise<void> {
+  const making = `${sdk.path}.making`;
+  await mkdir(cacheFolder(), { recursive: true });
+  const isFirst = await mkdir(making).then(
+    () => true,
+    () => false,
+  );
+  if (!isFirst) {
+    const what = `another test run to install the SDK (remove ${making} if none does)`;
+    await until(() => hasSdk(sdk), { what, timeoutMs: installTimeoutMs, intervalMs: 500 });
+    return;
+  }
+  try {
+    console.log(`Installing the Python SDK openai ${sdkVersion} for tests into ${sdk.path}, once`);
+    const quiet = ["--quiet", "--disable-pip-version-check", "--no-input", "--only-binary", ":all:"];
+    const install = ["-m", "pip", "install", ...quiet, "--target", making, `openai==${sdkVersion}`];
+    await run(sdk.python, install, { timeout: installTimeoutMs });
+    await rename(making, sdk.path);
+  } finally {
+    await rm(making, { recursive: true, force: true });
+  }
+}

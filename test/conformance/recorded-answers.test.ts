@@ -1,0 +1,168 @@
+import OpenAI from "openai";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { FakeOpenAiChat } from "../harness/fake-openai-chat.ts";
+import { startUp } from "../harness/start-trunkline.ts";
+import {
+  chatOfLogprobs,
+  chatOfThoughts,
+  chatOfTools,
+  chatWhole,
+  embeddings,
+  embeddingsAsBase64,
+  failure,
+  failureInStream,
+  listed,
+  streamOfContinuation,
+  streamOfLogprobs,
+  streamOfText,
+  streamOfThoughts,
+  streamOfTools,
+  textWhole,
+} from "./recorded-answers.ts";
+import { likely } from "./staged-answers.ts";
+import { startStagedVllm, type StagedVllm } from "./staged-vllm.ts";
+
+/** What a model says to each question, piece by piece. */
+const answers: Readonly<Record<string, (chat: FakeOpenAiChat) => string>> = {
+  text: (chat) => {
+    chat.say("Hello ");
+    chat.say("there.");
+    return "stop";
+  },
+  tools: (chat) => {
+    for (const [index, city] of ["Oslo", "Rome"].entries()) {
+      const called = { name: "get_weather", arguments: `{"city":"${city}"}` };
+      chat.call({ index, id: `call_${city}`, type: "function", function: called });
+    }
+    return "tool_calls";
+  },
+  logprobs: (chat) => {
+    chat.event({ choices: [{ index: 0, delta: { content: "Hello" }, logprobs: { content: [likely] } }] });
+    return "length";
+  },
+  thoughts: (chat) => {
+    chat.think("Hm.");
+    chat.say("Hello.");
+    return "stop";
+  },
+};
+
+describe("every answer of today is as it was recorded:", () => {
+  let staged: StagedVllm;
+  let client: OpenAI;
+  beforeAll(async () => {
+    staged = await startStagedVllm();
+    client = new OpenAI({ baseURL: staged.up.endpoint.baseUrl, apiKey: staged.up.endpoint.key, maxRetries: 0 });
+    staged.answers((chat) => {
+      const [asked] = chat.request.body["messages"] as { content: string }[];
+      const finishReason = answers[asked?.content ?? ""]?.(chat) ?? "stop";
+      const usage = {
+        prompt_tokens: 20,
+        completion_tokens: 3,
+        total_tokens: 23,
+        prompt_tokens_details: { cached_tokens: 16 },
+        completion_tokens_details: { reasoning_tokens: 1 },
+      };
+      chat.done({ finishReason, usage });
+    });
+  });
+  afterAll(() => staged[Symbol.asyncDispose]());
+
+  const ask = (question: string, fields: object = {}) => ({
+    model: staged.model,
+    messages: [{ role: "user" as const, content: question }],
+    ...fields,
+  });
+  const whole = async (question: string, fields: object = {}) => {
+    const response = await client.chat.completions.create(ask(question, fields)).asResponse();
+    return masked(await response.json());
+  };
+  const events = async (question: string, fields: object = {}) => {
+    const asked = { ...ask(question, fields), stream: true as const };
+    const response = await client.chat.completions.create(asked).asResponse();
+    return eventsIn(await response.text());
+  };
+  const tools = [{ type: "function", function: { name: "get_weather" } }];
+
+  test("a chat", async () => {
+    expect(await whole("text")).toEqual(chatWhole);
+    const told = { stream_options: { include_usage: true } };
+    expect(await events("text", told)).toEqual([...streamOfText, "[DONE]"]);
+  });
+
+  test("a chat that calls tools", async () => {
+    expect(await whole("tools", { tools })).toEqual(chatOfTools);
+    expect(await events("tools", { tools })).toEqual([...streamOfTools, "[DONE]"]);
+  });
+
+  test("a chat with logprobs", async () => {
+    const fields = { logprobs: true, top_logprobs: 1 };
+    expect(await whole("logprobs", fields)).toEqual(chatOfLogprobs);
+    expect(await events("logprobs", fields)).toEqual([...streamOfLogprobs, "[DONE]"]);
+  });
+
+  test("a chat with thoughts", async () => {
+    expect(await whole("thoughts")).toEqual(chatOfThoughts);
+    expect(await events("thoughts")).toEqual([...streamOfThoughts, "[DONE]"]);
+  });
+
+  test("a text that is continued", async () => {
+    staged.vllm.onText = (text) => {
+      text.say(" upon");
+      text.done();
+    };
+    const asked = { model: staged.model, prompt: "Once", logprobs: 1 };
+    const response = await client.completions.create(asked).asResponse();
+    expect(masked(await response.json())).toEqual(textWhole);
+    const told = { stream: true as const, stream_options: { include_usage: true } };
+    const stream = await client.completions.create({ ...asked, ...told }).asResponse();
+    expect(eventsIn(await stream.text())).toEqual([...streamOfContinuation, "[DONE]"]);
+  });
+
+  test("embeddings, as numbers and as base64", async () => {
+    await using demonstration = await startUp();
+    const { baseUrl, key } = demonstration.endpoint;
+    const post = async (fields: object): Promise<unknown> => {
+      const body = { model: "scripted:embed", dimensions: 2, ...fields };
+      return client.withOptions({ baseURL: baseUrl, apiKey: key }).post("/embeddings", { body });
+    };
+    expect(await post({ input: ["a", "b"] })).toEqual(embeddings);
+    expect(await post({ input: "a", encoding_format: "base64" })).toEqual(embeddingsAsBase64);
+  });
+
+  test("a model, alone and in the list", async () => {
+    expect(masked(await client.models.retrieve(staged.model))).toEqual(listed);
+    const response = await client.get("/models").asResponse();
+    expect(masked(await response.json())).toEqual({ object: "list", data: [listed] });
+  });
+
+  test("an error, before an answer and in the middle of it", async () => {
+    const { baseUrl, key } = staged.up.endpoint;
+    const absent = await fetch(`${baseUrl}/models/absent`, { headers: { authorization: `Bearer ${key}` } });
+    expect(await absent.json()).toEqual(failure);
+    staged.answers((chat) => {
+      chat.say("Hello ");
+      chat.event({ error: { message: "CUDA out of memory", type: "InternalServerError", code: 500 } });
+      chat.end();
+    });
+    expect((await events("text")).at(-1)).toEqual(failureInStream);
+  });
+});
+
+/** The data of all events of a stream. */
+function eventsIn(body: string): unknown[] {
+  const data = body.split("\n\n").filter((event) => event.startsWith("data: "));
+  return data
+    .map((event) => event.slice("data: ".length))
+    .map((text) => (text === "[DONE]" ? text : masked(JSON.parse(text))));
+}
+
+/** The same value with every id and time masked, and nothing else. */
+function masked(value: unknown): unknown {
+  const mask = (key: string, inner: unknown): unknown => {
+    if (key === "created") return typeof inner === "number" && Number.isInteger(inner) ? 0 : inner;
+    if (key === "id" && typeof inner === "string") return inner.replace(/^(chatcmpl-|cmpl-|call_)\w+$/, "$1…");
+    return inner;
+  };
+  return JSON.parse(JSON.stringify(value, mask));
+}

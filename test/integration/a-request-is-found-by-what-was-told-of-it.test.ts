@@ -1,0 +1,91 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { clientRequestCharactersMax } from "../../services/gateway/intake/client-request.ts";
+import type { Endpoint } from "../harness/endpoint.ts";
+import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
+import { until } from "../harness/until.ts";
+
+let stateDir: string;
+let gateway: GatewayInProcess;
+let endpoint: Endpoint;
+beforeAll(async () => {
+  stateDir = await mkdtemp(join(tmpdir(), "trunkline-told-"));
+  gateway = await startGatewayInProcess({ stateDir, logLevel: "info" });
+  ({ endpoint } = await gateway.issue());
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  await rm(stateDir, { recursive: true });
+});
+
+const requestLine = z.looseObject({ msg: z.literal("request"), request: z.string() });
+
+/** The line of the log about the request that was told this id. */
+function lineOf(response: Response): Promise<z.infer<typeof requestLine>> {
+  const id = response.headers.get("x-request-id");
+  const look = () => gateway.logged.map((line) => requestLine.safeParse(JSON.parse(line)).data);
+  return until(() => look().find((line) => line?.request === id), { what: `the line of ${id}` });
+}
+
+function ask(headers: Record<string, string>): Promise<Response> {
+  return fetch(`${gateway.baseUrl}/models`, { headers: { authorization: `Bearer ${endpoint.key}`, ...headers } });
+}
+
+describe("a caller's own name for its request", () => {
+  test("stands in the line that the log has of it, and never for our id", async () => {
+    const response = await ask({ "x-client-request-id": 'order 7 of "bob"' });
+    expect(response.headers.get("x-request-id")).toMatch(/^req_\w{22}$/);
+    expect(response.headers.has("x-client-request-id")).toBe(false);
+    expect(await lineOf(response)).toMatchObject({ client_request: 'order 7 of "bob"', status: 200 });
+  });
+
+  test("is not missed where there is none", async () => {
+    const line = await lineOf(await ask({}));
+    expect(Object.keys(line).filter((name) => name.startsWith("client_request"))).toEqual([]);
+  });
+
+  test.each([
+    ["longer than it may be", "x".repeat(clientRequestCharactersMax + 1), "clientRequestCharactersMax"],
+    ["of letters beyond ASCII", "b\xf6b", "not printable ASCII"],
+    ["with a tab in it", "a\tb", "not printable ASCII"],
+  ])("%s is left out, and the line says so", async (_, name, why) => {
+    const line = await lineOf(await ask({ "x-client-request-id": name }));
+    expect(line).not.toHaveProperty("client_request");
+    expect(line).toHaveProperty("client_request_left_out", expect.stringContaining(why));
+  });
+
+  test("is kept as long as it may be", async () => {
+    const name = "x".repeat(clientRequestCharactersMax);
+    expect(await lineOf(await ask({ "x-client-request-id": name }))).toMatchObject({ client_request: name });
+  });
+});
+
+describe("how long a request took to its headers", () => {
+  const firstMs = 120;
+  const says = `/script tokens=2 first_ms=${firstMs} delay_ms=200`;
+  const msOf = ({ headers }: Response): number => {
+    expect(headers.get("openai-processing-ms")).toMatch(/^\d+$/);
+    return Number(headers.get("openai-processing-ms"));
+  };
+
+  test("is told with a stream when its first piece is there, not when it is over", async () => {
+    const askedAtMs = performance.now();
+    const response = await endpoint.chat({ model: "scripted", stream: true, says });
+    const waitedMs = performance.now() - askedAtMs;
+    expect(response.headers.get("content-type")).toMatch(/^text\/event-stream/);
+    expect(msOf(response)).toBeGreaterThanOrEqual(firstMs - 5);
+    expect(msOf(response)).toBeLessThanOrEqual(waitedMs);
+    await response.text();
+  });
+
+  test("is told with a whole answer, an error and what is nowhere", async () => {
+    const whole = await endpoint.chat({ model: "scripted", says });
+    expect(msOf(whole)).toBeGreaterThanOrEqual(firstMs);
+    for (const response of [await endpoint.chat({ model: "absent", says }), await endpoint.get("/nothing")]) {
+      expect(msOf(response)).toBeLessThan(firstMs);
+    }
+  });
+});
