@@ -7,7 +7,7 @@ import { z } from "zod";
  */
 
 export const textPart = z.strictObject({ type: z.literal("text"), text: z.string() });
-const imagePart = z.strictObject({
+export const imagePart = z.strictObject({
   type: z.literal("image_url"),
   image_url: z.strictObject({ url: z.string(), detail: z.enum(["auto", "low", "high"]).optional() }),
 });

@@ -54,7 +54,7 @@ const table: [string, Sent, number, string | null][] = [
   ["bytes that are not text", { body: Buffer.from([0x7b, 0xff, 0x7d]) }, 400, null],
   ["a list for a body", { body: "[]" }, 400, "invalid_type"],
   ["a wrong shape, and an unknown model", { body: badShape }, 400, "invalid_type"],
-  ["an unknown model, and tools", { body: unknownModel.replace("}]", '}],"tools":[]') }, 400, "empty_array"],
+  ["an unknown model, and a limit", { body: unknownModel.replace("}]", '}],"n":0') }, 400, "integer_below_min_value"],
   ["an unknown model", { body: unknownModel }, 404, "model_not_found"],
   ["an unknown model by its id", { method: "GET", path: "/models/absent" }, 404, "model_not_found"],
 ];

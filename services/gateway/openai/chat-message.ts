@@ -1,6 +1,7 @@
 import { z } from "zod";
 import {
   assistantMessage,
+  imagePart,
   systemMessage,
   textPart,
   toolMessage,
@@ -20,11 +21,20 @@ const outerAssistantMessage = assistantMessage.extend({
 });
 type OuterAssistantMessage = z.infer<typeof outerAssistantMessage>;
 
+const outerImagePart = imagePart.extend({
+  image_url: imagePart.shape.image_url.extend({ detail: z.enum(["auto", "low", "high", "original"]).nullish() }),
+});
+const outerPart = z.discriminatedUnion("type", [textPart, outerImagePart]);
+
+const outerUserMessage = userMessage.extend({
+  content: z.union([z.string(), z.array(outerPart).min(1)]),
+});
+
 /** A message as OpenAI's clients write it. */
 export const outerMessage = z.discriminatedUnion("role", [
   systemMessage,
   developerMessage,
-  userMessage,
+  outerUserMessage,
   outerAssistantMessage,
   toolMessage,
 ]);
@@ -34,6 +44,10 @@ export function innerMessage(message: z.infer<typeof outerMessage>): ChatMessage
   switch (message.role) {
     case "developer":
       return { ...message, role: "system" };
+    case "user":
+      return typeof message.content === "string"
+        ? { ...message, content: message.content }
+        : { ...message, content: message.content.map(innerPart) };
     case "assistant":
       return innerAssistant(message);
     default:
@@ -49,6 +63,14 @@ function innerAssistant({ content, refusal, reasoning, ...message }: OuterAssist
     ...(said === undefined ? {} : { content: said }),
     ...(thoughts === undefined ? {} : { reasoning_content: thoughts }),
   };
+}
+
+/** No runtime looks closer than at what it calls high. */
+function innerPart(part: z.infer<typeof outerPart>): z.infer<typeof textPart> | z.infer<typeof imagePart> {
+  if (part.type === "text") return part;
+  const { url, detail } = part.image_url;
+  if (detail === null || detail === undefined) return { type: "image_url", image_url: { url } };
+  return { type: "image_url", image_url: { url, detail: detail === "original" ? "high" : detail } };
 }
 
 function saidPart(part: z.infer<typeof textPart> | z.infer<typeof refusalPart>): z.infer<typeof textPart> {

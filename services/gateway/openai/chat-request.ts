@@ -4,7 +4,7 @@ import { modelId } from "#shared/model/model.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
 import { readShape } from "../intake/read-shape.ts";
 import { innerMessage, outerMessage } from "./chat-message.ts";
-import { dropNulls, objectsIn } from "./drop-nulls.ts";
+import { dropEmptyLists, dropNulls, objectsIn } from "./drop-what-says-nothing.ts";
 import { outerStop, stopStrings } from "./stop-strings.ts";
 import { streamFields, streamWish, type StreamWish } from "./stream-wish.ts";
 import { chosenTools, outerToolChoice } from "./tool-choice.ts";
@@ -50,9 +50,7 @@ export interface ReadChatRequest extends StreamWish {
 
 /** Reads a chat request and translates it to what machines are given. Everything OpenAI lets be said in two ways is one. */
 export function readChatRequest(input: Record<string, unknown>): ReadChatRequest {
-  dropNulls(input);
-  for (const message of objectsIn(input["messages"])) dropNulls(message, "content");
-  for (const tool of objectsIn(input["tools"])) dropNulls(Object(tool["function"]));
+  dropWhatSaysNothing(input);
   refuseUnsupportedFields(input);
   const { value, ignored } = readShape(chatRequest, input);
   const wish = streamWish(value);
@@ -66,6 +64,17 @@ export function readChatRequest(input: Record<string, unknown>): ReadChatRequest
     imageParam: checkImages(value),
     ignored,
   };
+}
+
+function dropWhatSaysNothing(input: Record<string, unknown>): void {
+  dropNulls(input);
+  dropEmptyLists(input, ["tools", "functions", "stop"]);
+  for (const message of objectsIn(input["messages"])) {
+    dropNulls(message, "content");
+    dropEmptyLists(message, ["tool_calls"]);
+  }
+  for (const tool of objectsIn(input["tools"])) dropNulls(Object(tool["function"]));
+  dropNulls(Object(Reflect.get(Object(input["response_format"]), "json_schema")));
 }
 
 /** What is given is all that differs from its null, which was left out. */

@@ -3,7 +3,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { modelId } from "#shared/model/model.ts";
 import { completeBody, completionsMax, type CompleteBody } from "#shared/protocol/complete-body.ts";
 import { readShape } from "../intake/read-shape.ts";
-import { dropNulls } from "./drop-nulls.ts";
+import { dropEmptyLists, dropNulls } from "./drop-what-says-nothing.ts";
 import { refuseTokens } from "./refuse-tokens.ts";
 import { outerStop, stopStrings } from "./stop-strings.ts";
 import { streamFields, streamWish, type StreamWish } from "./stream-wish.ts";
@@ -43,6 +43,7 @@ export interface ReadCompletionRequest extends StreamWish {
 /** Reads a legacy completion request and translates it to what machines are given. */
 export function readCompletionRequest(input: Record<string, unknown>): ReadCompletionRequest {
   dropNulls(input);
+  dropEmptyLists(input, ["stop"]);
   refuseTokens(input["prompt"], "prompt");
   const { value, ignored } = readShape(completionRequest, input);
   checkTogether(value);

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { modelId } from "#shared/model/model.ts";
 import { embedBody, embedInputsMax, type EmbedBody } from "#shared/protocol/embed-body.ts";
 import { readShape } from "../intake/read-shape.ts";
-import { dropNulls } from "./drop-nulls.ts";
+import { dropNulls } from "./drop-what-says-nothing.ts";
 import { refuseTokens } from "./refuse-tokens.ts";
 
 const text = z.string().min(1);

@@ -65,6 +65,7 @@ describe("a chat request", () => {
     ["a single stop", { stop: "END" }, { stop: ["END"] }],
     ["several stops", { stop: ["a", "b"] }, { stop: ["a", "b"] }],
     ["no tools but a choice of none", { tool_choice: "none" }, {}],
+    ["lists that are empty", { tools: [], functions: [], stop: [] }, {}],
     ["the only kind of answer there is", { modalities: ["text"], verbosity: "medium" }, {}],
   ])("says in one way what may be said in two: %s", (_, fields, told) => {
     expect(readChat(fields).body).toEqual({ messages: [hello], ...told });
@@ -90,6 +91,16 @@ describe("a chat request", () => {
     expect(ignored).toEqual([]);
   });
 
+  test.each([
+    ["original", "high"],
+    ["low", "low"],
+    [null, undefined],
+  ])("with an image in the detail %s is one in the detail %s", (asked, told) => {
+    const seen = (detail: unknown) => ({ ...picture, image_url: { ...picture.image_url, detail } });
+    const { body } = readChat({ messages: [{ role: "user", content: [textPart, seen(asked)] }] });
+    expect(body.messages).toEqual([{ role: "user", content: [textPart, told === undefined ? picture : seen(told)] }]);
+  });
+
   test("with some of its tools allowed is one with only those", () => {
     const other = { ...weather, function: { name: "other" } };
     const allowed_tools = { mode: "required", tools: [{ type: "function", function: { name: "other" } }] };
@@ -99,8 +110,14 @@ describe("a chat request", () => {
 
   test("takes a message back as a client got it, with null for what it did not have", () => {
     const nulls = { refusal: null, annotations: null, tool_calls: null, name: null, reasoning_content: null };
-    const { body, ignored } = readChat({ messages: [{ role: "assistant", content: "yes", ...nulls }] });
-    expect(body.messages).toEqual([{ role: "assistant", content: "yes" }]);
+    const said = { role: "assistant", content: "yes" };
+    const { body, ignored } = readChat({
+      messages: [
+        { ...said, ...nulls },
+        { ...said, tool_calls: [] },
+      ],
+    });
+    expect(body.messages).toEqual([said, said]);
     expect(ignored).toEqual([]);
   });
 

@@ -8,6 +8,14 @@ export function dropNulls(holder: Record<string, unknown>, kept?: string): void 
   }
 }
 
+/** A list that is empty asks for nothing; frameworks send one for what was never given. */
+export function dropEmptyLists(holder: Record<string, unknown>, fields: readonly string[]): void {
+  for (const field of fields) {
+    const list = holder[field];
+    if (Array.isArray(list) && list.length === 0) Reflect.deleteProperty(holder, field);
+  }
+}
+
 /** The objects among the values of a list, if it is one. */
 export function objectsIn(list: unknown): Record<string, unknown>[] {
   return Array.isArray(list) ? list.filter((each) => typeof each === "object" && each !== null) : [];
