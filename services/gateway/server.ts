@@ -5,11 +5,12 @@ import { newToken } from "#shared/protocol/token.ts";
 import { AnswersUnderWay } from "./edge/answers-under-way.ts";
 import { boundUploads } from "./edge/bound-uploads.ts";
 import { BrokenConnections, refuseTunnels } from "./edge/broken-connections.ts";
+import { unknownUrl } from "./edge/unknown-url.ts";
 import { adoptError, type BodyLimit } from "./intake/adopt-error.ts";
 import { framingFault } from "./intake/framing-fault.ts";
 import { logRequest, logRequests } from "./edge/log-requests.ts";
 import { knowEveryMethod } from "./edge/refuse-other-methods.ts";
-import { tellFault, tellFaults, unknownUrl } from "./edge/tell-faults.ts";
+import { tellFault, tellFaults } from "./edge/tell-faults.ts";
 import { TimedResponse } from "./edge/timed-response.ts";
 
 /** How long a server waits for what its clients send. */

@@ -85,3 +85,15 @@ test("a large body without a key is refused in words, not by a connection that b
     expect([response.status, (await errorOf(response)).code]).toEqual([401, "key_invalid"]);
   }
 });
+
+test.each([
+  ["/v1", "/chat/completions", "/v1/chat/completions"],
+  ["", "/v1/v1/chat/completions", "/v1/chat/completions"],
+  ["", "/v1/chat/completions/", "/v1/chat/completions"],
+])("a base URL that is nearly right is told what was meant: without %s, %s", async (_, path, meant) => {
+  const { origin } = new URL(up.endpoint.baseUrl);
+  const response = await fetch(`${origin}${path}`, { method: "POST", body: good });
+  const { code, message } = await errorOf(response);
+  expect([response.status, code]).toEqual([404, "unknown_url"]);
+  expect(message).toBe(`There is nothing at POST ${path}. Did you mean ${meant}?`);
+});

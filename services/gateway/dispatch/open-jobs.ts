@@ -88,6 +88,12 @@ export class OpenJobs {
     return this.#followers.size;
   }
 
+  /** Whether machines may not have been heard yet since this gateway could hear them. */
+  get justConnected(): boolean {
+    const { clock, timing } = this.#options;
+    return clock.now() - this.#connectionSinceMs < timing.offlineAfterMs;
+  }
+
   /** Throws while this gateway is cut off: then it knows nothing of who is there. */
   insistOnConnection(): void {
     if (!this.#options.broker.connected) throw cutOff();

@@ -60,6 +60,14 @@ export class JobPlacer {
 
   async run(placement: Placement): Promise<EndPayload> {
     this.#options.jobs.insistOnConnection();
+    try {
+      return await this.#runSomewhere(placement);
+    } catch (thrown) {
+      throw this.#soonThere(Fault.from(thrown));
+    }
+  }
+
+  async #runSomewhere(placement: Placement): Promise<EndPayload> {
     const ranked = await this.#rank(placement);
     let fault: Fault | undefined;
     for (const [place, chosen] of ranked.entries()) {
@@ -75,7 +83,16 @@ export class JobPlacer {
   /** Throws what a request would end in that no machine can take now, before anything is asked of its key's limits. */
   async insistOnTaker(request: Pick<Placement, "modelId" | "needs" | "machines" | "signal">): Promise<void> {
     this.#options.jobs.insistOnConnection();
-    await this.#rank(request);
+    await this.#rank(request).catch((thrown: unknown) => {
+      throw this.#soonThere(Fault.from(thrown));
+    });
+  }
+
+  /** Who asks just after a reconnect of this gateway's own need not wait as long as for a machine that is away. */
+  #soonThere(fault: Fault): Fault {
+    const { code, message, param } = fault;
+    const isSoonThere = code === "agent_offline" && this.#options.jobs.justConnected;
+    return isSoonThere ? new Fault(code, { message, param, retryAfterSeconds: 1 }) : fault;
   }
 
   /** Whether a model that no machine offers is one whose machines are away, and then what keeps it away. */

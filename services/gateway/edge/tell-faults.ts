@@ -8,9 +8,7 @@ import { closeUnread } from "./close-unread.ts";
 import { adoptError, type BodyLimit } from "../intake/adopt-error.ts";
 import { unreadBody } from "../intake/unread-body.ts";
 import { faultBody, faultHeaders } from "../openai/fault-body.ts";
-import { pathOf } from "./log-requests.ts";
-
-const pathCharactersTold = 200;
+import { unknownUrl } from "./unknown-url.ts";
 
 interface Means extends BodyLimit {
   readonly log: Log;
@@ -50,11 +48,6 @@ export async function tellFault(
   // A message may name what the caller sent, and that may be a key where something else belongs.
   const body = { error: { ...error, message: scrub(error.message) } };
   reply.code(faultEntry(fault.code).status).headers(faultHeaders(fault)).send(body);
-}
-
-export function unknownUrl(request: FastifyRequest): Fault {
-  const path = pathOf(request).slice(0, pathCharactersTold);
-  return new Fault("unknown_url", { message: `There is nothing at ${request.method} ${path}.` });
 }
 
 function clientLeft(): Fault {

@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
+import type { KnownModels } from "../../../services/gateway/fleet/known-models.ts";
+import { JobPlacer } from "../../../services/gateway/dispatch/place-job.ts";
+import { createLog } from "#shared/process/log.ts";
+import { faultHeaders } from "../../../services/gateway/openai/fault-body.ts";
+import { gatewayOnBroker } from "./gateway-on-a-broker.ts";
+
+test("who asks for a known model just after the gateway has connected is told to come back in a second, later in five", async () => {
+  const { open: jobs, roster, clock, timing, pass } = gatewayOnBroker();
+  const knownModels: KnownModels = { remember: async () => undefined, knows: async () => "known" };
+  const log = createLog({ level: "silent", name: "test" });
+  const ask = async () => ({ outcome: "unknown" }) as never;
+  const catalogues = new Catalogues({ ask, knownModels, clock, log });
+  const placer = new JobPlacer({ roster, catalogues, knownModels, jobs, timing, clock, random: Math.random });
+  const needs = { capability: "completion", tools: false, imageParam: undefined } as const;
+  const { signal } = new AbortController();
+  const told = async (): Promise<[string, string | undefined]> => {
+    const asked = placer.insistOnTaker({ modelId: "llama3", needs, machines: undefined, signal });
+    const fault = Fault.from(await asked.then(() => undefined).catch((thrown: unknown) => thrown));
+    return [fault.code, faultHeaders(fault)["retry-after"]];
+  };
+  expect(await told()).toEqual(["agent_offline", "1"]);
+  await pass(timing.offlineAfterMs);
+  expect(await told()).toEqual(["agent_offline", "5"]);
+});
