@@ -1,11 +1,11 @@
 import type { JobKind } from "../protocol/job.ts";
 import type { AnswerHead, AnswerRenderer } from "./answer-renderer.ts";
 import { ChatChunks } from "./chat/chat-chunks.ts";
-import { ChatCompletion } from "./chat/chat-completion.ts";
+import { chatCompletion } from "./chat/chat-completion.ts";
 import { EmbeddingList } from "./embedding/embedding-list.ts";
 import { EventLines } from "./event-lines.ts";
 import { TextChunks } from "./text-completion/text-chunks.ts";
-import { TextCompletion } from "./text-completion/text-completion.ts";
+import { textCompletion } from "./text-completion/text-completion.ts";
 
 /** The kinds of jobs that a model answers. */
 type AnsweredKind = Extract<JobKind, "chat" | "complete" | "embed">;
@@ -18,9 +18,9 @@ interface Shape {
 /** The shapes that this build renders, by the name that jobs and presence carry. A new shape is one more line. */
 const shapes = {
   "chat-stream": { of: ["chat"], render: (head) => new ChatChunks(head) },
-  "chat-whole": { of: ["chat"], render: (head) => new ChatCompletion(head) },
+  "chat-whole": { of: ["chat"], render: chatCompletion },
   "text-stream": { of: ["complete"], render: (head) => new TextChunks(head) },
-  "text-whole": { of: ["complete"], render: (head) => new TextCompletion(head) },
+  "text-whole": { of: ["complete"], render: textCompletion },
   "embeddings-float": { of: ["embed"], render: (head) => new EmbeddingList(head, "float") },
   "embeddings-base64": { of: ["embed"], render: (head) => new EmbeddingList(head, "base64") },
   events: { of: ["chat", "complete", "embed"], render: () => new EventLines() },

@@ -11,6 +11,18 @@ import { decodeJobHead, type JobHead } from "#shared/protocol/job.ts";
 import { machineSubject, presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 
+/** What an agent offers that is made for one test. */
+export const handMadeModel: OfferedModel = {
+  id: "hand-made",
+  object: "model",
+  created: 1_767_225_600,
+  owned_by: "test",
+  capabilities: { completion: true, vision: false, embedding: false, tools: false, thinking: false },
+  context_window: 4_096,
+  size_mb: 1,
+  runtime_profile: "auto",
+};
+
 /** One job as it came, and the means to answer it frame by frame. */
 export interface HandMadeJob {
   readonly head: JobHead;

@@ -1,21 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { Model } from "#shared/model/model.ts";
 import { errorIn, errorOf } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
-import { HandMadeAgent, handMadeEnd, type HandMadeJob } from "../harness/hand-made-agent.ts";
+import { HandMadeAgent, handMadeEnd, handMadeModel as model, type HandMadeJob } from "../harness/hand-made-agent.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { until } from "../harness/until.ts";
-
-const model: Model = {
-  id: "hand-made",
-  object: "model",
-  created: 1_767_225_600,
-  owned_by: "test",
-  capabilities: { completion: true, vision: false, embedding: false, tools: false, thinking: false },
-  context_window: 4_096,
-  size_mb: 1,
-  runtime_profile: "auto",
-};
 
 const odd = Buffer.from([0x00, 0xff, 0xfe, 0x7b, 0x22, 0x0d, 0x0a, 0x80]);
 

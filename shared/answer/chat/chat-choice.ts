@@ -1,4 +1,5 @@
-import type { AnswerEvent, FinishReason, TokenLogprobs } from "../answer-event.ts";
+import type { FinishReason, TokenLogprobs } from "../answer-event.ts";
+import type { FoldedChoice, Said } from "../whole-completion.ts";
 
 interface ToolCall {
   readonly id: string;
@@ -6,18 +7,14 @@ interface ToolCall {
   readonly function: { readonly name: string; arguments: string };
 }
 
-/** What a choice is made of. */
-type Said = Exclude<AnswerEvent, { kind: "usage" | "embedding" }>;
-
 /** One choice of a chat completion, folded of its events. */
-export class ChatChoice {
+export class ChatChoice implements FoldedChoice {
   readonly #calls = new Map<number, ToolCall>();
   #text = "";
   #reasoning = "";
   #logprobs: TokenLogprobs | undefined;
   #reason: FinishReason = "stop";
 
-  /** Takes an event, and tells how many characters it was of. */
   fold(event: Said): number {
     switch (event.kind) {
       case "text":
@@ -52,7 +49,6 @@ export class ChatChoice {
     return JSON.stringify(logprobs).length;
   }
 
-  /** The choice as OpenAI writes it. */
   told(index: number): object {
     const calls = [...this.#calls].toSorted(([a], [b]) => a - b).map(([, call]) => call);
     const message = {

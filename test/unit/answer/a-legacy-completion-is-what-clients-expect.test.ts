@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { AnswerEvent, TokenLogprobs } from "#shared/answer/answer-event.ts";
 import type { AnswerHead } from "#shared/answer/answer-renderer.ts";
 import { TextChunks } from "#shared/answer/text-completion/text-chunks.ts";
-import { TextCompletion } from "#shared/answer/text-completion/text-completion.ts";
+import { textCompletion } from "#shared/answer/text-completion/text-completion.ts";
 
 const head: AnswerHead = { id: "cmpl-1", createdSeconds: 7, model: "llama3", includeUsage: true };
 const constant = { id: "cmpl-1", object: "text_completion", created: 7, model: "llama3" };
@@ -64,7 +64,7 @@ describe("a legacy completion", () => {
   });
 
   test("in one piece says what its stream says", () => {
-    const renderer = new TextCompletion(head);
+    const renderer = textCompletion(head);
     expect(renderer.push(events)).toHaveLength(0);
     const whole: unknown = JSON.parse(Buffer.from(renderer.end()).toString());
     expect(whole).toEqual({
@@ -86,7 +86,7 @@ describe("a legacy completion", () => {
   });
 
   test("in one piece may not grow without end", () => {
-    const renderer = new TextCompletion(head);
+    const renderer = textCompletion(head);
     const text = "x".repeat(1024 * 1024);
     expect(() => {
       for (let mib = 0; mib <= 16; mib += 1) renderer.push([{ kind: "text", text }]);

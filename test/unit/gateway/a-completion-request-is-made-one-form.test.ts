@@ -1,24 +1,16 @@
 import { describe, expect, test } from "vitest";
-import { Fault } from "#shared/fault/fault.ts";
 import { completeBody } from "#shared/protocol/complete-body.ts";
 import {
   readCompletionRequest,
   type ReadCompletionRequest,
 } from "../../../services/gateway/openai/completion-request.ts";
+import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 function read(fields: Readonly<Record<string, unknown>> = {}): ReadCompletionRequest {
   return readCompletionRequest(JSON.parse(JSON.stringify({ model: "llama3", prompt: "Once", ...fields })));
 }
 
-function thrownBy(fields: Readonly<Record<string, unknown>>): Fault {
-  try {
-    read(fields);
-  } catch (thrown) {
-    if (thrown instanceof Fault) return thrown;
-    throw thrown;
-  }
-  throw new Error("the request was taken");
-}
+const thrownBy = (fields: Readonly<Record<string, unknown>>) => faultThrownBy(() => read(fields));
 
 describe("a legacy completion request", () => {
   test("of a model and a prompt is all that is needed, and gets sixteen tokens as OpenAI gives them", () => {

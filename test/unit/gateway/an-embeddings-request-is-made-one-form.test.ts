@@ -1,24 +1,16 @@
 import { describe, expect, test } from "vitest";
-import { Fault } from "#shared/fault/fault.ts";
 import { embedInputsMax } from "#shared/protocol/embed-body.ts";
 import {
   readEmbeddingsRequest,
   type ReadEmbeddingsRequest,
 } from "../../../services/gateway/openai/embeddings-request.ts";
+import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 function read(fields: Readonly<Record<string, unknown>> = {}): ReadEmbeddingsRequest {
   return readEmbeddingsRequest(JSON.parse(JSON.stringify({ model: "embed", input: "Hello", ...fields })));
 }
 
-function thrownBy(fields: Readonly<Record<string, unknown>>): Fault {
-  try {
-    read(fields);
-  } catch (thrown) {
-    if (thrown instanceof Fault) return thrown;
-    throw thrown;
-  }
-  throw new Error("the request was taken");
-}
+const thrownBy = (fields: Readonly<Record<string, unknown>>) => faultThrownBy(() => read(fields));
 
 describe("an embeddings request", () => {
   test("is a list of texts for machines, however it was written, and wants numbers unless it says otherwise", () => {

@@ -1,5 +1,6 @@
-import { Fault } from "#shared/fault/fault.ts";
+import type { Fault } from "#shared/fault/fault.ts";
 import { readChatRequest, type ReadChatRequest } from "../../../services/gateway/openai/chat-request.ts";
+import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 export const hello = { role: "user", content: "Hello" };
 export const weather = { type: "function", function: { name: "weather", parameters: { type: "object" } } };
@@ -17,11 +18,5 @@ export function faultOf(fields: Readonly<Record<string, unknown>>): { code: stri
 }
 
 export function thrownBy(fields: Readonly<Record<string, unknown>>): Fault {
-  try {
-    readChat(fields);
-  } catch (thrown) {
-    if (thrown instanceof Fault) return thrown;
-    throw thrown;
-  }
-  throw new Error("the request was taken");
+  return faultThrownBy(() => readChat(fields));
 }
