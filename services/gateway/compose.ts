@@ -96,7 +96,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const { knownKeys } = access;
   const check = () => readiness({ broker, keys: store.keys, knownKeys, draining });
   healthRoutes(server, check);
-  const means = { placer, timing, clock, log, interim: config.interimResponses };
+  const means = { placer, timing, clock, log, interimMs: config.interimMs };
   mountPublicRoutes(server, { access, limited, models, ...means, ...bodyLimit });
   const operations = createServer({
     log,

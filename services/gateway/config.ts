@@ -18,8 +18,8 @@ const settings = z
     TRUNKLINE_BODY_BYTES_MAX: wholeNumber(1, 64 * mib).default(32 * mib),
     /** For how long known keys go on while their store is away; with 0 no key does. */
     TRUNKLINE_KEYS_AWAY_MS: wholeNumber(0, 3_600_000).default(60_000),
-    /** Whether official clients are kept from giving up on a whole answer. Proxies may take what keeps them for the answer. */
-    TRUNKLINE_INTERIM_RESPONSES: z.enum(["off", "on"]).default("off"),
+    /** How often official clients are kept from giving up on a whole answer; with 0 never. */
+    TRUNKLINE_INTERIM_MS: wholeNumber(0, 300_000).default(0),
     /** The proxies whose word on a client's address is believed. */
     TRUNKLINE_TRUSTED_PROXIES: networkList.default([]),
   })
@@ -39,7 +39,7 @@ export function gatewayConfig(environment: Environment) {
     tlsKeyFile: given.TRUNKLINE_TLS_KEY,
     bodyBytesMax: given.TRUNKLINE_BODY_BYTES_MAX,
     keysAwayMs: given.TRUNKLINE_KEYS_AWAY_MS,
-    interimResponses: given.TRUNKLINE_INTERIM_RESPONSES === "on",
+    interimMs: given.TRUNKLINE_INTERIM_MS,
     trustedProxies: given.TRUNKLINE_TRUSTED_PROXIES,
   });
 }

@@ -40,7 +40,6 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}): Timing {
     statusHeldMs: 5_000 * scale,
     commentIntervalMs: 10_000 * scale,
     newsIntervalMs: 1_000 * scale,
-    interimIntervalMs: 50_000 * scale,
   };
 }
 
@@ -104,6 +103,4 @@ export interface Timing {
   readonly commentIntervalMs: number;
   /** What it waits for is told sooner when that has changed, but no sooner than this after the last comment. */
   readonly newsIntervalMs: number;
-  /** How often a client that waits for a whole answer is told that it is not forgotten, where it bears that. */
-  readonly interimIntervalMs: number;
 }

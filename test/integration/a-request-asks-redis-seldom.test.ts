@@ -8,7 +8,12 @@ import { until } from "../harness/until.ts";
 /** Every question to Redis, one or several commands in one round trip, by what it is asked for. */
 const asked: string[] = [];
 /** Asked all the time, and by no request. */
-const background = new Set(["tell of changed keys", "find the last change", "write down what has ended"]);
+const background = new Set([
+  "tell of changed keys",
+  "find the last change",
+  "find the change that was read last",
+  "write down what has ended",
+]);
 const trips = (): string[] => asked.filter((purpose) => !background.has(purpose));
 
 const allLimits = {

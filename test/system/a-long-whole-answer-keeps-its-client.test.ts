@@ -3,16 +3,15 @@ import { Agent } from "undici";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
 
-/** Interim responses come each second at this scale, and the client's patience is twice that. */
-const scale = "0.02";
+const interimMs = 500;
 const patienceMs = 2_000;
-const waitMs = 4_500;
+const waitMs = 3_800;
 
 describe("a whole answer that takes longer than its client is patient", () => {
   let up: UpProcess;
   const agent = new Agent({ headersTimeout: patienceMs });
   beforeAll(async () => {
-    up = await startUp({ TRUNKLINE_INTERIM_RESPONSES: "on", TRUNKLINE_TIME_SCALE: scale });
+    up = await startUp({ TRUNKLINE_INTERIM_MS: String(interimMs) });
   });
   afterAll(async () => {
     await agent.close();

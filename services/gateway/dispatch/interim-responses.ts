@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Timing } from "#shared/protocol/timing.ts";
 import type { JobListener } from "./follow-frames.ts";
 
 /** Some clients fail after so many interim responses to one request. */
@@ -26,14 +25,14 @@ export function bearsInterim({ headers, httpVersion }: Pick<IncomingMessage, "he
  */
 export function interimResponses(
   response: Pick<ServerResponse, "writeProcessing" | "headersSent" | "destroyed">,
-  { interimIntervalMs }: Pick<Timing, "interimIntervalMs">,
+  intervalMs: number,
 ): Pick<JobListener, "onTick"> {
   let said = 0;
   let saidAtMs: number | undefined;
   return {
     onTick(nowMs) {
       saidAtMs ??= nowMs;
-      if (said >= interimResponsesMax || nowMs - saidAtMs < interimIntervalMs) return;
+      if (said >= interimResponsesMax || nowMs - saidAtMs < intervalMs) return;
       if (response.headersSent || response.destroyed) return;
       said += 1;
       saidAtMs = nowMs;

@@ -9,9 +9,9 @@ export async function answerWhole(
   { reply, leaving, account, job }: Admitted,
   means: InferenceMeans & { readonly shape: string },
 ): Promise<FastifyReply> {
-  const { shape, placer, timing, interim } = means;
+  const { shape, placer, interimMs } = means;
   const collected = collectAnswer((fault) => leaving.abort(fault));
-  const told = interim && bearsInterim(reply.request.raw) ? interimResponses(reply.raw, timing) : {};
+  const told = interimMs > 0 && bearsInterim(reply.request.raw) ? interimResponses(reply.raw, interimMs) : {};
   const listener = account.following({ ...collected, ...told });
   await placer.run(Object.assign(job, { shape, listener, signal: leaving.signal }));
   account.endedIn("ok");

@@ -9,6 +9,6 @@ export interface InferenceMeans {
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
-  /** Whether clients that wait for a whole answer are told that they are not forgotten, if they bear it. */
-  readonly interim: boolean;
+  /** How often clients that wait for a whole answer are told that they are not forgotten, if they bear it; 0 for never. */
+  readonly interimMs: number;
 }

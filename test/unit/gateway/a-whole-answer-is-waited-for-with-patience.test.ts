@@ -1,19 +1,18 @@
 import { describe, expect, test } from "vitest";
-import { timingAt } from "#shared/protocol/timing.ts";
 import {
   bearsInterim,
   interimResponses,
   interimResponsesMax,
 } from "../../../services/gateway/dispatch/interim-responses.ts";
 
-const { interimIntervalMs } = timingAt(1);
+const intervalMs = 50_000;
 
 function waiting(response: { headersSent?: boolean; destroyed?: boolean } = {}) {
   const told = { count: 0 };
   const writeProcessing = (): void => void (told.count += 1);
   const { onTick } = interimResponses(
     { headersSent: false, destroyed: false, ...response, writeProcessing },
-    { interimIntervalMs },
+    intervalMs,
   );
   return { told, tick: (nowMs: number) => onTick?.(nowMs, undefined) };
 }
@@ -22,15 +21,15 @@ describe("a client that waits for a whole answer", () => {
   test("is told once in an interval that it is not forgotten, and never before the first has passed", () => {
     const { told, tick } = waiting();
     tick(1_000);
-    tick(1_000 + interimIntervalMs - 1);
+    tick(1_000 + intervalMs - 1);
     expect(told.count).toBe(0);
-    for (let ms = 0; ms < 2 * interimIntervalMs; ms += 50) tick(1_000 + interimIntervalMs + ms);
+    for (let ms = 0; ms < 2 * intervalMs; ms += 50) tick(1_000 + intervalMs + ms);
     expect(told.count).toBe(2);
   });
 
   test("is told no more often than clients were seen to bear", () => {
     const { told, tick } = waiting();
-    for (let round = 0; round < 50; round += 1) tick(round * interimIntervalMs);
+    for (let round = 0; round < 50; round += 1) tick(round * intervalMs);
     expect(told.count).toBe(interimResponsesMax);
   });
 
@@ -39,7 +38,7 @@ describe("a client that waits for a whole answer", () => {
     (state) => {
       const { told, tick } = waiting(state);
       tick(0);
-      tick(interimIntervalMs);
+      tick(intervalMs);
       expect(told.count).toBe(0);
     },
   );

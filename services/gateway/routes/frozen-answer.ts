@@ -1,0 +1,23 @@
+import { createHash } from "node:crypto";
+import type { FastifyReply, FastifyRequest } from "fastify";
+
+/** An answer that is made once, and is the same for everybody until the process ends. */
+export interface FrozenAnswer {
+  readonly bytes: Buffer;
+  readonly type: string;
+  readonly etag: string;
+}
+
+export function freezeAnswer(text: string, type: string): FrozenAnswer {
+  const bytes = Buffer.from(text);
+  return { bytes, type, etag: `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 27)}"` };
+}
+
+/** Sends it, or says that whoever asks has it already. Caches may keep it, and ask each time whether it still holds. */
+export function sendFrozen(request: FastifyRequest, reply: FastifyReply, answer: FrozenAnswer): FastifyReply {
+  const { bytes, type, etag } = answer;
+  reply.headers({ etag, "cache-control": "no-cache", "x-content-type-options": "nosniff" });
+  const known = request.headers["if-none-match"]?.split(",").map((tag) => tag.trim().replace(/^W\//, "")) ?? [];
+  if (known.includes(etag) || known.includes("*")) return reply.code(304).send();
+  return reply.type(type).send(bytes);
+}
