@@ -1,0 +1,79 @@
+import { Fault } from "#shared/fault/fault.ts";
+import { isExactNumber } from "./exact-number.ts";
+import {
+  closingBrace,
+  closingBracket,
+  colon,
+  comma,
+  endOfNumber,
+  endOfText,
+  openingBrace,
+  openingBracket,
+  quote,
+  startsNumber,
+} from "./json-text.ts";
+
+export const jsonDepthMax = 64;
+/** Values in one request: each costs far more to check than its bytes cost to send. */
+export const jsonValuesMax = 49_152;
+/** Keys of one object: an object of more is no request but a table, and far slower to read. */
+export const jsonKeysMax = 2_048;
+
+/** The bytes that begin something here, by their values. All others are passed over. */
+const marks = new Uint8Array(256);
+for (const mark of [quote, comma, colon, openingBracket, closingBracket, openingBrace, closingBrace]) marks[mark] = 1;
+for (let byte = 0; byte < marks.length; byte += 1) if (startsNumber(byte)) marks[byte] = 1;
+
+/** What the bytes of JSON tell and its values do not. */
+export interface ScannedJson {
+  /** How many keys its objects have together, each counted as often as it is written. */
+  readonly keys: number;
+  /** Where its first number stands that would not stay what it is. */
+  readonly inexactAt: number | undefined;
+}
+
+/**
+ * Bounds the depth of JSON and the number of its values before anybody parses it, since a megabyte of brackets or of
+ * tiny values would keep this process and everybody else in it busy.
+ */
+export function scanJson(bytes: Buffer): ScannedJson {
+  /** The keys of each object that is open, by its depth. */
+  const keysAt = new Uint32Array(jsonDepthMax + 1);
+  let depth = 0;
+  let values = 1;
+  let keys = 0;
+  let inexactAt: number | undefined;
+  for (let place = 0; place < bytes.byteLength; place += 1) {
+    const byte = bytes[place];
+    if (byte === undefined || marks[byte] === 0) continue;
+    if (byte === quote) place = endOfText(bytes, place + 1);
+    else if (byte === closingBracket || byte === closingBrace) depth -= 1;
+    else if (byte === comma) values += 1;
+    else if (byte === openingBracket || byte === openingBrace) {
+      values += 1;
+      depth += 1;
+      if (depth > jsonDepthMax) throw tooDeep();
+      keysAt[depth] = 0;
+    } else if (byte === colon) {
+      keys += 1;
+      keysAt[depth] = (keysAt[depth] ?? 0) + 1;
+      if ((keysAt[depth] ?? 0) > jsonKeysMax) throw tooMany(`${jsonKeysMax} keys in one object (jsonKeysMax)`);
+    } else {
+      const end = endOfNumber(bytes, place);
+      if (inexactAt === undefined && !isExactNumber(bytes, place, end)) inexactAt = place;
+      place = end - 1;
+    }
+    if (values > jsonValuesMax) throw tooMany(`${jsonValuesMax} values (jsonValuesMax)`);
+  }
+  return { keys, inexactAt };
+}
+
+function tooDeep(): Fault {
+  return new Fault("invalid_json", {
+    message: `The request's JSON is nested more than ${jsonDepthMax} levels deep (jsonDepthMax).`,
+  });
+}
+
+function tooMany(what: string): Fault {
+  return new Fault("invalid_json", { message: `The request's JSON holds more than ${what}.` });
+}

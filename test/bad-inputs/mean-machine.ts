@@ -1,0 +1,103 @@
+import type { Broker } from "#shared/broker/broker.ts";
+import { connectNats } from "#shared/broker/nats-broker.ts";
+import { systemClock as clock } from "#shared/process/clock.ts";
+import { createLog } from "#shared/process/log.ts";
+import { newEpoch } from "#shared/protocol/epoch.ts";
+import { encodeJson } from "#shared/protocol/frame-payload.ts";
+import { encodeFrame, type FrameKind } from "#shared/protocol/frame.ts";
+import { decodeJobHead, type JobHead } from "#shared/protocol/job.ts";
+import { machineSubject, presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
+import { handMadeEnd } from "../harness/hand-made-agent.ts";
+
+/** A job as the machine got it. */
+export interface MeanJob {
+  readonly head: JobHead;
+  readonly reply: string;
+  readonly body: Uint8Array;
+}
+
+export type Said = readonly [kind: FrameKind, payload: unknown, sequence?: number];
+
+/**
+ * A machine on a real NATS that lies: it tells of its models and answers jobs as a test wants, says things nobody asked
+ * for as often as it is told to, and hears everything that goes over the broker.
+ */
+export class MeanMachine implements AsyncDisposable {
+  /** The subject of every message on the broker since it came, its own among them. */
+  readonly heard: string[] = [];
+  /** The jobs that it was given, but for those that ask for its models. */
+  readonly jobs: MeanJob[] = [];
+  /** How often it was asked for its models. */
+  asked = 0;
+  readonly machine: string;
+  readonly epoch = newEpoch(Date.now());
+  readonly #broker: Broker;
+
+  private constructor(machine: string, broker: Broker) {
+    this.machine = machine;
+    this.#broker = broker;
+  }
+
+  static async start(options: {
+    readonly natsUrl: string;
+    readonly machine: string;
+    /** What it answers when it is asked for its models. */
+    readonly catalogue: () => readonly Said[];
+    readonly answer?: (job: MeanJob) => readonly Said[];
+  }): Promise<MeanMachine> {
+    const { natsUrl: url, machine: name, catalogue, answer = () => [] } = options;
+    const broker = await connectNats({ url, name, clock, log: createLog({ level: "silent", name }) });
+    const machine = new MeanMachine(name, broker);
+    const { epoch } = machine;
+    broker.subscribe(">", ({ subject }) => void machine.heard.push(subject));
+    broker.subscribe(machineSubject({ machine: name, epoch }, "job"), (message) => {
+      const head = decodeJobHead((header) => message.header(header));
+      const { reply } = message;
+      if (head === undefined || reply === undefined) return;
+      machine.say(reply, ["accept", { state: "queued" }]);
+      const job = { head, reply, body: message.data };
+      if (head.kind === "models") machine.asked += 1;
+      else machine.jobs.push(job);
+      for (const said of head.kind === "models" ? catalogue() : answer(job)) machine.say(reply, said);
+    });
+    broker.subscribe(rollcallSubject, () => machine.announce());
+    machine.announce();
+    return machine;
+  }
+
+  /** Says what it is, or something else about itself. */
+  announce(lies: object = {}): void {
+    const load = { slots: 1, running: 0, queued: 0, queueMax: 1 };
+    const about = { catalogueDigest: "mean", shapes: ["chat-stream", "chat-whole"], scale: 1 };
+    const { machine, epoch } = this;
+    const presence = { machine, epoch, state: "ready", runtime: "mean", ...load, ...about, ...lies };
+    this.#broker.publish(presenceSubject(machine), encodeJson(presence));
+  }
+
+  /** Says one thing on any subject, with headers that nobody asked for. */
+  say(subject: string, [kind, payload, sequence = 0]: Said): void {
+    const bytes = payload instanceof Uint8Array ? payload : encodeJson(payload);
+    const headers = { "set-cookie": "canary=1", "x-canary": "1" };
+    this.#broker.publish(subject, encodeFrame({ kind, sequence }, [bytes]), { headers });
+  }
+
+  /** When this resolves the broker has all that was said. */
+  flush(): Promise<void> {
+    return this.#broker.flush();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#broker.close();
+  }
+}
+
+/** What a machine says that offers these. */
+export function offering(models: readonly unknown[]): readonly Said[] {
+  const bytes = Buffer.from(JSON.stringify(models));
+  const frames: Said[] = [];
+  const frameBytes = 200_000;
+  for (let from = 0; from < bytes.byteLength; from += frameBytes) {
+    frames.push(["data", bytes.subarray(from, from + frameBytes), frames.length + 1]);
+  }
+  return [...frames, ["end", handMadeEnd, frames.length + 1]];
+}
