@@ -81,6 +81,7 @@ export const reasoningEffort = z.enum(["none", "minimal", "low", "medium", "high
 
 export const toolsMax = 128;
 export const stopsMax = 4;
+export const stopText = z.string().min(1).max(1_024);
 
 /** Everything of a chat request that changes the answer, beside the model. */
 export const chatBody = z.strictObject({
@@ -94,7 +95,7 @@ export const chatBody = z.strictObject({
   frequency_penalty: z.number().min(-2).max(2).optional(),
   presence_penalty: z.number().min(-2).max(2).optional(),
   seed: z.int().optional(),
-  stop: z.array(z.string().min(1)).min(1).max(stopsMax).optional(),
+  stop: z.array(stopText).min(1).max(stopsMax).optional(),
   n: z.int().min(1).max(128).optional(),
   logprobs: z.boolean().optional(),
   top_logprobs: z.int().min(0).max(20).optional(),

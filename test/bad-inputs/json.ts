@@ -111,18 +111,27 @@ function indexes(count: number): string {
 }
 
 const numbers: readonly Case[] = [
-  ...["1e400", "-1e400", "1e-400", "9007199254740993", "-9007199254740993"].map((number) =>
+  ...["1e400", "-1e400", "1e-400"].map((number) =>
     body([113], `the number ${number}`, withPairs(`"seed":${number}`), {
       status: 400,
       code: "invalid_value",
       param: "seed",
     }),
   ),
-  body([113], "a number that is not exact, in a schema", withSchema('{"enum":[1,9223372036854775807]}'), {
-    status: 400,
-    code: "invalid_value",
-    param: `${schemaAt}.enum[1]`,
-  }),
+  ...["9007199254740993", "-9007199254740993"].map((number) =>
+    body([113], `the number ${number}`, withPairs(`"seed":${number}`), {
+      status: 400,
+      code: "invalid_type",
+      param: "seed",
+      says: /an integer of more than 53 bits/,
+    }),
+  ),
+  body(
+    [113],
+    "a number of 64 bits in a schema, which crosses as it is",
+    withSchema('{"enum":[1,9223372036854775807]}'),
+    ok,
+  ),
   body([113], "the number -0", withPairs('"temperature":-0'), ok),
   body([114], "a number of 200 digits", withPairs(`"seed":${"1".repeat(200)}`), {
     status: 400,

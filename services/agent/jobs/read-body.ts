@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
+import { mayHoldBigInteger, parseExactly } from "#shared/process/exact-json.ts";
 
 /**
  * Reads the body of a job. The gateway has checked it, so what does not fit comes from a gateway that is newer than this
@@ -19,7 +20,8 @@ export function readBody<Schema extends z.ZodType>(schema: Schema, bytes: Uint8A
 
 function parseJson(bytes: Uint8Array): unknown {
   try {
-    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+    return mayHoldBigInteger(text) ? parseExactly(text) : JSON.parse(text);
   } catch (error) {
     throw new Fault("internal_error", { message: "The request did not reach the machine in one piece.", cause: error });
   }

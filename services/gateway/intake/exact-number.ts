@@ -1,3 +1,5 @@
+import { isBigInteger } from "#shared/process/exact-json.ts";
+
 /** The longest number that is read; as written by any library, none takes as much. */
 export const numberCharactersMax = 40;
 
@@ -5,20 +7,21 @@ export const numberCharactersMax = 40;
 const safeCharactersMax = 15;
 
 /**
- * Whether a number stays what it is when it is read and written again: an integer keeps every digit, and nothing becomes
- * infinite, or zero. A decimal may be rounded to the nearest there is, as every reader of JSON does.
+ * What becomes of a number that is read and written again. An integer with too many digits keeps them all if it is read
+ * with care; nothing may become infinite, or zero, and nothing is endless. A decimal may be rounded to the nearest there
+ * is, as every reader of JSON does.
  */
-export function isExactNumber(bytes: Buffer, from: number, to: number): boolean {
+export function judgeNumber(bytes: Buffer, from: number, to: number): "exact" | "big" | "unfit" {
   const characters = to - from;
-  if (characters > numberCharactersMax) return false;
-  if (characters <= safeCharactersMax && !hasExponent(bytes, from, to)) return true;
+  if (characters > numberCharactersMax) return "unfit";
+  if (characters <= safeCharactersMax && !hasExponent(bytes, from, to)) return "exact";
   const literal = bytes.toString("latin1", from, to);
   const value = Number(literal);
   // What is no number at all is not JSON either, and will be refused as that.
-  if (Number.isNaN(value)) return true;
-  if (!Number.isFinite(value)) return false;
-  if (value === 0) return !/^[^e]*[1-9]/i.test(literal);
-  return String(value) === literal || !/^-?\d+$/.test(literal) || BigInt(literal) === BigInt(value);
+  if (Number.isNaN(value)) return "exact";
+  if (!Number.isFinite(value)) return "unfit";
+  if (value === 0) return /^[^e]*[1-9]/i.test(literal) ? "unfit" : "exact";
+  return isBigInteger(literal, value) ? "big" : "exact";
 }
 
 function hasExponent(bytes: Buffer, from: number, to: number): boolean {

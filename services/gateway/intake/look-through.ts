@@ -1,3 +1,4 @@
+import { isHeldInteger } from "#shared/process/exact-json.ts";
 import type { JsonPath } from "./find-in-json.ts";
 
 /** Something in parsed JSON that would not arrive as it was sent. */
@@ -35,7 +36,7 @@ interface Found {
 
 function look(value: unknown, seen: { keys: number }): Found | undefined {
   if (typeof value === "string") return value.isWellFormed() ? undefined : { what: halfCharacter, steps: [] };
-  if (typeof value !== "object" || value === null) return undefined;
+  if (typeof value !== "object" || value === null || isHeldInteger(value)) return undefined;
   if (!Array.isArray(value)) return lookAtFields(value, seen);
   for (let place = 0; place < value.length; place += 1) {
     const found = look(value[place], seen);

@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { Fault } from "#shared/fault/fault.ts";
+import { parseExactly } from "#shared/process/exact-json.ts";
 import { numberCharactersMax } from "./exact-number.ts";
 import { findNumber, findRepeatedKey } from "./find-in-json.ts";
 import { findMisfit } from "./find-misfit.ts";
@@ -22,7 +23,7 @@ export function readJsonObject(bytes: Buffer | undefined): Record<string, unknow
   if (bytes === undefined || bytes.byteLength === 0) throw brokenJson("The request has no body; send a JSON object.");
   insistOnText(bytes);
   const scanned = scanJson(bytes);
-  const value = parse(bytes);
+  const value = parse(bytes, scanned);
   if (!isObject(value)) {
     throw new Fault("invalid_type", { message: "The request's body must be a JSON object." });
   }
@@ -39,9 +40,10 @@ function insistOnText(bytes: Buffer): void {
   }
 }
 
-function parse(bytes: Buffer): unknown {
+function parse(bytes: Buffer, { hasBigInteger }: ScannedJson): unknown {
   try {
-    return JSON.parse(bytes.toString("utf8"));
+    const text = bytes.toString("utf8");
+    return hasBigInteger ? parseExactly(text) : JSON.parse(text);
   } catch {
     if (bytes.byteLength > placedBytesMax) throw brokenJson("The request's body is not valid JSON.");
     const misfit = findMisfit(bytes);
@@ -64,10 +66,10 @@ function insistOnOneMeaning(value: object, { bytes, scanned }: { bytes: Buffer; 
     const param = paramOf(findRepeatedKey(bytes) ?? []);
     throw brokenJson(`The request's JSON says '${param}' more than once.`, param);
   }
-  if (scanned.inexactAt === undefined) return;
-  const param = paramOf(findNumber(bytes, scanned.inexactAt) ?? []);
+  if (scanned.unfitAt === undefined) return;
+  const param = paramOf(findNumber(bytes, scanned.unfitAt) ?? []);
   throw new Fault("invalid_value", {
-    message: `Invalid value for '${param}': no number of 64 bits is exactly that, or it has more than ${numberCharactersMax} characters (numberCharactersMax).`,
+    message: `Invalid value for '${param}': no number of 64 bits is that large or that small, or it has more than ${numberCharactersMax} characters (numberCharactersMax).`,
     param,
   });
 }

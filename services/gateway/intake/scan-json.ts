@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { isExactNumber } from "./exact-number.ts";
+import { judgeNumber } from "./exact-number.ts";
 import {
   closingBrace,
   closingBracket,
@@ -28,8 +28,10 @@ for (let byte = 0; byte < marks.length; byte += 1) if (startsNumber(byte)) marks
 export interface ScannedJson {
   /** How many keys its objects have together, each counted as often as it is written. */
   readonly keys: number;
-  /** Where its first number stands that would not stay what it is. */
-  readonly inexactAt: number | undefined;
+  /** Where its first number stands that cannot be read. */
+  readonly unfitAt: number | undefined;
+  /** Whether it has an integer that keeps its digits only if it is read with care. */
+  readonly hasBigInteger: boolean;
 }
 
 /**
@@ -42,7 +44,8 @@ export function scanJson(bytes: Buffer): ScannedJson {
   let depth = 0;
   let values = 1;
   let keys = 0;
-  let inexactAt: number | undefined;
+  let unfitAt: number | undefined;
+  let hasBigInteger = false;
   for (let place = 0; place < bytes.byteLength; place += 1) {
     const byte = bytes[place];
     if (byte === undefined || marks[byte] === 0) continue;
@@ -60,12 +63,14 @@ export function scanJson(bytes: Buffer): ScannedJson {
       if ((keysAt[depth] ?? 0) > jsonKeysMax) throw tooMany(`${jsonKeysMax} keys in one object (jsonKeysMax)`);
     } else {
       const end = endOfNumber(bytes, place);
-      if (inexactAt === undefined && !isExactNumber(bytes, place, end)) inexactAt = place;
+      const verdict = judgeNumber(bytes, place, end);
+      if (verdict === "big") hasBigInteger = true;
+      else if (verdict === "unfit") unfitAt ??= place;
       place = end - 1;
     }
     if (values > jsonValuesMax) throw tooMany(`${jsonValuesMax} values (jsonValuesMax)`);
   }
-  return { keys, inexactAt };
+  return { keys, unfitAt, hasBigInteger };
 }
 
 function tooDeep(): Fault {

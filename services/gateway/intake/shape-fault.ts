@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
+import { isHeldInteger } from "#shared/process/exact-json.ts";
 import { paramOf } from "./param-of.ts";
 
 type Issue = z.core.$ZodIssue;
@@ -144,6 +145,7 @@ const expectedNames: Readonly<Record<string, string>> = {
 
 function typeName(value: unknown): string {
   if (value === null) return "null";
+  if (isHeldInteger(value)) return "an integer of more than 53 bits";
   if (Array.isArray(value)) return "an array";
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }

@@ -5,6 +5,7 @@ import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
 import { readShape } from "../intake/read-shape.ts";
 import { innerMessage, outerMessage } from "./chat-message.ts";
 import { dropEmptyLists, dropNulls, objectsIn } from "./drop-what-says-nothing.ts";
+import { insistOnSchemaSize } from "./schema-size.ts";
 import { outerStop, stopStrings } from "./stop-strings.ts";
 import { streamFields, streamWish, type StreamWish } from "./stream-wish.ts";
 import { chosenTools, outerToolChoice } from "./tool-choice.ts";
@@ -55,6 +56,7 @@ export function readChatRequest(input: Record<string, unknown>): ReadChatRequest
   const { value, ignored } = readShape(chatRequest, input);
   const wish = streamWish(value);
   checkTogether(value);
+  checkSchemas(value);
   const body = bodyOf(value);
   checkToolOrder(body.messages);
   return {
@@ -104,6 +106,15 @@ function checkTogether(request: ChatRequest): void {
       message: "'top_logprobs' is only allowed when 'logprobs' is true.",
       param: "top_logprobs",
     });
+  }
+}
+
+function checkSchemas({ tools, response_format: format }: ChatRequest): void {
+  for (const [place, tool] of (tools ?? []).entries()) {
+    insistOnSchemaSize(tool.function.parameters, `tools[${place}].function.parameters`);
+  }
+  if (format?.type === "json_schema") {
+    insistOnSchemaSize(format.json_schema.schema, "response_format.json_schema.schema");
   }
 }
 

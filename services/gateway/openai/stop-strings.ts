@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { stopsMax } from "#shared/protocol/chat-body.ts";
+import { stopsMax, stopText } from "#shared/protocol/chat-body.ts";
 
 /** What ends an answer, as OpenAI's clients write it: one text, or several. */
-export const outerStop = z.union([z.string().min(1), z.array(z.string().min(1)).min(1).max(stopsMax)]).nullish();
+export const outerStop = z.union([stopText, z.array(stopText).min(1).max(stopsMax)]).nullish();
 
 export function stopStrings(stop: z.infer<typeof outerStop>): { readonly stop?: string[] } {
   if (stop === null || stop === undefined) return {};

@@ -102,26 +102,18 @@ describe("text", () => {
 });
 
 describe("a number", () => {
-  test.each([
-    ["9007199254740993"],
-    ["-9007199254740993"],
-    ["1e400"],
-    ["-1E+400"],
-    ["1e-400"],
-    ["0.1e-999"],
-    ["1".repeat(200)],
-    [`0.${"0".repeat(200)}`],
-    [`1${"0".repeat(23)}`],
-  ])("that would become another one is refused: %s", (number) => {
-    expect(told(after(`"a":[0,${number}]`))).toMatchObject({ code: "invalid_value", param: `${place}.a[1]` });
-  });
+  test.each([["1e400"], ["-1E+400"], ["1e-400"], ["0.1e-999"], ["1".repeat(200)], [`0.${"0".repeat(200)}`]])(
+    "that would become another one is refused: %s",
+    (number) => {
+      expect(told(after(`"a":[0,${number}]`))).toMatchObject({ code: "invalid_value", param: `${place}.a[1]` });
+    },
+  );
 
-  test("that is an integer is read exactly or refused, whatever it is", () => {
+  test("that is an integer is written again with all of its digits, whatever it is", () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n }), (integer) => {
-        const isExact = BigInt(Number(integer)) === integer;
-        const isWrittenAgain = String(Number(integer)) === String(integer);
-        expect(told(`{"a":${integer}}`) === undefined).toBe(isExact || isWrittenAgain);
+        const read = readJsonObject(Buffer.from(`{"a":[${integer}],"b":7}`));
+        expect(JSON.stringify(read)).toBe(`{"a":[${integer}],"b":7}`);
       }),
     );
   });
