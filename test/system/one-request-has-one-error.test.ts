@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { errorOf } from "../harness/endpoint.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
@@ -96,4 +98,22 @@ test.each([
   const { code, message } = await errorOf(response);
   expect([response.status, code]).toEqual([404, "unknown_url"]);
   expect(message).toBe(`There is nothing at POST ${path}. Did you mean ${meant}?`);
+});
+
+test.each([
+  ["too large a body", 50 * 1024 * 1024, {}, 413],
+  ["a wrong key", 10, wrongKey, 401],
+])("%s is told before the body comes, if it ever does", async (_, bytes, headers, status) => {
+  const { hostname, port } = new URL(up.endpoint.baseUrl);
+  const { authorization = `Bearer ${up.endpoint.key}` } = headers as { authorization?: string };
+  const socket = connect(Number(port), hostname);
+  try {
+    const told = once(socket, "data");
+    const lines = ["POST /v1/chat/completions HTTP/1.1", "Host: a", `Authorization: ${authorization}`];
+    socket.write([...lines, "Content-Type: application/json", `Content-Length: ${bytes}`, "", ""].join("\r\n"));
+    const [answer] = (await told) as [Buffer];
+    expect(answer.toString()).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  } finally {
+    socket.destroy();
+  }
 });

@@ -1,5 +1,3 @@
-import type { IncomingMessage } from "node:http";
-import { finished } from "node:stream/promises";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
@@ -38,8 +36,7 @@ export async function tellFault(
   const { request, reply, bodyBytesMax } = to;
   if (!request.raw.complete) {
     const rest = unreadBody({ code: fault.code, headers: request.headers, bodyBytesMax });
-    if (rest === "read-on") await readToEnd(request.raw);
-    else {
+    if (rest === "close") {
       reply.header("connection", "close");
       closeUnread(request.raw);
     }
@@ -52,8 +49,4 @@ export async function tellFault(
 
 function clientLeft(): Fault {
   return new Fault("client_closed", { message: "The client closed the connection before its request was complete." });
-}
-
-async function readToEnd(request: IncomingMessage): Promise<void> {
-  await finished(request.resume(), { writable: false }).catch(() => undefined);
 }
