@@ -2,6 +2,7 @@ import { z } from "zod";
 import { keyStoreSettings, keyStoreVariables } from "#shared/keys/open-key-store.ts";
 import { networkList, portNumber, readConfig, wholeNumber, type Environment } from "#shared/process/config.ts";
 import { processConfig, processSettings } from "#shared/process/process-settings.ts";
+import { crossOrigins } from "./access/cross-origin.ts";
 
 const mib = 1024 * 1024;
 
@@ -20,6 +21,8 @@ const settings = z
     TRUNKLINE_KEYS_AWAY_MS: wholeNumber(0, 3_600_000).default(60_000),
     /** How often official clients are kept from giving up on a whole answer; with 0 never. */
     TRUNKLINE_INTERIM_MS: wholeNumber(0, 300_000).default(0),
+    /** The web apps that may call from a browser; none unless named. */
+    TRUNKLINE_CORS_ORIGINS: crossOrigins.default([]),
     /** The proxies whose word on a client's address is believed. */
     TRUNKLINE_TRUSTED_PROXIES: networkList.default([]),
   })
@@ -40,6 +43,7 @@ export function gatewayConfig(environment: Environment) {
     bodyBytesMax: given.TRUNKLINE_BODY_BYTES_MAX,
     keysAwayMs: given.TRUNKLINE_KEYS_AWAY_MS,
     interimMs: given.TRUNKLINE_INTERIM_MS,
+    corsOrigins: given.TRUNKLINE_CORS_ORIGINS,
     trustedProxies: given.TRUNKLINE_TRUSTED_PROXIES,
   });
 }

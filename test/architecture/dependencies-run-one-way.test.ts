@@ -26,6 +26,10 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   "only nats adapters know NATS": ["shared/broker/broker.ts", `import type { Msg } from "@nats-io/nats-core";`],
   "only redis adapters know Redis": ["shared/keys/key-store.ts", `import { Redis } from "ioredis";`],
   "only the gateway's edge knows Fastify": ["services/gateway/dispatch/x.ts", `import { fastify } from "fastify";`],
+  "only cross-origin knows @fastify/cors": [
+    "services/gateway/access/x.ts",
+    `import { fastifyCors } from "@fastify/cors";`,
+  ],
   "only runtimes know undici": ["services/gateway/x.ts", `import { request } from "undici";`],
   "only the engine of GGUF files knows node-llama-cpp": [
     "services/agent/runtimes/llama/llama.ts",

@@ -43,6 +43,12 @@ export const importRules: readonly ImportRule[] = [
     never: "fastify",
     only: ["services/gateway/*.ts", "services/gateway/{edge,routes,access,operations}/**", "test/**"],
   },
+  {
+    rule: "only cross-origin knows @fastify/cors",
+    files: "**",
+    never: "@fastify/cors",
+    only: ["services/gateway/access/cross-origin.ts"],
+  },
   { rule: "only runtimes know undici", files: "**", never: "undici", only: ["services/agent/runtimes/**", "test/**"] },
   {
     rule: "only the engine of GGUF files knows node-llama-cpp",

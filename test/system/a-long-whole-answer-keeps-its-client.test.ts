@@ -1,4 +1,4 @@
-import OpenAI from "openai";
+import OpenAI, { APIConnectionError } from "openai";
 import { Agent } from "undici";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
@@ -38,6 +38,6 @@ describe("a whole answer that takes longer than its client is patient", () => {
   });
 
   test.concurrent("is not kept for a client behind a proxy, which may take what keeps it for the answer", async () => {
-    await expect(ask(slow, { Via: "1.1 somebody" })).rejects.toThrow(OpenAI.APIConnectionError);
+    await expect(ask(slow, { Via: "1.1 somebody" })).rejects.toThrow(APIConnectionError);
   });
 });

@@ -1,8 +1,10 @@
-import { z } from "zod";
-import { faultEntry, type FaultCode } from "#shared/fault/fault-code.ts";
+import type { z } from "zod";
+import type { FaultCode } from "#shared/fault/fault-code.ts";
 import { shownKey } from "#shared/keys/shown-key.ts";
 import { manageLine } from "#shared/model/manage-line.ts";
 import { modelListing, shownModel } from "#shared/model/shown-model.ts";
+import { answered, jsonSchema, namedSchemas, refTo, sentExactly, type Json } from "../reference/json-schemas.ts";
+import { byStatus, refusedWith } from "../reference/refusals.ts";
 import { adminApi, adminPrefix, describeApi } from "./admin-api.ts";
 import type { AdminOperation } from "./admin-operation.ts";
 import {
@@ -16,8 +18,6 @@ import {
   shownUsage,
   usageList,
 } from "./admin-schemas.ts";
-
-type Json = Record<string, unknown>;
 
 const components = {
   Key: shownKey,
@@ -84,7 +84,7 @@ export function openApiDocument(): { readonly openapi: string } & Json {
       securitySchemes: {
         adminKey: { type: "http", scheme: "bearer", description: "An admin key: trunkline_admin_…" },
       },
-      schemas: namedSchemas(),
+      schemas: namedSchemas(components, answered),
     },
   };
 }
@@ -103,10 +103,10 @@ function describe(operation: AdminOperation): Json {
     summary,
     ...(isOpen ? { security: [] } : {}),
     parameters: [...parametersOf(params, "path"), ...parametersOf(query, "query")],
-    ...(takesBody ? { requestBody: requestBody(plain(body, "input"), example) } : {}),
+    ...(takesBody ? { requestBody: requestBody(jsonSchema(body, sentExactly), example) } : {}),
     responses: {
       [status]: { description: "Done.", content: json(schemaOf(answer), { media }) },
-      ...Object.fromEntries(Object.entries(Object.groupBy(refusals, (code) => faultEntry(code).status)).map(refusal)),
+      ...Object.fromEntries(byStatus(refusals).map(([refused, codes]) => [refused, refusal(codes)])),
     },
   };
 }
@@ -115,16 +115,12 @@ function requestBody(schema: Json, example: object | undefined): Json {
   return { required: schema["required"] !== undefined, content: json(schema, { example }) };
 }
 
-function refusal([status, codes = []]: [string, readonly FaultCode[] | undefined]): [string, Json] {
-  const told = codes.map((code) => {
-    const { wire = code } = faultEntry(code);
-    return wire ?? "null";
-  });
-  return [status, { description: `Refused, with the code ${told.join(" or ")}.`, content: json(schemaOf(errorBody)) }];
+function refusal(codes: readonly FaultCode[]): Json {
+  return { description: refusedWith(codes), content: json(schemaOf(errorBody)) };
 }
 
 function parametersOf(schema: z.ZodType, place: "path" | "query"): Json[] {
-  const { properties = {}, required = [] } = z.toJSONSchema(schema, asWritten("input"));
+  const { properties = {}, required = [] } = jsonSchema(schema, sentExactly);
   return Object.entries(properties).map(([name, shape]) => ({
     name,
     in: place,
@@ -135,39 +131,7 @@ function parametersOf(schema: z.ZodType, place: "path" | "query"): Json[] {
 
 function schemaOf(schema: z.ZodType): Json {
   const name = Object.entries(components).find(([, each]) => each === schema)?.[0];
-  return name === undefined ? plain(schema, "output") : { $ref: refTo(name) };
-}
-
-function namedSchemas(): Json {
-  const registry = z.registry<{ id: string }>();
-  for (const [id, schema] of Object.entries(components)) registry.add(schema, { id });
-  const { schemas } = z.toJSONSchema(registry, { uri: refTo, ...asWritten("output") });
-  return Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, withoutIdentity(schema)]));
-}
-
-function plain(schema: z.ZodType, io: "input" | "output"): Json {
-  return withoutIdentity(z.toJSONSchema(schema, asWritten(io)));
-}
-
-function withoutIdentity(schema: object): Json {
-  const { $schema: _schema, $id: _id, ...rest }: Json = { ...schema };
-  return rest;
-}
-
-/**
- * What the schemas say in TypeScript's sense, in OpenAPI's: `readOnly` is no array that nobody changes, but a field that
- * may not be sent. Answers may get further fields one day, so clients are not told that there are none; and the pattern
- * of every day that there is says no more than its format.
- */
-function asWritten(io: "input" | "output") {
-  return {
-    io,
-    override({ jsonSchema }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }): void {
-      delete jsonSchema.readOnly;
-      if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
-      if (io === "output" && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
-    },
-  };
+  return name === undefined ? jsonSchema(schema, answered) : { $ref: refTo(name) };
 }
 
 function json(
@@ -178,8 +142,4 @@ function json(
   }: { readonly media?: string | undefined; readonly example?: object | undefined } = {},
 ): Json {
   return { [media]: { schema, ...(example === undefined ? {} : { example }) } };
-}
-
-function refTo(name: string): string {
-  return `#/components/schemas/${name}`;
 }

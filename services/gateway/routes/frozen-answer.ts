@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
 
-/** An answer that is made once, and is the same for everybody until the process ends. */
+/** An answer that is the same for everybody who asks for it by the same name, until the process ends. */
 export interface FrozenAnswer {
   readonly bytes: Buffer;
   readonly type: string;

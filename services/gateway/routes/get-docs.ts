@@ -1,26 +1,20 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { refuseOtherMethods } from "../edge/refuse-other-methods.ts";
 import { docsPage, docsPolicy } from "../reference/docs-page.ts";
 import type { OpenApiDocument } from "../reference/openapi-document.ts";
-import { refuseOtherMethods } from "../edge/refuse-other-methods.ts";
-import { freezeAnswer, sendFrozen, type FrozenAnswer } from "./frozen-answer.ts";
+import { freezeAnswer, sendFrozen } from "./frozen-answer.ts";
 
-/** Under how many names the page is kept ready: a gateway has one or two, and whoever asks may say any. */
-const namesMax = 16;
+/** Stands in the page for the name of the gateway until somebody asks for it by one. */
+const someGateway = "https://gateway.invalid/v1";
 
 const plainHost = /^(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 
 /** The document as a page for people, with examples that work when they are pasted: they name this gateway as its reader does. */
 export function getDocs(server: FastifyInstance, document: OpenApiDocument): void {
-  const pages = new Map<string, FrozenAnswer>();
-  const pageFor = (baseUrl: string): FrozenAnswer => {
-    if (!pages.has(baseUrl) && pages.size >= namesMax) pages.clear();
-    return pages.getOrInsertComputed(baseUrl, () =>
-      freezeAnswer(docsPage(document, baseUrl), "text/html; charset=utf-8"),
-    );
-  };
+  const parts = docsPage(document, someGateway).split(someGateway);
   server.get("/docs", async (request, reply) => {
     reply.headers({ "content-security-policy": docsPolicy, "referrer-policy": "no-referrer" });
-    return sendFrozen(request, reply, pageFor(baseUrlOf(request)));
+    return sendFrozen(request, reply, freezeAnswer(parts.join(baseUrlOf(request)), "text/html; charset=utf-8"));
   });
   refuseOtherMethods(server, "/docs", ["GET", "HEAD"]);
 }

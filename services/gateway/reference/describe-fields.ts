@@ -1,0 +1,40 @@
+import type { z } from "zod";
+
+type Schema = z.core.JSONSchema.BaseSchema;
+
+/** A field somewhere in a schema, by its path; the parts of a list have the path of the list. */
+export interface Field {
+  readonly path: string;
+  readonly schema: Schema;
+  readonly required: boolean;
+}
+
+/**
+ * All fields of a schema at every depth, but for those of schemas that it only refers to. Of several kinds of value that
+ * may stand in one place, only what all of them require is required.
+ */
+export function* fieldsOf(schema: Schema, above = "", required = schema.required ?? []): Generator<Field> {
+  for (const [name, each] of Object.entries(schema.properties ?? {})) {
+    if (typeof each === "boolean") continue;
+    const path = above === "" ? name : `${above}.${name}`;
+    yield { path, schema: each, required: required.includes(name) };
+    yield* fieldsOf(each, path);
+  }
+  const kinds = [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])];
+  const demands = kinds.flatMap((each) => (each.properties === undefined ? [] : [new Set(each.required)]));
+  const demandedByAll = [...(demands[0] ?? [])].filter((name) => demands.every((each) => each.has(name)));
+  for (const each of kinds) yield* fieldsOf(each, above, demandedByAll);
+  for (const each of itemsOf(schema)) yield* fieldsOf(each, above);
+}
+
+function itemsOf({ items }: Schema): Schema[] {
+  return items === undefined || typeof items === "boolean" || Array.isArray(items) ? [] : [items];
+}
+
+/** Says of each field what it is for; a field that says so itself keeps its own words. */
+export function describeFields(schema: Schema, sentences: Readonly<Record<string, string>>): void {
+  for (const field of fieldsOf(schema)) {
+    const sentence = sentences[field.path];
+    if (sentence !== undefined) field.schema.description ??= sentence;
+  }
+}

@@ -1,0 +1,133 @@
+import { faultEntry, type FaultCode } from "#shared/fault/fault-code.ts";
+import { answerHeaders, type AnswerHeaderName } from "./answer-headers.ts";
+import { refTo } from "./json-schemas.ts";
+import type { Medium, Operation, Parameter, Response } from "./openapi-document.ts";
+import type { PublicOperation } from "./public-operation.ts";
+import { refusalsOfAll } from "./public-refusals.ts";
+import type { SchemaName } from "./public-schemas.ts";
+import { byStatus, refusedWith, toldCode } from "./refusals.ts";
+import { requestHeaders } from "./request-headers.ts";
+
+const always: readonly AnswerHeaderName[] = ["x-request-id", "openai-processing-ms"];
+
+/** How a key stands with its limits. */
+const standing: readonly AnswerHeaderName[] = [
+  "x-ratelimit-limit-requests",
+  "x-ratelimit-remaining-requests",
+  "x-ratelimit-reset-requests",
+  "x-ratelimit-limit-tokens",
+  "x-ratelimit-remaining-tokens",
+  "x-ratelimit-reset-tokens",
+];
+
+/** An operation in OpenAPI's words. */
+export function describeOperation(operationId: string, operation: PublicOperation): Operation {
+  const { tag, summary, description, open, body } = operation;
+  return {
+    operationId,
+    tags: [tag],
+    summary,
+    description,
+    ...(open ? { security: [] as const } : {}),
+    parameters: [...pathParameters(operation), ...(open ? [] : headerParameters())],
+    ...(body === undefined ? {} : { requestBody: requestBody(body) }),
+    responses: { 200: success(operation), ...refusals(operation) },
+  };
+}
+
+function requestBody({ schema, examples }: NonNullable<PublicOperation["body"]>) {
+  return {
+    required: true as const,
+    content: { "application/json": { schema: { $ref: refTo(schema) }, examples: { ...examples } } as Medium },
+  };
+}
+
+function success(operation: PublicOperation): Response {
+  const { answer, chunk, headers } = operation;
+  return {
+    description:
+      chunk === undefined
+        ? "Done."
+        : "Done: the answer whole, or with `stream` as server-sent events. Each event's data is one chunk, after the last of them `[DONE]`. Lines that begin with a colon only keep the connection alive. What fails in between is told as an error in place of a chunk, and then no `[DONE]` follows.",
+    headers: headerRefs([...always, ...onceProven(operation), ...headers]),
+    content: {
+      ...(typeof answer === "string" ? json(answer) : { [answer.media]: { schema: whole(answer.media) } }),
+      ...(chunk === undefined ? {} : { "text/event-stream": { schema: eitherOf(chunk, "Error") } }),
+    },
+  };
+}
+
+/** A page is text; a document is an object. */
+function whole(media: string): Medium["schema"] {
+  return { type: media === "application/json" ? "object" : "string" };
+}
+
+function refusals(operation: PublicOperation): Record<string, Response> {
+  const { refusals: own, otherwise } = operation;
+  const told = byStatus([...refusalsOfAll, ...own]).map(([status, codes]): [string, Response] => {
+    const content =
+      otherwise !== undefined && String(otherwise.status) === status
+        ? { "application/json": { schema: eitherOf(otherwise.schema, "Error") } }
+        : json("Error");
+    return [
+      status,
+      {
+        description: refusedWith(codes),
+        headers: headerRefs([...always, ...headersWith(operation, codes)]),
+        content,
+        "x-trunkline-codes": [...new Set(codes.map(toldCode))],
+      },
+    ];
+  });
+  return Object.fromEntries(told);
+}
+
+/** What is told of a request whose key is proved. */
+function onceProven({ open, body }: PublicOperation): readonly AnswerHeaderName[] {
+  if (open) return [];
+  return body === undefined ? standing : [...standing, "x-trunkline-ignored"];
+}
+
+function headersWith(operation: PublicOperation, codes: readonly FaultCode[]): readonly AnswerHeaderName[] {
+  const entries = codes.map(faultEntry);
+  const waits = entries.some(({ status, retryAfterSeconds }) => status === 429 || retryAfterSeconds !== undefined);
+  return [
+    ...(entries.some(({ status }) => status === 401) ? (["www-authenticate"] as const) : []),
+    ...(codes.every(isToldBeforeKeys) ? [] : onceProven(operation)),
+    ...(waits ? (["retry-after"] as const) : []),
+    ...(entries.some(({ retry }) => retry === false) ? (["x-should-retry"] as const) : []),
+  ];
+}
+
+/** Whoever has no good key is told nothing of one. */
+function isToldBeforeKeys(code: FaultCode): boolean {
+  const { status } = faultEntry(code);
+  return status === 401 || (status < 500 && refusalsOfAll.some((each) => each === code));
+}
+
+function headerRefs(names: readonly AnswerHeaderName[]): Record<string, { $ref: string }> {
+  const ordered = Object.keys(answerHeaders).filter((name) => names.some((each) => each === name));
+  return Object.fromEntries(ordered.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+function pathParameters({ params = {} }: PublicOperation): Parameter[] {
+  return Object.entries(params).map(([name, description]) => ({
+    name,
+    in: "path",
+    required: true,
+    description,
+    schema: { type: "string" },
+  }));
+}
+
+function headerParameters(): { $ref: string }[] {
+  return Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }));
+}
+
+function json(name: SchemaName): Record<string, Medium> {
+  return { "application/json": { schema: { $ref: refTo(name) } } };
+}
+
+function eitherOf(...names: readonly SchemaName[]): Medium["schema"] {
+  return { anyOf: names.map((name) => ({ $ref: refTo(name) })) };
+}

@@ -1,0 +1,58 @@
+import { code } from "./docs-code.ts";
+import { markup, type Markup } from "./docs-markup.ts";
+
+const model = "llama3.2";
+
+/** What to do first: from a key to an answer. */
+export function startSection(baseUrl: string): Markup {
+  const block = (label: string, text: string): Markup => code(text, { baseUrl, label });
+  return markup`<section><h2 id="start">Start</h2>
+<p>Any client of OpenAI’s API works when it is given another base URL and a key of this service. The base URL here is <code data-base>${baseUrl}</code>.</p>
+<ol class="steps"><li><p>Ask whoever runs this service for a key, and see which models it may use:</p>${block("Shell", listing(baseUrl))}</li>
+<li><p>Ask one of them something; <code>${model}</code> stands for yours:</p>${block("Shell", shell(baseUrl))}${block("Node.js, with openai", node(baseUrl))}${block("Python, with openai", python(baseUrl))}</li></ol></section>`;
+}
+
+function listing(baseUrl: string): string {
+  return `export API_KEY="your key"
+curl ${baseUrl}/models -H "Authorization: Bearer $API_KEY"`;
+}
+
+function shell(baseUrl: string): string {
+  const body = JSON.stringify({ model, stream: true, messages: [{ role: "user", content: "Hello!" }] });
+  return `curl -N ${baseUrl}/chat/completions \\
+  -H "Authorization: Bearer $API_KEY" \\
+  -H "Content-Type: application/json" \\
+  -d '${body}'`;
+}
+
+function node(baseUrl: string): string {
+  return `import OpenAI from "openai";
+
+const client = new OpenAI({
+  baseURL: "${baseUrl}",
+  apiKey: process.env.API_KEY,
+});
+const stream = await client.chat.completions.create({
+  model: "${model}",
+  messages: [{ role: "user", content: "Hello!" }],
+  stream: true,
+});
+for await (const chunk of stream) {
+  process.stdout.write(chunk.choices[0]?.delta.content ?? "");
+}`;
+}
+
+function python(baseUrl: string): string {
+  return `import os
+from openai import OpenAI
+
+client = OpenAI(
+    base_url="${baseUrl}",
+    api_key=os.environ["API_KEY"],
+)
+answer = client.chat.completions.create(
+    model="${model}",
+    messages=[{"role": "user", "content": "Hello!"}],
+)
+print(answer.choices[0].message.content)`;
+}

@@ -1,0 +1,64 @@
+import type { FaultCode } from "#shared/fault/fault-code.ts";
+
+/** Faults that callers of the public API never see: those of the admin API, and those of callers who are gone. */
+export type UnseenCode =
+  | "insufficient_permissions"
+  | "key_not_found"
+  | "machine_not_found"
+  | "key_change_refused"
+  | "client_closed"
+  | "cancelled"
+  | "slow_client"
+  | "job_unknown";
+
+export type PublicCode = Exclude<FaultCode, UnseenCode>;
+
+/** When each fault is told, in a sentence; the message of the error says what it was this time. */
+export const faultMeanings: Readonly<Record<PublicCode, string>> = {
+  bad_request: "The request is no well-formed HTTP, or its head could be read in two ways.",
+  invalid_json: "The body is not one JSON object.",
+  missing_required_parameter: "A field that has to be there is not; `param` names it.",
+  invalid_type: "A field is of another type than it has to be.",
+  invalid_value: "A field has a value that makes no sense there, or not together with another field.",
+  integer_below_min_value: "A whole number is too small.",
+  integer_above_max_value: "A whole number is too large.",
+  decimal_below_min_value: "A number is too small.",
+  decimal_above_max_value: "A number is too large.",
+  string_too_long: "A text is too long.",
+  empty_array: "A list is empty that has to hold something.",
+  array_above_max_length: "A list holds too much.",
+  unsupported_parameter: "A field asks for what nothing here, or not the model's runtime, can do.",
+  unsupported_value: "A value of a field asks for what nothing here, or not the model or its runtime, can do.",
+  tool_messages_out_of_order: "A call of a tool has no answer right after it, or an answer has no call before it.",
+  context_length_exceeded: "The prompt, or the prompt and the answer it asks for, is longer than the model's window.",
+  model_does_not_support_tools: "`tools` were given to a model whose `capabilities.tools` is not true.",
+  key_invalid: "No key was sent, or one that does not exist, is disabled or was taken back.",
+  key_expired: "The key was good once. Ask whoever issued it for a new one.",
+  model_not_found: "There is no such model, or the key may not use it.",
+  unknown_url: "There is nothing at this URL.",
+  method_not_allowed: "The URL has no such method; the header `allow` has those that it has.",
+  request_timeout: "The request did not arrive whole in time.",
+  request_too_large: "The body is larger than the limit.",
+  uri_too_long: "The URL is longer than the limit.",
+  unsupported_media_type: "The body is no JSON in UTF-8 with `Content-Type: application/json`, or is compressed.",
+  expectation_failed: "The header `Expect` asks for something else than `100-continue`.",
+  headers_too_large: "The headers are larger, or more, than the limit.",
+  rate_limit_requests: "The key sent as many requests a minute as it may; the type is `requests`.",
+  rate_limit_tokens: "The key used as many tokens as it may for now, or has reserved them; the type is `tokens`.",
+  rate_limit_bad_keys: "Too many wrong keys came from this address.",
+  concurrency_limit_exceeded: "The key has as many requests under way at once as it may.",
+  insufficient_quota: "The key has used all its tokens of this day or month.",
+  internal_error: "A mistake inside Trunkline. The request id finds it in the operator's log.",
+  upstream_error: "The model's runtime failed, or said what nobody could understand.",
+  agent_disconnected: "The GPU machine stopped answering in the middle of the request.",
+  stream_gap: "A piece of the answer was lost on its way, and could not be had again.",
+  agent_offline: "The GPU machines that have this model are not reachable just now.",
+  runtime_offline: "The machine is there, but the model server on it does not answer.",
+  server_is_overloaded: "There is no room for the request: the queue, or the memory for bodies, is full.",
+  backend_unavailable: "The gateway has lost the connection to what it stands on.",
+  auth_unavailable: "The key cannot be looked up just now.",
+  shutting_down: "This gateway stops; another, or the same in a moment, takes the request.",
+  upstream_timeout: "The model took longer than the operator allows.",
+};
+
+export const publicCodes = Object.keys(faultMeanings) as PublicCode[];

@@ -1,0 +1,76 @@
+import type { BodyLimit } from "../intake/adopt-error.ts";
+import { unsupportedChatFields } from "../openai/unsupported-fields.ts";
+import { answerHeaders } from "./answer-headers.ts";
+import { describeFields } from "./describe-fields.ts";
+import { describeOperation } from "./describe-operation.ts";
+import { fieldSentences, type Sentences } from "./field-sentences.ts";
+import { namedSchemas, sentLeniently } from "./json-schemas.ts";
+import type { Header, OpenApiDocument, Operation, Schema } from "./openapi-document.ts";
+import { publicApi } from "./public-api.ts";
+import { publicLimits } from "./public-limits.ts";
+import { publicSchemas } from "./public-schemas.ts";
+import { requestHeaders } from "./request-headers.ts";
+import { toldFaults } from "./told-faults.ts";
+
+const tags = [
+  { name: "Chat", description: "Conversations with a model." },
+  { name: "Completions", description: "Texts that a model continues." },
+  { name: "Embeddings", description: "Vectors of texts." },
+  { name: "Models", description: "What there is to ask." },
+  { name: "Health", description: "For balancers, without a key." },
+  { name: "Reference", description: "What this API says of itself, without a key." },
+];
+
+/** The public API as OpenAPI 3.1 describes it, written from the very schemas that requests are read with. */
+export function publicDocument(limit: BodyLimit): OpenApiDocument {
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Trunkline",
+      version: "1",
+      description:
+        "Language models that run on the operator's own GPU machines, behind the API that OpenAI's clients speak. A field that is null counts as one that is not there. A field that is not known is ignored, and named in `x-trunkline-ignored`.",
+    },
+    servers: [{ url: "/", description: "The gateway that this document is from." }],
+    security: [{ apiKey: [] }],
+    tags,
+    paths: pathsOf(),
+    components: {
+      securitySchemes: {
+        apiKey: { type: "http", scheme: "bearer", description: "An API key of this service: trunkline_…" },
+      },
+      parameters: requestHeaders,
+      headers: headersTold(),
+      schemas: describedSchemas(),
+    },
+    "x-trunkline-errors": toldFaults(),
+    "x-trunkline-limits": publicLimits(limit),
+  };
+}
+
+function pathsOf(): Record<string, Record<string, Operation>> {
+  const paths: Record<string, Record<string, Operation>> = {};
+  for (const [operationId, operation] of Object.entries(publicApi)) {
+    const { path, method } = operation;
+    paths[path] = { ...paths[path], [method.toLowerCase()]: describeOperation(operationId, operation) };
+  }
+  return paths;
+}
+
+function headersTold(): Record<string, Header> {
+  return Object.fromEntries(
+    Object.entries(answerHeaders).map(([name, { description, type, example }]) => [
+      name,
+      { description, schema: { type }, example },
+    ]),
+  );
+}
+
+/** What is refused although OpenAI knows it is told beside what is taken. */
+function describedSchemas(): Record<string, Schema> {
+  const schemas = namedSchemas(publicSchemas, sentLeniently);
+  const sentences: Readonly<Record<string, Sentences | undefined>> = fieldSentences;
+  for (const [name, schema] of Object.entries(schemas)) describeFields(schema, sentences[name] ?? {});
+  const refused = Object.entries(unsupportedChatFields).map(([field, { why }]) => [field, why]);
+  return { ...schemas, ChatRequest: { ...schemas["ChatRequest"], "x-trunkline-refused": Object.fromEntries(refused) } };
+}

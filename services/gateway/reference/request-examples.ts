@@ -1,0 +1,105 @@
+/** Requests that show how to ask, by what they show. They name a model that many people have; yours may be others. */
+interface RequestExample {
+  readonly summary: string;
+  readonly value: Readonly<Record<string, unknown>> & { readonly model: string };
+}
+type RequestExamples = Readonly<Record<string, RequestExample>>;
+
+const model = "llama3.2";
+const question = { role: "user", content: "Why is the sky blue? One sentence." };
+
+/** One white point. */
+const onePixel =
+  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
+
+const weather = {
+  type: "function",
+  function: {
+    name: "get_weather",
+    description: "The weather in a city just now.",
+    parameters: {
+      type: "object",
+      properties: { city: { type: "string", description: "The name of the city." } },
+      required: ["city"],
+    },
+  },
+};
+
+export const chatExamples: RequestExamples = {
+  question: { summary: "A question, answered whole", value: { model, messages: [question] } },
+  stream: {
+    summary: "The same, piece by piece and with its usage",
+    value: { model, messages: [question], stream: true, stream_options: { include_usage: true } },
+  },
+  tools: {
+    summary: "A tool that the model may call",
+    value: { model, messages: [{ role: "user", content: "Do I need an umbrella in Oslo?" }], tools: [weather] },
+  },
+  tool_answer: {
+    summary: "What the tool answered",
+    value: {
+      model,
+      messages: [
+        { role: "user", content: "Do I need an umbrella in Oslo?" },
+        {
+          role: "assistant",
+          content: null,
+          tool_calls: [
+            { id: "call_1", type: "function", function: { name: "get_weather", arguments: '{"city":"Oslo"}' } },
+          ],
+        },
+        { role: "tool", tool_call_id: "call_1", content: "Rain until four." },
+      ],
+      tools: [weather],
+    },
+  },
+  image: {
+    summary: "A question about an image",
+    value: {
+      model: "llama3.2-vision",
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "What is this?" },
+            { type: "image_url", image_url: { url: onePixel } },
+          ],
+        },
+      ],
+    },
+  },
+  json: {
+    summary: "An answer that fits a schema",
+    value: {
+      model,
+      messages: [{ role: "user", content: "Name a city and its country." }],
+      response_format: {
+        type: "json_schema",
+        json_schema: {
+          name: "city",
+          strict: true,
+          schema: {
+            type: "object",
+            properties: { city: { type: "string" }, country: { type: "string" } },
+            required: ["city", "country"],
+            additionalProperties: false,
+          },
+        },
+      },
+    },
+  },
+};
+
+export const completionExamples: RequestExamples = {
+  text: { summary: "A text that is continued", value: { model, prompt: "Once upon a time", max_tokens: 64 } },
+};
+
+const embedder = "nomic-embed-text";
+
+export const embeddingsExamples: RequestExamples = {
+  text: { summary: "One text", value: { model: embedder, input: "The sky is blue." } },
+  texts: {
+    summary: "Several texts, in the smaller form",
+    value: { model: embedder, input: ["The sky is blue.", "Grass is green."], encoding_format: "base64" },
+  },
+};

@@ -1,0 +1,20 @@
+import { clientRequestCharactersMax } from "../intake/client-request.ts";
+import type { Parameter } from "./openapi-document.ts";
+
+/** What may be sent in headers with any request under `/v1`, beside the key. */
+export const requestHeaders: Readonly<Record<string, Parameter>> = {
+  "x-client-request-id": {
+    name: "x-client-request-id",
+    in: "header",
+    required: false,
+    description: "Your own name for the request: the operator finds the request by it, in printable ASCII.",
+    schema: { type: "string", maxLength: clientRequestCharactersMax },
+  },
+  traceparent: {
+    name: "traceparent",
+    in: "header",
+    required: false,
+    description: "The trace that the request belongs to, in the form of W3C's Trace Context; it is passed on.",
+    schema: { type: "string" },
+  },
+};

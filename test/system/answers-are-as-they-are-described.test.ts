@@ -1,0 +1,253 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { publicDocument } from "../../services/gateway/reference/public-document.ts";
+import { DescribedApi } from "../harness/described-api.ts";
+import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
+import { trunkline } from "../harness/trunkline-command.ts";
+
+const bodyBytesMax = 20_000;
+const document = publicDocument({ bodyBytesMax, bodyLimitName: "TRUNKLINE_BODY_BYTES_MAX" });
+const api = new DescribedApi(document);
+
+const chat = "/v1/chat/completions";
+const completions = "/v1/completions";
+const embeddings = "/v1/embeddings";
+
+const tool = { type: "function", function: { name: "get_weather", parameters: { type: "object", properties: {} } } };
+const says = (content: string) => ({ model: "scripted", messages: [{ role: "user", content }] });
+const embeds = { model: "scripted:embed", input: "The sky is blue." };
+
+let up: UpProcess;
+let root: string;
+beforeAll(async () => {
+  up = await startUp({ TRUNKLINE_BODY_BYTES_MAX: String(bodyBytesMax) });
+  root = new URL(up.endpoint.baseUrl).origin;
+});
+afterAll(() => up[Symbol.asyncDispose]());
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: string;
+}
+
+interface Wish {
+  readonly method?: "GET" | "POST";
+  readonly body?: object | string;
+  readonly key?: string | undefined;
+  readonly headers?: Record<string, string>;
+  /** The path as the document writes it, where that differs. */
+  readonly as?: string;
+}
+
+/** Asks, and insists that what comes is just what the document says. */
+async function asked(path: string, wish: Wish = {}): Promise<Answer> {
+  const { body, as = path, headers = {} } = wish;
+  const { method = body === undefined ? "GET" : "POST" } = wish;
+  const key = "key" in wish ? wish.key : up.endpoint.key;
+  const response = await fetch(root + path, {
+    method,
+    headers: {
+      ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+  });
+  const answer = { status: response.status, headers: response.headers, body: await response.text() };
+  expect(api.faultsOf({ method: method === "GET" ? "get" : "post", path: as }, answer)).toEqual([]);
+  return answer;
+}
+
+const codeOf = ({ body }: Answer): unknown => (JSON.parse(body) as { error?: { code?: unknown } }).error?.code;
+
+async function issuedKey(...flags: string[]): Promise<string> {
+  const issue = ["keys", "issue", "--name", "limited", ...flags, "--json"];
+  const { stdout } = await trunkline(issue, { TRUNKLINE_STATE_DIR: up.stateDir });
+  return (JSON.parse(stdout) as { key: string }).key;
+}
+
+describe("what is answered", () => {
+  const usage = { stream_options: { include_usage: true } };
+  const answered: [string, string, Wish][] = [
+    ["a text", chat, { body: says("Hello!") }],
+    ["a stream", chat, { body: { ...says("Hello!"), stream: true } }],
+    ["a stream with its usage", chat, { body: { ...says("Hello!"), stream: true, ...usage } }],
+    ["thoughts", chat, { body: says("/script tokens=2 think=2") }],
+    ["a stream of thoughts", chat, { body: { ...says("/script tokens=2 think=2"), stream: true, ...usage } }],
+    ["calls of tools", chat, { body: { ...says("/script tokens=0 tool=get_weather"), tools: [tool] } }],
+    [
+      "a text and a call, streamed",
+      chat,
+      { body: { ...says('/script tokens=2 tool=get_weather args={"a":1}'), tools: [tool], stream: true } },
+    ],
+    ["two answers", chat, { body: { ...says("/script tokens=2"), n: 2 } }],
+    ["a stream of two answers", chat, { body: { ...says("/script tokens=2"), n: 2, stream: true, ...usage } }],
+    ["a text that was cut", chat, { body: { ...says("/script tokens=9"), max_tokens: 3 } }],
+    ["fields that are ignored", chat, { body: { ...says("Hello!"), user: "ann", metadata: {} } }],
+    ["a continued text", completions, { body: { model: "scripted", prompt: "/script tokens=3" } }],
+    [
+      "two continued texts",
+      completions,
+      { body: { model: "scripted", prompt: ["/script tokens=3", "b"], n: 2, echo: true } },
+    ],
+    [
+      "a continued text, streamed",
+      completions,
+      { body: { model: "scripted", prompt: "/script tokens=3", stream: true, ...usage } },
+    ],
+    ["a vector", embeddings, { body: embeds }],
+    ["several vectors as base64", embeddings, { body: { ...embeds, input: ["a", "b"], encoding_format: "base64" } }],
+    ["shorter vectors", embeddings, { body: { ...embeds, dimensions: 8, user: "ann" } }],
+    ["the models", "/v1/models", {}],
+    ["a model", "/v1/models/scripted", { as: "/v1/models/{id}" }],
+    ["a model of MLX", "/v1/models/scripted%3Amlx", { as: "/v1/models/{id}" }],
+    ["that it runs", "/healthz", { key: undefined }],
+    ["that it can serve", "/readyz", { key: undefined }],
+  ];
+  test.each(answered)("%s", async (_what, path, wish) => {
+    const { status, body, headers } = await asked(path, wish);
+    expect(status).toBe(200);
+    if (headers.get("content-type")?.startsWith("text/event-stream")) expect(body).toMatch(/data: \[DONE\]\n\n$/);
+  });
+
+  test("how a key stands with its limits", async () => {
+    const key = await issuedKey("--rpm", "100", "--tpm", "100000");
+    const { headers } = await asked(chat, { body: says("Hello!"), key });
+    expect(headers.get("x-ratelimit-remaining-requests")).toBe("99");
+    await asked("/v1/models", { key });
+    await asked("/v1/models/nothing", { key, as: "/v1/models/{id}" });
+    await asked(embeddings, { key, body: {} });
+  });
+});
+
+describe("what is refused", () => {
+  const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
+  const refused: [string, number, string | null, string, Wish][] = [
+    ["without a key", 401, "key_invalid", chat, { body: says("Hello!"), key: undefined }],
+    ["with a wrong key", 401, "key_invalid", "/v1/models", { key: "sk-wrong" }],
+    ["a body that is no JSON", 400, null, chat, { body: "{" }],
+    [
+      "a body of another type",
+      415,
+      "unsupported_media_type",
+      chat,
+      { body: "a=1", headers: { "content-type": "text/plain" } },
+    ],
+    ["a body that is too large", 413, "request_too_large", chat, { body: says("a".repeat(bodyBytesMax)) }],
+    ["no messages", 400, "missing_required_parameter", chat, { body: { model: "scripted" } }],
+    ["a wrong type", 400, "invalid_type", chat, { body: { ...says(""), stream: "yes" } }],
+    ["a wrong value", 400, "invalid_value", chat, { body: { ...says(""), reasoning_effort: "huge" } }],
+    ["too small a number", 400, "integer_below_min_value", chat, { body: { ...says(""), n: 0 } }],
+    ["too large a number", 400, "integer_above_max_value", chat, { body: { ...says(""), n: 129 } }],
+    ["too cold", 400, "decimal_below_min_value", chat, { body: { ...says(""), temperature: -1 } }],
+    [
+      "too hot",
+      400,
+      "decimal_above_max_value",
+      completions,
+      { body: { model: "scripted", prompt: "a", temperature: 3 } },
+    ],
+    ["an empty list", 400, "empty_array", chat, { body: { model: "scripted", messages: [] } }],
+    [
+      "too long a list",
+      400,
+      "array_above_max_length",
+      chat,
+      { body: { ...says(""), stop: ["a", "b", "c", "d", "e"] } },
+    ],
+    ["too long a name", 400, "string_too_long", embeddings, { body: { ...embeds, model: "a".repeat(300) } }],
+    ["what was replaced", 400, "unsupported_parameter", chat, { body: { ...says(""), functions: [tool.function] } }],
+    ["what the runtime cannot do", 400, "unsupported_parameter", chat, { body: { ...says(""), logprobs: true } }],
+    [
+      "an answer of a tool to nothing",
+      400,
+      null,
+      chat,
+      { body: { model: "scripted", messages: [{ role: "tool", content: "a", tool_call_id: "b" }] } },
+    ],
+    [
+      "tools where none can be",
+      400,
+      "model_does_not_support_tools",
+      chat,
+      { body: { ...says(""), model: "scripted:plain", tools: [tool] } },
+    ],
+    [
+      "an image where none is seen",
+      400,
+      "unsupported_value",
+      chat,
+      { body: { model: "scripted", messages: [{ role: "user", content: [image] }] } },
+    ],
+    [
+      "a chat with a model of vectors",
+      400,
+      "unsupported_value",
+      chat,
+      { body: { ...says(""), model: "scripted:embed" } },
+    ],
+    ["a model that nobody has", 404, "model_not_found", chat, { body: { ...says(""), model: "nobody-has-it" } }],
+    ["to look up what nobody has", 404, "model_not_found", "/v1/models/nobody-has-it", { as: "/v1/models/{id}" }],
+    ["what a runtime fails in", 502, "upstream_error", chat, { body: says("/script tokens=2 fail_at=0") }],
+    ["an odd URL", 400, "bad_request", "/v1/models/%00", { as: "/v1/models/{id}" }],
+    ["a URL that is too long", 414, "uri_too_long", `/v1/models?${"a".repeat(9_000)}`, { as: "/v1/models" }],
+    ["too many headers", 431, "headers_too_large", "/healthz", { headers: { "x-a": "a".repeat(17_000) } }],
+  ];
+  test.each(refused)("%s", async (_what, status, code, path, wish) => {
+    const answer = await asked(path, wish);
+    expect([answer.status, codeOf(answer)]).toEqual([status, code]);
+  });
+
+  test("too many requests of a key, and all its tokens", async () => {
+    const hurried = await issuedKey("--rpm", "1");
+    await asked(chat, { body: says("Hello!"), key: hurried });
+    const soon = await asked(chat, { body: says("Hello!"), key: hurried });
+    expect([soon.status, codeOf(soon)]).toEqual([429, "rate_limit_exceeded"]);
+    expect(Number(soon.headers.get("retry-after"))).toBeGreaterThan(0);
+  });
+
+  test("the rest of a stream that breaks", async () => {
+    const { status, body } = await asked(chat, { body: { ...says("/script tokens=4 fail_at=2"), stream: true } });
+    expect(status).toBe(200);
+    expect(body).toContain('"code":"upstream_error"');
+    expect(body).not.toContain("[DONE]");
+  });
+
+  test("what is no operation has the same errors", async () => {
+    for (const [path, method] of [
+      ["/nothing", "GET"],
+      ["/v1/models", "DELETE"],
+    ] as const) {
+      const response = await fetch(root + path, { method });
+      expect(api.misfits({ $ref: "#/components/schemas/Error" }, await response.json())).toEqual([]);
+    }
+  });
+});
+
+/** Which of the demonstration's models can do what an example shows. */
+function modelFor(path: string, example: string): string {
+  if (path === embeddings) return "scripted:embed";
+  return example === "image" ? "scripted:vision" : "scripted";
+}
+
+const examples = Object.entries(document.paths).flatMap(([path, { post }]) =>
+  Object.entries(post?.requestBody?.content["application/json"]?.examples ?? {}).map(
+    ([name, { value }]): [string, string, object] => [name, path, { ...Object(value), model: modelFor(path, name) }],
+  ),
+);
+
+describe("the examples", () => {
+  test("are there for every request", () => expect(new Set(examples.map(([, path]) => path)).size).toBe(3));
+
+  test.each(examples)("%s at %s is taken", async (name, path, body) => {
+    // The demonstration makes no JSON by a schema, and says so of that field and of nothing else.
+    const answer = await asked(path, { body });
+    const refusal = answer.status === 200 ? undefined : (JSON.parse(answer.body) as { error: { param: string } }).error;
+    if (name === "json") expect(refusal?.param ?? "response_format").toBe("response_format");
+    else expect(refusal).toBeUndefined();
+    expect(answer.headers.get("x-trunkline-ignored")).toBeNull();
+    expect(
+      api.misfits(api.operation({ method: "post", path }).requestBody?.content["application/json"]?.schema ?? {}, body),
+    ).toEqual([]);
+  });
+});

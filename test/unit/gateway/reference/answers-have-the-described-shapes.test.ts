@@ -1,0 +1,71 @@
+import { describe, expect, test } from "vitest";
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import { answerShapes, rendererFor } from "#shared/answer/answer-shape.ts";
+import { publicDocument } from "../../../../services/gateway/reference/public-document.ts";
+import { DescribedApi } from "../../../harness/described-api.ts";
+
+const api = new DescribedApi(publicDocument({ bodyBytesMax: 1_024, bodyLimitName: "bodyBytesMax" }));
+
+const likely = { token: "Hi", logprob: -0.5, bytes: [72, 105] };
+const logprobs = [{ ...likely, top_logprobs: [likely, { token: "\ufffd", logprob: -3, bytes: null }] }];
+const usage = { kind: "usage", promptTokens: 7, completionTokens: 5, cachedTokens: 3, reasoningTokens: 2 } as const;
+
+/** All that a runtime may say of a conversation: what no demonstration says is said here. */
+const conversation: AnswerEvent[] = [
+  { kind: "reasoning", text: "Hm." },
+  { kind: "text", text: "Hi", logprobs },
+  { kind: "tool-call-start", index: 0, id: "call_1", name: "get_weather" },
+  { kind: "tool-call-delta", index: 0, arguments: '{"city":"Oslo"}' },
+  { kind: "finish", reason: "tool_calls" },
+  { kind: "text", choice: 1, text: "No." },
+  { kind: "finish", choice: 1, reason: "content_filter" },
+  usage,
+];
+const text: AnswerEvent[] = [
+  { kind: "text", text: "Hi", logprobs },
+  { kind: "finish", reason: "length" },
+  { kind: "text", choice: 1, text: "No." },
+  { kind: "finish", choice: 1, reason: "stop" },
+  usage,
+];
+const vectors: AnswerEvent[] = [
+  { kind: "embedding", index: 0, vector: [0.5, -1] },
+  { kind: "embedding", index: 1, vector: [1, 0] },
+  usage,
+];
+
+const told: Record<string, { events: AnswerEvent[]; schema: string }> = {
+  "chat-stream": { events: conversation, schema: "ChatCompletionChunk" },
+  "chat-whole": { events: conversation, schema: "ChatCompletion" },
+  "text-stream": { events: text, schema: "TextCompletionChunk" },
+  "text-whole": { events: text, schema: "TextCompletion" },
+  "embeddings-float": { events: vectors, schema: "EmbeddingList" },
+  "embeddings-base64": { events: vectors, schema: "EmbeddingList" },
+};
+
+function rendered(shape: string, { includeUsage = true } = {}): unknown[] {
+  const renderer = rendererFor(shape, { id: "id", createdSeconds: 1, model: "a", includeUsage });
+  const pieces = [renderer?.push(told[shape]?.events ?? []) ?? new Uint8Array(), renderer?.end() ?? new Uint8Array()];
+  const bytes = Buffer.concat(pieces).toString();
+  const events = shape.endsWith("-stream") ? bytes.split("\n\n").filter(Boolean) : [bytes];
+  return events.map((event) => JSON.parse(event.replace(/^data: /, "")) as unknown);
+}
+
+test("every shape that clients get is described", () => {
+  expect(Object.keys(told).toSorted()).toEqual(answerShapes.filter((shape) => shape !== "events").toSorted());
+});
+
+describe.each(Object.entries(told))("%s", (shape, { schema }) => {
+  const $ref = `#/components/schemas/${schema}`;
+
+  test("holds nothing that is not described", () => {
+    const objects = [...rendered(shape), ...rendered(shape, { includeUsage: false })];
+    expect(objects.length).toBeGreaterThan(1);
+    for (const each of objects) expect(api.misfits({ $ref }, each)).toEqual([]);
+  });
+
+  test("is not described so loosely that anything fits", () => {
+    for (const each of rendered(shape)) expect(api.misfits({ $ref }, { ...Object(each), more: 1 })).not.toEqual([]);
+    expect(api.misfits({ $ref }, {})).not.toEqual([]);
+  });
+});

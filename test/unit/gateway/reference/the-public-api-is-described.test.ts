@@ -1,0 +1,118 @@
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { describe, expect, test } from "vitest";
+import { faultCodes, isFaultCode } from "#shared/fault/fault-code.ts";
+import { chatRequest } from "../../../../services/gateway/openai/chat-request.ts";
+import { answerHeaders } from "../../../../services/gateway/reference/answer-headers.ts";
+import { fieldsOf } from "../../../../services/gateway/reference/describe-fields.ts";
+import { publicCodes } from "../../../../services/gateway/reference/fault-meanings.ts";
+import { fieldSentences } from "../../../../services/gateway/reference/field-sentences.ts";
+import { publicApi } from "../../../../services/gateway/reference/public-api.ts";
+import { publicDocument } from "../../../../services/gateway/reference/public-document.ts";
+import { publicSchemas } from "../../../../services/gateway/reference/public-schemas.ts";
+
+const document = publicDocument({ bodyBytesMax: 1_024, bodyLimitName: "TRUNKLINE_BODY_BYTES_MAX" });
+const text = JSON.stringify(document);
+const { schemas } = document.components;
+const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));
+
+test("the document is OpenAPI 3.1", async () => {
+  const { valid, errors } = await new Validator().validate(JSON.parse(text) as Record<string, unknown>);
+  expect(errors).toBeUndefined();
+  expect(valid).toBe(true);
+  expect(document.openapi).toMatch(/^3\.1\./);
+});
+
+test("every reference leads somewhere", () => {
+  const references = [...text.matchAll(/"\$ref":"#\/components\/(\w+)\/([^"]+)"/g)];
+  expect(references.length).toBeGreaterThan(50);
+  const components: Readonly<Record<string, object>> = { ...document.components };
+  for (const [, kind = "", name = ""] of references) expect(Object.keys(components[kind] ?? {})).toContain(name);
+});
+
+describe("fields", () => {
+  test("are all said what they are for", () => {
+    const silent = Object.entries(schemas).flatMap(([name, schema]) =>
+      [...fieldsOf(schema)].filter(({ schema: field }) => !field.description).map(({ path }) => `${name}.${path}`),
+    );
+    expect(silent).toEqual([]);
+    expect([...fieldsOf(schemas["ChatRequest"] ?? {})].map(({ path }) => path)).toEqual(
+      expect.arrayContaining(Object.keys(chatRequest.shape)),
+    );
+  });
+
+  test("are all there that a sentence is about", () => {
+    const leftOver = Object.entries(fieldSentences).flatMap(([name, sentences]) => {
+      const paths = new Set([...fieldsOf(schemas[name] ?? {})].map(({ path }) => path));
+      return Object.keys(sentences)
+        .filter((path) => !paths.has(path))
+        .map((path) => `${name}.${path}`);
+    });
+    expect(leftOver).toEqual([]);
+  });
+
+  test("may be more one day, and clients are told of no end to them", () => {
+    expect(JSON.stringify(schemas).includes('"additionalProperties":false')).toBe(false);
+  });
+});
+
+describe("errors", () => {
+  test("are told of every fault that callers may see, in the words that they see", () => {
+    const unseen = Object.keys(faultCodes).filter((code) => !publicCodes.some((each) => each === code));
+    expect(unseen).toEqual([
+      "insufficient_permissions",
+      "key_not_found",
+      "machine_not_found",
+      "key_change_refused",
+      "client_closed",
+      "cancelled",
+      "slow_client",
+      "job_unknown",
+    ]);
+    expect(document["x-trunkline-errors"]).toHaveLength(publicCodes.length);
+  });
+
+  test("of an operation are of the closed list, each with its status, and named once", () => {
+    for (const [name, { refusals }] of Object.entries(publicApi)) {
+      expect(new Set(refusals).size, name).toBe(refusals.length);
+      for (const code of refusals) expect(isFaultCode(code), `${name}: ${code}`).toBe(true);
+    }
+    const told = document["x-trunkline-errors"].map(({ status, code }) => `${status} ${code}`);
+    for (const { responses, operationId } of operations) {
+      for (const [status, { "x-trunkline-codes": codes = [] }] of Object.entries(responses)) {
+        for (const code of codes) expect(told, operationId).toContain(`${status} ${code}`);
+      }
+    }
+  });
+
+  test("are said to be retried just where official clients do so", () => {
+    const retried = document["x-trunkline-errors"].filter((each) => each.retried).map(({ code }) => code);
+    expect(retried).toEqual(expect.arrayContaining(["rate_limit_exceeded", "agent_offline", "upstream_error"]));
+    for (const code of ["insufficient_quota", "internal_error", "upstream_timeout", "request_timeout", "key_invalid"])
+      expect(retried).not.toContain(code);
+  });
+});
+
+test("every operation has a name of its own, an id in every answer, and needs a key unless it says so", () => {
+  expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
+  for (const [path, methods] of Object.entries(document.paths)) {
+    for (const { security, responses } of Object.values(methods)) {
+      expect(security === undefined, path).toBe(path.startsWith("/v1/"));
+      expect(Object.keys(responses)).toContain("200");
+      for (const { headers } of Object.values(responses)) expect(Object.keys(headers ?? {})).toContain("x-request-id");
+    }
+  }
+});
+
+test("requests are described by the schemas that they are read with", () => {
+  const bodies = operations.flatMap(({ requestBody }) => requestBody?.content["application/json"]?.schema.$ref ?? []);
+  expect(bodies.map((ref) => ref.split("/").at(-1))).toEqual(["ChatRequest", "CompletionRequest", "EmbeddingsRequest"]);
+  expect(publicSchemas.ChatRequest).toBe(chatRequest);
+});
+
+test("the body limit of this very gateway is told", () => {
+  expect(document["x-trunkline-limits"][0]).toMatchObject({ name: "TRUNKLINE_BODY_BYTES_MAX", value: 1_024 });
+});
+
+test("headers that browsers are to hand on have a sentence each", () => {
+  for (const { description } of Object.values(answerHeaders)) expect(description).toMatch(/^[`A-Z].*\.$/);
+});
