@@ -1,5 +1,5 @@
 import { faultEntry, type FaultCode } from "#shared/fault/fault-code.ts";
-import { answerHeaders, type AnswerHeaderName } from "./answer-headers.ts";
+import { answerHeaders, type AnswerHeaderName } from "./answers/answer-headers.ts";
 import { refTo } from "./json-schemas.ts";
 import type { Medium, Operation, Parameter, Response } from "./openapi-document.ts";
 import type { PublicOperation } from "./public-operation.ts";

@@ -1,6 +1,6 @@
 import type { BodyLimit } from "../intake/adopt-error.ts";
 import { unsupportedChatFields } from "../openai/unsupported-fields.ts";
-import { answerHeaders } from "./answer-headers.ts";
+import { answerHeaders } from "./answers/answer-headers.ts";
 import { describeFields } from "./describe-fields.ts";
 import { describeOperation } from "./describe-operation.ts";
 import { fieldSentences, type Sentences } from "./field-sentences.ts";

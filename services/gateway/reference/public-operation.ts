@@ -1,5 +1,5 @@
 import type { FaultCode } from "#shared/fault/fault-code.ts";
-import type { AnswerHeaderName } from "./answer-headers.ts";
+import type { AnswerHeaderName } from "./answers/answer-headers.ts";
 import type { PublicCode } from "./fault-meanings.ts";
 import type { SchemaName } from "./public-schemas.ts";
 

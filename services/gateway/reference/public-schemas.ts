@@ -5,12 +5,12 @@ import { chatRequest } from "../openai/chat-request.ts";
 import { completionRequest } from "../openai/completion-request.ts";
 import { embeddingsRequest } from "../openai/embeddings-request.ts";
 import { outerToolChoice } from "../openai/tool-choice.ts";
-import { tokenLogprob, tokenUsage } from "./answer-parts.ts";
-import { chatCompletion, chatCompletionChunk } from "./chat-answer.ts";
-import { embedding, embeddingList } from "./embedding-answer.ts";
-import { errorAnswer } from "./error-answer.ts";
-import { health, modelList, readinessTold } from "./standing-answer.ts";
-import { textCompletion, textCompletionChunk, textLogprobs } from "./text-answer.ts";
+import { tokenLogprob, tokenUsage } from "./answers/answer-parts.ts";
+import { chatCompletion, chatCompletionChunk } from "./answers/chat-answer.ts";
+import { embedding, embeddingList } from "./answers/embedding-answer.ts";
+import { errorAnswer } from "./answers/error-answer.ts";
+import { health, modelList, readinessTold } from "./answers/standing-answer.ts";
+import { textCompletion, textCompletionChunk, textLogprobs } from "./answers/text-answer.ts";
 
 const [systemMessage, developerMessage, userMessage, assistantMessage, toolMessage] = outerMessage.options;
 

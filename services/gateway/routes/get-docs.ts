@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { refuseOtherMethods } from "../edge/refuse-other-methods.ts";
-import { docsPage, docsPolicy } from "../reference/docs-page.ts";
+import { docsPage, docsPolicy } from "../reference/page/docs-page.ts";
 import type { OpenApiDocument } from "../reference/openapi-document.ts";
 import { freezeAnswer, sendFrozen } from "./frozen-answer.ts";
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { parseKeyToken } from "#shared/keys/key-token.ts";
 import { fieldsOf } from "../../../../services/gateway/reference/describe-fields.ts";
-import { docsPage, docsPolicy } from "../../../../services/gateway/reference/docs-page.ts";
+import { docsPage, docsPolicy } from "../../../../services/gateway/reference/page/docs-page.ts";
 import { publicDocument } from "../../../../services/gateway/reference/public-document.ts";
 
 const document = publicDocument({ bodyBytesMax: 1_024, bodyLimitName: "TRUNKLINE_BODY_BYTES_MAX" });

@@ -2,7 +2,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, test } from "vitest";
 import { faultCodes, isFaultCode } from "#shared/fault/fault-code.ts";
 import { chatRequest } from "../../../../services/gateway/openai/chat-request.ts";
-import { answerHeaders } from "../../../../services/gateway/reference/answer-headers.ts";
+import { answerHeaders } from "../../../../services/gateway/reference/answers/answer-headers.ts";
 import { fieldsOf } from "../../../../services/gateway/reference/describe-fields.ts";
 import { publicCodes } from "../../../../services/gateway/reference/fault-meanings.ts";
 import { fieldSentences } from "../../../../services/gateway/reference/field-sentences.ts";

@@ -2,7 +2,7 @@ import { code } from "./docs-code.ts";
 import { fieldsTable } from "./docs-fields.ts";
 import { markup, nothing, prose, type Markup } from "./docs-markup.ts";
 import { typeOf, type Side } from "./docs-type.ts";
-import type { Medium, OpenApiDocument, Operation, Schema } from "./openapi-document.ts";
+import type { Medium, OpenApiDocument, Operation, Schema } from "../openapi-document.ts";
 
 /** An operation with where it is. */
 export interface Endpoint {

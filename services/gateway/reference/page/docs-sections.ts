@@ -1,7 +1,7 @@
 import { code } from "./docs-code.ts";
 import { markup, type Markup } from "./docs-markup.ts";
 import { errorsTable, headersTable, limitsTable, requestHeadersTable } from "./docs-tables.ts";
-import type { OpenApiDocument } from "./openapi-document.ts";
+import type { OpenApiDocument } from "../openapi-document.ts";
 
 /** What holds for all endpoints alike. */
 export function commonSections(document: OpenApiDocument, baseUrl: string): Markup {

@@ -1,7 +1,7 @@
 import { errorAnchor } from "./docs-endpoint.ts";
 import { markup, nothing, prose, type Markup } from "./docs-markup.ts";
 import { grouped } from "./docs-type.ts";
-import type { OpenApiDocument } from "./openapi-document.ts";
+import type { OpenApiDocument } from "../openapi-document.ts";
 
 /** The closed list of what can go wrong. */
 export function errorsTable({ "x-trunkline-errors": errors }: OpenApiDocument): Markup {

@@ -1,7 +1,7 @@
-import { fieldsOf } from "./describe-fields.ts";
+import { fieldsOf } from "../describe-fields.ts";
 import { markup, nothing, prose, type Markup } from "./docs-markup.ts";
 import { typeOf, type Side } from "./docs-type.ts";
-import type { Schema } from "./openapi-document.ts";
+import type { Schema } from "../openapi-document.ts";
 
 interface Row {
   readonly path: string;

@@ -1,5 +1,5 @@
 import { markup, nothing, type Markup } from "./docs-markup.ts";
-import type { Schema } from "./openapi-document.ts";
+import type { Schema } from "../openapi-document.ts";
 
 /**
  * Whether a schema is of what is sent or of what is answered. Whoever sends wants to know what is too much, and not that

@@ -1,7 +1,7 @@
 import { nameOf, type Endpoint } from "./docs-endpoint.ts";
 import { fieldsTable } from "./docs-fields.ts";
 import { markup, type Markup } from "./docs-markup.ts";
-import type { Medium, OpenApiDocument, Schema } from "./openapi-document.ts";
+import type { Medium, OpenApiDocument, Schema } from "../openapi-document.ts";
 
 type Media = Readonly<Record<string, Medium>>;
 

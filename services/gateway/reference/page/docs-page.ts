@@ -6,7 +6,7 @@ import { docsScript } from "./docs-script.ts";
 import { commonSections } from "./docs-sections.ts";
 import { startSection } from "./docs-start.ts";
 import { docsStyle } from "./docs-style.ts";
-import type { OpenApiDocument } from "./openapi-document.ts";
+import type { OpenApiDocument } from "../openapi-document.ts";
 
 /** Nothing but what the page itself holds may be shown or run on it. */
 export const docsPolicy = [
