@@ -21,6 +21,7 @@ Trunkline is ready.
   Machine   ${machine}
   Runtime   ${runtimeLine(runtime)}
   Models    ${models.length === 0 ? "none yet" : listed(models.map(({ id }) => id))}
+  API page  ${new URL("/docs", baseUrl).href}
 
 ${chats === undefined ? noModelYet : firstChat({ baseUrl, key, model: chats.id })}
 

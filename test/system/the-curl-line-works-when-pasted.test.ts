@@ -19,6 +19,9 @@ test.skipIf(bash === undefined || curl === undefined)("what a person pastes stre
   expect(line).toContain(baseUrl);
   expect(line).toContain(key);
 
+  const [page] = /http\S+\/docs/.exec(welcome) ?? [];
+  expect(await (await fetch(String(page))).text()).toContain(baseUrl);
+
   const { stdout } = await promisify(execFile)(bash ?? "bash", ["-c", line]);
   const events = stdout.trimEnd().split("\n\n");
   expect(events.length).toBeGreaterThan(3);
