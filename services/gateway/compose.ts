@@ -18,6 +18,7 @@ import { RunningRequests } from "./access/running-requests.ts";
 import type { GatewayConfig } from "./config.ts";
 import { OpenJobs } from "./dispatch/open-jobs.ts";
 import { JobPlacer } from "./dispatch/place-job.ts";
+import { ReadAside } from "./asked/read-aside.ts";
 import { askCatalogue } from "./fleet/ask-catalogue.ts";
 import { Catalogues } from "./fleet/catalogues.ts";
 import { FleetModels } from "./fleet/fleet-models.ts";
@@ -104,7 +105,9 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const { knownKeys } = access;
   const check = () => readiness({ broker, keys: store.keys, knownKeys, draining });
   healthRoutes(server, check);
-  const means = { placer, timing, clock, log, interimMs: config.interimMs };
+  const reader = new ReadAside();
+  lifecycle.onStop("reading thread", () => reader.stop());
+  const means = { reader, placer, timing, clock, log, interimMs: config.interimMs };
   mountPublicRoutes(server, { access, limited, models, ...means, ...bodyLimit });
   const operations = createServer({
     log,

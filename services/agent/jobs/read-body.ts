@@ -21,7 +21,9 @@ export function readBody<Schema extends z.ZodType>(schema: Schema, bytes: Uint8A
 function parseJson(bytes: Uint8Array): unknown {
   try {
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
-    return mayHoldBigInteger(text) ? parseExactly(text) : JSON.parse(text);
+    // All other numbers of a body are ours, and small.
+    const holdsSchema = text.includes('"tools"') || text.includes('"response_format"');
+    return holdsSchema && mayHoldBigInteger(text) ? parseExactly(text) : JSON.parse(text);
   } catch (error) {
     throw new Fault("internal_error", { message: "The request did not reach the machine in one piece.", cause: error });
   }

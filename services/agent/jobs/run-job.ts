@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { AnswerRenderer } from "#shared/answer/answer-renderer.ts";
 import { rendererFor } from "#shared/answer/answer-shape.ts";
@@ -7,6 +8,7 @@ import { chatBody } from "#shared/protocol/chat-body.ts";
 import { completeBody } from "#shared/protocol/complete-body.ts";
 import { embedBody } from "#shared/protocol/embed-body.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
+import { limits } from "#shared/protocol/limits.ts";
 import { embedInBatches, textsAtOnce } from "../runtimes/embed-in-batches.ts";
 import { completeEach, fanOut } from "../runtimes/fan-out.ts";
 import type { Route } from "../offer/offer.ts";
@@ -45,13 +47,21 @@ export async function runJob(job: RunningJob): Promise<Outcome> {
 async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> {
   const { signal, write } = job;
   const renderer = rendererOf(job.head);
-  for await (const events of eventsOf(job)) {
+  await letOthersGoOn(job);
+  const answered = eventsOf(job);
+  await letOthersGoOn(job);
+  for await (const events of answered) {
     if (signal.aborted) return;
     write(renderer.push(assembly.push(events)), assembly.outputTokens);
   }
   if (signal.aborted) return;
   write(renderer.push(assembly.end()), assembly.outputTokens);
   write(renderer.end(), assembly.outputTokens);
+}
+
+/** To read a large body takes long, and so does to write the runtime's request: other answers go on in between. */
+async function letOthersGoOn({ body }: RunningJob): Promise<void> {
+  if (body.byteLength > limits.partBytes) await nextTurn();
 }
 
 function rendererOf(head: JobHead): AnswerRenderer {

@@ -34,6 +34,8 @@ export interface JobSubmission {
   readonly target: Target;
   readonly head: Omit<JobHead, "bodyBytes" | "sha256">;
   readonly body: Uint8Array;
+  /** Where it is known already. */
+  readonly sha256?: string | undefined;
   readonly acceptWithinMs: number;
   readonly listener: JobListener;
   /** The machine has the whole body, and nobody needs to keep it for this job any more. */
@@ -108,7 +110,7 @@ export class OpenJobs {
     if (refused !== undefined) return Promise.resolve({ outcome: "fault", fault: refused });
 
     const inParts = body.byteLength > limits.partBytes;
-    const sha256 = inParts ? createHash("sha256").update(body).digest("hex") : undefined;
+    const sha256 = inParts ? (submission.sha256 ?? createHash("sha256").update(body).digest("hex")) : undefined;
     const headers = encodeJobHead({
       ...head,
       remainingMs: Math.ceil(head.remainingMs),

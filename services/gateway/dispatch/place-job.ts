@@ -37,6 +37,8 @@ export interface Placement {
   readonly machines: readonly string[] | undefined;
   /** Let go of as soon as a machine has it: bodies are large, and answers take long. */
   body: Uint8Array;
+  /** Of a body that goes in parts. */
+  readonly sha256: string | undefined;
   readonly responseId: string;
   readonly createdSeconds: number;
   readonly includeUsage: boolean;
@@ -182,6 +184,7 @@ export class JobPlacer {
         ...(traceparent === undefined ? {} : { traceparent }),
       },
       body: placement.body,
+      sha256: placement.sha256,
       acceptWithinMs: isLast ? timing.lostAfterMs : timing.acceptWaitMs * 2,
       listener,
       onBodyTaken: () => {

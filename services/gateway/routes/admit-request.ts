@@ -1,37 +1,21 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Clock } from "#shared/process/clock.ts";
-import { encodeJson } from "#shared/protocol/frame-payload.ts";
-import type { JobKind } from "#shared/protocol/job.ts";
+import { newToken } from "#shared/protocol/token.ts";
 import { mayUse } from "../access/authorize.ts";
 import { callerOf } from "../access/caller.ts";
-import type { Needs } from "../dispatch/choose-machine.ts";
 import { modelNotFound, type JobPlacer, type Placement } from "../dispatch/place-job.ts";
+import type { Asked } from "../asked/asked.ts";
 import { ignoredHeader } from "../openai/ignored-header.ts";
 import type { RequestAccount } from "../settlement/request-account.ts";
 import { accountOf } from "./keep-accounts.ts";
 import { tellStanding } from "./tell-standing.ts";
-
-/** What a request asks of a model, once its shape is known to be right. */
-export interface Asked {
-  readonly kind: JobKind;
-  readonly model: string;
-  readonly needs: Needs;
-  readonly body: object;
-  /** Fields of the request that mean nothing here. */
-  readonly ignored: readonly string[];
-  readonly responseId: string;
-  readonly includeUsage: boolean;
-  /** What its prompt is expected to cost, and all of it at most. */
-  readonly promptTokens: number;
-  readonly tokens: number;
-}
 
 /** A request that may run: all of its placement that does not depend on how the answer is sent, and who waits for it. */
 export interface Admitted {
   readonly reply: FastifyReply;
   readonly leaving: AbortController;
   readonly account: RequestAccount;
-  readonly job: Omit<Placement, "shape" | "listener" | "signal">;
+  readonly job: Omit<Placement, "listener" | "signal">;
 }
 
 /**
@@ -62,16 +46,18 @@ export async function admitRequest(
 
 function jobOf(request: FastifyRequest, asked: Asked, clock: Clock): Admitted["job"] {
   const { key } = callerOf(request);
-  const { kind, model: modelId, needs, responseId, includeUsage } = asked;
+  const { kind, shape, model: modelId, needs, body, sha256, idPrefix, includeUsage } = asked;
   const traceparent = traceparentOf(request);
   return {
     kind,
+    shape,
     modelId,
     needs,
     keyId: key.id,
     machines: key.machines,
-    body: encodeJson(asked.body),
-    responseId,
+    body,
+    sha256,
+    responseId: `${idPrefix}${newToken()}`,
     createdSeconds: Math.floor(clock.wall() / 1_000),
     includeUsage,
     traceparent,

@@ -11,16 +11,15 @@ import type { InferenceMeans } from "./inference-means.ts";
  */
 export async function answerStream(
   { reply, leaving, account, job }: Admitted,
-  means: InferenceMeans & { readonly shape: string },
+  { placer, timing, log }: InferenceMeans,
 ): Promise<FastifyReply> {
-  const { shape, placer, timing, log } = means;
   const response = reply.raw;
   const writer = new StreamWriter({ response, timing, onBacklog: (fault) => leaving.abort(fault) });
   for (const [name, value] of Object.entries(reply.getHeaders()))
     if (value !== undefined) response.setHeader(name, value);
   try {
     const listener = account.following(writer);
-    await placer.run(Object.assign(job, { shape, listener, signal: leaving.signal }));
+    await placer.run(Object.assign(job, { listener, signal: leaving.signal }));
   } catch (thrown) {
     const fault = Fault.from(thrown);
     account.endedIn(fault.code);

@@ -7,13 +7,12 @@ import type { InferenceMeans } from "./inference-means.ts";
 /** Runs a request and sends its answer in one piece, once it is known to be whole. */
 export async function answerWhole(
   { reply, leaving, account, job }: Admitted,
-  means: InferenceMeans & { readonly shape: string },
+  { placer, interimMs }: InferenceMeans,
 ): Promise<FastifyReply> {
-  const { shape, placer, interimMs } = means;
   const collected = collectAnswer((fault) => leaving.abort(fault));
   const told = interimMs > 0 && bearsInterim(reply.request.raw) ? interimResponses(reply.raw, interimMs) : {};
   const listener = account.following({ ...collected, ...told });
-  await placer.run(Object.assign(job, { shape, listener, signal: leaving.signal }));
+  await placer.run(Object.assign(job, { listener, signal: leaving.signal }));
   account.endedIn("ok");
   return reply.type("application/json; charset=utf-8").send(collected.bytes());
 }

@@ -1,0 +1,85 @@
+import { onTestFinished, expect, test, describe } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import { ReadAside, readingBytesMax } from "../../../services/gateway/asked/read-aside.ts";
+import { readAsked, type Outer } from "../../../services/gateway/asked/read-asked.ts";
+
+const mib = 1024 * 1024;
+
+function aside(): ReadAside {
+  const reader = new ReadAside();
+  onTestFinished(() => reader.stop());
+  return reader;
+}
+
+const bytesOf = (request: object): Buffer => Buffer.from(JSON.stringify(request));
+const chat = (content: string, fields: object = {}): Buffer =>
+  bytesOf({ model: "llama3", user: "ann", messages: [{ role: "user", content }], ...fields });
+
+async function faultOf(read: Promise<unknown>): Promise<Fault> {
+  return Fault.from(await read.then(() => "it was read").catch((thrown: unknown) => thrown));
+}
+
+describe("a large request", () => {
+  test.each<[Outer, Buffer]>([
+    ["chat", chat("ä".repeat(mib), { stream: true, stop: "END" })],
+    ["completion", bytesOf({ model: "llama3", prompt: ["a".repeat(mib), "b"], n: 2 })],
+    ["embeddings", bytesOf({ model: "embed", input: ["a".repeat(mib)], encoding_format: "base64" })],
+  ])("of the kind %s is read beside the loop as it would be read on it", async (outer, bytes) => {
+    const onTheLoop = readAsked(outer, Buffer.from(bytes));
+    const { body, ...asked } = await aside().read(outer, bytes);
+    expect({ ...asked, body: Buffer.from(body).toString() }).toEqual({
+      ...onTheLoop,
+      body: Buffer.from(onTheLoop.body).toString(),
+    });
+    expect(asked.sha256).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  test("that is wrong is refused as it would be on the loop", async () => {
+    const wrong = chat("a".repeat(mib), { n: 0 });
+    const fault = await faultOf(aside().read("chat", wrong));
+    expect(fault).toMatchObject({ code: "integer_below_min_value", param: "n" });
+    expect(fault.message).toBe("'n' must be at least 1.");
+  });
+
+  test("lets the loop go on while it is read", async () => {
+    const reader = aside();
+    await reader.read("chat", chat("a".repeat(mib)));
+    let turns = 0;
+    let reading = true;
+    const turn = (): void => {
+      turns += 1;
+      if (reading) setImmediate(turn);
+    };
+    setImmediate(turn);
+    await reader.read("chat", chat('"'.repeat(8 * mib)));
+    reading = false;
+    expect(turns).toBeGreaterThan(10);
+  });
+
+  test("is answered in its turn, when several are sent at once", async () => {
+    const reader = aside();
+    const models = ["a", "b", "c", "d"];
+    const read = models.map((model) => reader.read("chat", chat("x".repeat(mib), { model })));
+    expect((await Promise.all(read)).map(({ model }) => model)).toEqual(models);
+  });
+
+  test("whose thread ends is told so, and the next one gets another", async () => {
+    const reader = aside();
+    const broken = faultOf(reader.read("chat", chat("a".repeat(8 * mib))));
+    await reader.stop();
+    expect(await broken).toMatchObject({ code: "internal_error" });
+    expect((await reader.read("chat", chat("a".repeat(mib)))).model).toBe("llama3");
+  });
+
+  test("is refused while so many are being read that they would fill the memory", async () => {
+    const reader = aside();
+    const large = Buffer.alloc(readingBytesMax, "x");
+    const first = faultOf(reader.read("chat", large));
+    expect(await faultOf(reader.read("chat", chat("a".repeat(mib))))).toMatchObject({
+      code: "server_is_overloaded",
+      message: expect.stringContaining("readingBytesMax"),
+    });
+    await reader.stop();
+    await first;
+  });
+});
