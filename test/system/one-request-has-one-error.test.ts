@@ -101,6 +101,15 @@ test.each([
 });
 
 test.each([
+  ["/v1/responses", "Chats are asked for at /v1/chat/completions. What is here is told at /docs."],
+  ["/v1/audio/speech", "What is here is told at /docs."],
+])("a client that wants %s is told where to look", async (path, hint) => {
+  const { origin } = new URL(up.endpoint.baseUrl);
+  const { message } = await errorOf(await fetch(`${origin}${path}`, { method: "POST", body: good }));
+  expect(message).toBe(`There is nothing at POST ${path}. ${hint}`);
+});
+
+test.each([
   ["too large a body", 50 * 1024 * 1024, {}, 413],
   ["a wrong key", 10, wrongKey, 401],
 ])("%s is told before the body comes, if it ever does", async (_, bytes, headers, status) => {

@@ -4,16 +4,25 @@ import { pathOf } from "./log-requests.ts";
 
 const pathCharactersTold = 200;
 
-/** There is nothing at a request's URL; but perhaps a base URL lacks its `/v1`, has it twice, or ends in a slash. */
+/** Where chats are asked for in APIs that are not spoken here. */
+const otherChats = /^(?:\/v1)?\/(?:responses|messages)$|^\/api\/(?:chat|generate)$/;
+const chats = "/v1/chat/completions";
+const reference = "/docs";
+
+/** There is nothing at a request's URL; but perhaps it is plain what was meant. */
 export function unknownUrl(request: FastifyRequest): Fault {
   const path = pathOf(request).slice(0, pathCharactersTold);
-  const meant = [`/v1${path}`, path.replace(/^(?:\/+v1)+(?=\/)/, "/v1"), path.replace(/\/+$/, "")].find((url) =>
-    isRoute(request, url),
-  );
-  const hint = meant === undefined ? "" : ` Did you mean ${meant}?`;
-  return new Fault("unknown_url", { message: `There is nothing at ${request.method} ${path}.${hint}` });
+  return new Fault("unknown_url", { message: `There is nothing at ${request.method} ${path}.${hint(request, path)}` });
 }
 
-function isRoute({ server, method }: FastifyRequest, url: string): boolean {
-  return url !== "" && server.hasRoute({ url, method });
+/** A base URL may lack its `/v1`, have it twice, or end in a slash; a client may speak another API. */
+function hint(request: FastifyRequest, path: string): string {
+  const isHere = (url: string, method: string = request.method): boolean =>
+    url !== "" && request.server.hasRoute({ url, method });
+  const near = [`/v1${path}`, path.replace(/^(?:\/+v1)+(?=\/)/, "/v1"), path.replace(/\/+$/, "")];
+  const meant = near.find((url) => isHere(url));
+  if (meant !== undefined) return ` Did you mean ${meant}?`;
+  if (!isHere(reference, "GET")) return "";
+  const chatsAre = otherChats.test(path) ? ` Chats are asked for at ${chats}.` : "";
+  return `${chatsAre} What is here is told at ${reference}.`;
 }
