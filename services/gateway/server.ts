@@ -4,7 +4,7 @@ import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import { AnswersUnderWay } from "./edge/answers-under-way.ts";
 import { boundUploads } from "./edge/bound-uploads.ts";
-import { BrokenConnections, refuseTunnels } from "./edge/broken-connections.ts";
+import { BrokenConnections } from "./edge/broken-connections.ts";
 import { unknownUrl } from "./edge/unknown-url.ts";
 import { adoptError, type BodyLimit } from "./intake/adopt-error.ts";
 import { framingFault } from "./intake/framing-fault.ts";
@@ -72,7 +72,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   for (const event of ["checkContinue", "checkExpectation"])
     server.server.on(event, (request, response) => server.server.emit("request", request, response));
   server.server.prependListener("request", (request, response) => underWay.begin(request.socket, response));
-  refuseTunnels(server.server);
+  broken.refuseTunnels(server.server);
   knowEveryMethod(server);
 
   server.addHook("onRequest", async (request, reply) => {

@@ -15,6 +15,11 @@ export class LineCutter {
     this.#tooLong = tooLong;
   }
 
+  /** Whether there is a line whose end has not come. */
+  get hasBegun(): boolean {
+    return this.#begunBytes > 0;
+  }
+
   /** The lines that this piece completes, without those that are empty. */
   take(piece: Uint8Array): string[] {
     const lines: string[] = [];

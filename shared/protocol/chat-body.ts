@@ -80,7 +80,8 @@ export const responseFormat = z.discriminatedUnion("type", [
 export const reasoningEffort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
 
 export const toolsMax = 128;
-export const stopsMax = 4;
+/** OpenAI takes four; what completes code sends a dozen, and every runtime here takes them. */
+export const stopsMax = 16;
 export const stopText = z.string().min(1).max(1_024);
 
 /** Everything of a chat request that changes the answer, beside the model. */

@@ -172,6 +172,13 @@ const greetings: readonly Case[] = [
     told: [ok],
     afterwards: "closed",
   },
+  {
+    rows: [10, 31],
+    what: "HTTP/1.0 in chunks, of which an older reader sees another end",
+    sent: () =>
+      "POST /v1/chat/completions HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ...closing,
+  },
   { rows: [32], what: "HTTP/1.2", sent: get("Host: a", "HTTP/1.2"), ...closing },
   { rows: [32], what: "HTTP/2.0 as text", sent: get("Host: a", "HTTP/2.0"), ...closing },
   { rows: [33], what: "the preface of HTTP/2", sent: () => "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", ...closing },
@@ -199,6 +206,14 @@ const ways: readonly Case[] = [
     what: "CONNECT",
     sent: () => "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n",
     told: [{ ...notAllowed, headers: { allow: "GET, HEAD, POST" } }],
+    afterwards: "closed",
+  },
+  {
+    rows: [36],
+    what: "CONNECT behind a request, whose answer comes first",
+    sent: (keys) =>
+      Buffer.concat([Buffer.from(posted(goodChat)(keys)), Buffer.from("CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n")]),
+    told: [{ status: 200, says: /token-0/ }, notAllowed],
     afterwards: "closed",
   },
   ...["TRACE", "OPTIONS", "QUERY", "PROPFIND", "PUT", "DELETE"].map((method): Case => ({

@@ -84,6 +84,11 @@ describe.skipIf(lentOnly("nats", "redis"))("an agent that knows only events", ()
     expect(await errorOf(refused)).toMatchObject({ code: "upstream_error" });
     await until(() => cancelled, { what: "the machine to be told" });
 
+    for (const broken of [lines.subarray(0, cut), lines.subarray(0, lines.indexOf("\n") + 1), Buffer.from("\n")]) {
+      answer = [broken];
+      expect((await ask(false)).status).toBe(502);
+    }
+
     answer = [lines.subarray(0, cut), Buffer.from("\n{}\n")];
     const told = (await (await ask(true)).text()).split("\n\n").filter(Boolean);
     expect(errorIn(told.at(-1)?.slice("data: ".length) ?? "")).toMatchObject({ code: "upstream_error" });

@@ -57,7 +57,7 @@ const table: [string, Record<string, unknown>, number, string | null, string | n
   ["two different limits", { max_tokens: 5, max_completion_tokens: 6 }, 400, "invalid_value", "max_tokens"],
   ["temperature 3", { temperature: 3 }, 400, "decimal_above_max_value", "temperature"],
   ["temperature -0.5", { temperature: -0.5 }, 400, "decimal_below_min_value", "temperature"],
-  ["five stops", { stop: ["a", "b", "c", "d", "e"] }, 400, "array_above_max_length", "stop"],
+  ["seventeen stops", { stop: "abcdefghijklmnopq".split("") }, 400, "array_above_max_length", "stop"],
   ["n 129", { n: 129 }, 400, "integer_above_max_value", "n"],
   ["n 0", { n: 0 }, 400, "integer_below_min_value", "n"],
   ["logprobs, which this runtime cannot", { logprobs: true }, 400, "unsupported_parameter", "logprobs"],

@@ -92,6 +92,7 @@ test.each([
   ["/v1", "/chat/completions", "/v1/chat/completions"],
   ["", "/v1/v1/chat/completions", "/v1/chat/completions"],
   ["", "/v1/chat/completions/", "/v1/chat/completions"],
+  ["", "/v1//chat/completions", "/v1/chat/completions"],
 ])("a base URL that is nearly right is told what was meant: without %s, %s", async (_, path, meant) => {
   const { origin } = new URL(up.endpoint.baseUrl);
   const response = await fetch(`${origin}${path}`, { method: "POST", body: good });

@@ -1,5 +1,7 @@
+import { canAnswer, eventsShape } from "#shared/answer/answer-shape.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Catalogue, Model } from "#shared/model/model.ts";
+import type { JobKind } from "#shared/protocol/job.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import { findModel } from "../fleet/find-model.ts";
 
@@ -39,11 +41,12 @@ export type Choice =
  */
 export function chooseMachine(options: {
   readonly modelId: string;
+  readonly kind: JobKind;
   readonly needs: Needs;
   readonly candidates: readonly Candidate[];
   readonly random: () => number;
 }): Choice {
-  const { modelId, needs, candidates, random } = options;
+  const { modelId, kind, needs, candidates, random } = options;
   const offering = candidates.flatMap(({ presence, catalogue }) => {
     const model = findModel(catalogue, modelId);
     return model === undefined || presence.state !== "ready" ? [] : [{ presence, model }];
@@ -55,7 +58,9 @@ export function chooseMachine(options: {
     const fault = first === undefined ? undefined : lacks(first.model, needs);
     return fault === undefined ? { outcome: "not-offered" } : { outcome: "refused", fault };
   }
-  const ranked = able
+  const knowing = able.filter(({ presence }) => knowsKind(presence.shapes, kind));
+  if (knowing.length === 0) return { outcome: "refused", fault: tooOld(modelId) };
+  const ranked = knowing
     .map(({ presence, model }) => ({ presence, model, load: loadOf(presence), draw: random() }))
     .toSorted((a, b) => a.load - b.load || a.draw - b.draw)
     .map(({ presence, model }) => ({
@@ -65,6 +70,18 @@ export function chooseMachine(options: {
       shapes: presence.shapes,
     }));
   return { outcome: "machines", ranked };
+}
+
+/** Every agent chats. What else it does is told by the shapes that it knows: to be asked for events alone is no use. */
+function knowsKind(shapes: readonly string[], kind: JobKind): boolean {
+  return kind === "chat" || shapes.some((shape) => shape !== eventsShape && canAnswer(kind, shape));
+}
+
+function tooOld(model: string): Fault {
+  return new Fault("unsupported_value", {
+    message: `No machine with the model '${model}' knows this kind of request; their agents are older than this gateway.`,
+    param: "model",
+  });
 }
 
 function loadOf(presence: Presence): number {

@@ -12,8 +12,9 @@ export function collectAnswer(onTooLarge: (fault: Fault) => void): JobListener &
       pieces.push(bytes);
       if (size <= limits.wholeAnswerBytesMax) return;
       onTooLarge(
-        new Fault("upstream_error", {
+        new Fault("invalid_value", {
           message: `The answer is longer than ${limits.wholeAnswerBytesMax} bytes (wholeAnswerBytesMax); ask for it as a stream.`,
+          param: "stream",
         }),
       );
     },

@@ -4,8 +4,8 @@ import type { JobListener } from "./follow-frames.ts";
 /** Some clients fail after so many interim responses to one request. */
 export const interimResponsesMax = 8;
 
-/** The official clients that were seen to bear interim responses, as they name themselves. */
-const bearing = new Set<unknown>(["js", "python"]);
+/** What the official clients run on that were seen to bear interim responses, as they name it. */
+const bearing = new Set<unknown>(["node", "CPython"]);
 
 /** What a proxy adds. Some take an interim response for the answer itself. */
 const proxied = ["via", "x-forwarded-for", "forwarded"];
@@ -14,7 +14,7 @@ const proxied = ["via", "x-forwarded-for", "forwarded"];
 export function bearsInterim({ headers, httpVersion }: Pick<IncomingMessage, "headers" | "httpVersion">): boolean {
   return (
     httpVersion === "1.1" &&
-    bearing.has(headers["x-stainless-lang"]) &&
+    bearing.has(headers["x-stainless-runtime"]) &&
     proxied.every((name) => headers[name] === undefined)
   );
 }

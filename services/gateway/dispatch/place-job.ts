@@ -83,7 +83,7 @@ export class JobPlacer {
   }
 
   /** Throws what a request would end in that no machine can take now, before anything is asked of its key's limits. */
-  async insistOnTaker(request: Pick<Placement, "modelId" | "needs" | "machines" | "signal">): Promise<void> {
+  async insistOnTaker(request: Pick<Placement, "kind" | "modelId" | "needs" | "machines" | "signal">): Promise<void> {
     this.#options.jobs.insistOnConnection();
     await this.#rank(request).catch((thrown: unknown) => {
       throw this.#soonThere(Fault.from(thrown));
@@ -115,7 +115,9 @@ export class JobPlacer {
         });
   }
 
-  async #rank(placement: Pick<Placement, "modelId" | "needs" | "machines" | "signal">): Promise<readonly Chosen[]> {
+  async #rank(
+    placement: Pick<Placement, "kind" | "modelId" | "needs" | "machines" | "signal">,
+  ): Promise<readonly Chosen[]> {
     let choice = this.#choose(placement);
     if (choice.outcome === "not-offered") {
       const { catalogues, clock, timing } = this.#options;
@@ -132,13 +134,13 @@ export class JobPlacer {
     }
   }
 
-  #choose(placement: Pick<Placement, "modelId" | "needs" | "machines">): Choice {
+  #choose(placement: Pick<Placement, "kind" | "modelId" | "needs" | "machines">): Choice {
     const candidates = this.#present(placement.machines).map((presence) => ({
       presence,
       catalogue: this.#options.catalogues.of(presence),
     }));
-    const { modelId, needs } = placement;
-    return chooseMachine({ modelId, needs, candidates, random: this.#options.random });
+    const { kind, modelId, needs } = placement;
+    return chooseMachine({ kind, modelId, needs, candidates, random: this.#options.random });
   }
 
   #present(machines: readonly string[] | undefined): Presence[] {

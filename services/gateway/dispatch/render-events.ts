@@ -22,6 +22,8 @@ export class RenderedEvents implements JobListener {
   readonly #renderer: AnswerRenderer;
   readonly #lines = new LineCutter(limits.wholeAnswerBytesMax, () => irregular("a line without an end"));
 
+  #finished = false;
+
   /** `onBroken` is to cancel the job: what it says is no answer. */
   constructor(options: {
     readonly shape: string;
@@ -43,7 +45,9 @@ export class RenderedEvents implements JobListener {
 
   onData(bytes: Uint8Array, outputTokens: number): void {
     try {
-      this.#pass(this.#renderer.push(this.#lines.take(bytes).map(eventIn)), outputTokens);
+      const events = this.#lines.take(bytes).map(eventIn);
+      this.#finished ||= events.some(({ kind }) => kind === "finish");
+      this.#pass(this.#renderer.push(events), outputTokens);
     } catch (thrown) {
       this.#onBroken(Fault.from(thrown));
     }
@@ -59,6 +63,7 @@ export class RenderedEvents implements JobListener {
 
   /** The machine has said all. */
   end(outputTokens: number): void {
+    if (this.#lines.hasBegun || !this.#finished) throw irregular("no end");
     this.#pass(this.#renderer.end(), outputTokens);
   }
 

@@ -22,7 +22,8 @@ export function boundUploads(server: FastifyInstance, bodyBytesMax: number): voi
     if (reply.raw.closed) leave();
     else reply.raw.once("close", leave);
     const declaredBytes = Number(request.headers["content-length"] ?? 0);
-    if (request.headers.expect !== undefined && declaredBytes <= bodyBytesMax) reply.raw.writeContinue();
+    const asksFirst = request.headers.expect !== undefined && request.raw.httpVersion === "1.1";
+    if (asksFirst && declaredBytes <= bodyBytesMax) reply.raw.writeContinue();
     return payload;
   });
   server.addHook("preHandler", async (request) => rooms.get(request)?.());

@@ -1,6 +1,5 @@
 import { once } from "node:events";
 import type { Server, ServerResponse } from "node:http";
-import type { Duplex } from "node:stream";
 import type { Socket } from "node:net";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Log } from "#shared/process/log.ts";
@@ -32,26 +31,29 @@ export class BrokenConnections {
     void this.#tell(fault, connection);
   }
 
-  async #tell(fault: Fault, connection: Socket): Promise<void> {
+  /** Nobody is led anywhere else from here. Behind a request whose answer is not out yet, that answer comes first. */
+  refuseTunnels(server: Server): void {
+    server.on("connect", (_request, connection: Socket) => {
+      connection.on("error", () => undefined);
+      if (this.#told.has(connection)) return;
+      this.#told.add(connection);
+      const fault = new Fault("method_not_allowed", { message: "CONNECT is not allowed here: this is no proxy." });
+      this.#log.debug({ code: fault.code }, "a connection asked to be led elsewhere");
+      void this.#tell(fault, connection, { allow: "GET, HEAD, POST" });
+    });
+  }
+
+  async #tell(fault: Fault, connection: Socket, headers: Readonly<Record<string, string>> = {}): Promise<void> {
     const answers = this.#underWay.on(connection);
     const broken = answers.find(({ req }) => !req.complete);
     await Promise.all(answers.filter((answer) => answer !== broken).map(untilOut));
     if (connection.destroyed) return;
     // In the middle of an answer nothing else may be written.
     if (!connection.writable || broken?.headersSent === true) connection.destroy();
-    else connection.end(rawAnswer(fault));
+    else connection.end(rawAnswer(fault, headers));
   }
 }
 
 async function untilOut(answer: ServerResponse): Promise<void> {
   if (!answer.closed) await once(answer, "close").catch(() => undefined);
-}
-
-/** Nobody is led anywhere else from here. */
-export function refuseTunnels(server: Server): void {
-  server.on("connect", (_request, connection: Duplex) => {
-    connection.on("error", () => undefined);
-    const fault = new Fault("method_not_allowed", { message: "CONNECT is not allowed here: this is no proxy." });
-    connection.end(rawAnswer(fault, { allow: "GET, HEAD, POST" }));
-  });
 }

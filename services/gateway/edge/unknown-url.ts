@@ -19,7 +19,12 @@ export function unknownUrl(request: FastifyRequest): Fault {
 function hint(request: FastifyRequest, path: string): string {
   const isHere = (url: string, method: string = request.method): boolean =>
     url !== "" && request.server.hasRoute({ url, method });
-  const near = [`/v1${path}`, path.replace(/^(?:\/+v1)+(?=\/)/, "/v1"), path.replace(/\/+$/, "")];
+  const near = [
+    `/v1${path}`,
+    path.replace(/^(?:\/+v1)+(?=\/)/, "/v1"),
+    path.replace(/\/+$/, ""),
+    path.replace(/\/{2,}/g, "/"),
+  ];
   const meant = near.find((url) => isHere(url));
   if (meant !== undefined) return ` Did you mean ${meant}?`;
   if (!isHere(reference, "GET")) return "";

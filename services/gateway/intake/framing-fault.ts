@@ -76,10 +76,13 @@ function targetFault({ method, url }: RequestHead): Fault | undefined {
   return encodedControl.test(url) ? broken("The request's URL holds an encoded control character.") : undefined;
 }
 
-function bodyFault({ method, headers }: RequestHead): Fault | undefined {
+function bodyFault({ method, httpVersion, headers }: RequestHead): Fault | undefined {
   const coding = headers["transfer-encoding"];
   if (coding !== undefined && coding.toLowerCase() !== "chunked") {
     return broken("The only Transfer-Encoding that is read here is chunked.");
+  }
+  if (coding !== undefined && httpVersion === "1.0") {
+    return broken("HTTP/1.0 knows no Transfer-Encoding: who forwards it may see another end of the request.");
   }
   const { expect } = headers;
   if (expect !== undefined && expect.toLowerCase() !== "100-continue") {

@@ -57,7 +57,7 @@ export function innerMessage(message: z.infer<typeof outerMessage>): ChatMessage
 
 function innerAssistant({ content, refusal, reasoning, ...message }: OuterAssistantMessage): ChatMessage {
   const thoughts = message.reasoning_content ?? reasoning;
-  const said = Array.isArray(content) ? content.map(saidPart) : (content ?? refusal ?? content);
+  const said = Array.isArray(content) ? content.map(saidPart) : content || (refusal ?? content);
   return {
     ...message,
     ...(said === undefined ? {} : { content: said }),

@@ -4,7 +4,8 @@ import { modelId } from "#shared/model/model.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
 import { readShape } from "../intake/read-shape.ts";
 import { innerMessage, outerMessage } from "./chat-message.ts";
-import { dropEmptyLists, dropNulls, objectsIn } from "./drop-what-says-nothing.ts";
+import { dropEmptyLists, dropNulls, isEmptyList, objectsIn } from "./drop-what-says-nothing.ts";
+import { innerResponseFormat, outerResponseFormat } from "./response-format.ts";
 import { insistOnSchemaSize } from "./schema-size.ts";
 import { outerStop, stopStrings } from "./stop-strings.ts";
 import { streamFields, streamWish, type StreamWish } from "./stream-wish.ts";
@@ -36,7 +37,7 @@ export const chatRequest = z.strictObject({
   logprobs: inner.logprobs.nullable(),
   top_logprobs: inner.top_logprobs.nullable(),
   logit_bias: inner.logit_bias.nullable(),
-  response_format: inner.response_format.nullable(),
+  response_format: outerResponseFormat.nullish(),
   reasoning_effort: inner.reasoning_effort.nullable(),
 });
 type ChatRequest = z.infer<typeof chatRequest>;
@@ -73,7 +74,9 @@ function dropWhatSaysNothing(input: Record<string, unknown>): void {
   dropEmptyLists(input, ["tools", "functions", "stop"]);
   for (const message of objectsIn(input["messages"])) {
     dropNulls(message, "content");
-    dropEmptyLists(message, ["tool_calls"]);
+    dropEmptyLists(message, message["role"] === "assistant" ? ["tool_calls", "content"] : ["tool_calls"]);
+    // Of a tool that had nothing to say.
+    if (message["role"] === "tool" && isEmptyList(message["content"])) message["content"] = "";
   }
   for (const tool of objectsIn(input["tools"])) dropNulls(Object(tool["function"]));
   dropNulls(Object(Reflect.get(Object(input["response_format"]), "json_schema")));
@@ -82,12 +85,13 @@ function dropWhatSaysNothing(input: Record<string, unknown>): void {
 /** What is given is all that differs from its null, which was left out. */
 function bodyOf(request: ChatRequest): ChatBody {
   const { model: _m, stream: _s, stream_options: _o, max_completion_tokens: current, ...rest } = request;
-  const { messages, stop, tools, tool_choice, ...same } = rest;
+  const { messages, stop, tools, tool_choice, response_format: format, ...same } = rest;
   const body = {
     ...same,
     messages: messages.map(innerMessage),
     ...chosenTools({ tools, tool_choice }),
     ...stopStrings(stop),
+    ...innerResponseFormat(format),
   };
   return (typeof current === "number" ? { ...body, max_tokens: current } : body) as ChatBody;
 }
@@ -116,6 +120,7 @@ function checkSchemas({ tools, response_format: format }: ChatRequest): void {
   if (format?.type === "json_schema") {
     insistOnSchemaSize(format.json_schema.schema, "response_format.json_schema.schema");
   }
+  if (format?.type === "json_object") insistOnSchemaSize(format.schema, "response_format.schema");
 }
 
 /** Machines do not fetch what a request points at: an address inside somebody's network is no picture. */

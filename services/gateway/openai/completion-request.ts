@@ -6,6 +6,7 @@ import { readShape } from "../intake/read-shape.ts";
 import { dropEmptyLists, dropNulls } from "./drop-what-says-nothing.ts";
 import { refuseTokens } from "./refuse-tokens.ts";
 import { outerStop, stopStrings } from "./stop-strings.ts";
+import { refuseFieldsOfChats } from "./unsupported-fields.ts";
 import { streamFields, streamWish, type StreamWish } from "./stream-wish.ts";
 
 /** What OpenAI gives unless it is asked for more. */
@@ -44,6 +45,7 @@ export interface ReadCompletionRequest extends StreamWish {
 export function readCompletionRequest(input: Record<string, unknown>): ReadCompletionRequest {
   dropNulls(input);
   dropEmptyLists(input, ["stop"]);
+  refuseFieldsOfChats(input);
   refuseTokens(input["prompt"], "prompt");
   const { value, ignored } = readShape(completionRequest, input);
   checkTogether(value);

@@ -11,9 +11,12 @@ export function dropNulls(holder: Record<string, unknown>, kept?: string): void 
 /** A list that is empty asks for nothing; frameworks send one for what was never given. */
 export function dropEmptyLists(holder: Record<string, unknown>, fields: readonly string[]): void {
   for (const field of fields) {
-    const list = holder[field];
-    if (Array.isArray(list) && list.length === 0) Reflect.deleteProperty(holder, field);
+    if (isEmptyList(holder[field])) Reflect.deleteProperty(holder, field);
   }
+}
+
+export function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
 }
 
 /** The objects among the values of a list, if it is one. */

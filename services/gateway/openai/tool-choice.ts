@@ -29,8 +29,8 @@ interface Offered {
 export function chosenTools({ tools, tool_choice: choice }: Offered): Pick<ChatBody, "tools" | "tool_choice"> {
   if (choice === null || choice === undefined) return tools ? { tools: [...tools] } : {};
   if (!tools) {
-    // To call none is what happens without tools anyway.
-    if (choice === "none") return {};
+    // To call none is what happens without tools anyway, and with them as the model likes.
+    if (choice === "none" || choice === "auto") return {};
     throw new Fault("invalid_value", {
       message: "'tool_choice' is only allowed when 'tools' are given.",
       param: "tool_choice",

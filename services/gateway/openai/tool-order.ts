@@ -17,7 +17,9 @@ export function checkToolOrder(messages: readonly ChatMessage[]): void {
       continue;
     }
     if (open.size > 0) throw leftOpen(`messages[${place}].role`, open);
-    asked = new Set(message.role === "assistant" ? message.tool_calls?.map(({ id }) => id) : []);
+    const calls = message.role === "assistant" ? (message.tool_calls ?? []) : [];
+    asked = new Set(calls.map(({ id }) => id));
+    if (asked.size < calls.length) throw sameIds(place);
     open = new Set(asked);
   }
   if (open.size > 0) throw leftOpen(`messages[${messages.length - 1}]`, open);
@@ -28,6 +30,13 @@ function answersNothing(place: number): Fault {
     message:
       "A message with the role 'tool' must follow the assistant's message that made the call, and name it in its 'tool_call_id'.",
     param: `messages[${place}].role`,
+  });
+}
+
+function sameIds(place: number): Fault {
+  return new Fault("invalid_value", {
+    message: "Two calls of one message have the same 'id', so that nobody can tell which of them is answered.",
+    param: `messages[${place}].tool_calls`,
   });
 }
 

@@ -21,6 +21,11 @@ export const unsupportedChatFields: Readonly<Record<string, Unsupported>> = {
   verbosity: { why: "can only be 'medium' here", isNeutral: (value) => value === "medium" },
 };
 
+const unsupportedCompletionFields: Readonly<Record<string, Unsupported>> = {
+  max_completion_tokens: { why: "is a field of chats; send 'max_tokens'" },
+  response_format: { why: "is a field of chats; a text is continued as it is" },
+};
+
 const unsupportedMessageFields: Readonly<Record<string, Unsupported>> = {
   function_call: { why: "was replaced by 'tool_calls'; send those" },
   audio: { why: "names an earlier spoken answer, and answers are text here" },
@@ -35,6 +40,11 @@ export function refuseUnsupportedFields(request: Record<string, unknown>): void 
     if (typeof message !== "object" || message === null) continue;
     refuse(message, unsupportedMessageFields, `messages[${place}].`);
   }
+}
+
+/** The same of a legacy completion. */
+export function refuseFieldsOfChats(request: Record<string, unknown>): void {
+  refuse(request, unsupportedCompletionFields, "");
 }
 
 function refuse(holder: Record<string, unknown>, fields: Readonly<Record<string, Unsupported>>, path: string): void {

@@ -124,6 +124,7 @@ export const fieldSentences: Readonly<Partial<Record<SchemaName, Sentences>>> = 
   },
   ResponseFormat: {
     type: "Any text, any JSON object, or JSON that fits a schema.",
+    schema: "With `json_object`: a schema that the answer is to fit, as if it stood in `json_schema`.",
     json_schema: "The schema that the answer is to fit.",
     "json_schema.name": "A name for it.",
     "json_schema.description": "What it is for, for the model to read.",

@@ -1,9 +1,10 @@
-import { responseFormat, toolCall, toolDefinition } from "#shared/protocol/chat-body.ts";
+import { toolCall, toolDefinition } from "#shared/protocol/chat-body.ts";
 import { capabilities, model } from "#shared/model/model.ts";
 import { outerMessage } from "../openai/chat-message.ts";
 import { chatRequest } from "../openai/chat-request.ts";
 import { completionRequest } from "../openai/completion-request.ts";
 import { embeddingsRequest } from "../openai/embeddings-request.ts";
+import { outerResponseFormat } from "../openai/response-format.ts";
 import { outerToolChoice } from "../openai/tool-choice.ts";
 import { tokenLogprob, tokenUsage } from "./answers/answer-parts.ts";
 import { chatCompletion, chatCompletionChunk } from "./answers/chat-answer.ts";
@@ -29,7 +30,7 @@ export const publicSchemas = {
   Tool: toolDefinition,
   ToolChoice: outerToolChoice,
   ToolCall: toolCall,
-  ResponseFormat: responseFormat,
+  ResponseFormat: outerResponseFormat,
 
   ChatCompletion: chatCompletion,
   ChatCompletionChunk: chatCompletionChunk,

@@ -66,6 +66,13 @@ describe("a chat request", () => {
     ["several stops", { stop: ["a", "b"] }, { stop: ["a", "b"] }],
     ["no tools but a choice of none", { tool_choice: "none" }, {}],
     ["lists that are empty", { tools: [], functions: [], stop: [] }, {}],
+    ["a choice as the model likes among no tools", { tools: [], tool_choice: "auto" }, {}],
+    [
+      "an object with a schema",
+      { response_format: { type: "json_object", schema: { type: "object" } } },
+      { response_format: { type: "json_schema", json_schema: { name: "answer", schema: { type: "object" } } } },
+    ],
+    ["a dozen stops", { stop: "abcdefghijkl".split("") }, { stop: "abcdefghijkl".split("") }],
     ["the only kind of answer there is", { modalities: ["text"], verbosity: "medium" }, {}],
   ])("says in one way what may be said in two: %s", (_, fields, told) => {
     expect(readChat(fields).body).toEqual({ messages: [hello], ...told });
@@ -73,6 +80,7 @@ describe("a chat request", () => {
 
   test.each([
     ["a refusal", { content: null, refusal: "I will not." }, { content: "I will not." }],
+    ["a refusal beside empty text", { content: "", refusal: "I will not." }, { content: "I will not." }],
     ["a refusal beside text", { content: "No.", refusal: "I will not." }, { content: "No." }],
     [
       "a refusal as a part",
@@ -106,6 +114,20 @@ describe("a chat request", () => {
     const allowed_tools = { mode: "required", tools: [{ type: "function", function: { name: "other" } }] };
     const { body } = readChat({ tools: [weather, other], tool_choice: { type: "allowed_tools", allowed_tools } });
     expect(body).toEqual({ messages: [hello], tools: [other], tool_choice: "required" });
+  });
+
+  test("takes an empty list for what says nothing, of a tool and of who called it", () => {
+    const call = { id: "c", type: "function", function: { name: "weather", arguments: "{}" } };
+    const { body } = readChat({
+      messages: [
+        { role: "assistant", content: [], tool_calls: [call] },
+        { role: "tool", content: [], tool_call_id: "c" },
+      ],
+    });
+    expect(body.messages).toEqual([
+      { role: "assistant", tool_calls: [call] },
+      { role: "tool", content: "", tool_call_id: "c" },
+    ]);
   });
 
   test("takes a message back as a client got it, with null for what it did not have", () => {

@@ -66,6 +66,8 @@ describe("a legacy completion request", () => {
     ["integer_below_min_value", "max_tokens", { max_tokens: 0 }],
     ["invalid_value", "stream_options", { stream_options: { include_usage: true } }],
     ["missing_required_parameter", "model", { model: undefined }],
+    ["unsupported_parameter", "max_completion_tokens", { max_completion_tokens: 5 }],
+    ["unsupported_parameter", "response_format", { response_format: { type: "json_object" } }],
   ])("is told %s at %s: %o", (code, param, fields) => {
     const fault = thrownBy(fields);
     expect([fault.code, fault.param]).toEqual([code, param]);

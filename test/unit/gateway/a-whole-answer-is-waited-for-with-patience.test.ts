@@ -43,11 +43,11 @@ describe("a client that waits for a whole answer", () => {
     },
   );
 
-  const sdk = { "x-stainless-lang": "js" };
+  const sdk = { "x-stainless-lang": "js", "x-stainless-runtime": "node" };
   test.each<[boolean, string, Record<string, string>, string]>([
     [true, "the Node SDK", sdk, "1.1"],
-    [true, "the Python SDK", { "x-stainless-lang": "python" }, "1.1"],
-    [false, "an SDK that was never tried", { "x-stainless-lang": "java" }, "1.1"],
+    [true, "the Python SDK", { "x-stainless-runtime": "CPython" }, "1.1"],
+    [false, "an SDK that was never tried", { "x-stainless-lang": "js", "x-stainless-runtime": "deno" }, "1.1"],
     [false, "anybody else", {}, "1.1"],
     [false, "an old HTTP", sdk, "1.0"],
     [false, "a proxy that says so", { ...sdk, via: "1.1 proxy" }, "1.1"],

@@ -17,7 +17,7 @@ test("who asks for a known model just after the gateway has connected is told to
   const needs = { capability: "completion", tools: false, imageParam: undefined } as const;
   const { signal } = new AbortController();
   const told = async (): Promise<[string, string | undefined]> => {
-    const asked = placer.insistOnTaker({ modelId: "llama3", needs, machines: undefined, signal });
+    const asked = placer.insistOnTaker({ kind: "chat", modelId: "llama3", needs, machines: undefined, signal });
     const fault = Fault.from(await asked.then(() => undefined).catch((thrown: unknown) => thrown));
     return [fault.code, faultHeaders(fault)["retry-after"]];
   };

@@ -29,6 +29,11 @@ describe("messages of tools", () => {
     expect(faultOf({ messages })).toEqual({ code: "tool_messages_out_of_order", param });
   });
 
+  test("are refused when nobody could tell which of two calls is answered", () => {
+    const messages = [hello, asks("a", "a"), answers("a")];
+    expect(faultOf({ messages })).toEqual({ code: "invalid_value", param: "messages[1].tool_calls" });
+  });
+
   test("are told which calls have no answer, but not all of very many", () => {
     const ids = Array.from({ length: 40 }, (_, at) => `call_${at}`);
     const { message } = thrownBy({ messages: [asks(...ids), ...ids.slice(0, 3).map(answers), hello] });

@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+import type { BeatRow, Usage } from "#shared/protocol/frame-payload.ts";
+import { RenderedEvents } from "../../../services/gateway/dispatch/render-events.ts";
+
+test("what a machine says beside the events of an answer reaches whoever waits for it", () => {
+  const heard: unknown[] = [];
+  const rendered = new RenderedEvents({
+    shape: "chat-stream",
+    head: { id: "chatcmpl-1", createdSeconds: 7, model: "llama3", includeUsage: false },
+    listener: {
+      onAccept: (machine) => void heard.push(machine),
+      onData: (bytes, outputTokens) => void heard.push([Buffer.from(bytes).includes("Hello"), outputTokens]),
+      onUsage: (usage) => void heard.push(usage),
+      onTick: (nowMs, row) => void heard.push([nowMs, row]),
+    },
+    onBroken: (fault) => void heard.push(fault),
+  });
+  const usage: Usage = { promptTokens: 1, completionTokens: 2 };
+  const row: BeatRow = ["job", "queued", 3, 0, 0, 0];
+  rendered.onAccept("attic");
+  rendered.onTick(5, row);
+  rendered.onData(Buffer.from('{"kind":"text","text":"Hello"}\n'), 1);
+  rendered.onUsage(usage);
+  expect(heard).toEqual(["attic", [5, row], [true, 1], usage]);
+});
