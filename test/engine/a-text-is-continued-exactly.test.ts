@@ -37,7 +37,7 @@ describe.skipIf(noEngine)("a text is continued exactly", () => {
     await expect(tiny.continued({ prompt: "x".repeat(64) })).rejects.toMatchObject({
       code: "context_length_exceeded",
       param: "prompt",
-      message: expect.stringMatching(/is 64 tokens.*takes 64/),
+      message: expect.stringMatching(/is 64 tokens.*resulted in 64/),
     });
   });
 

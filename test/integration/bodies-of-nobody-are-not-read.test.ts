@@ -38,7 +38,7 @@ function begin(request: string, headers = ""): Promise<string> {
 
 test.each([
   ["POST /nope", 404],
-  ["POST /healthz", 404],
+  ["POST /healthz", 405],
   ["PUT /v1/models", 405],
   ["PUT /v1/chat/completions", 405],
   ["POST /v1/chat/completions", 401],

@@ -192,7 +192,9 @@ describe.each(kinds)("a text on %s", (kind) => {
     expect(outcome).toMatchObject({ code: "context_length_exceeded", param: "prompt" });
     expect(outcome.message).toContain(`is ${windows[kind] ?? 4_096} tokens on this machine`);
     // vLLM counts no further than the window.
-    expect(outcome.message).toMatch(kind === "vllm" ? /takes about \d+ \(estimated\)/ : /takes 50000/);
+    expect(outcome.message).toMatch(
+      kind === "vllm" ? /resulted in about \d+ \(estimated\) tokens/ : /resulted in 50000 tokens/,
+    );
   });
 
   test("that has nothing in it is refused where nothing would come of it", async () => {

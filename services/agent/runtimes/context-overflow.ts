@@ -19,9 +19,9 @@ export class ContextOverflow extends Fault {
 
 /** What takes up the window, by the field that it came in. */
 const takers = {
-  messages: "the messages take",
-  input: "a text in 'input' takes",
-  prompt: "a text in 'prompt' takes",
+  messages: "your messages resulted in",
+  input: "a text in 'input' resulted in",
+  prompt: "a text in 'prompt' resulted in",
 } as const;
 
 /** What was too long: the messages of a chat, or a text that was to be embedded or continued. */
@@ -32,14 +32,19 @@ export interface TooLong {
   readonly estimatedTokens: number;
 }
 
+/** Clients know an overflow by these words of OpenAI's, and cut their conversations short. */
+function longest(windowTokens: number): string {
+  return `This model's maximum context length is ${windowTokens} tokens`;
+}
+
 /** The fault as the caller is told it, with both numbers always: what the runtime did not tell is estimated, and said so. */
 export function toldOverflow({ overflow, internal }: ContextOverflow, asked: TooLong): Fault {
   const { promptTokens } = overflow;
   const windowTokens = overflow.windowTokens ?? asked.contextWindow;
-  const estimate = `about ${Math.max(asked.estimatedTokens, windowTokens)} (estimated)`;
+  const estimate = `about ${Math.max(asked.estimatedTokens, windowTokens + 1)} (estimated)`;
   const taker = takers[asked.param];
   return new Fault("context_length_exceeded", {
-    message: `The context window of this model is ${windowTokens} tokens on this machine, and ${taker} ${promptTokens ?? estimate}.`,
+    message: `${longest(windowTokens)} on this machine. However, ${taker} ${promptTokens ?? estimate} tokens.`,
     param: asked.param,
     internal,
   });
@@ -60,7 +65,7 @@ export function toldNoRoom(
   }
   return new Fault("context_length_exceeded", {
     message:
-      `The context window of this model is ${windowTokens} tokens on this machine: ${takers[param]} ${promptTokens}, ` +
+      `${longest(windowTokens)} on this machine. However, ${takers[param]} ${promptTokens} tokens, ` +
       `which leaves no room for the ${tokensMax} of 'max_tokens'.`,
     param,
     internal: refusal.internal,

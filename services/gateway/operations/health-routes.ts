@@ -1,4 +1,5 @@
 import type { FastifyInstance } from "fastify";
+import { refuseOtherMethods } from "../edge/refuse-other-methods.ts";
 import type { Readiness } from "./readiness.ts";
 
 /**
@@ -11,4 +12,5 @@ export function healthRoutes(server: FastifyInstance, check: () => Promise<Readi
     const readiness = await check();
     return reply.code(readiness.ready ? 200 : 503).send(readiness);
   });
+  for (const url of ["/healthz", "/readyz"]) refuseOtherMethods(server, url, ["GET", "HEAD"]);
 }

@@ -1,4 +1,3 @@
-import { clientRequestCharactersMax } from "../intake/client-request.ts";
 import type { Parameter } from "./openapi-document.ts";
 
 /** What may be sent in headers with any request under `/v1`, beside the key. */
@@ -7,8 +6,9 @@ export const requestHeaders: Readonly<Record<string, Parameter>> = {
     name: "x-client-request-id",
     in: "header",
     required: false,
-    description: "Your own name for the request: the operator finds the request by it, in printable ASCII.",
-    schema: { type: "string", maxLength: clientRequestCharactersMax },
+    description:
+      "Your own name for the request: the operator finds the request by it, in printable ASCII. One that is longer than `clientRequestCharactersMax` is left out of the log.",
+    schema: { type: "string" },
   },
   traceparent: {
     name: "traceparent",

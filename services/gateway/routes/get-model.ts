@@ -1,4 +1,5 @@
 import type { FastifyInstance } from "fastify";
+import { unknownUrl } from "../edge/unknown-url.ts";
 import { mayUse } from "../access/authorize.ts";
 import { callerOf } from "../access/caller.ts";
 import { modelNotFound, type JobPlacer } from "../dispatch/place-job.ts";
@@ -10,7 +11,8 @@ export function getModel(server: FastifyInstance, parts: { models: LiveModels; p
   server.get<{ Params: { "*": string } }>("/models/*", async (request) => {
     const id = request.params["*"];
     const { key } = callerOf(request);
-    if (id === "" || !mayUse(key, id)) throw modelNotFound(id);
+    if (id === "") throw unknownUrl(request);
+    if (!mayUse(key, id)) throw modelNotFound(id);
     const { models } = await parts.models.list(key.machines);
     const model = findModel(models, id);
     if (model === undefined) throw await parts.placer.absence(id, key.machines);

@@ -185,7 +185,7 @@ describe("a text that Ollama continues, as it was recorded", () => {
     await expect(ollama.continued({ status: 400, body })).rejects.toMatchObject({
       code: "context_length_exceeded",
       param: "prompt",
-      message: expect.stringMatching(/is 4096 tokens.*takes 21000/),
+      message: expect.stringMatching(/is 4096 tokens.*resulted in 21000/),
     });
   });
 });

@@ -63,7 +63,8 @@ describe("mlx-lm", () => {
     const { answer } = await runtimeAt("mlx-lm", { [chats]: { body } });
     await expect(answer()).rejects.toMatchObject({
       code: "context_length_exceeded",
-      message: "The context window of this model is 8192 tokens on this machine, and the messages take 190004.",
+      message:
+        "This model's maximum context length is 8192 tokens on this machine. However, your messages resulted in 190004 tokens.",
     });
   });
 

@@ -15,8 +15,15 @@ export function objectsSection(document: OpenApiDocument, endpoints: readonly En
   const rest = Object.entries(schemas).filter(([name]) => !withEndpoints.has(name));
   return markup`<section><h2 id="objects">Objects</h2>${rest.map(
     ([name, schema]) =>
-      markup`<section><h3 id="${name}">${name}</h3>${fieldsTable(schema, sent.has(name) ? "sent" : "answered")}</section>`,
+      markup`<section><h3 id="${name}">${name}</h3>${textsOf(schema)}${fieldsTable(schema, sent.has(name) ? "sent" : "answered")}</section>`,
   )}</section>`;
+}
+
+/** Where a text may stand in place of an object: which ones. */
+function textsOf({ anyOf = [] }: Schema): Markup {
+  const texts = anyOf.flatMap((kind) => (kind.type === "string" ? (kind.enum ?? []) : []));
+  if (texts.length === 0) return markup``;
+  return markup`<p>One of ${texts.map((text) => markup`<code>${JSON.stringify(text)}</code> `)}, or an object:</p>`;
 }
 
 /** The schemas that stand with an endpoint: its own, and of an event that may be an error the other one. */

@@ -36,7 +36,7 @@ export function docsPage(document: OpenApiDocument, baseUrl: string): string {
 <body>
 <nav aria-label="Contents"><details open><summary>${title}</summary>${contents(endpoints)}</details></nav>
 <main>
-<header><h1>${title} API</h1><p class="lead">${prose(description)}</p><p><a href="openapi.json">openapi.json</a> is the same for machines.</p></header>
+<header><h1>${title} API</h1><p class="lead">${prose(description)}</p><p><a href="openapi.json">openapi.json</a> is the same for programs.</p></header>
 ${startSection(baseUrl)}
 <section><h2 id="endpoints">Endpoints</h2>${endpoints.map((each) => endpointSection(each, document, baseUrl))}</section>
 ${objectsSection(document, endpoints)}
