@@ -3,12 +3,12 @@ import type { Broker } from "#shared/broker/broker.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
-import { newEpoch } from "#shared/protocol/epoch.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import type { AgentConfig } from "./config.ts";
 import { JobTable } from "./jobs/job-table.ts";
 import { receiveJobs } from "./jobs/receive-jobs.ts";
 import { Announcer } from "./presence/announce.ts";
+import { claimMachine } from "./presence/claim-machine.ts";
 import { atHand, runtimeSources } from "./offer/detect.ts";
 import { FirstSightings } from "./offer/first-sightings.ts";
 import { llamaRuntime } from "./runtimes/llama/llama.ts";
@@ -42,7 +42,6 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
   const { config, broker, lifecycle, clock, log } = parts;
   const { machine } = config;
   const timing = timingAt(config.timeScale, config);
-  const epoch = newEpoch(clock.wall());
 
   const sightings = new FirstSightings({ file: config.sightingsFile, clock, log });
   const runtime = new RuntimeWatch({
@@ -56,6 +55,9 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
   });
   const { queueMax, manage } = config;
   const jobs = new JobTable({ broker, runtime, machine, timing, clock, log, queueMax, manage });
+  lifecycle.onStop("runtimes", () => runtime.stop());
+  const [claim] = await Promise.all([claimMachine({ broker, machine, timing, clock }), runtime.start()]);
+  const { epoch } = claim;
   const announcer = new Announcer({ broker, machine, epoch, jobs, runtime, timing, clock });
 
   const receiving = receiveJobs({ broker, machine, epoch, jobs, timing, clock, log });
@@ -63,12 +65,15 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
     announcer.startDraining();
     await jobs.drain(deadline);
     await announcer.sayGoodbye();
+    watching.end();
     receiving.stop();
-    await runtime.stop();
   });
 
-  await runtime.start();
   announcer.start();
+  const watching = claim.watch({
+    newer: (failure) => lifecycle.fail(failure),
+    older: () => announcer.announce(),
+  });
   await broker.flush();
   const found = runtime.offer?.names ?? null;
   if (found === null) {

@@ -9,11 +9,21 @@ export class Lifecycle {
   readonly #steps: { name: string; stop: (deadline: AbortSignal) => Promise<void> | void }[] = [];
   readonly #clock: Clock;
   readonly #log: Log;
+  readonly #failed = Promise.withResolvers<Error>();
   #draining: Promise<void> | undefined;
 
   constructor(options: { clock: Clock; log: Log }) {
     this.#clock = options.clock;
     this.#log = options.log;
+  }
+
+  /** Resolves when a part cannot go on, with the reason: whoever runs the process is to stop it. */
+  get failed(): Promise<Error> {
+    return this.#failed.promise;
+  }
+
+  fail(reason: Error): void {
+    this.#failed.resolve(reason);
   }
 
   get draining(): boolean {

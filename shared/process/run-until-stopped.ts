@@ -3,8 +3,9 @@ import { Lifecycle, untilToldToStop } from "./lifecycle.ts";
 import type { Log } from "./log.ts";
 
 /**
- * Starts a long-running process and stops it in order when it is told to: work under way may finish within `drainMs`,
- * and a second signal ends the process at once. What was started when the start fails is stopped again.
+ * Starts a long-running process and stops it in order when it is told to, or when a part of it cannot go on, which it
+ * then throws: work under way may finish within `drainMs`, and a second signal ends the process at once. What was started
+ * when the start fails is stopped again.
  */
 export async function runUntilStopped(options: {
   readonly drainMs: number;
@@ -22,9 +23,11 @@ export async function runUntilStopped(options: {
     await lifecycle.stop(0);
     throw error;
   }
-  const reason = await told;
+  const reason = await Promise.race([told, lifecycle.failed]);
   options.onStopping?.();
-  log.info({ reason, drainMs }, "stopping");
+  if (reason instanceof Error) log.error({ reason: reason.message, drainMs }, "stopping");
+  else log.info({ reason, drainMs }, "stopping");
   await lifecycle.stop(drainMs);
   log.info("stopped");
+  if (reason instanceof Error) throw reason;
 }

@@ -19,6 +19,7 @@ const header = {
   responseId: "tl-response-id",
   createdSeconds: "tl-created",
   includeUsage: "tl-include-usage",
+  credit: "tl-credit",
   traceparent: "traceparent",
   offset: "tl-offset",
 } as const;
@@ -47,6 +48,11 @@ const jobHeader = z.object({
     .enum(["0", "1"])
     .transform((flag) => flag === "1")
     .optional(),
+  /**
+   * How many bytes of the answer may be sent before the first credit. A job that names none comes from a gateway that
+   * gives no credit and attaches to nothing.
+   */
+  credit: decimal.optional(),
   traceparent: z.string().max(100).optional(),
 });
 
@@ -65,6 +71,7 @@ const jobFields = [
   "responseId",
   "createdSeconds",
   "includeUsage",
+  "credit",
   "traceparent",
 ] as const satisfies readonly (keyof JobHead)[];
 

@@ -13,6 +13,13 @@ export const limits = {
   receivingBytesMax: 256 * mib,
   /** A data frame holds at most this much; a longer answer takes several. */
   dataFrameBytesMax: 256 * kib,
+  /**
+   * How far a stream may run ahead of what its client has taken: that much waits in the gateway at most, and as much in
+   * the agent, which keeps it until the client has it.
+   */
+  streamCreditBytes: 256 * kib,
+  /** The same of an answer that the gateway gathers, and takes as fast as it comes. */
+  wholeCreditBytes: 1 * mib,
   /** The text of an answer that is not streamed, so that its JSON stays below the next limit. */
   wholeAnswerCharactersMax: 16 * mib,
   /** The vectors of one answer as they are written: those of 2,048 texts with 4,096 numbers each fit, as base64. */

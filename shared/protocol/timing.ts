@@ -10,6 +10,8 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}): Timing {
     suspectAfterMs: 2_000 * scale,
     offlineAfterMs: 3_000 * scale,
     rollcallSettleMs: 250 * scale,
+    claimWaitMs: 300 * scale,
+    readinessGraceMs: 2_000 * scale,
 
     acceptWaitMs: 300 * scale,
     retryAfterNobodyMs: 50 * scale,
@@ -23,7 +25,9 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}): Timing {
     terminalRepeatMs: 500 * scale,
     terminalRepeatForMs: 10_000 * scale,
     cancelRememberMs: 10_000 * scale,
+    leaseIntervalMs: 1_000 * scale,
     gatewayGoneAfterMs: 3_000 * scale,
+    cutOffAfterMs: 9_000 * scale,
 
     noProgressMs: chosen.noProgressMs ?? 60_000 * scale,
     firstTokenMs: chosen.firstTokenMs ?? 300_000 * scale,
@@ -37,6 +41,7 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}): Timing {
     runtimeAnswerMs: 700 * scale,
     straysWaitMs: 5_000 * scale,
 
+    clientStallMs: 30_000 * scale,
     statusHeldMs: 5_000 * scale,
     commentIntervalMs: 10_000 * scale,
     newsIntervalMs: 1_000 * scale,
@@ -59,6 +64,10 @@ export interface Timing {
   readonly offlineAfterMs: number;
   /** How long a gateway that starts waits for answers to its rollcall before it calls itself ready. */
   readonly rollcallSettleMs: number;
+  /** How long an agent that starts waits for another one of its name to say that it is there. */
+  readonly claimWaitMs: number;
+  /** How long a gateway that is told to stop goes on serving after it said that it is not ready. */
+  readonly readinessGraceMs: number;
 
   /** An agent accepts or rejects within this; after it the gateway sends the same job once more. */
   readonly acceptWaitMs: number;
@@ -78,8 +87,12 @@ export interface Timing {
   readonly terminalRepeatForMs: number;
   /** A cancel is remembered for this long, to beat a job or a part that comes late. */
   readonly cancelRememberMs: number;
-  /** When beats have found nobody for this long, the gateway is gone and its jobs are cancelled. */
+  /** How often a gateway tells a machine that holds its jobs that it lives. */
+  readonly leaseIntervalMs: number;
+  /** Without a lease for this long, or with beats that found nobody for as long, a gateway is gone and its jobs end. */
   readonly gatewayGoneAfterMs: number;
+  /** For how long either side keeps its jobs while it is cut off itself: brokers restart, and the other goes on. */
+  readonly cutOffAfterMs: number;
 
   /** A runtime that shows no progress for this long is hung; before the first token it has longer. */
   readonly noProgressMs: number;
@@ -98,6 +111,8 @@ export interface Timing {
   /** How long a runtime may go on with a cancelled request before that is told. */
   readonly straysWaitMs: number;
 
+  /** A client that takes nothing of what waits for it for this long is cut off. */
+  readonly clientStallMs: number;
   /** For how long an accepted stream holds its status line back, and how often it comments on its waiting. */
   readonly statusHeldMs: number;
   readonly commentIntervalMs: number;

@@ -16,7 +16,8 @@ import type { Outcome } from "./outcome.ts";
 /** One job as the agent holds it, from its acceptance until the gateway has its terminal frame. */
 export class AgentJob {
   readonly head: JobHead;
-  readonly gateway: string;
+  /** Who waits for it: the one that submitted it, or attached to it last. */
+  gateway: string;
   readonly frames: FrameEmitter;
   readonly acceptedAtMs: number;
   /** Who is to run it, for kinds that a model answers. */
@@ -32,9 +33,10 @@ export class AgentJob {
   silence: Silence | undefined;
   progress = 0;
   progressAtMs: number;
+  /** The answer is ahead of the credit that its gateway gives, so its runtime is not read on. */
+  heldBack = false;
   startedAtMs: number | undefined;
   firstTokenAtMs: number | undefined;
-  endedAtMs: number | undefined;
 
   constructor(options: {
     head: JobHead;
@@ -81,12 +83,11 @@ export class AgentJob {
   end(outcome: Outcome, nowMs: number): void {
     if (this.state === "ended") return;
     this.state = "ended";
-    this.endedAtMs = nowMs;
     this.body = undefined;
     this.parts = undefined;
     const usage = outcome.usage ?? null;
     if (outcome.outcome === "fault") {
-      this.frames.fault(faultPayloadOf(outcome.fault, usage));
+      this.frames.fault(faultPayloadOf(outcome.fault, usage), { dropping: outcome.fault.code === "cancelled" });
       return;
     }
     this.frames.end({

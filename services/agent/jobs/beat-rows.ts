@@ -8,7 +8,9 @@ export function beatRows(
 ): ReadonlyMap<string, BeatRow[]> {
   const rows = new Map<string, BeatRow[]>();
   for (const { head, state, progress, frames, gateway } of jobs) {
-    const row: BeatRow = [head.id, state, places.get(head.id) ?? 0, progress, frames.lastSequence, 0];
+    // The end of an answer may wait behind pieces that are ahead of the credit.
+    const shown = state === "ended" && frames.endedAtMs === undefined ? "running" : state;
+    const row: BeatRow = [head.id, shown, places.get(head.id) ?? 0, progress, frames.lastSequence, frames.credit];
     rows.getOrInsertComputed(gateway, () => []).push(row);
   }
   return rows;

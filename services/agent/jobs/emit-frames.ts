@@ -1,32 +1,71 @@
 import type { Broker } from "#shared/broker/broker.ts";
+import type { Clock } from "#shared/process/clock.ts";
 import { encodeJson, type EndPayload, type FaultPayload } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame } from "#shared/protocol/frame.ts";
 import { limits } from "#shared/protocol/limits.ts";
+import { ReplayBuffer } from "./replay-buffer.ts";
+
+interface EmitterOptions {
+  readonly broker: Broker;
+  readonly clock: Pick<Clock, "now">;
+  readonly subject: string;
+  /** How many bytes may be sent before the first credit; without it there is no bound, and no replay. */
+  readonly credit: number | undefined;
+}
+
+interface Terminal {
+  readonly kind: "end" | "fault";
+  readonly payload: EndPayload | FaultPayload;
+}
 
 /**
  * The frames of one job, numbered without a hole. What is written in one turn of the event loop leaves as one data
- * frame, however many tokens it holds; the terminal frame comes after all that was written, exactly once, and is kept
- * so that it can be repeated until the gateway has it.
+ * frame, however many tokens it holds, as far as the gateway gives credit for it; the terminal frame comes after all that
+ * was written, exactly once. What was sent is kept until the client has it, so that what is lost on the way can be sent
+ * again.
  */
 export class FrameEmitter {
   readonly #broker: Broker;
-  readonly #subject: string;
+  readonly #clock: Pick<Clock, "now">;
+  readonly #replay: ReplayBuffer | undefined;
+  #subject: string;
+  #limit: number;
+  #offset = 0;
   #pending: Uint8Array[] = [];
+  #pendingBytes = 0;
+  #flushing = false;
   #sequence = 0;
   #outputTokens = 0;
+  #ending: Terminal | undefined;
   #terminal: Uint8Array | undefined;
+  #terminalAtMs: number | undefined;
+  #room: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
 
-  constructor(options: { broker: Broker; subject: string }) {
-    this.#broker = options.broker;
-    this.#subject = options.subject;
+  constructor({ broker, clock, subject, credit }: EmitterOptions) {
+    this.#broker = broker;
+    this.#clock = clock;
+    this.#subject = subject;
+    this.#limit = credit ?? Infinity;
+    this.#replay = credit === undefined ? undefined : new ReplayBuffer();
   }
 
   get lastSequence(): number {
     return this.#sequence;
   }
 
-  get ended(): boolean {
-    return this.#terminal !== undefined;
+  /** The credit that is known here; 0 where none is asked for. */
+  get credit(): number {
+    return Number.isFinite(this.#limit) ? this.#limit : 0;
+  }
+
+  /** When the terminal frame was sent for the first time. */
+  get endedAtMs(): number | undefined {
+    return this.#terminalAtMs;
+  }
+
+  /** More of the answer is there than the gateway gave credit for. */
+  get heldBack(): boolean {
+    return this.#terminal === undefined && this.#offset + this.#pendingBytes > this.#limit;
   }
 
   /** Frames outside the numbering: accept, reject, part-ack. */
@@ -34,64 +73,113 @@ export class FrameEmitter {
     this.#broker.publish(this.#subject, encodeFrame({ kind }, [encodeJson(payload)]));
   }
 
-  write(bytes: Uint8Array, outputTokens: number): void {
-    if (this.ended || bytes.byteLength === 0) return;
-    if (this.#pending.length === 0) setImmediate(() => this.#flush());
+  /** Takes a piece of the answer. What it returns, if anything, is to be waited for before there is more. */
+  write(bytes: Uint8Array, outputTokens: number): Promise<void> | undefined {
+    if (this.#ending !== undefined || bytes.byteLength === 0) return undefined;
     this.#pending.push(bytes);
+    this.#pendingBytes += bytes.byteLength;
     this.#outputTokens = outputTokens;
+    this.#flushSoon();
+    if (!this.heldBack) return undefined;
+    this.#room ??= Promise.withResolvers<void>();
+    return this.#room.promise;
   }
 
   end(payload: EndPayload): void {
-    this.#finish("end", payload);
+    this.#finish({ kind: "end", payload });
   }
 
-  fault(payload: FaultPayload): void {
-    this.#finish("fault", payload);
+  /** With `dropping`, nobody wants what has not been sent yet. */
+  fault(payload: FaultPayload, { dropping = false } = {}): void {
+    if (dropping && this.#ending === undefined) this.#drop();
+    this.#finish({ kind: "fault", payload });
   }
 
   repeatTerminal(): void {
     if (this.#terminal !== undefined) this.#broker.publish(this.#subject, this.#terminal);
   }
 
-  #finish(kind: "end" | "fault", payload: EndPayload | FaultPayload): void {
-    if (this.ended) return;
+  /** The client has taken this many bytes, and the gateway takes frames up to that limit. Both only ever grow. */
+  grant(credit: { readonly taken: number; readonly limit: number }): void {
+    this.#replay?.taken(Math.min(credit.taken, this.#offset));
+    if (credit.limit <= this.#limit) return;
+    this.#limit = credit.limit;
     this.#flush();
-    this.#sequence += 1;
-    const head = { kind, sequence: this.#sequence, outputTokens: this.#outputTokens };
-    this.#terminal = encodeFrame(head, [encodeJson(payload)]);
-    this.repeatTerminal();
+  }
+
+  /**
+   * Sends everything from this number on once more, and to this subject from now on. False when some of it is not kept:
+   * then nothing is sent.
+   */
+  attach(to: { readonly subject: string; readonly from: number; readonly credit: number }): boolean {
+    const again = to.from > this.#sequence ? [] : this.#replay?.from(to.from);
+    if (again === undefined) return false;
+    this.#subject = to.subject;
+    for (const frame of again) this.#broker.publish(this.#subject, frame);
+    this.grant({ taken: 0, limit: to.credit });
+    return true;
+  }
+
+  #finish(terminal: Terminal): void {
+    if (this.#ending !== undefined) return;
+    this.#ending = terminal;
+    this.#flush();
+  }
+
+  #drop(): void {
+    this.#pending = [];
+    this.#pendingBytes = 0;
+  }
+
+  #flushSoon(): void {
+    if (this.#flushing || this.#offset >= this.#limit) return;
+    this.#flushing = true;
+    setImmediate(() => this.#flush());
   }
 
   #flush(): void {
-    if (this.#pending.length === 0) return;
-    const pending = this.#pending;
-    this.#pending = [];
-    for (const chunks of framesOf(pending)) {
-      this.#sequence += 1;
-      const head = { kind: "data", sequence: this.#sequence, outputTokens: this.#outputTokens } as const;
-      this.#broker.publish(this.#subject, encodeFrame(head, chunks));
+    this.#flushing = false;
+    while (this.#pendingBytes > 0 && this.#offset < this.#limit) {
+      const chunks = this.#take(Math.min(limits.dataFrameBytesMax, this.#limit - this.#offset));
+      this.#send("data", chunks);
     }
+    if (!this.heldBack) {
+      this.#room?.resolve();
+      this.#room = undefined;
+    }
+    if (this.#pendingBytes > 0 || this.#ending === undefined || this.#terminal !== undefined) return;
+    this.#terminal = this.#send(this.#ending.kind, [encodeJson(this.#ending.payload)]);
+    this.#terminalAtMs = this.#clock.now();
   }
-}
 
-/** Groups chunks into frames of at most `dataFrameBytesMax`, cutting a chunk that alone is larger. */
-function framesOf(chunks: readonly Uint8Array[]): Uint8Array[][] {
-  const frames: Uint8Array[][] = [];
-  let frame: Uint8Array[] = [];
-  let room = limits.dataFrameBytesMax;
-  for (const chunk of chunks) {
-    let rest = chunk;
-    while (rest.byteLength > 0) {
-      const piece = rest.subarray(0, room);
-      frame.push(piece);
-      room -= piece.byteLength;
-      rest = rest.subarray(piece.byteLength);
-      if (room > 0) continue;
-      frames.push(frame);
-      frame = [];
-      room = limits.dataFrameBytesMax;
-    }
+  #send(kind: "data" | "end" | "fault", chunks: readonly Uint8Array[]): Uint8Array {
+    this.#sequence += 1;
+    const frame = encodeFrame({ kind, sequence: this.#sequence, outputTokens: this.#outputTokens }, chunks);
+    const endOffset = kind === "data" ? this.#offset : Infinity;
+    this.#replay?.keep({ sequence: this.#sequence, frame, endOffset });
+    this.#broker.publish(this.#subject, frame);
+    return frame;
   }
-  if (frame.length > 0) frames.push(frame);
-  return frames;
+
+  /** Takes up to so many bytes of what waits, cutting the last chunk where it must. */
+  #take(bytesMax: number): Uint8Array[] {
+    const chunks: Uint8Array[] = [];
+    let room = bytesMax;
+    let whole = 0;
+    for (const chunk of this.#pending) {
+      if (room === 0) break;
+      const piece = chunk.subarray(0, room);
+      chunks.push(piece);
+      room -= piece.byteLength;
+      if (piece.byteLength < chunk.byteLength) {
+        this.#pending[whole] = chunk.subarray(piece.byteLength);
+        break;
+      }
+      whole += 1;
+    }
+    this.#pending.splice(0, whole);
+    this.#pendingBytes -= bytesMax - room;
+    this.#offset += bytesMax - room;
+    return chunks;
+  }
 }

@@ -1,9 +1,11 @@
 import type { Broker } from "#shared/broker/broker.ts";
+import type { FaultCode } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Control } from "#shared/protocol/control.ts";
-import { encodeJson, type BeatRow } from "#shared/protocol/frame-payload.ts";
+import { encodeJson, type BeatRow, type FaultPayload } from "#shared/protocol/frame-payload.ts";
+import { encodeFrame } from "#shared/protocol/frame.ts";
 import type { JobHead, PartHead } from "#shared/protocol/job.ts";
 import type { ManageAction } from "#shared/protocol/manage-job.ts";
 import { replySubject } from "#shared/protocol/subjects.ts";
@@ -14,12 +16,12 @@ import { AgentJob } from "./agent-job.ts";
 import { beatRows } from "./beat-rows.ts";
 import { PartCollector } from "./collect-parts.ts";
 import { FrameEmitter } from "./emit-frames.ts";
+import { GatewaySigns } from "./gateway-signs.ts";
 import { busy, judgeAdmission } from "./judge-admission.ts";
 import { judgeProgress } from "./judge-progress.ts";
 import { Lanes } from "./lanes.ts";
 import { logOutcome } from "./log-outcome.ts";
 import { manageModels } from "./manage-models.ts";
-import { MissingGateways } from "./missing-gateways.ts";
 import type { Outcome } from "./outcome.ts";
 import { PastJobs } from "./past-jobs.ts";
 import { runJob } from "./run-job.ts";
@@ -52,16 +54,23 @@ export class JobTable {
   readonly #options: JobTableOptions;
   readonly #jobs = new Map<string, AgentJob>();
   readonly #past: PastJobs;
-  readonly #missing: MissingGateways;
+  readonly #gateways: GatewaySigns;
   readonly #lanes: Lanes;
   readonly #strays: StrayWatch;
   #receivingBytes = 0;
   #draining = false;
+  #tickedAtMs: number;
+  #hearingSinceMs: number;
 
   constructor(options: JobTableOptions) {
     this.#options = options;
     this.#past = new PastJobs(options.timing.cancelRememberMs);
-    this.#missing = new MissingGateways(options.timing);
+    this.#gateways = new GatewaySigns(options.timing);
+    this.#tickedAtMs = options.clock.now();
+    this.#hearingSinceMs = options.clock.now();
+    options.broker.onChange(() => {
+      this.#hearingSinceMs = options.clock.now();
+    });
     this.#lanes = new Lanes(options);
     this.#strays = new StrayWatch({ ...options, ownRunning: (runtime) => this.#runningOn(runtime) });
     options.runtime.onChange(() => this.#start(this.#lanes.resize(this.#jobs.values())));
@@ -80,7 +89,7 @@ export class JobTable {
       known.frames.repeatTerminal();
       return;
     }
-    const frames = this.#framesTo(reply);
+    const frames = this.#framesTo(reply, head.credit);
     if (this.#past.has(head.id)) {
       frames.fault({ code: "cancelled", message: "The request was cancelled or is over already." });
       return;
@@ -148,7 +157,8 @@ export class JobTable {
     this.#start(this.#lanes.makeReady(head.id));
   }
 
-  control(control: Control): void {
+  /** `reply` is where an attach wants its frames. */
+  control(control: Control, reply?: ReplyTo): void {
     switch (control.kind) {
       case "cancel":
         this.#cancel(control.job);
@@ -156,20 +166,27 @@ export class JobTable {
       case "finish":
         for (const id of control.jobs) if (this.#jobs.get(id)?.state === "ended") this.#forget(id);
         return;
-      case "probe":
       case "attach":
-      case "credit":
+        if (reply !== undefined) this.#attach(control, reply);
+        return;
+      case "credit": {
+        const job = this.#jobs.get(control.job);
+        job?.frames.grant(control);
+        return;
+      }
       case "lease":
+        this.#gateways.leased(control.gateway, this.#options.clock.now());
+        return;
+      case "probe":
       case "fence":
-        // A probe is answered by the beat that `receiveJobs` asks for. The others belong to a fleet of several
-        // gateways and machines under faults; no gateway of this version sends them.
+        // A probe is answered by the beat that `receiveJobs` asks for; of a fence hears whoever claimed the machine.
         return;
     }
   }
 
   /** The broker found nobody to give a beat to. */
   gatewayMissing(gateway: string): void {
-    this.#missing.notFound(gateway, this.#options.clock.now());
+    this.#gateways.notFound(gateway, this.#options.clock.now());
   }
 
   /** What time does to jobs: to be called at the pace of the beats. */
@@ -177,16 +194,23 @@ export class JobTable {
     const { clock, timing } = this.#options;
     const nowMs = clock.now();
     this.#past.forgetOld(nowMs);
+    const stoodStill = nowMs - this.#tickedAtMs > timing.probeAfterMs;
+    this.#tickedAtMs = nowMs;
+    // What came while this process stood still is yet to be read: nobody else was silent.
+    if (stoodStill) this.#hearingSinceMs = nowMs;
     for (const job of this.#jobs.values()) {
-      if (job.endedAtMs !== undefined) {
-        if (nowMs - job.endedAtMs > timing.terminalRepeatForMs) this.#forget(job.head.id);
-        else if (nowMs - job.endedAtMs >= timing.terminalRepeatMs) job.frames.repeatTerminal();
+      const { endedAtMs } = job.frames;
+      if (endedAtMs !== undefined) {
+        if (nowMs - endedAtMs > timing.terminalRepeatForMs) this.#forget(job.head.id);
+        else if (nowMs - endedAtMs >= timing.terminalRepeatMs) job.frames.repeatTerminal();
         continue;
       }
       const fault = judgeProgress(job, nowMs, timing);
       if (fault !== undefined) this.#stop(job, fault);
     }
-    for (const gateway of this.#missing.gone(nowMs)) this.#abandon(gateway);
+    const waiting = new Set([...this.#jobs.values()].map(({ gateway }) => gateway));
+    const hearing = { connected: this.#options.broker.connected, sinceMs: this.#hearingSinceMs };
+    for (const gateway of this.#gateways.gone(waiting, nowMs, hearing)) this.#abandon(gateway);
     this.#start(this.#lanes.resize(this.#jobs.values()));
     this.#strays.tick();
   }
@@ -213,7 +237,7 @@ export class JobTable {
     const acknowledged = (): boolean => {
       const nowMs = clock.now();
       return [...this.#jobs.values()].every(
-        (job) => job.endedAtMs !== undefined && nowMs - job.endedAtMs > timing.terminalRepeatMs * 2,
+        ({ frames }) => frames.endedAtMs !== undefined && nowMs - frames.endedAtMs > timing.terminalRepeatMs * 2,
       );
     };
     while (this.#jobs.size > 0 && !acknowledged()) {
@@ -221,9 +245,29 @@ export class JobTable {
     }
   }
 
-  #framesTo(reply: ReplyTo): FrameEmitter {
+  #framesTo(reply: ReplyTo, credit?: number): FrameEmitter {
+    const { broker, clock, machine } = this.#options;
+    return new FrameEmitter({ broker, clock, subject: replySubject({ ...reply, machine }), credit });
+  }
+
+  /** The gateway misses frames, or another one goes on with the request: from now on they go where this came from. */
+  #attach({ job: id, from, keyId, credit }: Extract<Control, { kind: "attach" }>, reply: ReplyTo): void {
+    const job = this.#jobs.get(id);
+    if (job === undefined || (job.head.keyId ?? "") !== keyId) {
+      this.#refuseAttach(reply, "job_unknown", "The machine does not know this request any more.");
+      return;
+    }
+    job.gateway = reply.gateway;
+    const { machine } = this.#options;
+    if (job.frames.attach({ subject: replySubject({ ...reply, machine }), from, credit })) return;
+    this.#refuseAttach(reply, "stream_gap", "A part of the answer was lost on its way from the machine.");
+  }
+
+  /** A fault outside the numbering: it ends no job, it answers an attach. */
+  #refuseAttach(reply: ReplyTo, code: FaultCode, message: string): void {
     const { broker, machine } = this.#options;
-    return new FrameEmitter({ broker, subject: replySubject({ ...reply, machine }) });
+    const payload: FaultPayload = { code, message };
+    broker.publish(replySubject({ ...reply, machine }), encodeFrame({ kind: "fault" }, [encodeJson(payload)]));
   }
 
   #start(ids: readonly string[]): void {
@@ -259,7 +303,8 @@ export class JobTable {
         write: (bytes, outputTokens) => {
           job.moved(clock.now(), job.silence);
           if (bytes.byteLength > 0 || outputTokens > 0) job.spoke(clock.now());
-          job.frames.write(bytes, outputTokens);
+          const room = job.frames.write(bytes, outputTokens);
+          return room === undefined ? undefined : this.#holdBack(job, room);
         },
       });
       if (wasTooMuch(job, outcome) && this.#lanes.refused(route)) {
@@ -274,6 +319,13 @@ export class JobTable {
     if (job.signal.aborted && job.route !== undefined) this.#strays.cancelled(job.route.runtime, job.width);
   }
 
+  async #holdBack(job: AgentJob, room: Promise<void>): Promise<void> {
+    job.heldBack = true;
+    await room;
+    job.heldBack = false;
+    job.moved(this.#options.clock.now(), job.silence);
+  }
+
   /** A runtime that had no room for a job beside the others is asked again when one of them has ended. */
   #putBack(job: AgentJob, body: Uint8Array): void {
     job.body = body;
@@ -285,7 +337,7 @@ export class JobTable {
   async #tellModels(job: AgentJob): Promise<void> {
     try {
       const catalogue = await this.#options.runtime.ask();
-      job.frames.write(encodeJson(catalogue), 0);
+      void job.frames.write(encodeJson(catalogue), 0);
       this.#conclude(job, { outcome: "end" });
     } catch (thrown) {
       this.#end(job, Fault.from(thrown));
@@ -305,7 +357,7 @@ export class JobTable {
       signal: job.signal,
       write: (bytes) => {
         job.moved(clock.now());
-        job.frames.write(bytes, 0);
+        void job.frames.write(bytes, 0);
       },
     });
     this.#conclude(job, outcome);
@@ -320,6 +372,11 @@ export class JobTable {
     const job = this.#jobs.get(id);
     if (job === undefined) {
       this.#past.add(id, this.#options.clock.now());
+      return;
+    }
+    // Of an answer that is over, something may still wait for credit.
+    if (job.state === "ended") {
+      this.#forget(id);
       return;
     }
     this.#stop(job, new Fault("cancelled", { message: "The request was cancelled." }));

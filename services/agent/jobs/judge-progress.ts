@@ -8,6 +8,8 @@ interface Progress {
   readonly state: JobState;
   readonly acceptedAtMs: number;
   readonly progressAtMs: number;
+  /** The runtime is not read on, since the client is slow: its silence is not its own. */
+  readonly heldBack?: boolean;
   /** What the runtime is at, if that is no answering: it may be silent for longer then. */
   readonly silence?: Silence | undefined;
   readonly head: { readonly kind: JobKind; readonly remainingMs: number };
@@ -21,7 +23,7 @@ export function judgeProgress(job: Progress, nowMs: number, timing: Timing): Fau
     return timedOut(`The request took longer than ${totalMs} ms in all (jobTotalMs).`);
   }
   const silentMs = nowMs - job.progressAtMs;
-  if (job.state === "queued") return undefined;
+  if (job.state === "queued" || job.heldBack) return undefined;
   if (job.state === "receiving") {
     return silentMs > timing.partsWaitMs
       ? timedOut(`The rest of the request did not reach the machine within ${timing.partsWaitMs} ms (partsWaitMs).`)

@@ -48,7 +48,7 @@ export function receiveJobs(options: ReceiveOptions): { stop(): void } {
       log.warn({ subject: message.subject }, "a control that this agent does not understand was dropped");
       return;
     }
-    jobs.control(told);
+    jobs.control(told, message.reply === undefined ? undefined : parseReplySubject(message.reply));
     if (told.kind === "probe") answerProbes();
   };
 
@@ -86,8 +86,13 @@ export function receiveJobs(options: ReceiveOptions): { stop(): void } {
     jobs.tick();
     sendBeats(options);
   });
+  // What was published while the connection was down is lost; a beat tells the gateways which frames they are to ask for.
+  const connection = broker.onChange((connected) => {
+    if (connected) sendBeats(options);
+  });
   return {
     stop() {
+      connection.end();
       pace.cancel();
       subscription.end();
     },

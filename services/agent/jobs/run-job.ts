@@ -26,7 +26,8 @@ interface RunningJob {
   readonly onProgress: (silence?: Silence) => void;
   /** How many sequences the runtime is to work on at once for this job. */
   readonly onWidth: (width: number) => void;
-  readonly write: (bytes: Uint8Array, outputTokens: number) => void;
+  /** What it returns, if anything, is waited for before the runtime is read on. */
+  readonly write: (bytes: Uint8Array, outputTokens: number) => Promise<void> | undefined;
 }
 
 /**
@@ -52,11 +53,12 @@ async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> 
   await letOthersGoOn(job);
   for await (const events of answered) {
     if (signal.aborted) return;
-    write(renderer.push(assembly.push(events)), assembly.outputTokens);
+    const room = write(renderer.push(assembly.push(events)), assembly.outputTokens);
+    if (room !== undefined) await room;
   }
   if (signal.aborted) return;
-  write(renderer.push(assembly.end()), assembly.outputTokens);
-  write(renderer.end(), assembly.outputTokens);
+  void write(renderer.push(assembly.end()), assembly.outputTokens);
+  void write(renderer.end(), assembly.outputTokens);
 }
 
 /** To read a large body takes long, and so does to write the runtime's request: other answers go on in between. */

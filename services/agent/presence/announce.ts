@@ -34,22 +34,22 @@ export class Announcer {
 
   start(): void {
     const { broker, clock, runtime, timing } = this.#options;
-    const pace = clock.every(timing.presenceIntervalMs, () => this.#announce());
+    const pace = clock.every(timing.presenceIntervalMs, () => this.announce());
     this.#ends.push(
       { end: () => pace.cancel() },
-      broker.subscribe(rollcallSubject, () => this.#announce()),
+      broker.subscribe(rollcallSubject, () => this.announce()),
       broker.onChange((connected) => {
-        if (connected) this.#announce();
+        if (connected) this.announce();
       }),
     );
-    runtime.onChange(() => this.#announce());
-    this.#announce();
+    runtime.onChange(() => this.announce());
+    this.announce();
   }
 
   /** From now on gateways send no new work here. */
   startDraining(): void {
     this.#draining = true;
-    this.#announce();
+    this.announce();
   }
 
   async sayGoodbye(): Promise<void> {
@@ -59,7 +59,7 @@ export class Announcer {
     await this.#options.broker.flush().catch(() => undefined);
   }
 
-  #announce(): void {
+  announce(): void {
     if (this.#gone) return;
     const ready = this.#options.runtime.offer === undefined ? "waiting" : "ready";
     this.#publish(this.#draining ? "draining" : ready);

@@ -11,18 +11,13 @@ interface Silence {
 
 export type SilenceVerdict = "wait" | "probe" | "lost" | "cut-off";
 
-/** For how long a gateway keeps its jobs while it is cut off itself: brokers restart, and agents go on meanwhile. */
-export function cutOffAfterMs(timing: Timing): number {
-  return timing.lostAfterMs * 3;
-}
-
 /**
  * What a job's silence means. It ages only while the gateway's own connection is up, and starts anew when that comes
  * back: a machine is not blamed for what the gateway could not hear.
  */
 export function judgeSilence(silence: Silence, timing: Timing): SilenceVerdict {
   const { nowMs, heardAtMs, connected, connectionSinceMs } = silence;
-  if (!connected) return nowMs - connectionSinceMs > cutOffAfterMs(timing) ? "cut-off" : "wait";
+  if (!connected) return nowMs - connectionSinceMs > timing.cutOffAfterMs ? "cut-off" : "wait";
   const silentMs = nowMs - Math.max(heardAtMs, connectionSinceMs);
   if (silentMs > timing.lostAfterMs) return "lost";
   return silentMs > timing.probeAfterMs ? "probe" : "wait";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { MissingGateways } from "../../../services/agent/jobs/missing-gateways.ts";
+import { GatewaySigns } from "../../../services/agent/jobs/gateway-signs.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 
 describe("a gateway that no beat finds", () => {
@@ -53,19 +53,66 @@ describe("a gateway that no beat finds", () => {
     broker.restore();
     await pass(timing.beatIntervalMs);
     expect(runtime.begun().run.signal.aborted).toBe(false);
-    expect(gateway.beats).toHaveLength(1);
+    expect(gateway.beats).toHaveLength(2);
   });
 
-  test("is gone when it was missing for gatewayGoneAfterMs and not before, and is told once", () => {
+  test("is gone when it was missing for gatewayGoneAfterMs and not before", () => {
     const timing = timingAt(1);
-    const missing = new MissingGateways(timing);
+    const signs = new GatewaySigns(timing);
+    const waiting = new Set(["gateway"]);
+    const hearing = { connected: true, sinceMs: 0 };
     for (let nowMs = 0; nowMs < timing.gatewayGoneAfterMs; nowMs += timing.beatIntervalMs) {
-      missing.notFound("gateway", nowMs);
+      signs.notFound("gateway", nowMs);
     }
     // Here it may have been back for nearly a whole beat, whose verdict is still to come.
-    expect(missing.gone(timing.gatewayGoneAfterMs)).toEqual([]);
-    missing.notFound("gateway", timing.gatewayGoneAfterMs);
-    expect(missing.gone(timing.gatewayGoneAfterMs + timing.beatIntervalMs)).toEqual(["gateway"]);
-    expect(missing.gone(timing.gatewayGoneAfterMs + timing.beatIntervalMs)).toEqual([]);
+    expect(signs.gone(waiting, timing.gatewayGoneAfterMs, hearing)).toEqual([]);
+    signs.notFound("gateway", timing.gatewayGoneAfterMs);
+    expect(signs.gone(waiting, timing.gatewayGoneAfterMs + timing.beatIntervalMs, hearing)).toEqual(["gateway"]);
+  });
+});
+
+describe("a gateway that gives leases", () => {
+  test("is gone when they stop for gatewayGoneAfterMs, although the broker still knows it", async () => {
+    const { gateway, runtime, jobs, pass, timing } = await agentOnBroker();
+    await gateway.send();
+    await gateway.say({ kind: "lease", gateway: gateway.id });
+    await pass(timing.gatewayGoneAfterMs);
+    expect(runtime.begun().run.signal.aborted).toBe(false);
+    await pass(timing.beatIntervalMs);
+    expect(runtime.begun().run.signal.aborted).toBe(true);
+    expect(jobs.rows().size).toBe(0);
+  });
+
+  test("keeps its jobs for as long as it gives them", async () => {
+    const { gateway, runtime, pass, timing } = await agentOnBroker();
+    await gateway.send();
+    for (let lease = 0; lease < 10; lease += 1) {
+      await gateway.say({ kind: "lease", gateway: gateway.id });
+      await pass(timing.gatewayGoneAfterMs - timing.beatIntervalMs);
+    }
+    expect(runtime.begun().run.signal.aborted).toBe(false);
+  });
+
+  test("has from the agent's reconnect on to give the next one", async () => {
+    const { gateway, broker, runtime, pass, timing } = await agentOnBroker();
+    await gateway.send();
+    await gateway.say({ kind: "lease", gateway: gateway.id });
+    broker.cut();
+    await pass(timing.gatewayGoneAfterMs * 2);
+    broker.restore();
+    await pass(timing.gatewayGoneAfterMs - timing.beatIntervalMs);
+    expect(runtime.begun().run.signal.aborted).toBe(false);
+    await pass(timing.beatIntervalMs * 2);
+    expect(runtime.begun().run.signal.aborted).toBe(true);
+  });
+
+  test("has given up on an agent that was cut off for cutOffAfterMs, whose runtime works for nobody then", async () => {
+    const { gateway, broker, runtime, pass, timing } = await agentOnBroker();
+    await gateway.send();
+    broker.cut();
+    await pass(timing.cutOffAfterMs);
+    expect(runtime.begun().run.signal.aborted).toBe(false);
+    await pass(timing.beatIntervalMs * 2);
+    expect(runtime.begun().run.signal.aborted).toBe(true);
   });
 });

@@ -24,7 +24,7 @@ function emitter() {
       if (decoded.outcome !== "frame") throw new Error(decoded.outcome);
       return decoded.frame;
     });
-  return { frames: new FrameEmitter({ broker, subject }), heard: frames, messages };
+  return { frames: new FrameEmitter({ broker, clock, subject, credit: undefined }), heard: frames, messages };
 }
 /** One turn in which the frames leave, and one in which they arrive. */
 async function delivered(): Promise<void> {

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { cutOffAfterMs, judgeSilence } from "../../../services/gateway/dispatch/judge-silence.ts";
+import { judgeSilence } from "../../../services/gateway/dispatch/judge-silence.ts";
 
 const timing = timingAt(1);
 const verdict = (silence: { nowMs: number; heardAtMs?: number; connected?: boolean; connectionSinceMs?: number }) =>
@@ -25,10 +25,10 @@ describe("a job's silence", () => {
 
   test("means nothing while the gateway is cut off, until that has lasted too long", () => {
     const cutOff = { heardAtMs: 0, connected: false, connectionSinceMs: 10_000 };
-    const lastMs = 10_000 + cutOffAfterMs(timing);
+    const lastMs = 10_000 + timing.cutOffAfterMs;
     expect(verdict({ ...cutOff, nowMs: lastMs })).toBe("wait");
     expect(verdict({ ...cutOff, nowMs: lastMs + 1 })).toBe("cut-off");
-    expect(cutOffAfterMs(timing)).toBeGreaterThan(timing.lostAfterMs);
+    expect(timing.cutOffAfterMs).toBeGreaterThan(timing.lostAfterMs);
   });
 
   test("grows worse with time only, and any word ends it", () => {
