@@ -16,8 +16,10 @@ import { moveToNewPepper } from "./access/move-to-new-pepper.ts";
 import { proveCallers } from "./access/prove-callers.ts";
 import { RunningRequests } from "./access/running-requests.ts";
 import type { GatewayConfig } from "./config.ts";
+import { Breakers } from "./dispatch/breakers.ts";
 import { OpenJobs } from "./dispatch/open-jobs.ts";
 import { JobPlacer } from "./dispatch/place-job.ts";
+import { MachineRanking } from "./dispatch/rank-machines.ts";
 import { ReadAside } from "./asked/read-aside.ts";
 import { askCatalogue } from "./fleet/ask-catalogue.ts";
 import { Catalogues } from "./fleet/catalogues.ts";
@@ -93,7 +95,10 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     log,
   });
   const models = new LiveModels({ jobs, roster, timing, clock });
-  const placer = new JobPlacer({ roster, catalogues, knownModels, jobs, timing, clock, random: Math.random });
+  const breakers = new Breakers(timing);
+  const known = { roster, catalogues, knownModels, breakers };
+  const ranking = new MachineRanking({ ...known, waitMs: config.waitMs, timing, clock, random: Math.random });
+  const placer = new JobPlacer({ ranking, breakers, jobs, timing, clock, log });
 
   const { bodyBytesMax, trustedProxies } = config;
   const bodyLimit = { bodyBytesMax, bodyLimitName: "TRUNKLINE_BODY_BYTES_MAX" };
@@ -107,7 +112,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   healthRoutes(server, check);
   const reader = new ReadAside();
   lifecycle.onStop("reading thread", () => reader.stop());
-  const means = { reader, placer, timing, clock, log, interimMs: config.interimMs };
+  const means = { reader, ranking, placer, timing, clock, log, interimMs: config.interimMs };
   mountPublicRoutes(server, { access, limited, models, ...means, ...bodyLimit });
   const operations = createServer({
     log,
@@ -182,6 +187,7 @@ interface PublicParts extends BodyLimit, InferenceMeans {
   readonly access: Access;
   readonly limited: OpenedLimits;
   readonly models: LiveModels;
+  readonly ranking: MachineRanking;
 }
 
 /** Everything under `/v1`. Whatever is mounted inside the inner scopes is reached with a proven key only. */

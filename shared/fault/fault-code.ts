@@ -64,6 +64,7 @@ export const faultCodes = {
   internal_error: { status: 500, type: server, retry: false },
   upstream_error: { status: 502, type: server },
   agent_disconnected: { status: 502, type: server },
+  poison_request: { status: 502, type: server, retry: false },
   stream_gap: { status: 502, type: server },
   agent_offline: { status: 503, type: unavailable, retryAfterSeconds: 5 },
   runtime_offline: { status: 503, type: unavailable, retryAfterSeconds: 5 },

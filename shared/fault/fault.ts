@@ -8,6 +8,8 @@ interface FaultDetails {
   /** The part of the request that is at fault, as a path such as `messages[2].content`. */
   readonly param?: string | undefined;
   readonly retryAfterSeconds?: number | undefined;
+  /** The runtime broke off while it worked on the request, as one does that dies. */
+  readonly runtimeDied?: boolean | undefined;
   readonly cause?: unknown;
 }
 
@@ -18,6 +20,7 @@ export class Fault extends Error {
   readonly internal: string | undefined;
   readonly param: string | undefined;
   readonly retryAfterSeconds: number | undefined;
+  readonly runtimeDied: boolean;
 
   constructor(code: FaultCode, details: FaultDetails) {
     super(details.message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -25,6 +28,7 @@ export class Fault extends Error {
     this.internal = details.internal;
     this.param = details.param;
     this.retryAfterSeconds = details.retryAfterSeconds;
+    this.runtimeDied = details.runtimeDied ?? false;
   }
 
   /** Adopts anything that was thrown; what is no Fault is a bug, and its text stays inside. */

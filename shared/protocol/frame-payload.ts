@@ -47,6 +47,8 @@ export const faultPayload = z.object({
   code: z.string().max(100),
   message: z.string().max(faultMessageCharactersMax),
   param: z.string().max(500).optional(),
+  /** The runtime broke off while it worked on this job, as one does that dies. */
+  runtimeDied: z.boolean().optional(),
   usage: usage.nullable().optional(),
 });
 export type FaultPayload = z.infer<typeof faultPayload>;

@@ -41,6 +41,9 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}): Timing {
     runtimeAnswerMs: 700 * scale,
     straysWaitMs: 5_000 * scale,
 
+    breakerOpenMs: 30_000 * scale,
+    deadlyRememberMs: 300_000 * scale,
+
     clientStallMs: 30_000 * scale,
     statusHeldMs: 5_000 * scale,
     commentIntervalMs: 10_000 * scale,
@@ -110,6 +113,11 @@ export interface Timing {
   readonly runtimeAnswerMs: number;
   /** How long a runtime may go on with a cancelled request before that is told. */
   readonly straysWaitMs: number;
+
+  /** For how long a model of a machine that fails all the time is asked last. */
+  readonly breakerOpenMs: number;
+  /** For how long a request is remembered under which runtimes died. */
+  readonly deadlyRememberMs: number;
 
   /** A client that takes nothing of what waits for it for this long is cut off. */
   readonly clientStallMs: number;

@@ -107,7 +107,8 @@ export class AgentJob {
 }
 
 function faultPayloadOf(fault: Fault, usage: Usage | null): FaultPayload {
-  const { code, param } = fault;
+  const { code, param, runtimeDied } = fault;
   const message = fault.message.slice(0, faultMessageCharactersMax);
-  return { code, message, ...(param === undefined ? {} : { param }), usage };
+  const died = runtimeDied ? { runtimeDied } : {};
+  return { code, message, ...(param === undefined ? {} : { param }), ...died, usage };
 }

@@ -133,10 +133,15 @@ async function readText(body: AsyncIterable<Uint8Array>, bytesMax: number): Prom
   return { text: Buffer.concat(pieces).toString(), cut: bytes > bytesMax };
 }
 
+/** What undici and the kernel say of a connection that stood and is gone. */
+const brokenOff = new Set<unknown>(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
+
 function silenceFault(error: unknown, answered: boolean): Fault {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
   return new Fault(answered ? "upstream_error" : "runtime_offline", {
     message: answered ? "The runtime broke off its answer." : "The runtime does not answer.",
     internal: error instanceof Error ? `${error.name}: ${error.message}` : String(error),
+    runtimeDied: answered || brokenOff.has(code),
     cause: error,
   });
 }

@@ -26,6 +26,11 @@ export interface JobListener {
   onData(bytes: Uint8Array, outputTokens: number): void;
   /** What the machine says at the end that the job took, if it knows. */
   onUsage?(usage: Usage): void;
+  /**
+   * How much of what it was told its client has not taken yet. Who has no client to wait for takes all at once, and has no
+   * such thing.
+   */
+  backlogBytes?(): number;
   /** Called at a steady pace for as long as the job is open, with the job's latest row of its machine's beats. */
   onTick?(nowMs: number, row: BeatRow | undefined): void;
 }
@@ -34,7 +39,8 @@ export type JobOutcome =
   | { readonly outcome: "end"; readonly end: EndPayload }
   /** The machine did not take the job and nothing of it was begun: another machine may. */
   | { readonly outcome: "not-taken"; readonly fault: Fault }
-  | { readonly outcome: "fault"; readonly fault: Fault };
+  /** The machine took it and it failed; with `said`, a part of the answer is out and no other machine can give the rest. */
+  | { readonly outcome: "fault"; readonly fault: Fault; readonly said: boolean };
 
 interface FollowOptions {
   readonly machine: string;
@@ -42,6 +48,8 @@ interface FollowOptions {
   /** Sends the body where it is too large for one message. */
   readonly parts: PartSender | undefined;
   readonly remainingMs: number;
+  /** How far the answer may run ahead of what its client has taken. */
+  readonly creditBytes: number;
   /** How long the machine has for its first word; after it the job counts as not taken. */
   readonly acceptWithinMs: number;
   readonly listener: JobListener;
@@ -54,9 +62,12 @@ interface FollowOptions {
 /** What a follower can say to the machine about its job. */
 export interface JobWire {
   sendJob(): void;
-  /** The body has arrived whole and is not needed here any more. */
+  /** A part of the answer is here, so no other machine will be asked and nobody needs the body any more. */
   bodyTaken(): void;
   sendProbe(): void;
+  /** Asks for all frames from this number on. */
+  sendAttach(from: number, credit: number): void;
+  sendCredit(taken: number, limit: number): void;
   sendCancel(reason: "client_closed" | "slow_client" | "gave_up"): void;
   sendFinish(): void;
   /** The machine is not there, by the broker's word or by its silence. */
@@ -66,8 +77,9 @@ export interface JobWire {
 }
 
 /**
- * One job as its gateway sees it, from the first message to its one outcome. It checks that no frame is missing, and
- * notices when the machine falls silent. It parses nothing of the answer.
+ * One job as its gateway sees it, from the first message to its one outcome. It sees to it that no frame is missing: what
+ * is, it asks for again, and when that does not come it ends the job. It notices when the machine falls silent, and
+ * parses nothing of the answer.
  */
 export class FrameFollower {
   readonly #options: Omit<FollowOptions, "parts">;
@@ -80,6 +92,14 @@ export class FrameFollower {
   #resendAtMs: number;
   #probedAtMs = 0;
   #nextSequence = 1;
+  /** The highest number that the machine is known to have sent. */
+  #sentSequence = 0;
+  /** Since when frames are missing, or when the last one of them came. */
+  #missingSinceMs: number | undefined;
+  #attachedAtMs = -Infinity;
+  #receivedBytes = 0;
+  #takenBytes = 0;
+  #creditLimit: number;
   #row: BeatRow | undefined;
 
   constructor(options: FollowOptions) {
@@ -90,6 +110,7 @@ export class FrameFollower {
     this.#startedAtMs = nowMs;
     this.#heardAtMs = nowMs;
     this.#resendAtMs = nowMs + timing.acceptWaitMs;
+    this.#creditLimit = options.creditBytes;
   }
 
   submit(): void {
@@ -110,15 +131,18 @@ export class FrameFollower {
       case "part-ack": {
         const told = decodeJson(partAckPayload, frame.payload);
         if (told !== undefined) this.#parts?.acknowledge(told.received, nowMs);
-        if (this.#parts?.complete) this.#handOver();
+        if (this.#parts?.complete) this.#parts = undefined;
         return;
       }
       case "data":
-        if (this.#inOrder(frame)) this.#options.listener.onData(frame.payload, frame.outputTokens);
+        if (this.#inOrder(frame, nowMs)) this.#take(frame);
+        return;
+      case "fault":
+        if (frame.sequence === 0) this.#attachRefused(frame);
+        else if (this.#inOrder(frame, nowMs)) this.#finish(frame);
         return;
       case "end":
-      case "fault":
-        if (this.#inOrder(frame)) this.#finish(frame);
+        if (this.#inOrder(frame, nowMs)) this.#finish(frame);
         return;
       case "accept":
       case "beat":
@@ -135,10 +159,21 @@ export class FrameFollower {
     }
     this.#heardAtMs = nowMs;
     this.#row = row;
-    const [, state, , , lastSequence] = row;
-    const onlyTerminalMissing = state === "ended" && lastSequence === this.#nextSequence;
-    if (lastSequence >= this.#nextSequence && !onlyTerminalMissing)
-      this.#gap(`the beat tells of frame ${lastSequence}`);
+    const [, , , , lastSequence, credit] = row;
+    if (lastSequence >= this.#nextSequence) this.#missing(lastSequence, nowMs);
+    // The machine knows of an older limit, so the message with the newer one was lost.
+    if (credit > 0 && credit < this.#creditLimit) this.#options.wire.sendCredit(this.#takenBytes, this.#creditLimit);
+  }
+
+  /** This gateway's own connection is back: what was sent meanwhile is lost, in both directions. */
+  reconnected(nowMs: number): void {
+    if (this.#settled) return;
+    if (!this.#accepted) {
+      this.#resendAtMs = nowMs;
+      return;
+    }
+    this.#parts?.repeat(nowMs);
+    this.#attach(nowMs);
   }
 
   /** The broker's word that nobody is on the machine's subject: final only for a job that was never accepted. */
@@ -175,6 +210,9 @@ export class FrameFollower {
     }
     if (connection.connected) this.#parts?.tick(nowMs);
     const { connected, sinceMs: connectionSinceMs } = connection;
+    this.#giveCredit();
+    if (connected) this.#awaitMissing(nowMs, connectionSinceMs);
+    if (this.#settled) return;
     const verdict = judgeSilence({ nowMs, heardAtMs: this.#heardAtMs, connected, connectionSinceMs }, timing);
     if (verdict === "lost") {
       wire.machineNotReached();
@@ -199,14 +237,24 @@ export class FrameFollower {
     if (frame.kind === "accept" && decodeJson(acceptPayload, frame.payload)?.state === "receiving") {
       this.#parts?.start(nowMs);
     }
-    if (this.#parts === undefined) this.#handOver();
     this.#options.listener.onAccept?.(this.#options.machine);
   }
 
-  /** The machine has the whole body, and this side need not keep it. */
-  #handOver(): void {
-    this.#parts = undefined;
-    this.#options.wire.bodyTaken();
+  #take({ payload, outputTokens }: Frame): void {
+    if (this.#receivedBytes === 0) this.#options.wire.bodyTaken();
+    this.#receivedBytes += payload.byteLength;
+    this.#options.listener.onData(payload, outputTokens);
+    this.#giveCredit();
+  }
+
+  /** Tells the machine how much the client has taken, once half of what it was given is used up. */
+  #giveCredit(): void {
+    const { listener, creditBytes, wire } = this.#options;
+    const taken = this.#receivedBytes - (listener.backlogBytes?.() ?? 0);
+    if (this.#settled || taken + creditBytes - this.#creditLimit < creditBytes / 2) return;
+    this.#takenBytes = taken;
+    this.#creditLimit = taken + creditBytes;
+    wire.sendCredit(taken, this.#creditLimit);
   }
 
   /** The machine has its whole time from when it could be asked. */
@@ -223,13 +271,41 @@ export class FrameFollower {
     this.submit();
   }
 
-  #inOrder(frame: Frame): boolean {
-    if (frame.sequence === this.#nextSequence) {
-      this.#nextSequence += 1;
-      return true;
+  /** Frames come once more after each attach, so that those that are here already are passed over. */
+  #inOrder({ sequence }: Frame, nowMs: number): boolean {
+    if (sequence > this.#nextSequence) this.#missing(sequence, nowMs);
+    if (sequence !== this.#nextSequence) return false;
+    this.#nextSequence += 1;
+    if (this.#missingSinceMs !== undefined) {
+      this.#missingSinceMs = this.#nextSequence > this.#sentSequence ? undefined : nowMs;
     }
-    if (frame.sequence > this.#nextSequence) this.#gap(`frame ${frame.sequence} came`);
-    return false;
+    return true;
+  }
+
+  #missing(sentSequence: number, nowMs: number): void {
+    this.#sentSequence = Math.max(this.#sentSequence, sentSequence);
+    this.#missingSinceMs ??= nowMs;
+    if (nowMs - this.#attachedAtMs >= this.#options.timing.parkRetryMs) this.#attach(nowMs);
+  }
+
+  #attach(nowMs: number): void {
+    this.#attachedAtMs = nowMs;
+    this.#options.wire.sendAttach(this.#nextSequence, this.#creditLimit);
+  }
+
+  #awaitMissing(nowMs: number, connectionSinceMs: number): void {
+    if (this.#missingSinceMs === undefined) return;
+    const { lostAfterMs, parkRetryMs } = this.#options.timing;
+    if (nowMs - Math.max(this.#missingSinceMs, connectionSinceMs) > lostAfterMs) {
+      this.#gap(`frame ${this.#nextSequence} did not come again`);
+    } else if (nowMs - this.#attachedAtMs >= parkRetryMs) this.#attach(nowMs);
+  }
+
+  /** Outside the numbering a machine says only that it cannot send again what was asked for. */
+  #attachRefused(frame: Frame): void {
+    const told = decodeJson(faultPayload, frame.payload);
+    if (told?.code === "stream_gap") this.#gap(`the machine has frame ${this.#nextSequence} no more`);
+    else this.#fail(machineDisconnected("the machine does not know the job any more"));
   }
 
   #finish(frame: Frame): void {
@@ -237,20 +313,20 @@ export class FrameFollower {
     if (frame.kind === "fault") {
       const told = decodeJson(faultPayload, frame.payload);
       if (told?.usage) this.#options.listener.onUsage?.(told.usage);
-      this.#settle({ outcome: "fault", fault: machineFault(told, this.#options.kind) });
+      this.#fail(machineFault(told, this.#options.kind));
       return;
     }
     const end = decodeJson(endPayload, frame.payload);
     if (end?.usage) this.#options.listener.onUsage?.(end.usage);
     if (end !== undefined) this.#settle({ outcome: "end", end });
-    else this.#settle({ outcome: "fault", fault: machineDisconnected("the end frame could not be read") });
+    else this.#fail(machineDisconnected("the end frame could not be read"));
   }
 
   #gap(what: string): void {
     this.#cancel(
       new Fault("stream_gap", {
         message: "A part of the answer was lost on its way from the machine.",
-        internal: `${what} while frame ${this.#nextSequence} was next`,
+        internal: what,
       }),
     );
   }
@@ -262,7 +338,7 @@ export class FrameFollower {
   }
 
   #fail(fault: Fault): void {
-    this.#settle({ outcome: "fault", fault });
+    this.#settle({ outcome: "fault", fault, said: this.#receivedBytes > 0 });
   }
 
   #settle(outcome: JobOutcome): void {

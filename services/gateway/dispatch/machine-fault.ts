@@ -25,7 +25,7 @@ export function machineFault(told: FaultPayload | undefined, kind: JobKind): Fau
   if (told === undefined) return machineDisconnected("the fault frame could not be read");
   if (told.code === "cancelled") return machineDisconnected("the agent cancelled the job by itself");
   const code = isFaultCode(told.code) && maySay(told.code, kind) ? told.code : "upstream_error";
-  return new Fault(code, { message: told.message, param: told.param });
+  return new Fault(code, { message: told.message, param: told.param, runtimeDied: told.runtimeDied });
 }
 
 /** What may be done to a machine's models is for its owner to allow, so of that it speaks too. */

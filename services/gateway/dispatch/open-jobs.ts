@@ -38,7 +38,7 @@ export interface JobSubmission {
   readonly sha256?: string | undefined;
   readonly acceptWithinMs: number;
   readonly listener: JobListener;
-  /** The machine has the whole body, and nobody needs to keep it for this job any more. */
+  /** A part of the answer is here, and nobody needs the body any more. */
   readonly onBodyTaken: () => void;
   /** Cancels the job; the reason must be a Fault and becomes the outcome. */
   readonly signal: AbortSignal;
@@ -69,7 +69,7 @@ export class OpenJobs {
   readonly #seldom: Seldom;
   #tickedAtMs: number;
   readonly #finished = new Map<string, { target: Target; jobs: string[] }>();
-  readonly #timer: Timer;
+  readonly #timers: readonly Timer[];
   #connectionSinceMs: number;
   #keptBodyBytes = 0;
 
@@ -80,10 +80,11 @@ export class OpenJobs {
     this.#tickedAtMs = clock.now();
     this.#seldom = new Seldom(clock);
     broker.subscribe(replyPattern(gateway), (message) => this.#receive(message));
-    broker.onChange(() => {
-      this.#connectionSinceMs = clock.now();
-    });
-    this.#timer = clock.every(timing.acceptWaitMs / ticksPerAcceptWait, () => this.#tick());
+    broker.onChange((connected) => this.#turned(connected));
+    this.#timers = [
+      clock.every(timing.acceptWaitMs / ticksPerAcceptWait, () => this.#tick()),
+      clock.every(timing.leaseIntervalMs, () => this.#giveLeases()),
+    ];
   }
 
   get size(): number {
@@ -107,12 +108,14 @@ export class OpenJobs {
     const { target, head, acceptWithinMs, listener, signal, onBodyTaken } = submission;
     let { body } = submission;
     const refused = this.#refusal(body, signal);
-    if (refused !== undefined) return Promise.resolve({ outcome: "fault", fault: refused });
+    if (refused !== undefined) return Promise.resolve({ outcome: "fault", fault: refused, said: false });
 
     const inParts = body.byteLength > limits.partBytes;
     const sha256 = inParts ? (submission.sha256 ?? createHash("sha256").update(body).digest("hex")) : undefined;
+    const creditBytes = listener.backlogBytes === undefined ? limits.wholeCreditBytes : limits.streamCreditBytes;
     const headers = encodeJobHead({
       ...head,
+      credit: creditBytes,
       remainingMs: Math.ceil(head.remainingMs),
       bodyBytes: body.byteLength,
       ...(sha256 === undefined ? {} : { sha256 }),
@@ -135,6 +138,7 @@ export class OpenJobs {
         machine: target.machine,
         kind: head.kind,
         parts: inParts ? new PartSender({ body, timing, send: sendPart }) : undefined,
+        creditBytes,
         acceptWithinMs,
         remainingMs: head.remainingMs,
         listener,
@@ -150,6 +154,9 @@ export class OpenJobs {
           sendProbe: () => {
             if (this.#mayProbe(target.machine)) control({ kind: "probe", job: head.id });
           },
+          sendAttach: (from, credit) =>
+            control({ kind: "attach", job: head.id, from, keyId: head.keyId ?? "", credit }),
+          sendCredit: (taken, limit) => control({ kind: "credit", job: head.id, taken, limit }),
           sendCancel: (reason) => control({ kind: "cancel", job: head.id, reason }),
           sendFinish: () => this.#finish(target, head.id),
           machineNotReached: () => this.#options.roster.notReached(target),
@@ -164,7 +171,9 @@ export class OpenJobs {
       });
       this.#keptBodyBytes += body.byteLength;
       this.#followers.set(head.id, { follower, target });
-      this.#byMachine.getOrInsertComputed(target.machine, () => new Set()).add(head.id);
+      const ofMachine = this.#byMachine.getOrInsertComputed(target.machine, () => new Set());
+      ofMachine.add(head.id);
+      if (ofMachine.size === 1) this.#giveLease(target);
       signal.addEventListener("abort", onAbort, { once: true });
       follower.submit();
     });
@@ -176,7 +185,7 @@ export class OpenJobs {
   }
 
   stop(): void {
-    this.#timer.cancel();
+    for (const timer of this.#timers) timer.cancel();
   }
 
   #refusal(body: Uint8Array, signal: AbortSignal): Fault | undefined {
@@ -280,6 +289,25 @@ export class OpenJobs {
         this.#tell(target, { kind: "finish", jobs: finished.jobs.slice(from, from + 1_000) });
       }
     });
+  }
+
+  #turned(connected: boolean): void {
+    const nowMs = this.#options.clock.now();
+    this.#connectionSinceMs = nowMs;
+    if (!connected) return;
+    this.#giveLeases();
+    for (const { follower } of this.#followers.values()) follower.reconnected(nowMs);
+  }
+
+  /** Says to every machine that holds jobs of this gateway that somebody waits for them. */
+  #giveLeases(): void {
+    const targets = new Map<string, Target>();
+    for (const { target } of this.#followers.values()) targets.set(`${target.machine} ${target.epoch}`, target);
+    for (const target of targets.values()) this.#giveLease(target);
+  }
+
+  #giveLease(target: Target): void {
+    this.#tell(target, { kind: "lease", gateway: this.#options.gateway });
   }
 
   #tell(target: Target, control: Control, reply?: string): void {

@@ -1,41 +1,35 @@
 import { eventsShape } from "#shared/answer/answer-shape.ts";
+import type { FaultCode } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Model } from "#shared/model/model.ts";
-import { sleep, type Clock } from "#shared/process/clock.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
 import type { EndPayload } from "#shared/protocol/frame-payload.ts";
-import type { JobKind } from "#shared/protocol/job.ts";
-import type { Presence } from "#shared/protocol/presence.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/token.ts";
-import type { Catalogues } from "../fleet/catalogues.ts";
-import type { KnownModels } from "../fleet/known-models.ts";
-import type { Roster } from "../fleet/roster.ts";
-import { chooseMachine, type Choice, type Chosen, type Needs } from "./choose-machine.ts";
-import type { JobListener } from "./follow-frames.ts";
+import type { Breakers } from "./breakers.ts";
+import type { Chosen } from "./choose-machine.ts";
+import { DeadlyRequests } from "./deadly-requests.ts";
+import type { JobListener, JobOutcome } from "./follow-frames.ts";
 import { machineOffline } from "./machine-fault.ts";
 import type { OpenJobs } from "./open-jobs.ts";
+import type { MachineRanking, Wanted } from "./rank-machines.ts";
 import { RenderedEvents, rendersHere } from "./render-events.ts";
+import { RetryBudget } from "./retry-budget.ts";
 
 interface PlacerOptions {
-  readonly roster: Roster;
-  readonly catalogues: Catalogues;
-  readonly knownModels: KnownModels;
+  readonly ranking: MachineRanking;
+  readonly breakers: Breakers;
   readonly jobs: OpenJobs;
   readonly timing: Timing;
   readonly clock: Clock;
-  readonly random: () => number;
+  readonly log: Log;
 }
 
 /** A request that is to run on some machine. */
-export interface Placement {
-  readonly kind: JobKind;
+export interface Placement extends Wanted {
   readonly shape: string;
-  readonly modelId: string;
-  readonly needs: Needs;
   readonly keyId: string;
-  /** The only machines that may have it, if any are named. */
-  readonly machines: readonly string[] | undefined;
-  /** Let go of as soon as a machine has it: bodies are large, and answers take long. */
+  /** Let go of as soon as a part of the answer is there: bodies are large, and answers take long. */
   body: Uint8Array;
   /** Of a body that goes in parts. */
   readonly sha256: string | undefined;
@@ -43,49 +37,64 @@ export interface Placement {
   readonly createdSeconds: number;
   readonly includeUsage: boolean;
   readonly traceparent: string | undefined;
+  /** What the request is called in the log. */
+  readonly requestId: string;
   readonly listener: JobListener;
-  readonly signal: AbortSignal;
 }
 
 const taken = new Uint8Array();
 
 /** A job that no machine took may be offered to as many. */
-const offersMax = 3;
+const offersMax = 8;
+/** So often may a request be placed on another machine after the one that had it failed. */
+const failoversMax = 2;
 
-/** Finds a machine for a request and follows its job to the end, or throws the fault that the request ends in. */
+/** What another machine may do better. A runtime that took too long is no such thing, and would take as long again. */
+const worthAnother: ReadonlySet<FaultCode> = new Set([
+  "agent_disconnected",
+  "agent_offline",
+  "internal_error",
+  "model_not_found",
+  "runtime_offline",
+  "server_is_overloaded",
+  "shutting_down",
+  "upstream_error",
+]);
+
+type Ran = Exclude<JobOutcome, { outcome: "not-taken" }> & { readonly by: Chosen };
+
+/**
+ * Finds a machine for a request and follows its job to the end, or throws the fault that the request ends in. What fails
+ * on a machine before anything of the answer is out is placed on another one, so that it costs the client nothing but
+ * time.
+ */
 export class JobPlacer {
   readonly #options: PlacerOptions;
+  readonly #budget: RetryBudget;
+  readonly #deadly: DeadlyRequests;
 
   constructor(options: PlacerOptions) {
     this.#options = options;
+    this.#budget = new RetryBudget(options.clock);
+    this.#deadly = new DeadlyRequests(options.timing);
   }
 
   async run(placement: Placement): Promise<EndPayload> {
-    this.#options.jobs.insistOnConnection();
+    const { jobs, ranking, clock } = this.#options;
+    jobs.insistOnConnection();
+    this.#deadly.refuse(placement, clock.now());
+    this.#budget.asked();
     try {
-      return await this.#runSomewhere(placement);
+      return await this.#runSomewhere(placement, await ranking.rank(placement));
     } catch (thrown) {
       throw this.#soonThere(Fault.from(thrown));
     }
   }
 
-  async #runSomewhere(placement: Placement): Promise<EndPayload> {
-    const ranked = await this.#rank(placement);
-    let fault: Fault | undefined;
-    for (const [place, chosen] of ranked.entries()) {
-      const isLast = place === ranked.length - 1;
-      const outcome = await this.#offer(placement, chosen, isLast);
-      if (outcome.outcome === "end") return outcome.end;
-      if (outcome.outcome === "fault") throw outcome.fault;
-      if (fault === undefined || outcome.fault.code === "server_is_overloaded") fault = outcome.fault;
-    }
-    throw fault ?? machineOffline();
-  }
-
   /** Throws what a request would end in that no machine can take now, before anything is asked of its key's limits. */
-  async insistOnTaker(request: Pick<Placement, "kind" | "modelId" | "needs" | "machines" | "signal">): Promise<void> {
+  async insistOnTaker(wanted: Wanted): Promise<void> {
     this.#options.jobs.insistOnConnection();
-    await this.#rank(request).catch((thrown: unknown) => {
+    await this.#options.ranking.rank(wanted).catch((thrown: unknown) => {
       throw this.#soonThere(Fault.from(thrown));
     });
   }
@@ -97,80 +106,84 @@ export class JobPlacer {
     return isSoonThere ? new Fault(code, { message, param, retryAfterSeconds: 1 }) : fault;
   }
 
-  /** Whether a model that no machine offers is one whose machines are away, and then what keeps it away. */
-  async absence(modelId: string, machines: readonly string[] | undefined): Promise<Fault> {
-    const { knownModels, clock } = this.#options;
-    const acquaintance = await knownModels.knows(modelId, { nowMs: clock.wall(), machines });
-    if (acquaintance === "unknown") return modelNotFound(modelId);
-    const present = this.#present(machines);
-    const runtimesOffline = present.length > 0 && present.every(({ runtime }) => runtime === null);
-    return runtimesOffline
-      ? new Fault("runtime_offline", {
-          message: "The model server on the GPU machine does not answer.",
-          param: "model",
-        })
-      : new Fault("agent_offline", {
-          message: "No GPU machine that is reachable offers this model just now.",
-          param: "model",
-        });
-  }
-
-  async #rank(
-    placement: Pick<Placement, "kind" | "modelId" | "needs" | "machines" | "signal">,
-  ): Promise<readonly Chosen[]> {
-    let choice = this.#choose(placement);
-    if (choice.outcome === "not-offered") {
-      const { catalogues, clock, timing } = this.#options;
-      await Promise.race([catalogues.settled(), sleep(clock, timing.catalogueWaitMs, placement.signal)]);
-      choice = this.#choose(placement);
-    }
-    switch (choice.outcome) {
-      case "machines":
-        return choice.ranked.slice(0, offersMax);
-      case "refused":
-        throw choice.fault;
-      case "not-offered":
-        throw await this.absence(placement.modelId, placement.machines);
+  async #runSomewhere(placement: Placement, first: readonly Chosen[]): Promise<EndPayload> {
+    const { ranking, clock, timing } = this.#options;
+    const deadlineMs = clock.now() + timing.jobTotalMs;
+    const tried = new Set<string>();
+    let ranked = first;
+    let failed: Fault | undefined;
+    for (;;) {
+      const ran = await this.#offerAround(placement, ranked, deadlineMs).catch((thrown: unknown) => {
+        throw failed ?? thrown;
+      });
+      if (ran.outcome === "end") return ran.end;
+      this.#blame(placement, ran);
+      failed = ran.fault;
+      tried.add(ran.by.machine);
+      ranked = ranking.others(placement, tried);
+      if (ran.said || ranked.length === 0 || !this.#mayGoOn(placement, failed, tried.size)) throw failed;
+      const { requestId: request } = placement;
+      this.#options.log.info({ request, machine: ran.by.machine, code: failed.code }, "a job goes to another machine");
     }
   }
 
-  #choose(placement: Pick<Placement, "kind" | "modelId" | "needs" | "machines">): Choice {
-    const candidates = this.#present(placement.machines).map((presence) => ({
-      presence,
-      catalogue: this.#options.catalogues.of(presence),
-    }));
-    const { kind, modelId, needs } = placement;
-    return chooseMachine({ kind, modelId, needs, candidates, random: this.#options.random });
+  /** Whether a request that failed may be placed once more; throws what it ends in when it is too dangerous for that. */
+  #mayGoOn(placement: Placement, { code }: Fault, runs: number): boolean {
+    if (placement.signal.aborted || !worthAnother.has(code)) return false;
+    this.#deadly.refuse(placement, this.#options.clock.now());
+    return runs <= failoversMax && this.#budget.take();
   }
 
-  #present(machines: readonly string[] | undefined): Presence[] {
-    const { roster, clock } = this.#options;
-    const present = roster.present(clock.now()).map(({ presence }) => presence);
-    return machines === undefined ? present : present.filter(({ machine }) => machines.includes(machine));
+  /** A machine is blamed for its own faults only, and a request for what dies under it. */
+  #blame(placement: Placement, { fault, by }: Extract<Ran, { outcome: "fault" }>): void {
+    if (placement.signal.aborted) return;
+    const { breakers, clock, log } = this.#options;
+    const nowMs = clock.now();
+    const { machine, model } = by;
+    if (breakers.failed(machine, model.id, { code: fault.code, nowMs })) {
+      log.warn({ machine, model: model.id }, "this model fails all the time on this machine, which is asked last");
+    }
+    if (placement.body === taken) return;
+    if (fault.runtimeDied) this.#deadly.died("runtime", placement, nowMs);
+    else if (fault.code === "agent_disconnected") this.#deadly.died("machine", placement, nowMs);
   }
 
-  async #offer(placement: Placement, chosen: Chosen, isLast: boolean): ReturnType<OpenJobs["run"]> {
+  /** Offers a job to one machine after the other until one takes it, and follows it there. */
+  async #offerAround(placement: Placement, ranked: readonly Chosen[], deadlineMs: number): Promise<Ran> {
+    const { breakers, clock } = this.#options;
+    const asked = ranked.slice(0, offersMax);
+    let refusal: Fault | undefined;
+    for (const [place, by] of asked.entries()) {
+      const remainingMs = Math.max(0, deadlineMs - clock.now());
+      breakers.placed(by.machine, by.model.id, clock.now());
+      const outcome = await this.#offer({ placement, chosen: by, isLast: place === asked.length - 1, remainingMs });
+      if (outcome.outcome === "end") breakers.worked(by.machine, by.model.id);
+      if (outcome.outcome !== "not-taken") return { ...outcome, by };
+      if (refusal === undefined || outcome.fault.code === "server_is_overloaded") refusal = outcome.fault;
+    }
+    throw refusal ?? machineOffline();
+  }
+
+  async #offer(offer: Offer): Promise<JobOutcome> {
+    const { placement, chosen } = offer;
     const { shape, listener, signal, responseId: id, createdSeconds, includeUsage } = placement;
-    if (!rendersHere(shape, chosen.shapes)) return this.#submit({ placement, chosen, isLast, ...placement });
+    if (!rendersHere(shape, chosen.shapes)) return this.#submit(offer, { shape, listener, signal });
     const broken = new AbortController();
     const head = { id, createdSeconds, includeUsage, model: chosen.model.id };
     const rendered = new RenderedEvents({ shape, head, listener, onBroken: (fault) => broken.abort(fault) });
     const either = AbortSignal.any([signal, broken.signal]);
-    const hearing = { shape: eventsShape, listener: rendered, signal: either };
-    const outcome = await this.#submit({ placement, chosen, isLast, ...hearing });
+    const outcome = await this.#submit(offer, { shape: eventsShape, listener: rendered, signal: either });
     if (outcome.outcome === "end") rendered.end(outcome.end.usage?.completionTokens ?? 0);
     return outcome;
   }
 
   #submit(
-    offer: { readonly placement: Placement; readonly chosen: Chosen; readonly isLast: boolean } & Pick<
-      Placement,
-      "shape" | "listener" | "signal"
-    >,
-  ): ReturnType<OpenJobs["run"]> {
-    const { placement, chosen, isLast, shape, listener, signal } = offer;
+    { placement, chosen, isLast, remainingMs }: Offer,
+    hearing: Pick<Placement, "shape" | "listener" | "signal">,
+  ): Promise<JobOutcome> {
     const { timing, jobs } = this.#options;
     const { kind, keyId, responseId, createdSeconds, includeUsage, traceparent } = placement;
+    const { shape, listener, signal } = hearing;
     return jobs.run({
       target: chosen,
       head: {
@@ -179,7 +192,7 @@ export class JobPlacer {
         shape,
         model: chosen.model.id,
         keyId,
-        remainingMs: timing.jobTotalMs,
+        remainingMs,
         responseId,
         createdSeconds,
         includeUsage,
@@ -197,9 +210,10 @@ export class JobPlacer {
   }
 }
 
-export function modelNotFound(modelId: Model["id"]): Fault {
-  return new Fault("model_not_found", {
-    message: `The model '${modelId}' does not exist or this key may not use it.`,
-    param: "model",
-  });
+interface Offer {
+  readonly placement: Placement;
+  readonly chosen: Chosen;
+  /** Nobody is asked after this one, so it has more time to answer. */
+  readonly isLast: boolean;
+  readonly remainingMs: number;
 }

@@ -57,6 +57,10 @@ export class RenderedEvents implements JobListener {
     this.#listener.onUsage?.(usage);
   }
 
+  backlogBytes(): number {
+    return this.#listener.backlogBytes?.() ?? 0;
+  }
+
   onTick(nowMs: number, row: BeatRow | undefined): void {
     this.#listener.onTick?.(nowMs, row);
   }

@@ -41,10 +41,13 @@ export class PartSender {
 
   tick(nowMs: number): void {
     if (this.complete) return;
-    if (nowMs - this.#movedAtMs < this.#options.timing.partRepeatMs) return;
+    if (nowMs - this.#movedAtMs >= this.#options.timing.partRepeatMs) this.repeat(nowMs);
+  }
+
+  /** What was under way is taken for lost. */
+  repeat(nowMs: number): void {
     this.#sent = this.#acknowledged;
-    this.#movedAtMs = nowMs;
-    this.#fill();
+    this.start(nowMs);
   }
 
   #fill(): void {

@@ -5,14 +5,14 @@ import type { Timing } from "#shared/protocol/timing.ts";
 import { faultBody } from "../openai/fault-body.ts";
 import type { JobListener } from "./follow-frames.ts";
 
-/** What a client that reads slowly may leave in this process before it is cut off. */
+/** What a client may leave unread in this process where its machine knows of no credit and sends all it has. */
 export const clientBacklogBytesMax = 8 * 1024 * 1024;
 
 interface WriterOptions {
   readonly response: ServerResponse;
   readonly timing: Timing;
-  /** Called once, when the client has left too much unread. */
-  readonly onBacklog: (fault: Fault) => void;
+  /** Called once, when the client reads too little of what waits for it. */
+  readonly onSlow: (fault: Fault) => void;
 }
 
 const streamHeaders = {
@@ -20,6 +20,9 @@ const streamHeaders = {
   "cache-control": "no-cache",
   "x-accel-buffering": "no",
 } as const;
+
+/** Says on every answer which machine gave it, or failed to. */
+export const machineHeader = "x-trunkline-machine";
 
 const newline = 0x0a;
 const done = "data: [DONE]\n\n";
@@ -39,6 +42,9 @@ export class StreamWriter implements JobListener {
   #betweenEvents = true;
   #acceptPending = false;
   #toldWaitingFor = "";
+  #writtenBytes = 0;
+  /** How much its client had taken when something was left unread, and since when that is so. */
+  #unread: { readonly takenBytes: number; readonly sinceMs: number } | undefined;
   #answering = false;
 
   constructor(options: WriterOptions) {
@@ -50,8 +56,14 @@ export class StreamWriter implements JobListener {
     return this.#options.response.headersSent;
   }
 
-  onAccept(): void {
+  onAccept(machine: string): void {
+    const { response } = this.#options;
+    if (!response.headersSent) response.setHeader(machineHeader, machine);
     this.#acceptPending = true;
+  }
+
+  backlogBytes(): number {
+    return this.#options.response.writableLength;
   }
 
   onData(bytes: Uint8Array): void {
@@ -72,6 +84,7 @@ export class StreamWriter implements JobListener {
       this.#writtenSinceTick = false;
       this.#writtenAtMs = nowMs;
     }
+    this.#judgeReading(nowMs);
     if (this.#acceptedAtMs === undefined || !this.#betweenEvents) return;
     if (!this.begun) {
       if (nowMs - this.#acceptedAtMs < timing.statusHeldMs) return;
@@ -109,15 +122,28 @@ export class StreamWriter implements JobListener {
   }
 
   #write(bytes: Uint8Array): void {
-    const { response, onBacklog } = this.#options;
+    const { response } = this.#options;
     response.write(bytes);
-    if (this.#cutOff || response.writableLength <= clientBacklogBytesMax) return;
+    this.#writtenBytes += bytes.byteLength;
+    if (response.writableLength <= clientBacklogBytesMax) return;
+    this.#cut(`The client left more than ${clientBacklogBytesMax} bytes unread (clientBacklogBytesMax).`);
+  }
+
+  /** A client that takes nothing for too long holds a machine up, and will hardly come back. */
+  #judgeReading(nowMs: number): void {
+    const { response, timing } = this.#options;
+    const takenBytes = this.#writtenBytes - response.writableLength;
+    if (response.writableLength === 0) this.#unread = undefined;
+    else if (takenBytes !== this.#unread?.takenBytes) this.#unread = { takenBytes, sinceMs: nowMs };
+    else if (nowMs - this.#unread.sinceMs > timing.clientStallMs) {
+      this.#cut(`The client took nothing of the answer for ${timing.clientStallMs} ms (clientStallMs).`);
+    }
+  }
+
+  #cut(message: string): void {
+    if (this.#cutOff) return;
     this.#cutOff = true;
-    onBacklog(
-      new Fault("slow_client", {
-        message: `The client left more than ${clientBacklogBytesMax} bytes unread (clientBacklogBytesMax).`,
-      }),
-    );
+    this.#options.onSlow(new Fault("slow_client", { message }));
   }
 }
 

@@ -2,9 +2,10 @@ import type { Broker } from "#shared/broker/broker.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { Seldom } from "#shared/process/seldom.ts";
-import { decodeJson } from "#shared/protocol/frame-payload.ts";
-import { presence } from "#shared/protocol/presence.ts";
-import { presencePattern, presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
+import type { Control } from "#shared/protocol/control.ts";
+import { decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
+import { presence, type Presence } from "#shared/protocol/presence.ts";
+import { machineSubject, presencePattern, presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Catalogues } from "./catalogues.ts";
 import type { Roster } from "./roster.ts";
@@ -43,14 +44,25 @@ export async function followPresence(options: FollowOptions): Promise<void> {
       }
       return;
     }
-    if (roster.announced(told, clock.now()) === "taken") catalogues.follow(told);
-    else if (seldom.isDue(`two of ${told.machine}`)) {
+    if (roster.announced(told, clock.now()) === "taken") {
+      catalogues.follow(told);
+      return;
+    }
+    fenceOff(told);
+    if (seldom.isDue(`two of ${told.machine}`)) {
       log.warn(
         { machine: told.machine },
         "two agents call themselves this; the one that started last counts (TRUNKLINE_MACHINE)",
       );
     }
   });
+
+  // It is told each time that it speaks: an agent that claims its name has little time to learn who has it.
+  const fenceOff = (older: Presence): void => {
+    const newer = roster.find(older.machine, clock.now())?.presence.epoch;
+    if (newer === undefined || older.state === "gone") return;
+    broker.publish(machineSubject(older, "control"), encodeJson({ kind: "fence", epoch: newer } satisfies Control));
+  };
 
   const callTheRoll = (): void => void broker.publish(rollcallSubject, new Uint8Array());
   broker.onChange((connected) => {

@@ -51,6 +51,7 @@ export const faultMeanings: Readonly<Record<PublicCode, string>> = {
   internal_error: "A mistake inside Trunkline. The request id finds it in the operator's log.",
   upstream_error: "The model's runtime failed, or said what nobody could understand.",
   agent_disconnected: "The GPU machine stopped answering in the middle of the request.",
+  poison_request: "The model servers that worked on this very request broke off one after the other.",
   stream_gap: "A piece of the answer was lost on its way, and could not be had again.",
   agent_offline: "The GPU machines that have this model are not reachable just now.",
   runtime_offline: "The machine is there, but the model server on it does not answer.",

@@ -3,7 +3,8 @@ import type { Clock } from "#shared/process/clock.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import { mayUse } from "../access/authorize.ts";
 import { callerOf } from "../access/caller.ts";
-import { modelNotFound, type JobPlacer, type Placement } from "../dispatch/place-job.ts";
+import type { JobPlacer, Placement } from "../dispatch/place-job.ts";
+import { modelNotFound } from "../dispatch/rank-machines.ts";
 import type { Asked } from "../asked/asked.ts";
 import { ignoredHeader } from "../openai/ignored-header.ts";
 import type { RequestAccount } from "../settlement/request-account.ts";
@@ -61,6 +62,7 @@ function jobOf(request: FastifyRequest, asked: Asked, clock: Clock): Admitted["j
     createdSeconds: Math.floor(clock.wall() / 1_000),
     includeUsage,
     traceparent,
+    requestId: request.id,
   };
 }
 

@@ -14,7 +14,7 @@ export async function answerStream(
   { placer, timing, log }: InferenceMeans,
 ): Promise<FastifyReply> {
   const response = reply.raw;
-  const writer = new StreamWriter({ response, timing, onBacklog: (fault) => leaving.abort(fault) });
+  const writer = new StreamWriter({ response, timing, onSlow: (fault) => leaving.abort(fault) });
   for (const [name, value] of Object.entries(reply.getHeaders()))
     if (value !== undefined) response.setHeader(name, value);
   try {

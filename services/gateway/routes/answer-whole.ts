@@ -1,6 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { collectAnswer } from "../dispatch/collect-answer.ts";
 import { bearsInterim, interimResponses } from "../dispatch/interim-responses.ts";
+import { machineHeader } from "../dispatch/write-stream.ts";
 import type { Admitted } from "./admit-request.ts";
 import type { InferenceMeans } from "./inference-means.ts";
 
@@ -11,7 +12,8 @@ export async function answerWhole(
 ): Promise<FastifyReply> {
   const collected = collectAnswer((fault) => leaving.abort(fault));
   const told = interimMs > 0 && bearsInterim(reply.request.raw) ? interimResponses(reply.raw, interimMs) : {};
-  const listener = account.following({ ...collected, ...told });
+  const onAccept = (machine: string): void => void reply.header(machineHeader, machine);
+  const listener = account.following({ ...collected, ...told, onAccept });
   await placer.run(Object.assign(job, { listener, signal: leaving.signal }));
   account.endedIn("ok");
   return reply.type("application/json; charset=utf-8").send(collected.bytes());

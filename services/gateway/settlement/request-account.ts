@@ -96,6 +96,7 @@ export class RequestAccount {
         listener.onUsage?.(usage);
       },
       onTick: (nowMs, row) => listener.onTick?.(nowMs, row),
+      ...(listener.backlogBytes === undefined ? {} : { backlogBytes: () => listener.backlogBytes?.() ?? 0 }),
     };
   }
 

@@ -45,7 +45,7 @@ describe("the frames of a job", () => {
           for (const bytes of sizes) {
             const piece = new Uint8Array(bytes).fill(written.length);
             written.push(piece);
-            frames.write(piece, written.length);
+            void frames.write(piece, written.length);
           }
           await nextTurn();
         }
@@ -65,9 +65,9 @@ describe("the frames of a job", () => {
 
   test("are one for all that is written in one turn, with the latest number of tokens", async () => {
     const { frames, heard } = emitter();
-    for (const [place, token] of ["a", "b", "c"].entries()) frames.write(Buffer.from(token), place + 1);
+    for (const [place, token] of ["a", "b", "c"].entries()) void frames.write(Buffer.from(token), place + 1);
     await delivered();
-    frames.write(Buffer.from("d"), 4);
+    void frames.write(Buffer.from("d"), 4);
     await delivered();
     expect(heard().map(({ outputTokens, payload }) => [outputTokens, Buffer.from(payload).toString()])).toEqual([
       [3, "abc"],
@@ -77,17 +77,17 @@ describe("the frames of a job", () => {
 
   test("are none for nothing written", async () => {
     const { frames, heard } = emitter();
-    frames.write(new Uint8Array(), 1);
+    void frames.write(new Uint8Array(), 1);
     await delivered();
     expect(heard()).toEqual([]);
   });
 
   test("end in exactly one that is terminal, after all that was written before, and nothing follows", async () => {
     const { frames, heard } = emitter();
-    frames.write(Buffer.from("a"), 1);
+    void frames.write(Buffer.from("a"), 1);
     frames.fault(fault);
     frames.end(end);
-    frames.write(Buffer.from("late"), 2);
+    void frames.write(Buffer.from("late"), 2);
     await delivered();
     expect(heard().map(({ kind }) => kind)).toEqual(["data", "fault"]);
     expect(JSON.parse(Buffer.from(heard()[1]?.payload ?? []).toString())).toEqual(fault);
@@ -96,7 +96,7 @@ describe("the frames of a job", () => {
   test("repeat the terminal one as it was, and nothing before there is one", async () => {
     const { frames, messages } = emitter();
     frames.repeatTerminal();
-    frames.write(Buffer.from("a"), 1);
+    void frames.write(Buffer.from("a"), 1);
     frames.end(end);
     frames.repeatTerminal();
     await delivered();
@@ -107,7 +107,7 @@ describe("the frames of a job", () => {
   test("count neither accept nor part-ack nor reject", async () => {
     const { frames, heard } = emitter();
     frames.say("accept", { state: "queued" });
-    frames.write(Buffer.from("a"), 1);
+    void frames.write(Buffer.from("a"), 1);
     await delivered();
     frames.say("part-ack", { received: 1 });
     frames.say("reject", { reason: "busy", message: "" });
@@ -118,7 +118,7 @@ describe("the frames of a job", () => {
 
   test("end a job also when its runtime claims more tokens than a frame can carry", async () => {
     const { frames, heard } = emitter();
-    frames.write(Buffer.from("a"), 2 ** 32);
+    void frames.write(Buffer.from("a"), 2 ** 32);
     expect(() => frames.end(end)).not.toThrow();
     await delivered();
     expect(heard().map(({ kind }) => kind)).toEqual(["data", "end"]);

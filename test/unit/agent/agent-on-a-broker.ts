@@ -133,6 +133,14 @@ export class Gateway {
     await this.#settle();
   }
 
+  /** Asks for the frames of a job from this number on. */
+  async attach(job: string, { from, keyId = "key" }: { from: number; keyId?: string }): Promise<void> {
+    const reply = replySubject({ gateway: this.id, machine: this.#self.machine, job });
+    const told: Control = { kind: "attach", job, from, keyId, credit: 1_000_000 };
+    this.connection.publish(machineSubject(this.#self, "control"), encodeJson(told), { reply });
+    await this.#settle();
+  }
+
   cancel(id: string): Promise<void> {
     return this.say({ kind: "cancel", job: id, reason: "client_closed" });
   }

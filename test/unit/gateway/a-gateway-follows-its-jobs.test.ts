@@ -22,6 +22,7 @@ describe("a job of a gateway", () => {
           keyId: "key",
           remainingMs: 600_000,
           bodyBytes: 11,
+          credit: limits.wholeCreditBytes,
         },
         body: Buffer.from("the request"),
         reply: replySubject({ gateway, machine: "gpu-1", job: id }),
@@ -109,6 +110,44 @@ describe("a job of a gateway", () => {
     broker.cut();
     await pass(timing.lostAfterMs * 4);
     expect(told).toEqual(["accepted", "Hello", "fault backend_unavailable"]);
+  });
+
+  test("keeps its machine told that the gateway lives, from the first on and for as long as it is open", async () => {
+    const { machine, run, settle, pass, timing } = gatewayOnBroker();
+    machine.listen();
+    await pass(timing.leaseIntervalMs * 3);
+    expect(machine.leases).toEqual([]);
+    const [one] = [await run(), await run()];
+    expect(machine.leases).toEqual([gateway]);
+    await pass(timing.leaseIntervalMs * 2);
+    expect(machine.leases).toHaveLength(3);
+    for (const { id } of machine.jobs.map(({ head }) => head)) machine.say(id, "end", end, 1);
+    await settle();
+    expect(one.told).toEqual(["accepted", "end"]);
+    await pass(timing.leaseIntervalMs * 2);
+    expect(machine.leases).toHaveLength(3);
+  });
+
+  test("asks for what was sent while the gateway was cut off, and leases its machine at once", async () => {
+    const { machine, broker, run, settle, pass, timing } = gatewayOnBroker();
+    machine.listen();
+    const { id, told } = await run();
+    machine.say(id, "accept", { state: "running" });
+    machine.say(id, "data", "Hel", 1);
+    await settle();
+    broker.cut();
+    machine.say(id, "data", "lo", 2);
+    await pass(timing.lostAfterMs);
+    const leases = machine.leases.length;
+    machine.takeControls();
+    broker.restore();
+    await settle();
+    expect(machine.leases).toHaveLength(leases + 1);
+    expect(machine.takeControls()).toMatchObject([{ kind: "attach", job: id, from: 2, keyId: "key" }]);
+    machine.say(id, "data", "lo", 2);
+    machine.say(id, "end", end, 3);
+    await settle();
+    expect(told).toEqual(["accepted", "Hel", "lo", "end"]);
   });
 
   test("is ended with all the others when the gateway must stop", async () => {

@@ -56,7 +56,7 @@ describe("an accepted job", () => {
     wire.restore();
     wire.pass(timing.lostAfterMs);
     expect(wire.outcomes).toEqual([]);
-    expect(wire.take().filter((said) => said !== "probe")).toEqual([]);
+    expect(wire.take().filter((said) => said !== "probe")).toEqual(["attach 1"]);
     wire.data(1, "Hello");
     expect(wire.told).toEqual(["accepted", "Hello"]);
   });

@@ -70,7 +70,7 @@ describe("the status of a stream", () => {
     const { writer } = await streamToAClient();
     writer.onTick(0, undefined);
     writer.onTick(60_000, undefined);
-    writer.onAccept();
+    writer.onAccept("attic");
     writer.onTick(60_050, queued);
     writer.onTick(60_050 + timing.statusHeldMs - 1, queued);
     expect(writer.begun).toBe(false);
@@ -78,7 +78,7 @@ describe("the status of a stream", () => {
 
   test("goes out when an accepted request has waited for statusHeldMs, with a comment that says for what", async () => {
     const { writer, has, all } = await streamToAClient();
-    writer.onAccept();
+    writer.onAccept("attic");
     writer.onTick(1_000, queued);
     writer.onTick(1_000 + timing.statusHeldMs, queued);
     await has(": queued at 3\n\n");
@@ -89,7 +89,7 @@ describe("the status of a stream", () => {
 
   test("is followed by a comment every commentIntervalMs while nothing else comes", async () => {
     const { writer, all } = await streamToAClient();
-    writer.onAccept();
+    writer.onAccept("attic");
     writer.onTick(0, undefined);
     const waitedMs = 3 * timing.commentIntervalMs + timing.statusHeldMs;
     for (let nowMs = 50; nowMs <= waitedMs; nowMs += 50) writer.onTick(nowMs, nowMs > 20_000 ? prefill : undefined);
@@ -101,7 +101,7 @@ describe("the status of a stream", () => {
     const { writer, all } = await streamToAClient();
     const at = (place: number): BeatRow => ["job", "queued", place, 0, 0, 0];
     const loading: BeatRow = ["job", "loading", 0, 0, 0, 0];
-    writer.onAccept();
+    writer.onAccept("attic");
     for (const [nowMs, row] of [
       [0, at(3)],
       [5_000, at(3)],
@@ -126,7 +126,7 @@ describe("the status of a stream", () => {
 
   test("is followed by no comment while pieces come faster than that", async () => {
     const { writer, all } = await streamToAClient();
-    writer.onAccept();
+    writer.onAccept("attic");
     for (let nowMs = 60_000; nowMs < 60_000 + 3 * timing.commentIntervalMs; nowMs += 1_000) {
       writer.onTick(nowMs, prefill);
       writer.onData(Buffer.from(event("a")));
@@ -138,7 +138,7 @@ describe("the status of a stream", () => {
   test("is never followed by a comment in the middle of an event: a large one comes in several pieces", async () => {
     const { writer, all } = await streamToAClient();
     const large = Buffer.from(event("x".repeat(1_000)));
-    writer.onAccept();
+    writer.onAccept("attic");
     writer.onTick(60_000, prefill);
     writer.onData(large.subarray(0, 500));
     for (const intervals of [1, 2, 3]) writer.onTick(60_000 + intervals * timing.commentIntervalMs, prefill);
@@ -148,12 +148,36 @@ describe("the status of a stream", () => {
   });
 });
 
+test("a client that takes nothing of what waits for it for clientStallMs is told of, and one that takes a little is not", async () => {
+  const { writer, response, cuts } = await streamToAClient({ reads: false });
+  for (let count = 0; count < 64 && response.writableLength < 65_536; count += 1) {
+    writer.onData(Buffer.alloc(1024 * 1024, "x"));
+    await new Promise(setImmediate);
+  }
+  const unread = response.writableLength;
+  writer.onTick(0, undefined);
+  writer.onTick(timing.clientStallMs, undefined);
+  expect([cuts, response.writableLength]).toEqual([[], unread]);
+  writer.onTick(timing.clientStallMs + 50, undefined);
+  writer.onTick(timing.clientStallMs * 2, undefined);
+  expect(cuts).toMatchObject([{ code: "slow_client", message: expect.stringContaining("clientStallMs") }]);
+});
+
+test("an answer says which machine gives it, and of several the last one that had it", async () => {
+  const { writer, has, header } = await streamToAClient();
+  writer.onAccept("attic");
+  writer.onAccept("cellar");
+  writer.onData(Buffer.from(event("a")));
+  await has("a");
+  expect(header("x-trunkline-machine")).toBe("cellar");
+});
+
 test("a client that leaves too much unread is told of to the owner of the request, by the limit's name", async () => {
-  const { writer, backlogs, status } = await streamToAClient({ reads: false });
+  const { writer, cuts, status } = await streamToAClient({ reads: false });
   const piece = Buffer.alloc(1024 * 1024, "x");
   const piecesMax = 64;
-  for (let count = 0; count < piecesMax && backlogs.length === 0; count += 1) writer.onData(piece);
-  expect(backlogs).toMatchObject([{ code: "slow_client", message: expect.stringContaining("clientBacklogBytesMax") }]);
-  expect(backlogs[0]?.message).toContain(String(clientBacklogBytesMax));
+  for (let count = 0; count < piecesMax && cuts.length === 0; count += 1) writer.onData(piece);
+  expect(cuts).toMatchObject([{ code: "slow_client", message: expect.stringContaining("clientBacklogBytesMax") }]);
+  expect(cuts[0]?.message).toContain(String(clientBacklogBytesMax));
   expect([undefined, 200]).toContain(status());
 });

@@ -2,7 +2,9 @@ import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
 import type { KnownModels } from "../../../services/gateway/fleet/known-models.ts";
+import { Breakers } from "../../../services/gateway/dispatch/breakers.ts";
 import { JobPlacer } from "../../../services/gateway/dispatch/place-job.ts";
+import { MachineRanking } from "../../../services/gateway/dispatch/rank-machines.ts";
 import { createLog } from "#shared/process/log.ts";
 import { faultHeaders } from "../../../services/gateway/openai/fault-body.ts";
 import { gatewayOnBroker } from "./gateway-on-a-broker.ts";
@@ -13,7 +15,10 @@ test("who asks for a known model just after the gateway has connected is told to
   const log = createLog({ level: "silent", name: "test" });
   const ask = async () => ({ outcome: "unknown" }) as never;
   const catalogues = new Catalogues({ ask, knownModels, clock, log });
-  const placer = new JobPlacer({ roster, catalogues, knownModels, jobs, timing, clock, random: Math.random });
+  const breakers = new Breakers(timing);
+  const parts = { roster, catalogues, knownModels, breakers, timing, clock };
+  const ranking = new MachineRanking({ ...parts, waitMs: 0, random: Math.random });
+  const placer = new JobPlacer({ ranking, breakers, jobs, timing, clock, log });
   const needs = { capability: "completion", tools: false, imageParam: undefined } as const;
   const { signal } = new AbortController();
   const told = async (): Promise<[string, string | undefined]> => {

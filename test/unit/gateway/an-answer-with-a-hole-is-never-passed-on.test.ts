@@ -42,48 +42,80 @@ describe("an answer", () => {
     expect(wire.told).toEqual(["accepted", "fault agent_disconnected"]);
   });
 
-  test("is passed on without repeats, up to the first hole and not beyond; then the machine is told to stop", () => {
+  test("is passed on in order, without a repeat and without a hole, whatever comes; what is missing is asked for", () => {
     const arrivals = fc.array(fc.integer({ min: 1, max: 6 }), { maxLength: 30 });
     fc.assert(
       fc.property(arrivals, (sequences) => {
         const wire = new FollowerOnAWire().accept();
+        const asked: string[] = [];
         let next = 1;
-        let gap = false;
         for (const sequence of sequences) {
-          if (!gap && sequence === next) next += 1;
-          gap ||= sequence > next;
+          if (sequence > next) asked.push(`attach ${next}`);
+          if (sequence === next) next += 1;
           wire.data(sequence, `${sequence}`);
+          wire.pass(timing.parkRetryMs);
         }
         const passed = Array.from({ length: next - 1 }, (_, place) => `${place + 1}`);
-        expect(wire.told).toEqual(["accepted", ...passed, ...(gap ? ["fault stream_gap"] : [])]);
-        expect(wire.take()).toEqual(["job", ...(gap ? ["cancel gave_up"] : [])]);
+        expect(wire.told.slice(0, next)).toEqual(["accepted", ...passed]);
+        const said = wire.take();
+        for (const attach of asked) expect(said).toContain(attach);
       }),
     );
   });
 
-  test("whose last frames were lost is noticed by the beat that tells of them", () => {
+  test("whose last frames were lost is noticed by the beat that tells of them, and whole when they come again", () => {
     const wire = new FollowerOnAWire().accept();
     wire.data(1, "Hel");
     wire.beat("running", 1);
-    expect(wire.outcomes).toEqual([]);
-    wire.beat("running", 2);
-    expect(wire.told.at(-1)).toBe("fault stream_gap");
-    expect(wire.take()).toEqual(["job", "cancel gave_up"]);
-  });
-
-  test("of which only the terminal frame was lost waits for it to be repeated", () => {
-    const wire = new FollowerOnAWire().accept();
-    wire.data(1, "Hel");
-    wire.beat("ended", 2);
-    wire.hear("end", end, 2);
-    expect(wire.told).toEqual(["accepted", "Hel", "end"]);
-  });
-
-  test("that ended with more than the terminal frame lost has a hole", () => {
-    const wire = new FollowerOnAWire().accept();
-    wire.data(1, "Hel");
+    expect(wire.take()).toEqual(["job"]);
     wire.beat("ended", 3);
-    expect(wire.told.at(-1)).toBe("fault stream_gap");
+    expect(wire.take()).toEqual(["attach 2"]);
+    wire.data(2, "lo");
+    wire.hear("end", end, 3);
+    expect(wire.told).toEqual(["accepted", "Hel", "lo", "end"]);
+  });
+
+  test("is asked for once more each parkRetryMs while nothing of what is missing comes, and given up after lostAfterMs", () => {
+    const wire = new FollowerOnAWire().accept();
+    wire.data(1, "Hel");
+    wire.data(3, "there");
+    for (let beat = 0; beat < timing.lostAfterMs / timing.beatIntervalMs; beat += 1) {
+      wire.pass(timing.beatIntervalMs);
+      wire.beat("running", 3);
+    }
+    expect(wire.outcomes).toEqual([]);
+    const attaches = wire.take().filter((said) => said === "attach 2").length;
+    expect(attaches).toBeGreaterThan(timing.lostAfterMs / timing.parkRetryMs / 2);
+    expect(attaches).toBeLessThan((timing.lostAfterMs / timing.parkRetryMs) * 2);
+    wire.pass(timing.beatIntervalMs);
+    expect(wire.told).toEqual(["accepted", "Hel", "fault stream_gap"]);
+    expect(wire.take().at(-1)).toBe("cancel gave_up");
+  });
+
+  test("is asked for anew after each of the gateway's reconnects", () => {
+    const wire = new FollowerOnAWire().accept();
+    wire.data(1, "Hel");
+    wire.cut();
+    wire.pass(timing.lostAfterMs);
+    wire.take();
+    wire.restore();
+    expect(wire.take()).toEqual(["attach 2"]);
+    wire.data(2, "lo");
+    wire.hear("end", end, 3);
+    expect(wire.told).toEqual(["accepted", "Hel", "lo", "end"]);
+  });
+
+  test.each([
+    ["stream_gap", "stream_gap", ["cancel gave_up"]],
+    ["job_unknown", "agent_disconnected", []],
+  ])("that its machine cannot give again, by %s, ends as %s", (told, code, said) => {
+    const wire = new FollowerOnAWire().accept();
+    wire.data(1, "Hel");
+    wire.data(3, "there");
+    wire.take();
+    wire.hear("fault", { code: told, message: "gone" });
+    expect(wire.told).toEqual(["accepted", "Hel", `fault ${code}`]);
+    expect(wire.take()).toEqual(said);
   });
 
   test("of a job that its machine does not have any more has broken off", () => {

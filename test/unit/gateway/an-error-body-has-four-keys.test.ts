@@ -62,6 +62,7 @@ describe("the headers of an error", () => {
       "key_change_refused",
       "insufficient_quota",
       "internal_error",
+      "poison_request",
       "upstream_timeout",
     ]);
   });

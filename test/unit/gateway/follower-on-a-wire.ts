@@ -26,6 +26,8 @@ export class FollowerOnAWire {
   bodiesTaken = 0;
   /** Whether the machine was not heard yet since the gateway's connection came back. */
   awaited = false;
+  /** What the client has not taken of what the follower passed on. */
+  backlog = 0;
   #connection = { connected: true, sinceMs: 0 };
 
   constructor(options: { kind?: JobKind; partsBytes?: number; acceptWithinMs?: number; remainingMs?: number } = {}) {
@@ -37,16 +39,20 @@ export class FollowerOnAWire {
       kind,
       parts: partsBytes === undefined ? undefined : new PartSender({ body: new Uint8Array(partsBytes), timing, send }),
       remainingMs,
+      creditBytes: 100,
       acceptWithinMs,
       timing,
       nowMs: 0,
       listener: {
         onAccept: () => void told.push("accepted"),
         onData: (bytes) => void told.push(Buffer.from(bytes).toString()),
+        backlogBytes: () => this.backlog,
       },
       wire: {
         sendJob: () => void said.push("job"),
         bodyTaken: () => void (this.bodiesTaken += 1),
+        sendAttach: (from) => void said.push(`attach ${from}`),
+        sendCredit: (bytes, limit) => void said.push(`credit ${bytes} ${limit}`),
         sendProbe: () => void said.push("probe"),
         sendCancel: (reason) => void said.push(`cancel ${reason}`),
         sendFinish: () => void said.push("finish"),
@@ -79,8 +85,8 @@ export class FollowerOnAWire {
     this.follower.frame({ kind: "data", sequence, outputTokens: 0, payload: Buffer.from(text) }, this.nowMs);
   }
 
-  beat(state: JobState, lastSequence: number): void {
-    const row: BeatRow = ["job", state, 0, 0, lastSequence, 0];
+  beat(state: JobState, lastSequence: number, credit = 0): void {
+    const row: BeatRow = ["job", state, 0, 0, lastSequence, credit];
     this.follower.beat(row, this.nowMs);
   }
 
@@ -90,6 +96,7 @@ export class FollowerOnAWire {
 
   restore(): void {
     this.#connection = { connected: true, sinceMs: this.nowMs };
+    this.follower.reconnected(this.nowMs);
   }
 
   /** Lets time pass, with a tick as often as the owner of all followers gives them. */

@@ -24,7 +24,9 @@ export class ScriptedMachine {
   readonly epoch: string;
   readonly jobs: { head: JobHead; body: Uint8Array; reply: string | undefined }[] = [];
   readonly parts: { offset: number; bytes: Uint8Array }[] = [];
+  /** All but leases, which come at their own pace. */
   readonly controls: Control[] = [];
+  readonly leases: string[] = [];
   readonly connection: ReturnType<MemoryBroker["connect"]>;
 
   constructor(network: MemoryBroker, name: string) {
@@ -66,9 +68,12 @@ export class ScriptedMachine {
       case "part":
         this.parts.push({ offset: decodePartHead(read)?.offset ?? -1, bytes: message.data });
         return;
-      case "control":
-        this.controls.push(control.parse(JSON.parse(Buffer.from(message.data).toString())));
+      case "control": {
+        const told = control.parse(JSON.parse(Buffer.from(message.data).toString()));
+        if (told.kind === "lease") this.leases.push(told.gateway);
+        else this.controls.push(told);
         return;
+      }
       case "echo":
       case "unknown":
     }

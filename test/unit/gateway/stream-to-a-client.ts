@@ -12,7 +12,7 @@ export const timing = timingAt(1);
 /** A stream writer at one end of a real connection, and at the other a client that keeps what it gets. */
 export async function streamToAClient(options: { readonly reads?: boolean } = {}) {
   const { reads = true } = options;
-  const backlogs: Fault[] = [];
+  const cuts: Fault[] = [];
   const opened = Promise.withResolvers<ServerResponse>();
   const server = createServer((_request, response) => opened.resolve(response));
   server.listen(0, "127.0.0.1");
@@ -38,12 +38,12 @@ export async function streamToAClient(options: { readonly reads?: boolean } = {}
   };
   void read().catch(() => (ended = "broken"));
   const response = await opened.promise;
-  const writer = new StreamWriter({ response, timing, onBacklog: (fault) => void backlogs.push(fault) });
+  const writer = new StreamWriter({ response, timing, onSlow: (fault) => void cuts.push(fault) });
 
   return {
     writer,
     response,
-    backlogs,
+    cuts,
     status: () => status,
     header: (name: string) => headers?.get(name),
     text: () => received.toString(),

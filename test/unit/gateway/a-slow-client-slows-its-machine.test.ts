@@ -1,0 +1,48 @@
+import { describe, expect, test } from "vitest";
+import { FollowerOnAWire } from "./follower-on-a-wire.ts";
+
+/** What a follower in these tests lets an answer be ahead of its client. */
+const creditBytes = 100;
+const piece = "x".repeat(40);
+
+describe("credit", () => {
+  test("is given as the client takes the answer, once half of what there was is used up", () => {
+    const wire = new FollowerOnAWire().accept();
+    wire.data(1, piece);
+    expect(wire.take()).toEqual(["job"]);
+    wire.data(2, piece);
+    expect(wire.take()).toEqual([`credit 80 ${80 + creditBytes}`]);
+  });
+
+  test("is not given for what the client leaves unread, and comes when it reads on", () => {
+    const wire = new FollowerOnAWire().accept();
+    wire.backlog = 80;
+    wire.data(1, piece);
+    wire.data(2, piece);
+    wire.pass(1_000);
+    expect(wire.take()).toEqual(["job"]);
+    wire.backlog = 10;
+    wire.pass(50);
+    expect(wire.take()).toEqual([`credit 70 ${70 + creditBytes}`]);
+  });
+
+  test("that was lost is given again when the beat shows an older limit", () => {
+    const wire = new FollowerOnAWire().accept();
+    wire.data(1, piece);
+    wire.data(2, piece);
+    wire.take();
+    wire.beat("running", 2, creditBytes);
+    expect(wire.take()).toEqual([`credit 80 ${80 + creditBytes}`]);
+    wire.beat("running", 2, 80 + creditBytes);
+    expect(wire.take()).toEqual([]);
+  });
+
+  test("is nothing that a machine of an older build is asked about", () => {
+    const wire = new FollowerOnAWire().accept();
+    wire.data(1, piece);
+    wire.data(2, piece);
+    wire.take();
+    wire.beat("running", 2, 0);
+    expect(wire.take()).toEqual([]);
+  });
+});
