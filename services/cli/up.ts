@@ -40,7 +40,8 @@ Examples:
     .action(async ({ json, ...given }: { json?: true } & GgufGiven) => {
       // A person looks at this terminal, so only what needs attention is logged unless more is asked for.
       const named = withGguf(withoutEmpty(options.environment), given);
-      const environment = { TRUNKLINE_LOG_LEVEL: "warn", ...named };
+      // No balancer stands before it, so nobody has to hear first that it stops.
+      const environment = { TRUNKLINE_LOG_LEVEL: "warn", TRUNKLINE_GRACE_MS: "0", ...named };
       const [forGateway, forAgent] = readBoth(
         () => gatewayConfig(environment),
         () => agentConfig(environment),

@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { OpenedKeyStore } from "#shared/keys/open-key-store.ts";
-import type { Clock } from "#shared/process/clock.ts";
+import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
@@ -76,7 +76,8 @@ interface RunningGateway {
 export async function startGateway(parts: GatewayParts): Promise<RunningGateway> {
   const { config, broker, store, lifecycle, clock, log } = parts;
   const timing = timingAt(config.timeScale, config);
-  const draining = (): boolean => lifecycle.draining;
+  const leaving = (): boolean => lifecycle.draining;
+  let draining = false;
 
   const gateway = newToken();
 
@@ -102,13 +103,20 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
 
   const { bodyBytesMax, trustedProxies } = config;
   const bodyLimit = { bodyBytesMax, bodyLimitName: "TRUNKLINE_BODY_BYTES_MAX" };
-  const server = createServer({ log, ...bodyLimit, trustedProxies, tls: readCertificate(config), draining });
+  const server = createServer({
+    log,
+    ...bodyLimit,
+    trustedProxies,
+    tls: readCertificate(config),
+    leaving,
+    draining: () => draining,
+  });
   allowCrossOrigin(server, config.corsOrigins);
   const document = publicDocument(bodyLimit);
   getOpenApi(server, document);
   getDocs(server, document);
   const { knownKeys } = access;
-  const check = () => readiness({ broker, keys: store.keys, knownKeys, draining });
+  const check = () => readiness({ broker, keys: store.keys, knownKeys, draining: leaving });
   healthRoutes(server, check);
   const reader = new ReadAside();
   lifecycle.onStop("reading thread", () => reader.stop());
@@ -135,6 +143,9 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
       jobs.cancelAll(new Fault("shutting_down", { message: "This gateway shuts down and could not finish in time." }));
     };
     deadline.addEventListener("abort", cut, { once: true });
+    // Balancers have heard by then that this gateway is not ready, and send no more.
+    await sleep(clock, config.graceMs ?? timing.readinessGraceMs, deadline).catch(() => undefined);
+    draining = true;
     await closeGently(server, { deadline, clock });
   });
 

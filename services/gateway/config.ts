@@ -19,6 +19,8 @@ const settings = z
     TRUNKLINE_BODY_BYTES_MAX: wholeNumber(1, 64 * mib).default(32 * mib),
     /** For how long known keys go on while their store is away; with 0 no key does. */
     TRUNKLINE_KEYS_AWAY_MS: wholeNumber(0, 3_600_000).default(60_000),
+    /** How long a gateway that is told to stop serves on after it said that it is not ready. */
+    TRUNKLINE_GRACE_MS: wholeNumber(0, 600_000).optional(),
     /** For how long a request waits for a machine of a known model that is away; with 0 it is told at once. */
     TRUNKLINE_WAIT_MS: wholeNumber(0, 600_000).default(0),
     /** How often official clients are kept from giving up on a whole answer; with 0 never. */
@@ -44,6 +46,7 @@ export function gatewayConfig(environment: Environment) {
     tlsKeyFile: given.TRUNKLINE_TLS_KEY,
     bodyBytesMax: given.TRUNKLINE_BODY_BYTES_MAX,
     keysAwayMs: given.TRUNKLINE_KEYS_AWAY_MS,
+    graceMs: given.TRUNKLINE_GRACE_MS,
     waitMs: given.TRUNKLINE_WAIT_MS,
     interimMs: given.TRUNKLINE_INTERIM_MS,
     corsOrigins: given.TRUNKLINE_CORS_ORIGINS,

@@ -29,6 +29,8 @@ interface ServerOptions extends BodyLimit {
   readonly log: Log;
   readonly trustedProxies?: readonly string[];
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+  /** Once true, connections are closed with their next answer, so that clients go elsewhere. */
+  readonly leaving?: () => boolean;
   /** Once true, what still arrives on open connections is turned away. */
   readonly draining: () => boolean;
   readonly patience?: Patience;
@@ -77,6 +79,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
 
   server.addHook("onRequest", async (request, reply) => {
     reply.header("x-request-id", request.id);
+    if (options.leaving?.()) reply.header("connection", "close");
     const fault = edgeFault(request, { underWay, draining: options.draining });
     if (fault === undefined) return;
     if (fault.code !== "unknown_url") reply.header("connection", "close");

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { timingAt } from "#shared/protocol/timing.ts";
 import { startFleet } from "../harness/start-fleet.ts";
 import { startUp } from "../harness/start-trunkline.ts";
 import { lentOnly } from "../harness/found-servers.ts";
@@ -69,15 +70,39 @@ test.skipIf(lentOnly("nats", "redis"))("an agent and a gateway of their own fini
   expect(await exits).toEqual([0, 0]);
 });
 
-test.skipIf(lentOnly("nats", "redis"))("with nothing under way every process ends at once", async () => {
-  await using fleet = await startFleet({ machines: { attic: { models: ["scripted"] } } });
-  await using up = await startUp({ TRUNKLINE_NATS_URL: fleet.nats.url });
-  for (const idle of [up, fleet.agent("attic"), ...fleet.gateways]) {
-    const toldAtMs = performance.now();
-    expect(await idle.terminate()).toBe(0);
-    expect([idle.title, Math.round(performance.now() - toldAtMs)]).toEqual([idle.title, expect.toSatisfy(isAtOnce)]);
-  }
-});
+test.skipIf(lentOnly("nats", "redis"))(
+  "a gateway says that it is not ready before it turns anybody away, and closes its connections gently",
+  async () => {
+    await using fleet = await startFleet({ machines: { attic: { models: ["scripted"] } } });
+    const [gateway] = fleet.gateways;
+    if (gateway === undefined) throw new Error("a fleet has a gateway");
+    const exit = gateway.terminate();
+    const ready = async (): Promise<number> => (await fetch(`${gateway.operationsUrl}/readyz`)).status;
+    await until(async () => (await ready()) === 503, { what: "readyz to turn" });
+    const served = await fleet.endpoint.chat({ model: "scripted", says: "/script tokens=1" });
+    expect([served.status, served.headers.get("connection")]).toEqual([200, "close"]);
+    const refused = turnedAway(fleet.endpoint.chat({ model: "scripted", says: "Hello" }));
+    await until(async () => (await refused) || turnedAway(fleet.endpoint.chat({ model: "scripted", says: "Hello" })), {
+      what: "new requests to be turned away after the grace",
+    });
+    expect(await exit).toBe(0);
+  },
+);
+
+test.skipIf(lentOnly("nats", "redis"))(
+  "with nothing under way every process ends at once, a gateway after its grace",
+  async () => {
+    await using fleet = await startFleet({ machines: { attic: { models: ["scripted"] } } });
+    await using up = await startUp({ TRUNKLINE_NATS_URL: fleet.nats.url });
+    for (const idle of [up, fleet.agent("attic"), ...fleet.gateways]) {
+      const toldAtMs = performance.now();
+      expect(await idle.terminate()).toBe(0);
+      const graceMs = fleet.gateways.some((gateway) => gateway === idle) ? timingAt(1).readinessGraceMs : 0;
+      const tookMs = Math.round(performance.now() - toldAtMs) - graceMs;
+      expect([idle.title, tookMs]).toEqual([idle.title, expect.toSatisfy(isAtOnce)]);
+    }
+  },
+);
 
 const isAtOnce = (tookMs: number): boolean => tookMs < 1_000;
 

@@ -1,0 +1,82 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { errorIn, errorOf } from "../harness/endpoint.ts";
+import { lentOnly } from "../harness/found-servers.ts";
+import { startFleet, type Fleet } from "../harness/start-fleet.ts";
+import { until } from "../harness/until.ts";
+
+const textOf = (nonce: string, tokens: number): string =>
+  Array.from({ length: tokens }, (_, index) => `${nonce}-${index} `).join("");
+
+describe.skipIf(lentOnly("nats", "redis"))("a machine that dies", () => {
+  let fleet: Fleet;
+  beforeEach(async () => {
+    fleet = await startFleet({
+      machines: { attic: { models: ["scripted"] }, cellar: { models: ["scripted"] }, shed: { models: ["scripted"] } },
+    });
+  });
+  afterEach(() => fleet[Symbol.asyncDispose]());
+
+  /** Which machine a request ended up at, once an agent says that it has it. */
+  async function machineOf(nonce: string): Promise<string> {
+    const machines = ["attic", "cellar", "shed"];
+    let found: string | undefined;
+    const look = async (): Promise<boolean> => {
+      const says = `/script tokens=1 nonce=probe-${nonce}`;
+      found = (await fleet.endpoint.chat({ model: "scripted", says })).headers.get("x-trunkline-machine") ?? undefined;
+      return found !== undefined && machines.includes(found);
+    };
+    await until(look, { what: "an answer that names its machine" });
+    return found ?? "";
+  }
+
+  test("is named by the answers it gave before", async () => {
+    expect(["attic", "cellar", "shed"]).toContain(await machineOf("a"));
+  });
+
+  test("before the first token costs the client nothing but time, streamed or whole", async () => {
+    const says = "/script tokens=50 first_ms=2500 nonce=abc";
+    const streamed = fleet.endpoint.stream({ model: "scripted", says });
+    const whole = fleet.endpoint.chat({ model: "scripted", says });
+    const running = async () => {
+      const busy = await Promise.all(
+        ["attic", "cellar", "shed"].map(async (machine) => [machine, await fleet.agent(machine).stderr()] as const),
+      );
+      return busy.length === 3;
+    };
+    await until(running, { what: "the requests to be placed" });
+    await fleet.agent("attic").kill();
+    await fleet.agent("cellar").kill();
+    const stream = await streamed;
+    expect(await stream.over).toBe("closed");
+    expect([stream.done, stream.text]).toEqual([true, textOf("abc", 50)]);
+    const answer = await whole;
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("x-trunkline-machine")).toBe("shed");
+    expect(JSON.stringify(await answer.json())).toContain(textOf("abc", 50));
+  });
+
+  test("in the middle of a stream is told as an error after an exact prefix, in under 5 s", async () => {
+    const stream = await fleet.endpoint.stream({
+      model: "scripted",
+      says: "/script tokens=1000 delay_ms=20 nonce=abc exit_at=100",
+    });
+    const begunMs = performance.now();
+    expect(await stream.over).toBe("closed");
+    expect(performance.now() - begunMs).toBeLessThan(7_000);
+    expect(textOf("abc", 1_000).startsWith(stream.text)).toBe(true);
+    expect(stream.text).toContain("abc-90 ");
+    expect(errorIn(stream.events.at(-1) ?? "")).toMatchObject({ code: "agent_disconnected" });
+  });
+
+  test("by the request itself does not take the whole fleet along: it is not passed on a fourth time", async () => {
+    await fleet.startAgent("loft", { models: ["scripted"] });
+    const killing = { model: "scripted", says: "/script tokens=5 exit_at=0 nonce=killer" };
+    const answer = await fleet.endpoint.chat(killing);
+    const { code } = await errorOf(answer);
+    expect([answer.status, code, answer.headers.get("x-should-retry")]).toEqual([502, "poison_request", "false"]);
+    expect(await errorOf(await fleet.endpoint.chat(killing))).toMatchObject({ code: "poison_request" });
+    const alive = ["attic", "cellar", "shed", "loft"].filter((machine) => !fleet.agent(machine).ended);
+    expect(alive).toHaveLength(1);
+    expect(await fleet.endpoint.answer({ model: "scripted", says: "/script tokens=1" })).toBe("token-0 ");
+  });
+});
