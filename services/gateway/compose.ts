@@ -31,6 +31,7 @@ import { RedisKnownModels } from "./fleet/redis-known-models.ts";
 import { Roster } from "./fleet/roster.ts";
 import { SqliteKnownModels } from "./fleet/sqlite-known-models.ts";
 import { closeGently } from "./edge/close-gently.ts";
+import { insistOnHeapRoom } from "./edge/heap-room.ts";
 import { openLimits, type OpenedLimits } from "./settlement/open-limits.ts";
 import { listen } from "./edge/listen.ts";
 import { adminRoutes } from "./operations/admin-routes.ts";
@@ -211,6 +212,7 @@ function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
       getModels(v1, parts);
       getModel(v1, parts);
       await v1.register(async (inference) => {
+        insistOnHeapRoom(inference, { clock });
         keepAccounts(inference, { ...limited, clock, log, bodyBytesMax, bodyLimitName });
         postChatCompletions(inference, parts);
         postCompletions(inference, parts);
