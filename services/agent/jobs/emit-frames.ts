@@ -18,16 +18,22 @@ interface Terminal {
   readonly payload: EndPayload | FaultPayload;
 }
 
+/** Where an event ends in the shapes that are streams of events. */
+const eventEnd = "\n\n";
+
 /**
  * The frames of one job, numbered without a hole. What is written in one turn of the event loop leaves as one data
  * frame, however many tokens it holds, as far as the gateway gives credit for it; the terminal frame comes after all that
  * was written, exactly once. What was sent is kept until the client has it, so that what is lost on the way can be sent
- * again.
+ * again. A frame ends where an event does, unless one is larger than half the credit: whatever fails after it can then be
+ * told as an event of its own.
  */
 export class FrameEmitter {
   readonly #broker: Broker;
   readonly #clock: Pick<Clock, "now">;
   readonly #replay: ReplayBuffer | undefined;
+  /** There is always credit for so much once the client has taken all. */
+  readonly #uncutBytesMax: number;
   #subject: string;
   #limit: number;
   #offset = 0;
@@ -46,6 +52,7 @@ export class FrameEmitter {
     this.#clock = clock;
     this.#subject = subject;
     this.#limit = credit ?? Infinity;
+    this.#uncutBytesMax = Math.min(this.#limit / 2, limits.dataFrameBytesMax);
     this.#replay = credit === undefined ? undefined : new ReplayBuffer();
   }
 
@@ -141,6 +148,7 @@ export class FrameEmitter {
     this.#flushing = false;
     while (this.#pendingBytes > 0 && this.#offset < this.#limit) {
       const chunks = this.#take(Math.min(limits.dataFrameBytesMax, this.#limit - this.#offset));
+      if (chunks.length === 0) break;
       this.#send("data", chunks);
     }
     if (!this.heldBack) {
@@ -161,25 +169,38 @@ export class FrameEmitter {
     return frame;
   }
 
-  /** Takes up to so many bytes of what waits, cutting the last chunk where it must. */
+  /** Takes up to so many bytes of what waits; nothing when it is better to wait for more credit than to cut it. */
   #take(bytesMax: number): Uint8Array[] {
     const chunks: Uint8Array[] = [];
     let room = bytesMax;
     let whole = 0;
     for (const chunk of this.#pending) {
-      if (room === 0) break;
-      const piece = chunk.subarray(0, room);
-      chunks.push(piece);
-      room -= piece.byteLength;
-      if (piece.byteLength < chunk.byteLength) {
-        this.#pending[whole] = chunk.subarray(piece.byteLength);
-        break;
-      }
+      if (chunk.byteLength > room) break;
+      chunks.push(chunk);
+      room -= chunk.byteLength;
       whole += 1;
+    }
+    const rest = this.#pending[whole];
+    const cutAt = rest === undefined ? 0 : this.#cutAt(rest, room, whole === 0);
+    if (rest !== undefined && cutAt > 0) {
+      chunks.push(rest.subarray(0, cutAt));
+      room -= cutAt;
+      this.#pending[whole] = rest.subarray(cutAt);
     }
     this.#pending.splice(0, whole);
     this.#pendingBytes -= bytesMax - room;
     this.#offset += bytesMax - room;
     return chunks;
+  }
+
+  /** How much of a chunk that does not fit goes along: whole events, or of an event that is too large what there is room for. */
+  #cutAt(chunk: Uint8Array, room: number, isFirst: boolean): number {
+    if (room === 0) return 0;
+    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    const lastEnd = room < eventEnd.length ? -1 : bytes.lastIndexOf(eventEnd, room - eventEnd.length);
+    if (lastEnd >= 0) return lastEnd + eventEnd.length;
+    const ofOneEvent = bytes.subarray(0, this.#uncutBytesMax);
+    const isTooLarge = bytes.byteLength > this.#uncutBytesMax && !ofOneEvent.includes(eventEnd);
+    return isFirst && isTooLarge ? room : 0;
   }
 }

@@ -105,10 +105,14 @@ export class StreamWriter implements JobListener {
     this.#options.response.end(done);
   }
 
-  /** The answer broke off after its first bytes; no `[DONE]`, since clients would take it for a success. */
+  /**
+   * The answer broke off after its first bytes; no `[DONE]`, since clients would take it for a success. Within an event
+   * nothing can be told that a client could read, so that the connection breaks: that too no client takes for a success.
+   */
   fail(fault: Fault): void {
-    const brokenOff = this.#betweenEvents ? "" : "\n\n";
-    this.#options.response.end(`${brokenOff}data: ${JSON.stringify(faultBody(fault))}\n\n`);
+    const { response } = this.#options;
+    if (this.#betweenEvents) response.end(`data: ${JSON.stringify(faultBody(fault))}\n\n`);
+    else response.destroy();
   }
 
   #comment(waitingFor: string, nowMs: number): void {

@@ -99,6 +99,52 @@ describe("the frames of a job", () => {
   });
 });
 
+describe("a frame of a stream of events", () => {
+  /** The payloads of the frames that a gateway gets which takes all at once and gives credit at half of it. */
+  async function framesOf(written: readonly string[], credit: number): Promise<string[]> {
+    const broker = new MemoryBroker({ clock, log }).connect();
+    const frames = new FrameEmitter({ broker, clock, subject: "a.job", credit });
+    const payloads: string[] = [];
+    let taken = 0;
+    let limit = credit;
+    broker.subscribe("a.job", ({ data }) => {
+      const decoded = decodeFrame(data);
+      if (decoded.outcome !== "frame" || decoded.frame.kind !== "data") return;
+      payloads.push(Buffer.from(decoded.frame.payload).toString());
+      taken += decoded.frame.payload.byteLength;
+      if (taken + credit - limit < credit / 2) return;
+      limit = taken + credit;
+      frames.grant({ taken, limit });
+    });
+    for (const piece of written) void frames.write(Buffer.from(piece), 0);
+    for (let turn = 0; turn < 200; turn += 1) await nextTurn();
+    return payloads;
+  }
+
+  test("ends where an event does, however little credit there is, and all of them come", async () => {
+    const events = fc.array(fc.integer({ min: 1, max: 46 }), { minLength: 1, maxLength: 40 });
+    await fc.assert(
+      fc.asyncProperty(events, fc.integer({ min: 1, max: 5 }), async (sizes, together) => {
+        const written = sizes.map((size, place) => `${place % 10}`.repeat(size) + "\n\n");
+        const pieces = written.flatMap((_, place) =>
+          place % together === 0 ? [written.slice(place, place + together).join("")] : [],
+        );
+        const payloads = await framesOf(pieces, 100);
+        expect(payloads.join("")).toBe(written.join(""));
+        for (const payload of payloads) expect(payload.endsWith("\n\n")).toBe(true);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test("is cut within an event only where that is larger than half the credit", async () => {
+    const large = `${"x".repeat(250)}\n\n`;
+    const payloads = await framesOf(["a\n\n", large, "b\n\n"], 100);
+    expect(payloads.join("")).toBe(`a\n\n${large}b\n\n`);
+    expect(payloads.length).toBeGreaterThan(3);
+  });
+});
+
 describe("an attach", () => {
   test("brings the frames of a job again, to the gateway that it came from", async () => {
     const { gateway, connectGateway, runtime, settle } = await agentOnBroker();

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { BeatRow } from "#shared/protocol/frame-payload.ts";
 import { clientBacklogBytesMax } from "../../../services/gateway/dispatch/write-stream.ts";
+import { until } from "../../harness/until.ts";
 import { streamToAClient, timing } from "./stream-to-a-client.ts";
 
 const event = (text: string): string => `data: {"text":"${text}"}\n\n`;
@@ -63,6 +64,15 @@ describe("a stream", () => {
     const error = { message: lost.message, type: "server_error", param: null, code: "agent_disconnected" };
     expect((await all()).toString()).toBe(`${event("a")}data: ${JSON.stringify({ error })}\n\n`);
   });
+});
+
+test("a stream that fails within an event breaks its connection, since whatever came then would be no event", async () => {
+  const { writer, has, text, ended } = await streamToAClient();
+  writer.onData(Buffer.from('data: {"text":"a'));
+  await has("text");
+  writer.fail(lost);
+  await until(() => ended() !== undefined, { what: "the stream to be over" });
+  expect([ended(), text()]).toEqual(["broken", 'data: {"text":"a']);
 });
 
 describe("the status of a stream", () => {
