@@ -16,6 +16,7 @@ import { moveToNewPepper } from "./access/move-to-new-pepper.ts";
 import { proveCallers } from "./access/prove-callers.ts";
 import { RunningRequests } from "./access/running-requests.ts";
 import type { GatewayConfig } from "./config.ts";
+import type { AnswerMeter } from "./dispatch/answer-course.ts";
 import { Breakers } from "./dispatch/breakers.ts";
 import { OpenJobs } from "./dispatch/open-jobs.ts";
 import { JobPlacer } from "./dispatch/place-job.ts";
@@ -24,6 +25,7 @@ import { ReadAside } from "./asked/read-aside.ts";
 import { askCatalogue } from "./fleet/ask-catalogue.ts";
 import { Catalogues } from "./fleet/catalogues.ts";
 import { FleetModels } from "./fleet/fleet-models.ts";
+import { findModel } from "./fleet/find-model.ts";
 import { followPresence } from "./fleet/follow-presence.ts";
 import type { KnownModels } from "./fleet/known-models.ts";
 import { LiveModels } from "./fleet/live-models.ts";
@@ -36,7 +38,9 @@ import { openLimits, type OpenedLimits } from "./settlement/open-limits.ts";
 import { listen } from "./edge/listen.ts";
 import { adminRoutes } from "./operations/admin-routes.ts";
 import type { BodyLimit } from "./intake/adopt-error.ts";
+import { GatewayMeters } from "./meters/gateway-meters.ts";
 import { healthRoutes } from "./operations/health-routes.ts";
+import { metricsRoute } from "./operations/metrics-route.ts";
 import { readiness } from "./operations/readiness.ts";
 import { publicDocument } from "./reference/public-document.ts";
 import { getDocs } from "./routes/get-docs.ts";
@@ -87,10 +91,22 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   lifecycle.onStop("settlements", () => limited.settlements.stop(AbortSignal.timeout(settleAtStopMs)));
 
   const roster = new Roster(timing);
-  const jobs = new OpenJobs({ broker, gateway, roster, timing, clock, log });
+  const meters: GatewayMeters = new GatewayMeters({
+    broker,
+    keys: store.keys,
+    clock,
+    machines: () => roster.all(clock.now()),
+    offered: (model) => {
+      const present = roster.present(clock.now()).flatMap(({ presence }) => catalogues.of(presence));
+      return findModel(present, model)?.id;
+    },
+    openJobs: () => jobs.size,
+  });
+  lifecycle.onStop("meters", () => meters.stop());
+  const jobs: OpenJobs = new OpenJobs({ broker, gateway, roster, timing, clock, log, meter: meters.fleet });
   lifecycle.onStop("jobs", () => jobs.stop());
   const knownModels = openKnownModels(store);
-  const catalogues = new Catalogues({
+  const catalogues: Catalogues = new Catalogues({
     ask: (target) => askCatalogue({ jobs, target, withinMs: timing.catalogueWaitMs, clock }),
     knownModels,
     clock,
@@ -100,7 +116,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const breakers = new Breakers(timing);
   const known = { roster, catalogues, knownModels, breakers };
   const ranking = new MachineRanking({ ...known, waitMs: config.waitMs, timing, clock, random: Math.random });
-  const placer = new JobPlacer({ ranking, breakers, jobs, timing, clock, log });
+  const placer = new JobPlacer({ ranking, breakers, jobs, timing, clock, log, meter: meters.fleet });
 
   const { bodyBytesMax, trustedProxies } = config;
   const bodyLimit = { bodyBytesMax, bodyLimitName: "TRUNKLINE_BODY_BYTES_MAX" };
@@ -111,18 +127,20 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     tls: readCertificate(config),
     leaving,
     draining: () => draining,
+    meter: meters.requests,
   });
   allowCrossOrigin(server, config.corsOrigins);
   const document = publicDocument(bodyLimit);
   getOpenApi(server, document);
   getDocs(server, document);
   const { knownKeys } = access;
-  const check = () => readiness({ broker, keys: store.keys, knownKeys, draining: leaving });
+  const { brokerWatch } = meters;
+  const check = () => readiness({ broker, brokerWatch, keys: store.keys, knownKeys, clock, draining: leaving });
   healthRoutes(server, check);
   const reader = new ReadAside();
   lifecycle.onStop("reading thread", () => reader.stop());
   const means = { reader, ranking, placer, timing, clock, log, interimMs: config.interimMs };
-  mountPublicRoutes(server, { access, limited, models, ...means, ...bodyLimit });
+  mountPublicRoutes(server, { access, limited, models, meter: meters.answers, ...means, ...bodyLimit });
   const operations = createServer({
     log,
     bodyBytesMax: operationsBodyBytesMax,
@@ -131,6 +149,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     draining: () => false,
   });
   healthRoutes(operations, check);
+  metricsRoute(operations, meters);
   const { keys, peppers, state } = store;
   const fleet = new FleetModels({ live: models, jobs, roster, timing, clock });
   adminRoutes(operations, { keys, peppers, usage: openUsage(state), badKeys: new BadKeys(clock), fleet, clock, log });
@@ -200,11 +219,12 @@ interface PublicParts extends BodyLimit, InferenceMeans {
   readonly limited: OpenedLimits;
   readonly models: LiveModels;
   readonly ranking: MachineRanking;
+  readonly meter: AnswerMeter;
 }
 
 /** Everything under `/v1`. Whatever is mounted inside the inner scopes is reached with a proven key only. */
 function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
-  const { limited, clock, log, bodyBytesMax, bodyLimitName } = parts;
+  const { limited, meter, clock, log, bodyBytesMax, bodyLimitName } = parts;
   void server.register(
     async (v1) => {
       proveCallers(v1, parts.access);
@@ -213,7 +233,7 @@ function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
       getModel(v1, parts);
       await v1.register(async (inference) => {
         insistOnHeapRoom(inference, { clock });
-        keepAccounts(inference, { ...limited, clock, log, bodyBytesMax, bodyLimitName });
+        keepAccounts(inference, { ...limited, meter, clock, log, bodyBytesMax, bodyLimitName });
         postChatCompletions(inference, parts);
         postCompletions(inference, parts);
         postEmbeddings(inference, parts);

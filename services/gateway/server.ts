@@ -4,11 +4,11 @@ import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import { AnswersUnderWay } from "./edge/answers-under-way.ts";
 import { boundUploads } from "./edge/bound-uploads.ts";
-import { BrokenConnections } from "./edge/broken-connections.ts";
+import { BrokenConnections, type ConnectionMeter } from "./edge/broken-connections.ts";
 import { unknownUrl } from "./edge/unknown-url.ts";
 import { adoptError, type BodyLimit } from "./intake/adopt-error.ts";
 import { framingFault } from "./intake/framing-fault.ts";
-import { logRequest, logRequests } from "./edge/log-requests.ts";
+import { followRequest, followRequests, type RequestMeter } from "./edge/follow-requests.ts";
 import { knowEveryMethod } from "./edge/refuse-other-methods.ts";
 import { tellFault, tellFaults } from "./edge/tell-faults.ts";
 import { TimedResponse } from "./edge/timed-response.ts";
@@ -34,6 +34,7 @@ interface ServerOptions extends BodyLimit {
   /** Once true, what still arrives on open connections is turned away. */
   readonly draining: () => boolean;
   readonly patience?: Patience;
+  readonly meter?: RequestMeter & ConnectionMeter;
 }
 
 const keepAliveTimeoutMs = 72_000;
@@ -46,9 +47,9 @@ const headBytesReadMax = 32 * 1024;
  * is left as bytes until its sender has proved a key.
  */
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { log, bodyBytesMax, trustedProxies = [], patience = usualPatience } = options;
+  const { log, bodyBytesMax, trustedProxies = [], patience = usualPatience, meter } = options;
   const underWay = new AnswersUnderWay();
-  const broken = new BrokenConnections({ underWay, log });
+  const broken = new BrokenConnections({ underWay, log, meter });
   const server: FastifyInstance = fastify({
     ...socketOptions(options.tls, patience),
     requestTimeout: patience.requestMs,
@@ -64,7 +65,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     clientErrorHandler: (error, socket) => broken.answer(error, socket),
     frameworkErrors: (error, request, reply: FastifyReply) => {
       reply.header("x-request-id", request.id);
-      reply.raw.once("close", () => logRequest(log, { request, reply }));
+      followRequest({ request, reply }, { log, meter });
       void tellFault(adoptError(error, options), { request, reply, ...options });
     },
   });
@@ -77,6 +78,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   broken.refuseTunnels(server.server);
   knowEveryMethod(server);
 
+  followRequests(server, { log, meter });
   server.addHook("onRequest", async (request, reply) => {
     reply.header("x-request-id", request.id);
     if (options.leaving?.()) reply.header("connection", "close");
@@ -86,7 +88,6 @@ export function createServer(options: ServerOptions): FastifyInstance {
     throw fault;
   });
   boundUploads(server, bodyBytesMax);
-  logRequests(server, log);
   tellFaults(server, options);
   return server;
 }

@@ -35,6 +35,10 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
     "services/agent/runtimes/llama/llama.ts",
     `const library = await import("node-llama-cpp");`,
   ],
+  "only the exposition of metrics knows prom-client": [
+    "services/gateway/meters/x.ts",
+    `import { Registry } from "prom-client";`,
+  ],
   "only the log knows pino": ["services/gateway/server.ts", `import { pino } from "pino";`],
   "only the CLI knows commander": ["shared/process/x.ts", `import { Command } from "commander";`],
   "only the harness knows testcontainers": ["test/unit/x.ts", `import("testcontainers")`],

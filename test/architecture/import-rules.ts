@@ -56,6 +56,12 @@ export const importRules: readonly ImportRule[] = [
     never: "{node-llama-cpp,node-llama-cpp/**,@node-llama-cpp/**,**/node-llama-cpp/**}",
     only: ["services/agent/runtimes/llama/gguf-engine.ts", "test/**"],
   },
+  {
+    rule: "only the exposition of metrics knows prom-client",
+    files: "**",
+    never: "prom-client",
+    only: ["services/gateway/meters/exposition.ts"],
+  },
   { rule: "only the log knows pino", files: "**", never: "pino", only: ["shared/process/log.ts"] },
   { rule: "only the CLI knows commander", files: "**", never: "commander", only: ["services/cli/**", "test/**"] },
   { rule: "only the harness knows testcontainers", files: "**", never: "testcontainers", only: ["test/harness/**"] },

@@ -34,7 +34,7 @@ test("every route that is mounted is described, and every one that is described 
   const isUnderV1 = (file: string): boolean => !/^get-(?:openapi|docs)\./.test(file);
   const mounts = await eachMount();
   expect(mounts.length).toBeGreaterThan(5);
-  healthRoutes(server, async () => ({ ready: true, checks: { serving: true, broker: true, keys: true } }));
+  healthRoutes(server, async () => ({ ready: true, checks: { serving: true, broker: true, keys: true }, reasons: [] }));
   for (const { file, mount } of mounts) if (!isUnderV1(file)) mount(server, document);
   void server.register(
     async (v1) => {

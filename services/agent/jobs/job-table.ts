@@ -365,7 +365,7 @@ export class JobTable {
 
   #conclude(job: AgentJob, outcome: Outcome): void {
     job.end(outcome, this.#options.clock.now());
-    logOutcome(this.#options.log, job.head.id, outcome);
+    logOutcome(this.#options.log, job, outcome);
   }
 
   #cancel(id: string): void {

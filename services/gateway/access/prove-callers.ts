@@ -1,4 +1,5 @@
 import type { FastifyInstance } from "fastify";
+import { note } from "../edge/request-facts.ts";
 import { untilClientLeaves } from "./until-client-leaves.ts";
 import { authenticate } from "./authenticate.ts";
 import type { BadKeys } from "./bad-keys.ts";
@@ -19,6 +20,7 @@ export function proveCallers(
     const { authorization } = request.headers;
     const key = await authenticate({ authorization, address: request.ip }, means);
     setCaller(request, { key, leaving });
+    note(request, { key: key.id });
     if (leaving.signal.aborted) return;
     reply.raw.once("close", means.running.begin(key.id, leaving));
   });

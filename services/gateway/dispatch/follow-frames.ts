@@ -18,8 +18,19 @@ import { judgeSilence } from "./judge-silence.ts";
 import { machineDisconnected, machineFault, machineOffline } from "./machine-fault.ts";
 import type { PartSender } from "./send-parts.ts";
 
+/** A job as it is offered to a machine, with the model by its id there. */
+export interface JobOffer {
+  readonly job: string;
+  readonly machine: string;
+  readonly model: string;
+}
+
 /** What the owner of a request is told while its job is under way. All calls come before the outcome. */
 export interface JobListener {
+  /** A machine is about to be offered the job; it is the first, or whoever was before did not bring it to its end. */
+  onOffer?(offer: JobOffer): void;
+  /** The machine did not take the job that it was offered. */
+  onRefused?(fault: Fault): void;
   /** The machine has the job, which may have been offered to others before. */
   onAccept?(machine: string): void;
   /** A piece of the answer, exactly as the client is to be sent it; with it the answer has so many tokens. */
@@ -70,6 +81,8 @@ export interface JobWire {
   sendCredit(taken: number, limit: number): void;
   sendCancel(reason: "client_closed" | "slow_client" | "gave_up"): void;
   sendFinish(): void;
+  /** What was missing of the answer is there; it took so many frames. */
+  gapFilled?(frames: number): void;
   /** The machine is not there, by the broker's word or by its silence. */
   machineNotReached(): void;
   /** Whether the machine is still to be heard since the gateway's own connection came up: it may be just behind. */
@@ -97,6 +110,7 @@ export class FrameFollower {
   /** Since when frames are missing, or when the last one of them came. */
   #missingSinceMs: number | undefined;
   #attachedAtMs = -Infinity;
+  #cameAgain = 0;
   #receivedBytes = 0;
   #takenBytes = 0;
   #creditLimit: number;
@@ -278,6 +292,11 @@ export class FrameFollower {
     this.#nextSequence += 1;
     if (this.#missingSinceMs !== undefined) {
       this.#missingSinceMs = this.#nextSequence > this.#sentSequence ? undefined : nowMs;
+      this.#cameAgain += 1;
+      if (this.#missingSinceMs === undefined) {
+        this.#options.wire.gapFilled?.(this.#cameAgain);
+        this.#cameAgain = 0;
+      }
     }
     return true;
   }

@@ -23,6 +23,14 @@ interface OpenJobsOptions {
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
+  readonly meter?: FrameMeter;
+}
+
+/** Counts the frames that are of no use, and those that were lost. */
+export interface FrameMeter {
+  replayAsked(): void;
+  gapFilled(frames: number): void;
+  frameDropped(reason: "unknown_job" | "other_machine" | "malformed" | "unknown_kind" | "other_version"): void;
 }
 
 export interface Target {
@@ -54,6 +62,12 @@ const straysPerBeatMax = 100;
 const ticksPerAcceptWait = 6;
 
 const nothing = new Uint8Array();
+
+const unreadable = {
+  malformed: "malformed",
+  "unknown-kind": "unknown_kind",
+  "other-version": "other_version",
+} as const;
 
 /**
  * All jobs that this gateway waits for: the one owner of them. There is one subscription for all their answers and one
@@ -104,7 +118,7 @@ export class OpenJobs {
 
   /** Gives a machine a job and follows it to its one outcome. */
   run(submission: JobSubmission): Promise<JobOutcome> {
-    const { broker, clock, timing } = this.#options;
+    const { broker, clock, timing, meter } = this.#options;
     const { target, head, acceptWithinMs, listener, signal, onBodyTaken } = submission;
     let { body } = submission;
     const refused = this.#refusal(body, signal);
@@ -154,8 +168,11 @@ export class OpenJobs {
           sendProbe: () => {
             if (this.#mayProbe(target.machine)) control({ kind: "probe", job: head.id });
           },
-          sendAttach: (from, credit) =>
-            control({ kind: "attach", job: head.id, from, keyId: head.keyId ?? "", credit }),
+          sendAttach: (from, credit) => {
+            meter?.replayAsked();
+            control({ kind: "attach", job: head.id, from, keyId: head.keyId ?? "", credit });
+          },
+          gapFilled: (frames) => meter?.gapFilled(frames),
           sendCredit: (taken, limit) => control({ kind: "credit", job: head.id, taken, limit }),
           sendCancel: (reason) => control({ kind: "cancel", job: head.id, reason }),
           sendFinish: () => this.#finish(target, head.id),
@@ -203,7 +220,8 @@ export class OpenJobs {
     const address = parseReplySubject(message.subject);
     if (address === undefined) return;
     const { machine, job } = address;
-    const nowMs = this.#options.clock.now();
+    const { clock, meter } = this.#options;
+    const nowMs = clock.now();
     const open = this.#followers.get(job);
     if (message.nobodyThere) {
       open?.follower.nobodyThere(nowMs);
@@ -211,6 +229,7 @@ export class OpenJobs {
     }
     const decoded = decodeFrame(message.data);
     if (decoded.outcome !== "frame") {
+      meter?.frameDropped(unreadable[decoded.outcome]);
       if (this.#seldom.isDue(`frame ${machine}`)) {
         this.#options.log.warn(
           { machine, outcome: decoded.outcome },
@@ -222,7 +241,10 @@ export class OpenJobs {
     const { frame } = decoded;
     if (frame.kind === "beat") this.#receiveBeat(machine, frame.payload, nowMs);
     else if (open?.target.machine === machine) open.follower.frame(frame, nowMs);
-    else if (isTerminal(frame.kind)) this.#finishStray(machine, job);
+    else {
+      meter?.frameDropped(open === undefined ? "unknown_job" : "other_machine");
+      if (isTerminal(frame.kind)) this.#finishStray(machine, job);
+    }
   }
 
   #receiveBeat(machine: string, payload: Uint8Array, nowMs: number): void {

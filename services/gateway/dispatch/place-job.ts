@@ -23,6 +23,14 @@ interface PlacerOptions {
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
+  readonly meter?: PlacementMeter;
+}
+
+/** Counts what it takes to place requests. */
+export interface PlacementMeter {
+  failedOver(machine: string, code: FaultCode): void;
+  retryBudgetEmpty(): void;
+  breakerOpened(machine: string): void;
 }
 
 /** A request that is to run on some machine. */
@@ -122,8 +130,13 @@ export class JobPlacer {
       tried.add(ran.by.machine);
       ranked = ranking.others(placement, tried);
       if (ran.said || ranked.length === 0 || !this.#mayGoOn(placement, failed, tried.size)) throw failed;
-      const { requestId: request } = placement;
-      this.#options.log.info({ request, machine: ran.by.machine, code: failed.code }, "a job goes to another machine");
+      const { requestId: request, keyId: key } = placement;
+      const { machine, model } = ran.by;
+      this.#options.meter?.failedOver(machine, failed.code);
+      this.#options.log.info(
+        { request, key, model: model.id, machine, code: failed.code },
+        "a job goes to another machine",
+      );
     }
   }
 
@@ -131,16 +144,20 @@ export class JobPlacer {
   #mayGoOn(placement: Placement, { code }: Fault, runs: number): boolean {
     if (placement.signal.aborted || !worthAnother.has(code)) return false;
     this.#deadly.refuse(placement, this.#options.clock.now());
-    return runs <= failoversMax && this.#budget.take();
+    if (runs > failoversMax) return false;
+    const mayGoOn = this.#budget.take();
+    if (!mayGoOn) this.#options.meter?.retryBudgetEmpty();
+    return mayGoOn;
   }
 
   /** A machine is blamed for its own faults only, and a request for what dies under it. */
   #blame(placement: Placement, { fault, by }: Extract<Ran, { outcome: "fault" }>): void {
     if (placement.signal.aborted) return;
-    const { breakers, clock, log } = this.#options;
+    const { breakers, clock, log, meter } = this.#options;
     const nowMs = clock.now();
     const { machine, model } = by;
     if (breakers.failed(machine, model.id, { code: fault.code, nowMs })) {
+      meter?.breakerOpened(machine);
       log.warn({ machine, model: model.id }, "this model fails all the time on this machine, which is asked last");
     }
     if (placement.body === taken) return;
@@ -159,6 +176,7 @@ export class JobPlacer {
       const outcome = await this.#offer({ placement, chosen: by, isLast: place === asked.length - 1, remainingMs });
       if (outcome.outcome === "end") breakers.worked(by.machine, by.model.id);
       if (outcome.outcome !== "not-taken") return { ...outcome, by };
+      placement.listener.onRefused?.(outcome.fault);
       if (refusal === undefined || outcome.fault.code === "server_is_overloaded") refusal = outcome.fault;
     }
     throw refusal ?? machineOffline();
@@ -184,10 +202,12 @@ export class JobPlacer {
     const { timing, jobs } = this.#options;
     const { kind, keyId, responseId, createdSeconds, includeUsage, traceparent } = placement;
     const { shape, listener, signal } = hearing;
+    const id = newToken();
+    placement.listener.onOffer?.({ job: id, machine: chosen.machine, model: chosen.model.id });
     return jobs.run({
       target: chosen,
       head: {
-        id: newToken(),
+        id,
         kind,
         shape,
         model: chosen.model.id,

@@ -1,11 +1,17 @@
 import { once } from "node:events";
 import type { Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import type { FaultCode } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { AnswersUnderWay } from "./answers-under-way.ts";
 import { adoptParserError } from "../intake/adopt-error.ts";
 import { rawAnswer } from "./raw-answer.ts";
+
+/** Counts connections on which no request could be read. */
+export interface ConnectionMeter {
+  connectionRefused(code: FaultCode): void;
+}
 
 /**
  * What a connection is told on which no HTTP can be read any more. Requests that came whole before that get their
@@ -14,12 +20,18 @@ import { rawAnswer } from "./raw-answer.ts";
 export class BrokenConnections {
   readonly #underWay: AnswersUnderWay;
   readonly #log: Pick<Log, "debug">;
+  readonly #meter: ConnectionMeter | undefined;
   /** Those that were told, since everything that still comes on them fails the same way. */
   readonly #told = new WeakSet<Socket>();
 
-  constructor(means: { readonly underWay: AnswersUnderWay; readonly log: Pick<Log, "debug"> }) {
+  constructor(means: {
+    readonly underWay: AnswersUnderWay;
+    readonly log: Pick<Log, "debug">;
+    readonly meter?: ConnectionMeter | undefined;
+  }) {
     this.#underWay = means.underWay;
     this.#log = means.log;
+    this.#meter = means.meter;
   }
 
   answer(error: Error, connection: Socket): void {
@@ -44,6 +56,7 @@ export class BrokenConnections {
   }
 
   async #tell(fault: Fault, connection: Socket, headers: Readonly<Record<string, string>> = {}): Promise<void> {
+    this.#meter?.connectionRefused(fault.code);
     const answers = this.#underWay.on(connection);
     const broken = answers.find(({ req }) => !req.complete);
     await Promise.all(answers.filter((answer) => answer !== broken).map(untilOut));

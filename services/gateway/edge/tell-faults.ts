@@ -6,6 +6,7 @@ import { closeUnread } from "./close-unread.ts";
 import { adoptError, type BodyLimit } from "../intake/adopt-error.ts";
 import { unreadBody } from "../intake/unread-body.ts";
 import { faultBody, faultHeaders } from "../openai/fault-body.ts";
+import { note, tiesOf } from "./request-facts.ts";
 import { unknownUrl } from "./unknown-url.ts";
 
 interface Means extends BodyLimit {
@@ -17,7 +18,7 @@ export function tellFaults(server: FastifyInstance, means: Means): void {
   server.setErrorHandler(async (thrown, request, reply) => {
     const gone = request.raw.destroyed && !request.raw.complete;
     const fault = gone ? clientLeft() : adoptError(thrown, means);
-    const fields = { request: request.id, code: fault.code, internal: fault.internal };
+    const fields = { ...tiesOf(request), code: fault.code, internal: fault.internal };
     if (faultEntry(fault.code).status >= 500) means.log.warn(fields, "request failed");
     else means.log.debug(fields, "request refused");
     await tellFault(fault, { request, reply, ...means });
@@ -34,6 +35,7 @@ export async function tellFault(
   to: BodyLimit & { readonly request: FastifyRequest; readonly reply: FastifyReply },
 ): Promise<void> {
   const { request, reply, bodyBytesMax } = to;
+  note(request, { told: fault.code });
   if (!request.raw.complete) {
     const rest = unreadBody({ code: fault.code, headers: request.headers, bodyBytesMax });
     if (rest === "close") {

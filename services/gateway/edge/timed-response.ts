@@ -11,10 +11,19 @@ type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
 export class TimedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
   readonly #arrivedAtMs = performance.now();
 
+  get sinceArrivalMs(): number {
+    return performance.now() - this.#arrivedAtMs;
+  }
+
   override writeHead(status: number, reasonOrHeaders?: string | Headers, headers?: Headers): this {
-    if (!this.headersSent) this.setHeader(processingHeader, String(Math.floor(performance.now() - this.#arrivedAtMs)));
+    if (!this.headersSent) this.setHeader(processingHeader, String(Math.floor(this.sinceArrivalMs)));
     return typeof reasonOrHeaders === "string"
       ? super.writeHead(status, reasonOrHeaders, headers)
       : super.writeHead(status, reasonOrHeaders);
   }
+}
+
+/** How long ago the head of the request arrived that this is the answer to. */
+export function sinceArrivalMs(response: ServerResponse): number {
+  return response instanceof TimedResponse ? response.sinceArrivalMs : 0;
 }

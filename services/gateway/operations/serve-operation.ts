@@ -6,6 +6,7 @@ import type { ManageLine } from "#shared/model/manage-line.ts";
 import type { Log } from "#shared/process/log.ts";
 import { untilClientLeaves } from "../access/until-client-leaves.ts";
 import { faultBody } from "../openai/fault-body.ts";
+import { tiesOf } from "../edge/request-facts.ts";
 import { readJsonObject } from "../intake/read-json.ts";
 import type { AdminOperation } from "./admin-operation.ts";
 import { LineWriter } from "./line-writer.ts";
@@ -63,7 +64,7 @@ export function serveLines<Params extends z.ZodType, Query extends z.ZodType, Bo
     } catch (thrown) {
       const fault = Fault.from(thrown);
       if (!writer.begun) throw fault;
-      const fields = { request: request.id, code: fault.code, internal: fault.internal };
+      const fields = { ...tiesOf(request), code: fault.code, internal: fault.internal };
       if (faultEntry(fault.code).status < 500) log.debug(fields, "work was ended by whoever asked for it");
       else log.warn(fields, "work failed after its first line");
       reply.hijack();

@@ -30,13 +30,13 @@ export async function admitRequest(
 ): Promise<Admitted> {
   const { request, reply } = from;
   const { key, leaving } = callerOf(request);
-  const { model, promptTokens, tokens } = asked;
+  const { model, promptTokens, tokens, stream: streamed } = asked;
   const { signal } = leaving;
+  const account = accountOf(request);
+  account.asksFor(model, { streamed });
   if (!mayUse(key, model)) throw modelNotFound(model);
   const ignored = ignoredHeader(asked.ignored);
   if (ignored !== undefined) reply.header("x-trunkline-ignored", ignored);
-  const account = accountOf(request);
-  account.asksFor(model);
   const job = jobOf(request, asked, means.clock);
   await means.placer.insistOnTaker({ ...job, signal });
   const { standing, fault } = await account.admit({ promptTokens, tokens, signal });

@@ -1,6 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import { tiesOf } from "../edge/request-facts.ts";
 import { StreamWriter } from "../dispatch/write-stream.ts";
 import type { Admitted } from "./admit-request.ts";
 import type { InferenceMeans } from "./inference-means.ts";
@@ -24,7 +25,7 @@ export async function answerStream(
     const fault = Fault.from(thrown);
     account.endedIn(fault.code);
     if (!writer.begun) throw fault;
-    const fields = { request: reply.request.id, code: fault.code, internal: fault.internal };
+    const fields = { ...tiesOf(reply.request), code: fault.code, internal: fault.internal };
     if (faultEntry(fault.code).status < 500) log.debug(fields, "stream ended by its client or its key");
     else log.warn(fields, "stream failed");
     reply.hijack();

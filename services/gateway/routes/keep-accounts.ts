@@ -1,6 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import { callerOf } from "../access/caller.ts";
+import { note } from "../edge/request-facts.ts";
+import { sinceArrivalMs } from "../edge/timed-response.ts";
 import { adoptError, type BodyLimit } from "../intake/adopt-error.ts";
 import { RequestAccount, type AccountMeans } from "../settlement/request-account.ts";
 
@@ -9,8 +11,10 @@ const accounts = new WeakMap<FastifyRequest, RequestAccount>();
 /** Keeps an account of every request to a scope of routes, from the proof of its key until nothing more is sent of it. */
 export function keepAccounts(scope: FastifyInstance, means: AccountMeans & BodyLimit): void {
   scope.addHook("onRequest", async (request, reply) => {
-    const account = new RequestAccount({ id: request.id, key: callerOf(request).key }, means);
+    const arrivedAtMs = means.clock.now() - sinceArrivalMs(reply.raw);
+    const account = new RequestAccount({ id: request.id, key: callerOf(request).key, arrivedAtMs }, means);
     accounts.set(request, account);
+    note(request, { account });
     closeWith(reply, account);
   });
   scope.addHook("onError", async (request, _reply, error) => {

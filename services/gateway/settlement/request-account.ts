@@ -1,14 +1,14 @@
-import type { FaultCode } from "#shared/fault/fault-code.ts";
 import type { Fault } from "#shared/fault/fault.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import type { Usage } from "#shared/protocol/frame-payload.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import type { UsageRow } from "#shared/usage/usage-row.ts";
+import { AnswerCourse, type AnswerMeter } from "../dispatch/answer-course.ts";
 import type { JobListener } from "../dispatch/follow-frames.ts";
 import { limitFault } from "../limits/limit-fault.ts";
 import { type Admission, type Demand, type Hold, type Limits, type Standing } from "../limits/limits.ts";
+import type { RequestFacts, RequestOutcome } from "../meters/request-facts.ts";
 import type { Settlements } from "./settlements.ts";
 
 /** A machine's word is believed up to here, for its prompt and for its answer: no model has a longer window. */
@@ -25,6 +25,7 @@ export interface AccountMeans {
   readonly settlements: Settlements;
   readonly clock: Clock;
   readonly log: Pick<Log, "info">;
+  readonly meter?: AnswerMeter;
 }
 
 /** A request that is about to run. */
@@ -44,26 +45,53 @@ export class RequestAccount {
   readonly #request: string;
   readonly #key: KeyRecord;
   readonly #startedAtMs: number;
+  readonly #course: AnswerCourse;
   #model: string | undefined;
-  #machine: string | undefined;
+  #streamed = false;
   #hold: Hold | undefined;
   #promptTokens = 0;
-  #outputTokens = 0;
-  #usage: Usage | undefined;
-  #firstTokenMs: number | undefined;
-  #outcome: "ok" | FaultCode | undefined;
+  #outcome: RequestOutcome | undefined;
+  #endedAtMs: number | undefined;
   #admitting: Promise<Admission> | undefined;
   #closed = false;
 
-  constructor(request: { readonly id: string; readonly key: KeyRecord }, means: AccountMeans) {
+  constructor(
+    request: { readonly id: string; readonly key: KeyRecord; readonly arrivedAtMs?: number },
+    means: AccountMeans,
+  ) {
     this.#request = request.id;
     this.#key = request.key;
     this.#means = means;
-    this.#startedAtMs = means.clock.now();
+    this.#startedAtMs = request.arrivedAtMs ?? means.clock.now();
+    this.#course = new AnswerCourse(means);
   }
 
-  asksFor(model: string): void {
+  asksFor(model: string, { streamed }: { readonly streamed: boolean }): void {
     this.#model = model;
+    this.#streamed = streamed;
+  }
+
+  /** All that is known of the request so far. */
+  get facts(): RequestFacts {
+    const { jobs, machine, model, failovers, acceptedAtMs, firstAtMs } = this.#course;
+    const sinceStart = (atMs: number | undefined): number | undefined =>
+      atMs === undefined ? undefined : atMs - this.#startedAtMs;
+    return {
+      key: this.#key.id,
+      model: this.#model,
+      streamed: this.#streamed,
+      outcome: this.#outcome,
+      answer: {
+        jobs,
+        machine,
+        model,
+        failovers,
+        acceptedMs: sinceStart(acceptedAtMs),
+        firstTokenMs: sinceStart(firstAtMs),
+        endedMs: sinceStart(this.#endedAtMs),
+        ...this.#taken(),
+      },
+    };
   }
 
   /** Asks for the request's place within its key's limits. It may run unless a fault says which one it would break. */
@@ -80,35 +108,22 @@ export class RequestAccount {
 
   /** Follows an answer on its way to whoever is to have it. */
   following(listener: JobListener): JobListener {
-    const { clock } = this.#means;
-    return {
-      onAccept: (machine) => {
-        this.#machine = machine;
-        listener.onAccept?.(machine);
-      },
-      onData: (bytes, outputTokens) => {
-        this.#outputTokens = outputTokens;
-        this.#firstTokenMs ??= clock.now() - this.#startedAtMs;
-        listener.onData(bytes, outputTokens);
-      },
-      onUsage: (usage) => {
-        this.#usage = usage;
-        listener.onUsage?.(usage);
-      },
-      onTick: (nowMs, row) => listener.onTick?.(nowMs, row),
-      ...(listener.backlogBytes === undefined ? {} : { backlogBytes: () => listener.backlogBytes?.() ?? 0 }),
-    };
+    return this.#course.following(listener, { streamed: this.#streamed });
   }
 
   /** The first word counts: what a failure leads to is not another. */
-  endedIn(outcome: "ok" | FaultCode): void {
-    this.#outcome ??= outcome;
+  endedIn(outcome: RequestOutcome): void {
+    if (this.#outcome !== undefined) return;
+    this.#outcome = outcome;
+    this.#endedAtMs = this.#means.clock.now();
   }
 
   /** Settles the request, once. One of which nobody said how it ended was left by its client. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.endedIn("client_closed");
+    this.#course.end();
     const settle = (): void => this.#settle();
     if (this.#admitting === undefined) settle();
     else void this.#admitting.then(settle, settle);
@@ -134,11 +149,12 @@ export class RequestAccount {
     const { clock, log, settlements } = this.#means;
     const { id: keyId } = this.#key;
     const outcome = this.#outcome ?? "client_closed";
+    const { machine, firstAtMs } = this.#course;
     const wallMs = clock.wall();
     const { promptTokens, completionTokens } = this.#taken();
     const usedTokens = promptTokens + completionTokens;
     const durationMs = Math.round(clock.now() - this.#startedAtMs);
-    const firstTokenMs = this.#firstTokenMs === undefined ? undefined : Math.round(this.#firstTokenMs);
+    const firstTokenMs = firstAtMs === undefined ? undefined : Math.round(firstAtMs - this.#startedAtMs);
     const usage: UsageRow = {
       day: new Date(wallMs).toISOString().slice(0, 10),
       keyId,
@@ -153,7 +169,7 @@ export class RequestAccount {
     };
     settlements.end({
       hold: this.#hold,
-      ran: this.#machine !== undefined,
+      ran: machine !== undefined,
       usedTokens,
       usage,
     });
@@ -162,7 +178,7 @@ export class RequestAccount {
         request: this.#request,
         key: keyId,
         model: this.#model,
-        machine: this.#machine,
+        machine,
         promptTokens,
         completionTokens,
         firstTokenMs,
@@ -174,24 +190,24 @@ export class RequestAccount {
   }
 
   /** Names that nobody may ever have had are the client's own invention, and would fill the books without end. */
-  #bookedModel(outcome: "ok" | FaultCode): string | null {
-    const isInvented = this.#machine === undefined && inventedIn.has(outcome);
+  #bookedModel(outcome: RequestOutcome): string | null {
+    const isInvented = this.#course.machine === undefined && inventedIn.has(outcome);
     return isInvented ? null : (this.#model ?? null);
   }
 
   /** As the machine says, if that can be; without its word, what was delivered, and of the prompt what it should have been. */
   #taken(): { promptTokens: number; completionTokens: number } {
-    if (this.#usage !== undefined) {
-      const { promptTokens, completionTokens } = this.#usage;
+    const { usage, outputTokens, firstAtMs } = this.#course;
+    if (usage !== undefined) {
+      const { promptTokens, completionTokens } = usage;
       return {
         promptTokens: Math.min(promptTokens, tokensPerRequestMax),
         completionTokens: Math.min(completionTokens, tokensPerRequestMax),
       };
     }
-    const begun = this.#firstTokenMs !== undefined;
     return {
-      promptTokens: begun ? this.#promptTokens : 0,
-      completionTokens: Math.min(this.#outputTokens, tokensPerRequestMax),
+      promptTokens: firstAtMs === undefined ? 0 : this.#promptTokens,
+      completionTokens: Math.min(outputTokens, tokensPerRequestMax),
     };
   }
 }

@@ -22,6 +22,7 @@ export const readinessTold = z.object({
       keys: z.boolean().describe("That the store of the keys answers, or was away for only a short time."),
     })
     .describe("What was looked at."),
+  reasons: z.array(z.string()).describe("Why the gateway cannot serve, in words; empty while it can."),
 });
 
 /** What this API says of itself. */

@@ -55,7 +55,7 @@ async function usage(): Promise<UsageRow[]> {
 describe("the usage of a request", () => {
   test("is what its machine says, with the machine, the first token, and how it ended", async () => {
     const { account, keyId } = open();
-    account.asksFor("llama3");
+    account.asksFor("llama3", { streamed: false });
     await account.admit(request());
     const following = account.following(told);
     clock.advance(40);
@@ -108,7 +108,7 @@ describe("the usage of a request", () => {
     "of a request that ended in %s is counted without the model, which its client may have invented",
     async (outcome) => {
       const { account } = open();
-      account.asksFor("llama3");
+      account.asksFor("llama3", { streamed: false });
       account.endedIn(outcome);
       account.close();
       expect(await usage()).toMatchObject([{ model: null }]);
@@ -118,7 +118,7 @@ describe("the usage of a request", () => {
   test("of a model that is away, or that a limit keeps from it, is counted for that model", async () => {
     for (const outcome of ["agent_offline", "rate_limit_requests"] as const) {
       const { account } = open();
-      account.asksFor("llama3");
+      account.asksFor("llama3", { streamed: false });
       account.endedIn(outcome);
       account.close();
     }

@@ -1,0 +1,117 @@
+import type { Clock } from "#shared/process/clock.ts";
+import type { FaultCode } from "#shared/fault/fault-code.ts";
+import type { BeatRow, Usage } from "#shared/protocol/frame-payload.ts";
+import type { JobListener, JobOffer } from "./follow-frames.ts";
+
+/** Counts what becomes of answers on their way. */
+export interface AnswerMeter {
+  offerRefused(machine: string, reason: FaultCode): void;
+  /** The first piece of a stream is there; what this returns counts the gaps behind it, in seconds. */
+  streamBegan(model: string): { count(seconds: number): void };
+  streamEnded(): void;
+}
+
+/**
+ * The course of one answer: who was offered the job, who took it, and when the pieces came. It stands between the machines
+ * and whoever is to have the answer, and changes nothing.
+ */
+export class AnswerCourse {
+  readonly #clock: Pick<Clock, "now">;
+  readonly #meter: AnswerMeter | undefined;
+  readonly #jobs: string[] = [];
+  #offer: JobOffer | undefined;
+  #machine: string | undefined;
+  #failovers = 0;
+  #acceptedAtMs: number | undefined;
+  #firstAtMs: number | undefined;
+  #latestAtMs = 0;
+  #gaps: { count(seconds: number): void } | undefined;
+  #outputTokens = 0;
+  #usage: Usage | undefined;
+
+  constructor(means: { readonly clock: Pick<Clock, "now">; readonly meter?: AnswerMeter | undefined }) {
+    this.#clock = means.clock;
+    this.#meter = means.meter;
+  }
+
+  /** All jobs that machines were offered for it, the latest last. */
+  get jobs(): readonly string[] {
+    return this.#jobs;
+  }
+
+  /** The machine that took it, the latest if there were several. */
+  get machine(): string | undefined {
+    return this.#machine;
+  }
+
+  /** The model by its id on the machine that was last offered the job. */
+  get model(): string | undefined {
+    return this.#offer?.model;
+  }
+
+  /** How often it was offered to another machine after one had taken it. */
+  get failovers(): number {
+    return this.#failovers;
+  }
+
+  get acceptedAtMs(): number | undefined {
+    return this.#acceptedAtMs;
+  }
+
+  get firstAtMs(): number | undefined {
+    return this.#firstAtMs;
+  }
+
+  /** What was delivered of it so far. */
+  get outputTokens(): number {
+    return this.#outputTokens;
+  }
+
+  /** What the machine says that it took. */
+  get usage(): Usage | undefined {
+    return this.#usage;
+  }
+
+  following(listener: JobListener, { streamed }: { readonly streamed: boolean }): JobListener {
+    return {
+      onOffer: (offer) => {
+        if (this.#acceptedAtMs !== undefined) this.#failovers += 1;
+        this.#acceptedAtMs = undefined;
+        this.#offer = offer;
+        this.#jobs.push(offer.job);
+        listener.onOffer?.(offer);
+      },
+      onRefused: (fault) => {
+        if (this.#offer !== undefined) this.#meter?.offerRefused(this.#offer.machine, fault.code);
+        listener.onRefused?.(fault);
+      },
+      onAccept: (machine) => {
+        this.#machine = machine;
+        this.#acceptedAtMs = this.#clock.now();
+        listener.onAccept?.(machine);
+      },
+      onData: (bytes: Uint8Array, outputTokens: number) => {
+        this.#outputTokens = outputTokens;
+        const nowMs = this.#clock.now();
+        if (this.#firstAtMs === undefined) {
+          this.#firstAtMs = nowMs;
+          if (streamed) this.#gaps = this.#meter?.streamBegan(this.#offer?.model ?? "");
+        } else this.#gaps?.count((nowMs - this.#latestAtMs) / 1_000);
+        this.#latestAtMs = nowMs;
+        listener.onData(bytes, outputTokens);
+      },
+      onUsage: (usage: Usage) => {
+        this.#usage = usage;
+        listener.onUsage?.(usage);
+      },
+      onTick: (nowMs: number, row: BeatRow | undefined) => listener.onTick?.(nowMs, row),
+      ...(listener.backlogBytes === undefined ? {} : { backlogBytes: () => listener.backlogBytes?.() ?? 0 }),
+    };
+  }
+
+  /** Nothing more comes of it. */
+  end(): void {
+    if (this.#gaps !== undefined) this.#meter?.streamEnded();
+    this.#gaps = undefined;
+  }
+}

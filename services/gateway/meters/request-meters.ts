@@ -1,0 +1,145 @@
+import type { FaultCode } from "#shared/fault/fault-code.ts";
+import type { Exposition } from "./exposition.ts";
+import { ModelLabels } from "./model-labels.ts";
+import type { RequestFacts } from "./request-facts.ts";
+import type { Tally } from "./tally.ts";
+
+/** A request whose answer is out, or will never be. */
+export interface EndedRequest {
+  /** The route as it is mounted, so that there are only so many. */
+  readonly route: string;
+  readonly ms: number;
+  readonly facts: RequestFacts;
+}
+
+/** From a cached word of a small model to a large one that is loaded first, or stands in a queue. */
+const firstTokenBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 300];
+/** From a refusal to the longest that a request may take. */
+const totalBuckets = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 600];
+/** From a gateway that has nothing to do to one that asks machine after machine. */
+const dispatchBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+/** From a thousand tokens a second to a model that hangs. */
+const gapBuckets = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.25, 2.5, 5, 10, 30, 60];
+
+/** What is measured of requests and of their answers. */
+export class RequestMeters {
+  readonly #models: ModelLabels;
+  readonly #requests;
+  readonly #faults;
+  readonly #total;
+  readonly #firstToken;
+  readonly #dispatch;
+  readonly #modelFirstToken;
+  readonly #model;
+  readonly #gaps;
+  readonly #promptTokens;
+  readonly #completionTokens;
+  #open = 0;
+  #openStreams = 0;
+
+  constructor(exposition: Exposition, means: { readonly offered: (model: string) => string | undefined }) {
+    this.#models = new ModelLabels(means.offered);
+    this.#requests = exposition.counter({
+      name: "trunkline_requests_total",
+      help: "Requests that have ended, by how they ended: ok, or the code of a fault.",
+      labels: ["route", "model", "outcome", "streamed"],
+    });
+    this.#faults = exposition.counter({
+      name: "trunkline_faults_total",
+      help: "Faults that requests ended in, and those of connections on which no request could be read.",
+      labels: ["code"],
+    });
+    this.#total = exposition.histogram({
+      name: "trunkline_request_duration_seconds",
+      help: "From the arrival of a request's head until its answer was out.",
+      labels: ["route", "model", "streamed"],
+      buckets: totalBuckets,
+    });
+    this.#firstToken = exposition.histogram({
+      name: "trunkline_time_to_first_token_seconds",
+      help: "From the arrival of a streamed request to the first piece of its answer.",
+      labels: ["model"],
+      buckets: firstTokenBuckets,
+    });
+    this.#dispatch = exposition.histogram({
+      name: "trunkline_dispatch_duration_seconds",
+      help: "From the arrival of a request until a machine had accepted it: Trunkline's own part of the wait.",
+      labels: ["model"],
+      buckets: dispatchBuckets,
+    });
+    this.#modelFirstToken = exposition.histogram({
+      name: "trunkline_model_first_token_seconds",
+      help: "From a machine's acceptance of a streamed request to the first piece of its answer: queue, loading and prompt.",
+      labels: ["model"],
+      buckets: firstTokenBuckets,
+    });
+    this.#model = exposition.histogram({
+      name: "trunkline_model_duration_seconds",
+      help: "From a machine's acceptance of a request to the end of its answer.",
+      labels: ["model"],
+      buckets: totalBuckets,
+    });
+    this.#gaps = exposition.tallies({
+      name: "trunkline_token_gap_seconds",
+      help: "Between one piece of a streamed answer and the next; a piece is one token, or a few that came at once.",
+      label: "model",
+      buckets: gapBuckets,
+    });
+    this.#promptTokens = exposition.counter({
+      name: "trunkline_prompt_tokens_total",
+      help: "Tokens of prompts, as they are counted for the key.",
+      labels: ["model"],
+    });
+    this.#completionTokens = exposition.counter({
+      name: "trunkline_completion_tokens_total",
+      help: "Tokens of answers, as they are counted for the key.",
+      labels: ["model"],
+    });
+    exposition.gauge({ name: "trunkline_open_requests", help: "Requests whose answer is not out yet." }, (gauge) =>
+      gauge.set(this.#open),
+    );
+    exposition.gauge({ name: "trunkline_open_streams", help: "Streams that have begun and not ended." }, (gauge) =>
+      gauge.set(this.#openStreams),
+    );
+  }
+
+  requestBegan(): void {
+    this.#open += 1;
+  }
+
+  requestEnded({ route, ms, facts }: EndedRequest): void {
+    this.#open -= 1;
+    const { answer, outcome = "client_closed" } = facts;
+    const model =
+      answer?.model === undefined ? this.#models.ofAsked(facts.model) : this.#models.ofOffered(answer.model);
+    const streamed = String(facts.streamed ?? false);
+    this.#requests.inc({ route, model, outcome, streamed });
+    if (outcome !== "ok") this.#faults.inc({ code: outcome });
+    this.#total.observe({ route, model, streamed }, ms / 1_000);
+    if (answer === undefined || answer.jobs.length === 0) return;
+    this.#promptTokens.inc({ model }, answer.promptTokens);
+    this.#completionTokens.inc({ model }, answer.completionTokens);
+    const { acceptedMs, firstTokenMs, endedMs } = answer;
+    if (acceptedMs === undefined) return;
+    this.#dispatch.observe({ model }, acceptedMs / 1_000);
+    if (endedMs !== undefined) this.#model.observe({ model }, (endedMs - acceptedMs) / 1_000);
+    if (firstTokenMs === undefined || facts.streamed !== true) return;
+    this.#firstToken.observe({ model }, firstTokenMs / 1_000);
+    this.#modelFirstToken.observe({ model }, (firstTokenMs - acceptedMs) / 1_000);
+  }
+
+  /** A connection was refused on which no request could be read. */
+  connectionRefused(code: FaultCode): void {
+    this.#faults.inc({ code });
+  }
+
+  /** The first piece of a stream is there; the gaps behind it, in seconds, are to be counted in what this returns. */
+  streamBegan(model: string): Tally {
+    this.#openStreams += 1;
+    return this.#gaps.of(this.#models.ofOffered(model));
+  }
+
+  streamEnded(): void {
+    this.#openStreams -= 1;
+  }
+}

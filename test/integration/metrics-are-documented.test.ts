@@ -1,0 +1,56 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { MemoryBroker } from "#shared/broker/memory-broker.ts";
+import { systemClock as clock } from "#shared/process/clock.ts";
+import { createLog } from "#shared/process/log.ts";
+import { GatewayMeters } from "../../services/gateway/meters/gateway-meters.ts";
+import { MetricsText } from "../harness/metrics-text.ts";
+
+const documented = readFileSync(join(import.meta.dirname, "../../infra/metrics.md"), "utf8");
+const rows = documented
+  .split("\n")
+  .filter((line) => line.startsWith("| `"))
+  .map((line) =>
+    line
+      .slice(1, -1)
+      .split("|")
+      .map((cell) => cell.trim()),
+  )
+  .map(([name, type, labels, meaning]) => ({ name, type, labels, meaning }));
+
+const log = createLog({ level: "silent", name: "test" });
+const meters = new GatewayMeters({
+  broker: new MemoryBroker({ clock, log }).connect(),
+  keys: { ready: async () => undefined },
+  clock,
+  machines: () => [],
+  offered: () => undefined,
+  openJobs: () => 0,
+});
+afterAll(() => meters.stop());
+
+test("every metric is in the document of metrics with its type, labels and meaning, and no other", () => {
+  const { described } = meters.exposition;
+  const told = described.map(({ name, type, labels, help }) => ({
+    name: `\`${name}\``,
+    type,
+    labels: labels.map((label) => `\`${label}\``).join(", "),
+    meaning: help,
+  }));
+  expect(told.length).toBeGreaterThan(30);
+  const byName = (one: { name?: string | undefined }, other: { name?: string | undefined }): number =>
+    (one.name ?? "") < (other.name ?? "") ? -1 : 1;
+  expect(rows.toSorted(byName)).toEqual(told.toSorted(byName));
+});
+
+test("every metric that a scrape has is one of them, named as Prometheus names things", async () => {
+  const { text } = await meters.show(undefined);
+  const { families } = MetricsText.read(text);
+  expect([...families.keys()].toSorted()).toEqual(meters.exposition.described.map(({ name }) => name).toSorted());
+  for (const { name, type } of families.values()) {
+    expect(name).toMatch(/^(trunkline|process|nodejs)_[a-z_]+$/);
+    expect([name, name.endsWith("_total")]).toEqual([name, type === "counter"]);
+    if (type === "histogram") expect(name).toMatch(/_seconds$/);
+  }
+});

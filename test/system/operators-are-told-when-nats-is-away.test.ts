@@ -1,0 +1,85 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { lentOnly } from "../harness/found-servers.ts";
+import { MetricsText } from "../harness/metrics-text.ts";
+import { startFleet, type Fleet } from "../harness/start-fleet.ts";
+import { until } from "../harness/until.ts";
+
+const noticedWithinMs = 3_000;
+const healsWithinMs = 10_000;
+const answersWithinMs = 200;
+
+const readiness = z.strictObject({
+  ready: z.boolean(),
+  checks: z.strictObject({ serving: z.boolean(), broker: z.boolean(), keys: z.boolean() }),
+  reasons: z.array(z.string()),
+});
+
+describe.skipIf(lentOnly("nats", "redis"))("when what a gateway stands on is away", () => {
+  let fleet: Fleet;
+  let operationsUrl: string;
+  beforeEach(async () => {
+    fleet = await startFleet({ machines: { attic: { models: ["scripted"] } } });
+    operationsUrl = fleet.gateways[0]?.operationsUrl ?? "";
+  });
+  afterEach(() => fleet[Symbol.asyncDispose]());
+
+  async function told() {
+    const askedAtMs = performance.now();
+    const response = await fetch(`${operationsUrl}/readyz`);
+    const body = readiness.parse(await response.json());
+    return { status: response.status, ...body, tookMs: performance.now() - askedAtMs };
+  }
+  const scrape = (): Promise<MetricsText> => MetricsText.scrape(operationsUrl);
+
+  test("readyz and the metrics tell of a killed NATS, and that it is back", async () => {
+    expect(await told()).toMatchObject({ status: 200, ready: true, reasons: [] });
+    const before = await scrape();
+    expect(before.value("trunkline_broker_connected")).toBe(1);
+    expect(before.value("trunkline_machines", { state: "ready" })).toBe(1);
+    await fleet.nats.kill();
+    const notReady = async () => {
+      const now = await told();
+      return now.status === 503 && now;
+    };
+    const away = await until(notReady, { what: "the gateway to say that it is not ready", timeoutMs: noticedWithinMs });
+    expect(away.checks).toEqual({ serving: true, broker: false, keys: true });
+    expect(away.reasons).toEqual([expect.stringMatching(/^NATS is not connected since \d s$/)]);
+    expect((await fetch(`${operationsUrl}/readyz`, { method: "HEAD" })).status).toBe(503);
+    const during = await scrape();
+    expect(during.value("trunkline_broker_connected")).toBe(0);
+    expect(during.samples("trunkline_broker_round_trip_seconds")).toEqual([]);
+    expect(during.value("trunkline_key_store_up")).toBe(1);
+    const counted = async () => (await told()).reasons[0] === "NATS is not connected since 2 s";
+    await until(counted, { what: "the seconds to be counted", timeoutMs: noticedWithinMs });
+    expect((await fleet.endpoint.chat({ model: "scripted", says: "/script tokens=1" })).status).toBe(503);
+    await fleet.nats.restart();
+    const ready = async () => (await told()).ready;
+    await until(ready, { what: "the gateway to be ready again", timeoutMs: healsWithinMs });
+    const after = async () => {
+      const now = await scrape();
+      return now.value("trunkline_machines", { state: "ready" }) === 1 && now;
+    };
+    const healed = await until(after, { what: "the machine to be there", timeoutMs: healsWithinMs });
+    expect(healed.value("trunkline_broker_reconnects_total")).toBe(1);
+    expect(healed.value("trunkline_requests_total", { outcome: "backend_unavailable" })).toBe(1);
+  });
+
+  test("readyz answers in time while Redis hangs, and the metrics tell of it", async () => {
+    await fleet.redis.freeze();
+    const hangs = async () => (await scrape()).value("trunkline_key_store_up") === 0;
+    await until(hangs, { what: "the metrics to tell of it", timeoutMs: noticedWithinMs });
+    const answers = [await told(), await told(), await told()];
+    // The fastest is what it takes: this process and the gateway share two cores with whatever else runs.
+    expect(Math.min(...answers.map(({ tookMs }) => tookMs))).toBeLessThan(answersWithinMs);
+    // A gateway that has just begun may not have heard the store at all, and then known keys do not go on.
+    for (const { ready, reasons } of answers) {
+      expect(reasons).toEqual(
+        ready ? [] : [expect.stringMatching(/^the key store does not answer within 150 ms, and/)],
+      );
+    }
+    await fleet.redis.thaw();
+    const up = async () => (await scrape()).value("trunkline_key_store_up") === 1;
+    await until(up, { what: "Redis to be back", timeoutMs: healsWithinMs });
+  });
+});

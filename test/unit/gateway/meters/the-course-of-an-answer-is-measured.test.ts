@@ -1,0 +1,95 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import { AnswerCourse } from "../../../../services/gateway/dispatch/answer-course.ts";
+import type { JobListener } from "../../../../services/gateway/dispatch/follow-frames.ts";
+import { Tally, TallyFamily } from "../../../../services/gateway/meters/tally.ts";
+import { TurnableClock } from "../../../harness/turnable-clock.ts";
+
+const nothing = new Uint8Array();
+
+let clock: TurnableClock;
+let counted: string[];
+let gaps: number[];
+let course: AnswerCourse;
+beforeEach(() => {
+  clock = new TurnableClock();
+  counted = [];
+  gaps = [];
+  const meter = {
+    offerRefused: (machine: string, reason: string) => void counted.push(`${machine} refused: ${reason}`),
+    streamBegan: (model: string) => {
+      counted.push(`began ${model}`);
+      return { count: (seconds: number) => void gaps.push(seconds) };
+    },
+    streamEnded: () => void counted.push("ended"),
+  };
+  course = new AnswerCourse({ clock, meter });
+});
+
+const offer = (machine: string) => ({ job: `job-${machine}`, machine, model: "llama3" });
+function following(streamed: boolean): Required<Pick<JobListener, "onOffer" | "onRefused" | "onAccept" | "onData">> {
+  const { onOffer, onRefused, onAccept, onData } = course.following({ onData: () => undefined }, { streamed });
+  if (onOffer === undefined || onRefused === undefined || onAccept === undefined)
+    throw new Error("it hears too little");
+  return { onOffer, onRefused, onAccept, onData };
+}
+
+describe("the course of an answer", () => {
+  test("names every job that was offered, counts who refused, and knows who took it", () => {
+    const { onOffer, onRefused, onAccept } = following(true);
+    onOffer(offer("attic"));
+    onRefused(new Fault("server_is_overloaded", { message: "It is full." }));
+    onOffer(offer("cellar"));
+    onAccept("cellar");
+    expect(course.jobs).toEqual(["job-attic", "job-cellar"]);
+    expect(counted).toEqual(["attic refused: server_is_overloaded"]);
+    expect([course.machine, course.model, course.failovers]).toEqual(["cellar", "llama3", 0]);
+  });
+
+  test("counts a failover when one that had been taken is offered again, and the time from its last acceptance", () => {
+    const { onOffer, onAccept } = following(true);
+    onOffer(offer("attic"));
+    onAccept("attic");
+    clock.advance(500);
+    onOffer(offer("cellar"));
+    clock.advance(20);
+    onAccept("cellar");
+    expect([course.failovers, course.acceptedAtMs, course.machine]).toEqual([1, clock.now(), "cellar"]);
+  });
+
+  test("counts the gaps between the pieces of a stream, and its end once", () => {
+    const { onOffer, onData } = following(true);
+    onOffer(offer("attic"));
+    clock.advance(1_000);
+    for (const afterMs of [0, 20, 40]) {
+      clock.advance(afterMs);
+      onData(nothing, 1);
+    }
+    expect(gaps).toEqual([0.02, 0.04]);
+    course.end();
+    course.end();
+    expect(counted).toEqual(["began llama3", "ended"]);
+  });
+
+  test("counts no gaps in an answer that is sent whole", () => {
+    const { onData } = following(false);
+    onData(nothing, 1);
+    onData(nothing, 2);
+    course.end();
+    expect([gaps, counted]).toEqual([[], []]);
+    expect(course.firstAtMs).toBe(clock.now());
+  });
+});
+
+test("a tally puts each value in the first bucket that holds it", () => {
+  const family = new TallyFamily([1, 2]);
+  for (const value of [0.5, 1, 1.5, 2, 7]) family.of("a").count(value);
+  expect(family.of("a")).toBeInstanceOf(Tally);
+  expect(family.rows("x", "label").map(({ metricName, labels, value }) => [metricName, labels["le"], value])).toEqual([
+    ["x_bucket", 1, 2],
+    ["x_bucket", 2, 4],
+    ["x_bucket", "+Inf", 5],
+    ["x_sum", undefined, 12],
+    ["x_count", undefined, 5],
+  ]);
+});

@@ -1,0 +1,85 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import { BrokerWatch } from "../../../../services/gateway/meters/broker-watch.ts";
+import { readiness, type Readiness } from "../../../../services/gateway/operations/readiness.ts";
+import { TurnableClock } from "../../../harness/turnable-clock.ts";
+
+const answersWithinMs = 200;
+
+let clock: TurnableClock;
+let turn: (connected: boolean) => void;
+let parts: Parameters<typeof readiness>[0];
+beforeEach(() => {
+  clock = new TurnableClock();
+  const broker = {
+    connected: true,
+    onChange(listener: (connected: boolean) => void) {
+      turn = (connected) => {
+        broker.connected = connected;
+        listener(connected);
+      };
+      return { end: () => undefined };
+    },
+  };
+  parts = {
+    broker,
+    brokerWatch: new BrokerWatch(broker, clock),
+    keys: { ready: async () => undefined },
+    knownKeys: { goOn: false },
+    clock,
+    draining: () => false,
+  };
+});
+const failing = async (): Promise<never> => {
+  throw new Fault("backend_unavailable", { message: "Redis is away." });
+};
+const hanging = (): Promise<void> => new Promise(() => undefined);
+
+async function told(changes: Partial<typeof parts> = {}): Promise<Readiness> {
+  const answer = readiness({ ...parts, ...changes });
+  await clock.advanceAwaiting(answersWithinMs);
+  return answer;
+}
+
+describe("whether a gateway can serve", () => {
+  test("is said without reasons while it can", async () => {
+    const checks = { serving: true, broker: true, keys: true };
+    expect(await told()).toEqual({ ready: true, checks, reasons: [] });
+  });
+
+  test("is not so when it is about to stop", async () => {
+    const checks = { serving: false, broker: true, keys: true };
+    expect(await told({ draining: () => true })).toEqual({
+      ready: false,
+      checks,
+      reasons: ["this gateway shuts down"],
+    });
+  });
+
+  test("is not so without NATS, and it says for how long; once it is back, that is forgotten", async () => {
+    turn(false);
+    clock.advance(3_000);
+    turn(false);
+    const { ready, reasons } = await told();
+    expect([ready, reasons]).toEqual([false, ["NATS is not connected since 3 s"]]);
+    turn(true);
+    expect(await told()).toMatchObject({ ready: true, reasons: [] });
+    turn(false);
+    expect((await told()).reasons).toEqual(["NATS is not connected since 0 s"]);
+  });
+
+  test.each([
+    ["fails", failing, /^the key store cannot be asked, .*\(TRUNKLINE_KEYS_AWAY_MS\)$/],
+    ["hangs", hanging, /^the key store does not answer within 150 ms, .*\(TRUNKLINE_KEYS_AWAY_MS\)$/],
+  ])("is said in time when the key store %s, and is so as long as known keys go on", async (_, ready, reason) => {
+    const going = await told({ keys: { ready }, knownKeys: { goOn: true } });
+    expect(going).toMatchObject({ ready: true, checks: { keys: true }, reasons: [] });
+    const not = await told({ keys: { ready } });
+    expect(not).toMatchObject({ ready: false, checks: { keys: false }, reasons: [expect.stringMatching(reason)] });
+  });
+
+  test("has every reason that there is", async () => {
+    turn(false);
+    expect((await told({ keys: { ready: failing }, draining: () => true })).reasons).toHaveLength(3);
+  });
+});
