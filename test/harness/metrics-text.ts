@@ -125,7 +125,8 @@ function check({ name, type, samples }: Family): void {
 }
 
 function keyOf(labels: Readonly<Record<string, string | undefined>>): string {
-  return JSON.stringify(Object.entries(labels).toSorted());
+  const names = Object.keys(labels).toSorted();
+  return JSON.stringify(names.map((name) => [name, labels[name]]));
 }
 
 function isAscending(numbers: readonly number[]): boolean {

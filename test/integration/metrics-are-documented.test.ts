@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
+import { isFaultCode } from "#shared/fault/fault-code.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { GatewayMeters } from "../../services/gateway/meters/gateway-meters.ts";
@@ -53,4 +54,21 @@ test("every metric that a scrape has is one of them, named as Prometheus names t
     expect([name, name.endsWith("_total")]).toEqual([name, type === "counter"]);
     if (type === "histogram") expect(name).toMatch(/_seconds$/);
   }
+});
+
+test.each(["dashboards/trunkline.json", "prometheus/alerts.yml"])("every metric that %s asks for is there", (file) => {
+  const text = readFileSync(join(import.meta.dirname, "../../infra", file), "utf8");
+  const shown = meters.exposition.described.flatMap(({ name, type }) =>
+    type === "histogram" ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
+  );
+  const asked = new Set(text.match(/\b(?:trunkline|process|nodejs)_[a-z_]+/g));
+  expect(asked.size).toBeGreaterThan(5);
+  expect([...asked].filter((name) => !shown.includes(name))).toEqual([]);
+});
+
+test("alerts and dashboards ask for outcomes that there are", () => {
+  const text = readFileSync(join(import.meta.dirname, "../../infra/prometheus/alerts.yml"), "utf8");
+  const codes = [...text.matchAll(/code=~?"([^"]+)"/g)].flatMap(([, named = ""]) => named.split("|"));
+  expect(codes.length).toBeGreaterThan(5);
+  expect(codes.filter((code) => !isFaultCode(code))).toEqual([]);
 });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { MetricsText } from "../harness/metrics-text.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import type { LogLine, TrunklineProcess } from "../harness/trunkline-process.ts";
 import { until } from "../harness/until.ts";
@@ -98,4 +99,30 @@ describe("the logs of gateway and machine", () => {
       ]);
     }
   });
+});
+
+test("a request that went on to another machine is told with both of its jobs, and counted", async () => {
+  const machine = { models: ["scripted"] };
+  await using two = await startFleet({ machines: { attic: machine, cellar: machine } });
+  const [gateway] = two.gateways;
+  if (gateway === undefined) throw new Error("this fleet has no gateway");
+  const says = "/script tokens=3 first_ms=4000 nonce=abc";
+  const streamed = two.endpoint.stream({ model: "scripted", says });
+  const runsIt = async () => {
+    const told = await MetricsText.scrape(gateway.operationsUrl);
+    return told.samples("trunkline_machine_running").find(({ value }) => value > 0)?.labels["machine"];
+  };
+  const first = await until(runsIt, { what: "the metrics to tell which machine runs it" });
+  await two.agent(first).kill();
+  const stream = await streamed;
+  await stream.over;
+  expect(stream.text).toBe("abc-0 abc-1 abc-2 ");
+  const id = stream.response.headers.get("x-request-id");
+  const line = await lineOf(gateway, ({ msg, request }) => msg === "request" && request === id);
+  expect(line).toMatchObject({ outcome: "ok", failovers: 1, earlierJobs: [expect.stringMatching(/^\w{22}$/)] });
+  expect(line["machine"]).not.toBe(first);
+  expect(line["earlierJobs"]).not.toContain(line["job"]);
+  const told = await MetricsText.scrape(gateway.operationsUrl);
+  expect(told.value("trunkline_failovers_total", { machine: first, reason: "agent_disconnected" })).toBe(1);
+  expect(told.value("trunkline_failovers_total")).toBe(1);
 });

@@ -65,6 +65,15 @@ describe.skipIf(lentOnly("nats", "redis"))("when what a gateway stands on is awa
     expect(healed.value("trunkline_requests_total", { outcome: "backend_unavailable" })).toBe(1);
   });
 
+  test("frames that had to be asked for again after a restart are counted", async () => {
+    const stream = await fleet.endpoint.stream({ model: "scripted", says: "/script tokens=150 delay_ms=20 nonce=abc" });
+    await until(() => stream.text.includes("abc-10 "), { what: "the first tokens" });
+    await fleet.nats.restart();
+    await stream.over;
+    expect(stream.done).toBe(true);
+    expect((await scrape()).value("trunkline_replays_total")).toBeGreaterThan(0);
+  });
+
   test("readyz answers in time while Redis hangs, and the metrics tell of it", async () => {
     await fleet.redis.freeze();
     const hangs = async () => (await scrape()).value("trunkline_key_store_up") === 0;
