@@ -121,6 +121,8 @@ describe.skipIf(lentOnly("redis"))("a key, a prompt and an answer", () => {
     await until(counted, { what: "what was used to be written" });
     const usage = await site.operator.usage();
     const trail = await site.operator.store.keys.log({ entriesMax: 1_000 });
+    const metrics = await (await fetch(`${site.gateway.operationsUrl}/metrics`)).text();
+    expect(metrics).toContain('outcome="upstream_error"');
     await site.gateway[Symbol.asyncDispose]();
 
     const redis = new Redis(site.redis.url);
@@ -135,6 +137,7 @@ describe.skipIf(lentOnly("redis"))("a key, a prompt and an answer", () => {
     const secrets = tokens.map((token) => token.reveal().slice(-38, -6));
     const everything = {
       "the log": log,
+      "the metrics": metrics,
       "what clients were told": told.join("\n"),
       "the audit trail": JSON.stringify(trail),
       "the usage": JSON.stringify(usage),
