@@ -136,10 +136,12 @@ export class StreamWriter implements JobListener {
   /** A client that takes nothing for too long holds a machine up, and will hardly come back. */
   #judgeReading(nowMs: number): void {
     const { response, timing } = this.#options;
+    // What waits has the framing of its chunks about it, so that this falls a little with each comment.
     const takenBytes = this.#writtenBytes - response.writableLength;
     if (response.writableLength === 0) this.#unread = undefined;
-    else if (takenBytes !== this.#unread?.takenBytes) this.#unread = { takenBytes, sinceMs: nowMs };
-    else if (nowMs - this.#unread.sinceMs > timing.clientStallMs) {
+    else if (this.#unread === undefined || takenBytes > this.#unread.takenBytes) {
+      this.#unread = { takenBytes, sinceMs: nowMs };
+    } else if (nowMs - this.#unread.sinceMs > timing.clientStallMs) {
       this.#cut(`The client took nothing of the answer for ${timing.clientStallMs} ms (clientStallMs).`);
     }
   }
