@@ -85,7 +85,7 @@ function refusals(operation: PublicOperation): Record<string, Response> {
 /** What is told of a request whose key is proved. */
 function onceProven({ open, body }: PublicOperation): readonly AnswerHeaderName[] {
   if (open) return [];
-  return body === undefined ? standing : [...standing, "x-trunkline-ignored"];
+  return body === undefined ? standing : [...standing, "x-trunkline-ignored", "x-trunkline-machine"];
 }
 
 function headersWith(operation: PublicOperation, codes: readonly FaultCode[]): readonly AnswerHeaderName[] {

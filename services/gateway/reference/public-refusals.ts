@@ -48,6 +48,7 @@ export const refusalsOfJobs: Codes = [
   "insufficient_quota",
   "upstream_error",
   "agent_disconnected",
+  "poison_request",
   "stream_gap",
   ...refusalsOfMachines,
   "server_is_overloaded",

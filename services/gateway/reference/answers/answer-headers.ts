@@ -76,6 +76,11 @@ export const answerHeaders = {
     type: "string",
     example: "user,metadata",
   },
+  "x-trunkline-machine": {
+    description: "The machine that gave the answer, or the last one that failed to; absent where none was asked.",
+    type: "string",
+    example: "attic",
+  },
   "x-trunkline-unanswered": {
     description: "The machines that did not answer in time, so that what only they offer is not in the list.",
     type: "string",
