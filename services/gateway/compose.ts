@@ -18,6 +18,7 @@ import { RunningRequests } from "./access/running-requests.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { AnswerMeter } from "./dispatch/answer-course.ts";
 import { Breakers } from "./dispatch/breakers.ts";
+import { JobRoutes } from "./dispatch/job-routes.ts";
 import { OpenJobs } from "./dispatch/open-jobs.ts";
 import { JobPlacer } from "./dispatch/place-job.ts";
 import { MachineRanking } from "./dispatch/rank-machines.ts";
@@ -114,9 +115,10 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   });
   const models = new LiveModels({ jobs, roster, timing, clock });
   const breakers = new Breakers(timing);
-  const known = { roster, catalogues, knownModels, breakers };
-  const ranking = new MachineRanking({ ...known, waitMs: config.waitMs, timing, clock, random: Math.random });
-  const placer = new JobPlacer({ ranking, breakers, jobs, timing, clock, log, meter: meters.fleet });
+  const routes = new JobRoutes({ roster, catalogues, breakers, clock, random: Math.random });
+  const known = { roster, catalogues, knownModels, routes };
+  const ranking = new MachineRanking({ ...known, waitMs: config.waitMs, timing, clock });
+  const placer = new JobPlacer({ ranking, breakers, routes, jobs, timing, clock, log, meter: meters.fleet });
 
   const { bodyBytesMax, trustedProxies } = config;
   const bodyLimit = { bodyBytesMax, bodyLimitName: "TRUNKLINE_BODY_BYTES_MAX" };
@@ -169,7 +171,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     await closeGently(server, { deadline, clock });
   });
 
-  await followPresence({ broker, roster, catalogues, timing, clock, log });
+  await followPresence({ broker, roster, catalogues, routes, timing, clock, log });
   await broker.flush();
   const { host, operationsHost } = config;
   const port = await listen(server, {

@@ -7,6 +7,7 @@ import { readChatRequest } from "../openai/chat-request.ts";
 import { readCompletionRequest } from "../openai/completion-request.ts";
 import { readEmbeddingsRequest } from "../openai/embeddings-request.ts";
 import type { Asked } from "./asked.ts";
+import { prefixesOfChat, prefixesOfTexts } from "./prompt-prefixes.ts";
 
 /** The requests that models answer. */
 export type Outer = "chat" | "completion" | "embeddings";
@@ -26,6 +27,7 @@ export function readAsked(outer: Outer, bytes: Buffer | undefined): Asked {
 
 function askedOfChat(input: Record<string, unknown>): Asked {
   const { model, stream, includeUsage, body, imageParam, ignored } = readChatRequest(input);
+  const promptTokens = estimatePrompt(body);
   return {
     kind: "chat",
     idPrefix: "chatcmpl-",
@@ -33,16 +35,25 @@ function askedOfChat(input: Record<string, unknown>): Asked {
     stream,
     includeUsage,
     ignored,
-    needs: { capability: "completion", tools: body.tools !== undefined, imageParam },
+    needs: {
+      capability: "completion",
+      tools: body.tools !== undefined,
+      imageParam,
+      promptTokens,
+      prefixes: prefixesOfChat(model, body),
+    },
     shape: stream ? "chat-stream" : "chat-whole",
     ...encoded(body),
-    promptTokens: estimatePrompt(body),
+    promptTokens,
     tokens: estimateTokens(body),
   };
 }
 
 function askedOfCompletion(input: Record<string, unknown>): Asked {
   const { model, stream, includeUsage, body, ignored } = readCompletionRequest(input);
+  const estimate = estimateContinued(body);
+  const { promptTokens } = estimate;
+  const prefixes = prefixesOfTexts(model, body);
   return {
     kind: "complete",
     idPrefix: "cmpl-",
@@ -50,10 +61,10 @@ function askedOfCompletion(input: Record<string, unknown>): Asked {
     stream,
     includeUsage,
     ignored,
-    needs: { capability: "completion", tools: false, imageParam: undefined },
+    needs: { capability: "completion", tools: false, imageParam: undefined, promptTokens, prefixes },
     shape: stream ? "text-stream" : "text-whole",
     ...encoded(body),
-    ...estimateContinued(body),
+    ...estimate,
   };
 }
 

@@ -3,12 +3,25 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { Catalogue, Model } from "#shared/model/model.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
+import type { PromptPrefixes } from "../asked/prompt-prefixes.ts";
 import { findModel } from "../fleet/find-model.ts";
+import type { MachineStatus } from "../fleet/roster.ts";
+import { loadOf, type Load, type Speed } from "./expected-time.ts";
+import { orderMachines, type Able, type RankReason } from "./order-machines.ts";
 
-/** A machine that is present, and what it offers. */
+/** A machine that may be asked, and all that is known of it. */
 export interface Candidate {
   readonly presence: Presence;
   readonly catalogue: Catalogue;
+  readonly status: MachineStatus;
+  /** It had this very request already, or it failed lately with this model again and again. */
+  readonly avoid?: "tried" | "breaker" | undefined;
+  /** What this gateway placed there since its last presence, less what has ended since. */
+  readonly pending?: number | undefined;
+  /** Unknown until the first answer has come from there. */
+  readonly speed?: Speed | undefined;
+  /** It did the earlier part of this conversation, and may still know it. */
+  readonly warm?: boolean | undefined;
 }
 
 /** What a request asks of a model beside its name. */
@@ -18,6 +31,10 @@ export interface Needs {
   readonly tools: boolean;
   /** The path of the first image in the request, if there is one. */
   readonly imageParam: string | undefined;
+  /** How long its prompt is expected to be. */
+  readonly promptTokens?: number | undefined;
+  /** How its prompt begins, for machines that have that at hand. */
+  readonly prefixes?: PromptPrefixes | undefined;
 }
 
 export interface Chosen {
@@ -28,16 +45,39 @@ export interface Chosen {
   readonly shapes: readonly string[];
 }
 
-export type Choice =
+/** Why a machine is not asked at all. */
+export type LeftOutReason = "offline" | "stopping" | "no_runtime" | "no_model" | "unable" | "too_old" | "tried";
+
+/** What became of one candidate, and why. */
+export interface Explained {
+  readonly machine: string;
+  readonly verdict: "ranked" | "left-out";
+  /** Counted from 1; only of those that are ranked. */
+  readonly rank: number | undefined;
+  readonly reason: RankReason | LeftOutReason | undefined;
+  readonly status: MachineStatus;
+  readonly load: Load;
+  readonly speed: Speed | undefined;
+  /** The model as that machine has it. */
+  readonly model: Model | undefined;
+}
+
+export type Choice = { readonly explained: readonly Explained[] } & (
   | { readonly outcome: "machines"; readonly ranked: readonly Chosen[] }
   /** Present machines offer the model, but none can do what the request asks. */
   | { readonly outcome: "refused"; readonly fault: Fault }
   /** No present machine offers the model. */
-  | { readonly outcome: "not-offered" };
+  | { readonly outcome: "not-offered" }
+);
+
+interface Weighed extends Able {
+  readonly candidate: Candidate;
+  readonly model: Model;
+}
 
 /**
- * Ranks the machines that can serve a request, the best first: those with a free slot before those with a queue, and
- * among equals by `random`, so that gateways that do not know of each other do not all choose the same.
+ * Ranks the machines that can serve a request, the best first, and says of every candidate why it stands where it does.
+ * A machine is left out only for what is certain: what is estimated puts it behind others.
  */
 export function chooseMachine(options: {
   readonly modelId: string;
@@ -47,29 +87,57 @@ export function chooseMachine(options: {
   readonly random: () => number;
 }): Choice {
   const { modelId, kind, needs, candidates, random } = options;
-  const offering = candidates.flatMap(({ presence, catalogue }) => {
-    const model = findModel(catalogue, modelId);
-    return model === undefined || presence.state !== "ready" ? [] : [{ presence, model }];
+  const judged = candidates.map((candidate) => judge(candidate, { modelId, kind, needs }));
+  const able = judged.flatMap((each) => ("able" in each ? [each.able] : []));
+  const ranked = orderMachines(able, random);
+  const explained = [
+    ...ranked.map(({ machine, reason }, place) =>
+      explain(machine.candidate, { verdict: "ranked", rank: place + 1, reason, model: machine.model }),
+    ),
+    ...judged.flatMap((each) => ("able" in each ? [] : [each.leftOut])),
+  ];
+  if (able.length > 0) return { outcome: "machines", ranked: ranked.map(({ machine }) => chosen(machine)), explained };
+  const outcomes = new Set(explained.map(({ reason }) => reason));
+  if (outcomes.has("tried")) return { outcome: "machines", ranked: [], explained };
+  if (outcomes.has("too_old")) return { outcome: "refused", fault: tooOld(modelId), explained };
+  const unable = explained.find(({ reason }) => reason === "unable")?.model;
+  const fault = unable === undefined ? undefined : lacks(unable, needs);
+  return fault === undefined ? { outcome: "not-offered", explained } : { outcome: "refused", fault, explained };
+}
+
+type Judged = { readonly able: Weighed } | { readonly leftOut: Explained };
+
+function judge(
+  candidate: Candidate,
+  { modelId, kind, needs }: { readonly modelId: string; readonly kind: JobKind; readonly needs: Needs },
+): Judged {
+  const { presence, catalogue, status, avoid, pending = 0, speed, warm = false } = candidate;
+  const model = findModel(catalogue, modelId);
+  const leftOut = (reason: LeftOutReason): Judged => ({
+    leftOut: explain(candidate, { verdict: "left-out", rank: undefined, reason, model }),
   });
-  if (offering.length === 0) return { outcome: "not-offered" };
-  const able = offering.filter(({ model }) => lacks(model, needs) === undefined);
-  if (able.length === 0) {
-    const [first] = offering;
-    const fault = first === undefined ? undefined : lacks(first.model, needs);
-    return fault === undefined ? { outcome: "not-offered" } : { outcome: "refused", fault };
-  }
-  const knowing = able.filter(({ presence }) => knowsKind(presence.shapes, kind));
-  if (knowing.length === 0) return { outcome: "refused", fault: tooOld(modelId) };
-  const ranked = knowing
-    .map(({ presence, model }) => ({ presence, model, load: loadOf(presence), draw: random() }))
-    .toSorted((a, b) => a.load - b.load || a.draw - b.draw)
-    .map(({ presence, model }) => ({
-      machine: presence.machine,
-      epoch: presence.epoch,
-      model,
-      shapes: presence.shapes,
-    }));
-  return { outcome: "machines", ranked };
+  if (status === "offline" || presence.state === "gone") return leftOut("offline");
+  if (presence.state === "draining") return leftOut("stopping");
+  if (presence.state === "waiting" || presence.runtime === null) return leftOut("no_runtime");
+  if (model === undefined) return leftOut("no_model");
+  if (lacks(model, needs) !== undefined) return leftOut("unable");
+  if (!knowsKind(presence.shapes, kind)) return leftOut("too_old");
+  if (avoid === "tried") return leftOut("tried");
+  const windowHolds = (needs.promptTokens ?? 0) <= model.context_window;
+  const load = loadOf(presence, pending);
+  return { able: { candidate, model, status, breakerOpen: avoid === "breaker", windowHolds, load, speed, warm } };
+}
+
+function explain(
+  { presence, status, pending = 0, speed }: Candidate,
+  said: Pick<Explained, "verdict" | "rank" | "reason" | "model">,
+): Explained {
+  return { machine: presence.machine, status, load: loadOf(presence, pending), speed, ...said };
+}
+
+function chosen({ candidate: { presence }, model }: Weighed): Chosen {
+  const { machine, epoch, shapes } = presence;
+  return { machine, epoch, model, shapes };
 }
 
 /** Every agent chats. What else it does is told by the shapes that it knows: to be asked for events alone is no use. */
@@ -82,10 +150,6 @@ function tooOld(model: string): Fault {
     message: `No machine with the model '${model}' knows this kind of request; their agents are older than this gateway.`,
     param: "model",
   });
-}
-
-function loadOf(presence: Presence): number {
-  return (presence.running + presence.queued) / Math.max(1, presence.slots);
 }
 
 function lacks(model: Model, needs: Needs): Fault | undefined {

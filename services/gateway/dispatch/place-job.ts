@@ -10,6 +10,7 @@ import type { Breakers } from "./breakers.ts";
 import type { Chosen } from "./choose-machine.ts";
 import { DeadlyRequests } from "./deadly-requests.ts";
 import type { JobListener, JobOutcome } from "./follow-frames.ts";
+import type { JobRoutes } from "./job-routes.ts";
 import { machineOffline } from "./machine-fault.ts";
 import type { OpenJobs } from "./open-jobs.ts";
 import type { MachineRanking, Wanted } from "./rank-machines.ts";
@@ -19,6 +20,7 @@ import { RetryBudget } from "./retry-budget.ts";
 interface PlacerOptions {
   readonly ranking: MachineRanking;
   readonly breakers: Breakers;
+  readonly routes: Pick<JobRoutes, "placed">;
   readonly jobs: OpenJobs;
   readonly timing: Timing;
   readonly clock: Clock;
@@ -195,16 +197,17 @@ export class JobPlacer {
     return outcome;
   }
 
-  #submit(
+  async #submit(
     { placement, chosen, isLast, remainingMs }: Offer,
     hearing: Pick<Placement, "shape" | "listener" | "signal">,
   ): Promise<JobOutcome> {
-    const { timing, jobs } = this.#options;
+    const { timing, jobs, routes } = this.#options;
     const { kind, keyId, responseId, createdSeconds, includeUsage, traceparent } = placement;
     const { shape, listener, signal } = hearing;
     const id = newToken();
     placement.listener.onOffer?.({ job: id, machine: chosen.machine, model: chosen.model.id });
-    return jobs.run({
+    const placed = routes.placed(chosen, placement);
+    const outcome = await jobs.run({
       target: chosen,
       head: {
         id,
@@ -227,6 +230,8 @@ export class JobPlacer {
       },
       signal,
     });
+    placed.ended(outcome);
+    return outcome;
   }
 }
 

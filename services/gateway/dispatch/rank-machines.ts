@@ -1,34 +1,27 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Model } from "#shared/model/model.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
-import type { JobKind } from "#shared/protocol/job.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Catalogues } from "../fleet/catalogues.ts";
 import type { KnownModels } from "../fleet/known-models.ts";
 import type { Roster } from "../fleet/roster.ts";
-import type { Breakers } from "./breakers.ts";
-import { chooseMachine, type Choice, type Chosen, type Needs } from "./choose-machine.ts";
+import type { Choice, Chosen } from "./choose-machine.ts";
+import type { JobRoutes, RouteWish } from "./job-routes.ts";
 
 interface RankOptions {
   readonly roster: Roster;
   readonly catalogues: Catalogues;
   readonly knownModels: KnownModels;
-  readonly breakers: Breakers;
+  readonly routes: JobRoutes;
   /** How long a request waits for a machine that is away to come back. */
   readonly waitMs: number;
   readonly timing: Timing;
   readonly clock: Clock;
-  readonly random: () => number;
 }
 
 /** What a machine is looked for with. */
-export interface Wanted {
-  readonly kind: JobKind;
-  readonly modelId: string;
-  readonly needs: Needs;
-  /** The only machines that may have it, if any are named. */
-  readonly machines: readonly string[] | undefined;
+export interface Wanted extends RouteWish {
   readonly signal: AbortSignal;
 }
 
@@ -104,17 +97,8 @@ export class MachineRanking {
     return choice;
   }
 
-  #choose(wanted: Wanted, tried: ReadonlySet<string> = new Set()): Choice {
-    const { catalogues, breakers, clock, random } = this.#options;
-    const candidates = this.#present(wanted.machines)
-      .filter(({ machine }) => !tried.has(machine))
-      .map((presence) => ({ presence, catalogue: catalogues.of(presence) }));
-    const { kind, modelId, needs } = wanted;
-    const choice = chooseMachine({ kind, modelId, needs, candidates, random });
-    if (choice.outcome !== "machines") return choice;
-    const nowMs = clock.now();
-    const avoided = ({ machine, model }: Chosen): number => Number(breakers.avoids(machine, model.id, nowMs));
-    return { ...choice, ranked: choice.ranked.toSorted((one, other) => avoided(one) - avoided(other)) };
+  #choose(wanted: Wanted, tried?: ReadonlySet<string>): Choice {
+    return this.#options.routes.choose({ ...wanted, tried });
   }
 
   #present(machines: readonly string[] | undefined): Presence[] {

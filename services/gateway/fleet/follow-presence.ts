@@ -7,6 +7,7 @@ import { decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import { presence, type Presence } from "#shared/protocol/presence.ts";
 import { machineSubject, presencePattern, presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
+import type { JobRoutes } from "../dispatch/job-routes.ts";
 import type { Catalogues } from "./catalogues.ts";
 import type { Roster } from "./roster.ts";
 
@@ -14,6 +15,7 @@ interface FollowOptions {
   readonly broker: Broker;
   readonly roster: Roster;
   readonly catalogues: Catalogues;
+  readonly routes: Pick<JobRoutes, "loadTold">;
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
@@ -24,7 +26,7 @@ interface FollowOptions {
  * connection is back, so that a gateway knows its fleet in a fraction of a second: when this resolves.
  */
 export async function followPresence(options: FollowOptions): Promise<void> {
-  const { broker, roster, catalogues, timing, clock, log } = options;
+  const { broker, roster, catalogues, routes, timing, clock, log } = options;
   const seldom = new Seldom(clock);
 
   broker.subscribe(presencePattern, (message) => {
@@ -46,6 +48,7 @@ export async function followPresence(options: FollowOptions): Promise<void> {
     }
     if (roster.announced(told, clock.now()) === "taken") {
       catalogues.follow(told);
+      routes.loadTold(told.machine);
       return;
     }
     fenceOff(told);

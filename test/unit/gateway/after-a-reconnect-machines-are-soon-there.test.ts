@@ -3,6 +3,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
 import type { KnownModels } from "../../../services/gateway/fleet/known-models.ts";
 import { Breakers } from "../../../services/gateway/dispatch/breakers.ts";
+import { JobRoutes } from "../../../services/gateway/dispatch/job-routes.ts";
 import { JobPlacer } from "../../../services/gateway/dispatch/place-job.ts";
 import { MachineRanking } from "../../../services/gateway/dispatch/rank-machines.ts";
 import { createLog } from "#shared/process/log.ts";
@@ -16,9 +17,9 @@ test("who asks for a known model just after the gateway has connected is told to
   const ask = async () => ({ outcome: "unknown" }) as never;
   const catalogues = new Catalogues({ ask, knownModels, clock, log });
   const breakers = new Breakers(timing);
-  const parts = { roster, catalogues, knownModels, breakers, timing, clock };
-  const ranking = new MachineRanking({ ...parts, waitMs: 0, random: Math.random });
-  const placer = new JobPlacer({ ranking, breakers, jobs, timing, clock, log });
+  const routes = new JobRoutes({ roster, catalogues, breakers, clock, random: Math.random });
+  const ranking = new MachineRanking({ roster, catalogues, knownModels, routes, waitMs: 0, timing, clock });
+  const placer = new JobPlacer({ ranking, breakers, routes, jobs, timing, clock, log });
   const needs = { capability: "completion", tools: false, imageParam: undefined } as const;
   const { signal } = new AbortController();
   const told = async (): Promise<[string, string | undefined]> => {

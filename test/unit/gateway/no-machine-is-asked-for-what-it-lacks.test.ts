@@ -22,6 +22,7 @@ function choose(
 const machines = (choice: Choice): string[] =>
   choice.outcome === "machines" ? choice.ranked.map(({ machine }) => machine) : [choice.outcome];
 const offering = (machine: string, can: Partial<Capabilities>, fields = {}): Candidate => ({
+  status: "present",
   presence: presenceOf(machine, fields),
   catalogue: [modelOf("other"), modelOf("llama3", { capabilities: { ...nothing, ...can } })],
 });
@@ -61,6 +62,7 @@ describe("the choice of a machine", () => {
     fc.assert(
       fc.property(fleet, needs, fc.array(fc.double({ min: 0, max: 1, noNaN: true })), (given, wanted, draws) => {
         const candidates = given.map(({ id, can, ...load }, place) => ({
+          status: "present" as const,
           presence: presenceOf(`gpu-${place}`, load),
           catalogue: [modelOf(id, { capabilities: can })],
         }));
@@ -79,22 +81,6 @@ describe("the choice of a machine", () => {
     );
   });
 
-  test("falls on the least loaded for its slots: free ones before those with a queue", () => {
-    const candidates = [
-      offering("queue", chat, { slots: 4, running: 4, queued: 2 }),
-      offering("full", chat, { slots: 1, running: 1 }),
-      offering("half", chat, { slots: 4, running: 2 }),
-      offering("idle", chat, { slots: 1 }),
-    ];
-    expect(machines(choose(candidates))).toEqual(["idle", "half", "full", "queue"]);
-  });
-
-  test("is by chance among equals, so that gateways do not all choose the same", () => {
-    const candidates = ["a", "b", "c"].map((machine) => offering(machine, chat));
-    const draws = [0.3, 0.1, 0.2];
-    expect(machines(choose(candidates, { random: () => draws.shift() ?? 1 }))).toEqual(["b", "c", "a"]);
-  });
-
   test("leaves out machines whose agents are too old for this kind of request, and says so when all are", () => {
     const old = offering("old", chat);
     const young = offering("young", chat);
@@ -102,6 +88,10 @@ describe("the choice of a machine", () => {
     const knowing = { ...young, presence: { ...young.presence, shapes, running: 9 } };
     expect(machines(choose([old, knowing], { kind: "complete" }))).toEqual(["young"]);
     expect(machines(choose([old, knowing], { kind: "chat" }))).toEqual(["old", "young"]);
+    expect(choose([old, knowing], { kind: "complete" }).explained).toMatchObject([
+      { machine: "young", verdict: "ranked", rank: 1 },
+      { machine: "old", verdict: "left-out", reason: "too_old" },
+    ]);
     expect(choose([old], { kind: "complete" })).toMatchObject({
       outcome: "refused",
       fault: { code: "unsupported_value", param: "model", message: expect.stringContaining("older than this gateway") },
@@ -112,7 +102,7 @@ describe("the choice of a machine", () => {
     const candidate = offering("gpu-1", chat);
     const choice = choose([candidate], { modelId: "llama3:latest" });
     const { epoch, shapes } = candidate.presence;
-    expect(choice).toEqual({
+    expect(choice).toMatchObject({
       outcome: "machines",
       ranked: [{ machine: "gpu-1", epoch, shapes, model: candidate.catalogue[1] }],
     });

@@ -1,0 +1,138 @@
+import type { Clock } from "#shared/process/clock.ts";
+import type { JobKind } from "#shared/protocol/job.ts";
+import type { Catalogues } from "../fleet/catalogues.ts";
+import { findModel } from "../fleet/find-model.ts";
+import type { Roster, RosterMachine } from "../fleet/roster.ts";
+import type { Breakers } from "./breakers.ts";
+import { chooseMachine, type Candidate, type Choice, type Chosen, type Needs } from "./choose-machine.ts";
+import { loadOf, secondsUntilRoom, type Speed } from "./expected-time.ts";
+import type { JobOutcome } from "./follow-frames.ts";
+import { MeasuredSpeeds } from "./measured-speeds.ts";
+import type { Target } from "./open-jobs.ts";
+import { PendingJobs } from "./pending-jobs.ts";
+import { WarmCaches } from "./warm-caches.ts";
+
+/** What a machine is to be found for. */
+export interface RouteWish {
+  readonly kind: JobKind;
+  readonly modelId: string;
+  readonly needs: Needs;
+  /** The only machines that may have it, if any are named. */
+  readonly machines: readonly string[] | undefined;
+}
+
+interface RouteParts {
+  readonly roster: Roster;
+  readonly catalogues: Pick<Catalogues, "of">;
+  readonly clock: Pick<Clock, "now">;
+  readonly random: () => number;
+  readonly breakers: Pick<Breakers, "avoids">;
+}
+
+/** Knows what machines are ranked by: who is there, what they offer, and what this gateway learnt of them on its jobs. */
+export class JobRoutes {
+  readonly #parts: RouteParts;
+  readonly #speeds = new MeasuredSpeeds();
+  readonly #warm = new WarmCaches();
+  readonly #pending = new PendingJobs();
+
+  constructor(parts: RouteParts) {
+    this.#parts = parts;
+  }
+
+  /** The machines that are to be asked for this, the best first, without those that have tried it. */
+  choose(wish: RouteWish & { readonly tried?: ReadonlySet<string> | undefined }): Choice {
+    const { roster, clock, random } = this.#parts;
+    return this.#choose(wish, { known: roster.present(clock.now()), random, tried: wish.tried });
+  }
+
+  /** The same for a person who asks: of all machines that are known, and without chance. */
+  explain(wish: RouteWish): Choice {
+    const { roster, clock } = this.#parts;
+    const known = roster.all(clock.now());
+    const byName = known.toSorted((one, other) => (one.presence.machine < other.presence.machine ? -1 : 1));
+    return this.#choose(wish, { known: byName, random: () => 0 });
+  }
+
+  /** To be called when a job goes to a machine; its end is to be told once, whatever it is. */
+  placed({ machine, epoch, model }: Chosen, { needs }: Pick<RouteWish, "needs">): PlacedJob {
+    const target: Target = { machine, epoch };
+    this.#pending.placed(target);
+    return {
+      ended: (outcome) => {
+        this.#pending.ended(target);
+        if (outcome?.outcome !== "end") return;
+        const nowMs = this.#parts.clock.now();
+        this.#speeds.ended(machine, model.id, outcome.end, nowMs);
+        if (needs.prefixes !== undefined) this.#warm.answered(needs.prefixes, target, nowMs);
+      },
+    };
+  }
+
+  /** A presence has come: this machine's load is known anew. */
+  loadTold(machine: string): void {
+    this.#pending.told(machine);
+  }
+
+  /** What this gateway placed on a machine since it last told its load, less what has ended. */
+  pendingOn(target: Target): number {
+    return this.#pending.of(target);
+  }
+
+  speedOf(machine: string, modelId: string): Speed | undefined {
+    return this.#speeds.of(machine, modelId, this.#parts.clock.now());
+  }
+
+  /** When whoever is refused because all machines are full may try again; nothing when no machine was measured yet. */
+  retryAfterSeconds({ modelId, machines }: Pick<RouteWish, "modelId" | "machines">): number | undefined {
+    const { roster, catalogues, clock } = this.#parts;
+    const offering = roster.present(clock.now()).flatMap(({ presence }) => {
+      const model = findModel(catalogues.of(presence), modelId);
+      const isMeant = machines === undefined || machines.includes(presence.machine);
+      if (!isMeant || model === undefined || presence.state !== "ready") return [];
+      return [{ load: loadOf(presence, this.#pending.of(presence)), speed: this.speedOf(presence.machine, model.id) }];
+    });
+    return offering.length === 0 ? undefined : secondsUntilRoom(offering);
+  }
+
+  #choose(wish: RouteWish, among: Among): Choice {
+    const { kind, modelId, needs, machines } = wish;
+    const { known, random, tried } = among;
+    const warm = needs.prefixes === undefined ? new Map() : this.#warm.knowing(needs.prefixes, this.#parts.clock.now());
+    const candidates = known
+      .filter(({ presence }) => machines === undefined || machines.includes(presence.machine))
+      .map((each): Candidate => {
+        const { machine, epoch } = each.presence;
+        const hadIt = tried?.has(machine) ?? false;
+        const candidate = this.#candidate(each, modelId);
+        return { ...candidate, ...(hadIt ? { avoid: "tried" } : {}), warm: warm.get(machine) === epoch };
+      });
+    return chooseMachine({ kind, modelId, needs, candidates, random });
+  }
+
+  #candidate({ presence, status }: RosterMachine, modelId: string): Candidate {
+    const { catalogues, breakers, clock } = this.#parts;
+    const { machine } = presence;
+    const catalogue = catalogues.of(presence);
+    const id = findModel(catalogue, modelId)?.id ?? modelId;
+    return {
+      presence,
+      catalogue,
+      status,
+      avoid: breakers.avoids(machine, id, clock.now()) ? "breaker" : undefined,
+      pending: this.#pending.of(presence),
+      speed: this.speedOf(machine, id),
+    };
+  }
+}
+
+interface Among {
+  readonly known: readonly RosterMachine[];
+  readonly random: () => number;
+  readonly tried?: ReadonlySet<string> | undefined;
+}
+
+export interface PlacedJob {
+  /** Without an outcome where there is none because something was thrown. */
+  ended(outcome?: JobOutcome): void;
+}
