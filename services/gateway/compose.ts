@@ -27,8 +27,10 @@ import { askCatalogue } from "./fleet/ask-catalogue.ts";
 import { Catalogues } from "./fleet/catalogues.ts";
 import { FleetModels } from "./fleet/fleet-models.ts";
 import { findModel } from "./fleet/find-model.ts";
+import { FleetView } from "./fleet/fleet-view.ts";
 import { followPresence } from "./fleet/follow-presence.ts";
 import type { KnownModels } from "./fleet/known-models.ts";
+import { LeftOut } from "./fleet/left-out.ts";
 import { LiveModels } from "./fleet/live-models.ts";
 import { RedisKnownModels } from "./fleet/redis-known-models.ts";
 import { Roster } from "./fleet/roster.ts";
@@ -92,6 +94,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   lifecycle.onStop("settlements", () => limited.settlements.stop(AbortSignal.timeout(settleAtStopMs)));
 
   const roster = new Roster(timing);
+  const leftOut = new LeftOut({ forgetMs: timing.offlineAfterMs });
   const meters: GatewayMeters = new GatewayMeters({
     broker,
     keys: store.keys,
@@ -154,7 +157,18 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   metricsRoute(operations, meters);
   const { keys, peppers, state } = store;
   const fleet = new FleetModels({ live: models, jobs, roster, timing, clock });
-  adminRoutes(operations, { keys, peppers, usage: openUsage(state), badKeys: new BadKeys(clock), fleet, clock, log });
+  const view = new FleetView({
+    roster,
+    leftOut,
+    catalogues,
+    jobs,
+    routes,
+    breakers,
+    clock,
+    absence: (modelId) => ranking.absence(modelId, undefined),
+  });
+  const badKeys = new BadKeys(clock);
+  adminRoutes(operations, { keys, peppers, usage: openUsage(state), badKeys, fleet, view, clock, log });
 
   lifecycle.onStop("operations", async (deadline) => {
     fleet.stop();
@@ -171,7 +185,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     await closeGently(server, { deadline, clock });
   });
 
-  await followPresence({ broker, roster, catalogues, routes, timing, clock, log });
+  await followPresence({ broker, roster, leftOut, catalogues, routes, timing, clock, log });
   await broker.flush();
   const { host, operationsHost } = config;
   const port = await listen(server, {

@@ -8,7 +8,7 @@ import { adminApi, adminPrefix } from "../../services/gateway/operations/admin-a
 import { adminRoutes } from "../../services/gateway/operations/admin-routes.ts";
 import { createServer } from "../../services/gateway/server.ts";
 import { sqlitePlace } from "../contract/key-store-place.ts";
-import { AdminOnStore, noFleet, operations, peppers } from "../unit/gateway/operations/admin-on-a-store.ts";
+import { AdminOnStore, noFleet, noView, operations, peppers } from "../unit/gateway/operations/admin-on-a-store.ts";
 
 const medium = z.strictObject({ schema: z.looseObject({}), example: z.looseObject({}).optional() });
 const json = z.strictObject({ "application/json": medium });
@@ -71,7 +71,7 @@ test("every route that is mounted is described, and every one that is described 
   server.addHook("onRoute", (route) => void routes.push(route));
   const { keys, clock } = api;
   const usage = { read: async () => [] };
-  adminRoutes(server, { keys, peppers, usage, badKeys: new BadKeys(clock), fleet: noFleet, clock, log });
+  adminRoutes(server, { keys, peppers, usage, badKeys: new BadKeys(clock), fleet: noFleet, view: noView, clock, log });
   await server.ready();
   const served: string[] = [];
   for (const { url, method } of routes) {

@@ -38,6 +38,13 @@ export class Breakers {
     return breaker !== undefined && breaker.failures >= failuresMax && nowMs < breaker.openUntilMs;
   }
 
+  /** The models of a machine that are asked last just now. */
+  avoidedOn(machine: string, nowMs: number): readonly string[] {
+    const names = [...this.#breakers.keys()].filter((name) => name.startsWith(nameOf(machine, "")));
+    const models = names.map((name) => name.slice(nameOf(machine, "").length));
+    return models.filter((model) => this.avoids(machine, model, nowMs));
+  }
+
   /** A request goes there: while it runs it is the only probe. */
   placed(machine: string, model: string, nowMs: number): void {
     const breaker = this.#breakers.get(nameOf(machine, model));

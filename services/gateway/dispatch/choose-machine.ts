@@ -1,5 +1,6 @@
 import { canAnswer, eventsShape } from "#shared/answer/answer-shape.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import type { LeftOutReason, RankReason } from "#shared/fleet/shown-route.ts";
 import type { Catalogue, Model } from "#shared/model/model.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
@@ -7,7 +8,7 @@ import type { PromptPrefixes } from "../asked/prompt-prefixes.ts";
 import { findModel } from "../fleet/find-model.ts";
 import type { MachineStatus } from "../fleet/roster.ts";
 import { loadOf, type Load, type Speed } from "./expected-time.ts";
-import { orderMachines, type Able, type RankReason } from "./order-machines.ts";
+import { orderMachines, type Able } from "./order-machines.ts";
 
 /** A machine that may be asked, and all that is known of it. */
 export interface Candidate {
@@ -44,9 +45,6 @@ export interface Chosen {
   /** The shapes of answers that it knows. */
   readonly shapes: readonly string[];
 }
-
-/** Why a machine is not asked at all. */
-export type LeftOutReason = "offline" | "stopping" | "no_runtime" | "no_model" | "unable" | "too_old" | "tried";
 
 /** What became of one candidate, and why. */
 export interface Explained {
@@ -152,7 +150,8 @@ function tooOld(model: string): Fault {
   });
 }
 
-function lacks(model: Model, needs: Needs): Fault | undefined {
+/** What a request asks that the model cannot do. */
+export function lacks(model: Model, needs: Needs): Fault | undefined {
   const { capabilities, id } = model;
   if (!capabilities[needs.capability]) {
     const verb = needs.capability === "completion" ? "generate text" : "embed";

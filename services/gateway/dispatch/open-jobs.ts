@@ -105,6 +105,15 @@ export class OpenJobs {
     return this.#followers.size;
   }
 
+  /** How many of them are under way at this boot of a machine. */
+  openOn({ machine, epoch }: Target): number {
+    let open = 0;
+    for (const job of this.#byMachine.get(machine) ?? []) {
+      if (this.#followers.get(job)?.target.epoch === epoch) open += 1;
+    }
+    return open;
+  }
+
   /** Whether machines may not have been heard yet since this gateway could hear them. */
   get justConnected(): boolean {
     const { clock, timing } = this.#options;

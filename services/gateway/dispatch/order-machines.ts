@@ -1,3 +1,4 @@
+import type { RankReason } from "#shared/fleet/shown-route.ts";
 import { expectedTimes, type Load, type Speed } from "./expected-time.ts";
 
 /** A machine that can do what is asked, with all that speaks for it and against it. */
@@ -12,12 +13,9 @@ export interface Able {
   readonly warm: boolean;
 }
 
-/** Why a machine has its rank: what is against it, or what makes it the first of those that are as good. */
-export type RankReason = "breaker" | "suspect" | "small_window" | "full" | "busy" | "slower" | "warm" | "drawn";
-
 export interface Ranked<Machine extends Able> {
   readonly machine: Machine;
-  /** Nothing is against it, and nothing was needed to put it where it is. */
+  /** What is against it, or what puts it where it is among those that are as good. */
   readonly reason: RankReason | undefined;
 }
 

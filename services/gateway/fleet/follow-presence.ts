@@ -9,11 +9,13 @@ import { machineSubject, presencePattern, presenceSubject, rollcallSubject } fro
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { JobRoutes } from "../dispatch/job-routes.ts";
 import type { Catalogues } from "./catalogues.ts";
+import type { LeftOut } from "./left-out.ts";
 import type { Roster } from "./roster.ts";
 
 interface FollowOptions {
   readonly broker: Broker;
   readonly roster: Roster;
+  readonly leftOut: LeftOut;
   readonly catalogues: Catalogues;
   readonly routes: Pick<JobRoutes, "loadTold">;
   readonly timing: Timing;
@@ -26,7 +28,7 @@ interface FollowOptions {
  * connection is back, so that a gateway knows its fleet in a fraction of a second: when this resolves.
  */
 export async function followPresence(options: FollowOptions): Promise<void> {
-  const { broker, roster, catalogues, routes, timing, clock, log } = options;
+  const { broker, roster, leftOut, catalogues, routes, timing, clock, log } = options;
   const seldom = new Seldom(clock);
 
   broker.subscribe(presencePattern, (message) => {
@@ -38,6 +40,7 @@ export async function followPresence(options: FollowOptions): Promise<void> {
       return;
     }
     if (told.scale !== timing.scale) {
+      leftOut.heard(told, "other-scale", clock.now());
       if (seldom.isDue(`scale of ${told.machine}`)) {
         log.error(
           { machine: told.machine, scale: told.scale },
@@ -51,6 +54,7 @@ export async function followPresence(options: FollowOptions): Promise<void> {
       routes.loadTold(told.machine);
       return;
     }
+    leftOut.heard(told, "older", clock.now());
     fenceOff(told);
     if (seldom.isDue(`two of ${told.machine}`)) {
       log.warn(

@@ -7,14 +7,12 @@ export type MachineStatus = "present" | "suspect" | "offline";
 export interface RosterMachine {
   readonly presence: Presence;
   readonly status: MachineStatus;
-}
-
-interface Entry {
-  readonly presence: Presence;
   readonly heardAtMs: number;
   /** The broker found nobody on the machine's subject since it was last heard. */
   readonly unreachable: boolean;
 }
+
+type Entry = Omit<RosterMachine, "status">;
 
 /** A machine that was not heard for this long is no longer told of. */
 const forgetMs = 86_400_000;
@@ -75,14 +73,11 @@ export class Roster {
 
   find(machine: string, nowMs: number): RosterMachine | undefined {
     const entry = this.#entries.get(machine);
-    return entry === undefined ? undefined : { presence: entry.presence, status: this.#status(entry, nowMs) };
+    return entry === undefined ? undefined : { ...entry, status: this.#status(entry, nowMs) };
   }
 
   all(nowMs: number): RosterMachine[] {
-    return [...this.#entries.values()].map((entry) => ({
-      presence: entry.presence,
-      status: this.#status(entry, nowMs),
-    }));
+    return [...this.#entries.values()].map((entry) => ({ ...entry, status: this.#status(entry, nowMs) }));
   }
 
   #forgetOld(nowMs: number): void {

@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { fleetListing } from "#shared/fleet/shown-fleet.ts";
+import { shownRoute } from "#shared/fleet/shown-route.ts";
 import { shownKey } from "#shared/keys/shown-key.ts";
 import { linesMedia, manageLine } from "#shared/model/manage-line.ts";
 import { modelListing } from "#shared/model/shown-model.ts";
@@ -19,6 +21,7 @@ import {
   oneKey,
   revokedKey,
   rotateBody,
+  routeQuery,
   usageList,
   usageQuery,
 } from "./admin-schemas.ts";
@@ -123,6 +126,21 @@ export const adminApi = {
     query: modelsQuery,
     answer: modelListing,
     refusals: ["machine_not_found", "agent_offline"],
+  },
+  listMachines: {
+    ...asks,
+    method: "GET",
+    path: "/fleet",
+    summary: "Every machine as this gateway sees it, what it is busy with, and why it gets no work where it gets none",
+    answer: fleetListing,
+  },
+  explainRoute: {
+    ...asks,
+    method: "GET",
+    path: "/route",
+    summary: "Which machines a request for a model would be offered to, in which order, and why the others not",
+    query: routeQuery,
+    answer: shownRoute,
   },
   manageModel: {
     ...asks,

@@ -14,10 +14,12 @@ import type { Log } from "#shared/process/log.ts";
 import type { UsageRow, UsageRows } from "#shared/usage/usage-row.ts";
 import type { BadKeys } from "../access/bad-keys.ts";
 import type { FleetModels } from "../fleet/fleet-models.ts";
+import type { FleetView } from "../fleet/fleet-view.ts";
 import { refuseOtherMethods } from "../edge/refuse-other-methods.ts";
 import { adminApi, adminPrefix, describeApi } from "./admin-api.ts";
 import type { ShownEntry, ShownUsage } from "./admin-schemas.ts";
 import { changedRecord, keyNotFound } from "./changed-record.ts";
+import { mountFleet } from "./fleet-routes.ts";
 import { mountModels } from "./model-routes.ts";
 import { firstLimits, namedLimits } from "./named-limits.ts";
 import { openApiDocument } from "./openapi.ts";
@@ -32,11 +34,12 @@ export interface AdminParts {
   readonly usage: UsageRows;
   readonly badKeys: BadKeys;
   readonly fleet: Pick<FleetModels, "list" | "manage">;
+  readonly view: Pick<FleetView, "machines" | "route">;
   readonly clock: Pick<Clock, "wall">;
   readonly log: Log;
 }
 
-/** Everything under `/admin/v1`: what the command line does with keys and models, for holders of admin keys. */
+/** Everything under `/admin/v1`: what the command line does with keys, models and machines, for holders of admin keys. */
 export function adminRoutes(server: FastifyInstance, parts: AdminParts): void {
   void server.register(
     async (admin) => {
@@ -49,6 +52,7 @@ export function adminRoutes(server: FastifyInstance, parts: AdminParts): void {
         mountChanges(proven, parts);
         mountRecords(proven, parts);
         mountModels(proven, parts);
+        mountFleet(proven, parts);
       });
       for (const [path, methods] of methodsByPath()) refuseOtherMethods(admin, routeUrl(path), methods);
     },

@@ -120,6 +120,21 @@ export const usageList = z.strictObject({ object: z.literal("list"), data: z.arr
 
 export const modelsQuery = z.strictObject({ machine: machineName.optional().describe("Only of this machine.") });
 
+const yesOrNo = z.stringbool({ truthy: ["true"], falsy: ["false"] });
+const tokens = z.preprocess(
+  (text) => (typeof text === "string" && /^\d{1,9}$/.test(text) ? Number(text) : text),
+  z.int().nonnegative().optional().describe("How long its prompt is expected to be, in tokens."),
+);
+
+/** A request for a model, as far as it decides which machines can take it. */
+export const routeQuery = z.strictObject({
+  model: modelId.describe("The model, as clients name it."),
+  kind: z.enum(["chat", "complete", "embed"]).default("chat").describe("What it is asked to do."),
+  tools: yesOrNo.default(false).describe("Whether the request has tools."),
+  vision: yesOrNo.default(false).describe("Whether the request has images."),
+  prompt_tokens: tokens,
+});
+
 /** What a path names: a machine, and what it is to do. */
 export const manageParams = z.strictObject({
   machine: machineName.describe("The name of the machine."),

@@ -1,5 +1,7 @@
 import type { z } from "zod";
 import type { FaultCode } from "#shared/fault/fault-code.ts";
+import { fleetListing, shownFleetMachine } from "#shared/fleet/shown-fleet.ts";
+import { shownRoute } from "#shared/fleet/shown-route.ts";
 import { shownKey } from "#shared/keys/shown-key.ts";
 import { manageLine } from "#shared/model/manage-line.ts";
 import { modelListing, shownModel } from "#shared/model/shown-model.ts";
@@ -31,6 +33,9 @@ const components = {
   MachineModel: shownModel,
   MachineModelList: modelListing,
   ManageLine: manageLine,
+  FleetMachine: shownFleetMachine,
+  FleetMachineList: fleetListing,
+  Route: shownRoute,
   Error: errorBody,
 };
 
@@ -74,7 +79,7 @@ export function openApiDocument(): { readonly openapi: string } & Json {
       version: "1",
       description:
         "Keys are made, changed and taken back here, for all gateways at once, and the models of machines are " +
-        "listed and managed. Times are UTC; durations are written as 90d, 12h, 30m, 45s or 500ms. Errors have the " +
+        "listed and managed, and the fleet and its routes are shown. Times are UTC; durations are written as 90d, 12h, 30m, 45s or 500ms. Errors have the " +
         "form of OpenAI's.",
     },
     servers: [{ url: adminPrefix }],

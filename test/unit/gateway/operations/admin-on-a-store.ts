@@ -23,6 +23,11 @@ export const noFleet: AdminParts["fleet"] = {
   manage: async () => undefined,
 };
 
+export const noView: AdminParts["view"] = {
+  machines: () => ({ object: "list", data: [] }),
+  route: async ({ modelId }) => ({ object: "route", model: modelId, refusal: null, machines: [] }),
+};
+
 export interface Told {
   readonly status: number;
   readonly json: Record<string, unknown>;
@@ -53,7 +58,16 @@ export class AdminOnStore {
       },
     };
     const { clock } = this;
-    adminRoutes(this.server, { keys, peppers, usage, badKeys: new BadKeys(clock), fleet: noFleet, clock, log });
+    adminRoutes(this.server, {
+      keys,
+      peppers,
+      usage,
+      badKeys: new BadKeys(clock),
+      fleet: noFleet,
+      view: noView,
+      clock,
+      log,
+    });
   }
 
   /** As an operator at a command line does it. */

@@ -1,0 +1,42 @@
+import { z } from "zod";
+import { modelId } from "../model/model.ts";
+import { machineName } from "../protocol/machine-name.ts";
+
+const count = z.int().nonnegative();
+
+/** Why a machine has its rank. */
+export const rankReasons = ["breaker", "suspect", "small_window", "full", "busy", "slower", "warm", "drawn"] as const;
+export type RankReason = (typeof rankReasons)[number];
+
+/** Why a machine is not asked at all. */
+export const leftOutReasons = ["offline", "stopping", "no_runtime", "no_model", "unable", "too_old", "tried"] as const;
+export type LeftOutReason = (typeof leftOutReasons)[number];
+
+/** What becomes of one machine when a request for a model comes, as operators are shown it. */
+export const shownRouteMachine = z.object({
+  machine: machineName,
+  rank: z.int().positive().nullable().describe("In which place it is asked; null when it is not asked."),
+  reason: z
+    .enum([...rankReasons, ...leftOutReasons])
+    .nullable()
+    .describe("Null when nothing is against it."),
+  why: z.string().nullable().describe("The same in words."),
+  slots: count,
+  free_slots: count,
+  queued: count,
+  context_window: count.nullable().describe("Of the model there; null where it is not offered."),
+  first_token_ms: count.nullable().describe("How long its first tokens took lately; null until one was measured here."),
+  tokens_per_second: z.number().nonnegative().nullable().describe("How fast it was after that."),
+});
+export type ShownRouteMachine = z.infer<typeof shownRouteMachine>;
+
+export const shownRoute = z.object({
+  object: z.literal("route"),
+  model: modelId,
+  refusal: z
+    .object({ code: z.string(), message: z.string() })
+    .nullable()
+    .describe("What a request would end in at once; null when there is a machine to ask."),
+  machines: z.array(shownRouteMachine).describe("Those that are asked in their order, and then the others."),
+});
+export type ShownRoute = z.infer<typeof shownRoute>;
