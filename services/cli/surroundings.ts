@@ -3,9 +3,10 @@ import type { Environment } from "#shared/process/config.ts";
 
 export interface Output {
   write(text: string): unknown;
-  /** Set where a person looks at it, and with how many columns. */
+  /** Set where a person looks at it, and how much of it there is room for. */
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
+  readonly rows?: number | undefined;
 }
 
 /** What a command stands in. */

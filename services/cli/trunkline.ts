@@ -6,6 +6,8 @@ import { agentCommand } from "./agent.ts";
 import { gatewayCommand } from "./gateway.ts";
 import { keysCommand } from "./keys.ts";
 import { modelsCommand } from "./models.ts";
+import { routeCommand } from "./route.ts";
+import { statusCommand } from "./status.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { upCommand } from "./up.ts";
 import { usageCommand } from "./usage.ts";
@@ -25,6 +27,8 @@ export async function trunkline(commandLine: CommandLine): Promise<number> {
     .addCommand(agentCommand(environment))
     .addCommand(keysCommand({ environment, stdout, stderr, clock }))
     .addCommand(modelsCommand({ environment, stdout, stderr, clock }))
+    .addCommand(statusCommand({ environment, stdout, stderr, clock }))
+    .addCommand(routeCommand({ environment, stdout, stderr, clock }))
     .addCommand(usageCommand({ environment, stdout, stderr, clock }))
     .showHelpAfterError("Run it with --help to see what there is.");
   for (const command of program.commands) command.exitOverride();

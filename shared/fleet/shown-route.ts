@@ -24,6 +24,7 @@ export const shownRouteMachine = z.object({
   slots: count,
   free_slots: count,
   queued: count,
+  has_room: z.boolean().describe("Whether it has a slot, or a place in its queue, for one more."),
   context_window: count.nullable().describe("Of the model there; null where it is not offered."),
   first_token_ms: count.nullable().describe("How long its first tokens took lately; null until one was measured here."),
   tokens_per_second: z.number().nonnegative().nullable().describe("How fast it was after that."),

@@ -10,6 +10,8 @@ const commands = [
   "gateway",
   "agent",
   "usage",
+  "status",
+  "route",
   "keys",
   "models",
   ...onKeys.map((command) => `keys ${command}`),
@@ -27,7 +29,7 @@ test.each(commands)("trunkline %s --help tells what it is for and how to call it
 
 test("help lists every command", async () => {
   const { stdout } = await trunkline(["--help"]);
-  for (const command of ["up", "gateway", "agent", "keys", "models", "usage"])
+  for (const command of ["up", "gateway", "agent", "keys", "models", "status", "route", "usage"])
     expect(stdout).toMatch(new RegExp(`^  ${command} .{20}`, "m"));
 });
 
@@ -48,6 +50,10 @@ const wrong = [
   "keys revoke no-id",
   "keys change 000000000000",
   "usage --by hour",
+  "status attic",
+  "route",
+  "route llama3.2 --kind dance",
+  "route llama3.2 --prompt-tokens many",
   "models sideways",
   "models pull",
   "models pull llama3.2 --machine No_Where",

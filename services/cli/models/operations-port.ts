@@ -37,11 +37,16 @@ export class OperationsPort {
     this.#means = means;
   }
 
-  async get<Schema extends z.ZodType>(path: string, schema: Schema): Promise<z.output<Schema>> {
+  async get<Schema extends z.ZodType>(
+    path: string,
+    schema: Schema,
+    { signal: leaving }: { readonly signal?: AbortSignal } = {},
+  ): Promise<z.output<Schema>> {
     const late = new AbortController();
     const timer = this.#means.clock.after(answerWithinMs, () => late.abort(new LateAnswer()));
+    const signal = leaving === undefined ? late.signal : AbortSignal.any([late.signal, leaving]);
     try {
-      const told = schema.safeParse(await this.#read(await this.#ask("GET", path, { signal: late.signal })));
+      const told = schema.safeParse(await this.#read(await this.#ask("GET", path, { signal })));
       if (!told.success) throw this.#noOperationsPort();
       return told.data;
     } finally {

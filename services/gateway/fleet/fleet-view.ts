@@ -114,6 +114,7 @@ function showRank(
     slots: load.slots,
     free_slots: Math.max(0, load.slots - load.occupied),
     queued: Math.max(0, load.occupied - load.slots),
+    has_room: load.room !== "none",
     context_window: model?.context_window ?? null,
     first_token_ms: speed === undefined ? null : Math.round(speed.firstTokenMs),
     tokens_per_second: speed === undefined ? null : tokensPerSecond(speed),

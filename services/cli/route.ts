@@ -1,0 +1,87 @@
+import { Argument, Option, type Command } from "commander";
+import { modelId } from "#shared/model/model.ts";
+import { shownRoute, type ShownRoute } from "#shared/fleet/shown-route.ts";
+import { wholeNumber } from "#shared/process/config.ts";
+import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { commandIn } from "./command-in.ts";
+import { routeTable } from "./fleet/route-table.ts";
+import { jsonOption, type GivenJson } from "./json-option.ts";
+import {
+  givenOperations,
+  operationsUrlOption,
+  whichGatewayHelp,
+  type GivenOperations,
+} from "./models/operations-options.ts";
+import { readBy } from "./read-by.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+interface Given extends GivenOperations, GivenJson {
+  readonly kind: string;
+  readonly tools?: true;
+  readonly vision?: true;
+  readonly promptTokens?: number;
+}
+
+const promptTokensMax = 999_999_999;
+
+/** `trunkline route <model>`. It tells what is wrong as `trunkline keys` does. */
+export function routeCommand(surroundings: Surroundings): Command {
+  const { stdout } = surroundings;
+  return commandIn("route", surroundings)
+    .description(
+      "show which machines a request for a model would be offered to, in which order, and why the others not",
+    )
+    .addArgument(new Argument("<model>", "the model, as clients name it").argParser(readBy(modelId)))
+    .addOption(
+      new Option("--kind <kind>", "what it is asked to do").choices(["chat", "complete", "embed"]).default("chat"),
+    )
+    .addOption(new Option("--tools", "for a request with tools"))
+    .addOption(new Option("--vision", "for a request with images"))
+    .addOption(
+      new Option("--prompt-tokens <count>", "for a prompt of this length").argParser(
+        readBy(wholeNumber(0, promptTokensMax)),
+      ),
+    )
+    .addOption(operationsUrlOption())
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      `
+"free" are the free slots and all, "queued" the jobs that wait for one. "first token" and "tokens/s" are what the
+gateway that is asked measured lately. Of machines that are as good as each other, requests draw two and ask the less
+loaded one first; and a conversation goes back to the machine that knows it, where that is as good as the others.
+The exit code is 1 when no machine would take a request.
+
+Examples:
+  trunkline route llama3.2
+  trunkline route qwen3 --tools --prompt-tokens 20000
+  trunkline route llama3.2 --json
+${whichGatewayHelp}`,
+    )
+    .action(async (model: string, { json, ...given }: Given) => {
+      const route = await givenOperations(given, surroundings).get(`/route?${queryOf(model, given)}`, shownRoute);
+      if (json) stdout.write(`${JSON.stringify(route)}\n`);
+      else if (route.machines.length > 0) {
+        stdout.write(routeTable(route.machines, { widthMax: stdout.isTTY ? stdout.columns : undefined }));
+      }
+      const why = whyNobody(route);
+      if (why !== undefined) throw new StartFailure(exitCodes.failed, why);
+    });
+}
+
+function queryOf(model: string, { kind, tools, vision, promptTokens }: Given): URLSearchParams {
+  return new URLSearchParams({
+    model,
+    kind,
+    ...(tools ? { tools: "true" } : {}),
+    ...(vision ? { vision: "true" } : {}),
+    ...(promptTokens === undefined ? {} : { prompt_tokens: String(promptTokens) }),
+  });
+}
+
+function whyNobody({ refusal, machines }: ShownRoute): string | undefined {
+  if (refusal !== null) return `No machine would take it: ${refusal.message} (${refusal.code})`;
+  const asked = machines.filter(({ rank }) => rank !== null);
+  const hasRoom = asked.some(({ has_room: each }) => each);
+  return hasRoom ? undefined : "No machine would take it just now: all their queues are full.";
+}
