@@ -80,7 +80,9 @@ async function watchFleet(port: OperationsPort, { json }: GivenJson, surrounding
     draw(await look());
     for (;;) {
       await sleep(clock, redrawMs, interrupted.signal);
-      draw(await look().catch((error: unknown) => failedLook(error, json, clock.wall())));
+      const block = await look().catch((error: unknown) => failedLook(error, json, clock.wall()));
+      interrupted.signal.throwIfAborted();
+      draw(block);
     }
   } catch (error) {
     if (!interrupted.signal.aborted) throw error;
