@@ -59,7 +59,10 @@ Examples:
 ${whichGatewayHelp}`,
     )
     .action(async (model: string, { json, ...given }: Given) => {
-      const route = await givenOperations(given, surroundings).get(`/route?${queryOf(model, given)}`, shownRoute);
+      const route = await givenOperations(given, surroundings).get(
+        `/route?${queryOf(model, given).toString()}`,
+        shownRoute,
+      );
       if (json) stdout.write(`${JSON.stringify(route)}\n`);
       else if (route.machines.length > 0) {
         stdout.write(routeTable(route.machines, { widthMax: stdout.isTTY ? stdout.columns : undefined }));
