@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { shownFleetMachine, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { shownRoute } from "#shared/fleet/shown-route.ts";
+import { errorOf } from "../harness/endpoint.ts";
 import { freePort } from "../harness/free-port.ts";
 import { Operator } from "../harness/operator.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
@@ -115,6 +116,19 @@ test("a machine whose queue is full, and one that is about to stop, say so while
   expect(await stream.over).toBe("closed");
   expect(await stopped).toBe(0);
   await untilShown("shed", { status: "offline", why: "has said goodbye" });
+});
+
+test("who finds all machines full is told when there is room again, as answers there took lately", async () => {
+  const env = { TRUNKLINE_SLOTS: "1", TRUNKLINE_QUEUE_MAX: "0" };
+  await using _barn = await fleet.startAgent("barn", { models: ["scripted:mlx"], env });
+  await untilShown("barn", { takes_work: true, models: 1 });
+  const slow = { model: "scripted:mlx", says: "/script tokens=35 delay_ms=100 nonce=a" };
+  await fleet.endpoint.answer(slow);
+  const stream = await fleet.endpoint.stream(slow);
+  const refused = await fleet.endpoint.chat({ model: "scripted:mlx", says: "Hello" });
+  expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "4"]);
+  expect((await errorOf(refused)).code).toBe("server_is_overloaded");
+  await stream.over;
 });
 
 test("a route names the machines in their order, and why the others are not asked", async () => {

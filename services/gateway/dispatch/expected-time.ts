@@ -52,13 +52,12 @@ function busyness({ slots, occupied }: Load): number {
 const retryAfterSecondsMax = 60;
 
 /**
- * In how many seconds one of these machines is expected to have room for one more job, from 1 to 60; nothing when none
- * of them was measured.
+ * In how many seconds one of these machines, which are all full, is expected to have room for one more job, from 1 to
+ * 60; nothing when none of them was measured.
  */
 export function secondsUntilRoom(
   machines: readonly { readonly load: Load; readonly speed: Speed | undefined }[],
 ): number | undefined {
-  if (machines.some(({ load }) => load.room !== "none")) return 1;
   let endsPerMs = 0;
   for (const { load, speed } of machines) {
     if (speed !== undefined) endsPerMs += load.slots / Math.max(1, speed.firstTokenMs + speed.restMs);

@@ -20,7 +20,7 @@ import { RetryBudget } from "./retry-budget.ts";
 interface PlacerOptions {
   readonly ranking: MachineRanking;
   readonly breakers: Breakers;
-  readonly routes: Pick<JobRoutes, "placed">;
+  readonly routes: Pick<JobRoutes, "placed" | "retryAfterSeconds">;
   readonly jobs: OpenJobs;
   readonly timing: Timing;
   readonly clock: Clock;
@@ -181,7 +181,15 @@ export class JobPlacer {
       placement.listener.onRefused?.(outcome.fault);
       if (refusal === undefined || outcome.fault.code === "server_is_overloaded") refusal = outcome.fault;
     }
-    throw refusal ?? machineOffline();
+    throw this.#toldWhen(refusal ?? machineOffline(), placement);
+  }
+
+  /** Who finds all machines full is told when one is expected to have room again. */
+  #toldWhen(refusal: Fault, placement: Placement): Fault {
+    const { code, message, internal, param } = refusal;
+    if (code !== "server_is_overloaded") return refusal;
+    const retryAfterSeconds = this.#options.routes.retryAfterSeconds(placement);
+    return new Fault(code, { message, internal, param, retryAfterSeconds });
   }
 
   async #offer(offer: Offer): Promise<JobOutcome> {

@@ -114,7 +114,6 @@ describe("who finds all machines full is told when there is room again", () => {
     ["as far as they were measured", [machine(1, 4, speed(8_000)), machine(1, 4)], 8],
     ["but not sooner than in a second", [machine(8, 4, speed(100))], 1],
     ["nor later than in a minute", [machine(1, 4, speed(600_000))], 60],
-    ["in a second when one has room by now", [machine(1, 4, speed(8_000)), machine(1, 3)], 1],
     ["and nothing is made up where nothing was measured", [machine(1, 4)], undefined],
   ])("%s", (_, machines, seconds) => {
     expect(secondsUntilRoom(machines)).toBe(seconds);
