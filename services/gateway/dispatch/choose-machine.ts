@@ -60,6 +60,7 @@ export interface Explained {
   readonly model: Model | undefined;
 }
 
+/** Explains those that are ranked in their order, then those that have the model, then the others. */
 export type Choice = { readonly explained: readonly Explained[] } & (
   | { readonly outcome: "machines"; readonly ranked: readonly Chosen[] }
   /** Present machines offer the model, but none can do what the request asks. */
@@ -87,12 +88,13 @@ export function chooseMachine(options: {
   const { modelId, kind, needs, candidates, random } = options;
   const judged = candidates.map((candidate) => judge(candidate, { modelId, kind, needs }));
   const able = judged.flatMap((each) => ("able" in each ? [each.able] : []));
+  const leftOut = judged.flatMap((each) => ("able" in each ? [] : [each.leftOut]));
   const ranked = orderMachines(able, random);
   const explained = [
     ...ranked.map(({ machine, reason }, place) =>
       explain(machine.candidate, { verdict: "ranked", rank: place + 1, reason, model: machine.model }),
     ),
-    ...judged.flatMap((each) => ("able" in each ? [] : [each.leftOut])),
+    ...leftOut.toSorted((one, other) => Number(one.model === undefined) - Number(other.model === undefined)),
   ];
   if (able.length > 0) return { outcome: "machines", ranked: ranked.map(({ machine }) => chosen(machine)), explained };
   const outcomes = new Set(explained.map(({ reason }) => reason));

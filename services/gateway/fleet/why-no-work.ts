@@ -27,7 +27,7 @@ export function judgeWork({ seen, load, models, broken }: Working, nowMs: number
   if (status === "offline") return none(whyAway(seen, nowMs));
   if (presence.state === "draining") return none("about to stop");
   if (presence.state === "waiting" || presence.runtime === null) return none("no model server answers");
-  if (models === 0) return none("offers no model");
+  if (models === 0) return none("offers no model, as far as is known");
   const less = [
     ...(status === "suspect" ? [`${whySilent(seen, nowMs)}: others come first`] : []),
     ...(load.room === "none" ? ["its queue is full"] : []),

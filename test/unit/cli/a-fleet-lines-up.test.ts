@@ -1,0 +1,120 @@
+import { expect, test } from "vitest";
+import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
+import type { ShownRouteMachine } from "#shared/fleet/shown-route.ts";
+import { fleetTable, isReady } from "../../../services/cli/fleet/fleet-table.ts";
+import { redraw } from "../../../services/cli/fleet/redraw.ts";
+import { routeTable } from "../../../services/cli/fleet/route-table.ts";
+
+function shown(machine: string, fields: Partial<ShownFleetMachine> = {}): ShownFleetMachine {
+  return {
+    machine,
+    epoch: "1767225600000-0a1b2c3d",
+    status: "present",
+    state: "ready",
+    runtime: "ollama",
+    slots: 4,
+    running: 1,
+    queued: 0,
+    queue_max: 64,
+    strays: null,
+    heard_ms_ago: 400,
+    models: 3,
+    open_jobs: 1,
+    takes_work: true,
+    why: null,
+    ...fields,
+  };
+}
+
+const fleet = [
+  shown("attic"),
+  shown("cellar", { status: "suspect", heard_ms_ago: 2_400, why: "not heard for 2 s: others come first" }),
+  shown("old", { status: "left_out", why: "a newer agent of the same name is there (TRUNKLINE_MACHINE)" }),
+  shown("gone", { status: "offline", state: "gone", heard_ms_ago: 7_300_000, why: "has said goodbye" }),
+  shown("mac", { state: "draining", running: 12, slots: 16, open_jobs: 10, why: "about to stop" }),
+  shown("new", { state: "waiting", runtime: null, models: 0, heard_ms_ago: 45_000, why: "no model server answers" }),
+];
+const table = [
+  "machine  state     runtime  slots  queue  jobs  models  heard  why",
+  "attic    ready     ollama     1/4   0/64     1       3  0.4 s  -",
+  "cellar   suspect   ollama     1/4   0/64     1       3  2.4 s  not heard for 2 s: others come first",
+  "old      left out  ollama     1/4   0/64     1       3  0.4 s  a newer agent of the same name is there (TRUNKLINE_MACHINE)",
+  "gone     offline   ollama     1/4   0/64     1       3    2 h  has said goodbye",
+  "mac      stopping  ollama   12/16   0/64    10       3  0.4 s  about to stop",
+  "new      waiting   -          1/4   0/64     1       0   45 s  no model server answers",
+];
+
+test("every machine is a line of its own, numbers end one below the other, and the reasons come last", () => {
+  expect(fleetTable(fleet).split("\n")).toEqual([...table, ""]);
+});
+
+test("on a terminal lines are cut to its width, and only the state has a colour", () => {
+  const lines = fleetTable(fleet, { widthMax: 80, coloured: true }).trimEnd().split("\n");
+  // oxlint-disable-next-line no-control-regex
+  const bare = lines.map((line) => line.replaceAll(/\u001b\[\d+m/g, ""));
+  expect(Math.max(...bare.map(({ length }) => length))).toBe(80);
+  expect(bare[1]).toBe(table[1]);
+  expect(bare[3]).toMatch(/^old .* a newer agent of…$/);
+  expect(lines[1]).toMatch(/^attic {4}\u001b\[32mready\u001b\[39m {5}ollama/);
+  expect(lines[4]).toContain("\u001b[31moffline\u001b[39m");
+  expect(fleetTable(fleet, { widthMax: 12, coloured: true })).toContain("attic    re…");
+});
+
+test("a fleet is ready when a machine takes work that was heard lately", () => {
+  expect(fleet.map(isReady)).toEqual([true, false, false, false, false, false]);
+});
+
+test("what a machine calls itself can neither end its line nor steer the terminal", () => {
+  expect(fleetTable([shown("attic", { runtime: "ol\nla\u001b[2Jma" })]).split("\n")[1]).toContain("ol?la?[2Jma");
+});
+
+test("a route is a table in the order in which machines are asked", () => {
+  const one: ShownRouteMachine = {
+    machine: "attic",
+    rank: 1,
+    reason: null,
+    why: null,
+    slots: 4,
+    free_slots: 3,
+    queued: 0,
+    has_room: true,
+    context_window: 131_072,
+    first_token_ms: 1_234,
+    tokens_per_second: 41.25,
+  };
+  const unmeasured = { first_token_ms: null, tokens_per_second: null };
+  const other: ShownRouteMachine = {
+    ...one,
+    ...unmeasured,
+    machine: "cellar",
+    rank: null,
+    reason: "no_model",
+    context_window: null,
+    why: "does not offer the model",
+  };
+  expect(routeTable([one, other])).toBe(
+    [
+      "rank  machine  free  queued   window  first token  tokens/s  why\n",
+      "   1  attic     3/4       0  131,072     1,234 ms      41.3  -\n",
+      "   -  cellar    3/4       0        -            -         -  does not offer the model\n",
+    ].join(""),
+  );
+  const narrow = routeTable([one, other], { widthMax: 70 }).split("\n");
+  expect(narrow[2]).toMatch(/does not…$/);
+});
+
+test("what is watched is drawn over itself on a terminal, as much as there is room for, and repeated elsewhere", () => {
+  const written: string[] = [];
+  const output = { write: (text: string) => void written.push(text) };
+  const plain = redraw(output);
+  plain("a\nb\n");
+  plain("c\n");
+  expect(written.splice(0)).toEqual(["a\nb\n", "c\n"]);
+  const drawn = redraw({ ...output, isTTY: true, rows: 4 });
+  drawn("a\nb\n");
+  drawn("1\n2\n3\n4\n5\n");
+  expect(written).toEqual([
+    "\u001b[2J\u001b[Ha\u001b[K\nb\u001b[K\n\u001b[J",
+    "\u001b[H1\u001b[K\n2\u001b[K\n… and 3 more\u001b[K\n\u001b[J",
+  ]);
+});
