@@ -103,25 +103,6 @@ test("of two agents with one name the older one is told of too, and why it gets 
   expect(both.find(({ epoch }) => epoch !== older?.epoch)).toMatchObject({ status: "present", takes_work: true });
 });
 
-test("a burst spreads over the machines within the second in which they do not tell their load", async () => {
-  const taken = { left: 0, right: 0 };
-  const jobs: HandMadeJob[] = [];
-  for (const machine of ["left", "right"] as const) {
-    await startMachine(machine, "burst", (job) => {
-      taken[machine] += 1;
-      jobs.push(job);
-    });
-  }
-  const asked = Array.from({ length: 12 }, () => fleet.endpoint.chat({ model: "burst", says: "Hello" }));
-  await until(() => jobs.length === 12, { what: "all jobs to be placed" });
-  for (const { say } of jobs) {
-    say("data", Buffer.from("{}"), 1);
-    say("end", handMadeEnd, 2);
-  }
-  for (const { status } of await Promise.all(asked)) expect(status).toBe(200);
-  expect(Math.abs(taken.left - taken.right)).toBeLessThanOrEqual(4);
-});
-
 test("a route says of every machine whether it is asked, in which place, and why not", async () => {
   const { machines, ...about } = await route("model=scripted:plain&prompt_tokens=1000000");
   expect(about).toEqual({ object: "route", model: "scripted:plain", refusal: null });

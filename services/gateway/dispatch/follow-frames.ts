@@ -72,6 +72,8 @@ interface FollowOptions {
 
 /** What a follower can say to the machine about its job. */
 export interface JobWire {
+  /** The machine has the job. */
+  accepted(): void;
   sendJob(): void;
   /** A part of the answer is here, so no other machine will be asked and nobody needs the body any more. */
   bodyTaken(): void;
@@ -251,6 +253,7 @@ export class FrameFollower {
     if (frame.kind === "accept" && decodeJson(acceptPayload, frame.payload)?.state === "receiving") {
       this.#parts?.start(nowMs);
     }
+    this.#options.wire.accepted();
     this.#options.listener.onAccept?.(this.#options.machine);
   }
 

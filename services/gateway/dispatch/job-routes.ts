@@ -54,14 +54,15 @@ export class JobRoutes {
     return this.#choose(wish, { known: byName, random: () => 0 });
   }
 
-  /** To be called when a job goes to a machine; its end is to be told once, whatever it is. */
+  /** To be called when a job goes to a machine; what it comes to is to be told once. */
   placed({ machine, epoch, model }: Chosen, { needs }: Pick<RouteWish, "needs">): PlacedJob {
     const target: Target = { machine, epoch };
-    this.#pending.placed(target);
+    const pending = this.#pending.placed(target);
     return {
+      accepted: () => pending.accepted(),
       ended: (outcome) => {
-        this.#pending.ended(target);
-        if (outcome?.outcome !== "end") return;
+        pending.ended();
+        if (outcome.outcome !== "end") return;
         const nowMs = this.#parts.clock.now();
         this.#speeds.ended(machine, model.id, outcome.end, nowMs);
         if (needs.prefixes !== undefined) this.#warm.answered(needs.prefixes, target, nowMs);
@@ -74,7 +75,7 @@ export class JobRoutes {
     this.#pending.told(machine);
   }
 
-  /** What this gateway placed on a machine since it last told its load, less what has ended. */
+  /** What this gateway placed on a machine that its last presence does not count, less what has ended since. */
   pendingOn(target: Target): number {
     return this.#pending.of(target);
   }
@@ -133,6 +134,6 @@ interface Among {
 }
 
 export interface PlacedJob {
-  /** Without an outcome where there is none because something was thrown. */
-  ended(outcome?: JobOutcome): void;
+  accepted(): void;
+  ended(outcome: JobOutcome): void;
 }

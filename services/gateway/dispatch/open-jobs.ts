@@ -46,6 +46,7 @@ export interface JobSubmission {
   readonly sha256?: string | undefined;
   readonly acceptWithinMs: number;
   readonly listener: JobListener;
+  readonly onAccept?: () => void;
   /** A part of the answer is here, and nobody needs the body any more. */
   readonly onBodyTaken: () => void;
   /** Cancels the job; the reason must be a Fault and becomes the outcome. */
@@ -128,7 +129,7 @@ export class OpenJobs {
   /** Gives a machine a job and follows it to its one outcome. */
   run(submission: JobSubmission): Promise<JobOutcome> {
     const { broker, clock, timing, meter } = this.#options;
-    const { target, head, acceptWithinMs, listener, signal, onBodyTaken } = submission;
+    const { target, head, acceptWithinMs, listener, signal, onAccept, onBodyTaken } = submission;
     let { body } = submission;
     const refused = this.#refusal(body, signal);
     if (refused !== undefined) return Promise.resolve({ outcome: "fault", fault: refused, said: false });
@@ -170,6 +171,7 @@ export class OpenJobs {
         wire: {
           sendJob: () =>
             void broker.publish(machineSubject(target, "job"), inParts ? nothing : body, { reply, headers }),
+          accepted: () => onAccept?.(),
           bodyTaken: () => {
             release();
             onBodyTaken();

@@ -233,6 +233,7 @@ export class JobPlacer {
       sha256: placement.sha256,
       acceptWithinMs: isLast ? timing.lostAfterMs : timing.acceptWaitMs * 2,
       listener,
+      onAccept: () => placed.accepted(),
       onBodyTaken: () => {
         placement.body = taken;
       },

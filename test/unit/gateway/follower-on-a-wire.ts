@@ -50,6 +50,7 @@ export class FollowerOnAWire {
       },
       wire: {
         sendJob: () => void said.push("job"),
+        accepted: () => undefined,
         bodyTaken: () => void (this.bodiesTaken += 1),
         sendAttach: (from) => void said.push(`attach ${from}`),
         sendCredit: (bytes, limit) => void said.push(`credit ${bytes} ${limit}`),

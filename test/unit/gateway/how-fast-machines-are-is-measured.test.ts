@@ -81,22 +81,39 @@ describe("what was placed since the last presence", () => {
 
   test("counts until the machine tells its load, and what it had counted is taken off when it ends", () => {
     const pending = new PendingJobs();
-    pending.placed(attic);
-    pending.placed(attic);
+    const [one, two, three] = [pending.placed(attic), pending.placed(attic), pending.placed(attic)];
+    one.accepted();
+    two.accepted();
+    two.ended();
     expect(pending.of(attic)).toBe(2);
     pending.told("attic");
+    expect(pending.of(attic)).toBe(1);
+    three.ended();
     expect(pending.of(attic)).toBe(0);
-    pending.ended(attic);
+    one.ended();
     expect(pending.of(attic)).toBe(-1);
+    pending.told("attic");
+    expect(pending.of(attic)).toBe(0);
+  });
+
+  test("counts on while the machine has not accepted it, since no presence can have it in it", () => {
+    const pending = new PendingJobs();
+    const job = pending.placed(attic);
+    pending.told("attic");
+    expect(pending.of(attic)).toBe(1);
+    job.accepted();
+    expect(pending.of(attic)).toBe(1);
+    pending.told("attic");
+    expect(pending.of(attic)).toBe(0);
   });
 
   test("is forgotten with the boot that had it", () => {
     const pending = new PendingJobs();
     const next = { ...attic, epoch: bootAt(1) };
-    pending.placed(attic);
+    const job = pending.placed(attic);
     expect(pending.of(next)).toBe(0);
     pending.placed(next);
-    pending.ended(attic);
+    job.ended();
     expect([pending.of(attic), pending.of(next)]).toEqual([0, 1]);
   });
 });
