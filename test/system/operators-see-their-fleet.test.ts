@@ -173,7 +173,7 @@ test("a route shows how fast machines were, once they have answered", async () =
 test("a conversation goes back to the machine that knows it", async () => {
   const asked = async (): Promise<unknown[]> => {
     const logged = (await fleet.gateways[0]?.logLines()) ?? [];
-    return logged.flatMap(({ machine, outcome, model }) => (model === "scripted" && outcome ? [machine] : []));
+    return logged.flatMap(({ msg, machine, model }) => (msg === "usage" && model === "scripted" ? [machine] : []));
   };
   for (let conversation = 0; conversation < 3; conversation += 1) {
     const messages: { role: string; content: string }[] = [{ role: "system", content: "Be short." }];
