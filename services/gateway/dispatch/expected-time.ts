@@ -40,8 +40,11 @@ export function expectedTimes(
   return machines.map(({ load }, place) => (services[place] ?? unmeasuredMs) * busyness(load));
 }
 
+/** Answers that are all sooner than this are as fast as each other: what differs is noise. */
+const noticedMs = 250;
+
 function serviceMs({ firstTokenMs, restMs, answerTokens }: Speed, usualTokens: number): number {
-  return Math.max(1, firstTokenMs + (answerTokens === 0 ? restMs : (restMs / answerTokens) * usualTokens));
+  return Math.max(noticedMs, firstTokenMs + (answerTokens === 0 ? restMs : (restMs / answerTokens) * usualTokens));
 }
 
 /** In jobs: a machine that runs several at once does each more slowly, and one without a free slot has a queue. */

@@ -96,6 +96,11 @@ describe("machines are asked in the order in which they are expected to serve be
       ["cold", "warm (busy)"],
     ],
     [
+      "and also when it took some milliseconds longer, which nobody notices",
+      [candidate("warm", { warm: true, speed: speed(90) }), candidate("cold", { speed: speed(10) })],
+      ["warm (warm)", "cold (drawn)"],
+    ],
+    [
       "nor when it is slower by far",
       [candidate("warm", { warm: true, speed: speed(9_000) }), candidate("cold", { speed: speed(1_000) })],
       ["cold", "warm (slower)"],
