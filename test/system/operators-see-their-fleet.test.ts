@@ -175,9 +175,15 @@ test("a conversation goes back to the machine that knows it", async () => {
     const logged = (await fleet.gateways[0]?.logLines()) ?? [];
     return logged.flatMap(({ msg, machine, model }) => (msg === "usage" && model === "scripted" ? [machine] : []));
   };
+  // The first answers of a process are slow, and a machine that is slower by far is not gone back to.
+  for (let warming = 0; warming < 30; warming += 1) {
+    await fleet.endpoint.answer({ model: "scripted", says: `/script tokens=2 delay_ms=0 nonce=w${warming}` });
+  }
   for (let conversation = 0; conversation < 3; conversation += 1) {
     const messages: { role: string; content: string }[] = [{ role: "system", content: "Be short." }];
-    const before = (await asked()).length;
+    const done = 30 + conversation * 6;
+    const before = (await until(async () => (await asked()).length >= done && (await asked()), { what: "the log" }))
+      .length;
     for (let turn = 0; turn < 6; turn += 1) {
       messages.push({ role: "user", content: `/script tokens=2 delay_ms=0 nonce=c${conversation}t${turn}` });
       messages.push({ role: "assistant", content: await fleet.endpoint.answer({ model: "scripted", messages }) });
@@ -189,7 +195,7 @@ test("a conversation goes back to the machine that knows it", async () => {
       },
       { what: "the requests to be told of in the log" },
     );
-    expect(new Set(machinesAsked).size).toBe(1);
+    expect(machinesAsked).toEqual(machinesAsked.map(() => machinesAsked[0]));
   }
 });
 
