@@ -81,7 +81,7 @@ export class ScriptedMachine {
 }
 
 /** The jobs of a real gateway on a real broker in this process; time and the machines are the test's. */
-export function gatewayOnBroker() {
+export function gatewayOnBroker({ names = ["gpu-1", "gpu-2"] }: { readonly names?: readonly string[] } = {}) {
   const clock = new TurnableClock();
   const log = createLog({ level: "silent", name: "test" });
   const timing = timingAt(1);
@@ -90,7 +90,7 @@ export function gatewayOnBroker() {
   const roster = new Roster(timing);
   const open = new OpenJobs({ broker, gateway, roster, timing, clock, log });
   onTestFinished(() => open.stop());
-  const machines = ["gpu-1", "gpu-2"].map((name) => {
+  const machines = names.map((name) => {
     roster.announced(presenceOf(name), clock.now());
     return new ScriptedMachine(network, name);
   });
@@ -130,5 +130,5 @@ export function gatewayOnBroker() {
     return { id, told, leave };
   }
 
-  return { machine, other, open, roster, broker, clock, timing, settle, pass, run };
+  return { machine, other, machines, log, open, roster, broker, clock, timing, settle, pass, run };
 }

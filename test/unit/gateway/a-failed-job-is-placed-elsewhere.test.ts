@@ -1,0 +1,185 @@
+import { expect, test, describe } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import type { FaultPayload } from "#shared/protocol/frame-payload.ts";
+import { Breakers } from "../../../services/gateway/dispatch/breakers.ts";
+import { JobRoutes } from "../../../services/gateway/dispatch/job-routes.ts";
+import { JobPlacer } from "../../../services/gateway/dispatch/place-job.ts";
+import { MachineRanking } from "../../../services/gateway/dispatch/rank-machines.ts";
+import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
+import type { KnownModels } from "../../../services/gateway/fleet/known-models.ts";
+import { end } from "./follower-on-a-wire.ts";
+import { gatewayOnBroker, type ScriptedMachine } from "./gateway-on-a-broker.ts";
+import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
+
+/** Requests of one gateway with four machines, each of which says what the test lets it say. */
+async function placing() {
+  const {
+    machines,
+    open: jobs,
+    roster,
+    clock,
+    timing,
+    log,
+    settle,
+    pass,
+  } = gatewayOnBroker({
+    names: ["gpu-1", "gpu-2", "gpu-3", "gpu-4"],
+  });
+  const knownModels: KnownModels = { remember: async () => undefined, knows: async () => "known" };
+  const catalogues = new Catalogues({ ask: async () => [modelOf("llama3")], knownModels, clock, log });
+  for (const machine of machines) {
+    machine.listen();
+    catalogues.follow(presenceOf(machine.name));
+  }
+  await catalogues.settled();
+  const breakers = new Breakers(timing);
+  const routes = new JobRoutes({ roster, catalogues, breakers, clock, random: () => 0 });
+  const ranking = new MachineRanking({ roster, catalogues, knownModels, routes, waitMs: 0, timing, clock });
+  const placer = new JobPlacer({ ranking, breakers, routes, jobs, timing, clock, log });
+  const heard: string[] = [];
+  const leaving = new AbortController();
+  const run = (body = '{"messages":[]}'): Promise<string> => {
+    const outcome = placer.run({
+      kind: "chat",
+      shape: "chat-stream",
+      modelId: "llama3",
+      needs: { capability: "completion", tools: false, imageParam: undefined },
+      machines: undefined,
+      keyId: "key",
+      body: Buffer.from(body),
+      sha256: undefined,
+      responseId: "chatcmpl-1",
+      createdSeconds: 1,
+      includeUsage: false,
+      traceparent: undefined,
+      requestId: "req_1",
+      listener: { onData: (bytes) => void heard.push(Buffer.from(bytes).toString()) },
+      signal: leaving.signal,
+    });
+    return outcome.then(
+      () => "end",
+      (thrown: unknown) => Fault.from(thrown).code,
+    );
+  };
+  /** The machine that was given the latest job, and that job. */
+  const seen = new Map<ScriptedMachine, number>();
+  const next = async (): Promise<{ machine: ScriptedMachine; job: string; body: string }> => {
+    await settle();
+    for (const machine of machines) {
+      const known = seen.get(machine) ?? 0;
+      const given = machine.jobs[known];
+      if (given === undefined) continue;
+      seen.set(machine, known + 1);
+      return { machine, job: given.head.id, body: Buffer.from(given.body).toString() };
+    }
+    throw new Error("no machine was given a job");
+  };
+  const fail = async (fault: FaultPayload): Promise<string> => {
+    const { machine, job } = await next();
+    machine.say(job, "accept", { state: "prefill" });
+    machine.say(job, "fault", fault, 1);
+    await settle();
+    return machine.name;
+  };
+  const placed = (): number => machines.reduce((sum, { jobs: given }) => sum + given.length, 0);
+  /** Lets time pass in which all machines but this one go on announcing themselves. */
+  const passWithout = async (silent: ScriptedMachine, ms: number): Promise<void> => {
+    for (let leftMs = ms; leftMs > 0; leftMs -= timing.presenceIntervalMs) {
+      for (const { name } of machines) if (name !== silent.name) roster.announced(presenceOf(name), clock.now());
+      await pass(Math.min(leftMs, timing.presenceIntervalMs));
+    }
+  };
+  return { run, next, fail, placed, heard, leaving, settle, passWithout, timing };
+}
+
+const broken: FaultPayload = { code: "upstream_error", message: "The runtime failed." };
+
+describe("a job that fails before its first word", () => {
+  test("is given whole to a machine that has not had it, twice at most, and its client hears of nothing else", async () => {
+    const { run, next, fail, heard, settle } = await placing();
+    const outcome = run("the request");
+    const first = await fail(broken);
+    const second = await fail({ code: "runtime_offline", message: "It does not answer." });
+    const { machine, job, body } = await next();
+    expect(new Set([first, second, machine.name]).size).toBe(3);
+    expect(body).toBe("the request");
+    machine.say(job, "data", "Hello", 1);
+    machine.say(job, "end", end, 2);
+    await settle();
+    expect([await outcome, heard]).toEqual(["end", ["Hello"]]);
+  });
+
+  test("three times ends as it failed last, although a fourth machine is there", async () => {
+    const { run, fail, placed } = await placing();
+    const outcome = run();
+    await fail(broken);
+    await fail(broken);
+    await fail({ code: "runtime_offline", message: "It does not answer." });
+    expect([await outcome, placed()]).toEqual(["runtime_offline", 3]);
+  });
+
+  test("because its machine fell silent goes on elsewhere", async () => {
+    const { run, next, passWithout, timing, settle } = await placing();
+    const outcome = run();
+    const { machine, job } = await next();
+    machine.say(job, "accept", { state: "prefill" });
+    await passWithout(machine, timing.lostAfterMs + 100);
+    const other = await next();
+    expect(other.machine.name).not.toBe(machine.name);
+    other.machine.say(other.job, "end", end, 1);
+    await settle();
+    expect(await outcome).toBe("end");
+  });
+
+  test.each(["context_length_exceeded", "unsupported_parameter", "upstream_timeout"])(
+    "by %s fails at once: another machine would do no better",
+    async (code) => {
+      const { run, fail, placed } = await placing();
+      const outcome = run();
+      await fail({ code, message: "No." });
+      expect([await outcome, placed()]).toEqual([code, 1]);
+    },
+  );
+
+  test("after its client has left is placed nowhere", async () => {
+    const { run, next, leaving, placed } = await placing();
+    const outcome = run();
+    await next();
+    leaving.abort(new Fault("client_closed", { message: "The client left." }));
+    expect([await outcome, placed()]).toEqual(["client_closed", 1]);
+  });
+
+  test("with two runtimes that died under it is given to no third, and not when it comes again", async () => {
+    const { run, fail, placed } = await placing();
+    const outcome = run("deadly");
+    await fail({ ...broken, runtimeDied: true });
+    await fail({ ...broken, runtimeDied: true });
+    expect([await outcome, placed()]).toEqual(["poison_request", 2]);
+    expect([await run("deadly"), placed()]).toEqual(["poison_request", 2]);
+  });
+});
+
+test("a job that fails after its first word ends there: no other machine can give the rest", async () => {
+  const { run, next, placed, settle } = await placing();
+  const outcome = run();
+  const { machine, job } = await next();
+  machine.say(job, "data", "Hel", 1);
+  machine.say(job, "fault", broken, 2);
+  await settle();
+  expect([await outcome, placed()]).toEqual(["upstream_error", 1]);
+});
+
+test("failures use up the budget of second tries, and then cost each request its one machine only", async () => {
+  const { run, fail, placed } = await placing();
+  for (let request = 0; request < 40; request += 1) {
+    const before = placed();
+    const outcome = run(String(request));
+    for (let failures = 0; failures < 3 && (failures === 0 || placed() > before + failures); failures += 1) {
+      await fail(broken);
+    }
+    expect(await outcome).toBe("upstream_error");
+  }
+  // 20 in reserve, and a tenth of 40.
+  expect(placed()).toBeLessThanOrEqual(40 + 20 + 4);
+  expect(placed()).toBeGreaterThanOrEqual(40 + 20);
+});

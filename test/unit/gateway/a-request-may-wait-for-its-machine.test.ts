@@ -1,0 +1,89 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import { createLog } from "#shared/process/log.ts";
+import { timingAt } from "#shared/protocol/timing.ts";
+import { Breakers } from "../../../services/gateway/dispatch/breakers.ts";
+import { JobRoutes } from "../../../services/gateway/dispatch/job-routes.ts";
+import { MachineRanking, waitingForMachinesMax } from "../../../services/gateway/dispatch/rank-machines.ts";
+import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
+import type { KnownModels } from "../../../services/gateway/fleet/known-models.ts";
+import { Roster } from "../../../services/gateway/fleet/roster.ts";
+import { TurnableClock } from "../../harness/turnable-clock.ts";
+import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
+
+const timing = timingAt(1);
+const waitMs = 5_000;
+
+/** A gateway's ranking, whose one machine comes when the test says so. */
+function rankingWith(options: { readonly waits?: number; readonly knows?: "known" | "unknown" } = {}) {
+  const { waits = waitMs, knows = "known" } = options;
+  const clock = new TurnableClock();
+  const roster = new Roster(timing);
+  const knownModels: KnownModels = { remember: async () => undefined, knows: async () => knows };
+  const log = createLog({ level: "silent", name: "test" });
+  const catalogues = new Catalogues({ ask: async () => [modelOf("llama3")], knownModels, clock, log });
+  const routes = new JobRoutes({ roster, catalogues, breakers: new Breakers(timing), clock, random: Math.random });
+  const ranking = new MachineRanking({ roster, catalogues, knownModels, routes, waitMs: waits, timing, clock });
+  const leaving = new AbortController();
+  const ask = async (): Promise<string> => {
+    const needs = { capability: "completion", tools: false, imageParam: undefined } as const;
+    const wanted = { kind: "chat", modelId: "llama3", needs, machines: undefined, signal: leaving.signal } as const;
+    try {
+      return (await ranking.rank(wanted)).map(({ machine }) => machine).join();
+    } catch (thrown) {
+      return Fault.from(thrown).code;
+    }
+  };
+  const come = async (): Promise<void> => {
+    const presence = presenceOf("attic");
+    roster.announced(presence, clock.now());
+    catalogues.follow(presence);
+    await catalogues.settled();
+  };
+  const pass = async (ms: number): Promise<void> => {
+    await clock.advanceAwaiting(ms);
+    for (let turn = 0; turn < 5; turn += 1) await nextTurn();
+  };
+  return { ask, come, pass, leaving };
+}
+
+test("a request waits for a machine that is away, and goes to it as soon as it is back", async () => {
+  const { ask, come, pass } = rankingWith();
+  let taken: string | undefined;
+  const asked = ask().then((outcome) => (taken = outcome));
+  await pass(waitMs - 1_000);
+  expect(taken).toBe(undefined);
+  await come();
+  await pass(timing.parkRetryMs);
+  expect(await asked).toBe("attic");
+});
+
+test("a request whose machine does not come back in time is told so, and one that may not wait at once", async () => {
+  const patient = rankingWith();
+  const asked = patient.ask();
+  await patient.pass(waitMs + timing.parkRetryMs);
+  expect(await asked).toBe("agent_offline");
+  expect(await rankingWith({ waits: 0 }).ask()).toBe("agent_offline");
+});
+
+test("nobody waits for a model that was never there", async () => {
+  expect(await rankingWith({ knows: "unknown" }).ask()).toBe("model_not_found");
+});
+
+test("who leaves while it waits holds no place", async () => {
+  const { ask, pass, leaving } = rankingWith();
+  const asked = ask();
+  await pass(1_000);
+  leaving.abort(new Fault("client_closed", { message: "The client left." }));
+  expect(await asked).toBe("client_closed");
+});
+
+test(`no more than ${waitingForMachinesMax} wait at once: the next is told at once`, async () => {
+  const { ask, pass } = rankingWith();
+  const waiting = Array.from({ length: waitingForMachinesMax }, ask);
+  await pass(0);
+  expect(await ask()).toBe("agent_offline");
+  await pass(waitMs + timing.parkRetryMs);
+  expect(new Set(await Promise.all(waiting))).toEqual(new Set(["agent_offline"]));
+});
