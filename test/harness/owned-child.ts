@@ -56,6 +56,10 @@ export class OwnedChild implements AsyncDisposable {
     }
   }
 
+  get processId(): number | undefined {
+    return this.#child.pid;
+  }
+
   get ended(): boolean {
     return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }

@@ -1,10 +1,14 @@
 import { Endpoint } from "./endpoint.ts";
+import { foundServers } from "./found-servers.ts";
+import { freePort } from "./free-port.ts";
 import { startNatsServer } from "./nats-server.ts";
 import type { OwnServer } from "./own-server.ts";
 import { startRedisServer } from "./redis-server.ts";
 import { startAgent, startGateway, type AgentProcess, type GatewayProcess } from "./start-trunkline.ts";
+import { TcpProxy } from "./tcp-proxy.ts";
 import { issueKey, testPepper, type Settings } from "./trunkline-command.ts";
 import { until } from "./until.ts";
+import { WireWatch } from "./wire-watch.ts";
 
 interface Machine {
   /** Which of the demonstration models it offers; all of them unless told. */
@@ -12,8 +16,27 @@ interface Machine {
   readonly env?: Settings;
 }
 
+/** A way between two processes that a test can make bad. */
+export type Way = "clients" | "machines" | "gateways" | "redis";
+
+export interface FleetWish {
+  readonly gateways?: number;
+  readonly machines: Readonly<Record<string, Machine>>;
+  /** For every process of ours, such as the scale of time. */
+  readonly env?: Settings;
+  readonly gatewayEnv?: Settings;
+  /** Where proxies stand: before each gateway's clients, between each machine or gateway and NATS, before Redis. */
+  readonly proxied?: readonly Way[];
+  /** Put behind the settings of the NATS server. */
+  readonly natsConfig?: string;
+  /** Whether Redis has all that it was told when it comes back after a kill. */
+  readonly redisKeeps?: boolean;
+}
+
 export interface Fleet extends AsyncDisposable {
   readonly nats: OwnServer;
+  /** Where NATS tells of itself; not there in a container. */
+  readonly natsMonitorUrl: string | undefined;
   readonly redis: OwnServer;
   readonly gateways: readonly GatewayProcess[];
   /** One for each gateway, all with one key that may use every model. */
@@ -23,17 +46,22 @@ export interface Fleet extends AsyncDisposable {
   /** The settings that name its key store, for the command line. */
   readonly keyStore: Settings;
   agent(machine: string): AgentProcess;
-  /** Starts one more machine, or one again whose process has ended. */
+  /** Starts one more machine, or one again whose process has ended: as it was, unless told. */
   startAgent(machine: string, as?: Machine): Promise<AgentProcess>;
+  /** Every machine whose process was started, alive or not. */
+  readonly machines: readonly string[];
+  /** Starts a gateway again whose process has ended; it takes the place of that one. */
+  restartGateway(place: number): Promise<GatewayProcess>;
+  /** The proxy on one machine's, or one gateway's way, where the fleet was started with such. */
+  wayOf(way: Way, of?: string | number): TcpProxy;
+  /** What passed between the machines and NATS, where proxies stand there. */
+  readonly wire: WireWatch;
 }
 
 const knownWithinMs = 10_000;
 
 /** Gateways and agents as processes on a NATS and a Redis of their own, ready and known to each other. */
-export async function startFleet(wish: {
-  readonly gateways?: number;
-  readonly machines: Readonly<Record<string, Machine>>;
-}): Promise<Fleet> {
+export async function startFleet(wish: FleetWish): Promise<Fleet> {
   const parts = new AsyncDisposableStack();
   try {
     return await build(wish, parts);
@@ -43,26 +71,48 @@ export async function startFleet(wish: {
   }
 }
 
-async function build(wish: Parameters<typeof startFleet>[0], parts: AsyncDisposableStack): Promise<Fleet> {
-  const servers = await Promise.all([startNatsServer(), startRedisServer()]);
+async function build(wish: FleetWish, parts: AsyncDisposableStack): Promise<Fleet> {
+  const monitorPort = foundServers().nats.by === "binary" ? await freePort() : undefined;
+  const monitor = monitorPort === undefined ? "" : `http: "127.0.0.1:${monitorPort}"`;
+  const extraConfig = [monitor, wish.natsConfig ?? ""].join("\n");
+  const servers = await Promise.all([
+    startNatsServer({ extraConfig }),
+    startRedisServer({ persistent: wish.redisKeeps ?? false }),
+  ]);
   const [nats, redis] = servers;
   for (const server of servers) parts.use(server);
+
+  const wire = new WireWatch();
+  const ways = new Ways(wish.proxied ?? [], parts);
   const agents = new Map<string, AgentProcess>();
-  const startOne = async (machine: string, as: Machine = {}): Promise<AgentProcess> => {
-    const agent = parts.use(await startAgent({ natsUrl: nats.url, machine, ...as }));
+  const kept = new Map<string, Machine>(Object.entries(wish.machines));
+  const startOne = async (machine: string, as: Machine = kept.get(machine) ?? {}): Promise<AgentProcess> => {
+    kept.set(machine, as);
+    const natsUrl = await ways.through("machines", machine, nats.url, wire);
+    const env = { ...wish.env, ...as.env };
+    const agent = parts.use(await startAgent({ natsUrl, machine, ...as, env }));
     agents.set(machine, agent);
     return agent;
   };
-  const startOneGateway = async (): Promise<GatewayProcess> =>
-    parts.use(await startGateway({ natsUrl: nats.url, redisUrl: redis.url }));
+  const startOneGateway = async (place: number, port = "0"): Promise<GatewayProcess> => {
+    const natsUrl = await ways.through("gateways", place, nats.url);
+    const redisUrl = await ways.through("redis", 0, redis.url);
+    const env = { ...wish.env, ...wish.gatewayEnv, TRUNKLINE_PORT: port };
+    return parts.use(await startGateway({ natsUrl, redisUrl, env }));
+  };
 
   const keyStore = { TRUNKLINE_REDIS_URL: redis.url, TRUNKLINE_KEY_PEPPER: testPepper };
   const [{ key }, gateways] = await Promise.all([
     issueKey(keyStore),
-    Promise.all(Array.from({ length: wish.gateways ?? 1 }, startOneGateway)),
-    ...Object.entries(wish.machines).map(([machine, as]) => startOne(machine, as)),
+    Promise.all(Array.from({ length: wish.gateways ?? 1 }, (_, place) => startOneGateway(place))),
+    ...Object.keys(wish.machines).map((machine) => startOne(machine)),
   ]);
-  const endpoints = gateways.map(({ baseUrl }) => new Endpoint({ baseUrl, key }));
+  const endpoints = await Promise.all(
+    gateways.map(async ({ baseUrl }, place) => {
+      const there = await ways.through("clients", place, baseUrl);
+      return new Endpoint({ baseUrl: there, key });
+    }),
+  );
   const [endpoint] = endpoints;
   if (endpoint === undefined) throw new Error("a fleet needs a gateway");
   await untilKnown(
@@ -71,19 +121,59 @@ async function build(wish: Parameters<typeof startFleet>[0], parts: AsyncDisposa
   );
   return {
     nats,
+    natsMonitorUrl: monitorPort === undefined ? undefined : `http://127.0.0.1:${monitorPort}`,
     redis,
     gateways,
     endpoints,
     endpoint,
     keyStore,
+    wire,
     startAgent: startOne,
+    get machines() {
+      return [...agents.keys()];
+    },
     agent(machine) {
       const agent = agents.get(machine);
       if (agent === undefined) throw new Error(`this fleet has no machine ${machine}`);
       return agent;
     },
+    async restartGateway(place) {
+      const before = gateways[place];
+      if (before === undefined) throw new Error(`this fleet has no gateway ${place}`);
+      const again = await startOneGateway(place, new URL(before.baseUrl).port);
+      gateways[place] = again;
+      return again;
+    },
+    wayOf: (way, of = 0) => ways.at(way, of),
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
+}
+
+/** The proxies of a fleet, one for each process that has its way through them. */
+class Ways {
+  readonly #proxied: readonly Way[];
+  readonly #parts: AsyncDisposableStack;
+  readonly #proxies = new Map<string, TcpProxy>();
+
+  constructor(proxied: readonly Way[], parts: AsyncDisposableStack) {
+    this.#proxied = proxied;
+    this.#parts = parts;
+  }
+
+  at(way: Way, of: string | number): TcpProxy {
+    const proxy = this.#proxies.get(`${way} ${of}`);
+    if (proxy === undefined) throw new Error(`no proxy stands on the way ${way} of ${of}`);
+    return proxy;
+  }
+
+  /** The URL under which a process of ours reaches this one: the proxy's, where one stands. */
+  async through(way: Way, of: string | number, url: string, wire?: WireWatch): Promise<string> {
+    if (!this.#proxied.includes(way)) return url;
+    const name = `${way} ${of}`;
+    const proxy = this.#proxies.get(name) ?? this.#parts.use(await TcpProxy.before(url, wire?.inspect));
+    this.#proxies.set(name, proxy);
+    return url.replace(/^(\w+:\/\/)[^/]+/, `$1127.0.0.1:${proxy.port}`);
+  }
 }
 
 async function untilKnown(endpoints: readonly Endpoint[], models: readonly string[]): Promise<void> {

@@ -1,8 +1,15 @@
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { seededRandom } from "./seeded-random.ts";
 
 /** Which way bytes go: to the server, or back from it. */
 export type Direction = "there" | "back";
+
+/**
+ * Sees what comes to the proxy on one connection in one direction, before it goes on. A number that it returns is a place
+ * in the chunk: from there on that direction is held.
+ */
+export type Inspector = (chunk: Buffer) => number | undefined;
 
 /**
  * A stretch of network between a client and a server on loopback, which can be made bad. What is held back is not lost,
@@ -12,17 +19,33 @@ export class TcpProxy implements AsyncDisposable {
   readonly #server: Server;
   readonly #held = new Set<Direction>();
   readonly #lanes = new Set<Lane>();
+  readonly #inspect: ((direction: Direction) => Inspector) | undefined;
+  #random = Math.random;
+  #refuses = false;
   /** Added to the way of all bytes, in each direction. */
   latencyMs = 0;
+  /** As much more at the most, a new draw for every chunk; no chunk overtakes another. */
+  jitterMs = 0;
+  /** The most bytes that are written at once; each slice is a packet of its own. */
+  sliceBytesMax = Number.POSITIVE_INFINITY;
+  /** How much goes through in each direction of each connection. */
+  bytesPerSecond = Number.POSITIVE_INFINITY;
 
-  private constructor(target: { readonly host: string; readonly port: number }) {
-    this.#server = createServer((client) => this.#join(client, connect({ ...target, noDelay: true })));
+  private constructor(
+    target: { readonly host: string; readonly port: number },
+    inspect?: (direction: Direction) => Inspector,
+  ) {
+    this.#inspect = inspect;
+    this.#server = createServer((client) => {
+      if (this.#refuses) client.resetAndDestroy();
+      else this.#join(client, connect({ ...target, noDelay: true }));
+    });
   }
 
-  /** In front of the server of a URL, whatever its scheme. */
-  static async before(url: string): Promise<TcpProxy> {
+  /** In front of the server of a URL, whatever its scheme. `inspect` makes an inspector for each direction of each connection. */
+  static async before(url: string, inspect?: (direction: Direction) => Inspector): Promise<TcpProxy> {
     const { hostname, port } = new URL(url);
-    const proxy = new TcpProxy({ host: hostname, port: Number(port) });
+    const proxy = new TcpProxy({ host: hostname, port: Number(port) }, inspect);
     proxy.#server.listen(0, "127.0.0.1");
     await once(proxy.#server, "listening");
     return proxy;
@@ -37,6 +60,11 @@ export class TcpProxy implements AsyncDisposable {
   /** How much waits on its way, in both directions. */
   get bytesWaiting(): number {
     return [...this.#lanes].reduce((sum, lane) => sum + lane.bytesWaiting, 0);
+  }
+
+  /** All jitter from now on follows from this number. */
+  seed(seed: number): void {
+    this.#random = seededRandom(seed);
   }
 
   /** Nothing arrives any more in this direction; connections stay open, and new ones are taken. */
@@ -54,6 +82,16 @@ export class TcpProxy implements AsyncDisposable {
     for (const lane of this.#lanes) lane.destroy();
   }
 
+  /** Breaks every connection by a RST at both of its ends, as a host does that has lost its memory of them. */
+  reset(): void {
+    for (const lane of this.#lanes) lane.reset();
+  }
+
+  /** Whether new connections are reset as they come, as if nobody listened. */
+  refuse(refuses: boolean): void {
+    this.#refuses = refuses;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.cut();
     this.#server.close();
@@ -67,14 +105,27 @@ export class TcpProxy implements AsyncDisposable {
   }
 
   #lead(way: { readonly from: Socket; readonly to: Socket; readonly direction: Direction }): void {
+    const { direction } = way;
     const lane = new Lane({
       ...way,
-      isHeld: () => this.#held.has(way.direction),
-      latencyMs: () => this.latencyMs,
+      isHeld: () => this.#held.has(direction),
+      hold: () => this.hold(direction),
+      inspector: this.#inspect?.(direction),
+      badness: () => ({
+        delayMs: this.latencyMs + (this.jitterMs === 0 ? 0 : this.#random() * this.jitterMs),
+        sliceBytesMax: this.sliceBytesMax,
+        bytesPerSecond: this.bytesPerSecond,
+      }),
     });
     this.#lanes.add(lane);
     way.from.once("close", () => this.#lanes.delete(lane));
   }
+}
+
+interface Badness {
+  readonly delayMs: number;
+  readonly sliceBytesMax: number;
+  readonly bytesPerSecond: number;
 }
 
 /** One direction of one connection. */
@@ -82,24 +133,28 @@ class Lane {
   readonly #from: Socket;
   readonly #to: Socket;
   readonly #isHeld: () => boolean;
+  readonly #hold: () => void;
+  readonly #inspector: Inspector | undefined;
+  readonly #badness: () => Badness;
   readonly #waiting: { readonly chunk: Buffer; readonly dueAtMs: number }[] = [];
+  #lastDueAtMs = 0;
 
   constructor(options: {
     readonly from: Socket;
     readonly to: Socket;
     readonly isHeld: () => boolean;
-    readonly latencyMs: () => number;
+    readonly hold: () => void;
+    readonly inspector: Inspector | undefined;
+    readonly badness: () => Badness;
   }) {
-    const { from, to, isHeld, latencyMs } = options;
+    const { from, to, isHeld, hold, inspector, badness } = options;
     this.#from = from;
     this.#to = to;
     this.#isHeld = isHeld;
-    from.on("data", (chunk: Buffer) => {
-      const delayMs = latencyMs();
-      this.#waiting.push({ chunk, dueAtMs: performance.now() + delayMs });
-      if (delayMs === 0) this.flush();
-      else setTimeout(() => this.flush(), delayMs + 1);
-    });
+    this.#hold = hold;
+    this.#inspector = inspector;
+    this.#badness = badness;
+    from.on("data", (chunk: Buffer) => this.#take(chunk));
     // Whatever ends a connection at one end ends it at the other.
     from.on("error", () => undefined);
     from.once("close", () => to.destroy());
@@ -120,5 +175,34 @@ class Lane {
 
   destroy(): void {
     this.#from.destroy();
+  }
+
+  reset(): void {
+    this.#from.resetAndDestroy();
+  }
+
+  #take(chunk: Buffer): void {
+    const heldFrom = this.#inspector?.(chunk);
+    if (heldFrom === undefined) {
+      this.#queue(chunk);
+      return;
+    }
+    this.#queue(chunk.subarray(0, heldFrom));
+    this.#hold();
+    this.#queue(chunk.subarray(heldFrom));
+  }
+
+  #queue(chunk: Buffer): void {
+    const { delayMs, sliceBytesMax, bytesPerSecond } = this.#badness();
+    const nowMs = performance.now();
+    for (let at = 0; at < chunk.byteLength; at += sliceBytesMax) {
+      const slice = chunk.subarray(at, Math.min(chunk.byteLength, at + sliceBytesMax));
+      const behindLast = this.#lastDueAtMs + (slice.byteLength / bytesPerSecond) * 1_000;
+      const dueAtMs = Math.max(delayMs === 0 ? 0 : nowMs + delayMs, behindLast);
+      this.#waiting.push({ chunk: slice, dueAtMs });
+      this.#lastDueAtMs = Math.max(dueAtMs, nowMs);
+      if (dueAtMs > nowMs) setTimeout(() => this.flush(), dueAtMs - nowMs + 1);
+    }
+    this.flush();
   }
 }

@@ -45,6 +45,10 @@ export class TrunklineProcess implements AsyncDisposable {
     return join(this.#child.folder, ".trunkline");
   }
 
+  get processId(): number | undefined {
+    return this.#child.processId;
+  }
+
   get ended(): boolean {
     return this.#child.ended;
   }
@@ -93,6 +97,11 @@ export class TrunklineProcess implements AsyncDisposable {
   async exit(): Promise<number | string> {
     await until(() => this.ended, { what: `${this.title} to end`, timeoutMs: stopTimeoutMs, intervalMs: 10 });
     return this.#child.exit();
+  }
+
+  /** Asks it to stop and comes back at once. */
+  askToStop(signal: "SIGTERM" | "SIGINT" = "SIGTERM"): void {
+    this.#child.signal(signal);
   }
 
   /** Asks it to stop and waits for its exit code, or the name of the signal that ended it. */

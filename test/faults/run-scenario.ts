@@ -1,0 +1,375 @@
+import { expect } from "vitest";
+import { startFleet, type Fleet, type Way } from "../harness/start-fleet.ts";
+import { seededRandom } from "../harness/seeded-random.ts";
+import type { TcpProxy } from "../harness/tcp-proxy.ts";
+import { until } from "../harness/until.ts";
+import { LeftBehind } from "./left-behind.ts";
+import { complaintsAbout } from "./oracle.ts";
+import type { Ask, Part, Phase, Scenario, Sight, Step } from "./scenario.ts";
+import { ScriptedRequest, type Script } from "./scripted-request.ts";
+
+/** What a busy host adds to any time, however the wire's own times are scaled. */
+const hostAddsMs = 750;
+/** For a request to come to a phase: no promise, but the end of a test's patience. */
+const patienceMs = 10_000;
+const nothingLeftWithinMs = 10_000;
+const healsWithinMs = 5_000;
+
+export interface Measured {
+  /** From the first thing that befell until the last request was over. */
+  readonly tookMs: number;
+  readonly outcomes: readonly string[];
+}
+
+/** Plays one scenario on a fleet of its own and holds what comes of it against what must. */
+export async function runScenario(scenario: Scenario, world: { seed: number; scale: number }): Promise<Measured> {
+  const { rows, fleet: wish = {} } = scenario;
+  await using fleet = await startFleet({
+    machines: { attic: { models: ["scripted"] }, cellar: { models: ["scripted"] } },
+    ...wish,
+    proxied: ["machines", ...(wish.proxied ?? [])],
+    env: { TRUNKLINE_TIME_SCALE: String(world.scale), TRUNKLINE_LOG_LEVEL: "debug", ...wish.env },
+    redisKeeps: true,
+  });
+  await using left = await LeftBehind.of(fleet);
+  const play = new Play(fleet, { ...world, name: `r${rows.join("-")}-s${world.seed}` });
+  await play.warmUp();
+  await left.takeBaseline();
+
+  await play.ask(scenario.asks);
+  const begunMs = performance.now();
+  for (const step of scenario.steps) await play.step(step);
+  play.releaseAll();
+  const outcomes = await play.outcomes(patienceMs + (scenario.endsWithinMs ?? 0));
+  const tookMs = Math.max(...play.requests.map(({ endedAtMs = begunMs }) => endedAtMs)) - begunMs;
+
+  for (const [name, outcome] of outcomes) {
+    const allowed = scenario.outcomes?.[name.replace(/#\d+$/, "")] ?? ["answered"];
+    expect([name, outcome], `the outcome of ${name}: one of ${allowed.join(", ")}`).toEqual([
+      name,
+      expect.toSatisfy((told: string) => allowed.some((each) => each === told)),
+    ]);
+  }
+  if (scenario.endsWithinMs !== undefined) {
+    expect(tookMs, "the time until the last request was over").toBeLessThan(play.boundMs(scenario.endsWithinMs));
+  }
+  for (const { wish: asked, longestPauseMs } of play.requests) {
+    if (scenario.pauseMsMax === undefined) continue;
+    expect(longestPauseMs, `the longest pause of ${asked.nonce}`).toBeLessThan(play.boundMs(scenario.pauseMsMax));
+  }
+  for (const step of scenario.afterwards ?? []) await play.step(step);
+  if (scenario.heals !== false) await play.untilHealed();
+  if (scenario.leavesNothing !== false) await left.untilNothing(play.boundMs(nothingLeftWithinMs));
+  expect(await play.complaints()).toEqual([]);
+  return { tookMs, outcomes: [...new Set(outcomes.values())] };
+}
+
+/** A scenario under way: the one that knows which process, proxy and request its words mean. */
+class Play {
+  readonly requests: ScriptedRequest[] = [];
+  readonly #fleet: Fleet;
+  readonly #name: string;
+  readonly #scale: number;
+  readonly #random: () => number;
+  readonly #named = new Map<string, ScriptedRequest>();
+  #healings = 0;
+
+  constructor(fleet: Fleet, world: { readonly seed: number; readonly scale: number; readonly name: string }) {
+    this.#fleet = fleet;
+    this.#name = world.name;
+    this.#scale = world.scale;
+    this.#random = seededRandom(world.seed);
+  }
+
+  boundMs(wireMs: number): number {
+    return wireMs * this.#scale + hostAddsMs;
+  }
+
+  /** Each machine through each gateway, so that what is made once is there before anything is counted. */
+  async warmUp(): Promise<void> {
+    await this.untilHealed();
+  }
+
+  async ask(asks: readonly Ask[]): Promise<void> {
+    const reached = asks.flatMap((ask, place) => {
+      const name = ask.as ?? (this.#named.size === 0 && place === 0 ? "it" : `ask ${place}`);
+      const times = ask.times ?? 1;
+      return Array.from({ length: times }, (_, time) => this.#send(ask, times === 1 ? name : `${name}#${time}`));
+    });
+    await Promise.all(reached);
+  }
+
+  async step(step: Step): Promise<void> {
+    if ("ask" in step) await this.ask(step.ask);
+    else if ("sendBody" in step) this.#request(step.sendBody).sendBody();
+    else if ("kill" in step) await this.#kill(step.kill);
+    else if ("freeze" in step) await this.#process(step.freeze).freeze();
+    else if ("thaw" in step) await this.#process(step.thaw).thaw();
+    else if ("stop" in step) this.#stop(step.stop);
+    else if ("restart" in step) await this.#restart(step.restart);
+    else if ("lastMs" in step) await this.#pass(step.lastMs * this.#scale);
+    else if ("lastRealMs" in step) await this.#pass(step.lastRealMs);
+    else if ("cut" in step) for (const proxy of this.#ways(step.cut, step.of)) proxy.cut();
+    else if ("reset" in step) for (const proxy of this.#ways(step.reset, step.of)) proxy.reset();
+    else if ("hold" in step) this.#hold(step);
+    else if ("release" in step) for (const proxy of this.#ways(step.release, step.of)) proxy.release();
+    else if ("slow" in step) this.#slow(step);
+    else if ("leave" in step) this.#request(step.leave).leave(step.how);
+    else if ("stopReading" in step) this.#request(step.stopReading).stopReading();
+    else if ("readOn" in step) this.#request(step.readOn).readOn();
+    else if ("see" in step) await this.#see(step.see, this.boundMs(step.withinMs));
+    else await this.#see(step.seeReal, step.withinMs + hostAddsMs);
+  }
+
+  /** Whatever was held to hit a request at its place. */
+  releaseAll(): void {
+    for (const machine of this.#fleet.machines) this.#fleet.wayOf("machines", machine).release();
+  }
+
+  async outcomes(withinMs: number): Promise<ReadonlyMap<string, string>> {
+    const all = (): boolean => this.requests.every(({ outcome }) => outcome !== undefined);
+    await until(all, { what: "every request to come to an end", timeoutMs: withinMs }).catch(() => undefined);
+    return new Map([...this.#named].map(([name, { outcome = "no end" }]) => [name, outcome]));
+  }
+
+  async untilHealed(): Promise<void> {
+    const gateways = this.#fleet.gateways.flatMap(({ ended }, place) => (ended ? [] : [place]));
+    for (const place of gateways) {
+      const options = { what: `gateway ${place} to serve`, timeoutMs: this.boundMs(healsWithinMs), intervalMs: 50 };
+      await until(async () => (await this.#short(place)).outcome === "answered", options);
+    }
+  }
+
+  async complaints(): Promise<string[]> {
+    const alive = this.#fleet.gateways.filter(({ ended }) => !ended);
+    const lines = async () => (await Promise.all(alive.map((gateway) => gateway.logLines()))).flat();
+    const judge = async (): Promise<string[]> =>
+      complaintsAbout({ clients: this.requests, gateways: await lines(), machines: this.#fleet.wire.jobs });
+    // The last lines of a log may be on their way.
+    const none = async (): Promise<boolean> => (await judge()).length === 0;
+    await until(none, { what: "the ledgers to agree", timeoutMs: 1_000, intervalMs: 50 }).catch(() => undefined);
+    return judge();
+  }
+
+  async #send(ask: Ask, name: string): Promise<void> {
+    const { phase, at = 0 } = ask;
+    const nonce = `${this.#name}-${name.replaceAll(/[^\w-]/g, "-")}`;
+    const endpoint = this.#fleet.endpoints[at];
+    if (endpoint === undefined) throw new Error(`there is no gateway ${at}`);
+    const held = phase === "P2" ? "job" : phase === "P5" ? "terminal" : undefined;
+    const sprung = held === undefined ? undefined : this.#fleet.wire.next(held, { nonce, holds: true });
+    const accepted = phase === "P3" ? this.#fleet.wire.next("accept", { nonce }) : undefined;
+    const request = new ScriptedRequest(endpoint, {
+      nonce,
+      model: "scripted",
+      stream: ask.whole !== true,
+      withholdsBody: phase === "P1",
+      script: { ...this.#scriptFor(phase), ...ask.script },
+      ...(ask.padding === undefined ? {} : { padding: ask.padding }),
+    });
+    this.requests.push(request);
+    this.#named.set(name, request);
+    await this.#reached(phase, { request, seen: sprung ?? accepted, nonce });
+  }
+
+  #scriptFor(phase: Phase | undefined): Script {
+    switch (phase) {
+      case "P3":
+        return { tokens: 20, firstMs: 1_500, delayMs: 5 };
+      case "P4":
+        return { tokens: 200, delayMs: 20 };
+      default:
+        return { tokens: 20, delayMs: 5 };
+    }
+  }
+
+  async #reached(
+    phase: Phase | undefined,
+    on: { readonly request: ScriptedRequest; readonly seen: Promise<unknown> | undefined; readonly nonce: string },
+  ): Promise<void> {
+    const { request, seen, nonce } = on;
+    const options = { what: `${nonce} to be at ${phase}`, timeoutMs: patienceMs };
+    if (phase === "P1") await until(() => request.askedForBodyAtMs !== undefined, options);
+    if (phase === "P2" || phase === "P3" || phase === "P5") {
+      let isThere = false;
+      void seen?.then(() => (isThere = true));
+      await until(() => isThere || endedTooSoon(request), options);
+    }
+    const all = request.wish.stream ? request.wish.script.tokens : 0;
+    if (phase === "P5") await until(() => request.tokens >= all || endedTooSoon(request), options);
+    if (phase !== "P4") return;
+    const some = 3 + Math.floor(this.#random() * 20);
+    const underWay = (): boolean =>
+      request.wish.stream
+        ? request.tokens >= some
+        : this.#fleet.wire.jobsOf(nonce).some(({ progress }) => progress > 0);
+    await until(() => underWay() || endedTooSoon(request), options);
+  }
+
+  #request(name: string): ScriptedRequest {
+    const request = this.#named.get(name);
+    if (request === undefined) throw new Error(`no request is called ${name}`);
+    return request;
+  }
+
+  /** The machine that has the first request, as far as one has it. */
+  #machine(): string {
+    const machine = this.#fleet.wire.jobsOf(this.#firstNonce).at(0)?.machine ?? this.#fleet.machines[0];
+    if (machine === undefined) throw new Error("the fleet has no machine");
+    return machine;
+  }
+
+  get #firstNonce(): string {
+    const [first] = this.#named.values();
+    return first?.wish.nonce ?? "";
+  }
+
+  #spare(): string {
+    const spare = this.#fleet.machines.find((machine) => machine !== this.#machine());
+    if (spare === undefined) throw new Error("the fleet has one machine only");
+    return spare;
+  }
+
+  #process(part: Part) {
+    switch (part) {
+      case "machine":
+        return this.#fleet.agent(this.#machine());
+      case "spare":
+        return this.#fleet.agent(this.#spare());
+      case "nats":
+      case "redis":
+        return this.#fleet[part];
+      default:
+        return this.#gateway(part);
+    }
+  }
+
+  #gateway(part: Part) {
+    const gateway = this.#fleet.gateways[part === "gateway" ? 0 : 1];
+    if (gateway === undefined || !part.endsWith("gateway")) throw new Error(`there is no ${part} in this fleet`);
+    return gateway;
+  }
+
+  /** What a machine had not yet brought over its line dies with it, also what a proxy held back. */
+  async #kill(part: Part): Promise<void> {
+    await this.#process(part).kill();
+    if (part === "machine" || part === "spare") for (const proxy of this.#ways("machines", part)) proxy.cut();
+  }
+
+  #stop(part: Part): void {
+    const process = this.#process(part);
+    if (!("askToStop" in process)) throw new Error(`${part} cannot be asked to stop`);
+    process.askToStop();
+  }
+
+  async #restart(part: Part): Promise<void> {
+    if (part === "nats" || part === "redis") return this.#fleet[part].restart();
+    await this.#kill(part);
+    if (part === "machine" || part === "spare") {
+      await this.#fleet.startAgent(part === "machine" ? this.#machine() : this.#spare());
+    } else await this.#fleet.restartGateway(part === "gateway" ? 0 : 1);
+  }
+
+  #ways(way: Way, of: Part | undefined): TcpProxy[] {
+    const { machines, gateways } = this.#fleet;
+    switch (way) {
+      case "machines": {
+        const names = of === "machine" ? [this.#machine()] : of === "spare" ? [this.#spare()] : machines;
+        return names.map((name) => this.#fleet.wayOf(way, name));
+      }
+      case "redis":
+        return [this.#fleet.wayOf(way)];
+      default: {
+        const places = of === "gateway" ? [0] : of === "other gateway" ? [1] : gateways.map((_, place) => place);
+        return places.map((place) => this.#fleet.wayOf(way, place));
+      }
+    }
+  }
+
+  #hold(step: Extract<Step, { hold: Way }>): void {
+    for (const proxy of this.#ways(step.hold, step.of)) {
+      if (step.direction !== "back") proxy.hold("there");
+      if (step.direction !== "there") proxy.hold("back");
+    }
+  }
+
+  #slow(step: Extract<Step, { slow: Way }>): void {
+    for (const proxy of this.#ways(step.slow, undefined)) {
+      proxy.seed(Math.floor(this.#random() * 2 ** 32));
+      proxy.latencyMs = step.latencyMs ?? 0;
+      proxy.jitterMs = step.jitterMs ?? 0;
+      proxy.sliceBytesMax = step.sliceBytesMax ?? Number.POSITIVE_INFINITY;
+      proxy.bytesPerSecond = step.bytesPerSecond ?? Number.POSITIVE_INFINITY;
+    }
+  }
+
+  async #pass(durationMs: number): Promise<void> {
+    const sinceMs = performance.now();
+    const passed = (): boolean => performance.now() - sinceMs >= durationMs;
+    await until(passed, { what: "the fault to have lasted", timeoutMs: durationMs + 1_000 });
+  }
+
+  async #see(sight: Sight, withinMs: number): Promise<void> {
+    await until(() => this.#looks(sight), { what: sight, timeoutMs: withinMs, intervalMs: 20 });
+  }
+
+  async #looks(sight: Sight): Promise<boolean> {
+    const offered = async (): Promise<boolean> => (await this.#fleet.endpoint.models()).ids.includes("scripted");
+    switch (sight) {
+      case "the model is withdrawn":
+        return !(await offered());
+      case "the model is offered":
+        return offered();
+      case "the machine serves":
+        return this.#serves([this.#machine()]);
+      case "both machines serve":
+        return this.#serves([this.#machine(), this.#spare()]);
+      case "readyz is 503 and healthz 200":
+        return (await this.#health("readyz")) === 503 && (await this.#health("healthz")) === 200;
+      case "readyz is 200":
+        return (await this.#health("readyz")) === 200;
+      case "the machine has ended":
+        return this.#fleet.agent(this.#machine()).ended;
+      case "the gateway has ended":
+        return this.#gateway("gateway").ended;
+      case "the machine runs nothing":
+        return this.#fleet.wire
+          .jobsOf(this.#firstNonce)
+          .every(({ frames }) => frames.some(({ kind }) => kind === "end" || kind === "fault"));
+      case "new requests are refused":
+        return (await this.#short(0)).outcome?.startsWith("503 ") === true;
+      case "new requests are answered":
+        return (await this.#short(0)).outcome === "answered";
+    }
+  }
+
+  async #serves(machines: readonly string[]): Promise<boolean> {
+    const request = await this.#short(0);
+    const served = new Set(this.#fleet.wire.jobs.slice(-20).map(({ machine }) => machine));
+    return request.outcome === "answered" && machines.every((machine) => served.has(machine));
+  }
+
+  async #health(check: string): Promise<number> {
+    const [gateway] = this.#fleet.gateways;
+    const response = await fetch(`${gateway?.operationsUrl}/${check}`, { headers: { connection: "close" } });
+    await response.arrayBuffer();
+    return response.status;
+  }
+
+  /** One short request that is to show whether a gateway serves; what it is told is judged like any other's. */
+  async #short(place: number): Promise<ScriptedRequest> {
+    const endpoint = this.#fleet.endpoints[place];
+    if (endpoint === undefined) throw new Error(`there is no gateway ${place}`);
+    this.#healings += 1;
+    const wish = { nonce: `${this.#name}-short-${this.#healings}`, model: "scripted", script: { tokens: 3 } };
+    const request = new ScriptedRequest(endpoint, { ...wish, stream: true });
+    await request.over;
+    this.requests.push(request);
+    return request;
+  }
+}
+
+/** A request that is over comes to no phase any more: that is for its outcome to tell. */
+function endedTooSoon({ outcome }: ScriptedRequest): boolean {
+  return outcome !== undefined;
+}

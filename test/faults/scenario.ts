@@ -1,0 +1,101 @@
+import type { FleetWish, Way } from "../harness/start-fleet.ts";
+import type { Outcome, Script } from "./scripted-request.ts";
+
+/**
+ * Where a request is when something befalls it, each told by what can be observed and none by a wait. P1: its key is
+ * proven, and its body is not there yet. P2: the job is on its way to a machine, which has not heard of it. P3: a machine
+ * has accepted it, and no token has come. P4: tokens have come, and more are to come. P5: the client has the last token,
+ * and the frame that ends the job is on its way. P6: nothing is under way.
+ */
+export type Phase = "P1" | "P2" | "P3" | "P4" | "P5" | "P6";
+
+/**
+ * What a step is done to. `machine` is the one that has the first request, and `spare` another one; `gateway` is the one
+ * that the first request was sent to.
+ */
+export type Part = "machine" | "spare" | "gateway" | "other gateway" | "nats" | "redis" | "runtime";
+
+/** One request, or `times` of them. */
+export interface Ask {
+  /** How steps and outcomes call it; the first is called `it` unless said. */
+  readonly as?: string;
+  readonly times?: number;
+  readonly whole?: boolean;
+  /** Which gateway it is sent to, by place. */
+  readonly at?: number;
+  /** What the steps wait for after it is sent, and the way it is made to be there. */
+  readonly phase?: Phase;
+  readonly script?: Partial<Script>;
+  readonly padding?: number;
+}
+
+/** What the fault suite can see of a fleet, by name. */
+export type Sight =
+  | "the model is withdrawn"
+  | "the model is offered"
+  | "the machine serves"
+  | "both machines serve"
+  | "readyz is 503 and healthz 200"
+  | "readyz is 200"
+  | "the machine has ended"
+  | "the gateway has ended"
+  | "the machine runs nothing"
+  | "new requests are refused"
+  | "new requests are answered";
+
+export type Step =
+  | { readonly ask: readonly Ask[] }
+  /** The client sends what it withheld. */
+  | { readonly sendBody: string }
+  | { readonly kill: Part }
+  | { readonly freeze: Part }
+  | { readonly thaw: Part }
+  /** SIGTERM; the scenario goes on meanwhile. */
+  | { readonly stop: Part }
+  | { readonly restart: Part }
+  /** A fault lasts for as long; a time of the wire, which shrinks with its scale. */
+  | { readonly lastMs: number }
+  /** A time that no scale shrinks, as of NATS itself. */
+  | { readonly lastRealMs: number }
+  | { readonly cut: Way; readonly of?: Part }
+  | { readonly reset: Way; readonly of?: Part }
+  | { readonly hold: Way; readonly of?: Part; readonly direction: "there" | "back" | "both" }
+  | { readonly release: Way; readonly of?: Part }
+  | {
+      readonly slow: Way;
+      readonly latencyMs?: number;
+      readonly jitterMs?: number;
+      readonly sliceBytesMax?: number;
+      readonly bytesPerSecond?: number;
+    }
+  /** A client leaves, or stops to read. */
+  | { readonly leave: string; readonly how: "fin" | "reset" | "half" }
+  | { readonly stopReading: string }
+  | { readonly readOn: string }
+  /** Waits until it is so; the time is one of the wire. */
+  | { readonly see: Sight; readonly withinMs: number }
+  | { readonly seeReal: Sight; readonly withinMs: number };
+
+/** One fault as data: a fleet, what is asked of it, what befalls it and when, and what must come of it. */
+export interface Scenario {
+  /** The rows of the fault table that it stands for. */
+  readonly rows: readonly number[];
+  /** What holds, as a sentence: the name of the test. */
+  readonly guarantee: string;
+  /** Whether it is one of those that every run of the tests has. */
+  readonly fast?: boolean;
+  readonly fleet?: Partial<FleetWish>;
+  readonly asks: readonly Ask[];
+  readonly steps: readonly Step[];
+  /** How each request may end, by its name. All that has no entry must be answered. */
+  readonly outcomes?: Readonly<Record<string, readonly Outcome[]>>;
+  /** A time of the wire: from the first step that is no wait until the last request has come to its end. */
+  readonly endsWithinMs?: number;
+  /** No text comes to a halt for longer than this, another time of the wire. */
+  readonly pauseMsMax?: number;
+  /** What is seen after all requests have ended. */
+  readonly afterwards?: readonly Step[];
+  /** Whether every machine and gateway that still runs, or was started again, serves in the end. It must unless said. */
+  readonly heals?: boolean;
+  readonly leavesNothing?: boolean;
+}
