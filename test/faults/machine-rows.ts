@@ -122,7 +122,7 @@ export const machineRows: readonly Scenario[] = [
     endsWithinMs: 6_000,
     afterwards: [
       { thaw: "machine" },
-      { see: "the machine runs nothing", withinMs: 1_000 },
+      { see: "no machine works for the first", withinMs: 1_000 },
       { see: "both machines serve", withinMs: 5_000 },
     ],
   },
@@ -136,7 +136,7 @@ export const machineRows: readonly Scenario[] = [
     afterwards: [
       { release: "machines" },
       { see: "both machines serve", withinMs: 5_000 },
-      { see: "the machine runs nothing", withinMs: 3_000 },
+      { see: "no machine works for the first", withinMs: 3_000 },
     ],
   },
 ];

@@ -5,9 +5,18 @@ import { scriptedText } from "./scripted-request.ts";
 
 /** A line of the client's ledger: what was asked, and what came of it. `ScriptedRequest` is one. */
 export interface Asked {
-  readonly wish: { readonly nonce: string; readonly script: Pick<Script, "tokens">; readonly stream: boolean };
+  readonly wish: {
+    readonly nonce: string;
+    readonly model: string;
+    readonly script: Pick<Script, "tokens">;
+    readonly stream: boolean;
+  };
   readonly outcome: Outcome | undefined;
   readonly text: string;
+  /** What stood around the text, if that was noted. */
+  readonly ids?: ReadonlySet<unknown>;
+  readonly models?: ReadonlySet<unknown>;
+  readonly fields?: ReadonlySet<string>;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
@@ -36,6 +45,7 @@ export function complaintsAbout({ clients, gateways, machines }: Ledgers): strin
     ...clients.flatMap((asked) =>
       [
         ...aboutText(asked),
+        ...aboutFields(asked),
         ...aboutAccount(asked, usage.get(String(asked.headers["x-request-id"])) ?? [], gateways.length > 0),
         ...aboutJobs(asked, jobs.get(asked.wish.nonce) ?? []),
       ].map((complaint) => `${asked.wish.nonce}: ${complaint}`),
@@ -51,6 +61,19 @@ function aboutText({ wish, outcome, text }: Asked): string[] {
   if (outcome === "answered")
     return text === whole ? [] : [`its answer is not what it must be: ${difference(text, whole)}`];
   return whole.startsWith(text) ? [] : [`what came is no beginning of its answer: ${difference(text, whole)}`];
+}
+
+const fieldsKnown = ["id", "object", "created", "model", "choices", "usage", "system_fingerprint", "service_tier"];
+
+/** One answer has one id, the model that was asked for, and no field that only a runtime knows. */
+function aboutFields({ wish, ids = new Set(), models = new Set(), fields = new Set() }: Asked): string[] {
+  const strange = [...fields].filter((field) => !fieldsKnown.includes(field));
+  const others = [...models].filter((model) => model !== wish.model);
+  return [
+    ...(ids.size > 1 ? [`its answer has the ids ${[...ids].join(", ")}`] : []),
+    ...(others.length > 0 ? [`its answer is of ${others.join(", ")}`] : []),
+    ...(strange.length > 0 ? [`its answer has the fields ${strange.join(", ")}`] : []),
+  ];
 }
 
 function difference(text: string, whole: string): string {

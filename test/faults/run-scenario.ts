@@ -1,10 +1,16 @@
+import { execFile } from "node:child_process";
+import { readdir, readFile } from "node:fs/promises";
+import { connect, type Socket } from "node:net";
+import { promisify } from "node:util";
 import { expect } from "vitest";
-import { startFleet, type Fleet, type Way } from "../harness/start-fleet.ts";
+import type { FakeVllm } from "../harness/fake-vllm.ts";
+import { startFleet, type Fleet, type FleetWish, type Way } from "../harness/start-fleet.ts";
 import { seededRandom } from "../harness/seeded-random.ts";
 import type { TcpProxy } from "../harness/tcp-proxy.ts";
 import { until } from "../harness/until.ts";
 import { LeftBehind } from "./left-behind.ts";
 import { complaintsAbout } from "./oracle.ts";
+import { startRuntime, type RuntimeWish } from "./runtime-of-mishaps.ts";
 import type { Ask, Part, Phase, Scenario, Sight, Step } from "./scenario.ts";
 import { ScriptedRequest, type Script } from "./scripted-request.ts";
 
@@ -14,6 +20,11 @@ const hostAddsMs = 750;
 const patienceMs = 10_000;
 const nothingLeftWithinMs = 10_000;
 const healsWithinMs = 5_000;
+/** What a busy host adds to a time that is promised as a real one. */
+const noiseMs = 200;
+/** For all that clients leave unread, and what the process itself comes to need. */
+const memoryBytesMax = 128 * 1024 * 1024;
+const failuresUntilLeftAlone = 5;
 
 export interface Measured {
   /** From the first thing that befell until the last request was over. */
@@ -24,16 +35,19 @@ export interface Measured {
 /** Plays one scenario on a fleet of its own and holds what comes of it against what must. */
 export async function runScenario(scenario: Scenario, world: { seed: number; scale: number }): Promise<Measured> {
   const { rows, fleet: wish = {} } = scenario;
+  await using runtimes = await Runtimes.start(scenario.runtimes ?? {});
   await using fleet = await startFleet({
-    machines: { attic: { models: ["scripted"] }, cellar: { models: ["scripted"] } },
     ...wish,
+    machines: runtimes.frontedBy(
+      wish.machines ?? { attic: { models: ["scripted"] }, cellar: { models: ["scripted"] } },
+    ),
     proxied: ["machines", ...(wish.proxied ?? [])],
     env: { TRUNKLINE_TIME_SCALE: String(world.scale), TRUNKLINE_LOG_LEVEL: "debug", ...wish.env },
     redisKeeps: true,
   });
   await using left = await LeftBehind.of(fleet);
-  const play = new Play(fleet, { ...world, name: `r${rows.join("-")}-s${world.seed}` });
-  await play.warmUp();
+  await using play = new Play({ fleet, runtimes }, { ...world, name: `r${rows.join("-")}-s${world.seed}` });
+  await play.warmUp(scenario);
   await left.takeBaseline();
 
   await play.ask(scenario.asks);
@@ -41,10 +55,10 @@ export async function runScenario(scenario: Scenario, world: { seed: number; sca
   for (const step of scenario.steps) await play.step(step);
   play.releaseAll();
   const outcomes = await play.outcomes(patienceMs + (scenario.endsWithinMs ?? 0));
-  const tookMs = Math.max(...play.requests.map(({ endedAtMs = begunMs }) => endedAtMs)) - begunMs;
+  const tookMs = Math.max(begunMs, ...play.requests.map(({ endedAtMs = begunMs }) => endedAtMs)) - begunMs;
 
   for (const [name, outcome] of outcomes) {
-    const allowed = scenario.outcomes?.[name.replace(/#\d+$/, "")] ?? ["answered"];
+    const allowed = scenario.outcomes?.[groupOf(name)] ?? ["answered"];
     expect([name, outcome], `the outcome of ${name}: one of ${allowed.join(", ")}`).toEqual([
       name,
       expect.toSatisfy((told: string) => allowed.some((each) => each === told)),
@@ -53,6 +67,10 @@ export async function runScenario(scenario: Scenario, world: { seed: number; sca
   if (scenario.endsWithinMs !== undefined) {
     expect(tookMs, "the time until the last request was over").toBeLessThan(play.boundMs(scenario.endsWithinMs));
   }
+  if (scenario.endsWithinRealMs !== undefined) {
+    expect(tookMs, "the time until the last request was over").toBeLessThan(scenario.endsWithinRealMs + hostAddsMs);
+  }
+  play.expectTimesAndHeaders(scenario);
   for (const { wish: asked, longestPauseMs } of play.requests) {
     if (scenario.pauseMsMax === undefined) continue;
     expect(longestPauseMs, `the longest pause of ${asked.nonce}`).toBeLessThan(play.boundMs(scenario.pauseMsMax));
@@ -65,17 +83,25 @@ export async function runScenario(scenario: Scenario, world: { seed: number; sca
 }
 
 /** A scenario under way: the one that knows which process, proxy and request its words mean. */
-class Play {
+class Play implements AsyncDisposable {
   readonly requests: ScriptedRequest[] = [];
   readonly #fleet: Fleet;
+  readonly #runtimes: Runtimes;
   readonly #name: string;
   readonly #scale: number;
   readonly #random: () => number;
   readonly #named = new Map<string, ScriptedRequest>();
+  readonly #asks = new Map<string, Ask>();
+  #crowd: Socket[] = [];
+  #memoryBytes = 0;
   #healings = 0;
 
-  constructor(fleet: Fleet, world: { readonly seed: number; readonly scale: number; readonly name: string }) {
-    this.#fleet = fleet;
+  constructor(
+    parts: { readonly fleet: Fleet; readonly runtimes: Runtimes },
+    world: { readonly seed: number; readonly scale: number; readonly name: string },
+  ) {
+    this.#fleet = parts.fleet;
+    this.#runtimes = parts.runtimes;
     this.#name = world.name;
     this.#scale = world.scale;
     this.#random = seededRandom(world.seed);
@@ -86,22 +112,53 @@ class Play {
   }
 
   /** Each machine through each gateway, so that what is made once is there before anything is counted. */
-  async warmUp(): Promise<void> {
-    await this.untilHealed();
+  async warmUp({ runtimes = {} }: Pick<Scenario, "runtimes">): Promise<void> {
+    if (Object.values(runtimes).every(({ mishap }) => mishap === "well")) await this.untilHealed();
+    else await this.#see("the model is offered", patienceMs);
+    this.#memoryBytes = await this.#memoryOf("gateway");
+  }
+
+  expectTimesAndHeaders({ headers = {} }: Pick<Scenario, "headers">): void {
+    for (const [name, request] of this.#named) {
+      const ask = this.#asks.get(name);
+      const firstMs = (request.firstTextAtMs ?? Number.NaN) - request.sentAtMs;
+      for (const [what, tookMs, withinMs] of [
+        ["told", request.tookMs, ask?.tellsWithinMs],
+        ["given its first text", firstMs, ask?.firstTextWithinMs],
+      ] as const) {
+        if (withinMs !== undefined) expect(tookMs, `${name} is ${what} in time`).toBeLessThan(withinMs + noiseMs);
+      }
+      for (const [header, value] of Object.entries(headers[groupOf(name)] ?? {})) {
+        const told = String(request.headers[header]);
+        if (value instanceof RegExp) expect(told, `${header} of ${name}`).toMatch(value);
+        else expect(told, `${header} of ${name}`).toBe(value);
+      }
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#disperse();
+    for (const request of this.requests) if (request.outcome === undefined) request.leave("reset");
   }
 
   async ask(asks: readonly Ask[]): Promise<void> {
-    const reached = asks.flatMap((ask, place) => {
+    const reached = asks.map(async (ask, place) => {
       const name = ask.as ?? (this.#named.size === 0 && place === 0 ? "it" : `ask ${place}`);
       const times = ask.times ?? 1;
-      return Array.from({ length: times }, (_, time) => this.#send(ask, times === 1 ? name : `${name}#${time}`));
+      const sending: Promise<unknown>[] = [];
+      for (let time = 0; time < times; time += 1) {
+        const sent = this.#send(ask, times === 1 ? name : `${name}#${time}`);
+        if (ask.inTurn === true) await (await sent).over;
+        else sending.push(sent);
+      }
+      await Promise.all(sending);
     });
     await Promise.all(reached);
   }
 
   async step(step: Step): Promise<void> {
     if ("ask" in step) await this.ask(step.ask);
-    else if ("sendBody" in step) this.#request(step.sendBody).sendBody();
+    else if ("sendBody" in step) for (const request of this.#group(step.sendBody)) request.sendBody();
     else if ("kill" in step) await this.#kill(step.kill);
     else if ("freeze" in step) await this.#process(step.freeze).freeze();
     else if ("thaw" in step) await this.#process(step.thaw).thaw();
@@ -114,9 +171,12 @@ class Play {
     else if ("hold" in step) this.#hold(step);
     else if ("release" in step) for (const proxy of this.#ways(step.release, step.of)) proxy.release();
     else if ("slow" in step) this.#slow(step);
-    else if ("leave" in step) this.#request(step.leave).leave(step.how);
-    else if ("stopReading" in step) this.#request(step.stopReading).stopReading();
-    else if ("readOn" in step) this.#request(step.readOn).readOn();
+    else if ("leave" in step) for (const request of this.#group(step.leave)) request.leave(step.how);
+    else if ("stopReading" in step) for (const request of this.#group(step.stopReading)) request.stopReading();
+    else if ("readOn" in step) for (const request of this.#group(step.readOn)) request.readOn();
+    else if ("limitFiles" in step) await this.#limitFiles(step.limitFiles, step.toThoseOpen);
+    else if ("crowd" in step) await this.#gather(step.connections);
+    else if ("disperse" in step) this.#disperse();
     else if ("see" in step) await this.#see(step.see, this.boundMs(step.withinMs));
     else await this.#see(step.seeReal, step.withinMs + hostAddsMs);
   }
@@ -127,7 +187,8 @@ class Play {
   }
 
   async outcomes(withinMs: number): Promise<ReadonlyMap<string, string>> {
-    const all = (): boolean => this.requests.every(({ outcome }) => outcome !== undefined);
+    const all = (): boolean =>
+      [...this.#named].every(([name, { outcome }]) => outcome !== undefined || this.#asks.get(name)?.patient === false);
     await until(all, { what: "every request to come to an end", timeoutMs: withinMs }).catch(() => undefined);
     return new Map([...this.#named].map(([name, { outcome = "no end" }]) => [name, outcome]));
   }
@@ -151,7 +212,7 @@ class Play {
     return judge();
   }
 
-  async #send(ask: Ask, name: string): Promise<void> {
+  async #send(ask: Ask, name: string): Promise<ScriptedRequest> {
     const { phase, at = 0 } = ask;
     const nonce = `${this.#name}-${name.replaceAll(/[^\w-]/g, "-")}`;
     const endpoint = this.#fleet.endpoints[at];
@@ -169,7 +230,9 @@ class Play {
     });
     this.requests.push(request);
     this.#named.set(name, request);
+    this.#asks.set(name, ask);
     await this.#reached(phase, { request, seen: sprung ?? accepted, nonce });
+    return request;
   }
 
   #scriptFor(phase: Phase | undefined): Script {
@@ -206,10 +269,11 @@ class Play {
     await until(() => underWay() || endedTooSoon(request), options);
   }
 
-  #request(name: string): ScriptedRequest {
-    const request = this.#named.get(name);
-    if (request === undefined) throw new Error(`no request is called ${name}`);
-    return request;
+  /** The requests of this name, or all of those that were asked at once under it. */
+  #group(name: string): ScriptedRequest[] {
+    const group = [...this.#named].flatMap(([each, request]) => (groupOf(each) === name ? [request] : []));
+    if (group.length === 0) throw new Error(`no request is called ${name}`);
+    return group;
   }
 
   /** The machine that has the first request, as far as one has it. */
@@ -252,6 +316,7 @@ class Play {
 
   /** What a machine had not yet brought over its line dies with it, also what a proxy held back. */
   async #kill(part: Part): Promise<void> {
+    if (part === "runtime") return this.#runtimes.kill(this.#machine());
     await this.#process(part).kill();
     if (part === "machine" || part === "spare") for (const proxy of this.#ways("machines", part)) proxy.cut();
   }
@@ -332,15 +397,63 @@ class Play {
         return this.#fleet.agent(this.#machine()).ended;
       case "the gateway has ended":
         return this.#gateway("gateway").ended;
-      case "the machine runs nothing":
-        return this.#fleet.wire
-          .jobsOf(this.#firstNonce)
-          .every(({ frames }) => frames.some(({ kind }) => kind === "end" || kind === "fault"));
+      case "no machine works for the first":
+        return this.#nobodyWorksFor(this.#firstNonce);
+      case "the first is settled as left": {
+        const lines = await this.#gateway("gateway").logLines();
+        return lines.some(({ msg, outcome }) => msg === "usage" && outcome === "client_closed");
+      }
+      case "the gateway holds little memory":
+        return (await this.#memoryOf("gateway")) - this.#memoryBytes < memoryBytesMax;
+      case "the bad runtime is left alone":
+        return this.#runtimes.asked("attic") <= failuresUntilLeftAlone;
       case "new requests are refused":
         return (await this.#short(0)).outcome?.startsWith("503 ") === true;
       case "new requests are answered":
         return (await this.#short(0)).outcome === "answered";
     }
+  }
+
+  /** Every job that was made of it has ended on its machine, as that machine logs it. */
+  async #nobodyWorksFor(nonce: string): Promise<boolean> {
+    const jobs = this.#fleet.wire.jobsOf(nonce).filter(({ machine }) => !this.#fleet.agent(machine).ended);
+    const ended = jobs.map(async ({ job, machine, frames }) => {
+      if (frames.some(({ kind }) => kind === "end" || kind === "fault" || kind === "reject")) return true;
+      const lines = await this.#fleet.agent(machine).logLines();
+      return lines.some(({ msg, job: told }) => told === job && /^job (done|failed|refused|cancelled)/.test(msg));
+    });
+    return (await Promise.all(ended)).every(Boolean);
+  }
+
+  async #memoryOf(part: Part): Promise<number> {
+    const status = await readFile(`/proc/${this.#processId(part)}/status`, "utf8").catch(() => "");
+    return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1_024;
+  }
+
+  #processId(part: Part): number | undefined {
+    const process = this.#process(part);
+    return "processId" in process ? process.processId : undefined;
+  }
+
+  /** The soft limit alone, which whoever set it may raise again. */
+  async #limitFiles(part: Part, toThoseOpen: boolean): Promise<void> {
+    const processId = this.#processId(part);
+    const open = (await readdir(`/proc/${processId}/fd`)).length;
+    const limit = toThoseOpen ? open : 1_024;
+    await promisify(execFile)("prlimit", ["--pid", String(processId), `--nofile=${limit}:`]);
+  }
+
+  async #gather(connections: number): Promise<void> {
+    const { hostname, port } = new URL(this.#gateway("gateway").baseUrl);
+    this.#crowd = Array.from({ length: connections }, () => connect({ host: hostname, port: Number(port) }));
+    for (const socket of this.#crowd) socket.on("error", () => undefined);
+    const there = (): boolean => this.#crowd.every(({ connecting }) => !connecting);
+    await until(there, { what: "the crowd to be there" });
+  }
+
+  #disperse(): void {
+    for (const socket of this.#crowd) socket.destroy();
+    this.#crowd = [];
   }
 
   async #serves(machines: readonly string[]): Promise<boolean> {
@@ -367,6 +480,47 @@ class Play {
     this.requests.push(request);
     return request;
   }
+}
+
+/** The servers that machines front in a scenario where it is not the demonstration. */
+class Runtimes implements AsyncDisposable {
+  readonly #running = new Map<string, FakeVllm>();
+
+  static async start(wishes: Readonly<Record<string, RuntimeWish>>): Promise<Runtimes> {
+    const runtimes = new Runtimes();
+    for (const [machine, wish] of Object.entries(wishes)) runtimes.#running.set(machine, await startRuntime(wish));
+    return runtimes;
+  }
+
+  frontedBy(machines: FleetWish["machines"]): FleetWish["machines"] {
+    const fronting = Object.entries(machines).map(([machine, as]) => {
+      const runtime = this.#running.get(machine);
+      if (runtime === undefined) return [machine, as] as const;
+      const env = { TRUNKLINE_RUNTIME: "vllm", TRUNKLINE_RUNTIME_URL: runtime.url, ...as.env };
+      return [machine, { env }] as const;
+    });
+    return Object.fromEntries(fronting);
+  }
+
+  /** How many chats came to one of them. */
+  asked(machine: string): number {
+    return this.#running.get(machine)?.chats.length ?? 0;
+  }
+
+  async kill(machine: string): Promise<void> {
+    const runtime = this.#running.get(machine);
+    if (runtime === undefined) throw new Error(`${machine} fronts no server of this scenario`);
+    this.#running.delete(machine);
+    await runtime.stop();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#running.values()].map((runtime) => runtime.stop()));
+  }
+}
+
+function groupOf(name: string): string {
+  return name.replace(/#\d+$/, "");
 }
 
 /** A request that is over comes to no phase any more: that is for its outcome to tell. */

@@ -1,4 +1,5 @@
 import type { FleetWish, Way } from "../harness/start-fleet.ts";
+import type { RuntimeWish } from "./runtime-of-mishaps.ts";
 import type { Outcome, Script } from "./scripted-request.ts";
 
 /**
@@ -27,6 +28,14 @@ export interface Ask {
   readonly phase?: Phase;
   readonly script?: Partial<Script>;
   readonly padding?: number;
+  /** Each is sent when the one before it is over. */
+  readonly inTurn?: boolean;
+  /** A real time, from its sending to its end, that no scale shrinks. */
+  readonly tellsWithinMs?: number;
+  /** Likewise until the first of its text. */
+  readonly firstTextWithinMs?: number;
+  /** Nobody waits for its end: it may have none. */
+  readonly patient?: boolean;
 }
 
 /** What the fault suite can see of a fleet, by name. */
@@ -39,7 +48,10 @@ export type Sight =
   | "readyz is 200"
   | "the machine has ended"
   | "the gateway has ended"
-  | "the machine runs nothing"
+  | "no machine works for the first"
+  | "the first is settled as left"
+  | "the gateway holds little memory"
+  | "the bad runtime is left alone"
   | "new requests are refused"
   | "new requests are answered";
 
@@ -68,6 +80,11 @@ export type Step =
       readonly sliceBytesMax?: number;
       readonly bytesPerSecond?: number;
     }
+  /** A process may have no more files open than it has now, or as many as ever. */
+  | { readonly limitFiles: Part; readonly toThoseOpen: boolean }
+  /** So many connections on which nothing is sent, until they disperse. */
+  | { readonly crowd: Part; readonly connections: number }
+  | { readonly disperse: true }
   /** A client leaves, or stops to read. */
   | { readonly leave: string; readonly how: "fin" | "reset" | "half" }
   | { readonly stopReading: string }
@@ -85,12 +102,20 @@ export interface Scenario {
   /** Whether it is one of those that every run of the tests has. */
   readonly fast?: boolean;
   readonly fleet?: Partial<FleetWish>;
+  /** What machines front in place of the demonstration, by machine. */
+  readonly runtimes?: Readonly<Record<string, RuntimeWish>>;
+  /** Whether it is another one for each seed, beside the token at which P4 is hit. */
+  readonly chance?: boolean;
   readonly asks: readonly Ask[];
   readonly steps: readonly Step[];
   /** How each request may end, by its name. All that has no entry must be answered. */
-  readonly outcomes?: Readonly<Record<string, readonly Outcome[]>>;
+  readonly outcomes?: Readonly<Record<string, readonly (Outcome | "no end")[]>>;
+  /** What stands in the head of a request's answer. */
+  readonly headers?: Readonly<Record<string, Readonly<Record<string, string | RegExp>>>>;
   /** A time of the wire: from the first step that is no wait until the last request has come to its end. */
   readonly endsWithinMs?: number;
+  /** The same as a real time, where it follows from a setting. */
+  readonly endsWithinRealMs?: number;
   /** No text comes to a halt for longer than this, another time of the wire. */
   readonly pauseMsMax?: number;
   /** What is seen after all requests have ended. */

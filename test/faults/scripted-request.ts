@@ -59,9 +59,14 @@ export class ScriptedRequest {
   message: string | undefined;
   text = "";
   comments = 0;
+  /** What stands around the text: every id, model and field that came. */
+  readonly ids = new Set<unknown>();
+  readonly models = new Set<unknown>();
+  readonly fields = new Set<string>();
   /** When the gateway asked for the body that is withheld. */
   askedForBodyAtMs: number | undefined;
   firstTextAtMs: number | undefined;
+  lastTextAtMs: number | undefined;
   lastBytesAtMs: number | undefined;
   endedAtMs: number | undefined;
   /** The longest time between two pieces of text. */
@@ -178,6 +183,7 @@ export class ScriptedRequest {
       return;
     }
     const read = chunk.parse(value);
+    this.#note(read);
     const text = read.choices.map(({ delta }) => delta.content ?? "").join("");
     if (text !== "") this.#addText(text);
   }
@@ -191,7 +197,11 @@ export class ScriptedRequest {
     this.text += text;
   }
 
-  lastTextAtMs: number | undefined;
+  #note(read: Readonly<Record<string, unknown>>): void {
+    this.ids.add(read["id"]);
+    this.models.add(read["model"]);
+    for (const field of Object.keys(read)) this.fields.add(field);
+  }
 
   #broken(): Outcome {
     return this.#left ? "left" : "broken";
@@ -205,7 +215,9 @@ export class ScriptedRequest {
       return `${this.status} ${code ?? "null"}`;
     }
     if (!this.wish.stream) {
-      this.text = whole.parse(JSON.parse(this.#raw)).choices[0].message.content ?? "";
+      const read = whole.parse(JSON.parse(this.#raw));
+      this.#note(read);
+      this.text = read.choices[0].message.content ?? "";
       return "answered";
     }
     // An end after an error event, or an error event after an end, is as bad as no end at all.

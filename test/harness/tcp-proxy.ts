@@ -11,6 +11,9 @@ export type Direction = "there" | "back";
  */
 export type Inspector = (chunk: Buffer) => number | undefined;
 
+/** More than this waits for nobody: whoever sends it has to wait, as on a real line that nothing gets through. */
+const waitingBytesMax = 4 * 1024 * 1024;
+
 /**
  * A stretch of network between a client and a server on loopback, which can be made bad. What is held back is not lost,
  * as TCP loses nothing: it comes when the way is free again, unless the connection was cut meanwhile.
@@ -137,6 +140,7 @@ class Lane {
   readonly #inspector: Inspector | undefined;
   readonly #badness: () => Badness;
   readonly #waiting: { readonly chunk: Buffer; readonly dueAtMs: number }[] = [];
+  #bytesWaiting = 0;
   #lastDueAtMs = 0;
 
   constructor(options: {
@@ -157,20 +161,30 @@ class Lane {
     from.on("data", (chunk: Buffer) => this.#take(chunk));
     // Whatever ends a connection at one end ends it at the other.
     from.on("error", () => undefined);
+    to.on("drain", () => this.#letSend());
     from.once("close", () => to.destroy());
   }
 
   get bytesWaiting(): number {
-    return this.#waiting.reduce((sum, { chunk }) => sum + chunk.byteLength, 0);
+    return this.#bytesWaiting;
   }
 
   flush(): void {
     const nowMs = performance.now();
     for (let [next] = this.#waiting; next !== undefined; [next] = this.#waiting) {
-      if (this.#isHeld() || next.dueAtMs > nowMs) return;
+      if (this.#isHeld() || next.dueAtMs > nowMs) break;
       this.#waiting.shift();
+      this.#bytesWaiting -= next.chunk.byteLength;
       this.#to.write(next.chunk);
     }
+    this.#letSend();
+  }
+
+  /** Whoever sends goes on when there is room on the line, also where the other end takes nothing. */
+  #letSend(): void {
+    const waiting = this.#bytesWaiting + this.#to.writableLength;
+    if (waiting > waitingBytesMax) this.#from.pause();
+    else if (this.#from.isPaused()) this.#from.resume();
   }
 
   destroy(): void {
@@ -200,6 +214,7 @@ class Lane {
       const behindLast = this.#lastDueAtMs + (slice.byteLength / bytesPerSecond) * 1_000;
       const dueAtMs = Math.max(delayMs === 0 ? 0 : nowMs + delayMs, behindLast);
       this.#waiting.push({ chunk: slice, dueAtMs });
+      this.#bytesWaiting += slice.byteLength;
       this.#lastDueAtMs = Math.max(dueAtMs, nowMs);
       if (dueAtMs > nowMs) setTimeout(() => this.flush(), dueAtMs - nowMs + 1);
     }

@@ -1,0 +1,160 @@
+import type { Mishap, RuntimeWish } from "./runtime-of-mishaps.ts";
+import type { Scenario } from "./scenario.ts";
+
+const well: RuntimeWish = { mishap: "well" };
+const oneMachine = (wish: RuntimeWish) => ({ runtimes: { attic: wish }, fleet: { machines: { attic: {} } } });
+const failed = ["502 upstream_error"] as const;
+const failedInStream = ["event upstream_error"] as const;
+/** What is said in a mishap comes behind this many tokens. */
+const some = 5;
+
+const garbage: readonly Mishap[] = ["HTML", "no JSON", "wrong types", "bytes"];
+const errors: readonly Mishap[] = ["error as vLLM tells it", "error as OpenAI tells it"];
+
+export const runtimeRows: readonly Scenario[] = [
+  {
+    rows: [10],
+    guarantee: "a runtime that is killed before its first token costs the client nothing but time",
+    fast: true,
+    runtimes: { attic: well, cellar: well },
+    asks: [{ phase: "P3" }],
+    steps: [{ kill: "runtime" }],
+    endsWithinMs: 2_000,
+  },
+  {
+    rows: [10],
+    guarantee: "the only runtime that is killed is told, and its model withdrawn",
+    ...oneMachine({ mishap: "silent" }),
+    asks: [{ phase: "P3" }],
+    steps: [{ kill: "runtime" }],
+    outcomes: { it: failed },
+    endsWithinMs: 1_000,
+    afterwards: [{ seeReal: "the model is withdrawn", withinMs: 3_000 }],
+    heals: false,
+  },
+  {
+    rows: [11],
+    guarantee: "a runtime that is killed in a stream is an error in it at once",
+    fast: true,
+    runtimes: { attic: well, cellar: well },
+    asks: [{ phase: "P4" }],
+    steps: [{ kill: "runtime" }],
+    outcomes: { it: failedInStream },
+    endsWithinMs: 1_000,
+  },
+  {
+    rows: [12],
+    guarantee: "a runtime that accepts and never answers is a timeout that is not to be repeated",
+    ...oneMachine({ mishap: "silent" }),
+    fleet: { machines: { attic: { env: { TRUNKLINE_FIRST_TOKEN_MS: "2000" } } } },
+    asks: [{}, { as: "whole", whole: true }],
+    steps: [],
+    outcomes: { it: ["504 upstream_timeout"], whole: ["504 upstream_timeout"] },
+    headers: { it: { "x-should-retry": "false" }, whole: { "x-should-retry": "false" } },
+    endsWithinRealMs: 3_000,
+    heals: false,
+  },
+  {
+    rows: [13],
+    guarantee: "a runtime that says a token now and then is ended by the total deadline",
+    ...oneMachine({ mishap: "slow" }),
+    fleet: { machines: { attic: {} }, env: { TRUNKLINE_JOB_TOTAL_MS: "3000" } },
+    asks: [{ script: { tokens: 100, delayMs: 400 } }],
+    steps: [],
+    outcomes: { it: ["event upstream_timeout"] },
+    endsWithinRealMs: 4_000,
+  },
+  ...(["500", "out of memory"] as const).map((mishap): Scenario => ({
+    rows: [14],
+    guarantee: `a runtime that fails (${mishap}) costs clients nothing, and is left alone after some failures`,
+    fast: mishap === "500",
+    runtimes: { attic: { mishap }, cellar: well },
+    asks: [{ as: "first", times: 10, inTurn: true }],
+    steps: [{ see: "the bad runtime is left alone", withinMs: 0 }],
+    endsWithinMs: 5_000,
+  })),
+  {
+    rows: [14],
+    guarantee: "a runtime that fails, with no other, is told as such",
+    ...oneMachine({ mishap: "500" }),
+    asks: [{}, { as: "whole", whole: true }],
+    steps: [],
+    outcomes: { it: failed, whole: failed },
+    endsWithinMs: 1_000,
+    heals: false,
+  },
+  {
+    rows: [15],
+    guarantee: "a runtime that is busy is told as overload with a time to come back, and is not blamed",
+    ...oneMachine({ mishap: "busy" }),
+    asks: [{ as: "it", times: 8, inTurn: true }],
+    steps: [],
+    outcomes: { it: ["503 server_is_overloaded"] },
+    headers: { it: { "retry-after": /^\d+$/ } },
+    heals: false,
+  },
+  ...garbage.flatMap((mishap): Scenario[] => [
+    {
+      rows: [16],
+      guarantee: `a runtime that says ${mishap} has none of it reach a client, but a status`,
+      ...oneMachine({ mishap }),
+      asks: [{}, { as: "whole", whole: true }],
+      steps: [],
+      outcomes: { it: failed, whole: failed },
+      endsWithinMs: 1_000,
+      heals: false,
+    },
+    {
+      rows: [16],
+      guarantee: `a runtime that says ${mishap} amid its answer is an error there`,
+      fast: mishap === "no JSON",
+      ...oneMachine({ mishap, after: some }),
+      asks: [{}],
+      steps: [],
+      outcomes: { it: failedInStream },
+      endsWithinMs: 1_000,
+      heals: false,
+    },
+  ]),
+  ...(["closes", "cuts"] as const).map((mishap): Scenario => ({
+    rows: [18],
+    guarantee: `a runtime that ${mishap} without an end has not succeeded`,
+    fast: mishap === "closes",
+    ...oneMachine({ mishap, after: some }),
+    asks: [{}, { as: "whole", whole: true }],
+    steps: [],
+    outcomes: { it: failedInStream, whole: failed },
+    endsWithinMs: 1_000,
+    heals: false,
+  })),
+  ...errors.flatMap((mishap): Scenario[] => [
+    {
+      rows: [19],
+      guarantee: `an ${mishap}, in a stream with status 200, is a status before the first token`,
+      ...oneMachine({ mishap }),
+      asks: [{}],
+      steps: [],
+      outcomes: { it: failed },
+      endsWithinMs: 1_000,
+      heals: false,
+    },
+    {
+      rows: [19],
+      guarantee: `an ${mishap}, in a stream with status 200, is an event after it`,
+      ...oneMachine({ mishap, after: some }),
+      asks: [{}],
+      steps: [],
+      outcomes: { it: failedInStream },
+      endsWithinMs: 1_000,
+      heals: false,
+    },
+  ]),
+  {
+    rows: [20],
+    guarantee: "a runtime that claims another id and model, and adds fields, is written as ours",
+    fast: true,
+    ...oneMachine({ mishap: "somebody else" }),
+    asks: [{}, { as: "whole", whole: true }],
+    steps: [],
+  },
+];
