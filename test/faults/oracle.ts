@@ -57,6 +57,7 @@ export function complaintsAbout({ clients, gateways, machines }: Ledgers): strin
 function aboutText({ wish, outcome, text }: Asked): string[] {
   const whole = scriptedText(wish.nonce, wish.script.tokens);
   if (outcome === undefined) return ["it has no outcome"];
+  if (outcome === "garbled") return ["an event of it could not be read"];
   if (outcome === "truncated") return [`it was closed without an end after ${JSON.stringify(text.slice(-60))}`];
   if (outcome === "answered")
     return text === whole ? [] : [`its answer is not what it must be: ${difference(text, whole)}`];

@@ -3,6 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { promisify } from "node:util";
 import { expect } from "vitest";
+import { limits } from "#shared/protocol/limits.ts";
 import type { FakeVllm } from "../harness/fake-vllm.ts";
 import { startFleet, type Fleet, type FleetWish, type Way } from "../harness/start-fleet.ts";
 import { seededRandom } from "../harness/seeded-random.ts";
@@ -46,7 +47,7 @@ export async function runScenario(scenario: Scenario, world: { seed: number; sca
     redisKeeps: true,
   });
   await using left = await LeftBehind.of(fleet);
-  await using play = new Play({ fleet, runtimes }, { ...world, name: `r${rows.join("-")}-s${world.seed}` });
+  await using play = new Play({ fleet, runtimes }, { ...world, name: `r${rows.join("-")}s${world.seed}` });
   await play.warmUp(scenario);
   await left.takeBaseline();
 
@@ -112,8 +113,10 @@ class Play implements AsyncDisposable {
   }
 
   /** Each machine through each gateway, so that what is made once is there before anything is counted. */
-  async warmUp({ runtimes = {} }: Pick<Scenario, "runtimes">): Promise<void> {
-    if (Object.values(runtimes).every(({ mishap }) => mishap === "well")) await this.untilHealed();
+  async warmUp({ runtimes = {}, asks }: Pick<Scenario, "runtimes" | "asks">): Promise<void> {
+    // A thread is started for the first large body.
+    const padding = Math.max(...asks.map((ask) => ask.padding ?? 0), 0);
+    if (Object.values(runtimes).every(({ mishap }) => mishap === "well")) await this.untilHealed(padding);
     else await this.#see("the model is offered", patienceMs);
     this.#memoryBytes = await this.#memoryOf("gateway");
   }
@@ -143,7 +146,7 @@ class Play implements AsyncDisposable {
 
   async ask(asks: readonly Ask[]): Promise<void> {
     const reached = asks.map(async (ask, place) => {
-      const name = ask.as ?? (this.#named.size === 0 && place === 0 ? "it" : `ask ${place}`);
+      const name = ask.as ?? (this.#named.has("it") ? `ask ${place}` : "it");
       const times = ask.times ?? 1;
       const sending: Promise<unknown>[] = [];
       for (let time = 0; time < times; time += 1) {
@@ -193,17 +196,17 @@ class Play implements AsyncDisposable {
     return new Map([...this.#named].map(([name, { outcome = "no end" }]) => [name, outcome]));
   }
 
-  async untilHealed(): Promise<void> {
+  async untilHealed(padding = 0): Promise<void> {
     const gateways = this.#fleet.gateways.flatMap(({ ended }, place) => (ended ? [] : [place]));
     for (const place of gateways) {
       const options = { what: `gateway ${place} to serve`, timeoutMs: this.boundMs(healsWithinMs), intervalMs: 50 };
-      await until(async () => (await this.#short(place)).outcome === "answered", options);
+      await until(async () => (await this.#short(place, padding)).outcome === "answered", options);
     }
   }
 
   async complaints(): Promise<string[]> {
-    const alive = this.#fleet.gateways.filter(({ ended }) => !ended);
-    const lines = async () => (await Promise.all(alive.map((gateway) => gateway.logLines()))).flat();
+    const all = [...this.#fleet.gateways, ...this.#fleet.formerGateways];
+    const lines = async () => (await Promise.all(all.map((gateway) => gateway.logLines()))).flat();
     const judge = async (): Promise<string[]> =>
       complaintsAbout({ clients: this.requests, gateways: await lines(), machines: this.#fleet.wire.jobs });
     // The last lines of a log may be on their way.
@@ -217,8 +220,10 @@ class Play implements AsyncDisposable {
     const nonce = `${this.#name}-${name.replaceAll(/[^\w-]/g, "-")}`;
     const endpoint = this.#fleet.endpoints[at];
     if (endpoint === undefined) throw new Error(`there is no gateway ${at}`);
-    const held = phase === "P2" ? "job" : phase === "P5" ? "terminal" : undefined;
-    const sprung = held === undefined ? undefined : this.#fleet.wire.next(held, { nonce, holds: true });
+    const sent = (ask.padding ?? 0) > limits.partBytes ? "part" : "job";
+    const held = phase === "P2" ? sent : phase === "P5" ? "terminal" : undefined;
+    const nth = 1 + Math.floor(this.#random() * ((ask.padding ?? 0) / limits.partBytes));
+    const sprung = held === undefined ? undefined : this.#fleet.wire.next(held, { nonce, holds: true, nth });
     const accepted = phase === "P3" ? this.#fleet.wire.next("accept", { nonce }) : undefined;
     const request = new ScriptedRequest(endpoint, {
       nonce,
@@ -285,7 +290,7 @@ class Play implements AsyncDisposable {
 
   get #firstNonce(): string {
     const [first] = this.#named.values();
-    return first?.wish.nonce ?? "";
+    return (this.#named.get("it") ?? first)?.wish.nonce ?? "";
   }
 
   #spare(): string {
@@ -405,6 +410,8 @@ class Play implements AsyncDisposable {
       }
       case "the gateway holds little memory":
         return (await this.#memoryOf("gateway")) - this.#memoryBytes < memoryBytesMax;
+      case "the crowd is turned away":
+        return this.#crowdTurnedAway;
       case "the bad runtime is left alone":
         return this.#runtimes.asked("attic") <= failuresUntilLeftAlone;
       case "new requests are refused":
@@ -451,6 +458,10 @@ class Play implements AsyncDisposable {
     await until(there, { what: "the crowd to be there" });
   }
 
+  get #crowdTurnedAway(): boolean {
+    return this.#crowd.filter(({ closed }) => closed).length > this.#crowd.length / 2;
+  }
+
   #disperse(): void {
     for (const socket of this.#crowd) socket.destroy();
     this.#crowd = [];
@@ -470,11 +481,11 @@ class Play implements AsyncDisposable {
   }
 
   /** One short request that is to show whether a gateway serves; what it is told is judged like any other's. */
-  async #short(place: number): Promise<ScriptedRequest> {
+  async #short(place: number, padding = 0): Promise<ScriptedRequest> {
     const endpoint = this.#fleet.endpoints[place];
     if (endpoint === undefined) throw new Error(`there is no gateway ${place}`);
     this.#healings += 1;
-    const wish = { nonce: `${this.#name}-short-${this.#healings}`, model: "scripted", script: { tokens: 3 } };
+    const wish = { nonce: `${this.#name}-short-${this.#healings}`, model: "scripted", script: { tokens: 3 }, padding };
     const request = new ScriptedRequest(endpoint, { ...wish, stream: true });
     await request.over;
     this.requests.push(request);

@@ -29,6 +29,8 @@ export interface RuntimeWish {
 /** What a runtime would say of itself, and no client is to read. */
 export const unsaid = "CUDA error at /root/secret.py";
 
+const sayingMs = 50;
+
 const garbage: Readonly<Partial<Record<Mishap, string | Uint8Array>>> = {
   HTML: "<html><body>502 Bad Gateway</body></html>\n\n",
   "no JSON": `data: {"choices": [NaN, ${unsaid}\n\n`,
@@ -53,6 +55,8 @@ async function answer(chat: FakeOpenAiChat, { mishap, after = 0 }: RuntimeWish):
     else chat.say(`${nonce}-${index} `);
     if (delayMs > 0) await pause(delayMs);
   }
+  // What was said goes out before it: a socket that is cut drops what it still holds.
+  if (said > 0) await pause(sayingMs);
   befall(chat, mishap, tokens);
 }
 

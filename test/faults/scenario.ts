@@ -11,14 +11,14 @@ import type { Outcome, Script } from "./scripted-request.ts";
 export type Phase = "P1" | "P2" | "P3" | "P4" | "P5" | "P6";
 
 /**
- * What a step is done to. `machine` is the one that has the first request, and `spare` another one; `gateway` is the one
- * that the first request was sent to.
+ * What a step is done to. `machine` is the one that has the request, and `spare` another one; `gateway` is the one
+ * that the request was sent to.
  */
 export type Part = "machine" | "spare" | "gateway" | "other gateway" | "nats" | "redis" | "runtime";
 
 /** One request, or `times` of them. */
 export interface Ask {
-  /** How steps and outcomes call it; the first is called `it` unless said. */
+  /** How steps and outcomes call it: `it` unless said, and that is the one that the words below mean. */
   readonly as?: string;
   readonly times?: number;
   readonly whole?: boolean;
@@ -50,6 +50,7 @@ export type Sight =
   | "the gateway has ended"
   | "no machine works for the first"
   | "the first is settled as left"
+  | "the crowd is turned away"
   | "the gateway holds little memory"
   | "the bad runtime is left alone"
   | "new requests are refused"

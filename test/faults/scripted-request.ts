@@ -15,9 +15,16 @@ export interface Script {
 /**
  * How a request ended, as its client sees it: with the whole answer; with a status and a code; with an error event inside
  * a stream, and its code; with a connection that broke; or left by the client itself. `truncated` is what must never be:
- * a stream that was closed as if all were well, without an end.
+ * a stream that was closed as if all were well, without an end. `garbled` is as bad: an event that cannot be read.
  */
-export type Outcome = "answered" | "broken" | "left" | "truncated" | `${number} ${string}` | `event ${string}`;
+export type Outcome =
+  | "answered"
+  | "broken"
+  | "left"
+  | "truncated"
+  | "garbled"
+  | `${number} ${string}`
+  | `event ${string}`;
 
 const told = z.object({ error: z.object({ code: z.string().nullable(), message: z.string() }) });
 const chunk = z.looseObject({
@@ -79,6 +86,7 @@ export class ScriptedRequest {
   #done = false;
   #error: string | undefined;
   #left = false;
+  #garbled: string | undefined;
 
   constructor(endpoint: Endpoint, wish: ScriptedWish) {
     this.wish = wish;
@@ -175,7 +183,9 @@ export class ScriptedRequest {
       this.#done = true;
       return;
     }
-    const value: unknown = JSON.parse(data);
+    const value = jsonIn(data);
+    if (value === undefined) this.#garbled = data;
+    if (value === undefined || this.#garbled !== undefined) return;
     const error = told.safeParse(value);
     if (error.success) {
       this.#error = error.data.error.code ?? "null";
@@ -220,9 +230,21 @@ export class ScriptedRequest {
       this.text = read.choices[0].message.content ?? "";
       return "answered";
     }
+    if (this.#garbled !== undefined) {
+      this.message = this.#garbled.slice(-300);
+      return "garbled";
+    }
     // An end after an error event, or an error event after an end, is as bad as no end at all.
     if (this.#error !== undefined) return this.#done ? "truncated" : `event ${this.#error}`;
     return this.#done ? "answered" : "truncated";
+  }
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
   }
 }
 

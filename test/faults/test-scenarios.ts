@@ -27,7 +27,8 @@ export function testScenarios(title: string, scenarios: readonly Scenario[]): vo
 
   describe.skipIf(lentOnly("nats", "redis") || played.length === 0)(title, () => {
     for (const { seed, ...scenario } of played) {
-      const name = `${scenario.rows.join(", ")}: ${scenario.guarantee}${seeds.length > 1 ? ` (seed ${seed})` : ""}`;
+      const numbers = scenario.rows.length === 0 ? "" : `${scenario.rows.join(", ")}: `;
+      const name = `${numbers}${scenario.guarantee}${seeds.length > 1 ? ` (seed ${seed})` : ""}`;
       test(name, { timeout: timeoutMs }, async ({ task }) => {
         const told = { rows: scenario.rows, guarantee: scenario.guarantee, seed };
         task.meta.scenario = told;

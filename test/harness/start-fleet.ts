@@ -6,7 +6,7 @@ import type { OwnServer } from "./own-server.ts";
 import { startRedisServer } from "./redis-server.ts";
 import { startAgent, startGateway, type AgentProcess, type GatewayProcess } from "./start-trunkline.ts";
 import { TcpProxy } from "./tcp-proxy.ts";
-import { issueKey, testPepper, type Settings } from "./trunkline-command.ts";
+import { issueKey, testPepper, type IssuedKey, type Settings } from "./trunkline-command.ts";
 import { until } from "./until.ts";
 import { WireWatch } from "./wire-watch.ts";
 
@@ -50,6 +50,8 @@ export interface Fleet extends AsyncDisposable {
   startAgent(machine: string, as?: Machine): Promise<AgentProcess>;
   /** Every machine whose process was started, alive or not. */
   readonly machines: readonly string[];
+  /** Those that ended and were started again; what they logged can still be read. */
+  readonly formerGateways: readonly GatewayProcess[];
   /** Starts a gateway again whose process has ended; it takes the place of that one. */
   restartGateway(place: number): Promise<GatewayProcess>;
   /** The proxy on one machine's, or one gateway's way, where the fleet was started with such. */
@@ -84,6 +86,7 @@ async function build(wish: FleetWish, parts: AsyncDisposableStack): Promise<Flee
 
   const wire = new WireWatch();
   const ways = new Ways(wish.proxied ?? [], parts);
+  const formerGateways: GatewayProcess[] = [];
   const agents = new Map<string, AgentProcess>();
   const kept = new Map<string, Machine>(Object.entries(wish.machines));
   const startOne = async (machine: string, as: Machine = kept.get(machine) ?? {}): Promise<AgentProcess> => {
@@ -103,7 +106,7 @@ async function build(wish: FleetWish, parts: AsyncDisposableStack): Promise<Flee
 
   const keyStore = { TRUNKLINE_REDIS_URL: redis.url, TRUNKLINE_KEY_PEPPER: testPepper };
   const [{ key }, gateways] = await Promise.all([
-    issueKey(keyStore),
+    issueAtLast(keyStore),
     Promise.all(Array.from({ length: wish.gateways ?? 1 }, (_, place) => startOneGateway(place))),
     ...Object.keys(wish.machines).map((machine) => startOne(machine)),
   ]);
@@ -124,6 +127,7 @@ async function build(wish: FleetWish, parts: AsyncDisposableStack): Promise<Flee
     natsMonitorUrl: monitorPort === undefined ? undefined : `http://127.0.0.1:${monitorPort}`,
     redis,
     gateways,
+    formerGateways,
     endpoints,
     endpoint,
     keyStore,
@@ -141,12 +145,18 @@ async function build(wish: FleetWish, parts: AsyncDisposableStack): Promise<Flee
       const before = gateways[place];
       if (before === undefined) throw new Error(`this fleet has no gateway ${place}`);
       const again = await startOneGateway(place, new URL(before.baseUrl).port);
+      formerGateways.push(before);
       gateways[place] = again;
       return again;
     },
     wayOf: (way, of = 0) => ways.at(way, of),
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
+}
+
+/** While many processes start, a Redis may answer later than a command waits for it. */
+function issueAtLast(keyStore: Settings): Promise<IssuedKey> {
+  return until(() => issueKey(keyStore), { what: "a key to be issued", timeoutMs: knownWithinMs });
 }
 
 /** The proxies of a fleet, one for each process that has its way through them. */

@@ -211,7 +211,9 @@ class Lane {
     const nowMs = performance.now();
     for (let at = 0; at < chunk.byteLength; at += sliceBytesMax) {
       const slice = chunk.subarray(at, Math.min(chunk.byteLength, at + sliceBytesMax));
-      const behindLast = this.#lastDueAtMs + (slice.byteLength / bytesPerSecond) * 1_000;
+      const behindLast =
+        Math.max(bytesPerSecond === Number.POSITIVE_INFINITY ? 0 : nowMs, this.#lastDueAtMs) +
+        (slice.byteLength / bytesPerSecond) * 1_000;
       const dueAtMs = Math.max(delayMs === 0 ? 0 : nowMs + delayMs, behindLast);
       this.#waiting.push({ chunk: slice, dueAtMs });
       this.#bytesWaiting += slice.byteLength;

@@ -20,7 +20,9 @@ export interface JobSeen {
   readonly gateway: string;
   readonly kind: string;
   /** Of the script line in its body, if that has one. */
-  readonly nonce: string | undefined;
+  nonce: string | undefined;
+  /** How many parts of its body came. */
+  parts: number;
   /** How often the job itself came: a gateway repeats one that is not accepted. */
   times: number;
   /** What the last beat told of it. */
@@ -28,13 +30,14 @@ export interface JobSeen {
   readonly frames: FrameSeen[];
 }
 
-/** What a trap waits for: a job on its way to the machine, or one of its frames on the way back. */
-export type Passing = "job" | "accept" | "data" | "terminal";
+/** What a trap waits for: a job on its way to the machine, a part of its body, or one of its frames on the way back. */
+export type Passing = "job" | "part" | "accept" | "data" | "terminal";
 
 interface Trap {
   readonly nonce: string;
   readonly passing: Passing;
   readonly holds: boolean;
+  readonly nth: number;
   readonly sprung: (seen: JobSeen) => void;
 }
 
@@ -75,14 +78,18 @@ export class WireWatch {
 
   /**
    * Resolves with the job when the next such message of this request passes. With `holds`, that message and all behind
-   * it is held in the proxy until it is released.
+   * it is held in the proxy until it is released. Of the parts of a body it is the `nth`.
    */
-  next(passing: Passing, { nonce, holds = false }: { nonce: string; holds?: boolean }): Promise<JobSeen> {
+  next(
+    passing: Passing,
+    { nonce, holds = false, nth = 1 }: { nonce: string; holds?: boolean; nth?: number },
+  ): Promise<JobSeen> {
     return new Promise((resolve) => {
       const trap: Trap = {
         nonce,
         passing,
         holds,
+        nth,
         sprung: (seen) => {
           this.#traps.delete(trap);
           resolve(seen);
@@ -94,6 +101,7 @@ export class WireWatch {
 
   #seeJob({ subject, reply, headers, payload }: NatsMessageSeen): boolean {
     const [, role, , , channel] = subject.split(".");
+    if (role === "machine" && channel === "part") return this.#seePart(headers, payload);
     if (role !== "machine" || channel !== "job" || reply === undefined) return false;
     const about = parseReplySubject(reply);
     if (about === undefined) return false;
@@ -102,6 +110,7 @@ export class WireWatch {
       ...about,
       kind: /^tl-kind: *(\w+)/im.exec(headers)?.[1] ?? "unknown",
       nonce: nonceIn(payload),
+      parts: 0,
       times: 0,
       progress: 0,
       frames: [],
@@ -109,6 +118,15 @@ export class WireWatch {
     this.#jobs.set(about.job, seen);
     seen.times += 1;
     return this.#spring("job", seen);
+  }
+
+  /** A body that comes in parts tells its nonce in one of them. */
+  #seePart(headers: string, payload: Buffer): boolean {
+    const seen = this.#jobs.get(/^tl-job: *(\w+)/im.exec(headers)?.[1] ?? "");
+    if (seen === undefined) return false;
+    seen.nonce ??= nonceIn(payload);
+    seen.parts += 1;
+    return this.#spring("part", seen);
   }
 
   #seeFrame({ subject, payload: bytes }: NatsMessageSeen): boolean {
@@ -136,7 +154,9 @@ export class WireWatch {
 
   /** Whether this message is to be held. */
   #spring(passing: Passing, seen: JobSeen): boolean {
-    const sprung = [...this.#traps].filter((trap) => trap.passing === passing && trap.nonce === seen.nonce);
+    const isMet = ({ passing: awaited, nonce, nth }: Trap): boolean =>
+      awaited === passing && nonce === seen.nonce && (passing !== "part" || seen.parts >= nth);
+    const sprung = [...this.#traps].filter(isMet);
     for (const trap of sprung) trap.sprung(seen);
     return sprung.some(({ holds }) => holds);
   }
