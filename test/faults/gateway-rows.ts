@@ -22,7 +22,7 @@ export const gatewayRows: readonly Scenario[] = [
     rows: [24],
     guarantee: "a gateway that is told to stop says so before it refuses anything, and finishes its streams",
     fleet: { gateways: 2, gatewayEnv: { TRUNKLINE_DRAIN_MS: "8000" } },
-    asks: [{ phase: "P4" }, { as: "others", times: 100, script: { tokens: 100, delayMs: 20 } }],
+    asks: [{ phase: "P4" }, { as: "others", times: 100, phase: "P4", script: { tokens: 150, delayMs: 20 } }],
     steps: [
       { stop: "gateway" },
       { see: "readyz is 503 and healthz 200", withinMs: 250 },

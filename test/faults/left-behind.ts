@@ -55,6 +55,10 @@ export class LeftBehind implements AsyncDisposable {
     return this.#presences.get(machine);
   }
 
+  forgetPresences(): void {
+    this.#presences.clear();
+  }
+
   async takeBaseline(): Promise<void> {
     this.#subscriptions = (await this.#subscribed()) ?? 0;
     for (const process of this.#processes()) this.#files.set(process.processId, await openFiles(process));
@@ -62,7 +66,7 @@ export class LeftBehind implements AsyncDisposable {
 
   /** Resolves when nothing is left behind, or rejects with all that is. */
   async untilNothing(withinMs: number): Promise<void> {
-    this.#presences.clear();
+    this.forgetPresences();
     let left: readonly string[] = [];
     const nothing = async (): Promise<boolean> => (left = await this.#look()).length === 0;
     await until(nothing, { what: "nothing to be left behind", timeoutMs: withinMs, intervalMs: 25 }).catch(

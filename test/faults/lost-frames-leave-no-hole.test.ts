@@ -1,0 +1,80 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { errorIn } from "../harness/endpoint.ts";
+import { lentOnly } from "../harness/found-servers.ts";
+import { HandMadeAgent, handMadeEnd, handMadeModel, type HandMadeJob } from "../harness/hand-made-agent.ts";
+import { startFleet, type Fleet } from "../harness/start-fleet.ts";
+import { until } from "../harness/until.ts";
+import { scriptedText } from "./scripted-request.ts";
+
+const tokens = 6;
+const toldWithinMs = 4_000;
+
+/** The frame with this number: a token each, and then the end. */
+function say(job: HandMadeJob, sequence: number): void {
+  if (sequence > tokens) {
+    job.say("end", handMadeEnd, sequence);
+    return;
+  }
+  const choices = [{ index: 0, delta: { content: `abc-${sequence - 1} ` }, finish_reason: null }];
+  const chunk = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: handMadeModel.id, choices };
+  job.say("data", Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`), sequence);
+}
+
+const all = Array.from({ length: tokens + 1 }, (_, index) => index + 1);
+
+describe.skipIf(lentOnly("nats", "redis"))("frames of a machine", () => {
+  let fleet: Fleet;
+  beforeEach(async () => void (fleet = await startFleet({ machines: {} })));
+  afterEach(() => fleet[Symbol.asyncDispose]());
+
+  /** A machine that sends these frames of a job, and answers an attach as it is told. */
+  async function machineThat(sends: readonly number[], onAttach: (job: HandMadeJob, from: number) => void) {
+    const jobs = new Map<string, HandMadeJob>();
+    const agent = await HandMadeAgent.start({
+      natsUrl: fleet.nats.url,
+      machine: "attic",
+      model: handMadeModel,
+      onJob: (job) => {
+        jobs.set(job.head.id, job);
+        for (const sequence of sends) say(job, sequence);
+      },
+      onControl: (control) => {
+        const job = control.kind === "attach" ? jobs.get(control.job) : undefined;
+        if (job !== undefined && control.kind === "attach") onAttach(job, control.from);
+      },
+    });
+    const known = async () => (await fleet.endpoint.models()).ids.includes(handMadeModel.id);
+    await until(known, { what: "the machine to be known" });
+    return agent;
+  }
+
+  const replay = (job: HandMadeJob, from: number): void => {
+    for (const sequence of all.slice(from - 1)) say(job, sequence);
+  };
+
+  test.each([
+    ["that come twice", [1, 1, 2, 2, 3, 4, 5, 6, 6, 7, 7]],
+    ["that come in another order", [2, 1, 4, 3, 6, 5, 7]],
+    ["of which some do not come", [1, 2, 5, 6, 7]],
+    ["of which the first does not come", [2, 3, 4, 5, 6, 7]],
+    ["of which the last does not come before the end", [1, 2, 3, 4, 5, 7]],
+  ])("%s are asked for again where they are missing, and the answer is exact", async (_, sends) => {
+    await using _agent = await machineThat(sends, replay);
+    const stream = await fleet.endpoint.stream({ model: handMadeModel.id, says: "Hello" });
+    expect(await stream.over).toBe("closed");
+    expect([stream.done, stream.text]).toEqual([true, scriptedText("abc", tokens)]);
+  });
+
+  test.each<[string, (job: HandMadeJob) => void]>([
+    ["are said to be lost", (job) => job.say("fault", { code: "stream_gap", message: "They are gone." }, 0)],
+    ["are never sent again", () => undefined],
+  ])("that %s are an error in the stream and no hole", async (_, onAttach) => {
+    await using _agent = await machineThat([1, 2, 5, 6, 7], onAttach);
+    const begunMs = performance.now();
+    const stream = await fleet.endpoint.stream({ model: handMadeModel.id, says: "Hello" });
+    expect(await stream.over).toBe("closed");
+    expect(performance.now() - begunMs).toBeLessThan(toldWithinMs);
+    expect(errorIn(stream.events.at(-1) ?? "").code).toBe("stream_gap");
+    expect([stream.done, stream.text]).toEqual([false, scriptedText("abc", 2)]);
+  });
+});
