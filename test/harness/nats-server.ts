@@ -57,8 +57,9 @@ interface Run {
 async function asProcess({ binary, config, name, port }: Run & { binary: string }): Promise<ServerBody> {
   const folder = await mkdtemp(join(tmpdir(), "trunkline-nats-"));
   const configPath = join(folder, "nats.conf");
-  await writeFile(configPath, config);
-  const args = ["-c", configPath, "-a", "127.0.0.1", "-p", String(port), "--server_name", name];
+  // Its name stands in the file: a server that was named by a flag refuses to read its configuration anew.
+  await writeFile(configPath, `${config}\nserver_name: "${name}"\n`);
+  const args = ["-c", configPath, "-a", "127.0.0.1", "-p", String(port)];
   return new ServerProcess({ binary, args, folder });
 }
 
