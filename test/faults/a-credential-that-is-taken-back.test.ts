@@ -8,6 +8,7 @@ import { startRedisServer } from "../harness/redis-server.ts";
 import { startAgent, startGateway } from "../harness/start-trunkline.ts";
 import { issueKey, testPepper } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
+import { laneOf } from "./lane.ts";
 
 const users = (names: readonly string[]): string =>
   `authorization { users = [${names.map((name) => `{ user: ${name}, password: secret }`).join(", ")}] }`;
@@ -18,7 +19,7 @@ const watchedForMs = 5_000;
 const attemptsMax = 15;
 const connections = z.looseObject({ total_connections: z.number() });
 
-describe.skipIf(lentOnly("nats", "redis") || foundServers().nats.by !== "binary")(
+describe.skipIf(lentOnly("nats", "redis") || foundServers().nats.by !== "binary" || !laneOf(process.env).isWhole)(
   "a gateway whose credential NATS takes back",
   () => {
     test(

@@ -3,6 +3,7 @@ import { lentOnly } from "../harness/found-servers.ts";
 import { HandMadeAgent, handMadeModel } from "../harness/hand-made-agent.ts";
 import { startFleet } from "../harness/start-fleet.ts";
 import { until } from "../harness/until.ts";
+import { laneOf } from "./lane.ts";
 import { LeftBehind } from "./left-behind.ts";
 
 const machines = 200;
@@ -10,7 +11,7 @@ const backWithinMs = 5_000;
 /** What the host needs for two hundred connections of one test process beside it. */
 const hostAddsMs = 1_500;
 
-describe.skipIf(lentOnly("nats", "redis"))("after a restart of NATS", () => {
+describe.skipIf(lentOnly("nats", "redis") || !laneOf(process.env).isWhole)("after a restart of NATS", () => {
   test(
     `${machines} machines are back within 5 s, none is forgotten, and requests are answered meanwhile`,
     { timeout: 90_000 },

@@ -49,7 +49,7 @@ const harms: readonly Harm[] = [
   {
     what: "a NATS that is killed and back in 0.3 s",
     befalls: [{ kill: "nats" }, { release: "machines" }, { lastRealMs: 300 }, { restart: "nats" }],
-    outcomeAt: (phase) => (phase === "P1" || phase === "P2" ? ["answered", "503 backend_unavailable"] : answered),
+    outcomeAt: (phase) => (["P1", "P2", "P6"].includes(phase) ? ["answered", "503 backend_unavailable"] : answered),
     endsWithinMs: 8_000,
     pauseMsMax: 3_000,
   },
@@ -89,6 +89,8 @@ function cell(harm: Harm, phase: Phase): Scenario {
   const isGatewayGone = befalls.some((step) => "kill" in step && step.kill === "gateway");
   const goesOn: readonly Step[] = phase === "P1" && !isGatewayGone ? [{ sendBody: "it" }] : [];
   const asksThen: readonly Step[] = isIdle && !isGatewayGone ? [{ ask: [{ as: "it" }] }] : [];
+  // The frame that ends the job had not left the machine.
+  const isLastFrameStuck = phase === "P5" && befalls.some((step) => "freeze" in step && step.freeze === "machine");
   const isBus = what.includes("NATS");
   return {
     rows: [],

@@ -93,6 +93,7 @@ class Play implements AsyncDisposable {
   readonly #random: () => number;
   readonly #named = new Map<string, ScriptedRequest>();
   readonly #asks = new Map<string, Ask>();
+  #meant: string | undefined;
   #crowd: Socket[] = [];
   #memoryBytes = 0;
   #healings = 0;
@@ -281,11 +282,11 @@ class Play implements AsyncDisposable {
     return group;
   }
 
-  /** The machine that has the first request, as far as one has it. */
+  /** The machine that has the request, as far as one has it when this is first asked; it stays the one that is meant. */
   #machine(): string {
-    const machine = this.#fleet.wire.jobsOf(this.#firstNonce).at(0)?.machine ?? this.#fleet.machines[0];
-    if (machine === undefined) throw new Error("the fleet has no machine");
-    return machine;
+    this.#meant ??= this.#fleet.wire.jobsOf(this.#firstNonce).at(0)?.machine ?? this.#fleet.machines[0];
+    if (this.#meant === undefined) throw new Error("the fleet has no machine");
+    return this.#meant;
   }
 
   get #firstNonce(): string {
