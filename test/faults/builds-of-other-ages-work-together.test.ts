@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { MeanMachine, offering, type Said } from "../bad-inputs/mean-machine.ts";
-import { Endpoint } from "../harness/endpoint.ts";
+import type { Endpoint } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { handMadeEnd, handMadeModel } from "../harness/hand-made-agent.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";

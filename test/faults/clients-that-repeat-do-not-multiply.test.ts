@@ -1,4 +1,4 @@
-import OpenAI from "openai";
+import OpenAI, { APIError } from "openai";
 import { describe, expect, test } from "vitest";
 import { lentOnly } from "../harness/found-servers.ts";
 import { startFleet } from "../harness/start-fleet.ts";
@@ -31,7 +31,7 @@ describe.skipIf(lentOnly("nats", "redis") || !laneOf(process.env).isWhole)(
         const messages = [{ role: "user" as const, content: `/script tokens=1 nonce=n${index}` }];
         return client.chat.completions.create({ model: "scripted", messages }).then(
           () => "answered",
-          (error: unknown) => (error instanceof OpenAI.APIError ? error.status : String(error)),
+          (error: unknown) => (error instanceof APIError ? error.status : String(error)),
         );
       });
       const told = new Set(await Promise.all(asked));
