@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MeanMachine, offering, type Said } from "../bad-inputs/mean-machine.ts";
 import type { Endpoint } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
@@ -21,11 +21,11 @@ const answer = (): Said[] => [
 describe.skipIf(lentOnly("nats", "redis"))("a machine of another build", () => {
   let fleet: Fleet;
   let endpoint: Endpoint;
-  beforeEach(async () => {
+  beforeAll(async () => {
     fleet = await startFleet({ machines: {} });
     ({ endpoint } = fleet);
   });
-  afterEach(() => fleet[Symbol.asyncDispose]());
+  afterAll(() => fleet[Symbol.asyncDispose]());
 
   async function served(lies: object): Promise<string> {
     await using machine = await MeanMachine.start({

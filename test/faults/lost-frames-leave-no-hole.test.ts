@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { errorIn } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { HandMadeAgent, handMadeEnd, handMadeModel, type HandMadeJob } from "../harness/hand-made-agent.ts";
@@ -24,8 +24,8 @@ const all = Array.from({ length: tokens + 1 }, (_, index) => index + 1);
 
 describe.skipIf(lentOnly("nats", "redis"))("frames of a machine", () => {
   let fleet: Fleet;
-  beforeEach(async () => void (fleet = await startFleet({ machines: {} })));
-  afterEach(() => fleet[Symbol.asyncDispose]());
+  beforeAll(async () => void (fleet = await startFleet({ machines: {} })));
+  afterAll(() => fleet[Symbol.asyncDispose]());
 
   /** A machine that sends these frames of a job, and answers an attach as it is told. */
   async function machineThat(sends: readonly number[], onAttach: (job: HandMadeJob, from: number) => void) {
@@ -43,7 +43,10 @@ describe.skipIf(lentOnly("nats", "redis"))("frames of a machine", () => {
         if (job !== undefined && control.kind === "attach") onAttach(job, control.from);
       },
     });
-    const known = async () => (await fleet.endpoint.models()).ids.includes(handMadeModel.id);
+    const known = async () => {
+      const { ids, unanswered } = await fleet.endpoint.models();
+      return ids.includes(handMadeModel.id) && unanswered === null;
+    };
     await until(known, { what: "the machine to be known" });
     return agent;
   }

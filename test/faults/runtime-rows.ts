@@ -107,7 +107,6 @@ export const runtimeRows: readonly Scenario[] = [
     {
       rows: [16],
       guarantee: `a runtime that says ${mishap} amid its answer is an error there`,
-      fast: mishap === "no JSON",
       ...oneMachine({ mishap, after: some }),
       asks: [{}],
       steps: [],
@@ -119,7 +118,6 @@ export const runtimeRows: readonly Scenario[] = [
   ...(["closes", "cuts"] as const).map((mishap): Scenario => ({
     rows: [18],
     guarantee: `a runtime that ${mishap} without an end has not succeeded`,
-    fast: mishap === "closes",
     ...oneMachine({ mishap, after: some }),
     asks: [{}, { as: "whole", whole: true }],
     steps: [],
