@@ -418,6 +418,8 @@ class Play implements AsyncDisposable {
         return this.#crowdTurnedAway;
       case "the bad runtime is left alone":
         return this.#runtimes.asked("attic") <= failuresUntilLeftAlone;
+      case "two runtimes were asked":
+        return this.#runtimes.askedInAll === 2;
       case "new requests are refused":
         return (await this.#short(0)).outcome?.startsWith("503 ") === true;
       case "new requests are answered":
@@ -520,6 +522,10 @@ class Runtimes implements AsyncDisposable {
   /** How many chats came to one of them. */
   asked(machine: string): number {
     return this.#running.get(machine)?.chats.length ?? 0;
+  }
+
+  get askedInAll(): number {
+    return [...this.#running.keys()].reduce((sum, machine) => sum + this.asked(machine), 0);
   }
 
   async kill(machine: string): Promise<void> {

@@ -16,6 +16,7 @@ export type Mishap =
   | "bytes"
   | "closes"
   | "cuts"
+  | "dies"
   | "error as vLLM tells it"
   | "error as OpenAI tells it"
   | "somebody else";
@@ -41,7 +42,7 @@ const garbage: Readonly<Partial<Record<Mishap, string | Uint8Array>>> = {
 /** A model server that says what a script line asks for, token by token, until its mishap. Its model is `scripted`. */
 export async function startRuntime(wish: RuntimeWish, port?: number): Promise<FakeVllm> {
   const runtime = await FakeVllm.start({ models: [{ id: "scripted" }], ...(port === undefined ? {} : { port }) });
-  runtime.onChat = (chat) => answer(chat, wish);
+  runtime.onChat = (chat) => (wish.mishap === "dies" ? runtime.stop() : answer(chat, wish));
   return runtime;
 }
 

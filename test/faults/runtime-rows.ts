@@ -148,6 +148,18 @@ export const runtimeRows: readonly Scenario[] = [
     },
   ]),
   {
+    rows: [73],
+    guarantee: "a request that kills runtimes is given to a second one and to no third",
+    runtimes: { attic: { mishap: "dies" }, cellar: { mishap: "dies" }, loft: { mishap: "dies" } },
+    fleet: { machines: { attic: {}, cellar: {}, loft: {} } },
+    asks: [{}],
+    steps: [],
+    outcomes: { it: ["502 poison_request"] },
+    headers: { it: { "x-should-retry": "false" } },
+    afterwards: [{ see: "two runtimes were asked", withinMs: 0 }],
+    heals: false,
+  },
+  {
     rows: [20],
     guarantee: "a runtime that claims another id and model, and adds fields, is written as ours",
     fast: true,

@@ -53,6 +53,7 @@ export type Sight =
   | "the crowd is turned away"
   | "the gateway holds little memory"
   | "the bad runtime is left alone"
+  | "two runtimes were asked"
   | "new requests are refused"
   | "new requests are answered";
 

@@ -82,7 +82,9 @@ export abstract class FakeOpenAiServer implements AsyncDisposable {
     return this.#atWork.size;
   }
 
+  /** Also of one that has stopped already. */
   async stop(): Promise<void> {
+    if (!this.#server.listening) return;
     const closed = once(this.#server, "close");
     this.#server.close();
     this.#server.closeAllConnections();
