@@ -2,11 +2,12 @@ import { Endpoint } from "./endpoint.ts";
 import { foundServers } from "./found-servers.ts";
 import { freePort } from "./free-port.ts";
 import { startNatsServer } from "./nats-server.ts";
+import { Operator } from "./operator.ts";
 import type { OwnServer } from "./own-server.ts";
 import { startRedisServer } from "./redis-server.ts";
 import { startAgent, startGateway, type AgentProcess, type GatewayProcess } from "./start-trunkline.ts";
 import { TcpProxy } from "./tcp-proxy.ts";
-import { issueKey, testPepper, type IssuedKey, type Settings } from "./trunkline-command.ts";
+import { testPepper, type Settings } from "./trunkline-command.ts";
 import { until } from "./until.ts";
 import { WireWatch } from "./wire-watch.ts";
 
@@ -105,8 +106,8 @@ async function build(wish: FleetWish, parts: AsyncDisposableStack): Promise<Flee
   };
 
   const keyStore = { TRUNKLINE_REDIS_URL: redis.url, TRUNKLINE_KEY_PEPPER: testPepper };
-  const [{ key }, gateways] = await Promise.all([
-    issueAtLast(keyStore),
+  const [key, gateways] = await Promise.all([
+    keyFor(redis.url),
     Promise.all(Array.from({ length: wish.gateways ?? 1 }, (_, place) => startOneGateway(place))),
     ...Object.keys(wish.machines).map((machine) => startOne(machine)),
   ]);
@@ -154,9 +155,10 @@ async function build(wish: FleetWish, parts: AsyncDisposableStack): Promise<Flee
   };
 }
 
-/** While many processes start, a Redis may answer later than a command waits for it. */
-function issueAtLast(keyStore: Settings): Promise<IssuedKey> {
-  return until(() => issueKey(keyStore), { what: "a key to be issued", timeoutMs: knownWithinMs });
+/** One that may use every model. */
+async function keyFor(redisUrl: string): Promise<string> {
+  await using operator = await Operator.on({ redisUrl });
+  return (await operator.issue()).token.reveal();
 }
 
 /** The proxies of a fleet, one for each process that has its way through them. */
