@@ -131,12 +131,9 @@ export const brokerRows: readonly Scenario[] = [
     steps: [
       { hold: "gateways", of: "gateway", direction },
       { seeReal: "readyz is 503 and healthz 200", withinMs: 6_000 },
-      {
-        ask: [
-          { ...toldAtOnce, times: 5 },
-          { as: "elsewhere", at: 1, times: 5 },
-        ],
-      },
+      { seeReal: "new requests are refused", withinMs: 6_000 },
+      { ask: [{ ...toldAtOnce, times: 5, inTurn: true }] },
+      { ask: [{ as: "elsewhere", at: 1, times: 5, inTurn: true }] },
       { release: "gateways" },
     ],
     outcomes: unavailable,

@@ -6,7 +6,9 @@ import { startRuntime } from "./runtime-of-mishaps.ts";
 import { until } from "../harness/until.ts";
 import { laneOf } from "./lane.ts";
 
-const requests = 300;
+const requests = 120;
+/** So many ask at once, each of them one after the other. */
+const clients = 10;
 /** What failover may add, and what a fleet may use beside that: once, and each second. */
 const dispatchesPerRequestMax = 1.1;
 const reserve = 20;
@@ -19,7 +21,9 @@ describe.skipIf(lentOnly("nats", "redis") || !laneOf(process.env).isWhole)(
       await using attic = await startRuntime({ mishap: "500" });
       await using cellar = await startRuntime({ mishap: "500" });
       const fronting = (url: string) => ({ env: { TRUNKLINE_RUNTIME: "vllm", TRUNKLINE_RUNTIME_URL: url } });
-      await using fleet = await startFleet({ machines: { attic: fronting(attic.url), cellar: fronting(cellar.url) } });
+      await using fleet = await startFleet({
+        machines: { attic: fronting(attic.url), cellar: fronting(cellar.url) },
+      });
       const { endpoint } = fleet;
       await until(async () => (await endpoint.models()).ids.includes("scripted"), {
         what: "the model",
@@ -27,20 +31,35 @@ describe.skipIf(lentOnly("nats", "redis") || !laneOf(process.env).isWhole)(
       });
       const client = new OpenAI({ baseURL: endpoint.baseUrl, apiKey: endpoint.key, maxRetries: 2 });
       const begunMs = performance.now();
-      const asked = Array.from({ length: requests }, async (_, index) => {
+      const ask = async (index: number): Promise<unknown> => {
         const messages = [{ role: "user" as const, content: `/script tokens=1 nonce=n${index}` }];
         return client.chat.completions.create({ model: "scripted", messages }).then(
           () => "answered",
           (error: unknown) => (error instanceof APIError ? error.status : String(error)),
         );
-      });
-      const told = new Set(await Promise.all(asked));
+      };
+      const inTurn = async (place: number): Promise<unknown[]> => {
+        const all: unknown[] = [];
+        for (let index = place; index < requests; index += clients) all.push(await ask(index));
+        return all;
+      };
+      const asked = Array.from({ length: clients }, (_, place) => inTurn(place));
+      const told = new Set((await Promise.all(asked)).flat());
       const refilled = (performance.now() - begunMs) / refillMs;
       for (const status of told) expect([502, 503]).toContain(status);
       const [gateway] = fleet.gateways;
       const lines = (await gateway?.logLines()) ?? [];
       const admitted = lines.filter(({ msg }) => msg === "usage").length;
       expect(admitted).toBeGreaterThan(requests);
+      console.log(
+        "DBG",
+        admitted,
+        fleet.wire.jobs.filter(({ kind }) => kind === "chat").length,
+        fleet.wire.jobs.filter(({ kind }) => kind === "chat").reduce((n, j) => n + j.times, 0),
+        attic.chats.length,
+        cellar.chats.length,
+        new Set(lines.filter(({ msg }) => msg === "usage").map(({ outcome }) => outcome)),
+      );
       const dispatched = attic.chats.length + cellar.chats.length;
       expect(dispatched).toBeLessThanOrEqual(admitted * dispatchesPerRequestMax + reserve + refilled);
     });

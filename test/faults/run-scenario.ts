@@ -22,7 +22,7 @@ const patienceMs = 10_000;
 const nothingLeftWithinMs = 10_000;
 const healsWithinMs = 5_000;
 /** What a busy host adds to a time that is promised as a real one: to most of many, and to the slowest of them. */
-const noiseMs = 50;
+const noiseMs = 200;
 const slowestMs = 1_000;
 /** For all that clients leave unread, and what the process itself comes to need. */
 const memoryBytesMax = 128 * 1024 * 1024;
