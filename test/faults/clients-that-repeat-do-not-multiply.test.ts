@@ -51,15 +51,6 @@ describe.skipIf(lentOnly("nats", "redis") || !laneOf(process.env).isWhole)(
       const lines = (await gateway?.logLines()) ?? [];
       const admitted = lines.filter(({ msg }) => msg === "usage").length;
       expect(admitted).toBeGreaterThan(requests);
-      console.log(
-        "DBG",
-        admitted,
-        fleet.wire.jobs.filter(({ kind }) => kind === "chat").length,
-        fleet.wire.jobs.filter(({ kind }) => kind === "chat").reduce((n, j) => n + j.times, 0),
-        attic.chats.length,
-        cellar.chats.length,
-        new Set(lines.filter(({ msg }) => msg === "usage").map(({ outcome }) => outcome)),
-      );
       const dispatched = attic.chats.length + cellar.chats.length;
       expect(dispatched).toBeLessThanOrEqual(admitted * dispatchesPerRequestMax + reserve + refilled);
     });

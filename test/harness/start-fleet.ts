@@ -158,7 +158,9 @@ async function build(wish: FleetWish, parts: AsyncDisposableStack): Promise<Flee
 /** One that may use every model. */
 async function keyFor(redisUrl: string): Promise<string> {
   await using operator = await Operator.on({ redisUrl });
-  return (await operator.issue()).token.reveal();
+  // While many processes start, Redis may answer later than a store waits for it.
+  const { token } = await until(() => operator.issue(), { what: "a key to be issued", timeoutMs: knownWithinMs });
+  return token.reveal();
 }
 
 /** The proxies of a fleet, one for each process that has its way through them. */
