@@ -60,10 +60,9 @@ export class WireWatch {
     const messages = new NatsMessages();
     const see = direction === "back" ? this.#seeJob.bind(this) : this.#seeFrame.bind(this);
     return (chunk) => {
-      for (const message of messages.push(chunk)) {
-        if (see(message)) return message.beginsAt;
-      }
-      return undefined;
+      // All of a chunk is noted, also what is held behind the first message that is to be.
+      const held = messages.push(chunk).filter(see);
+      return held[0]?.beginsAt;
     };
   };
 
