@@ -140,6 +140,7 @@ class Lane {
   readonly #inspector: Inspector | undefined;
   readonly #badness: () => Badness;
   readonly #waiting: { readonly chunk: Buffer; readonly dueAtMs: number }[] = [];
+  #timer: NodeJS.Timeout | undefined;
   #bytesWaiting = 0;
   #lastDueAtMs = 0;
 
@@ -162,7 +163,10 @@ class Lane {
     // Whatever ends a connection at one end ends it at the other.
     from.on("error", () => undefined);
     to.on("drain", () => this.#letSend());
-    from.once("close", () => to.destroy());
+    from.once("close", () => {
+      clearTimeout(this.#timer);
+      to.destroy();
+    });
   }
 
   get bytesWaiting(): number {
@@ -172,12 +176,24 @@ class Lane {
   flush(): void {
     const nowMs = performance.now();
     for (let [next] = this.#waiting; next !== undefined; [next] = this.#waiting) {
-      if (this.#isHeld() || next.dueAtMs > nowMs) break;
+      if (this.#isHeld()) break;
+      if (next.dueAtMs > nowMs) {
+        this.#flushIn(next.dueAtMs - nowMs);
+        break;
+      }
       this.#waiting.shift();
       this.#bytesWaiting -= next.chunk.byteLength;
       this.#to.write(next.chunk);
     }
     this.#letSend();
+  }
+
+  /** A timer may come a little early, and then it is set once more. */
+  #flushIn(waitMs: number): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.flush();
+    }, waitMs);
   }
 
   /** Whoever sends goes on when there is room on the line, also where the other end takes nothing. */
@@ -218,7 +234,6 @@ class Lane {
       this.#waiting.push({ chunk: slice, dueAtMs });
       this.#bytesWaiting += slice.byteLength;
       this.#lastDueAtMs = Math.max(dueAtMs, nowMs);
-      if (dueAtMs > nowMs) setTimeout(() => this.flush(), dueAtMs - nowMs + 1);
     }
     this.flush();
   }
