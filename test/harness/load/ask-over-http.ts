@@ -1,0 +1,153 @@
+import { request, type Agent, type IncomingMessage } from "node:http";
+import { StringDecoder } from "node:string_decoder";
+import { z } from "zod";
+import { judgeAnswer, type Outcome, type Received } from "./judge-answer.ts";
+import type { ScriptedChat } from "./scripted-chat.ts";
+
+/** One request and how it ended, with its times from the moment it was sent. */
+export interface Asked {
+  readonly chat: ScriptedChat;
+  readonly outcome: Outcome;
+  readonly received: Received;
+  readonly requestId: string | undefined;
+  /** When the first event came, or the body of a whole answer. */
+  readonly firstMs: number;
+  readonly totalMs: number;
+  /** Why the connection broke, if it did. */
+  readonly why: string | undefined;
+}
+
+interface Event {
+  readonly choices?: readonly { readonly delta?: { readonly content?: string | null } }[];
+  readonly error?: { readonly code: string | null };
+}
+const whole = z.looseObject({
+  choices: z
+    .array(z.looseObject({ message: z.looseObject({ content: z.string().nullish() }), finish_reason: z.string() }))
+    .optional(),
+  error: z.looseObject({ code: z.string().nullable() }).optional(),
+});
+
+/** Asks without any SDK, so that one core can hold thousands of streams and see every byte. Never rejects. */
+export function askOverHttp(
+  chat: ScriptedChat,
+  to: {
+    readonly baseUrl: string;
+    readonly key: string;
+    readonly agent: Agent;
+    readonly onBegun?: () => void;
+    readonly signal?: AbortSignal;
+  },
+): Promise<Asked> {
+  const { baseUrl, key, agent, onBegun, signal } = to;
+  const sentAtMs = performance.now();
+  return new Promise((resolve) => {
+    const reading = new Reading();
+    let answer: IncomingMessage | undefined;
+    let firstAtMs: number | undefined;
+    let settled = false;
+    const settle = (why: string | undefined): void => {
+      if (settled) return;
+      settled = true;
+      const closed = answer?.complete === true;
+      if (closed && !reading.streamed) reading.readWhole();
+      const { text, code, success } = reading;
+      const { statusCode: status, headers = {} } = answer ?? {};
+      const received = { status, text, code, success, closed, retryAfter: headers["retry-after"] };
+      const endedAtMs = performance.now();
+      const requestId = headers["x-request-id"];
+      resolve({
+        chat,
+        received,
+        outcome: judgeAnswer(chat, received),
+        requestId: Array.isArray(requestId) ? requestId[0] : requestId,
+        firstMs: (firstAtMs ?? endedAtMs) - sentAtMs,
+        totalMs: endedAtMs - sentAtMs,
+        why,
+      });
+    };
+    const asking = request(
+      `${baseUrl}/chat/completions`,
+      {
+        method: "POST",
+        agent,
+        headers: {
+          authorization: `Bearer ${key}`,
+          "content-type": "application/json",
+          "content-length": Buffer.byteLength(chat.body),
+        },
+        ...(signal && { signal }),
+      },
+      (response) => {
+        answer = response;
+        reading.streamed = response.headers["content-type"]?.startsWith("text/event-stream") === true;
+        response.on("data", (bytes: Buffer) => {
+          reading.push(bytes);
+          if (!reading.begun || firstAtMs !== undefined) return;
+          firstAtMs = performance.now();
+          onBegun?.();
+        });
+        response.on("error", (error) => settle(error.message));
+        response.on("close", () => settle(response.complete ? undefined : "the connection broke"));
+      },
+    );
+    asking.on("error", (error) => settle(error.message));
+    asking.end(chat.body);
+  });
+}
+
+/** An answer as it comes: its events if it is streamed, else a whole body. */
+class Reading {
+  streamed = false;
+  text = "";
+  code: string | null | undefined;
+  success = false;
+  /** Whether anything came that is more than a comment. */
+  begun = false;
+  #rest = "";
+  readonly #decoder = new StringDecoder("utf8");
+
+  push(bytes: Buffer): void {
+    this.#rest += this.#decoder.write(bytes);
+    if (!this.streamed) {
+      this.begun = true;
+      return;
+    }
+    let from = 0;
+    for (let end = this.#rest.indexOf("\n\n"); end >= 0; end = this.#rest.indexOf("\n\n", from)) {
+      this.#take(this.#rest.slice(from, end));
+      from = end + 2;
+    }
+    this.#rest = this.#rest.slice(from);
+  }
+
+  readWhole(): void {
+    try {
+      const { choices, error } = whole.parse(JSON.parse(this.#rest));
+      const [choice] = choices ?? [];
+      if (error !== undefined) this.code = error.code;
+      if (choice === undefined) return;
+      this.text = choice.message.content ?? "";
+      this.success = true;
+    } catch {
+      // Neither an answer nor an error: it stays without either, which is judged.
+    }
+  }
+
+  #take(event: string): void {
+    if (!event.startsWith("data: ")) return;
+    this.begun = true;
+    if (event === "data: [DONE]") {
+      this.success = true;
+      return;
+    }
+    try {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- millions of these are read
+      const { choices, error } = JSON.parse(event.slice("data: ".length)) as Event;
+      if (error !== undefined) this.code = error.code;
+      this.text += choices?.[0]?.delta?.content ?? "";
+    } catch {
+      this.text += event;
+    }
+  }
+}
