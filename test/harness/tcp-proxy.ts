@@ -25,6 +25,7 @@ export class TcpProxy implements AsyncDisposable {
   readonly #inspect: ((direction: Direction) => Inspector) | undefined;
   #random = Math.random;
   #refuses = false;
+  readonly #passed = { there: 0, back: 0 };
   /** Added to the way of all bytes, in each direction. */
   latencyMs = 0;
   /** As much more at the most, a new draw for every chunk; no chunk overtakes another. */
@@ -68,6 +69,11 @@ export class TcpProxy implements AsyncDisposable {
   /** All jitter from now on follows from this number. */
   seed(seed: number): void {
     this.#random = seededRandom(seed);
+  }
+
+  /** How much has arrived in this direction, over all connections that were ever made. */
+  bytesPassed(direction: Direction): number {
+    return this.#passed[direction];
   }
 
   /** Nothing arrives any more in this direction; connections stay open, and new ones are taken. */
@@ -119,6 +125,7 @@ export class TcpProxy implements AsyncDisposable {
         sliceBytesMax: this.sliceBytesMax,
         bytesPerSecond: this.bytesPerSecond,
       }),
+      onPassed: (bytes) => void (this.#passed[direction] += bytes),
     });
     this.#lanes.add(lane);
     way.from.once("close", () => this.#lanes.delete(lane));
@@ -139,6 +146,7 @@ class Lane {
   readonly #hold: () => void;
   readonly #inspector: Inspector | undefined;
   readonly #badness: () => Badness;
+  readonly #onPassed: (bytes: number) => void;
   readonly #waiting: { readonly chunk: Buffer; readonly dueAtMs: number }[] = [];
   #timer: NodeJS.Timeout | undefined;
   #bytesWaiting = 0;
@@ -151,8 +159,10 @@ class Lane {
     readonly hold: () => void;
     readonly inspector: Inspector | undefined;
     readonly badness: () => Badness;
+    readonly onPassed: (bytes: number) => void;
   }) {
-    const { from, to, isHeld, hold, inspector, badness } = options;
+    const { from, to, isHeld, hold, inspector, badness, onPassed } = options;
+    this.#onPassed = onPassed;
     this.#from = from;
     this.#to = to;
     this.#isHeld = isHeld;
@@ -184,6 +194,7 @@ class Lane {
       this.#waiting.shift();
       this.#bytesWaiting -= next.chunk.byteLength;
       this.#to.write(next.chunk);
+      this.#onPassed(next.chunk.byteLength);
     }
     this.#letSend();
   }

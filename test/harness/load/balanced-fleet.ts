@@ -11,7 +11,7 @@ import type { ScriptedWish } from "./scripted-chat.ts";
 
 interface FleetWish {
   readonly gateways: number;
-  /** By their names, each with the demonstration models that it offers. */
+  /** By their names, each with the models that it offers: of the demonstration, unless `agentEnv` names another runtime. */
   readonly machines: Readonly<Record<string, readonly string[]>>;
   readonly agentEnv?: Settings;
   readonly gatewayEnv?: Settings;
@@ -166,6 +166,7 @@ function launchGateway({ wish, nats, redis, name }: Launch & { readonly redis: O
 
 function launchAgent({ wish, nats, name }: Launch): Promise<AgentProcess> {
   const natsUrl = wish.natsUrl?.({ kind: "agent", name }) ?? nats.url;
-  const models = wish.machines[name] ?? [];
-  return startAgent({ natsUrl, machine: name, models, ...(wish.agentEnv && { env: wish.agentEnv }) });
+  const isDemonstration = wish.agentEnv?.["TRUNKLINE_RUNTIME"] === undefined;
+  const models = isDemonstration ? { models: wish.machines[name] ?? [] } : {};
+  return startAgent({ natsUrl, machine: name, ...models, ...(wish.agentEnv && { env: wish.agentEnv }) });
 }

@@ -1,0 +1,54 @@
+import { describe, expect, test } from "vitest";
+import { lentOnly } from "../../harness/found-servers.ts";
+import { BalancedFleet } from "../../harness/load/balanced-fleet.ts";
+import { JobsBeforeTheirFirstToken } from "../../harness/load/jobs-before-their-first-token.ts";
+import { until } from "../../harness/until.ts";
+import { sized, testTimeoutMs } from "./lane.ts";
+
+const count = sized({ fast: 200, full: 1_000 });
+const kills = sized({ fast: 2, full: 10 });
+const atOnce = 12;
+/** As many as the fleet may place anew in all: a tenth of the requests. */
+const lostMax = count / 10;
+/** Long beside the rest of an answer, so that whoever is killed is killed before a first token. */
+const firstMs = 150;
+const spare = "spare";
+const doomed = ["attic", "cellar"];
+
+describe.skipIf(lentOnly("nats", "redis"))("machines that die before the first token", () => {
+  test(
+    `killed ${kills} times beside a spare one, they fail none of ${count} requests`,
+    async () => {
+      const machines = Object.fromEntries([spare, ...doomed].map((machine) => [machine, ["scripted"]]));
+      await using fleet = await BalancedFleet.start({ gateways: 1, machines });
+      await using waiting = await JobsBeforeTheirFirstToken.watch(fleet.nats.url);
+      let lost = 0;
+      const load = fleet.load({
+        wish: (index) => ({ tokens: 5, firstMs, streamed: index % 2 === 0 }),
+        pace: { atOnce },
+      });
+      const { ledger } = load;
+      const settled = (wanted: number): Promise<unknown> =>
+        until(() => ledger.settled >= wanted, {
+          what: `${wanted} of ${count} requests`,
+          timeoutMs: testTimeoutMs / 2,
+        });
+      for (let kill = 0; kill < kills; kill += 1) {
+        await settled(((kill + 0.5) * count) / kills);
+        const busy = (): string | undefined =>
+          doomed.find((machine) => waiting.on(machine) > 0 && waiting.on(machine) <= (lostMax - lost) / (kills - kill));
+        const machine = await until(busy, { what: "a machine with jobs before their first token", intervalMs: 1 });
+        await fleet.agent(machine).kill();
+        lost += waiting.forget(machine);
+        await fleet.startAgent(machine);
+      }
+      await settled(count);
+      await load.end();
+      console.log(`${ledger.summary("killed before the first token")}; ${lost} jobs died with their machines`);
+      expect(lost).toBeGreaterThanOrEqual(kills);
+      expect(ledger.told).toEqual({});
+      expect(ledger.of("exact")).toBe(ledger.sent);
+    },
+    testTimeoutMs,
+  );
+});
