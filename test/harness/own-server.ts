@@ -5,6 +5,8 @@ import { until } from "./until.ts";
 export interface OwnServer extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
+  /** Unknown in a container. */
+  readonly processId: number | undefined;
   /** SIGKILL: gone at once, as in a crash; its data stay for a restart. */
   kill(): Promise<void>;
   /** SIGSTOP: connections stay open and nobody answers. */
@@ -87,6 +89,9 @@ function own(server: { body: ServerBody; port: number; url: string; start: () =>
   return {
     url,
     port,
+    get processId() {
+      return body.processId;
+    },
     kill: () => body.signal("SIGKILL"),
     freeze: () => body.signal("SIGSTOP"),
     thaw: () => body.signal("SIGCONT"),

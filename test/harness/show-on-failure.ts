@@ -17,16 +17,19 @@ export function showOnFailure(witness: Witness): void {
 
 /** To be called before its output is gone. */
 export async function endShowing(witness: Witness): Promise<void> {
-  if (watched.delete(witness)) testimonies.push(await testimonyOf(witness));
+  if (watched.delete(witness) && process.env["VITEST"] !== undefined) testimonies.push(await testimonyOf(witness));
 }
 
-afterEach(async ({ task }) => {
-  if (task.result?.state === "fail") {
-    const all = [...testimonies, ...(await Promise.all([...watched].map(testimonyOf)))];
-    for (const testimony of all) console.log(testimony);
-  }
-  testimonies = [];
-});
+/** Scripts beside the tests start the same processes, and have nobody who tells them of a failure. */
+if (process.env["VITEST"] !== undefined) {
+  afterEach(async ({ task }) => {
+    if (task.result?.state === "fail") {
+      const all = [...testimonies, ...(await Promise.all([...watched].map(testimonyOf)))];
+      for (const testimony of all) console.log(testimony);
+    }
+    testimonies = [];
+  });
+}
 
 async function testimonyOf({ title, said }: Witness): Promise<string> {
   const text = await said().catch((error: unknown) => `(nothing is known: ${String(error)})`);

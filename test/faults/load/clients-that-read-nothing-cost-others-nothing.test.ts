@@ -23,7 +23,7 @@ describe.skipIf(lentOnly("nats", "redis") || process.platform !== "linux")("clie
   test(
     `${silent} of them beside ${good} good ones: those are served whole, and the gateway keeps a bounded amount for each`,
     async () => {
-      const scale = { TRUNKLINE_TIME_SCALE: "0.2" };
+      const scale = { TRUNKLINE_TIME_SCALE: "1" };
       await using fleet = await BalancedFleet.start({
         gateways: 1,
         machines: { attic: ["scripted"], cellar: ["scripted"] },
@@ -37,11 +37,10 @@ describe.skipIf(lentOnly("nats", "redis") || process.platform !== "linux")("clie
       const beforeBytes = await residentBytes(gateway);
       const sockets = await Promise.all(Array.from({ length: silent }, () => askAndNeverRead(gateway, fleet.key)));
       let peakBytes = 0;
-      const watching = setInterval(() => {
-        void residentBytes(gateway).then((bytes) => {
-          peakBytes = Math.max(peakBytes, bytes);
-        });
-      }, 100);
+      const look = async (): Promise<void> => {
+        peakBytes = Math.max(peakBytes, await residentBytes(gateway));
+      };
+      const watching = setInterval(() => void look(), 100);
       const beside = await fleet.load({ ...wish, baseUrl: gateway.baseUrl, count: 5 * good }).over;
       clearInterval(watching);
       for (const socket of sockets) socket.destroy();

@@ -2,7 +2,7 @@ import { connectNats } from "#shared/broker/nats-broker.ts";
 import type { Broker } from "#shared/broker/broker.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
-import { decodeFrame } from "#shared/protocol/frame.ts";
+import { decodeFrame, isTerminal } from "#shared/protocol/frame.ts";
 import { parseReplySubject } from "#shared/protocol/subjects.ts";
 
 /**
@@ -20,15 +20,9 @@ export class JobsBeforeTheirFirstToken implements AsyncDisposable {
       const decoded = decodeFrame(data);
       if (named === undefined || decoded.outcome !== "frame") return;
       const jobs = this.#of(named.machine);
-      switch (decoded.frame.kind) {
-        case "accept":
-          jobs.add(named.job);
-          break;
-        case "data":
-        case "end":
-        case "fault":
-          jobs.delete(named.job);
-      }
+      const { kind } = decoded.frame;
+      if (kind === "accept") jobs.add(named.job);
+      else if (kind === "data" || isTerminal(kind)) jobs.delete(named.job);
     });
   }
 

@@ -1,0 +1,19 @@
+import { describe, expect, test } from "vitest";
+import { lentOnly } from "../../harness/found-servers.ts";
+import { sized, testTimeoutMs } from "../load/lane.ts";
+import { soak, violationsIn } from "./soak.ts";
+
+const streams = sized({ fast: 1_000, full: 10_000 });
+const seeds = sized({ fast: [1], full: [1, 2, 3] });
+
+describe.skipIf(lentOnly("nats", "redis"))(`${streams} streams under random faults`, () => {
+  test.for(seeds)(
+    "of seed %i: no silent truncation, no foreign byte, and all is well afterwards",
+    { timeout: testTimeoutMs },
+    async (seed) => {
+      const soaked = await soak({ streams, seed });
+      console.log(`${soaked.ledger.summary(`${soaked.faults.length} faults`)}\n${soaked.faults.join("\n")}`);
+      expect(violationsIn(soaked, streams)).toEqual([]);
+    },
+  );
+});
