@@ -11,6 +11,8 @@ export interface Balanced {
 
 const pollMs = 100;
 const pollTimeoutMs = 500;
+/** One that is only slow to answer is not taken out at once: its requests would go to nobody. */
+const unansweredMax = 3;
 const readyWithinMs = 10_000;
 
 /**
@@ -76,6 +78,7 @@ class Upstream {
   readonly #agent = new Agent({ keepAlive: true });
   readonly #polling: NodeJS.Timeout;
   #ready = false;
+  #unanswered = 0;
 
   constructor({ baseUrl, operationsUrl }: Balanced) {
     this.#origin = new URL(baseUrl).origin;
@@ -119,10 +122,18 @@ class Upstream {
   #poll(): void {
     const asked = get(this.#readyUrl, { agent: false, timeout: pollTimeoutMs }, (answer) => {
       answer.resume();
+      this.#unanswered = 0;
       this.#learn(answer.statusCode === 200);
     });
-    asked.on("timeout", () => asked.destroy(new Error("no answer")));
-    asked.on("error", () => this.#learn(false));
+    let late = false;
+    asked.on("timeout", () => {
+      late = true;
+      asked.destroy();
+    });
+    asked.on("error", () => {
+      this.#unanswered += 1;
+      if (!late || this.#unanswered >= unansweredMax) this.#learn(false);
+    });
   }
 
   #learn(ready: boolean): void {

@@ -3,8 +3,8 @@ import { lentOnly } from "../../harness/found-servers.ts";
 import { sized, testTimeoutMs } from "../load/lane.ts";
 import { soak, violationsIn } from "./soak.ts";
 
-const streams = sized({ fast: 1_000, full: 10_000 });
-const seeds = sized({ fast: [1], full: [1, 2, 3] });
+const streams = sized({ fast: 1_000, whole: 10_000 });
+const seeds = sized({ fast: [1], whole: [1, 2, 3] });
 
 describe.skipIf(lentOnly("nats", "redis"))(`${streams} streams under random faults`, () => {
   test.for(seeds)(

@@ -7,9 +7,9 @@ import { Endpoint } from "../../harness/endpoint.ts";
 import { until } from "../../harness/until.ts";
 import { sized, testTimeoutMs } from "./lane.ts";
 
-const count = sized({ fast: 500, full: 5_000 });
+const count = sized({ fast: 500, whole: 5_000 });
 const atOnce = 20;
-const floodMib = sized({ fast: 128, full: 1_024 });
+const floodMib = sized({ fast: 128, whole: 1_024 });
 const frameBytes = 64 * 1024;
 /** Between two turns of the event loop, so that this process can do anything else at all. */
 const framesAtOnce = 8;

@@ -12,7 +12,7 @@ import { sized, testTimeoutMs } from "./lane.ts";
 const mb = 1_000_000;
 const downMs = 300;
 /** Where in the body the server dies, in bytes that have gone. */
-const kills = sized({ fast: [10 * mb], full: [1 * mb, 5 * mb, 10 * mb, 15 * mb, 19 * mb] });
+const kills = sized({ fast: [10 * mb], whole: [1 * mb, 5 * mb, 10 * mb, 15 * mb, 19 * mb] });
 const model = "other-model";
 /** No two pieces of it are alike, so that none could stand in for another. */
 const says = Array.from({ length: 2 * mb }, (_, index) => String(index).padStart(9)).join(" ");

@@ -4,7 +4,7 @@ import { BalancedFleet } from "../../harness/load/balanced-fleet.ts";
 import { until } from "../../harness/until.ts";
 import { sized, testTimeoutMs } from "./lane.ts";
 
-const rounds = sized({ fast: 1, full: 10 });
+const rounds = sized({ fast: 1, whole: 10 });
 const streams = 50;
 const toldWithinMs = 5_000;
 

@@ -6,7 +6,7 @@ import { connectionsTo } from "../../harness/load/connections-to.ts";
 import { until } from "../../harness/until.ts";
 import { sized, testTimeoutMs } from "./lane.ts";
 
-const rounds = sized({ fast: 1, full: 3 });
+const rounds = sized({ fast: 1, whole: 3 });
 const atOnce = 50;
 const movedWithinMs = 15_000;
 

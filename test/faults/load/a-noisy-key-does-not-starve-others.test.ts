@@ -7,7 +7,7 @@ import { Operator } from "../../harness/operator.ts";
 import { until } from "../../harness/until.ts";
 import { sized, testTimeoutMs } from "./lane.ts";
 
-const lastsMs = sized({ fast: 3_000, full: 20_000 });
+const lastsMs = sized({ fast: 3_000, whole: 20_000 });
 const others = 4;
 const tokens = 11;
 const delayMs = 20;

@@ -5,7 +5,7 @@ import { BalancedFleet } from "../../harness/load/balanced-fleet.ts";
 import { until } from "../../harness/until.ts";
 import { sized, testTimeoutMs } from "./lane.ts";
 
-const rounds = sized({ fast: 1, full: 5 });
+const rounds = sized({ fast: 1, whole: 5 });
 const streams = 200;
 const downMs = 300;
 

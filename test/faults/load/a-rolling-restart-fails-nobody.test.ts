@@ -4,7 +4,7 @@ import { BalancedFleet, ordinaryChats } from "../../harness/load/balanced-fleet.
 import { until } from "../../harness/until.ts";
 import { sized, testTimeoutMs } from "./lane.ts";
 
-const count = sized({ fast: 600, full: 10_000 });
+const count = sized({ fast: 600, whole: 10_000 });
 const atOnce = 16;
 
 /** Each model is on two machines at least, so that one of them may go at a time. */

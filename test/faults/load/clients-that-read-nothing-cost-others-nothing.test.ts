@@ -8,8 +8,8 @@ import { scriptedChat } from "../../harness/load/scripted-chat.ts";
 import type { GatewayProcess } from "../../harness/start-trunkline.ts";
 import { sized, testTimeoutMs } from "./lane.ts";
 
-const silent = sized({ fast: 100, full: 1_000 });
-const good = sized({ fast: 50, full: 200 });
+const silent = sized({ fast: 100, whole: 1_000 });
+const good = sized({ fast: 50, whole: 200 });
 /** More than all buffers on the way to a client hold. */
 const tokensForSilent = 20_000;
 

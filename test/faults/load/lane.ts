@@ -1,9 +1,9 @@
-/** `all` for the sizes that the guarantees speak of, which take minutes; else small ones of the same. */
-export const isFullLane = process.env["TRUNKLINE_FAULTS"] === "all";
+/** The whole lane has the sizes that the guarantees speak of, which take minutes; the fast one small ones of the same. */
+const isWhole = process.env["FAULTS_LANE"] === "whole";
 
-export function sized<T>(sizes: { readonly fast: T; readonly full: T }): T {
-  return isFullLane ? sizes.full : sizes.fast;
+export function sized<T>(sizes: { readonly fast: T; readonly whole: T }): T {
+  return isWhole ? sizes.whole : sizes.fast;
 }
 
 /** How long a test may take in this lane, with room for slow machines. */
-export const testTimeoutMs = sized({ fast: 60_000, full: 900_000 });
+export const testTimeoutMs = sized({ fast: 60_000, whole: 900_000 });

@@ -5,8 +5,8 @@ import { JobsBeforeTheirFirstToken } from "../../harness/load/jobs-before-their-
 import { until } from "../../harness/until.ts";
 import { sized, testTimeoutMs } from "./lane.ts";
 
-const count = sized({ fast: 200, full: 1_000 });
-const kills = sized({ fast: 2, full: 10 });
+const count = sized({ fast: 200, whole: 1_000 });
+const kills = sized({ fast: 2, whole: 10 });
 const atOnce = 12;
 /** As many as the fleet may place anew in all: a tenth of the requests. */
 const lostMax = count / 10;

@@ -4,7 +4,7 @@ import { BalancedFleet } from "../../harness/load/balanced-fleet.ts";
 import { until } from "../../harness/until.ts";
 import { sized, testTimeoutMs } from "./lane.ts";
 
-const lastsMs = sized({ fast: 8_000, full: 60_000 });
+const lastsMs = sized({ fast: 8_000, whole: 60_000 });
 const slots = 32;
 const machines = { attic: ["scripted"], cellar: ["scripted"] };
 const slotsInAll = slots * Object.keys(machines).length;
