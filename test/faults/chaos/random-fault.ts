@@ -30,7 +30,7 @@ export function drawFault(
   const longMs = random.between(3_500, 7_000);
   const direction = random.oneOf(["there", "back"] as const);
   const latencyMs = random.between(20, 300);
-  const pauseMs = random.between(500, 3_000);
+  const pauseMs = random.between(300, 2_000);
   const fault = random.oneOf<RandomFault>([
     { kind: "kill", whom: machine, forMs: 0 },
     { kind: "kill", whom: machine, forMs: shortMs },

@@ -2,6 +2,7 @@ import { setTimeout as pass } from "node:timers/promises";
 import type { FoundServers } from "../../harness/found-servers.ts";
 import { ordinaryChats } from "../../harness/load/balanced-fleet.ts";
 import type { LoadLedger } from "../../harness/load/load-ledger.ts";
+import type { ScriptedWish } from "../../harness/load/scripted-chat.ts";
 import { SeededRandom } from "../../harness/load/seeded-random.ts";
 import { until } from "../../harness/until.ts";
 import { drawFault, titleOf } from "./random-fault.ts";
@@ -11,6 +12,7 @@ const atOnce = 64;
 /** When all is over, the fleet is as good as new within this. */
 const healsWithinMs = 20_000;
 const afterwards = 50;
+const afterRefusalMs = 200;
 const models = ["scripted", "scripted:plain"];
 
 export interface Soaked {
@@ -35,9 +37,10 @@ export async function soak(options: {
   const { fleet } = soaked;
   const random = new SeededRandom(seed);
   const load = fleet.load({
-    wish: (index) => ({ ...ordinaryChats(index), model: models[index % models.length] ?? "scripted" }),
+    wish: soakedChats,
     pace: { atOnce },
     count: streams,
+    afterRefusalMs,
   });
   const { ledger } = load;
   const faults: string[] = [];
@@ -56,9 +59,23 @@ export async function soak(options: {
     const one = await fleet.load({ wish: () => ({ tokens: 1 }), pace: { atOnce: 1 }, count: 4 }).over;
     return one.of("exact") === one.sent;
   };
-  await until(healed, { what: "the fleet to have healed", timeoutMs: healsWithinMs, intervalMs: 200 });
+  const patience = { what: "the fleet to have healed", timeoutMs: healsWithinMs, intervalMs: 200 };
+  // Told by the last requests, with all that was counted before.
+  await until(healed, patience).catch(() => undefined);
   const last = await fleet.load({ wish: ordinaryChats, pace: { atOnce: 8 }, count: afterwards }).over;
   return { ledger, faults, fallen, afterwards: last, tookMs };
+}
+
+/** Fast ones and slow ones, so that faults find some at each phase; now and then one whose body goes in parts. */
+function soakedChats(index: number): ScriptedWish {
+  const large = index % 200 === 199 ? { paddingCharacters: 600_000 } : {};
+  return {
+    ...ordinaryChats(index),
+    ...large,
+    delayMs: index % 13,
+    firstMs: index % 7 === 6 ? 200 : 0,
+    model: models[index % models.length] ?? "scripted",
+  };
 }
 
 /** What may never be, in words; nothing when all was well. */

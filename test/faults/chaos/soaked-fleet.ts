@@ -2,6 +2,7 @@ import { setTimeout as pass } from "node:timers/promises";
 import type { FoundServers } from "../../harness/found-servers.ts";
 import { BalancedFleet } from "../../harness/load/balanced-fleet.ts";
 import { startNatsServer } from "../../harness/nats-server.ts";
+import { startRedisServer } from "../../harness/redis-server.ts";
 import { TcpProxy } from "../../harness/tcp-proxy.ts";
 import type { TrunklineProcess } from "../../harness/trunkline-process.ts";
 import type { RandomFault } from "./random-fault.ts";
@@ -33,10 +34,12 @@ export class SoakedFleet implements AsyncDisposable {
     const parts = new AsyncDisposableStack();
     try {
       const nats = parts.use(await startNatsServer({ ...(found && { found: found.nats }) }));
+      // One that lost its keys with a kill would refuse everybody for good, as it must.
+      const redis = parts.use(await startRedisServer({ persistent: true, ...(found && { found: found.redis }) }));
       const lines = new Map<string, TcpProxy>();
       for (const name of [...gateways, ...machines]) lines.set(name, parts.use(await TcpProxy.before(nats.url)));
       const natsUrl = ({ name }: { readonly name: string }): string => `nats://127.0.0.1:${lines.get(name)?.port}`;
-      const wish = { nats, natsUrl, gateways: gatewayCount, machines: offered, ...(found && { found }) };
+      const wish = { nats, redis, natsUrl, gateways: gatewayCount, machines: offered, ...(found && { found }) };
       const fleet = parts.use(await BalancedFleet.start(wish));
       return new SoakedFleet(fleet, lines, parts);
     } catch (error) {

@@ -20,6 +20,7 @@ interface FleetWish {
   /** Outside of vitest, where nothing was provided. */
   readonly found?: FoundServers;
   readonly nats?: OwnServer;
+  readonly redis?: OwnServer;
 }
 
 const knownWithinMs = 15_000;
@@ -64,7 +65,7 @@ export class BalancedFleet implements AsyncDisposable {
       const { found } = wish;
       const [nats, redis] = await Promise.all([
         wish.nats ?? startNatsServer({ ...(found && { found: found.nats }) }).then((server) => parts.use(server)),
-        startRedisServer({ ...(found && { found: found.redis }) }).then((server) => parts.use(server)),
+        wish.redis ?? startRedisServer({ ...(found && { found: found.redis }) }).then((server) => parts.use(server)),
       ]);
       const gatewayNames = Array.from({ length: wish.gateways }, (_, index) => `gateway-${index}`);
       const [{ key }, gateways, agents] = await Promise.all([

@@ -1,4 +1,5 @@
 import { Agent } from "node:http";
+import { setTimeout as pass } from "node:timers/promises";
 import { askOverHttp, type Asked } from "./ask-over-http.ts";
 import { LoadLedger } from "./load-ledger.ts";
 import { scriptedChat, type ScriptedWish } from "./scripted-chat.ts";
@@ -12,6 +13,8 @@ interface LoadOptions {
   readonly count?: number;
   /** Closed: so many at once, each followed by the next. Open: so many a second, whatever becomes of them. */
   readonly pace: { readonly atOnce: number } | { readonly perSecond: number };
+  /** How long each of the clients that ask in turn waits after a refusal, as one that is told to come back does. */
+  readonly afterRefusalMs?: number;
   readonly onSettled?: (asked: Asked) => void;
 }
 
@@ -48,8 +51,12 @@ export class Load {
   }
 
   async #closed(atOnce: number): Promise<void> {
+    const { afterRefusalMs = 0 } = this.#options;
     const client = async (): Promise<void> => {
-      while (this.#more) await this.#ask();
+      while (this.#more) {
+        const { outcome } = await this.#ask();
+        if (outcome === "refused" && afterRefusalMs > 0) await pass(afterRefusalMs);
+      }
     };
     await Promise.all(Array.from({ length: atOnce }, client));
   }
@@ -62,12 +69,12 @@ export class Load {
         const asked = this.#ask().then(() => void underWay.delete(asked));
         underWay.add(asked);
       }
-      await new Promise((resolve) => void setTimeout(resolve, tickMs));
+      await pass(tickMs);
     }
     await Promise.all(underWay);
   }
 
-  async #ask(): Promise<void> {
+  async #ask(): Promise<Asked> {
     const { baseUrl, key, wish, onSettled } = this.#options;
     const chat = scriptedChat(wish(this.ledger.sent));
     this.ledger.sent += 1;
@@ -75,5 +82,6 @@ export class Load {
     const asked = await askOverHttp(chat, { baseUrl, key, agent: this.#agent, onBegun });
     this.ledger.enter(asked);
     onSettled?.(asked);
+    return asked;
   }
 }
