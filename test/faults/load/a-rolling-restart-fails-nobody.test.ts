@@ -1,11 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { lentOnly } from "../../harness/found-servers.ts";
 import { BalancedFleet, ordinaryChats } from "../../harness/load/balanced-fleet.ts";
+import type { Settings } from "../../harness/trunkline-command.ts";
 import { until } from "../../harness/until.ts";
 import { sized, testTimeoutMs } from "./lane.ts";
 
 const count = sized({ fast: 600, whole: 10_000 });
 const atOnce = 16;
+/** Many times what the balancer takes to hear that a gateway is to stop. */
+const gatewayEnv = sized<Settings>({ fast: { TRUNKLINE_GRACE_MS: "1000" }, whole: {} });
 
 /** Each model is on two machines at least, so that one of them may go at a time. */
 const machines = {
@@ -19,7 +22,7 @@ describe.skipIf(lentOnly("nats", "redis"))("two gateways and three machines behi
   test(
     `each restarted by SIGTERM, one after the other under load, fail none of ${count} requests`,
     async () => {
-      await using fleet = await BalancedFleet.start({ gateways: 2, machines });
+      await using fleet = await BalancedFleet.start({ gateways: 2, machines, gatewayEnv });
       const load = fleet.load({
         wish: (index) => ({ ...ordinaryChats(index), model: models[index % models.length] ?? "scripted" }),
         pace: { atOnce },

@@ -7,9 +7,8 @@ import { sized, testTimeoutMs } from "./lane.ts";
 
 const count = sized({ fast: 200, whole: 1_000 });
 const kills = sized({ fast: 2, whole: 10 });
-const atOnce = 12;
-/** As many as the fleet may place anew in all: a tenth of the requests. */
-const lostMax = count / 10;
+/** Were all of them on the machine that is killed, they would be a tenth of the requests up to the next kill. */
+const atOnce = count / kills / 10;
 /** Long beside the rest of an answer, so that whoever is killed is killed before a first token. */
 const firstMs = 150;
 const spare = "spare";
@@ -35,9 +34,12 @@ describe.skipIf(lentOnly("nats", "redis"))("machines that die before the first t
         });
       for (let kill = 0; kill < kills; kill += 1) {
         await settled(((kill + 0.5) * count) / kills);
-        const busy = (): string | undefined =>
-          doomed.find((machine) => waiting.on(machine) > 0 && waiting.on(machine) <= (lostMax - lost) / (kills - kill));
-        const machine = await until(busy, { what: "a machine with jobs before their first token", intervalMs: 1 });
+        const busy = (): string | undefined => doomed.find((machine) => waiting.on(machine) >= 3);
+        const machine = await until(busy, {
+          what: "a machine with jobs before their first token",
+          timeoutMs: 20_000,
+          intervalMs: 1,
+        });
         await fleet.agent(machine).kill();
         lost += waiting.forget(machine);
         await fleet.startAgent(machine);

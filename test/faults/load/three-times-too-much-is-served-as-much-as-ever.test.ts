@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { lentOnly } from "../../harness/found-servers.ts";
 import { BalancedFleet } from "../../harness/load/balanced-fleet.ts";
+import { percentile } from "../../harness/load/load-ledger.ts";
 import { until } from "../../harness/until.ts";
 import { sized, testTimeoutMs } from "./lane.ts";
 
@@ -37,7 +38,7 @@ describe.skipIf(lentOnly("nats", "redis"))("three times as many requests as the 
       const share = perSecond / capacityPerSecond;
       console.log(
         `${ledger.summary("3 × overload")}; ${perSecond.toFixed(1)} served a second of ${capacityPerSecond.toFixed(1)}: ` +
-          `${(100 * share).toFixed(1)} % of capacity`,
+          `${(100 * share).toFixed(1)} % of capacity; ${await refusalsAsGatewaysSaw(fleet)}`,
       );
       expect(Object.keys(ledger.told)).toEqual(["refused 503 server_is_overloaded"]);
       expect(ledger.refusedWithoutRetryAfter).toBe(0);
@@ -46,3 +47,11 @@ describe.skipIf(lentOnly("nats", "redis"))("three times as many requests as the 
     testTimeoutMs,
   );
 });
+
+/** Without the time that a refusal took to be sent, heard and read on a machine that is full of work. */
+async function refusalsAsGatewaysSaw(fleet: BalancedFleet): Promise<string> {
+  const lines = (await Promise.all(fleet.gateways.map((gateway) => gateway.logLines()))).flat();
+  const refusals = lines.filter(({ msg, ["status"]: status }) => msg === "request" && status === 503);
+  const tookMs = refusals.map(({ ["ms"]: ms }) => Number(ms));
+  return `gateways refused in ${percentile(tookMs, 50)} ms at the median, ${percentile(tookMs, 99)} at p99`;
+}
