@@ -8,7 +8,14 @@ import { scriptedChat } from "../../harness/load/scripted-chat.ts";
 import type { GatewayProcess } from "../../harness/start-trunkline.ts";
 import { sized, testTimeoutMs } from "./lane.ts";
 
-const silent = sized({ fast: 100, whole: 1_000 });
+/**
+ * Few whose answers come as fast as they can, so that all buffers on their way are full; and many at the pace of a model,
+ * of whom one alone would cost nothing.
+ */
+const silences = [
+  { silent: 50, delayMs: 0 },
+  { silent: sized({ fast: 200, whole: 1_000 }), delayMs: 100 },
+];
 const good = sized({ fast: 50, whole: 200 });
 /** More than all buffers on the way to a client hold. */
 const tokensForSilent = 20_000;
@@ -20,22 +27,22 @@ const keptPerStreamBytesMax = 1 * mib;
 const heapSlackBytes = 160 * mib;
 
 describe.skipIf(lentOnly("nats", "redis") || process.platform !== "linux")("clients that read nothing", () => {
-  test(
-    `${silent} of them beside ${good} good ones: those are served whole, and the gateway keeps a bounded amount for each`,
-    async () => {
-      const scale = { TRUNKLINE_TIME_SCALE: "1" };
+  test.for(silences)(
+    `$silent of them beside ${good} good ones: those are served whole, and the gateway keeps a bounded amount for each`,
+    { timeout: testTimeoutMs },
+    async ({ silent, delayMs }) => {
       await using fleet = await BalancedFleet.start({
         gateways: 1,
         machines: { attic: ["scripted"], cellar: ["scripted"] },
-        agentEnv: scale,
-        gatewayEnv: scale,
       });
       const [gateway] = fleet.gateways;
       if (gateway === undefined) throw new Error("no gateway");
       const wish = { wish: () => ({ tokens: 40, delayMs: 10 }), pace: { atOnce: good }, count: good };
       const alone = await fleet.load({ ...wish, baseUrl: gateway.baseUrl }).over;
       const beforeBytes = await residentBytes(gateway);
-      const sockets = await Promise.all(Array.from({ length: silent }, () => askAndNeverRead(gateway, fleet.key)));
+      const sockets = await Promise.all(
+        Array.from({ length: silent }, () => askAndNeverRead(gateway, { key: fleet.key, delayMs })),
+      );
       let peakBytes = 0;
       const look = async (): Promise<void> => {
         peakBytes = Math.max(peakBytes, await residentBytes(gateway));
@@ -57,14 +64,16 @@ describe.skipIf(lentOnly("nats", "redis") || process.platform !== "linux")("clie
       expect(beside.of("exact")).toBe(5 * good);
       expect(peakBytes - beforeBytes).toBeLessThan(silent * keptPerStreamBytesMax + heapSlackBytes);
     },
-    testTimeoutMs,
   );
 });
 
 /** A client whose request is sent and whose socket is never read from. */
-async function askAndNeverRead(gateway: GatewayProcess, key: string): Promise<Socket> {
+async function askAndNeverRead(
+  gateway: GatewayProcess,
+  { key, delayMs }: { readonly key: string; readonly delayMs: number },
+): Promise<Socket> {
   const { hostname, port, pathname } = new URL(`${gateway.baseUrl}/chat/completions`);
-  const { body } = scriptedChat({ tokens: tokensForSilent });
+  const { body } = scriptedChat({ tokens: tokensForSilent, delayMs });
   const socket = connect({ host: hostname, port: Number(port) });
   socket.on("error", () => undefined);
   socket.pause();

@@ -5,13 +5,13 @@ import { percentile } from "../../harness/load/load-ledger.ts";
 import { until } from "../../harness/until.ts";
 import { sized, testTimeoutMs } from "./lane.ts";
 
-const lastsMs = sized({ fast: 8_000, whole: 60_000 });
-const slots = 32;
+const lastsMs = sized({ fast: 10_000, whole: 60_000 });
+const slots = 16;
 const machines = { attic: ["scripted"], cellar: ["scripted"] };
 const slotsInAll = slots * Object.keys(machines).length;
-/** For how long a request keeps its slot. */
+/** A request keeps its slot for so long that nothing but the slots decides how many are served. */
 const tokens = 21;
-const delayMs = 50;
+const delayMs = 100;
 const workMs = (tokens - 1) * delayMs;
 const capacityPerSecond = (slotsInAll * 1_000) / workMs;
 
