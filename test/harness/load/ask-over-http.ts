@@ -19,13 +19,13 @@ export interface Asked {
 
 interface Event {
   readonly choices?: readonly { readonly delta?: { readonly content?: string | null } }[];
-  readonly error?: { readonly code: string | null };
+  readonly error?: { readonly code: string | null; readonly message?: string };
 }
 const whole = z.looseObject({
   choices: z
     .array(z.looseObject({ message: z.looseObject({ content: z.string().nullish() }), finish_reason: z.string() }))
     .optional(),
-  error: z.looseObject({ code: z.string().nullable() }).optional(),
+  error: z.looseObject({ code: z.string().nullable(), message: z.string().optional() }).optional(),
 });
 
 /** Asks without any SDK, so that one core can hold thousands of streams and see every byte. Never rejects. */
@@ -51,9 +51,9 @@ export function askOverHttp(
       settled = true;
       const closed = answer?.complete === true;
       if (closed && !reading.streamed) reading.readWhole();
-      const { text, code, success } = reading;
+      const { text, code, message, success } = reading;
       const { statusCode: status, headers = {} } = answer ?? {};
-      const received = { status, text, code, success, closed, retryAfter: headers["retry-after"] };
+      const received = { status, text, code, message, success, closed, retryAfter: headers["retry-after"] };
       const endedAtMs = performance.now();
       const requestId = headers["x-request-id"];
       resolve({
@@ -101,6 +101,7 @@ class Reading {
   streamed = false;
   text = "";
   code: string | null | undefined;
+  message: string | undefined;
   success = false;
   /** Whether anything came that is more than a comment. */
   begun = false;
@@ -125,7 +126,7 @@ class Reading {
     try {
       const { choices, error } = whole.parse(JSON.parse(this.#rest));
       const [choice] = choices ?? [];
-      if (error !== undefined) this.code = error.code;
+      if (error !== undefined) ({ code: this.code, message: this.message } = error);
       if (choice === undefined) return;
       this.text = choice.message.content ?? "";
       this.success = true;
@@ -144,7 +145,7 @@ class Reading {
     try {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- millions of these are read
       const { choices, error } = JSON.parse(event.slice("data: ".length)) as Event;
-      if (error !== undefined) this.code = error.code;
+      if (error !== undefined) ({ code: this.code, message: this.message } = error);
       this.text += choices?.[0]?.delta?.content ?? "";
     } catch {
       this.text += event;

@@ -7,6 +7,8 @@ export interface Received {
   readonly text: string;
   /** The code of the error that it was told, in the body or in an event. */
   readonly code: string | null | undefined;
+  /** What it was told in words, for people. */
+  readonly message: string | undefined;
   /** What only a success ends with: `[DONE]`, or the reason of a whole answer's end. */
   readonly success: boolean;
   /** Whether the bytes ended as they should; else the connection broke, which every client notices. */

@@ -7,6 +7,8 @@ const casesKeptMax = 20;
 export class LoadLedger {
   readonly #outcomes = new Map<Outcome, number>();
   readonly #told = new Map<string, number>();
+  /** For each of these, what the first of them was told in words. */
+  readonly #words = new Map<string, string>();
   readonly #firstsMs: number[] = [];
   readonly #totalsMs: number[] = [];
   readonly #refusalsMs: number[] = [];
@@ -33,7 +35,9 @@ export class LoadLedger {
     }
     if (this.cases.length < casesKeptMax) this.cases.push(asked);
     const what = `${outcome} ${outcome === "refused" ? `${received.status} ` : ""}${received.code ?? asked.why ?? ""}`;
-    this.#told.set(what.trim(), (this.#told.get(what.trim()) ?? 0) + 1);
+    const kind = what.trim();
+    this.#told.set(kind, (this.#told.get(kind) ?? 0) + 1);
+    if (received.message !== undefined && !this.#words.has(kind)) this.#words.set(kind, received.message);
     if (outcome === "cut short and told") this.#cutsMs.push(asked.totalMs);
     if (outcome !== "refused") return;
     this.#refusalsMs.push(asked.totalMs);
@@ -72,7 +76,9 @@ export class LoadLedger {
     const times = Object.entries(this.times)
       .filter(([, ms]) => ms !== undefined)
       .map(([name, ms]) => `${name} ${Math.round(ms ?? 0)}`);
-    const told = Object.entries(this.told).map(([what, count]) => `${count} ${what}`);
+    const told = Object.entries(this.told).map(
+      ([what, count]) => `${count} ${what} (${this.#words.get(what) ?? "no words"})`,
+    );
     return [`${title}: ${this.sent} sent, ${this.of("exact")} exact`, ...told, ...times].join("; ");
   }
 }
