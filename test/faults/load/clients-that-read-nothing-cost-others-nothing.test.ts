@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
+import { setTimeout as pass } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { lentOnly } from "../../harness/found-servers.ts";
 import { BalancedFleet } from "../../harness/load/balanced-fleet.ts";
@@ -16,6 +17,9 @@ const silences = [
   { silent: 50, delayMs: 0 },
   { silent: sized({ fast: 200, whole: 1_000 }), delayMs: 100 },
 ];
+/** They come in small groups: a thousand requests in one moment are a test of something else. */
+const comeTogether = 10;
+const betweenMs = 50;
 const good = sized({ fast: 50, whole: 200 });
 /** More than all buffers on the way to a client hold. */
 const tokensForSilent = 20_000;
@@ -40,9 +44,14 @@ describe.skipIf(lentOnly("nats", "redis") || process.platform !== "linux")("clie
       const wish = { wish: () => ({ tokens: 40, delayMs: 10 }), pace: { atOnce: good }, count: good };
       const alone = await fleet.load({ ...wish, baseUrl: gateway.baseUrl }).over;
       const beforeBytes = await residentBytes(gateway);
-      const sockets = await Promise.all(
-        Array.from({ length: silent }, () => askAndNeverRead(gateway, { key: fleet.key, delayMs })),
-      );
+      const sockets: Socket[] = [];
+      while (sockets.length < silent) {
+        const together = Array.from({ length: comeTogether }, () =>
+          askAndNeverRead(gateway, { key: fleet.key, delayMs }),
+        );
+        sockets.push(...(await Promise.all(together)));
+        await pass(betweenMs);
+      }
       let peakBytes = 0;
       const look = async (): Promise<void> => {
         peakBytes = Math.max(peakBytes, await residentBytes(gateway));
