@@ -76,14 +76,14 @@ class Upstream {
   readonly #origin: string;
   readonly #readyUrl: string;
   readonly #agent = new Agent({ keepAlive: true });
-  readonly #polling: NodeJS.Timeout;
+  #polling: NodeJS.Timeout | undefined;
+  #closed = false;
   #ready = false;
   #unanswered = 0;
 
   constructor({ baseUrl, operationsUrl }: Balanced) {
     this.#origin = new URL(baseUrl).origin;
     this.#readyUrl = new URL("/readyz", operationsUrl).href;
-    this.#polling = setInterval(() => this.#poll(), pollMs);
     this.#poll();
   }
 
@@ -114,7 +114,8 @@ class Upstream {
   }
 
   close(): void {
-    clearInterval(this.#polling);
+    this.#closed = true;
+    clearTimeout(this.#polling);
     this.#ready = false;
     this.#agent.destroy();
   }
@@ -134,11 +135,14 @@ class Upstream {
       this.#unanswered += 1;
       if (!late || this.#unanswered >= unansweredMax) this.#learn(false);
     });
+    asked.once("close", () => {
+      if (!this.#closed) this.#polling = setTimeout(() => this.#poll(), pollMs);
+    });
   }
 
   #learn(ready: boolean): void {
-    this.#ready = ready;
-    if (ready) return;
+    this.#ready = ready && !this.#closed;
+    if (this.#ready) return;
     for (const idle of Object.values(this.#agent.freeSockets)) for (const socket of idle ?? []) socket.destroy();
   }
 }
