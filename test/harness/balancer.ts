@@ -66,8 +66,13 @@ export class Balancer implements AsyncDisposable {
   #pass(from: IncomingMessage, to: ServerResponse): void {
     const ready = [...this.#upstreams.values()].filter((upstream) => upstream.ready);
     const upstream = ready[this.#turn++ % Math.max(ready.length, 1)];
-    if (upstream === undefined) refuse(to, { status: 503, code: "balancer_nobody_ready", why: "no gateway is ready" });
-    else upstream.pass(from, to);
+    if (upstream !== undefined) {
+      upstream.pass(from, to);
+      return;
+    }
+    const reasons = [...this.#upstreams.values()].map(({ whyNot }) => whyNot);
+    const why = `no gateway is ready: ${reasons.join("; ")}`;
+    refuse(to, { status: 503, code: "balancer_nobody_ready", why });
   }
 }
 
@@ -80,6 +85,7 @@ class Upstream {
   #closed = false;
   #ready = false;
   #unanswered = 0;
+  #whyNot = "it was not asked yet";
 
   constructor({ baseUrl, operationsUrl }: Balanced) {
     this.#origin = new URL(baseUrl).origin;
@@ -89,6 +95,11 @@ class Upstream {
 
   get ready(): boolean {
     return this.#ready;
+  }
+
+  /** What it last said, or was heard of it, when it was not ready. */
+  get whyNot(): string {
+    return this.#whyNot;
   }
 
   pass(from: IncomingMessage, to: ServerResponse): void {
@@ -122,17 +133,20 @@ class Upstream {
 
   #poll(): void {
     const asked = get(this.#readyUrl, { agent: false, timeout: pollTimeoutMs }, (answer) => {
-      answer.resume();
       this.#unanswered = 0;
       this.#learn(answer.statusCode === 200);
+      answer.setEncoding("utf8").on("data", (text: string) => {
+        if (!this.#ready) this.#whyNot = text;
+      });
     });
     let late = false;
     asked.on("timeout", () => {
       late = true;
       asked.destroy();
     });
-    asked.on("error", () => {
+    asked.on("error", (error) => {
       this.#unanswered += 1;
+      this.#whyNot = late ? "it does not answer" : error.message;
       if (!late || this.#unanswered >= unansweredMax) this.#learn(false);
     });
     asked.once("close", () => {
