@@ -59,7 +59,7 @@ describe("the official SDK's own retries", () => {
     running.done();
     expect((await asking).choices[0]?.message.content).toBe("Hello there.");
     expect(watched.statuses).toEqual([503, 200]);
-    expectWaited(watched, 2_000);
+    expectWaited(watched, 1_000);
   });
 
   test("see a request through that the runtime failed once, and only once", async () => {

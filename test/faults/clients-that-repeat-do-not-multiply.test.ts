@@ -4,7 +4,7 @@ import { lentOnly } from "../harness/found-servers.ts";
 import { startFleet } from "../harness/start-fleet.ts";
 import { startRuntime } from "./runtime-of-mishaps.ts";
 import { until } from "../harness/until.ts";
-import { laneOf } from "./lane.ts";
+import { onlyInWholeLane } from "./lane.ts";
 
 const requests = 120;
 /** So many ask at once, each of them one after the other. */
@@ -14,7 +14,7 @@ const dispatchesPerRequestMax = 1.1;
 const reserve = 20;
 const refillMs = 1_000;
 
-describe.skipIf(lentOnly("nats", "redis") || !laneOf(process.env).isWhole)(
+describe.skipIf(lentOnly("nats", "redis") || onlyInWholeLane("clients that repeat"))(
   "while every runtime fails and every client repeats",
   () => {
     test("machines get at most 1.1 jobs for each request that was admitted", { timeout: 60_000 }, async () => {

@@ -45,10 +45,23 @@ export const elsewhere: readonly { readonly rows: readonly number[]; readonly fi
       file: "system/seats-of-a-killed-gateway-are-free-again",
       name: "has taken no seat for longer than 30 s",
     },
+    {
+      rows: [25],
+      file: "faults/load/a-rolling-restart-fails-nobody",
+      name: "each restarted by SIGTERM, one after the other under load",
+    },
     { rows: [29], file: "unit/gateway/an-error-body-has-four-keys", name: "of a bug says nothing of it" },
     { rows: [33], file: "faults/lost-frames-leave-no-hole", name: "are an error in the stream and no hole" },
-    { rows: [36], file: "faults/a-crowd-comes-back-at-once", name: "none is forgotten" },
-    { rows: [37], file: "faults/a-lame-duck-loses-nobody", name: "loses no stream of anybody who was on it" },
+    {
+      rows: [36],
+      file: "faults/load/two-hundred-agents-are-back-within-seconds",
+      name: "at every gateway, and none is forgotten",
+    },
+    {
+      rows: [37],
+      file: "faults/load/a-nats-server-that-retires-takes-no-stream-along",
+      name: "one retires as lame duck under load: its clients move to the others, and no stream fails",
+    },
     {
       rows: [44],
       file: "faults/a-credential-that-is-taken-back",
@@ -61,21 +74,28 @@ export const elsewhere: readonly { readonly rows: readonly number[]; readonly fi
       file: "system/an-older-agent-answers-in-newer-shapes",
       name: "its client gets a stream as they come",
     },
+    {
+      rows: [71],
+      file: "faults/load/three-times-too-much-is-served-as-much-as-ever",
+      name: "leave at least 90 % of the capacity for served ones, and the others are told to come back",
+    },
     { rows: [72], file: "faults/clients-that-repeat-do-not-multiply", name: "for each request that was admitted" },
     {
       rows: [73],
       file: "system/what-fails-before-its-first-word-costs-only-time",
       name: "by the request itself does not take the whole fleet along",
     },
+    {
+      rows: [74],
+      file: "faults/load/a-noisy-key-does-not-starve-others",
+      name: "it is refused, and every request of the others is served",
+    },
   ];
 
 /** Rows that nothing here asserts, and why. */
 export const unasserted: ReadonlyMap<number, string> = new Map([
-  [25, "a rolling restart under load is a load of its own, and not a scenario: see the tests of load"],
   [
     28,
-    "a gateway that turns requests away before its heap is full is held by a unit test; who starts one again that died is the operator's supervisor",
+    "a gateway that turns requests away before its heap is full is held by a test of its own (integration/a-full-heap-takes-nothing-more); who starts one again that died is the operator's supervisor",
   ],
-  [71, "three times overload for a minute is a load of its own: see the tests of load"],
-  [74, "one key's flood beside others is a load of its own: see the tests of load"],
 ]);

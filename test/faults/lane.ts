@@ -21,6 +21,15 @@ export function laneOf(environment: NodeJS.ProcessEnv): Lane {
   };
 }
 
+/** This process's own lane. */
+export const lane = laneOf(process.env);
+
+/** Whether a test is to be left out here, since it takes the whole lane; says so once where it is. */
+export function onlyInWholeLane(what: string): boolean {
+  if (!lane.isWhole) console.log(`Skipping ${what}: it takes long, and runs with \`npm run test:faults\`.`);
+  return !lane.isWhole;
+}
+
 function numbersIn(text: string | undefined): number[] | undefined {
   return text === undefined ? undefined : text.split(",").map(Number);
 }

@@ -24,15 +24,18 @@ const all = Array.from({ length: tokens + 1 }, (_, index) => index + 1);
 
 describe.skipIf(lentOnly("nats", "redis"))("frames of a machine", () => {
   let fleet: Fleet;
+  let machines = 0;
   beforeAll(async () => void (fleet = await startFleet({ machines: {} })));
   afterAll(() => fleet[Symbol.asyncDispose]());
 
   /** A machine that sends these frames of a job, and answers an attach as it is told. */
   async function machineThat(sends: readonly number[], onAttach: (job: HandMadeJob, from: number) => void) {
     const jobs = new Map<string, HandMadeJob>();
+    // Each of its own name: what is shared of the last one's list would speak of this one too soon.
+    machines += 1;
     const agent = await HandMadeAgent.start({
       natsUrl: fleet.nats.url,
-      machine: "attic",
+      machine: `attic-${machines}`,
       model: handMadeModel,
       onJob: (job) => {
         jobs.set(job.head.id, job);

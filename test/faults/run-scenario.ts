@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { limits } from "#shared/protocol/limits.ts";
 import type { FakeVllm } from "../harness/fake-vllm.ts";
 import { startFleet, type Fleet, type FleetWish, type Way } from "../harness/start-fleet.ts";
-import { seededRandom } from "../harness/seeded-random.ts";
+import { SeededRandom } from "../harness/seeded-random.ts";
 import type { TcpProxy } from "../harness/tcp-proxy.ts";
 import { until } from "../harness/until.ts";
 import { LeftBehind } from "./left-behind.ts";
@@ -91,7 +91,7 @@ class Play implements AsyncDisposable {
   readonly #runtimes: Runtimes;
   readonly #name: string;
   readonly #scale: number;
-  readonly #random: () => number;
+  readonly #random: SeededRandom;
   readonly #named = new Map<string, ScriptedRequest>();
   readonly #asks = new Map<string, Ask>();
   #meant: string | undefined;
@@ -107,7 +107,7 @@ class Play implements AsyncDisposable {
     this.#runtimes = parts.runtimes;
     this.#name = world.name;
     this.#scale = world.scale;
-    this.#random = seededRandom(world.seed);
+    this.#random = new SeededRandom(world.seed);
   }
 
   boundMs(wireMs: number): number {
@@ -226,7 +226,7 @@ class Play implements AsyncDisposable {
     if (endpoint === undefined) throw new Error(`there is no gateway ${at}`);
     const sent = (ask.padding ?? 0) > limits.partBytes ? "part" : "job";
     const held = phase === "P2" ? sent : phase === "P5" ? "terminal" : undefined;
-    const nth = 1 + Math.floor(this.#random() * ((ask.padding ?? 0) / limits.partBytes));
+    const nth = 1 + Math.floor(this.#random.next() * ((ask.padding ?? 0) / limits.partBytes));
     const sprung = held === undefined ? undefined : this.#fleet.wire.next(held, { nonce, holds: true, nth });
     const accepted = phase === "P3" ? this.#fleet.wire.next("accept", { nonce }) : undefined;
     const request = new ScriptedRequest(endpoint, {
@@ -270,7 +270,7 @@ class Play implements AsyncDisposable {
     const all = request.wish.stream ? request.wish.script.tokens : 0;
     if (phase === "P5") await until(() => request.tokens >= all || endedTooSoon(request), options);
     if (phase !== "P4") return;
-    const some = 3 + Math.floor(this.#random() * 20);
+    const some = 3 + Math.floor(this.#random.next() * 20);
     const underWay = (): boolean =>
       request.wish.stream
         ? request.tokens >= some
@@ -369,7 +369,7 @@ class Play implements AsyncDisposable {
 
   #slow(step: Extract<Step, { slow: Way }>): void {
     for (const proxy of this.#ways(step.slow, undefined)) {
-      proxy.seed(Math.floor(this.#random() * 2 ** 32));
+      proxy.seed(Math.floor(this.#random.next() * 2 ** 32));
       proxy.latencyMs = step.latencyMs ?? 0;
       proxy.jitterMs = step.jitterMs ?? 0;
       proxy.sliceBytesMax = step.sliceBytesMax ?? Number.POSITIVE_INFINITY;

@@ -1,6 +1,6 @@
 import { describe, test } from "vitest";
 import { lentOnly } from "../harness/found-servers.ts";
-import { laneOf } from "./lane.ts";
+import { lane } from "./lane.ts";
 import { runScenario, type Measured } from "./run-scenario.ts";
 import type { Scenario } from "./scenario.ts";
 
@@ -16,7 +16,7 @@ const timeoutMs = 90_000;
 
 /** One test for each scenario that this lane has, and one for each seed where chance plays a part in it. */
 export function testScenarios(title: string, scenarios: readonly Scenario[]): void {
-  const { isWhole, scale, seeds, rows } = laneOf(process.env);
+  const { isWhole, scale, seeds, rows } = lane;
   const chosen = scenarios.filter(
     (scenario) =>
       (isWhole || scenario.fast === true) && (rows === undefined || scenario.rows.some((row) => rows.includes(row))),

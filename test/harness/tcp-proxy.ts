@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { seededRandom } from "./seeded-random.ts";
+import { SeededRandom } from "./seeded-random.ts";
 
 /** Which way bytes go: to the server, or back from it. */
 export type Direction = "there" | "back";
@@ -68,7 +68,8 @@ export class TcpProxy implements AsyncDisposable {
 
   /** All jitter from now on follows from this number. */
   seed(seed: number): void {
-    this.#random = seededRandom(seed);
+    const random = new SeededRandom(seed);
+    this.#random = () => random.next();
   }
 
   /** How much has arrived in this direction, over all connections that were ever made. */

@@ -1,4 +1,4 @@
-import type { SeededRandom } from "../../harness/load/seeded-random.ts";
+import type { SeededRandom } from "../../harness/seeded-random.ts";
 
 /** One fault of a soak, as data: what befalls whom, and for how long. */
 export type RandomFault =

@@ -3,7 +3,7 @@ import type { FoundServers } from "../../harness/found-servers.ts";
 import { ordinaryChats } from "../../harness/load/balanced-fleet.ts";
 import type { LoadLedger } from "../../harness/load/load-ledger.ts";
 import type { ScriptedWish } from "../../harness/load/scripted-chat.ts";
-import { SeededRandom } from "../../harness/load/seeded-random.ts";
+import { SeededRandom } from "../../harness/seeded-random.ts";
 import { until } from "../../harness/until.ts";
 import { drawFault, titleOf } from "./random-fault.ts";
 import { gateways, machines, SoakedFleet } from "./soaked-fleet.ts";

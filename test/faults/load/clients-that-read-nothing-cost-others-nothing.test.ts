@@ -7,6 +7,7 @@ import { lentOnly } from "../../harness/found-servers.ts";
 import { BalancedFleet } from "../../harness/load/balanced-fleet.ts";
 import { scriptedChat } from "../../harness/load/scripted-chat.ts";
 import type { GatewayProcess } from "../../harness/start-trunkline.ts";
+import { onlyInWholeLane } from "../lane.ts";
 import { sized, testTimeoutMs } from "./lane.ts";
 
 /**
@@ -30,7 +31,9 @@ const keptPerStreamBytesMax = 1 * mib;
 /** What a gateway grows by under any load, whatever it keeps. */
 const heapSlackBytes = 160 * mib;
 
-describe.skipIf(lentOnly("nats", "redis") || process.platform !== "linux")("clients that read nothing", () => {
+describe.skipIf(
+  lentOnly("nats", "redis") || process.platform !== "linux" || onlyInWholeLane("clients that read nothing"),
+)("clients that read nothing", () => {
   test.for(silences)(
     `$silent of them beside ${good} good ones: those are served whole, and the gateway keeps a bounded amount for each`,
     { timeout: testTimeoutMs },
