@@ -56,6 +56,8 @@ const taken = new Uint8Array();
 
 /** A job that no machine took may be offered to as many. */
 const offersMax = 8;
+/** So often machines are looked for anew when all that were known turned out to be away. */
+const roundsMax = 3;
 /** So often may a request be placed on another machine after the one that had it failed. */
 const failoversMax = 2;
 
@@ -123,9 +125,11 @@ export class JobPlacer {
     let ranked = first;
     let failed: Fault | undefined;
     for (;;) {
-      const ran = await this.#offerAround(placement, ranked, deadlineMs).catch((thrown: unknown) => {
-        throw failed ?? thrown;
-      });
+      const ran = await this.#offerUntilTaken(placement, ranked, { deadlineMs, isFirst: failed === undefined }).catch(
+        (thrown: unknown) => {
+          throw failed ?? thrown;
+        },
+      );
       if (ran.outcome === "end") return ran.end;
       this.#blame(placement, ran);
       failed = ran.fault;
@@ -165,6 +169,24 @@ export class JobPlacer {
     if (placement.body === taken) return;
     if (fault.runtimeDied) this.#deadly.died("runtime", placement, nowMs);
     else if (fault.code === "agent_disconnected") this.#deadly.died("machine", placement, nowMs);
+  }
+
+  /** Where all machines turn out to be away others may have come, or come back in the time that requests may wait. */
+  async #offerUntilTaken(
+    placement: Placement,
+    first: readonly Chosen[],
+    { deadlineMs, isFirst }: { readonly deadlineMs: number; readonly isFirst: boolean },
+  ): Promise<Ran> {
+    let ranked = first;
+    for (let rounds = 1; ; rounds += 1) {
+      try {
+        return await this.#offerAround(placement, ranked, deadlineMs);
+      } catch (thrown) {
+        const isLast = rounds === roundsMax || !isFirst || Fault.from(thrown).code !== "agent_offline";
+        if (isLast) throw thrown;
+        ranked = await this.#options.ranking.rank(placement);
+      }
+    }
   }
 
   /** Offers a job to one machine after the other until one takes it, and follows it there. */

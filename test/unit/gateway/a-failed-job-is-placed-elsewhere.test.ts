@@ -12,7 +12,7 @@ import { gatewayOnBroker, type ScriptedMachine } from "./gateway-on-a-broker.ts"
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
 
 /** Requests of one gateway with four machines, each of which says what the test lets it say. */
-async function placing() {
+async function placing({ present }: { readonly present?: readonly string[] } = {}) {
   const {
     machines,
     open: jobs,
@@ -27,11 +27,17 @@ async function placing() {
   });
   const knownModels: KnownModels = { remember: async () => undefined, knows: async () => "known" };
   const catalogues = new Catalogues({ ask: async () => [modelOf("llama3")], knownModels, clock, log });
-  for (const machine of machines) {
-    machine.listen();
-    catalogues.follow(presenceOf(machine.name));
+  const come = async (name: string): Promise<void> => {
+    machines.find((machine) => machine.name === name)?.listen();
+    roster.announced(presenceOf(name), clock.now());
+    catalogues.follow(presenceOf(name));
+    await catalogues.settled();
+  };
+  for (const { name } of machines) {
+    if (present === undefined || present.includes(name)) await come(name);
+    else roster.notReached(presenceOf(name));
   }
-  await catalogues.settled();
+  const leave = (name: string): void => machines.find((machine) => machine.name === name)?.connection.cut();
   const breakers = new Breakers(timing);
   const routes = new JobRoutes({ roster, catalogues, breakers, clock, random: () => 0 });
   const ranking = new MachineRanking({ roster, catalogues, knownModels, routes, waitMs: 0, timing, clock });
@@ -89,10 +95,34 @@ async function placing() {
       await pass(Math.min(leftMs, timing.presenceIntervalMs));
     }
   };
-  return { run, next, fail, placed, heard, leaving, settle, passWithout, timing };
+  return { run, next, fail, placed, heard, leaving, settle, pass, passWithout, come, leave, timing };
 }
 
 const broken: FaultPayload = { code: "upstream_error", message: "The runtime failed." };
+
+describe("a job that no machine takes", () => {
+  test("goes to one that came while the others turned out to be away", async () => {
+    const { run, next, come, leave, pass, settle, timing } = await placing({ present: ["gpu-1"] });
+    leave("gpu-1");
+    const outcome = run();
+    await settle();
+    await come("gpu-2");
+    await pass(timing.retryAfterNobodyMs);
+    const { machine, job } = await next();
+    machine.say(job, "end", end, 1);
+    await settle();
+    expect([machine.name, await outcome]).toEqual(["gpu-2", "end"]);
+  });
+
+  test("is told so when there is none", async () => {
+    const { run, leave, settle, pass, timing } = await placing({ present: ["gpu-1"] });
+    leave("gpu-1");
+    const outcome = run();
+    await settle();
+    await pass(timing.retryAfterNobodyMs);
+    expect(await outcome).toBe("agent_offline");
+  });
+});
 
 describe("a job that fails before its first word", () => {
   test("is given whole to a machine that has not had it, twice at most, and its client hears of nothing else", async () => {
