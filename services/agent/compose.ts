@@ -24,6 +24,8 @@ interface AgentParts {
   readonly lifecycle: Lifecycle;
   readonly clock: Clock;
   readonly log: Log;
+  /** No other agent can be on this broker. */
+  readonly alone?: boolean;
   /** `trunkline up` answers with the demonstration when there is no real runtime; a plain agent waits instead. */
   readonly fallbackToScripted: boolean;
   /** What the demonstration does when a script asks it to end its process, where that is not the agent's alone. */
@@ -56,7 +58,10 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
   const { queueMax, manage } = config;
   const jobs = new JobTable({ broker, runtime, machine, timing, clock, log, queueMax, manage });
   lifecycle.onStop("runtimes", () => runtime.stop());
-  const [claim] = await Promise.all([claimMachine({ broker, machine, timing, clock }), runtime.start()]);
+  const [claim] = await Promise.all([
+    claimMachine({ broker, machine, alone: parts.alone ?? false, timing, clock }),
+    runtime.start(),
+  ]);
   const { epoch } = claim;
   const announcer = new Announcer({ broker, machine, epoch, jobs, runtime, timing, clock });
 

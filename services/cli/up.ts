@@ -66,6 +66,7 @@ Examples:
           const agent = await startAgent({
             config: forAgent,
             broker: agentSide,
+            alone: forGateway.natsUrl === undefined,
             lifecycle,
             clock,
             log,

@@ -51,6 +51,7 @@ export async function startGatewayInProcess(options: {
   const settings = {
     TRUNKLINE_PORT: "0",
     TRUNKLINE_OPERATIONS_PORT: "0",
+    TRUNKLINE_GRACE_MS: "0",
     TRUNKLINE_RUNTIME: "scripted",
     TRUNKLINE_KEY_PEPPER: testPepper,
     TRUNKLINE_STATE_DIR: stateDir,
@@ -67,6 +68,7 @@ export async function startGatewayInProcess(options: {
   await startAgent({
     config: agentConfig(settings),
     broker: broker.connect(),
+    alone: true,
     lifecycle,
     clock,
     log,

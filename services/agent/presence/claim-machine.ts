@@ -11,6 +11,8 @@ import type { Timing } from "#shared/protocol/timing.ts";
 interface ClaimOptions {
   readonly broker: Broker;
   readonly machine: string;
+  /** No other agent can be on this broker, so nobody has to be waited for. */
+  readonly alone: boolean;
   readonly timing: Timing;
   readonly clock: Clock;
 }
@@ -30,7 +32,7 @@ export interface MachineClaim {
  * the name answers at once, and so does a gateway that remembers one, so that not even a clock that was set back makes
  * the boot that came last look older.
  */
-export async function claimMachine({ broker, machine, timing, clock }: ClaimOptions): Promise<MachineClaim> {
+export async function claimMachine({ broker, machine, alone, timing, clock }: ClaimOptions): Promise<MachineClaim> {
   let epoch = newEpoch(clock.wall());
   const heard: string[] = [];
   const hear = (other: string | undefined): void => {
@@ -42,7 +44,7 @@ export async function claimMachine({ broker, machine, timing, clock }: ClaimOpti
   ];
   broker.publish(presenceSubject(machine), encodeJson(justThere({ machine, epoch, scale: timing.scale })));
   await broker.flush();
-  await sleep(clock, timing.claimWaitMs);
+  if (!alone) await sleep(clock, timing.claimWaitMs);
   for (const each of listening) each.end();
   if (heard.some((other) => other > epoch)) epoch = newEpoch(clock.wall(), heard);
   return {

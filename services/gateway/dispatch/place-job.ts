@@ -134,8 +134,9 @@ export class JobPlacer {
       this.#blame(placement, ran);
       failed = ran.fault;
       tried.add(ran.by.machine);
+      if (ran.said || !this.#isWorthAnother(placement, failed)) throw failed;
       ranked = ranking.others(placement, tried);
-      if (ran.said || ranked.length === 0 || !this.#mayGoOn(placement, failed, tried.size)) throw failed;
+      if (ranked.length === 0 || tried.size > failoversMax || !this.#hasBudget()) throw failed;
       const { requestId: request, keyId: key } = placement;
       const { machine, model } = ran.by;
       this.#options.meter?.failedOver(machine, failed.code);
@@ -146,14 +147,17 @@ export class JobPlacer {
     }
   }
 
-  /** Whether a request that failed may be placed once more; throws what it ends in when it is too dangerous for that. */
-  #mayGoOn(placement: Placement, { code }: Fault, runs: number): boolean {
+  /** Whether another machine may do better; throws what the request ends in when it is too dangerous for any. */
+  #isWorthAnother(placement: Placement, { code }: Fault): boolean {
     if (placement.signal.aborted || !worthAnother.has(code)) return false;
     this.#deadly.refuse(placement, this.#options.clock.now());
-    if (runs > failoversMax) return false;
-    const mayGoOn = this.#budget.take();
-    if (!mayGoOn) this.#options.meter?.retryBudgetEmpty();
-    return mayGoOn;
+    return true;
+  }
+
+  #hasBudget(): boolean {
+    const hasIt = this.#budget.take();
+    if (!hasIt) this.#options.meter?.retryBudgetEmpty();
+    return hasIt;
   }
 
   /** A machine is blamed for its own faults only, and a request for what dies under it. */

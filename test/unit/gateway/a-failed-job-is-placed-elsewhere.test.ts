@@ -12,7 +12,7 @@ import { gatewayOnBroker, type ScriptedMachine } from "./gateway-on-a-broker.ts"
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
 
 /** Requests of one gateway with four machines, each of which says what the test lets it say. */
-async function placing({ present }: { readonly present?: readonly string[] } = {}) {
+async function placing({ present }: { readonly present?: readonly string[] | undefined } = {}) {
   const {
     machines,
     open: jobs,
@@ -179,14 +179,20 @@ describe("a job that fails before its first word", () => {
     expect([await outcome, placed()]).toEqual(["client_closed", 1]);
   });
 
-  test("with two runtimes that died under it is given to no third, and not when it comes again", async () => {
-    const { run, fail, placed } = await placing();
-    const outcome = run("deadly");
-    await fail({ ...broken, runtimeDied: true });
-    await fail({ ...broken, runtimeDied: true });
-    expect([await outcome, placed()]).toEqual(["poison_request", 2]);
-    expect([await run("deadly"), placed()]).toEqual(["poison_request", 2]);
-  });
+  test.each([
+    ["though two more are there", undefined],
+    ["though no other is there", ["gpu-1", "gpu-2"]],
+  ])(
+    "with two runtimes that died under it is given to no third %s, and not when it comes again",
+    async (_, present) => {
+      const { run, fail, placed } = await placing({ present });
+      const outcome = run("deadly");
+      await fail({ ...broken, runtimeDied: true });
+      await fail({ ...broken, runtimeDied: true });
+      expect([await outcome, placed()]).toEqual(["poison_request", 2]);
+      expect([await run("deadly"), placed()]).toEqual(["poison_request", 2]);
+    },
+  );
 });
 
 test("a job that fails after its first word ends there: no other machine can give the rest", async () => {
