@@ -6,12 +6,16 @@ import {
   type Usage,
 } from "#shared/protocol/frame-payload.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
+import type { FaultCode } from "#shared/fault/fault-code.ts";
 import type { Fault } from "#shared/fault/fault.ts";
 import type { Route } from "../offer/offer.ts";
 import type { Silence } from "../runtimes/runtime.ts";
 import type { PartCollector } from "./collect-parts.ts";
 import type { FrameEmitter } from "./emit-frames.ts";
 import type { Outcome } from "./outcome.ts";
+
+/** Faults that are told at once, whatever of the answer still waits for a client that is slow. */
+const waitsForNobody: ReadonlySet<FaultCode> = new Set(["cancelled", "shutting_down"]);
 
 /** One job as the agent holds it, from its acceptance until the gateway has its terminal frame. */
 export class AgentJob {
@@ -87,7 +91,7 @@ export class AgentJob {
     this.parts = undefined;
     const usage = outcome.usage ?? null;
     if (outcome.outcome === "fault") {
-      this.frames.fault(faultPayloadOf(outcome.fault, usage), { dropping: outcome.fault.code === "cancelled" });
+      this.frames.fault(faultPayloadOf(outcome.fault, usage), { dropping: waitsForNobody.has(outcome.fault.code) });
       return;
     }
     this.frames.end({

@@ -224,7 +224,9 @@ export class JobTable {
   async drain(deadline: AbortSignal): Promise<void> {
     this.#draining = true;
     const { clock, timing } = this.#options;
+    let cutAtMs = Infinity;
     const cut = (): void => {
+      cutAtMs = clock.now();
       for (const job of this.#jobs.values()) {
         this.#stop(
           job,
@@ -236,6 +238,8 @@ export class JobTable {
     deadline.addEventListener("abort", cut, { once: true });
     const acknowledged = (): boolean => {
       const nowMs = clock.now();
+      // An answer that is over may still wait for a client that is slow, and it waits no longer than this.
+      if (nowMs - cutAtMs > timing.terminalRepeatMs * 2) return true;
       return [...this.#jobs.values()].every(
         ({ frames }) => frames.endedAtMs !== undefined && nowMs - frames.endedAtMs > timing.terminalRepeatMs * 2,
       );

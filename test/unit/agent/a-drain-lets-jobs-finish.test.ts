@@ -65,6 +65,34 @@ describe("a drain", () => {
     expect(isDrained()).toBe(true);
   });
 
+  test("tells whoever reads too slowly at the deadline, in front of what it has not read", async () => {
+    const { gateway, runtime, drain, deadline, settle } = await draining();
+    const id = await gateway.send({ credit: 1 });
+    runtime.begun().text("Hello");
+    await settle();
+    drain();
+    deadline.abort();
+    await settle();
+    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", sequence: 2, payload: { code: "shutting_down" } });
+  });
+
+  test("does not wait past its deadline for a client that leaves the end of its answer unread", async () => {
+    const { gateway, runtime, drain, isDrained, deadline, settle, pass, timing } = await draining();
+    const id = await gateway.send({ credit: 1 });
+    await gateway.say({ kind: "lease", gateway: gateway.id });
+    runtime.begun().text("Hello");
+    await settle();
+    await gateway.say({ kind: "credit", job: id, taken: 1, limit: 2 });
+    runtime.begun().finish();
+    await settle();
+    drain();
+    await pass(timing.beatIntervalMs);
+    expect([gateway.kinds(id).includes("end"), isDrained()]).toEqual([false, false]);
+    deadline.abort();
+    await pass(timing.terminalRepeatMs * 2 + 100);
+    expect(isDrained()).toBe(true);
+  });
+
   test("whose deadline has passed already cuts at once", async () => {
     const { gateway, drain, deadline, settle } = await draining();
     const id = await gateway.send();
