@@ -162,8 +162,10 @@ export class JobPlacer {
 
   /** A machine is blamed for its own faults only, and a request for what dies under it. */
   #blame(placement: Placement, { fault, by }: Extract<Ran, { outcome: "fault" }>): void {
-    if (placement.signal.aborted) return;
-    const { breakers, clock, log, meter } = this.#options;
+    const { breakers, jobs, clock, log, meter } = this.#options;
+    // Machines let go of the jobs of a gateway that stood still or was cut off: that is no failure of theirs.
+    const wasAway = fault.code === "agent_disconnected" && jobs.justConnected;
+    if (placement.signal.aborted || wasAway) return;
     const nowMs = clock.now();
     const { machine, model } = by;
     if (breakers.failed(machine, model.id, { code: fault.code, nowMs })) {

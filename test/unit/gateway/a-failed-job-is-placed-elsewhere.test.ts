@@ -95,7 +95,7 @@ async function placing({ present }: { readonly present?: readonly string[] | und
       await pass(Math.min(leftMs, timing.presenceIntervalMs));
     }
   };
-  return { run, next, fail, placed, heard, leaving, settle, pass, passWithout, come, leave, timing };
+  return { run, next, fail, placed, heard, leaving, settle, pass, passWithout, come, leave, breakers, timing };
 }
 
 const broken: FaultPayload = { code: "upstream_error", message: "The runtime failed." };
@@ -193,6 +193,19 @@ describe("a job that fails before its first word", () => {
       expect([await run("deadly"), placed()]).toEqual(["poison_request", 2]);
     },
   );
+});
+
+test.each([
+  ["that it lost while the gateway had just come back is not held against it", "cancelled", false],
+  ["that its runtime failed is", "upstream_error", true],
+])("a job of a machine %s", async (_, code, isAvoided) => {
+  const { run, fail, breakers } = await placing({ present: ["gpu-1"] });
+  for (let failures = 0; failures < 5; failures += 1) {
+    const outcome = run(String(failures));
+    await fail({ code, message: "It is over." });
+    await outcome;
+  }
+  expect(breakers.avoids("gpu-1", "llama3", 0)).toBe(isAvoided);
 });
 
 test("a job that fails after its first word ends there: no other machine can give the rest", async () => {
