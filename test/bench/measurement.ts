@@ -1,7 +1,8 @@
-/** Microseconds at the median and the 99th percentile. */
+/** Microseconds at the median and the 99th percentile, of so many. */
 export interface Spread {
   readonly p50: number;
   readonly p99: number;
+  readonly count: number;
 }
 
 /** What one variant did in one window of one round of one scenario. */
@@ -13,8 +14,9 @@ export interface Measurement {
   /** Answers that were whole and right within the window, and those of another status than 200, by status. */
   readonly requests: number;
   readonly refused: Readonly<Record<string, number>>;
-  /** Answers that were cut, garbled or of the wrong length. */
+  /** Answers that were cut, garbled or of the wrong length, and what the first of them was. */
   readonly bad: number;
+  readonly firstBad: string;
   readonly chunks: number;
   /** How many chunks a paced scenario should have delivered in the window. */
   readonly offeredChunks?: number;
@@ -26,6 +28,9 @@ export interface Measurement {
   readonly total?: Spread;
   readonly firstByte?: Spread;
   readonly oneWay?: Spread;
+  readonly refusedTotal?: Spread;
   /** Share of the machine's time that the host gave to others during the window. */
   readonly stealShare: number;
+  /** What only some scenarios look at. */
+  readonly figures?: Readonly<Record<string, number>>;
 }

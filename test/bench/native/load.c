@@ -53,7 +53,7 @@ struct connection {
 
 struct spread {
   uint32_t *bucket;
-  uint64_t count;
+  uint64_t count, max_ns;
 };
 
 struct process {
@@ -92,6 +92,7 @@ static void note(struct spread *in, uint64_t took_ns) {
   uint64_t bucket = took_ns / 500;
   in->bucket[bucket < BUCKETS ? bucket : BUCKETS - 1] += 1;
   in->count += 1;
+  if (took_ns > in->max_ns) in->max_ns = took_ns;
 }
 
 static double at_share(struct spread *of, double share) {
@@ -398,8 +399,8 @@ static void receive(struct connection *c) {
 
 static void print_spread(const char *name, struct spread *of) {
   if (of->count == 0) return;
-  printf(",\"%s\":{\"p50\":%.1f,\"p99\":%.1f,\"count\":%llu}", name, at_share(of, 0.5), at_share(of, 0.99),
-         (unsigned long long)of->count);
+  printf(",\"%s\":{\"p50\":%.1f,\"p99\":%.1f,\"max\":%.1f,\"count\":%llu}", name, at_share(of, 0.5), at_share(of, 0.99),
+         (double)of->max_ns / 1e3, (unsigned long long)of->count);
 }
 
 static void usage(void) {
