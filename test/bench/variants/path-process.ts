@@ -1,0 +1,7 @@
+import type { PathProcess } from "./variant.ts";
+
+/** A process whose CPU time counts; one in a container has no id that could be read here. */
+export function pathProcess(name: string, { processId }: { readonly processId: number | undefined }): PathProcess {
+  if (processId === undefined) throw new Error(`the process of ${name} cannot be seen from here`);
+  return { name, pid: processId };
+}
