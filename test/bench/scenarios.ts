@@ -1,3 +1,5 @@
+import { firstModel } from "./variants/first-answer.ts";
+
 /** How the load generator goes about a scenario. */
 interface Pace {
   readonly connections: number;
@@ -207,7 +209,7 @@ export const neighbourModel = "m-4000-5";
 
 /** The models that the far end lists. */
 export function modelsOf(some: readonly Scenario[], { quick }: { readonly quick: boolean }): readonly string[] {
-  return [...new Set([...some.map((scenario) => planOf(scenario, { quick }).model), neighbourModel])];
+  return [...new Set([...some.map((scenario) => planOf(scenario, { quick }).model), neighbourModel, firstModel])];
 }
 
 /** The request's body, or nothing where it is a GET. */

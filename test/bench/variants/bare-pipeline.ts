@@ -3,7 +3,7 @@ import manifest from "../../../package.json" with { type: "json" };
 import { freePort } from "../../harness/free-port.ts";
 import { startNatsServer } from "../../harness/nats-server.ts";
 import { OwnedChild } from "../../harness/owned-child.ts";
-import { quickestModel, untilAnswers } from "./first-answer.ts";
+import { untilAnswers } from "./first-answer.ts";
 import { makeKey } from "./known-key.ts";
 import { ownServers, ownServersMissing } from "./own-servers.ts";
 import { pathProcess } from "./path-process.ts";
@@ -13,7 +13,7 @@ import type { Variant } from "./variant.ts";
 
 /** What the way over a broker costs by itself: whatever Trunkline costs above it is Trunkline's own doing. */
 export const barePipeline: Variant = {
-  name: "bare-pipeline",
+  name: "bare",
   title: "B, gateway, NATS and agent with none of our logic",
   async version() {
     const { fastify, undici, "@nats-io/transport-node": transport } = manifest.dependencies;
@@ -35,8 +35,7 @@ export const barePipeline: Variant = {
       const { headers, digest } = makeKey();
       const agent = await run("bare-agent.ts", nats.url, String(farEndPort));
       const gateway = await run("bare-gateway.ts", String(port), nats.url, digest);
-      const model = await quickestModel(farEndPort);
-      await untilAnswers({ port, headers, model }, async () => (await lastWords(gateway)) ?? lastWords(agent));
+      await untilAnswers({ port, headers }, async () => (await lastWords(gateway)) ?? lastWords(agent));
       const processes = [pathProcess("gateway", gateway), pathProcess("nats", nats), pathProcess("agent", agent)];
       return { ports: [port], headers, processes };
     }),

@@ -16,6 +16,6 @@ export const musistudio: Variant = {
     const entry = peerFile("@musistudio/llms/dist/cjs/server.cjs");
     const command = (port: number) =>
       Promise.resolve({ binary: process.execPath, args: [server, entry, String(port), String(means.farEndPort)] });
-    return startSingleProcess({ name: "musistudio", command }, means);
+    return startSingleProcess({ name: "musistudio", command });
   },
 };

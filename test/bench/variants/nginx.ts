@@ -24,7 +24,7 @@ export const nginx: Variant = {
       await writeFile(file, configuration({ ...means, port }));
       return { binary: await binary(), args: ["-c", file, "-e", join(means.folder, "nginx-error.log")] };
     };
-    return startSingleProcess({ name: "nginx", command }, means);
+    return startSingleProcess({ name: "nginx", command });
   },
 };
 

@@ -22,6 +22,6 @@ export const plainProxy: Variant = {
         binary: process.execPath,
         args: [server, String(port), String(means.farEndPort), digest],
       });
-    return startSingleProcess({ name: "proxy", command, headers }, means);
+    return startSingleProcess({ name: "proxy", command, headers });
   },
 };

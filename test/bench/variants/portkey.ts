@@ -26,6 +26,6 @@ export const portkey: Variant = {
       "x-portkey-provider": "openai",
       "x-portkey-custom-host": `http://127.0.0.1:${means.farEndPort}/v1`,
     };
-    return startSingleProcess({ name: "portkey", command, headers }, means);
+    return startSingleProcess({ name: "portkey", command, headers });
   },
 };

@@ -1,9 +1,9 @@
 import { freePort } from "../../harness/free-port.ts";
 import { OwnedChild } from "../../harness/owned-child.ts";
-import { quickestModel, untilAnswers } from "./first-answer.ts";
+import { untilAnswers } from "./first-answer.ts";
 import { pathProcess } from "./path-process.ts";
 import { runningParts } from "./running-parts.ts";
-import type { RunningVariant, StartMeans } from "./variant.ts";
+import type { RunningVariant } from "./variant.ts";
 
 interface Program {
   /** Of the variant and of its one process. */
@@ -14,15 +14,11 @@ interface Program {
 }
 
 /** Starts a variant that is one process between client and far end. */
-export function startSingleProcess(
-  { name, command, headers = {} }: Program,
-  { farEndPort }: StartMeans,
-): Promise<RunningVariant> {
+export function startSingleProcess({ name, command, headers = {} }: Program): Promise<RunningVariant> {
   return runningParts(async (parts) => {
     const port = await freePort();
     const child = parts.use(await OwnedChild.start({ ...(await command(port)), environment: bareEnvironment() }));
-    const model = await quickestModel(farEndPort);
-    await untilAnswers({ port, headers, model }, () => lastWords(child));
+    await untilAnswers({ port, headers }, () => lastWords(child));
     return { ports: [port], headers, processes: [pathProcess(name, child)] };
   });
 }

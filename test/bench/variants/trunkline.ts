@@ -9,7 +9,7 @@ import { startRedisServer } from "../../harness/redis-server.ts";
 import { startAgent, startGateway } from "../../harness/start-trunkline.ts";
 import type { Settings } from "../../harness/trunkline-command.ts";
 import { until } from "../../harness/until.ts";
-import { quickestModel, untilAnswers } from "./first-answer.ts";
+import { untilAnswers } from "./first-answer.ts";
 import { ownServers, ownServersMissing } from "./own-servers.ts";
 import { pathProcess } from "./path-process.ts";
 import { runningParts } from "./running-parts.ts";
@@ -101,9 +101,8 @@ async function build(
   const ports = gatewaysUp.map(({ baseUrl }) => Number(new URL(baseUrl).port));
   const operationsUrls = gatewaysUp.map(({ operationsUrl }) => operationsUrl);
   for (const url of operationsUrls) await untilReady(url, agents);
-  const model = await quickestModel(means.farEndPort);
   for (const port of ports) {
-    await untilAnswers({ port, headers, model }, async () => {
+    await untilAnswers({ port, headers }, async () => {
       const gone = [...gatewaysUp, ...agentsUp].find(({ ended }) => ended);
       return gone === undefined ? undefined : `${gone.title}: ${await gone.stderr()}`;
     });
