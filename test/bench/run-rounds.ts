@@ -9,7 +9,7 @@ import { until } from "../harness/until.ts";
 import type { Measurement } from "./measurement.ts";
 import type { Programs } from "./native/build-programs.ts";
 import { runLoad } from "./run-load.ts";
-import { modelsOf, ordinaryVariants, type Scenario } from "./scenarios.ts";
+import { isFor, modelsOf, type Scenario } from "./scenarios.ts";
 import type { Variant } from "./variants/variant.ts";
 
 interface RoundsOptions {
@@ -31,17 +31,6 @@ export interface Failure {
   readonly scenario?: string;
   readonly round: number;
   readonly why: string;
-}
-
-/** Whether a scenario is for a variant. */
-export function isFor(scenario: Scenario, variant: string): boolean {
-  if (scenario.not?.variants.includes(variant)) return false;
-  return scenario.only?.includes(variant) ?? (ordinaryVariants.includes(variant) || isMoreOfOne(scenario, variant));
-}
-
-/** Sites of more than one gateway are compared with one under the load that a site is for. */
-function isMoreOfOne(scenario: Scenario, variant: string): boolean {
-  return /^trunkline-[234]$/.test(variant) && scenario.name === "whole-32";
 }
 
 /**

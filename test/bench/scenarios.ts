@@ -28,8 +28,10 @@ export interface Scenario {
   readonly path?: string;
   /** A stream of somebody else runs beside it, and how long that was held up is measured. */
   readonly neighbour?: boolean;
-  /** The only variants that it is for. */
+  /** The only variants that it is for; all of the ordinary ones unless told. */
   readonly only?: readonly string[];
+  /** Those that it is for beside the ordinary ones. */
+  readonly also?: readonly string[];
   /** Variants that it is not for, and why. */
   readonly not?: { readonly variants: readonly string[]; readonly reason: string };
 }
@@ -38,6 +40,11 @@ const peersBreak = {
   variants: ["musistudio", "portkey"],
   reason: "these peers accept no 2,000 connections at this pace: the first hundreds that fail would be measured",
 };
+/** How costs grow with streams and prompts is looked at where there is something to compare it with. */
+const grown = ["bare", "trunkline"];
+/** Machines that are simulated, for what a gateway has to bear of them. */
+const crowds = ["crowd-1", "crowd-10", "crowd-100", "crowd-300", "crowd-1000"];
+
 /** In the order in which each start goes through them: the first warms the code up for the second. */
 export const scenarios: readonly Scenario[] = [
   {
@@ -47,6 +54,7 @@ export const scenarios: readonly Scenario[] = [
     pace: { connections: 32, warmMs: 1_500, windowMs: 3_000 },
     quick: { warmMs: 1_000, windowMs: 1_500 },
     answer: { delayMs: 0 },
+    also: ["trunkline-2", "trunkline-3", "trunkline-4", ...crowds],
   },
   {
     name: "whole-1",
@@ -70,6 +78,15 @@ export const scenarios: readonly Scenario[] = [
     answer: { chunks: 100, delayMs: 10 },
   },
   {
+    name: "paced-100",
+    title: "100 streams at 20 chunks a second",
+    unit: "chunk",
+    pace: { connections: 100, rampMs: 500, warmMs: 1_000, windowMs: 2_000 },
+    answer: { delayMs: 50 },
+    lasts: true,
+    only: grown,
+  },
+  {
     name: "paced-500",
     title: "500 streams at 20 chunks a second",
     unit: "chunk",
@@ -77,6 +94,15 @@ export const scenarios: readonly Scenario[] = [
     quick: { windowMs: 1_500 },
     answer: { delayMs: 50 },
     lasts: true,
+  },
+  {
+    name: "paced-1000",
+    title: "1,000 streams at 20 chunks a second",
+    unit: "chunk",
+    pace: { connections: 1_000, rampMs: 1_500, warmMs: 1_000, windowMs: 2_000 },
+    answer: { delayMs: 50 },
+    lasts: true,
+    only: grown,
   },
   {
     name: "paced-2000",
@@ -104,6 +130,15 @@ export const scenarios: readonly Scenario[] = [
     quick: { windowMs: 1_000 },
     answer: { chunks: 100, delayMs: 0 },
   },
+  ...[10, 100].map((kb): Scenario => ({
+    name: `prompt-${kb}kb`,
+    title: `A prompt of ${kb} KB, one connection`,
+    unit: "request",
+    pace: { connections: 1, warmMs: 300, windowMs: 1_500 },
+    answer: { delayMs: 0 },
+    promptBytes: kb * 1_000,
+    only: grown,
+  })),
   {
     name: "prompt-1.2mb",
     title: "A prompt of 1.2 MB, one connection",
@@ -147,16 +182,24 @@ export const scenarios: readonly Scenario[] = [
     only: ["trunkline-small"],
   },
   {
+    name: "unasked",
+    title: "A site that nobody asks anything",
+    unit: "request",
+    pace: { connections: 1, warmMs: 500, windowMs: 4_000, rate: 0.001 },
+    answer: { delayMs: 0 },
+    only: crowds,
+  },
+  {
     name: "models-50",
     title: "Listing the models of 50 machines, 8 connections",
     unit: "request",
     pace: { connections: 8, warmMs: 1_000, windowMs: 2_000 },
     path: "/v1/models",
-    only: ["trunkline-50"],
+    only: ["crowd-50"],
   },
 ];
 
-export const ordinaryVariants: readonly string[] = [
+const ordinaryVariants: readonly string[] = [
   "direct",
   "nginx",
   "plain-proxy",
@@ -165,6 +208,12 @@ export const ordinaryVariants: readonly string[] = [
   "portkey",
   "trunkline",
 ];
+
+/** Whether a scenario is for a variant. */
+export function isFor({ only, also, not }: Scenario, variant: string): boolean {
+  if (not?.variants.includes(variant)) return false;
+  return (only ?? [...ordinaryVariants, ...(also ?? [])]).includes(variant);
+}
 
 /** Time enough for what was asked last to come to its end. */
 const finishSpareMs = 3_000;

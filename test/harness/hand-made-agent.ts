@@ -50,12 +50,15 @@ export class HandMadeAgent implements AsyncDisposable {
     readonly onJob: (job: HandMadeJob) => void;
     readonly onControl?: (control: Control) => void;
     readonly shapes?: readonly string[];
+    /** How many jobs it says that it takes at once. */
+    readonly slots?: number;
   }): Promise<HandMadeAgent> {
-    const { natsUrl: url, machine, model, onJob, onControl, shapes = ["chat-stream", "chat-whole"] } = options;
+    const { natsUrl: url, machine, model, onJob, onControl, slots = 1 } = options;
+    const { shapes = ["chat-stream", "chat-whole"] } = options;
     const log = createLog({ level: "silent", name: machine });
     const broker = await connectNats({ url, name: machine, clock, log });
     const epoch = newEpoch(Date.now());
-    const load = { slots: 1, running: 0, queued: 0, queueMax: 1 };
+    const load = { slots, running: 0, queued: 0, queueMax: 1 };
     const about = { catalogueDigest: "hand-made", shapes, scale: 1 };
     const presence = encodeJson({ machine, epoch, state: "ready", runtime: "hand-made", ...load, ...about });
 

@@ -2,17 +2,16 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import type { KeyLimits } from "#shared/keys/key-limits.ts";
 import manifest from "../../../package.json" with { type: "json" };
-import { MetricsText } from "../../harness/metrics-text.ts";
 import { startNatsServer } from "../../harness/nats-server.ts";
-import { Operator } from "../../harness/operator.ts";
 import { startRedisServer } from "../../harness/redis-server.ts";
 import { startAgent, startGateway } from "../../harness/start-trunkline.ts";
 import type { Settings } from "../../harness/trunkline-command.ts";
-import { until } from "../../harness/until.ts";
 import { untilAnswers } from "./first-answer.ts";
+import { issueKey, neverReached } from "./issue-key.ts";
 import { ownServers, ownServersMissing } from "./own-servers.ts";
 import { pathProcess } from "./path-process.ts";
 import { runningParts } from "./running-parts.ts";
+import { untilMachines } from "./until-machines.ts";
 import type { PathProcess, RunningVariant, StartMeans, Variant } from "./variant.ts";
 
 interface TrunklineWish {
@@ -41,16 +40,6 @@ export interface RunningTrunkline extends RunningVariant {
 interface TrunklineVariant extends Variant {
   start(means: StartMeans): Promise<RunningTrunkline>;
 }
-
-/** So high that they are asked at every request and refuse none. */
-const neverReached: KeyLimits = {
-  requestsPerMinute: 1_000_000,
-  tokensPerMinute: 1_000_000_000,
-  concurrency: 10_000,
-  budget: { tokens: 1_000_000_000_000, per: "day" },
-};
-const keyTtlMs = 86_400_000;
-const knownWithinMs = 15_000;
 
 /** Processes as operators start them, with everything on: keys, scopes, limits, usage, metrics, and the log in a file. */
 export function trunkline(wish: TrunklineWish = {}): TrunklineVariant {
@@ -85,7 +74,7 @@ async function build(
     startRedisServer({ found: found.redis }).then((server) => parts.use(server)),
   ]);
   const [natsUrl, redisUrl] = [nats.url, redis.url];
-  const key = await issue(redisUrl, limits === "off" ? {} : { limits });
+  const key = await issueKey(redisUrl, limits);
   const ofAgents = {
     TRUNKLINE_RUNTIME: "openai",
     TRUNKLINE_RUNTIME_URL: `http://127.0.0.1:${means.farEndPort}`,
@@ -100,7 +89,7 @@ async function build(
   const headers = { authorization: `Bearer ${key}` };
   const ports = gatewaysUp.map(({ baseUrl }) => Number(new URL(baseUrl).port));
   const operationsUrls = gatewaysUp.map(({ operationsUrl }) => operationsUrl);
-  for (const url of operationsUrls) await untilReady(url, agents);
+  for (const url of operationsUrls) await untilMachines(url, agents);
   for (const port of ports) {
     await untilAnswers({ port, headers }, async () => {
       const gone = [...gatewaysUp, ...agentsUp].find(({ ended }) => ended);
@@ -114,21 +103,6 @@ async function build(
     pathProcess("redis", redis),
   ];
   return { ports, headers, processes, natsUrl, redisUrl, operationsUrls };
-}
-
-async function issue(redisUrl: string, terms: { readonly limits?: KeyLimits }): Promise<string> {
-  await using operator = await Operator.on({ redisUrl });
-  const { token } = await operator.issue({ name: "bench", scopes: ["*"], ttlMs: keyTtlMs, ...terms });
-  return token.reveal();
-}
-
-/** A gateway that knows of some machines only would leave the others idle. */
-async function untilReady(operationsUrl: string, machines: number): Promise<void> {
-  const look = async (): Promise<boolean> => {
-    const metrics = await MetricsText.scrape(operationsUrl);
-    return metrics.value("trunkline_machines", { state: "ready" }) === machines;
-  };
-  await until(look, { what: `a gateway to have ${machines} machines`, timeoutMs: knownWithinMs, intervalMs: 20 });
 }
 
 async function commit(): Promise<string> {

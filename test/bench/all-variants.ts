@@ -1,0 +1,30 @@
+import { barePipeline } from "./variants/bare-pipeline.ts";
+import { crowd } from "./variants/crowd.ts";
+import { direct } from "./variants/direct.ts";
+import { musistudio } from "./variants/musistudio.ts";
+import { nginx } from "./variants/nginx.ts";
+import { plainProxy } from "./variants/plain-proxy.ts";
+import { portkey } from "./variants/portkey.ts";
+import { trunkline } from "./variants/trunkline.ts";
+import type { Variant } from "./variants/variant.ts";
+
+/** All that can be measured. */
+export const allVariants: readonly Variant[] = [
+  direct,
+  nginx,
+  plainProxy,
+  barePipeline,
+  musistudio,
+  portkey,
+  trunkline(),
+  ...[2, 3, 4].map((gateways) =>
+    trunkline({ name: `trunkline-${gateways}`, title: `Trunkline with ${gateways} gateways`, gateways }),
+  ),
+  trunkline({
+    name: "trunkline-small",
+    title: "Trunkline with a machine that runs 8 jobs at once and lets 8 wait",
+    slots: 8,
+    queueMax: 8,
+  }),
+  ...[1, 10, 50, 100, 300, 1_000].map(crowd),
+];
