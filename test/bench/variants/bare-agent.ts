@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { connect } from "@nats-io/transport-node";
 import { Pool, type Dispatcher } from "undici";
-import { cancelSubject, frame, jobSubject, sendAfterTurn } from "./bare-wire.ts";
+import { afterTurn, cancelSubject, frame, jobSubject } from "./bare-wire.ts";
 
 /** Run as `node bare-agent.ts <url of NATS> <port of the far end>`. */
 const [servers = "", farEndPort] = process.argv.slice(2);
@@ -9,12 +9,13 @@ const [servers = "", farEndPort] = process.argv.slice(2);
 const upstream = new Pool(`http://127.0.0.1:${farEndPort}`, { headersTimeout: 0, bodyTimeout: 0 });
 const headers = { "content-type": "application/json" };
 const nats = await connect({ servers, noAsyncTraces: true });
+const left = new Error("the client left");
 const jobs = new Map<string, Job>();
 
 class Job implements Dispatcher.DispatchHandler {
   readonly #reply: string;
-  #controller: Dispatcher.DispatchController | undefined;
-  #status = 502;
+  controller: Dispatcher.DispatchController | undefined;
+  #status = 0;
   #streams = false;
   #over: number | undefined;
   #pieces: Buffer[] = [];
@@ -24,12 +25,8 @@ class Job implements Dispatcher.DispatchHandler {
     jobs.set(reply, this);
   }
 
-  cancel(): void {
-    this.#controller?.abort(new Error("the client left"));
-  }
-
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
+    this.controller = controller;
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, given: IncomingHttpHeaders): void {
@@ -38,7 +35,7 @@ class Job implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_: Dispatcher.DispatchController, piece: Buffer): void {
-    if (this.#pieces.push(piece) === 1 && this.#streams) sendAfterTurn(this);
+    if (this.#pieces.push(piece) === 1 && this.#streams) afterTurn(() => this.#send());
   }
 
   onResponseEnd(): void {
@@ -46,16 +43,16 @@ class Job implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(): void {
-    this.#finish(this.#streams ? frame.broken : frame.whole);
+    this.#finish(frame.broken);
   }
 
   #finish(kind: number): void {
     jobs.delete(this.#reply);
-    if (!this.#streams || this.#pieces.length === 0) sendAfterTurn(this);
     this.#over = kind;
+    if (!this.#streams || this.#pieces.length === 0) afterTurn(() => this.#send());
   }
 
-  send(): void {
+  #send(): void {
     const kind = this.#over ?? frame.data;
     const head = kind === frame.whole ? [kind, this.#status >> 8, this.#status & 0xff] : [kind];
     nats.publish(this.#reply, Buffer.concat([Buffer.from(head), ...this.#pieces]));
@@ -63,7 +60,7 @@ class Job implements Dispatcher.DispatchHandler {
   }
 }
 
-nats.subscribe(cancelSubject, { callback: (_, message) => jobs.get(message.string())?.cancel() });
+nats.subscribe(cancelSubject, { callback: (_, message) => jobs.get(message.string())?.controller?.abort(left) });
 nats.subscribe(jobSubject, {
   callback(_, { data, reply = "" }) {
     const body = Buffer.from(data.buffer, data.byteOffset, data.byteLength);

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { connect } from "@nats-io/transport-node";
-import { cancelSubject, frame, jobSubject, replyPrefix, sendAfterTurn } from "./bare-wire.ts";
+import { afterTurn, cancelSubject, frame, jobSubject, replyPrefix } from "./bare-wire.ts";
 import { serveChats } from "./chat-server.ts";
 
 /** Run as `node bare-gateway.ts <port> <url of NATS> <digest of the key>`. */
@@ -13,23 +13,21 @@ let lastId = 0;
 class Request {
   readonly #id = (lastId += 1);
   readonly #response: ServerResponse;
-  #body: Buffer | undefined;
   #pieces: Buffer[] = [];
   #ends = false;
 
   constructor(body: Buffer, response: ServerResponse) {
-    this.#body = body;
     this.#response = response;
     requests.set(this.#id, this);
     response.once("close", () => {
       if (requests.delete(this.#id)) nats.publish(cancelSubject, replyPrefix + this.#id);
     });
-    sendAfterTurn(this);
+    afterTurn(() => nats.publish(jobSubject, body, { reply: replyPrefix + this.#id }));
   }
 
   take(message: Buffer): void {
     const kind = message[0];
-    if (kind === frame.whole || kind === frame.end || kind === frame.broken) requests.delete(this.#id);
+    if (kind !== frame.data) requests.delete(this.#id);
     if (kind === frame.broken) return void this.#response.destroy();
     if (kind === frame.whole) {
       const body = message.subarray(3);
@@ -38,15 +36,10 @@ class Request {
     }
     if (!this.#response.headersSent) this.#response.writeHead(200, { "content-type": "text/event-stream" });
     this.#ends = kind === frame.end;
-    if (this.#pieces.push(message.subarray(1)) === 1) sendAfterTurn(this);
+    if (this.#pieces.push(message.subarray(1)) === 1) afterTurn(() => this.#write());
   }
 
-  send(): void {
-    if (this.#body !== undefined) {
-      nats.publish(jobSubject, this.#body, { reply: replyPrefix + this.#id });
-      this.#body = undefined;
-      return;
-    }
+  #write(): void {
     const [first, ...others] = this.#pieces;
     this.#pieces = [];
     const bytes = others.length === 0 ? first : Buffer.concat([first as Buffer, ...others]);
@@ -62,9 +55,6 @@ nats.subscribe(`${replyPrefix}*`, {
   },
 });
 await nats.flush();
-await serveChats({
-  port: Number(port),
-  digest,
-  bodyBytesMax: nats.info?.max_payload ?? 0,
-  pass: (body, response) => void new Request(body, response),
-});
+const bodyBytesMax = nats.info?.max_payload ?? 0;
+const pass = (body: Buffer, response: ServerResponse): Request => new Request(body, response);
+await serveChats({ port: Number(port), digest, bodyBytesMax, pass });

@@ -5,12 +5,7 @@ import { serveChats } from "./chat-server.ts";
 /** Run as `node plain-proxy-server.ts <port> <port of the far end> <digest of the key>`. */
 const [port, farEndPort, digest = ""] = process.argv.slice(2);
 
-const upstream = new Pool(`http://127.0.0.1:${farEndPort}`, {
-  headersTimeout: 0,
-  bodyTimeout: 0,
-  keepAliveTimeout: 600_000,
-  keepAliveMaxTimeout: 600_000,
-});
+const upstream = new Pool(`http://127.0.0.1:${farEndPort}`, { headersTimeout: 0, bodyTimeout: 0 });
 const headers = { "content-type": "application/json" };
 const ofOneConnection = ["connection", "keep-alive", "transfer-encoding"];
 

@@ -1,0 +1,70 @@
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { barePipeline } from "../bench/variants/bare-pipeline.ts";
+import { firstModel } from "../bench/variants/first-answer.ts";
+import { plainProxy } from "../bench/variants/plain-proxy.ts";
+import { trunkline } from "../bench/variants/trunkline.ts";
+import type { Variant } from "../bench/variants/variant.ts";
+import { Endpoint } from "../harness/endpoint.ts";
+import { FakeOtherServer } from "../harness/fake-other-server.ts";
+import { lentOnly } from "../harness/found-servers.ts";
+
+interface Row {
+  readonly variant: Variant;
+  readonly processes: readonly string[];
+}
+
+const rows: readonly Row[] = [
+  { variant: plainProxy, processes: ["proxy"] },
+  { variant: barePipeline, processes: ["agent", "gateway", "nats"] },
+  { variant: trunkline(), processes: ["agent", "gateway", "nats", "redis"] },
+  {
+    variant: trunkline({ name: "trunkline-2", gateways: 2, limits: "off" }),
+    processes: ["agent", "gateway", "gateway 2", "nats", "redis"],
+  },
+];
+
+describe.skipIf(lentOnly("nats", "redis"))("what the bench measures", () => {
+  test.each(rows)("$variant.name answers at all of its ports, refuses a wrong key, and leaves nothing", async (row) => {
+    await using farEnd = await FakeOtherServer.start({ models: [firstModel] });
+    const folder = await mkdtemp(join(tmpdir(), "trunkline-bench-test-"));
+    vi.stubEnv("TMPDIR", folder);
+    onTestFinished(async () => {
+      vi.unstubAllEnvs();
+      await rm(folder, { recursive: true });
+    });
+    let pids: readonly number[];
+    {
+      await using running = await row.variant.start({ farEndPort: farEnd.port, folder });
+      expect(running.processes.map(({ name }) => name).toSorted()).toEqual(row.processes);
+      pids = running.processes.map(({ pid }) => pid);
+      expect(await Promise.all(pids.map(isRunning))).toEqual(pids.map(() => true));
+      const key = running.headers["authorization"]?.replace("Bearer ", "") ?? "";
+      for (const port of running.ports) {
+        const endpoint = new Endpoint({ baseUrl: `http://127.0.0.1:${port}/v1`, key });
+        expect(await endpoint.answer({ model: firstModel, says: "Hi" })).not.toBe("");
+        const stream = await endpoint.stream({ model: firstModel, says: "Hi" });
+        await stream.over;
+        expect(stream.events.at(-1)).toBe("[DONE]");
+        expect(stream.events.map(contentOf).join("")).toBe("Hello from here.");
+        expect((await endpoint.withKey(`${key}x`).chat({ model: firstModel, says: "Hi" })).status).toBe(401);
+      }
+    }
+    expect(await Promise.all(pids.map(isRunning))).toEqual(pids.map(() => false));
+    expect(await readdir(folder)).toEqual([]);
+  });
+});
+
+function contentOf(event: string): string {
+  if (event === "[DONE]") return "";
+  const { choices } = JSON.parse(event) as { choices?: { delta?: { content?: string } }[] };
+  return choices?.[0]?.delta?.content ?? "";
+}
+
+/** One that has ended and was not waited for yet does not run any more. */
+async function isRunning(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
+  return stat !== "" && !stat.slice(stat.lastIndexOf(")")).startsWith(") Z");
+}
