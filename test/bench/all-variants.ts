@@ -26,5 +26,10 @@ export const allVariants: readonly Variant[] = [
     slots: 8,
     queueMax: 8,
   }),
+  trunkline({
+    name: "trunkline-keys",
+    title: "Trunkline with 20,000 keys, each asked with for the first time",
+    freshKeys: 20_000,
+  }),
   ...[1, 10, 50, 100, 300, 1_000].map(crowd),
 ];

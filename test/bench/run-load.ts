@@ -57,8 +57,10 @@ export async function runLoad(
 
 async function load(scenario: Scenario, plan: LoadPlan, running: RunningVariant, means: LoadMeans): Promise<Told> {
   const { connections, rampMs, warmMs, windowMs, finishMs, chunks, rate, once } = plan;
+  const keys = scenario.freshKeys === true ? running.freshKeys?.map((key) => `${key}\n`).join("") : undefined;
   return run(means.program, {
-    ...askingOf(running),
+    ...askingOf(keys === undefined ? running : { ...running, headers: {} }),
+    tokens: await written(keys, join(means.folder, "keys")),
     body: await written(bodyOf(scenario, plan), join(means.folder, `${scenario.name}.json`)),
     path: scenario.path,
     connections,

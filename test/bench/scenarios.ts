@@ -26,6 +26,8 @@ export interface Scenario {
   readonly promptBytes?: number;
   /** What is asked instead of a chat. */
   readonly path?: string;
+  /** Each request comes with a key of its own, which the gateway has not seen. */
+  readonly freshKeys?: boolean;
   /** A stream of somebody else runs beside it, and how long that was held up is measured. */
   readonly neighbour?: boolean;
   /** The only variants that it is for; all of the ordinary ones unless told. */
@@ -40,7 +42,7 @@ const peersBreak = {
   variants: ["musistudio", "portkey"],
   reason: "these peers accept no 2,000 connections at this pace: the first hundreds that fail would be measured",
 };
-/** How costs grow with streams and prompts is looked at where there is something to compare it with. */
+/** How costs grow with streams is looked at beside the floor of the design. */
 const grown = ["bare", "trunkline"];
 /** Machines that are simulated, for what a gateway has to bear of them. */
 const crowds = ["crowd-1", "crowd-10", "crowd-100", "crowd-300", "crowd-1000"];
@@ -54,7 +56,7 @@ export const scenarios: readonly Scenario[] = [
     pace: { connections: 32, warmMs: 1_500, windowMs: 3_000 },
     quick: { warmMs: 1_000, windowMs: 1_500 },
     answer: { delayMs: 0 },
-    also: ["trunkline-2", "trunkline-3", "trunkline-4", ...crowds],
+    also: ["trunkline-2", "trunkline-3", "trunkline-4", "trunkline-keys", ...crowds],
   },
   {
     name: "whole-1",
@@ -137,7 +139,7 @@ export const scenarios: readonly Scenario[] = [
     pace: { connections: 1, warmMs: 300, windowMs: 1_500 },
     answer: { delayMs: 0 },
     promptBytes: kb * 1_000,
-    only: grown,
+    only: ["plain-proxy", "trunkline"],
   })),
   {
     name: "prompt-1.2mb",
@@ -164,6 +166,15 @@ export const scenarios: readonly Scenario[] = [
     pace: { connections: 2_000, rampMs: 1_000, warmMs: 500, windowMs: 1_000, rate: 0.001 },
     answer: { delayMs: 0 },
     not: peersBreak,
+  },
+  {
+    name: "keys-unknown",
+    title: "Small whole answers, 32 connections, each request with a key that the gateway has not seen",
+    unit: "request",
+    pace: { connections: 32, warmMs: 500, windowMs: 2_000 },
+    answer: { delayMs: 0 },
+    freshKeys: true,
+    only: ["trunkline-keys"],
   },
   {
     name: "overload-served",

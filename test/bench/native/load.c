@@ -3,11 +3,13 @@
  * reads at the window's start and end what CPU time the named processes took. Prints one line of JSON. Linux.
  *
  *   load --port P[,P...] --body FILE [--path PATH] [--header LINE]... [--connections N] [--ramp-ms N] [--warm-ms N]
- *        [--window-ms N] [--stream CHUNKS] [--once] [--rate PER_SECOND] [--finish-ms N] [--process NAME=PID]...
+ *        [--window-ms N] [--stream CHUNKS] [--once] [--rate PER_SECOND] [--finish-ms N] [--tokens FILE]
+ *        [--process NAME=PID]...
  *
  * Without --body it asks with GET. With --stream it expects so many chunks of the far end's and `[DONE]`; --once asks one
  * request on each connection, and --finish-ms waits so long after the window for those to come to their end. With --rate
- * requests start at that pace, else as soon as a connection is free. With --connections 0 there is only the clock.
+ * requests start at that pace, else as soon as a connection is free. With --tokens each request has the next line of the file as
+ * its bearer token; the lines are of one length.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -66,6 +68,8 @@ struct process {
 static int ports[MANY], port_count;
 static char *request;
 static size_t request_length;
+static char *tokens, *token_at;
+static size_t token_length, token_count, tokens_used;
 static long connection_count = 1, ramp_ms, warm_ms = 500, window_ms = 1000, finish_ms, stream_chunks = -1;
 static double rate;
 static int once;
@@ -202,6 +206,7 @@ static void ask(struct connection *c, uint64_t at_ns) {
   c->heard = c->saw_event = c->in_body = c->status = c->done = c->broken = 0;
   c->chunks = 0;
   c->partial_length = 0;
+  if (tokens) memcpy(token_at, tokens + (tokens_used++ % token_count) * (token_length + 1), token_length);
   send_request(c);
 }
 
@@ -403,6 +408,24 @@ static void print_spread(const char *name, struct spread *of) {
          (double)of->max_ns / 1e3, (unsigned long long)of->count);
 }
 
+static char *contents(const char *path, size_t *length) {
+  FILE *file = fopen(path, "rb");
+  if (!file || fseek(file, 0, SEEK_END) < 0) {
+    perror(path);
+    exit(1);
+  }
+  *length = (size_t)ftell(file);
+  rewind(file);
+  char *text = malloc(*length + 1);
+  if (!text || fread(text, 1, *length, file) != *length) {
+    perror(path);
+    exit(1);
+  }
+  fclose(file);
+  text[*length] = 0;
+  return text;
+}
+
 static void usage(void) {
   fprintf(stderr, "usage: load --port P[,P...] --body FILE [--stream CHUNKS] ... (see the head of load.c)\n");
   exit(2);
@@ -413,8 +436,8 @@ int main(int count, char **words) {
                                           {"body", 1, 0, 'b'},      {"connections", 1, 0, 'c'}, {"ramp-ms", 1, 0, 'r'},
                                           {"warm-ms", 1, 0, 'w'},   {"window-ms", 1, 0, 'd'}, {"stream", 1, 0, 's'},
                                           {"once", 0, 0, 'o'},      {"rate", 1, 0, 'R'},      {"finish-ms", 1, 0, 'f'},
-                                          {"process", 1, 0, 'P'},   {0, 0, 0, 0}};
-  const char *path = "/v1/chat/completions", *body_file = NULL;
+                                          {"process", 1, 0, 'P'},   {"tokens", 1, 0, 't'},    {0, 0, 0, 0}};
+  const char *path = "/v1/chat/completions", *body_file = NULL, *token_file = NULL;
   char headers[8192] = "";
   for (int option; (option = getopt_long(count, words, "", options, NULL)) != -1;) {
     switch (option) {
@@ -431,6 +454,7 @@ int main(int count, char **words) {
       case 's': stream_chunks = atol(optarg); break;
       case 'o': once = 1; break;
       case 'R': rate = atof(optarg); break;
+      case 't': token_file = optarg; break;
       case 'f': finish_ms = atol(optarg); break;
       case 'P': {
         char *is = strchr(optarg, '=');
@@ -450,23 +474,21 @@ int main(int count, char **words) {
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
 
-  size_t body_length = 0;
-  char *body_text = NULL;
-  if (body_file) {
-    FILE *file = fopen(body_file, "rb");
-    if (!file) {
-      perror(body_file);
-      return 1;
-    }
-    fseek(file, 0, SEEK_END);
-    body_length = (size_t)ftell(file);
-    rewind(file);
-    body_text = malloc(body_length + 1);
-    if (!body_text || fread(body_text, 1, body_length, file) != body_length) return 1;
-    fclose(file);
+  size_t body_length = 0, tokens_length = 0;
+  char *body_text = body_file ? contents(body_file, &body_length) : NULL;
+  if (token_file) {
+    tokens = contents(token_file, &tokens_length);
+    token_length = strcspn(tokens, "\n");
+    token_count = tokens_length / (token_length + 1);
+    if (token_count == 0) usage();
   }
   request = malloc(16384 + body_length);
   request_length = (size_t)sprintf(request, "%s %s HTTP/1.1\r\nHost: localhost\r\n%s", body_file ? "POST" : "GET", path, headers);
+  if (tokens) {
+    request_length += (size_t)sprintf(request + request_length, "Authorization: Bearer ");
+    token_at = request + request_length;
+    request_length += (size_t)sprintf(request + request_length, "%.*s\r\n", (int)token_length, tokens);
+  }
   if (body_file)
     request_length += (size_t)sprintf(request + request_length, "Content-Type: application/json\r\nContent-Length: %zu\r\n", body_length);
   request_length += (size_t)sprintf(request + request_length, "\r\n");

@@ -3,7 +3,7 @@ import { startNatsServer } from "../../harness/nats-server.ts";
 import { OwnedChild } from "../../harness/owned-child.ts";
 import { startRedisServer } from "../../harness/redis-server.ts";
 import { startGateway } from "../../harness/start-trunkline.ts";
-import { issueKey, neverReached } from "./issue-key.ts";
+import { issueKeys, neverReached } from "./issue-keys.ts";
 import { ownServers, ownServersMissing } from "./own-servers.ts";
 import { pathProcess } from "./path-process.ts";
 import { runningParts } from "./running-parts.ts";
@@ -29,7 +29,8 @@ async function build(machines: number, parts: AsyncDisposableStack): Promise<Omi
   const nats = parts.use(await startNatsServer({ found: found.nats }));
   const redis = parts.use(await startRedisServer({ found: found.redis }));
   const [natsUrl, redisUrl] = [nats.url, redis.url];
-  const headers = { authorization: `Bearer ${await issueKey(redisUrl, neverReached)}` };
+  const [key = ""] = await issueKeys(redisUrl, { limits: neverReached });
+  const headers = { authorization: `Bearer ${key}` };
   parts.use(
     await OwnedChild.start({
       binary: process.execPath,

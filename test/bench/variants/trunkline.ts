@@ -7,7 +7,7 @@ import { startRedisServer } from "../../harness/redis-server.ts";
 import { startAgent, startGateway } from "../../harness/start-trunkline.ts";
 import type { Settings } from "../../harness/trunkline-command.ts";
 import { untilAnswers } from "./first-answer.ts";
-import { issueKey, neverReached } from "./issue-key.ts";
+import { issueKeys, neverReached } from "./issue-keys.ts";
 import { ownServers, ownServersMissing } from "./own-servers.ts";
 import { pathProcess } from "./path-process.ts";
 import { runningParts } from "./running-parts.ts";
@@ -25,6 +25,8 @@ interface TrunklineWish {
   /** Jobs that each agent runs at once, and that wait for it. */
   readonly slots?: number;
   readonly queueMax?: number;
+  /** How many keys are issued that nobody asks with at first. */
+  readonly freshKeys?: number;
   readonly gatewayEnv?: Settings;
   readonly agentEnv?: Settings;
 }
@@ -63,6 +65,7 @@ async function build(
     limits = neverReached,
     slots = 10_000,
     queueMax = 10_000,
+    freshKeys = 0,
     gatewayEnv,
     agentEnv,
   }: TrunklineWish,
@@ -74,7 +77,7 @@ async function build(
     startRedisServer({ found: found.redis }).then((server) => parts.use(server)),
   ]);
   const [natsUrl, redisUrl] = [nats.url, redis.url];
-  const key = await issueKey(redisUrl, limits);
+  const [key = "", ...others] = await issueKeys(redisUrl, { limits, count: 1 + freshKeys });
   const ofAgents = {
     TRUNKLINE_RUNTIME: "openai",
     TRUNKLINE_RUNTIME_URL: `http://127.0.0.1:${means.farEndPort}`,
@@ -102,7 +105,7 @@ async function build(
     ...agentsUp.map((agent, place) => pathProcess(numbered("agent", place), agent)),
     pathProcess("redis", redis),
   ];
-  return { ports, headers, processes, natsUrl, redisUrl, operationsUrls };
+  return { ports, headers, freshKeys: others, processes, natsUrl, redisUrl, operationsUrls };
 }
 
 async function commit(): Promise<string> {

@@ -11,6 +11,8 @@ export interface RunningVariant extends AsyncDisposable {
   readonly ports: readonly number[];
   /** What a client has to send beside the usual. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Keys of one length that nobody has asked with, for scenarios in which each request comes with another. */
+  readonly freshKeys?: readonly string[];
   readonly processes: readonly PathProcess[];
 }
 

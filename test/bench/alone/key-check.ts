@@ -4,11 +4,11 @@ import { Peppers } from "#shared/keys/peppers.ts";
 import { RedisKeyStore } from "#shared/keys/redis-key-store.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { connectRedis } from "#shared/process/redis-connection.ts";
-import { KnownKeys } from "../../services/gateway/access/known-keys.ts";
-import { RedisLimits } from "../../services/gateway/limits/redis-limits.ts";
-import { RedisBooks } from "../../services/gateway/settlement/redis-books.ts";
-import { findServers } from "../harness/find-servers.ts";
-import { startRedisServer } from "../harness/redis-server.ts";
+import { KnownKeys } from "../../../services/gateway/access/known-keys.ts";
+import { RedisLimits } from "../../../services/gateway/limits/redis-limits.ts";
+import { RedisBooks } from "../../../services/gateway/settlement/redis-books.ts";
+import { findServers } from "../../harness/find-servers.ts";
+import { startRedisServer } from "../../harness/redis-server.ts";
 import { inLines, measureInRounds } from "./paired-rounds.ts";
 
 /**

@@ -1,9 +1,9 @@
 import { changeKey } from "#shared/keys/change-key.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { connectRedis } from "#shared/process/redis-connection.ts";
-import { findServers } from "../harness/find-servers.ts";
-import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
-import { startRedisServer } from "../harness/redis-server.ts";
+import { findServers } from "../../harness/find-servers.ts";
+import { startGatewayInProcess } from "../../harness/gateway-in-process.ts";
+import { startRedisServer } from "../../harness/redis-server.ts";
 
 /**
  * How long it takes until a revocation has cut the key's running stream at another gateway than the one that revoked:

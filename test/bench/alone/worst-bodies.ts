@@ -1,5 +1,5 @@
-import { jsonKeysMax, jsonValuesMax } from "../../services/gateway/intake/scan-json.ts";
-import { messagesMax } from "../../services/gateway/openai/chat-request.ts";
+import { jsonKeysMax, jsonValuesMax } from "../../../services/gateway/intake/scan-json.ts";
+import { messagesMax } from "../../../services/gateway/openai/chat-request.ts";
 
 export type Endpoint = "chat" | "embeddings" | "completions";
 

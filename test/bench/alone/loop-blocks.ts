@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { join } from "node:path";
-import { findServers } from "../harness/find-servers.ts";
-import { startNatsServer } from "../harness/nats-server.ts";
-import type { OwnedChild } from "../harness/owned-child.ts";
-import { startRedisServer } from "../harness/redis-server.ts";
-import { freePort } from "../harness/free-port.ts";
-import { issueKey, launchTrunkline, testPepper, type Settings } from "../harness/trunkline-command.ts";
-import { until } from "../harness/until.ts";
+import { findServers } from "../../harness/find-servers.ts";
+import { startNatsServer } from "../../harness/nats-server.ts";
+import type { OwnedChild } from "../../harness/owned-child.ts";
+import { startRedisServer } from "../../harness/redis-server.ts";
+import { freePort } from "../../harness/free-port.ts";
+import { issueKey, launchTrunkline, testPepper, type Settings } from "../../harness/trunkline-command.ts";
+import { until } from "../../harness/until.ts";
 import { ordinaryBody, worstBodies, type Body } from "./worst-bodies.ts";
 
 /**

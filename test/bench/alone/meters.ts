@@ -1,9 +1,9 @@
 import { systemClock as clock } from "#shared/process/clock.ts";
-import { AnswerCourse } from "../../services/gateway/dispatch/answer-course.ts";
-import { BoundedLabels } from "../../services/gateway/meters/bounded-labels.ts";
-import { Exposition } from "../../services/gateway/meters/exposition.ts";
-import { FleetMeters, machineLabelsMax } from "../../services/gateway/meters/fleet-meters.ts";
-import { RequestMeters } from "../../services/gateway/meters/request-meters.ts";
+import { AnswerCourse } from "../../../services/gateway/dispatch/answer-course.ts";
+import { BoundedLabels } from "../../../services/gateway/meters/bounded-labels.ts";
+import { Exposition } from "../../../services/gateway/meters/exposition.ts";
+import { FleetMeters, machineLabelsMax } from "../../../services/gateway/meters/fleet-meters.ts";
+import { RequestMeters } from "../../../services/gateway/meters/request-meters.ts";
 
 /** What measuring costs: for each piece of a stream, for each request, and for each scrape. Run it with `npm run bench:meters`. */
 const pieces = 3_000_000;
