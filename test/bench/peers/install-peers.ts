@@ -8,6 +8,8 @@ const lockFile = join(folder, "package-lock.json");
 /** Holds the lock file that was installed from, so that an unfinished or an older installation is none. */
 const installedFile = join(folder, "node_modules", ".installed");
 const timeoutMs = 300_000;
+/** A registry that is not there is soon given up: the bench goes on without the peers. */
+const command = ["ci", "--ignore-scripts", "--fetch-retries=1", "--fetch-retry-mintimeout=1000"];
 
 let installation: Promise<string | undefined> | undefined;
 
@@ -27,12 +29,13 @@ async function installPeers(): Promise<string | undefined> {
   if ((await readFile(installedFile, "utf8").catch(() => "")) === lock) return undefined;
   process.stderr.write(`Installing the peers of the bench into ${folder}, once.\n`);
   try {
-    await promisify(execFile)("npm", ["ci", "--ignore-scripts"], { cwd: folder, timeout: timeoutMs });
+    await promisify(execFile)("npm", command, { cwd: folder, timeout: timeoutMs });
     await writeFile(installedFile, lock);
     return undefined;
   } catch (error) {
     const { stderr = "" } = error as { stderr?: string };
-    const reason = stderr.trim() === "" && error instanceof Error ? error.message : stderr.trim();
-    return `npm could not install it: ${reason.split("\n").slice(0, 3).join(" ")}`;
+    const said = stderr.split("\n").filter((line) => line.startsWith("npm error"));
+    const reason = said.length > 0 ? said.slice(0, 3).join(", ") : String(error);
+    return `npm could not install the peers: ${reason}`;
   }
 }
