@@ -1,0 +1,66 @@
+import type { Measurement } from "../measurement.ts";
+
+/** What a report has to know of a scenario. */
+export interface CountedScenario {
+  readonly name: string;
+  readonly title: string;
+  /** What its costs are divided by. */
+  readonly unit: "request" | "chunk";
+  /** Which times say how fast it was; without it `total` of requests, and `oneWay` of chunks. */
+  readonly latency?: LatencyName;
+}
+
+export type LatencyName = "total" | "firstByte" | "oneWay";
+
+/** How many requests or chunks went through in the window; a request that was refused went through too. */
+export function unitsOf(measured: Measurement, unit: CountedScenario["unit"]): number {
+  return unit === "chunk" ? measured.chunks : measured.requests + refusalsOf(measured);
+}
+
+export function refusalsOf({ refused }: Measurement): number {
+  return sum(Object.values(refused));
+}
+
+/** CPU µs of everything between client and runtime for one unit; nothing where nothing went through or stands between. */
+export function pathCost(measured: Measurement, unit: CountedScenario["unit"]): number | undefined {
+  const all = Object.values(measured.cpuUs);
+  const units = unitsOf(measured, unit);
+  return all.length === 0 || units === 0 ? undefined : sum(all) / units;
+}
+
+/** CPU µs of all processes of a kind for one unit. */
+export function processCost(measured: Measurement, unit: CountedScenario["unit"], kind: string): number | undefined {
+  return costByKind(measured, unit).get(kind);
+}
+
+/** CPU µs for one unit by kind of process, as they were started. */
+export function costByKind(measured: Measurement, unit: CountedScenario["unit"]): ReadonlyMap<string, number> {
+  const units = unitsOf(measured, unit);
+  const costs = new Map<string, number>();
+  if (units === 0) return costs;
+  for (const [name, us] of Object.entries(measured.cpuUs)) {
+    const kind = kindOf(name);
+    costs.set(kind, (costs.get(kind) ?? 0) + us / units);
+  }
+  return costs;
+}
+
+/** Resident KB at the end of the window, of all processes of a kind or of the whole path. */
+export function residentKb(measured: Measurement, kind?: string): number | undefined {
+  const ours = Object.entries(measured.rssKb).filter(([name]) => kind === undefined || kindOf(name) === kind);
+  return ours.length === 0 ? undefined : sum(ours.map(([, { after }]) => after));
+}
+
+/** What was delivered of what a paced scenario offered. */
+export function deliveredShare({ chunks, offeredChunks }: Measurement): number | undefined {
+  return offeredChunks === undefined || offeredChunks === 0 ? undefined : chunks / offeredChunks;
+}
+
+/** `gateway-2` and `gateway2` are gateways: two of a kind are told apart by a number behind their name. */
+export function kindOf(process: string): string {
+  return process.replace(/-?\d+$/, "") || process;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((all, value) => all + value, 0);
+}
