@@ -1,5 +1,6 @@
 import type { Measurement } from "../measurement.ts";
 import { overRounds, type OverRounds } from "./over-rounds.ts";
+import { isOwn } from "./own-variant.ts";
 import { targets as allTargets, type Target } from "./targets.ts";
 
 export interface JudgedTarget extends OverRounds {
@@ -27,7 +28,7 @@ export function judgeTargets(
 
 function judge(measurements: readonly Measurement[], target: Target): JudgedTarget {
   const figure = overRounds(measurements, target.needs, target.figure);
-  const broken = figure.leftOut.find(({ isBroken, variant }) => isBroken && variant.startsWith("trunkline"));
+  const broken = figure.leftOut.find(({ isBroken, variant }) => isBroken && isOwn(variant));
   const isBroken = broken !== undefined;
   if (isBroken) return { target, ...figure, verdict: "missed", isBroken, why: `round ${broken.round}: ${broken.why}` };
   if (figure.spread === undefined) {

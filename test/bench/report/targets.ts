@@ -1,6 +1,7 @@
 import type { Measurement } from "../measurement.ts";
 import { deliveredShare, pathCost, processCost, refusalsOf, residentKb } from "./cost.ts";
 import type { Window } from "./over-rounds.ts";
+import { ownVariant as own } from "./own-variant.ts";
 import { ratio, type Figure } from "./paired-ratios.ts";
 
 /** One figure that Trunkline is held against, made within a round of the windows it needs. */
@@ -20,7 +21,6 @@ export interface Target {
 
 type Told = Pick<Target, "bound" | "aim" | "prototype">;
 
-const own = "trunkline";
 const called: Readonly<Record<string, string>> = {
   "plain-proxy": "F",
   bare: "B",
