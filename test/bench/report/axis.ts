@@ -38,7 +38,7 @@ export function logAxis(values: readonly number[], { from, to }: Pixels): Axis {
   const decades = Math.log10(last / first);
   const ticks = all
     .filter((value) => value >= first && value <= last)
-    .filter((value) => decades <= 3 || isPowerOfTen(value))
+    .filter((value) => decades <= 4 || isPowerOfTen(value))
     .map((value) => ({ value, text: tickText(value) }));
   const size = Math.log(last / first);
   return { at: (value) => from + ((to - from) * Math.log(Math.max(value, first) / first)) / size, ticks };

@@ -5,8 +5,8 @@ import { isOwn, ownVariant } from "./own-variant.ts";
 import { pairedRatios } from "./paired-ratios.ts";
 import type { BenchResults } from "./results.ts";
 
-/** One figure in which Trunkline is worse than something beside it. */
-export interface Loss {
+/** One figure of Trunkline beside the same of another, made within rounds. */
+export interface Comparison {
   readonly scenario: CountedScenario;
   readonly against: string;
   readonly figure: ComparedFigure;
@@ -14,18 +14,16 @@ export interface Loss {
   readonly times: RoundSpread;
   readonly own: RoundSpread;
   readonly other: RoundSpread;
-  /** In some round it was the other way round. */
-  readonly isWithinNoise: boolean;
 }
 
 /** What shows as 1.00 is no loss. */
 const worseMin = 1.005;
 
-/** Every one of them, the worst first. */
-export function lossesOf(results: Pick<BenchResults, "scenarios" | "variants" | "measurements">): Loss[] {
+/** Every figure of every scenario that both have. */
+export function comparisonsOf(results: Pick<BenchResults, "scenarios" | "variants" | "measurements">): Comparison[] {
   const { scenarios, variants, measurements } = results;
   const others = variants.filter(({ name }) => !isOwn(name));
-  const losses = scenarios.flatMap((scenario) =>
+  return scenarios.flatMap((scenario) =>
     others.flatMap(({ name: against }) =>
       comparedFigures(scenario, measurements).flatMap((figure) => {
         const pair = { scenario: scenario.name, variant: ownVariant, baseline: against, figure: figure.of };
@@ -33,18 +31,23 @@ export function lossesOf(results: Pick<BenchResults, "scenarios" | "variants" | 
         const own = over(ownVariant, scenario, figure);
         const other = over(against, scenario, figure);
         if (spread === undefined || own === undefined || other === undefined) return [];
-        const times = figure.isBetter === "less" ? spread : inverse(spread);
-        return times.median < worseMin
-          ? []
-          : [{ scenario, against, figure, times, own, other, isWithinNoise: times.min <= 1 }];
+        return [
+          { scenario, against, figure, times: figure.isBetter === "less" ? spread : inverse(spread), own, other },
+        ];
       }),
     ),
   );
-  return losses.toSorted((a, b) => b.times.median - a.times.median);
 
   function over(variant: string, { name: scenario }: CountedScenario, figure: ComparedFigure): RoundSpread | undefined {
     return overRounds(measurements, [{ scenario, variant }], (one) => one && figure.of(one)).spread;
   }
+}
+
+/** Every figure in which Trunkline is worse, the worst first. */
+export function lossesOf(comparisons: readonly Comparison[]): Comparison[] {
+  return comparisons
+    .filter(({ times }) => times.median >= worseMin)
+    .toSorted((a, b) => b.times.median - a.times.median);
 }
 
 /** How many times less. A variant that delivered nothing at all in some round makes it infinite, which is what it is. */

@@ -12,9 +12,9 @@ import { costByKind, processCost, type CountedScenario, type LatencyName } from 
 import { figureText, noFigure, spreadText } from "./figure-text.ts";
 import { judgeGrowth } from "./growth.ts";
 import { judgeTargets, roundsMin, type JudgedTarget } from "./judge-targets.ts";
-import { lossesOf, type Loss } from "./losses.ts";
-import { markdownTable } from "./markdown-table.ts";
-import { disturbance, overRounds, stealShareMax, type RoundSpread } from "./over-rounds.ts";
+import { comparisonsOf, lossesOf, type Comparison } from "./losses.ts";
+import { escapedCell, markdownTable } from "./markdown-table.ts";
+import { leftOutOf, overRounds, stealShareMax, type RoundSpread } from "./over-rounds.ts";
 import { isOwn, ownVariant } from "./own-variant.ts";
 import { pairedRatios } from "./paired-ratios.ts";
 import { costPlot, growthPlots, latencyPlot, type Plot } from "./plots.ts";
@@ -42,7 +42,7 @@ export function markdownReport(results: BenchResults): Report {
     `## Scenarios\n\n${howToRead}\n`,
     ...scenarios.map(({ scenario, plot }) => scenarioSection(results, scenario, plot)),
     latencies.length === 0 ? "" : `## Latencies\n\n${latencies.map(embedded).join("\n")}`,
-    lossSection(lossesOf(results)),
+    lossSection(comparisonsOf(results)),
     leftOutSection(results),
   ];
   const plots = [...growths, ...scenarios.flatMap(({ plot }) => plot ?? []), ...latencies];
@@ -60,13 +60,13 @@ function surroundings({ measuredAt, machine, versions, settings, variants }: Ben
     ["machine", `${cpu}, ${cores} cores, ${memoryGb} GB, ${kernel}`],
     ...Object.entries(versions),
     ...Object.entries(settings).map(([name, value]) => [name, String(value)]),
-  ];
+  ].map(([name = "", value = ""]) => `- ${name}: ${escapedCell(value)}\n`);
   const rows = variants.map(({ name, title, version, missing }) => [
     name,
     title,
     missing === undefined ? version : `not run: ${missing}`,
   ]);
-  return `${markdownTable(["", ""], facts)}\n${markdownTable(["variant", "what it is", "version"], rows)}`;
+  return `${facts.join("")}\n${markdownTable(["variant", "what it is", "version"], rows)}`;
 }
 
 function targetSection(judged: readonly JudgedTarget[]): string {
@@ -80,18 +80,20 @@ function targetSection(judged: readonly JudgedTarget[]): string {
       measuredText(one),
       String(one.rounds),
       one.verdict === "missed" ? "**missed**" : one.verdict,
-      aim === undefined ? "" : figureText(aim),
-      prototype === undefined ? "" : figureText(prototype),
-      one.why ?? "",
+      [
+        ...(one.why === undefined ? [] : [one.why]),
+        ...(aim === undefined ? [] : [`aim ${figureText(aim)}`]),
+        ...(prototype === undefined ? [] : [`prototype ${figureText(prototype)}`]),
+      ].join("; "),
     ];
   });
-  const headings = ["scenario", "measure", "bound", "measured", "rounds", "verdict", "aim", "prototype", "note"];
+  const headings = ["scenario", "measure", "bound", "measured", "rounds", "verdict", "note"];
   return `## Targets
 
 ${count("met")} met, ${count("missed")} missed, ${count("not measured")} not measured. F is \`plain-proxy\`, B \`bare\`, M \`musistudio\`, P \`portkey\`. Each verdict is
-asked of ${roundsMin} rounds. «Aim» is what is wished for beyond the bound; «prototype» what one reached that had none of the features.
+asked of ${roundsMin} rounds. An aim is what is wished for beyond the bound; a prototype's figure is what one reached that had none of the features.
 
-${markdownTable(headings, rows, { right: ["rounds", "aim", "prototype"] })}`;
+${markdownTable(headings, rows, { right: ["rounds"] })}`;
 }
 
 function growthSection({ growths }: BenchResults, plots: readonly Plot[]): string {
@@ -232,27 +234,36 @@ function ownFigures({ variants, measurements }: BenchResults, scenario: CountedS
 }
 
 /** Every figure in which Trunkline is worse than something beside it, by what it is worse than, the worst first. */
-function lossSection(losses: readonly Loss[]): string {
-  const others = [...new Set(losses.map(({ against }) => against))];
-  const tables = others.map((other) => {
+function lossSection(compared: readonly Comparison[]): string {
+  const losses = lossesOf(compared);
+  const others = [...new Set(compared.map(({ against }) => against))];
+  const isAgainst = (other: string) => (one: Comparison) => one.against === other;
+  const counts = others.map((other) => [
+    other,
+    String(losses.filter(isAgainst(other)).length),
+    String(compared.filter(isAgainst(other)).length),
+  ]);
+  const tables = others.flatMap((other) => {
     const rows = losses
-      .filter(({ against }) => against === other)
-      .map(({ scenario, figure, times, own, other: theirs, isWithinNoise }) => [
+      .filter(isAgainst(other))
+      .map(({ scenario, figure, times, own, other: theirs }) => [
         scenario.title,
         figure.name,
-        `${spreadText(times)}${isWithinNoise ? ", not in every round" : ""}`,
+        `${spreadText(times)}${times.min <= 1 ? ", not in every round" : ""}`,
         inUnit(own, figure),
         inUnit(theirs, figure),
       ]);
     const headings = ["scenario", "figure", "times worse", "Trunkline", other];
-    return `### Worse than ${other}\n\n${markdownTable(headings, rows, { right: headings.slice(2) })}`;
+    return rows.length === 0
+      ? []
+      : `\n### Worse than ${other}\n\n${markdownTable(headings, rows, { right: headings.slice(2) })}`;
   });
-  const none = "None: Trunkline was in nothing slower or costlier than what it was measured beside.\n";
+  const counted = ["against", "figures that are worse", "of all compared"];
   return `## Where Trunkline is slower or costlier
 
 Every figure of every scenario in which it is, by half a percent or more.
 
-${tables.length === 0 ? none : tables.join("\n")}`;
+${markdownTable(counted, counts, { right: counted.slice(1) })}${tables.join("")}`;
 }
 
 function inUnit({ median }: RoundSpread, { unit }: ComparedFigure): string {
@@ -261,13 +272,17 @@ function inUnit({ median }: RoundSpread, { unit }: ComparedFigure): string {
 }
 
 function leftOutSection({ measurements }: BenchResults): string {
-  const rows = measurements.flatMap((measured) => {
-    const lack = disturbance(measured);
-    return lack === undefined ? [] : [[measured.scenario, measured.variant, String(measured.round), lack.why]];
-  });
-  const why = `A window does not count when answers in it were wrong or refused, or when the host gave more than ${stealShareMax * 100} % of the time to others.`;
+  const rows = leftOutOf(measurements).map(({ scenario, variant, round, why }) => [
+    scenario,
+    variant,
+    String(round),
+    why,
+  ]);
   const table = markdownTable(["scenario", "variant", "round", "why"], rows, { right: ["round"] });
-  return `## What was left out\n\n${why} ${rows.length === 0 ? "There was none.\n" : `Of ${measurements.length} there were ${rows.length}:\n\n${table}`}`;
+  return `## What was left out
+
+A window does not count when answers in it were wrong or refused, or when the host gave more than ${stealShareMax * 100} % of the time to others.
+${rows.length === 0 ? "There was none.\n" : `Beside those that count there were:\n\n${table}`}`;
 }
 
 function embedded({ title, file }: Plot): string {

@@ -14,5 +14,8 @@ export function markdownTable(
 
 /** What others wrote, as text and not as markup. */
 export function escapedCell(text: string): string {
-  return onOneLine(text).replace(/[\\|<>`]/g, (mark) => `\\${mark}`);
+  return onOneLine(text)
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replace(/[\\|`]/g, "\\$&");
 }

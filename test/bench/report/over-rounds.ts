@@ -37,7 +37,7 @@ const refusing: ReadonlySet<string> = new Set(["overload-refused"]);
 /** Why a measurement says nothing about its variant's cost. */
 export function disturbance(measurement: Measurement): Pick<LeftOut, "why" | "isBroken"> | undefined {
   const { scenario, bad, refused, stealShare } = measurement;
-  if (bad > 0) return { why: `${bad} answers were cut or wrong`, isBroken: true };
+  if (bad > 0) return { why: `cut or wrong answers: ${bad}`, isBroken: true };
   const refusals = Object.entries(refused).filter(([, count]) => count > 0);
   if (refusals.length > 0 && !refusing.has(scenario)) {
     const counts = refusals.map(([status, count]) => `${count} with ${status}`);
@@ -52,17 +52,19 @@ export function disturbance(measurement: Measurement): Pick<LeftOut, "why" | "is
 /**
  * One figure over all rounds, made in each round of the windows that it needs. What a machine can do changes from round to
  * round and hardly within one, so figures are made within rounds first and compared afterwards. A round counts when all
- * of its windows are there, undisturbed, and have the figure.
+ * of its windows are there, undisturbed, and have the figure. Without `roundsPlayed` those are meant in which any of the
+ * windows is.
  */
 export function overRounds(
   measurements: readonly Measurement[],
   needs: readonly Window[],
   figure: (...windows: readonly Measurement[]) => number | undefined,
+  roundsPlayed?: readonly number[],
 ): OverRounds {
   const inNeed = ({ scenario, variant }: Window, measured: Measurement): boolean =>
     measured.scenario === scenario && measured.variant === variant;
   const ours = measurements.filter((measured) => needs.some((need) => inNeed(need, measured)));
-  const rounds = [...new Set(ours.map(({ round }) => round))].toSorted((a, b) => a - b);
+  const rounds = [...new Set(roundsPlayed ?? ours.map(({ round }) => round))].toSorted((a, b) => a - b);
   const values: number[] = [];
   const leftOut: LeftOut[] = [];
   for (const round of rounds) {
@@ -80,6 +82,17 @@ export function overRounds(
     else if (first !== undefined) leftOut.push({ ...first, round, why: "has no such figure", isBroken: false });
   }
   return values.length === 0 ? { rounds: 0, leftOut } : { spread: spreadOf(values), rounds: values.length, leftOut };
+}
+
+/** All windows that do not count, and those that other rounds of their scenario have and theirs has not. */
+export function leftOutOf(measurements: readonly Measurement[]): LeftOut[] {
+  const windows = new Map(
+    measurements.map(({ scenario, variant }) => [JSON.stringify([scenario, variant]), { scenario, variant }]),
+  );
+  return [...windows.values()].flatMap((window) => {
+    const rounds = measurements.filter(({ scenario }) => scenario === window.scenario).map(({ round }) => round);
+    return overRounds(measurements, [window], () => 0, rounds).leftOut;
+  });
 }
 
 export function spreadOf(values: readonly number[]): RoundSpread {

@@ -47,7 +47,7 @@ describe("ratios", () => {
     const { spread, rounds, leftOut } = pairedRatios(all, pair);
     expect({ spread, rounds }).toEqual({ spread: { median: 2, min: 1, max: 3 }, rounds: 2 });
     expect(leftOut.map(({ round, variant, why }) => `${round} ${variant} ${why}`)).toEqual([
-      "2 bare 7 answers were cut or wrong",
+      "2 bare cut or wrong answers: 7",
       "4 bare the host gave 3.1 % of the time to others",
       "5 bare was not measured",
     ]);

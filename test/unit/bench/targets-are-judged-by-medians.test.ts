@@ -45,7 +45,7 @@ describe("a target", () => {
     const wrong = (all: readonly Measurement[]): Measurement[] => all.map((one) => ({ ...one, bad: one.round - 1 }));
     expect(judged("small-answers-cpu-m", [...base, ...wrong(ours)])).toMatchObject({
       verdict: "missed",
-      why: "round 2: 1 answers were cut or wrong",
+      why: "round 2: cut or wrong answers: 1",
     });
     expect(judged("small-answers-cpu-m", [...wrong(base), ...ours])).toMatchObject({ verdict: "met", rounds: 1 });
   });
