@@ -1,5 +1,13 @@
-import type { Measurement, Spread } from "../measurement.ts";
-import { deliveredShare, pathCost, residentKb, unitsOf, type CountedScenario, type LatencyName } from "./cost.ts";
+import type { Measurement } from "../measurement.ts";
+import {
+  countUnitOf,
+  deliveredShare,
+  pathCost,
+  residentKb,
+  unitsOf,
+  type CountedScenario,
+  type LatencyName,
+} from "./cost.ts";
 import type { Figure } from "./paired-ratios.ts";
 
 /** A figure by which variants are compared, in the words of tables. */
@@ -14,6 +22,7 @@ export const latencyTitles: Readonly<Record<LatencyName, string>> = {
   total: "whole answer",
   firstByte: "first byte",
   oneWay: "one way of a chunk",
+  refusedTotal: "refusal",
 };
 
 /** The times by which a scenario says how fast it was. */
@@ -21,12 +30,16 @@ export function latencyOf({ unit, latency }: CountedScenario): LatencyName {
   return latency ?? (unit === "chunk" ? "oneWay" : "total");
 }
 
-export function cpuFigure({ unit }: CountedScenario): ComparedFigure {
+export function cpuFigure(scenario: CountedScenario): ComparedFigure {
+  const unit = countUnitOf(scenario);
   return { name: `CPU per ${unit}`, unit: "µs", isBetter: "less", of: (measured) => pathCost(measured, unit) };
 }
 
-export function latencyFigure(latency: LatencyName, percentile: keyof Spread): ComparedFigure {
-  const of = (measured: Measurement): number | undefined => measured[latency]?.[percentile];
+export function latencyFigure(latency: LatencyName, percentile: "p50" | "p99"): ComparedFigure {
+  const of = (measured: Measurement): number | undefined => {
+    const spread = measured[latency];
+    return spread === undefined || spread.count === 0 ? undefined : spread[percentile];
+  };
   return { name: `${latencyTitles[latency]}, ${percentile}`, unit: "µs", isBetter: "less", of };
 }
 
@@ -51,6 +64,7 @@ export const memoryFigure: ComparedFigure = {
 
 /** All that a scenario is compared by; where chunks are paced, how many come is not a matter of speed. */
 export function comparedFigures(scenario: CountedScenario, measurements: readonly Measurement[]): ComparedFigure[] {
+  if (countUnitOf(scenario) === "second") return [cpuFigure(scenario), memoryFigure];
   const isPaced = measurements.some(
     (measured) => measured.scenario === scenario.name && measured.offeredChunks !== undefined,
   );

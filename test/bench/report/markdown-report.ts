@@ -8,13 +8,22 @@ import {
   rateFigure,
   type ComparedFigure,
 } from "./compared-figures.ts";
-import { costByKind, processCost, type CountedScenario, type LatencyName } from "./cost.ts";
+import {
+  costByKind,
+  countUnitOf,
+  grownKb,
+  kindOf,
+  processCost,
+  type CountedScenario,
+  type LatencyName,
+} from "./cost.ts";
 import { figureText, noFigure, spreadText } from "./figure-text.ts";
 import { judgeGrowth } from "./growth.ts";
 import { judgeTargets, roundsMin, type JudgedTarget } from "./judge-targets.ts";
 import { comparisonsOf, lossesOf, type Comparison } from "./losses.ts";
+import type { Failure } from "../run-rounds.ts";
 import { escapedCell, markdownTable } from "./markdown-table.ts";
-import { leftOutOf, overRounds, stealShareMax, type RoundSpread } from "./over-rounds.ts";
+import { leftOutOf, overRounds, stealShareMax, type LeftOut, type RoundSpread } from "./over-rounds.ts";
 import { isOwn, ownVariant } from "./own-variant.ts";
 import { pairedRatios } from "./paired-ratios.ts";
 import { costPlot, growthPlots, latencyPlot, type Plot } from "./plots.ts";
@@ -129,6 +138,7 @@ function scenarioSection(results: BenchResults, scenario: CountedScenario, plot:
     measuredTable(results, scenario),
     ratiosOf(results, scenario),
     ownFigures(results, scenario),
+    notFor(scenario),
   ]
     .filter((part) => part !== "")
     .join("\n");
@@ -159,6 +169,7 @@ function measuredTable({ variants, measurements }: BenchResults, scenario: Count
         : `${figureText(p50.median / 1_000)} / ${figureText(p99.median / 1_000)}`;
     },
   }));
+  const unit = countUnitOf(scenario);
   const cpu = cpuFigure(scenario);
   const cost: Column = {
     heading: `${cpu.name}, µs`,
@@ -171,27 +182,29 @@ function measuredTable({ variants, measurements }: BenchResults, scenario: Count
     measurements.some((one) => one.scenario === scenario.name && one.variant === name),
   );
   const columns = [
-    column(rateFigure(scenario).name, rateFigure(scenario)),
+    ...(unit === "second" ? [] : [column(rateFigure(scenario).name, rateFigure(scenario))]),
     column(deliveredFigure.name, deliveredFigure),
     cost,
     { heading: "by process, µs", cell: (variant: string) => byProcess(measurements, scenario, variant) },
-    ...times,
+    ...(unit === "second" ? [] : times),
     column("resident, MB", memoryFigure, 1 / 1_024),
+    memoryColumn(measurements, scenario),
   ].filter(({ cell }) => ours.some(({ name }) => cell(name) !== noFigure));
   const rows = ours.map(({ name }) => {
     const { rounds } = overRounds(measurements, [{ scenario: scenario.name, variant: name }], () => 0);
-    return [isOwn(name) ? `**${name}**` : name, ...columns.map(({ cell }) => cell(name)), String(rounds)];
+    return [name === ownVariant ? `**${name}**` : name, ...columns.map(({ cell }) => cell(name)), String(rounds)];
   });
   const headings = ["variant", ...columns.map(({ heading }) => heading), "rounds"];
-  return markdownTable(headings, rows, { right: headings.filter((heading) => !/^variant|^by process/.test(heading)) });
+  return markdownTable(headings, rows, { right: headings.filter((heading) => !/^variant|by process/.test(heading)) });
 }
 
 function byProcess(measurements: BenchResults["measurements"], scenario: CountedScenario, variant: string): string {
   const window = { scenario: scenario.name, variant };
   const ours = measurements.filter((one) => one.scenario === scenario.name && one.variant === variant);
-  const kinds = [...new Set(ours.flatMap((one) => [...costByKind(one, scenario.unit).keys()]))];
+  const unit = countUnitOf(scenario);
+  const kinds = [...new Set(ours.flatMap((one) => [...costByKind(one, unit).keys()]))];
   const parts = kinds.flatMap((kind) => {
-    const { spread } = overRounds(measurements, [window], (one) => one && processCost(one, scenario.unit, kind));
+    const { spread } = overRounds(measurements, [window], (one) => one && processCost(one, unit, kind));
     return spread === undefined ? [] : [`${kind} ${figureText(spread.median)}`];
   });
   return parts.length < 2 ? noFigure : parts.join(", ");
@@ -201,7 +214,7 @@ function byProcess(measurements: BenchResults["measurements"], scenario: Counted
 function ratiosOf({ variants, measurements }: BenchResults, scenario: CountedScenario): string {
   const figures = comparedFigures(scenario, measurements);
   const rows = variants
-    .filter(({ name }) => name !== ownVariant)
+    .filter(({ name }) => !isOwn(name))
     .flatMap(({ name: baseline }) => {
       const cells = figures.map((figure) => {
         const pair = { scenario: scenario.name, variant: ownVariant, baseline, figure: figure.of };
@@ -217,6 +230,27 @@ function ratiosOf({ variants, measurements }: BenchResults, scenario: CountedSce
     ...cells.filter((_, at) => shown[at]).map((spread) => (spread === undefined ? noFigure : spreadText(spread))),
   ]);
   return markdownTable(headings, lines, { right: headings.slice(1) });
+}
+
+/** Memory for each of many connections, by process; where there are few, noise is all that would show. */
+function memoryColumn(measurements: BenchResults["measurements"], { name, pace }: CountedScenario): Column {
+  const connections = pace?.connections ?? 0;
+  const cell = (variant: string): string => {
+    const ours = measurements.filter((one) => one.scenario === name && one.variant === variant);
+    const kinds = [...new Set(ours.flatMap(({ rssKb }) => Object.keys(rssKb).map(kindOf)))];
+    const parts = kinds.flatMap((kind) => {
+      const { spread } = overRounds(measurements, [{ scenario: name, variant }], (one) => one && grownKb(one, kind));
+      return spread === undefined ? [] : [`${kind} ${figureText(spread.median / connections)}`];
+    });
+    return connections < connectionsMany || parts.length === 0 ? noFigure : parts.join(", ");
+  };
+  return { heading: "more resident for each connection, KB", cell };
+}
+
+const connectionsMany = 500;
+
+function notFor({ not }: CountedScenario): string {
+  return not === undefined ? "" : `Not for ${not.variants.join(", ")}: ${escapedCell(not.reason)}.\n`;
 }
 
 /** What no load generator sees, and only some windows have. */
@@ -271,18 +305,23 @@ function inUnit({ median }: RoundSpread, { unit }: ComparedFigure): string {
   return unit === "µs" && median >= 1_000 ? `${figureText(median / 1_000)} ms` : `${figureText(median)} ${unit}`.trim();
 }
 
-function leftOutSection({ measurements }: BenchResults): string {
-  const rows = leftOutOf(measurements).map(({ scenario, variant, round, why }) => [
-    scenario,
-    variant,
-    String(round),
-    why,
-  ]);
+function leftOutSection({ measurements, failures }: BenchResults): string {
+  const leftOut = leftOutOf(measurements).filter((one) => !failures.some((failure) => isOf(failure, one)));
+  const rows = [
+    ...failures.map(({ scenario = "all", variant, round, why }) => ({ scenario, variant, round, why })),
+    ...leftOut,
+  ].map(({ scenario, variant, round, why }) => [scenario, variant, String(round), why]);
   const table = markdownTable(["scenario", "variant", "round", "why"], rows, { right: ["round"] });
   return `## What was left out
 
-A window does not count when answers in it were wrong or refused, or when the host gave more than ${stealShareMax * 100} % of the time to others.
+A window does not count when answers in it were wrong or refused, or when the host gave more
+than ${stealShareMax * 100} % of the time to others.
 ${rows.length === 0 ? "There was none.\n" : `Beside those that count there were:\n\n${table}`}`;
+}
+
+/** A window is missing because of it; a start that failed takes all windows of its round along. */
+function isOf({ scenario, variant, round }: Failure, window: LeftOut): boolean {
+  return variant === window.variant && round === window.round && (scenario ?? window.scenario) === window.scenario;
 }
 
 function embedded({ title, file }: Plot): string {

@@ -32,12 +32,13 @@ export interface OverRounds {
 export const stealShareMax = 0.02;
 
 /** Where refusals are what is measured; anywhere else they are cheap answers that were not asked for. */
-const refusing: ReadonlySet<string> = new Set(["overload-refused"]);
+const refusing: ReadonlySet<string> = new Set(["overload-served", "overload-refused"]);
 
 /** Why a measurement says nothing about its variant's cost. */
 export function disturbance(measurement: Measurement): Pick<LeftOut, "why" | "isBroken"> | undefined {
-  const { scenario, bad, refused, stealShare } = measurement;
-  if (bad > 0) return { why: `cut or wrong answers: ${bad}`, isBroken: true };
+  const { scenario, bad, firstBad, refused, stealShare } = measurement;
+  if (bad > 0)
+    return { why: `cut or wrong answers: ${bad}${firstBad === "" ? "" : `, the first: ${firstBad}`}`, isBroken: true };
   const refusals = Object.entries(refused).filter(([, count]) => count > 0);
   if (refusals.length > 0 && !refusing.has(scenario)) {
     const counts = refusals.map(([status, count]) => `${count} with ${status}`);

@@ -1,7 +1,7 @@
 /** The whole product; what it is judged by. */
 export const ownVariant = "trunkline";
 
-/** The product in any of its set-ups: with two gateways, or with something switched off. */
+/** The product in any of its set-ups: with two gateways, with a small machine, or with a crowd of simulated ones. */
 export function isOwn(variant: string): boolean {
-  return variant === ownVariant || variant.startsWith(`${ownVariant}-`);
+  return variant === ownVariant || variant.startsWith(`${ownVariant}-`) || variant.startsWith("crowd-");
 }

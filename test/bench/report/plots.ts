@@ -1,10 +1,10 @@
 import { latencyFigure, latencyOf, latencyTitles, type ComparedFigure } from "./compared-figures.ts";
-import { costByKind, pathCost, processCost, type CountedScenario, type LatencyName } from "./cost.ts";
+import { costByKind, countUnitOf, pathCost, processCost, type CountedScenario, type LatencyName } from "./cost.ts";
 import { drawBars, type Bar } from "./draw-bars.ts";
 import { drawGrowth } from "./draw-growth.ts";
 import { drawRanges, type RangeGroup } from "./draw-ranges.ts";
 import { overRounds, type RoundSpread } from "./over-rounds.ts";
-import { isOwn } from "./own-variant.ts";
+import { ownVariant } from "./own-variant.ts";
 import type { BenchResults } from "./results.ts";
 import { palette } from "./svg.ts";
 
@@ -20,7 +20,8 @@ type Measured = Pick<BenchResults, "scenarios" | "variants" | "measurements">;
 /** What a path costs in one scenario, by process; nothing where no variant has a process. */
 export function costPlot(results: Measured, scenario: CountedScenario): Plot | undefined {
   const { variants, measurements } = results;
-  const { name, unit } = scenario;
+  const { name } = scenario;
+  const unit = countUnitOf(scenario);
   const bars = variants.flatMap(({ name: variant }): Bar[] => {
     const window = { scenario: name, variant };
     const { spread } = overRounds(measurements, [window], (one) => one && pathCost(one, unit));
@@ -33,7 +34,7 @@ export function costPlot(results: Measured, scenario: CountedScenario): Plot | u
         ? []
         : [{ name: kind === variant || kinds.size === 1 ? "one process" : kind, value: part.median }];
     });
-    return [{ name: variant, parts: fitted(medians, spread.median), spread, isOwn: isOwn(variant) }];
+    return [{ name: variant, parts: fitted(medians, spread.median), spread, isOwn: variant === ownVariant }];
   });
   if (bars.length === 0) return undefined;
   const title = `${scenario.title}: CPU per ${unit}`;
@@ -67,12 +68,14 @@ export function latencyPlot(results: Measured, latency: LatencyName): Plot | und
     return spread === undefined ? undefined : inMs(spread);
   };
   const groups = scenarios
-    .filter((scenario) => latencyOf(scenario) === latency)
+    .filter((scenario) => latencyOf(scenario) === latency && countUnitOf(scenario) !== "second")
     .map(({ name: scenario, title }): RangeGroup => {
       const rows = variants.flatMap(({ name: variant }) => {
         const p50 = over({ scenario, variant }, latencyFigure(latency, "p50"));
         const p99 = over({ scenario, variant }, latencyFigure(latency, "p99"));
-        return p50 === undefined || p99 === undefined ? [] : [{ name: variant, p50, p99, isOwn: isOwn(variant) }];
+        return p50 === undefined || p99 === undefined
+          ? []
+          : [{ name: variant, p50, p99, isOwn: variant === ownVariant }];
       });
       return { title, rows };
     })
@@ -87,6 +90,7 @@ const fileNames: Readonly<Record<LatencyName, string>> = {
   total: "answer",
   firstByte: "first-byte",
   oneWay: "one-way",
+  refusedTotal: "refusal",
 };
 
 export function growthPlots({ growths }: Pick<BenchResults, "growths">): Plot[] {

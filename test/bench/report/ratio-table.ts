@@ -1,16 +1,16 @@
 import { alignedTable } from "../../../services/cli/text/aligned-table.ts";
 import { cpuFigure, latencyFigure, latencyOf, type ComparedFigure } from "./compared-figures.ts";
-import type { CountedScenario } from "./cost.ts";
+import { countUnitOf, type CountedScenario } from "./cost.ts";
 import { noFigure, spreadText } from "./figure-text.ts";
 import { overRounds } from "./over-rounds.ts";
-import { ownVariant } from "./own-variant.ts";
+import { isOwn, ownVariant } from "./own-variant.ts";
 import { pairedRatios } from "./paired-ratios.ts";
 import type { BenchResults } from "./results.ts";
 
 /** Trunkline over everything beside it, for a terminal: in every scenario what it costs, and how long it takes. */
 export function ratioTable(results: Pick<BenchResults, "scenarios" | "variants" | "measurements">): string {
   const { scenarios, variants, measurements } = results;
-  const others = variants.map(({ name }) => name).filter((name) => name !== ownVariant && isMeasured(name));
+  const others = variants.map(({ name }) => name).filter((name) => !isOwn(name) && isMeasured(name));
   const rows = scenarios.flatMap((scenario) =>
     headlines(scenario).flatMap((figure) => {
       const needs = [{ scenario: scenario.name, variant: ownVariant }];
@@ -34,5 +34,6 @@ export function ratioTable(results: Pick<BenchResults, "scenarios" | "variants" 
 /** Those that a scenario is mainly about. */
 export function headlines(scenario: CountedScenario): ComparedFigure[] {
   const latency = latencyOf(scenario);
+  if (countUnitOf(scenario) === "second") return [cpuFigure(scenario)];
   return [cpuFigure(scenario), latencyFigure(latency, "p50"), latencyFigure(latency, "p99")];
 }

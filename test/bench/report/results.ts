@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { arch, cpus, release, totalmem, type } from "node:os";
 import type { Measurement } from "../measurement.ts";
+import type { Failure } from "../run-rounds.ts";
 import type { CountedScenario } from "./cost.ts";
 import type { Growth } from "./growth.ts";
 
@@ -32,6 +33,8 @@ export interface BenchResults {
   readonly scenarios: readonly CountedScenario[];
   readonly variants: readonly ReportedVariant[];
   readonly measurements: readonly Measurement[];
+  /** Starts and windows that came to nothing. */
+  readonly failures: readonly Failure[];
   readonly growths: readonly Growth[];
 }
 

@@ -12,9 +12,9 @@ import { writeReport } from "../../bench/report/write-report.ts";
 import { costing, measured } from "./measured.ts";
 import { resultsOf } from "./results-of-a-run.ts";
 
-const ownTimes = { total: { p50: 900, p99: 5_000 } };
+const ownTimes = { total: { p50: 900, p99: 5_000, count: 99 } };
 const ours = costing("trunkline", [20, 30], ownTimes);
-const base = costing("bare", [10, 20], { total: { p50: 1_000, p99: 2_000 } });
+const base = costing("bare", [10, 20], { total: { p50: 1_000, p99: 2_000, count: 99 } });
 const both = resultsOf([...ours, ...base]);
 
 describe("what Trunkline is worse in", () => {
@@ -49,6 +49,35 @@ describe("a report", () => {
     for (const fact of [...facts, "| bare | what bare is | 1.0.0 |", "| portkey | P | not run: npm is away |"]) {
       expect(markdown).toContain(fact);
     }
+  });
+
+  test("says what came to nothing, once", () => {
+    const failures = [{ variant: "bare", round: 2, why: "no port" }];
+    const { markdown } = markdownReport(resultsOf([...ours, ...base.slice(0, 1)], { failures }));
+    expect(markdown).toContain("| all | bare | 2 | no port |");
+    expect(markdown).not.toContain("was not measured");
+  });
+
+  test("tells by time what it costs to be asked nothing, and for each connection what it takes", () => {
+    const scenario = {
+      name: "idle",
+      title: "Idle",
+      unit: "request",
+      pace: { connections: 2_000, rate: 0.001 },
+    } as const;
+    const rssKb = { gateway: { before: 100_000, after: 114_000 } };
+    const idle = measured({ scenario: "idle", windowS: 2, requests: 1, cpuUs: { gateway: 3_000 }, rssKb });
+    const { markdown } = markdownReport(resultsOf([idle], { scenarios: [scenario] }));
+    expect(markdown).toMatch(
+      /\| variant \| CPU per second, µs \| resident, MB \| more resident for each connection, KB \|/,
+    );
+    expect(markdown).toContain("| **trunkline** | 1,500 | 111 | gateway 7.00 | 1 |");
+  });
+
+  test("says for whom a scenario is not, and why", () => {
+    const [scenario] = both.scenarios.map((one) => ({ ...one, not: { variants: ["portkey"], reason: "too many" } }));
+    const { markdown } = markdownReport({ ...both, scenarios: scenario === undefined ? [] : [scenario] });
+    expect(markdown).toContain("Not for portkey: too many.");
   });
 
   test("says which windows were left out, and why", () => {

@@ -10,6 +10,7 @@ export function measured(given: Partial<Measurement>): Measurement {
     requests: 1_000,
     refused: {},
     bad: 0,
+    firstBad: "",
     chunks: 0,
     cpuUs: {},
     rssKb: {},

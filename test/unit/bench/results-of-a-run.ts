@@ -13,6 +13,7 @@ export function resultsOf(measurements: readonly Measurement[], given: Partial<B
     scenarios: [{ name: "whole-32", title: "Small answers", unit: "request" }],
     variants: names.map((name) => ({ name, title: `what ${name} is`, version: "1.0.0" })),
     measurements,
+    failures: [],
     growths: [],
     ...given,
   };

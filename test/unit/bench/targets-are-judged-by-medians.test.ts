@@ -71,9 +71,12 @@ describe("a target", () => {
   });
 
   test("of a rejection pays for those that are served beside it first", () => {
-    const served = five((round) => measured({ scenario: "overload-served", round, cpuUs: { gateway: 100_000 } }));
+    const variant = "trunkline-small";
+    const served = five((round) =>
+      measured({ scenario: "overload-served", variant, round, cpuUs: { gateway: 100_000 } }),
+    );
     const over = five((round) =>
-      measured({ scenario: "overload-refused", round, refused: { 429: 2_000 }, cpuUs: { gateway: 130_000 } }),
+      measured({ scenario: "overload-refused", variant, round, refused: { 429: 2_000 }, cpuUs: { gateway: 130_000 } }),
     );
     expect(judged("rejection-cost", [...served, ...over]).spread?.median).toBeCloseTo(0.15);
   });
@@ -84,7 +87,7 @@ describe("a target", () => {
     const nginx = five((round) => measured({ ...chunks, variant: "nginx", round, cpuUs: { nginx: 1_000 } }));
     expect(judged("paced-2000-gateway-nginx", [...ours, ...nginx]).spread?.median).toBe(0.9);
     const first = (variant: string, p50: number): Measurement[] =>
-      five((round) => measured({ scenario: "first-byte", variant, round, firstByte: { p50, p99: p50 } }));
+      five((round) => measured({ scenario: "first-byte", variant, round, firstByte: { p50, p99: p50, count: 9 } }));
     const added = judged("first-byte-over-direct", [...first("trunkline", 650), ...first("direct", 150)]);
     expect(added).toMatchObject({ verdict: "met", spread: { median: 0.5 } });
   });
