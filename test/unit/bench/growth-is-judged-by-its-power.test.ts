@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
 import { pathCost } from "../../bench/report/cost.ts";
 import { growthSeries, judgeGrowth, type GrowthSeries } from "../../bench/report/growth.ts";
-import { costing } from "./measured.ts";
+import { measuredGrowths } from "../../bench/report/measured-growths.ts";
+import type { Measurement } from "../../bench/measurement.ts";
+import { costing, measured } from "./measured.ts";
 
 const grown = (cost: (x: number) => number): GrowthSeries => ({
   name: "cost",
@@ -77,5 +79,18 @@ test("a series has the median of each window's rounds, and no point without one"
   ];
   expect(growthSeries("cost", all, at, (one) => pathCost(one, "request")).points).toEqual([
     { x: 10, y: 3, min: 1, max: 8 },
+  ]);
+});
+
+test("what a run measured at several sizes becomes a plot, and nothing else does", () => {
+  const unasked = (machines: number): Measurement =>
+    measured({ scenario: "unasked", variant: `crowd-${machines}`, windowS: 2, cpuUs: { gateway: machines * 2_000 } });
+  const growths = measuredGrowths([unasked(1), unasked(100), ...costing("trunkline", [10])]);
+  expect(growths.map(({ name, series }) => [name, series.map((each) => each.name)])).toEqual([
+    ["machines", ["gateway"]],
+  ]);
+  expect(growths[0]?.series[0]?.points.map(({ x, y }) => [x, y])).toEqual([
+    [1, 1],
+    [100, 100],
   ]);
 });
