@@ -37,6 +37,8 @@ export function cpuFigure(scenario: CountedScenario): ComparedFigure {
 
 export function latencyFigure(latency: LatencyName, percentile: "p50" | "p99"): ComparedFigure {
   const of = (measured: Measurement): number | undefined => {
+    // The first byte of an answer that comes whole is the answer.
+    if (latency === "firstByte" && measured.chunks === 0) return undefined;
     const spread = measured[latency];
     return spread === undefined || spread.count === 0 ? undefined : spread[percentile];
   };

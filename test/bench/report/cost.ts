@@ -77,9 +77,9 @@ export function deliveredShare({ chunks, offeredChunks }: Measurement): number |
   return offeredChunks === undefined || offeredChunks === 0 ? undefined : chunks / offeredChunks;
 }
 
-/** `gateway-2` and `gateway2` are gateways: two of a kind are told apart by a number behind their name. */
+/** `gateway 2` is a gateway: two of a kind are told apart by a number behind their name. */
 export function kindOf(process: string): string {
-  return process.replace(/-?\d+$/, "") || process;
+  return process.replace(/[ -]?\d+$/, "") || process;
 }
 
 function sum(values: readonly number[]): number {

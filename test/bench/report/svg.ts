@@ -61,8 +61,9 @@ export function lineFrom(from: Place, to: Place, stroke: string, width = 1): str
   return `<line ${ends} stroke="${stroke}" stroke-width="${width}"/>`;
 }
 
-/** A line from the least to the most, with an end across at both. */
+/** A line from the least to the most, with an end across at both; nothing where they are one. */
 export function whisker(from: Place, to: Place, stroke: string = ink.text): string {
+  if (from.x === to.x && from.y === to.y) return "";
   const isUpright = from.x === to.x;
   const [dx, dy] = isUpright ? [4, 0] : [0, 4];
   const cap = ({ x, y }: Place): string => lineFrom({ x: x - dx, y: y - dy }, { x: x + dx, y: y + dy }, stroke, 1.2);

@@ -62,8 +62,7 @@ export const targets: readonly Target[] = [
     unit: "×",
     ...most(1, { prototype: 0.77 }),
     needs: windows("paced-2000", own, "nginx"),
-    figure: (ours, nginx) =>
-      ours && nginx && ratio(processCost(ours, "chunk", "gateway"), processCost(nginx, "chunk", "nginx")),
+    figure: (ours, nginx) => ours && nginx && ratio(processCost(ours, "chunk", "gateway"), pathCost(nginx, "chunk")),
   },
   ofOne("paced-2000-delivered", "paced-2000", "delivered of offered", deliveredShare, {
     bound: { atLeast: 0.99 },

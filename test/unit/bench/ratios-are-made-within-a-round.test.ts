@@ -13,7 +13,7 @@ const pair = {
 
 describe("a cost", () => {
   test("is that of all processes between client and runtime, told by their kind", () => {
-    const two = measured({ requests: 10, cpuUs: { gateway: 100, "gateway-2": 50, nats: 30 } });
+    const two = measured({ requests: 10, cpuUs: { gateway: 100, "gateway 2": 50, nats: 30 } });
     expect(pathCost(two, "request")).toBe(18);
     expect([...costByKind(two, "request")]).toEqual([
       ["gateway", 15],
