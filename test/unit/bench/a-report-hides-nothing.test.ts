@@ -34,6 +34,13 @@ describe("what Trunkline is worse in", () => {
     ]);
   });
 
+  test("does not count a whole answer's first byte beside the answer", () => {
+    const withFirst = both.measurements.map((one) => ({ ...one, firstByte: { p50: one.round, p99: 9, count: 9 } }));
+    expect(comparisonsOf(resultsOf(withFirst))).toHaveLength(comparisonsOf(both).length);
+    const streamed = withFirst.map((one) => ({ ...one, chunks: 9 }));
+    expect(comparisonsOf(resultsOf(streamed))).toHaveLength(comparisonsOf(both).length + 2);
+  });
+
   test("is told in the report with what both had", () => {
     const { markdown } = markdownReport(both);
     expect(markdown).toContain("| bare | 2 | 4 |");
