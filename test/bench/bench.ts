@@ -1,55 +1,76 @@
-import { parseArgs } from "node:util";
-import { allVariants } from "./all-variants.ts";
-import type { Measurement } from "./measurement.ts";
-import { buildPrograms } from "./native/build-programs.ts";
-import { runRounds } from "./run-rounds.ts";
-import { scenarios } from "./scenarios.ts";
+import { Command, InvalidArgumentError } from "commander";
+import { checkBounds, readCommittedBounds } from "./report/bounds.ts";
+import { judgeTargets } from "./report/judge-targets.ts";
+import { ratioTable } from "./report/ratio-table.ts";
+import { readResults, type BenchResults } from "./report/results.ts";
+import { boundsTable, targetTable } from "./report/target-table.ts";
+import { writeReport } from "./report/write-report.ts";
+import { allNames, runBench, whatThereIs } from "./run-bench.ts";
 
-const { values } = parseArgs({
-  options: {
-    only: { type: "string", default: "" },
-    rounds: { type: "string" },
-    quick: { type: "boolean", default: false },
-    seed: { type: "string", default: "7" },
-  },
-});
-const say = (line: string): void => void process.stderr.write(`${line}\n`);
-const names = values.only.split(",").filter((name) => name !== "");
-const pick = <T extends { name: string }>(all: readonly T[]): readonly T[] => {
-  const wanted = all.filter(({ name }) => names.includes(name));
-  return wanted.length === 0 ? all : wanted;
-};
-const programs = await buildPrograms(say);
-const measurements: Measurement[] = [];
-await runRounds({
-  programs,
-  variants: pick(allVariants),
-  scenarios: pick(scenarios),
-  rounds: Number(values.rounds ?? 5),
-  quick: values.quick,
-  seed: Number(values.seed),
-  say,
-  onMeasurement: (m) => {
-    measurements.push(m);
-    const n = scenarios.find((s) => s.name === m.scenario)?.unit === "chunk" ? m.chunks : m.requests;
-    const cpu = Object.values(m.cpuUs).reduce((a, b) => a + b, 0);
-    console.log(
-      m.scenario.padEnd(16),
-      m.variant.padEnd(16),
-      `n ${n}`,
-      `cpu ${(cpu / n).toFixed(2)}`,
-      Object.entries(m.cpuUs)
-        .map(([k, v]) => `${k} ${(v / n).toFixed(2)}`)
-        .join(" "),
-      m.bad ? `BAD ${m.bad} ${m.firstBad}` : "",
-      Object.keys(m.refused).length ? JSON.stringify(m.refused) : "",
-      m.oneWay ? `ow ${m.oneWay.p50}/${m.oneWay.p99}` : "",
-      m.total ? `tot ${m.total.p50}/${m.total.p99}` : "",
-      m.firstByte ? `fb ${m.firstByte.p50}` : "",
-      m.offeredChunks ? `del ${(m.chunks / m.offeredChunks).toFixed(4)}` : "",
-      `steal ${m.stealShare}`,
-      JSON.stringify(m.figures ?? {}),
-    );
-  },
-  onFailure: (f) => say(`FAILED ${JSON.stringify(f)}`),
-});
+interface Options {
+  readonly only: readonly string[];
+  readonly rounds?: number;
+  readonly quick: boolean;
+  readonly check: boolean;
+  readonly soak: number;
+  readonly out: string;
+  readonly again?: string;
+  readonly seed: number;
+}
+
+const program = new Command("npm run bench --")
+  .description("Measures Trunkline beside what people would use in its place, in rounds of fresh processes.")
+  .option("--only <names>", "scenarios and variants, with commas between; see below", readNames, [])
+  .option(
+    "--rounds <count>",
+    "rounds that medians are made of; none for a soak alone (default: 5, quick 2)",
+    wholeNumber,
+  )
+  .option("--quick", "the most telling part of it, in less than a minute", false)
+  .option("--check", "fail when a ratio is twice what is committed in committed-bounds.json", false)
+  .option("--soak <minutes>", "ordinary traffic for so long, after the rounds", wholeNumber, 0)
+  .option("--out <folder>", "where the report goes: report.md, its plots, results.json", "bench-report")
+  .option("--again <results.json>", "make the report of an earlier run again")
+  .option("--seed <number>", "the order of the variants in each round hangs on it", wholeNumber, 7)
+  .addHelpText("after", () => `\nScenarios and variants:\n${whatThereIs()}`);
+
+const options = program.parse().opts<Options>();
+const coloured = process.stdout.isTTY && !process.env["NO_COLOR"];
+const results = await resultsOf(options);
+await writeReport(results, options.out);
+tell(results, options);
+if (options.check) await hold(results);
+console.log(`The whole report is in ${options.out}/report.md`);
+
+function resultsOf({ again, rounds, ...wish }: Options): Promise<BenchResults> {
+  if (again !== undefined) return readResults(again);
+  const say = (line: string): void => void process.stderr.write(`${line}\n`);
+  return runBench({ ...wish, rounds: rounds ?? (wish.quick ? 2 : 5), soakMinutes: wish.soak, say });
+}
+
+function tell({ scenarios, variants, measurements }: BenchResults, { quick }: Options): void {
+  console.log(ratioTable({ scenarios, variants, measurements }));
+  const judged = judgeTargets(measurements);
+  const told = quick ? judged.filter(({ verdict }) => verdict !== "not measured") : judged;
+  console.log(targetTable(told, { coloured }));
+}
+
+/** Fails on a doubling only: a shared machine makes every figure uncertain, but none twice as large. */
+async function hold({ measurements }: BenchResults): Promise<void> {
+  const check = checkBounds(judgeTargets(measurements), await readCommittedBounds());
+  console.log(boundsTable(check, { coloured }));
+  if (!check.passes) process.exitCode = 1;
+}
+
+function readNames(text: string): readonly string[] {
+  const names = text.split(",").filter((name) => name !== "");
+  const unknown = names.filter((name) => !allNames().includes(name));
+  if (unknown.length === 0) return names;
+  throw new InvalidArgumentError(`There is no ${unknown.join(", no ")}; --help lists what there is.`);
+}
+
+function wholeNumber(text: string): number {
+  const number = Number(text);
+  if (Number.isInteger(number) && number >= 0) return number;
+  throw new InvalidArgumentError("It must be a whole number.");
+}

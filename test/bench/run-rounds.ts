@@ -1,13 +1,12 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "../harness/free-port.ts";
-import { OwnedChild } from "../harness/owned-child.ts";
 import { SeededRandom } from "../harness/seeded-random.ts";
-import { until } from "../harness/until.ts";
+import { startFarEnd } from "./far-end.ts";
 import type { Measurement } from "./measurement.ts";
 import type { Programs } from "./native/build-programs.ts";
+import { stealShareMax } from "./report/over-rounds.ts";
 import { runLoad } from "./run-load.ts";
 import { isFor, modelsOf, type Scenario } from "./scenarios.ts";
 import type { Variant } from "./variants/variant.ts";
@@ -32,6 +31,8 @@ export interface Failure {
   readonly round: number;
   readonly why: string;
 }
+
+const againMax = 2;
 
 /**
  * Goes through all variants in every round, in an order of its own each time and with fresh processes: what changes from
@@ -59,7 +60,8 @@ async function runOnce(variant: Variant, round: number, options: RoundsOptions):
     await using running = await variant.start({ farEndPort, folder });
     for (const scenario of mine) {
       try {
-        const measured = await runLoad(scenario, running, { program: programs.load, folder, quick });
+        const means = { program: programs.load, folder, quick };
+        const measured = await leastDisturbed(() => runLoad(scenario, running, means));
         onMeasurement({ scenario: scenario.name, variant: variant.name, round, ...measured });
       } catch (error) {
         onFailure({ variant: variant.name, scenario: scenario.name, round, why: reasonOf(error) });
@@ -72,21 +74,16 @@ async function runOnce(variant: Variant, round: number, options: RoundsOptions):
   }
 }
 
-async function startFarEnd(program: string, port: number, models: readonly string[]): Promise<OwnedChild> {
-  const child = await OwnedChild.start({ binary: program, args: [`${port}`, ...models], environment: {} });
-  await until(() => accepts(port), { what: `the far end to listen at ${port}` });
-  return child;
-}
-
-function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1");
-    const tell = (answers: boolean): void => {
-      socket.destroy();
-      resolve(answers);
-    };
-    socket.once("connect", () => tell(true)).once("error", () => tell(false));
-  });
+/** A window in which the host gave much time to others is measured again, and the one that it disturbed least counts. */
+async function leastDisturbed<Window extends { readonly stealShare: number }>(
+  measure: () => Promise<Window>,
+): Promise<Window> {
+  let best = await measure();
+  for (let again = 0; again < againMax && best.stealShare > stealShareMax; again += 1) {
+    const next = await measure();
+    if (next.stealShare < best.stealShare) best = next;
+  }
+  return best;
 }
 
 function shuffled<T>(all: readonly T[], random: SeededRandom): T[] {

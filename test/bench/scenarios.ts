@@ -1,3 +1,4 @@
+import type { LatencyName } from "./report/cost.ts";
 import { firstModel } from "./variants/first-answer.ts";
 
 /** How the load generator goes about a scenario. */
@@ -19,6 +20,8 @@ export interface Scenario {
   readonly pace: Pace;
   /** The same in little time, where it is part of the quick bench. */
   readonly quick?: Partial<Pace>;
+  /** Which time says how fast it was, where it is not that of the whole answer, or of a chunk. */
+  readonly latency?: LatencyName;
   /** A chat that the far end answers with so many chunks, at this distance; without chunks the answer is whole. */
   readonly answer?: { readonly chunks?: number; readonly delayMs: number };
   /** Each connection asks once, and its stream lasts until after the window: there must be none that breaks. */
@@ -71,6 +74,7 @@ export const scenarios: readonly Scenario[] = [
     unit: "request",
     pace: { connections: 1, warmMs: 500, windowMs: 1_500 },
     answer: { chunks: 20, delayMs: 0 },
+    latency: "firstByte",
   },
   {
     name: "lonely",

@@ -36,7 +36,11 @@ function judge(measurements: readonly Measurement[], target: Target): JudgedTarg
   }
   const verdict = isWithin(figure.spread.median, target.bound) ? "met" : "missed";
   const judged = { target, ...figure, verdict, isBroken } as const;
-  return figure.rounds < roundsMin ? { ...judged, why: `${figure.rounds} of ${roundsMin} rounds` } : judged;
+  const doubts = [
+    ...(figure.rounds < roundsMin ? [`${figure.rounds} of ${roundsMin} rounds`] : []),
+    ...(figure.isDisturbed === true ? ["the host disturbed all of them"] : []),
+  ];
+  return doubts.length === 0 ? judged : { ...judged, why: doubts.join("; ") };
 }
 
 export function isWithin(value: number, bound: Target["bound"]): boolean {

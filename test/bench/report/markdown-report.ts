@@ -315,7 +315,8 @@ function leftOutSection({ measurements, failures }: BenchResults): string {
   return `## What was left out
 
 A window does not count when answers in it were wrong or refused, or when the host gave more
-than ${stealShareMax * 100} % of the time to others.
+than ${stealShareMax * 100} % of the time to others. Where the host did so in every round, those rounds count after all,
+and each verdict that hangs on them says so.
 ${rows.length === 0 ? "There was none.\n" : `Beside those that count there were:\n\n${table}`}`;
 }
 

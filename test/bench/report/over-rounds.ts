@@ -19,6 +19,8 @@ export interface LeftOut extends Window {
   readonly why: string;
   /** The variant gave wrong answers, or refused what it had to serve: its own fault, and no mood of the machine. */
   readonly isBroken: boolean;
+  /** The machine's host gave time to others, and that is all. */
+  readonly isHosts?: boolean;
 }
 
 export interface OverRounds {
@@ -26,6 +28,8 @@ export interface OverRounds {
   readonly spread?: RoundSpread;
   readonly rounds: number;
   readonly leftOut: readonly LeftOut[];
+  /** The host gave much time to others in every round, so that those had to count after all. */
+  readonly isDisturbed?: boolean;
 }
 
 /** What the host may take from a window before nobody can say whose time it was. */
@@ -34,8 +38,8 @@ export const stealShareMax = 0.02;
 /** Where refusals are what is measured; anywhere else they are cheap answers that were not asked for. */
 const refusing: ReadonlySet<string> = new Set(["overload-served", "overload-refused"]);
 
-/** Why a measurement says nothing about its variant's cost. */
-export function disturbance(measurement: Measurement): Pick<LeftOut, "why" | "isBroken"> | undefined {
+/** Why a measurement says nothing about its variant's cost, or little where only the host was at fault. */
+export function disturbance(measurement: Measurement): Pick<LeftOut, "why" | "isBroken" | "isHosts"> | undefined {
   const { scenario, bad, firstBad, refused, stealShare } = measurement;
   if (bad > 0)
     return { why: `cut or wrong answers: ${bad}${firstBad === "" ? "" : `, the first: ${firstBad}`}`, isBroken: true };
@@ -45,7 +49,8 @@ export function disturbance(measurement: Measurement): Pick<LeftOut, "why" | "is
     return { why: `requests were refused: ${counts.join(", ")}`, isBroken: true };
   }
   if (stealShare > stealShareMax) {
-    return { why: `the host gave ${(stealShare * 100).toFixed(1)} % of the time to others`, isBroken: false };
+    const why = `the host gave ${(stealShare * 100).toFixed(1)} % of the time to others`;
+    return { why, isBroken: false, isHosts: true };
   }
   return undefined;
 }
@@ -53,8 +58,8 @@ export function disturbance(measurement: Measurement): Pick<LeftOut, "why" | "is
 /**
  * One figure over all rounds, made in each round of the windows that it needs. What a machine can do changes from round to
  * round and hardly within one, so figures are made within rounds first and compared afterwards. A round counts when all
- * of its windows are there, undisturbed, and have the figure. Without `roundsPlayed` those are meant in which any of the
- * windows is.
+ * of its windows are there, undisturbed, and have the figure; where the host disturbed every round, those count that it
+ * alone disturbed, and it is said. Without `roundsPlayed` those are meant in which any of the windows is.
  */
 export function overRounds(
   measurements: readonly Measurement[],
@@ -67,6 +72,7 @@ export function overRounds(
   const ours = measurements.filter((measured) => needs.some((need) => inNeed(need, measured)));
   const rounds = [...new Set(roundsPlayed ?? ours.map(({ round }) => round))].toSorted((a, b) => a - b);
   const values: number[] = [];
+  const disturbedValues: number[] = [];
   const leftOut: LeftOut[] = [];
   for (const round of rounds) {
     const inRound = needs.map((need) => ours.find((measured) => measured.round === round && inNeed(need, measured)));
@@ -76,13 +82,19 @@ export function overRounds(
       return lack === undefined ? [] : [{ ...need, round, ...lack }];
     });
     leftOut.push(...lacks);
-    if (lacks.length > 0) continue;
+    if (!lacks.every(isOnlyHosts)) continue;
     const value = figure(...inRound.filter((measured) => measured !== undefined));
     const [first] = needs;
-    if (value !== undefined && Number.isFinite(value)) values.push(value);
+    if (value !== undefined && Number.isFinite(value)) (lacks.length === 0 ? values : disturbedValues).push(value);
     else if (first !== undefined) leftOut.push({ ...first, round, why: "has no such figure", isBroken: false });
   }
-  return values.length === 0 ? { rounds: 0, leftOut } : { spread: spreadOf(values), rounds: values.length, leftOut };
+  if (values.length > 0) return { spread: spreadOf(values), rounds: values.length, leftOut };
+  if (disturbedValues.length === 0) return { rounds: 0, leftOut };
+  return { spread: spreadOf(disturbedValues), rounds: disturbedValues.length, leftOut, isDisturbed: true };
+}
+
+function isOnlyHosts({ isHosts = false }: Pick<LeftOut, "isHosts">): boolean {
+  return isHosts;
 }
 
 /** All windows that do not count, and those that other rounds of their scenario have and theirs has not. */

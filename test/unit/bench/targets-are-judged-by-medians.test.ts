@@ -33,10 +33,16 @@ describe("a target", () => {
       verdict: "not measured",
       why: "no portkey in whole-32",
     });
-    const stolen = [...costing("trunkline", [10]), ...costing("portkey", [90], { stealShare: 0.5 })];
-    expect(judged("small-answers-cpu-p", stolen).why).toBe(
-      "portkey in whole-32: the host gave 50.0 % of the time to others",
-    );
+  });
+
+  test("rests on rounds that the host disturbed only where there are no others, and says so", () => {
+    const theirs = (...shares: readonly number[]): Measurement[] =>
+      shares.flatMap((stealShare, at) => costing("portkey", [90 + at], { stealShare, round: at + 1 }));
+    const ours = [...costing("trunkline", [9], { round: 1 }), ...costing("trunkline", [9], { round: 2 })];
+    const all = judged("small-answers-cpu-p", [...ours, ...theirs(0.5, 0.5)]);
+    expect(all).toMatchObject({ rounds: 2, why: "2 of 5 rounds; the host disturbed all of them" });
+    const one = judged("small-answers-cpu-p", [...ours, ...theirs(0.5, 0)]);
+    expect(one).toMatchObject({ rounds: 1, why: "1 of 5 rounds", spread: { median: 9 / 91 } });
   });
 
   test("is missed when our own answers were wrong, however cheap, and not when a peer's were", () => {

@@ -1,0 +1,118 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { freePort } from "../harness/free-port.ts";
+import { allVariants } from "./all-variants.ts";
+import { startFarEnd } from "./far-end.ts";
+import type { Measurement } from "./measurement.ts";
+import { buildPrograms, type Programs } from "./native/build-programs.ts";
+import { measuredGrowths } from "./report/measured-growths.ts";
+import { ownVariant } from "./report/own-variant.ts";
+import { thisMachine, type BenchResults, type ReportedVariant } from "./report/results.ts";
+import { runRounds, type Failure } from "./run-rounds.ts";
+import { modelsOf, scenarios as allScenarios } from "./scenarios.ts";
+import { soak, soakScenarios } from "./soak.ts";
+import { ownServers } from "./variants/own-servers.ts";
+import type { Variant } from "./variants/variant.ts";
+
+export interface BenchWish {
+  /** Names of scenarios and of variants; all of them where none is named. */
+  readonly only: readonly string[];
+  readonly rounds: number;
+  readonly quick: boolean;
+  readonly seed: number;
+  /** Minutes of ordinary traffic for Trunkline, after the rounds. */
+  readonly soakMinutes: number;
+  readonly say: (line: string) => void;
+}
+
+/** What the quick bench is about: what is held against in CI. */
+const quickVariants = ["plain-proxy", "bare", "trunkline"];
+const quickScenarios = ["whole-32", "paced-500", "burst"];
+
+/** Measures what is wished for, and brings back all that was found out. */
+export async function runBench(wish: BenchWish): Promise<BenchResults> {
+  const { rounds, quick, seed, soakMinutes, say } = wish;
+  const [scenarios, variants] = [named(allScenarios, wish, quickScenarios), named(allVariants, wish, quickVariants)];
+  const programs = await buildPrograms(say);
+  const reported = await Promise.all(variants.map(described));
+  const missing = reported.flatMap(({ name, missing: why }) =>
+    why === undefined ? [] : [`${name} is left out: ${why}`],
+  );
+  for (const line of missing) say(line);
+  const able = variants.filter((_, place) => reported[place]?.missing === undefined);
+
+  const measurements: Measurement[] = [];
+  const failures: Failure[] = [];
+  const onMeasurement = (measurement: Measurement): void => void measurements.push(measurement);
+  const onFailure = (failure: Failure): void => {
+    failures.push(failure);
+    say(`${failure.variant}, ${failure.scenario ?? "start"}: ${failure.why}`);
+  };
+  await runRounds({ programs, variants: able, scenarios, rounds, quick, seed, say, onMeasurement, onFailure });
+  const soaked = soakMinutes === 0 ? [] : soakScenarios(soakMinutes);
+  if (soakMinutes > 0) measurements.push(...(await soakOwn(wish, { programs, able })));
+  const { nats, redis } = await ownServers();
+  return {
+    format: 1,
+    measuredAt: new Date().toISOString(),
+    machine: thisMachine(),
+    versions: { Node: process.version, NATS: nats.title, Redis: redis.title },
+    settings: { rounds, seed, quick: String(quick), "minutes of soak": soakMinutes },
+    scenarios: [...scenarios, ...soaked],
+    variants: reported,
+    measurements,
+    failures,
+    growths: measuredGrowths(measurements),
+  };
+}
+
+/** Those that were named; where only others were, all, or the few of the quick bench. */
+function named<T extends { readonly name: string }>(
+  all: readonly T[],
+  { only, quick }: BenchWish,
+  quickOnes: readonly string[],
+): readonly T[] {
+  const wanted = all.filter(({ name }) => only.includes(name));
+  if (wanted.length > 0) return wanted;
+  return quick ? all.filter(({ name }) => quickOnes.includes(name)) : all;
+}
+
+/** What can be asked for by name. */
+export function allNames(): readonly string[] {
+  return [...allScenarios, ...allVariants].map(({ name }) => name);
+}
+
+/** A line for each scenario and each variant, for who wants to name some. */
+export function whatThereIs(): string {
+  const rows = [...allScenarios, ...allVariants].map(({ name, title }) => `  ${name.padEnd(18)}${title}`);
+  return rows.join("\n");
+}
+
+async function described(variant: Variant): Promise<ReportedVariant> {
+  const { name, title } = variant;
+  const missing = await variant.missing();
+  const version = missing === undefined ? await variant.version() : "";
+  return { name, title, version, ...(missing === undefined ? {} : { missing }) };
+}
+
+async function soakOwn(
+  { soakMinutes: minutes, say }: BenchWish,
+  { programs, able }: { programs: Programs; able: readonly Variant[] },
+): Promise<readonly Measurement[]> {
+  const own = able.find(({ name }) => name === ownVariant);
+  if (own === undefined) return [];
+  say(`soak of ${minutes} minutes: ${own.name}`);
+  const folder = await mkdtemp(join(tmpdir(), "trunkline-bench-"));
+  try {
+    const farEndPort = await freePort();
+    const models = modelsOf(soakScenarios(minutes), { quick: false });
+    await using farEnd = await startFarEnd(programs.farEnd, farEndPort, models);
+    void farEnd;
+    await using running = await own.start({ farEndPort, folder });
+    const { measurements } = await soak(running, { program: programs.load, folder, quick: false, minutes });
+    return measurements.map((measured) => ({ ...measured, variant: own.name }));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

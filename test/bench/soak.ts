@@ -1,0 +1,91 @@
+import { readFile } from "node:fs/promises";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Measurement } from "./measurement.ts";
+import { runLoad, type LoadMeans } from "./run-load.ts";
+import type { Scenario } from "./scenarios.ts";
+import type { PathProcess, RunningVariant } from "./variants/variant.ts";
+
+/** What each process held, in KB, and when. */
+export interface MemorySample {
+  readonly atMs: number;
+  readonly rssKb: Readonly<Record<string, number>>;
+}
+
+const sampleEveryMs = 5_000;
+const bytesPerPage = 4_096;
+
+/** Ordinary traffic for minutes: streams that come and go, and small answers between them. */
+export function soakScenarios(minutes: number): readonly Scenario[] {
+  const windowMs = minutes * 60_000;
+  return [
+    {
+      name: "soak",
+      title: `50 streams at 20 chunks a second that come and go, for ${minutes} minutes, and 40 small answers a second`,
+      unit: "chunk",
+      pace: { connections: 50, rampMs: 5_000, warmMs: 0, windowMs },
+      answer: { chunks: 100, delayMs: 50 },
+    },
+    {
+      name: "soak-whole",
+      title: "40 small answers a second, beside the streams",
+      unit: "request",
+      pace: { connections: 8, warmMs: 0, windowMs, rate: 40 },
+      answer: { delayMs: 0 },
+    },
+  ];
+}
+
+/**
+ * Puts a variant under ordinary traffic for long, and looks at its memory all the while. What a runtime for JavaScript
+ * holds goes up and down with its collections, so that what counts is the least of a tenth of the time: the last tenth's
+ * over the second's, when code is warm and pools are full.
+ */
+export async function soak(
+  running: RunningVariant,
+  means: LoadMeans & { readonly minutes: number },
+): Promise<{
+  readonly measurements: readonly Omit<Measurement, "variant">[];
+  readonly samples: readonly MemorySample[];
+}> {
+  const all = soakScenarios(means.minutes);
+  const samples: MemorySample[] = [];
+  const over = new AbortController();
+  const sampling = sampleUntil(over.signal, running.processes, samples);
+  try {
+    const measured = await Promise.all(all.map((scenario) => runLoad(scenario, running, means)));
+    const [streams, ...others] = measured.map((each, place) => ({
+      ...each,
+      scenario: all[place]?.name ?? "",
+      round: 1,
+    }));
+    if (streams === undefined) throw new Error("a soak without streams");
+    return { measurements: [{ ...streams, figures: { rssGrowth: mostGrown(samples) } }, ...others], samples };
+  } finally {
+    over.abort();
+    await sampling;
+  }
+}
+
+/** Of the process that grew most: the least it held in the last tenth over the least in the second. */
+export function mostGrown(samples: readonly MemorySample[]): number {
+  const tenth = (which: number): readonly MemorySample[] =>
+    samples.slice(Math.floor((samples.length * which) / 10), Math.floor((samples.length * (which + 1)) / 10));
+  const names = Object.keys(samples[0]?.rssKb ?? {});
+  const leastOf = (some: readonly MemorySample[], name: string): number =>
+    Math.min(...some.map(({ rssKb }) => rssKb[name] ?? Infinity));
+  return Math.max(...names.map((name) => leastOf(tenth(9), name) / leastOf(tenth(1), name)));
+}
+
+async function sampleUntil(over: AbortSignal, processes: readonly PathProcess[], into: MemorySample[]): Promise<void> {
+  const begunMs = performance.now();
+  while (!over.aborted) {
+    const rows = await Promise.all(processes.map(async ({ name, pid }) => [name, await residentKbOf(pid)] as const));
+    into.push({ atMs: performance.now() - begunMs, rssKb: Object.fromEntries(rows) });
+    await pause(sampleEveryMs, undefined, { signal: over }).catch(() => undefined);
+  }
+}
+
+async function residentKbOf(pid: number): Promise<number> {
+  const [, pages = "0"] = (await readFile(`/proc/${pid}/statm`, "utf8")).split(" ");
+  return (Number(pages) * bytesPerPage) / 1_024;
+}
