@@ -1,4 +1,6 @@
 import { Command, InvalidArgumentError } from "commander";
+import { exitCodes } from "#shared/process/start-failure.ts";
+import { CannotMeasure } from "./native/build-programs.ts";
 import { checkBounds, readCommittedBounds } from "./report/bounds.ts";
 import { judgeTargets } from "./report/judge-targets.ts";
 import { ratioTable } from "./report/ratio-table.ts";
@@ -36,11 +38,18 @@ const program = new Command("npm run bench --")
 
 const options = program.parse().opts<Options>();
 const coloured = process.stdout.isTTY && !process.env["NO_COLOR"];
-const results = await resultsOf(options);
-await writeReport(results, options.out);
-tell(results, options);
-if (options.check) await hold(results);
-console.log(`The whole report is in ${options.out}/report.md`);
+try {
+  const results = await resultsOf(options);
+  await writeReport(results, options.out);
+  tell(results, options);
+  if (options.check) await hold(results);
+  console.log(`The whole report is in ${options.out}/report.md`);
+} catch (error) {
+  if (!(error instanceof CannotMeasure)) throw error;
+  console.error(error.message);
+  // Who holds a change against what is committed does not ask what its machine has.
+  process.exitCode = options.check ? 0 : exitCodes.unavailable;
+}
 
 function resultsOf({ again, rounds, ...wish }: Options): Promise<BenchResults> {
   if (again !== undefined) return readResults(again);

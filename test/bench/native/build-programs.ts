@@ -14,12 +14,16 @@ export interface Programs {
 const sources = import.meta.dirname;
 const built = join(sources, "../../../node_modules/.cache/trunkline-bench");
 
+/** This machine lacks what the bench needs; what it is says the message. */
+export class CannotMeasure extends Error {}
+
 /**
  * The two programs of the bench, compiled when their source is new. They are in C because what they cost is taken from
  * the two cores that everybody here shares: written for Node, they would be what is measured.
  */
 export async function buildPrograms(say: (line: string) => void): Promise<Programs> {
-  if (process.platform !== "linux") throw new Error("The bench reads CPU times from /proc: it runs on Linux only.");
+  if (process.platform !== "linux")
+    throw new CannotMeasure("The bench reads CPU times from /proc: it runs on Linux only.");
   const [farEnd, load] = await Promise.all([build("far-end", say), build("load", say)]);
   return { farEnd, load };
 }
@@ -56,7 +60,7 @@ async function seekCompiler(say: (line: string) => void): Promise<string> {
     const now = await installed();
     if (now !== undefined) return now;
   }
-  throw new Error("The bench needs a C compiler and found none: sudo apt-get install -y gcc libc6-dev");
+  throw new CannotMeasure("The bench needs a C compiler and found none: sudo apt-get install -y gcc libc6-dev");
 }
 
 async function installed(): Promise<string | undefined> {

@@ -36,8 +36,9 @@ function judge(measurements: readonly Measurement[], target: Target): JudgedTarg
   }
   const verdict = isWithin(figure.spread.median, target.bound) ? "met" : "missed";
   const judged = { target, ...figure, verdict, isBroken } as const;
+  const asked = target.rounds ?? roundsMin;
   const doubts = [
-    ...(figure.rounds < roundsMin ? [`${figure.rounds} of ${roundsMin} rounds`] : []),
+    ...(figure.rounds < asked ? [`${figure.rounds} of ${asked} rounds`] : []),
     ...(figure.isDisturbed === true ? ["the host disturbed all of them"] : []),
   ];
   return doubts.length === 0 ? judged : { ...judged, why: doubts.join("; ") };

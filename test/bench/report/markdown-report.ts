@@ -100,7 +100,8 @@ function targetSection(judged: readonly JudgedTarget[]): string {
   return `## Targets
 
 ${count("met")} met, ${count("missed")} missed, ${count("not measured")} not measured. F is \`plain-proxy\`, B \`bare\`, M \`musistudio\`, P \`portkey\`. Each verdict is
-asked of ${roundsMin} rounds. An aim is what is wished for beyond the bound; a prototype's figure is what one reached that had none of the features.
+asked of ${roundsMin} rounds, but for the soak's. How often Redis is asked before the first byte of a warm request (never
+without limits, once with them) is counted by a test: \`test/integration/a-request-asks-redis-seldom.test.ts\`. An aim is what is wished for beyond the bound; a prototype's figure is what one reached that had none of the features.
 
 ${markdownTable(headings, rows, { right: ["rounds"] })}`;
 }

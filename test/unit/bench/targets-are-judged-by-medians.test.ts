@@ -99,8 +99,9 @@ describe("a target", () => {
   });
 
   test("may be held by what only the product itself can tell", () => {
-    const own = five((round) => measured({ scenario: "whole-1", round, figures: { redisCommandsPerRequest: 2 } }));
-    expect(judged("redis-commands-limited", own)).toMatchObject({ verdict: "missed", spread: { median: 2 } });
+    const soaked = judged("soak-growth", [measured({ scenario: "soak", figures: { rssGrowth: 2 } })]);
+    expect(soaked).toMatchObject({ verdict: "missed", spread: { median: 2 } });
+    expect(soaked.why).toBeUndefined();
   });
 });
 
@@ -131,10 +132,10 @@ describe("a check against committed figures", () => {
   });
 
   test("holds what was nothing against the target, and what has to be large against its half", () => {
-    const figure = (count: number): JudgedTarget[] =>
-      judgeTargets([measured({ scenario: "whole-1", figures: { redisCommandsPerRequest: count } })]);
-    expect(checkBounds(figure(1), { "redis-commands-limited": 0 }).passes).toBe(true);
-    expect(checkBounds(figure(2), { "redis-commands-limited": 0 }).passes).toBe(false);
+    const grown = (rssGrowth: number): JudgedTarget[] =>
+      judgeTargets([measured({ scenario: "soak", figures: { rssGrowth } })]);
+    expect(checkBounds(grown(1), { "soak-growth": 0 }).passes).toBe(true);
+    expect(checkBounds(grown(2), { "soak-growth": 0 }).passes).toBe(false);
     const delivered = (chunks: number): JudgedTarget[] =>
       judgeTargets([measured({ scenario: "paced-2000", chunks, offeredChunks: 100 })]);
     expect(checkBounds(delivered(60), { "paced-2000-delivered": 1 }).passes).toBe(true);
