@@ -81,7 +81,7 @@ static int process_count;
 static struct spread total, first_byte, one_way, refused_total;
 static uint64_t requests, chunks, bad, late, reads, opened, whole_streams, broken_streams;
 static uint64_t statuses[600];
-static char first_bad[256];
+static char first_bad[320];
 static struct connection **free_ones;
 static long free_count;
 
@@ -256,7 +256,13 @@ static void event(struct connection *c, const char *at, size_t length, uint64_t 
     c->done = 1;
     return;
   }
-  if (memmem(at, length, "\"error\"", 7)) complain(c, "an error within the stream");
+  if (memmem(at, length, "\"error\"", 7)) {
+    char said[200];
+    size_t some = length < sizeof said - 1 ? length : sizeof said - 1;
+    for (size_t n = 0; n < some; n += 1) said[n] = at[n] == '"' || at[n] == '\\' || at[n] < ' ' ? '\'' : at[n];
+    said[some] = 0;
+    complain(c, said);
+  }
   const char *content = memmem(at, length, key, sizeof key - 1);
   if (!content) return;
   content += sizeof key - 1;
