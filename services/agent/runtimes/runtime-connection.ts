@@ -1,6 +1,7 @@
-import { Pool } from "undici";
+import { Pool, type Dispatcher } from "undici";
 import type { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
+import { RuntimeAnswer } from "./runtime-answer.ts";
 
 export interface Question {
   readonly path: string;
@@ -14,7 +15,7 @@ export interface Question {
 /** What a runtime says that is not a success. */
 export interface Refusal {
   readonly status: number;
-  /** At most `errorTextBytesMax` of it. */
+  /** Its beginning, as far as it is read. */
   readonly text: string;
 }
 
@@ -31,7 +32,6 @@ const connectMs = 5_000;
 
 /** The largest answer that is read whole. Ollama's description of a model lists every tensor. */
 export const runtimeAnswerBytesMax = 16 * 1024 * 1024;
-const errorTextBytesMax = 64 * 1024;
 
 /**
  * HTTP to one runtime. There are no timeouts but the one for connecting, since runtimes send no byte while they queue,
@@ -41,6 +41,7 @@ export class RuntimeConnection {
   readonly #pool: Pool;
   readonly #basePath: string;
   readonly #headers: Readonly<Record<string, string>>;
+  readonly #jsonHeaders: Readonly<Record<string, string>>;
   readonly #faultOf: ConnectionOptions["faultOf"];
   /** Scheme, host and port, for the operator. */
   readonly origin: string;
@@ -50,6 +51,7 @@ export class RuntimeConnection {
     this.origin = origin;
     this.#faultOf = faultOf;
     this.#headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+    this.#jsonHeaders = { ...this.#headers, "content-type": "application/json" };
     this.#pool = new Pool(origin, { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: connectMs } });
     this.#basePath = pathname.replace(/\/+$/, "");
   }
@@ -77,48 +79,23 @@ export class RuntimeConnection {
     }
   }
 
-  /** Asks, and yields the body as it comes. Ending the iteration early closes the request. */
-  async *stream(question: Question): AsyncGenerator<Uint8Array> {
-    let answered = false;
-    question.signal.throwIfAborted();
-    try {
-      const { statusCode, body } = await unlessAborted(question.signal, this.#request(question));
-      answered = true;
-      if (statusCode !== 200) {
-        const { text } = await readText(body, errorTextBytesMax);
-        throw this.#faultOf({ status: statusCode, text });
-      }
-      yield* body;
-    } catch (error) {
-      if (question.signal.aborted) throw question.signal.reason;
-      throw error instanceof Fault ? error : silenceFault(error, answered);
-    }
+  /** Asks, and gives the body as it comes. Ending the iteration early closes the request. */
+  stream(question: Question): RuntimeAnswer {
+    const { signal } = question;
+    return new RuntimeAnswer({ signal, faultOf: this.#faultOf, ask: (handler) => this.#ask(question, handler) });
   }
 
   async close(): Promise<void> {
     await this.#pool.destroy();
   }
 
-  // `dispatch` would save some 20 µs a request and a part of each chunk's cost, for a response
-  // body with backpressure written by hand. It would change nothing outside this method and `stream`.
-  #request(question: Question): ReturnType<Pool["request"]> {
-    const { path, body, method, signal } = question;
-    const target = { path: this.#basePath + path, signal };
-    if (body === undefined) return this.#pool.request({ ...target, method: method ?? "GET", headers: this.#headers });
-    const headers = { ...this.#headers, "content-type": "application/json" };
-    return this.#pool.request({ ...target, method: method ?? "POST", headers, body: JSON.stringify(body) });
-  }
-}
-
-/** undici notices a signal only once a request is on its way, and so not while it still connects. */
-async function unlessAborted<Value>(signal: AbortSignal, work: Promise<Value>): Promise<Value> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const onAbort = (): void => reject(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
+  #ask({ path, body, method }: Question, handler: Dispatcher.DispatchHandler): void {
+    const target = { path: this.#basePath + path, headers: this.#headers };
+    if (body === undefined) this.#pool.dispatch({ ...target, method: method ?? "GET" }, handler);
+    else {
+      const headers = this.#jsonHeaders;
+      this.#pool.dispatch({ ...target, headers, method: method ?? "POST", body: JSON.stringify(body) }, handler);
+    }
   }
 }
 
@@ -131,17 +108,4 @@ async function readText(body: AsyncIterable<Uint8Array>, bytesMax: number): Prom
     if (bytes > bytesMax) break;
   }
   return { text: Buffer.concat(pieces).toString(), cut: bytes > bytesMax };
-}
-
-/** What undici and the kernel say of a connection that stood and is gone. */
-const brokenOff = new Set<unknown>(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
-
-function silenceFault(error: unknown, answered: boolean): Fault {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  return new Fault(answered ? "upstream_error" : "runtime_offline", {
-    message: answered ? "The runtime broke off its answer." : "The runtime does not answer.",
-    internal: error instanceof Error ? `${error.name}: ${error.message}` : String(error),
-    runtimeDied: answered || brokenOff.has(code),
-    cause: error,
-  });
 }

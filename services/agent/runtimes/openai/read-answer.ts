@@ -27,7 +27,8 @@ export async function* readAnswer(
 ): AsyncGenerator<readonly AnswerEvent[]> {
   const { question, connection, profile } = asking;
   const { contextWindow, onProgress } = asking.run;
-  for await (const batch of serverSentEvents(connection.stream(question))) {
+  const body = connection.stream(question);
+  for await (const batch of serverSentEvents(body)) {
     const events: AnswerEvent[] = [];
     try {
       for (const event of batch) refuseTooLong(event, { profile, contextWindow });
@@ -37,7 +38,9 @@ export async function* readAnswer(
       onProgress(answer.said || !batch.some(isSignOfLife) ? undefined : "prefill");
       if (events.length > 0) yield events;
     }
-    if (answer.over) break;
+    if (!answer.over) continue;
+    body.complete();
+    break;
   }
   if (!answer.done) {
     throw new Fault("upstream_error", { message: "The runtime ended its answer before it was complete." });
