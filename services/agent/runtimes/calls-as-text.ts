@@ -13,9 +13,25 @@ export function offersTools({ tools, tool_choice: choice }: ChatBody): boolean {
  * alone that nobody offered; some read it out of what the model writes all the same, and a client that sent no tools
  * knows nothing of calls.
  */
+export class CallsAsText {
+  readonly #open = new Map<number, OpenCall>();
+
+  /** Nearly all events are text, and then they are given as they came. */
+  push(events: readonly AnswerEvent[]): readonly AnswerEvent[] {
+    if (this.#open.size === 0 && events.every(isNoCall)) return events;
+    return events.flatMap((event) => [...asText(event, this.#open)]);
+  }
+}
+
+/** The same of a whole answer. */
 export async function* callsAsText(batches: Batches): AsyncGenerator<readonly AnswerEvent[]> {
-  const open = new Map<number, OpenCall>();
-  for await (const events of batches) yield events.flatMap((event) => [...asText(event, open)]);
+  const calls = new CallsAsText();
+  for await (const events of batches) yield calls.push(events);
+}
+
+function isNoCall(event: AnswerEvent): boolean {
+  if (event.kind === "finish") return event.reason !== "tool_calls";
+  return event.kind !== "tool-call-start" && event.kind !== "tool-call-delta";
 }
 
 interface OpenCall {

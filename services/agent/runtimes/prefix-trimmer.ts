@@ -51,12 +51,18 @@ export class PrefixTrimmer {
 }
 
 /** Trims what a whole answer says. */
-export async function* trimPrefix(
+export function trimPrefix(
   prefix: string,
   batches: AsyncIterable<readonly AnswerEvent[]>,
   { charactersMin = echoCharactersMin }: { readonly charactersMin?: number } = {},
+): AsyncIterable<readonly AnswerEvent[]> {
+  return prefix.length < charactersMin ? batches : trimmed(new PrefixTrimmer(prefix), batches);
+}
+
+async function* trimmed(
+  trimmer: PrefixTrimmer,
+  batches: AsyncIterable<readonly AnswerEvent[]>,
 ): AsyncGenerator<readonly AnswerEvent[]> {
-  const trimmer = new PrefixTrimmer(prefix.length < charactersMin ? "" : prefix);
   try {
     for await (const events of batches) yield trimmer.push(events);
   } catch (error) {

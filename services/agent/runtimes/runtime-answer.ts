@@ -59,7 +59,7 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
 
   /** The reader leaves: nobody wants the rest, and the runtime is to stop. */
   async return(): Promise<IteratorResult<Uint8Array, undefined>> {
-    if (!this.#abandoned) this.#close(new Error("the rest of the answer is not wanted"));
+    if (!this.#abandoned) this.#close("the rest of the answer is not wanted");
     return { done: true, value: undefined };
   }
 
@@ -71,7 +71,7 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
     this.#settle();
     if (this.#over || this.#abandoned) return;
     this.#abandon();
-    this.#endWait = systemClock.after(endWaitMs, () => this.#close(new Error("the runtime does not end its answer")));
+    this.#endWait = systemClock.after(endWaitMs, () => this.#close("the runtime does not end its answer"));
     this.#controller?.resume();
   }
 
@@ -109,14 +109,14 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
     ask(this);
   }
 
-  readonly #onAbort = (): void => this.#close(new Error("nobody waits for the answer any more"));
+  readonly #onAbort = (): void => this.#close("nobody waits for the answer any more");
 
   /** Also before the request is on its way: undici knows of no request until it has a connection for it. */
-  #close(reason: Error): void {
+  #close(why: string): void {
     if (this.#over) return;
     this.#abandon();
     this.#end();
-    this.#controller?.abort(reason);
+    this.#controller?.abort(new Error(why));
   }
 
   #abandon(): void {
@@ -166,7 +166,7 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
     const { signal, faultOf } = this.#options;
     if (signal.aborted) return signal.reason;
     if (this.#failure !== undefined) return silenceFault(this.#failure.error, { answered: true });
-    this.#close(new Error("enough of the refusal is read"));
+    this.#close("enough of the refusal is read");
     return faultOf({ status: this.#status, text: Buffer.concat(pieces).toString() });
   }
 }

@@ -8,118 +8,122 @@ export type SentEvent =
 
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
+const lineEnd = /\r\n|\n|\r/;
 const byteOrderMark = "\uFEFF";
 
 /** The fields of the standard, of which `id` and `retry` mean nothing for an answer. */
 const fields = new Set(["data", "event", "id", "retry"]);
 
 /**
- * Splits a body of server-sent events into its events, one batch for each piece that was read; the batch is empty when
- * a piece completes none. Lines end as the standard allows, `\n`, `\r\n` or `\r`; they are split as bytes and decoded
- * whole, so a character that spans two pieces stays whole. The last event may lack the empty line behind it.
+ * Splits a body of server-sent events into its events, as its pieces come. Lines end as the standard allows, `\n`,
+ * `\r\n` or `\r`; all that a piece completes is cut off as bytes and decoded at once, so a character that spans two
+ * pieces stays whole. The last event may lack the empty line behind it.
  *
  * A body that is something else, such as a page of a proxy's, is a fault; so is an event longer than `eventBytesMax`,
- * and no more than that is ever held. What came before is yielded before the fault is thrown.
+ * and no more than that is ever held. What came before the fault is among the events nevertheless.
  */
-export async function* serverSentEvents(
-  pieces: AsyncIterable<Uint8Array>,
-  options?: { eventBytesMax: number },
-): AsyncGenerator<readonly SentEvent[]> {
-  const lines = new LineSplitter(options?.eventBytesMax ?? runtimeLineBytesMax);
-  const events = new EventReader(options?.eventBytesMax ?? runtimeLineBytesMax);
-  for await (const piece of pieces) {
-    const batch: SentEvent[] = [];
-    try {
-      for (const line of lines.push(piece)) batch.push(...events.push(line));
-    } finally {
-      yield batch;
-    }
-  }
-  yield [...lines.end(), ""].flatMap((line) => events.push(line));
-}
-
-class LineSplitter {
+export class SentEvents {
   readonly #bytesMax: number;
   #unfinished: Uint8Array[] = [];
   #unfinishedBytes = 0;
   /** Whether the last byte was a carriage return: a line feed after it ends no second line. */
   #returned = false;
+  #first = true;
+  #name = "";
+  #data: string | undefined;
+  #characters = 0;
 
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
+  constructor(options?: { readonly eventBytesMax: number }) {
+    this.#bytesMax = options?.eventBytesMax ?? runtimeLineBytesMax;
   }
 
-  *push(piece: Uint8Array): Generator<string> {
+  /** Adds the events that this piece completes. */
+  push(piece: Uint8Array, events: SentEvent[]): void {
+    const begun = this.#returned && piece[0] === lineFeed ? piece.subarray(1) : piece;
+    if (piece.byteLength > 0) this.#returned = piece.at(-1) === carriageReturn;
+    const complete = Math.max(begun.lastIndexOf(lineFeed), begun.lastIndexOf(carriageReturn)) + 1;
+    if (complete === 0) {
+      this.#keep(begun);
+      return;
+    }
+    const whole = this.#take(begun.subarray(0, complete));
+    const isLong = whole.byteLength > this.#bytesMax;
+    const text = decoded(whole);
     let from = 0;
-    for (let at = 0; at < piece.length; at += 1) {
-      const byte = piece[at];
-      if (byte === lineFeed && this.#returned) from = at + 1;
-      else if (byte === lineFeed || byte === carriageReturn) {
-        yield this.#take(piece.subarray(from, at));
+    if (text.includes("\r")) {
+      const lines = text.split(lineEnd);
+      lines.pop();
+      for (const line of lines) this.#line(line, isLong, events);
+    } else {
+      for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", from)) {
+        this.#line(text.slice(from, at), isLong, events);
         from = at + 1;
       }
-      this.#returned = byte === carriageReturn;
     }
-    if (from < piece.length) this.#keep(piece.subarray(from));
+    if (complete < begun.byteLength) this.#keep(begun.subarray(complete));
   }
 
-  end(): string[] {
-    return this.#unfinishedBytes === 0 ? [] : [this.#take(new Uint8Array())];
+  /** The body is over. */
+  end(events: SentEvent[]): void {
+    if (this.#unfinishedBytes > 0) this.#line(decoded(this.#take(nothing)), false, events);
+    this.#dispatch(events);
   }
 
   #keep(bytes: Uint8Array): void {
-    this.#unfinishedBytes += bytes.length;
+    if (bytes.byteLength === 0) return;
+    this.#unfinishedBytes += bytes.byteLength;
     if (this.#unfinishedBytes > this.#bytesMax) throw tooLong(this.#bytesMax);
     this.#unfinished.push(bytes);
   }
 
-  #take(end: Uint8Array): string {
-    this.#keep(end);
-    const line = Buffer.concat(this.#unfinished).toString();
+  /** What was kept, and these bytes behind it. */
+  #take(bytes: Uint8Array): Uint8Array {
+    if (this.#unfinishedBytes === 0) return bytes;
+    const all = Buffer.concat([...this.#unfinished, bytes]);
     this.#unfinished = [];
     this.#unfinishedBytes = 0;
-    return line;
-  }
-}
-
-class EventReader {
-  readonly #bytesMax: number;
-  #name = "";
-  #data: string[] = [];
-  #characters = 0;
-  #first = true;
-
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
+    return all;
   }
 
-  push(bytes: string): SentEvent[] {
-    const line = this.#first && bytes.startsWith(byteOrderMark) ? bytes.slice(1) : bytes;
+  /** With `mayBeLong`, the line came with so many bytes that it may be over the limit alone. */
+  #line(given: string, mayBeLong: boolean, events: SentEvent[]): void {
+    if (mayBeLong && Buffer.byteLength(given) > this.#bytesMax) throw tooLong(this.#bytesMax);
+    const line = this.#first && given.startsWith(byteOrderMark) ? given.slice(1) : given;
     this.#first = false;
-    if (line === "") return this.#dispatch();
+    if (line === "") {
+      this.#dispatch(events);
+      return;
+    }
     const colon = line.indexOf(":");
-    if (colon === 0) return [{ kind: "comment", text: line.slice(1).trim() }];
+    if (colon === 0) {
+      events.push({ kind: "comment", text: line.slice(1).trim() });
+      return;
+    }
     const field = colon < 0 ? line : line.slice(0, colon);
     const value = colon < 0 ? "" : line.slice(colon + (line[colon + 1] === " " ? 2 : 1));
-    if (!fields.has(field)) throw noEvents(line);
-    if (field === "event") this.#name = value;
     if (field === "data") this.#append(value);
-    return [];
+    else if (field === "event") this.#name = value;
+    else if (!fields.has(field)) throw noEvents(line);
   }
 
   #append(value: string): void {
     this.#characters += value.length + 1;
     if (this.#characters > this.#bytesMax) throw tooLong(this.#bytesMax);
-    this.#data.push(value);
+    this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
   }
 
-  #dispatch(): SentEvent[] {
-    const [name, data] = [this.#name, this.#data];
+  #dispatch(events: SentEvent[]): void {
+    if (this.#data !== undefined) events.push({ kind: "event", name: this.#name, data: this.#data });
     this.#name = "";
-    this.#data = [];
+    this.#data = undefined;
     this.#characters = 0;
-    return data.length === 0 ? [] : [{ kind: "event", name, data: data.join("\n") }];
   }
+}
+
+const nothing = new Uint8Array();
+
+function decoded(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
 }
 
 function tooLong(bytesMax: number): Fault {

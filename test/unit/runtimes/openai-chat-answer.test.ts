@@ -13,9 +13,11 @@ const usual: AnswerOptions = {
 
 function answerOf(options: Partial<AnswerOptions> = {}) {
   const answer = new OpenAiChatAnswer({ ...usual, ...options });
-  const take = (data: unknown, name = ""): AnswerEvent[] => [
-    ...answer.events({ kind: "event", name, data: typeof data === "string" ? data : JSON.stringify(data) }),
-  ];
+  const take = (data: unknown, name = ""): AnswerEvent[] => {
+    const events: AnswerEvent[] = [];
+    answer.read({ kind: "event", name, data: typeof data === "string" ? data : JSON.stringify(data) }, events);
+    return events;
+  };
   return { answer, take };
 }
 

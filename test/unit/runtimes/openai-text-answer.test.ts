@@ -10,7 +10,7 @@ function read(chunks: readonly (object | string)[], options: Partial<TextAnswerO
   const events: AnswerEvent[] = [];
   for (const chunk of chunks) {
     const data = typeof chunk === "string" ? chunk : JSON.stringify(chunk);
-    events.push(...answer.events({ kind: "event", name: "", data }));
+    answer.read({ kind: "event", name: "", data }, events);
   }
   return { events, answer };
 }

@@ -1,14 +1,28 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { serverSentEvents, type SentEvent } from "../../../services/agent/runtimes/server-sent-events.ts";
+import { SentEvents, type SentEvent } from "../../../services/agent/runtimes/server-sent-events.ts";
 
 async function* piecesOf(...pieces: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
   for (const piece of pieces) yield Buffer.from(piece);
 }
 
-function batchesOf(pieces: AsyncIterable<Uint8Array>, options?: { eventBytesMax: number }) {
-  return Array.fromAsync(serverSentEvents(pieces, options));
+/** A batch for each piece, and one for the end. */
+async function batchesOf(
+  pieces: AsyncIterable<Uint8Array>,
+  options?: { eventBytesMax: number },
+): Promise<readonly (readonly SentEvent[])[]> {
+  const sent = new SentEvents(options);
+  const batches: SentEvent[][] = [];
+  for await (const piece of pieces) sent.push(piece, begin(batches));
+  sent.end(begin(batches));
+  return batches;
+}
+
+function begin(batches: SentEvent[][]): SentEvent[] {
+  const batch: SentEvent[] = [];
+  batches.push(batch);
+  return batch;
 }
 
 async function dataOf(...pieces: (string | Uint8Array)[]): Promise<string[]> {
@@ -102,8 +116,8 @@ describe("server-sent events", () => {
   });
 
   test("that came before one that fails are not lost with it", async () => {
-    const batches = serverSentEvents(piecesOf("data: 1\n\n<html>\n"));
-    expect((await batches.next()).value).toEqual([{ kind: "event", name: "", data: "1" }]);
-    await expect(batches.next()).rejects.toBeInstanceOf(Fault);
+    const events: SentEvent[] = [];
+    expect(() => new SentEvents().push(Buffer.from("data: 1\n\n<html>\n"), events)).toThrow(Fault);
+    expect(events).toEqual([{ kind: "event", name: "", data: "1" }]);
   });
 });

@@ -1,6 +1,7 @@
 import type { AnswerEvent, TokenLogprobs } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { chatChunk, type ChunkChoice } from "./openai-chat-chunk.ts";
+import { AlikeChunks } from "./alike-chunks.ts";
+import { readChatChunk, type ChunkChoice } from "./openai-chat-chunk.ts";
 import { finishReasonOf, senseless, tellsNoLogprobs, toldBy } from "./openai-event.ts";
 import { logprobsIn } from "./openai-logprobs.ts";
 import { OpenAiToolCalls } from "./openai-tool-calls.ts";
@@ -26,6 +27,7 @@ export class OpenAiChatAnswer {
   readonly #finished = new Set<number>();
   /** Choices that were ended with a reason that is empty, as some servers also write on every chunk. */
   readonly #ended = new Set<number>();
+  readonly #alike = new AlikeChunks();
   #said = false;
   #textSaid = false;
   #over = false;
@@ -55,35 +57,50 @@ export class OpenAiChatAnswer {
     return this.#finished.size >= this.#options.choices;
   }
 
-  *events(event: SentEvent): Generator<AnswerEvent> {
+  read(event: SentEvent, said: AnswerEvent[]): void {
     if (this.#over) return;
+    const alike = event.kind === "event" && event.name === "" ? this.#alike.textOf(event.data) : undefined;
+    if (alike === undefined) this.#readParsed(event, said);
+    else if (alike !== "") said.push({ kind: "text", text: alike });
+  }
+
+  #readParsed(event: SentEvent, said: AnswerEvent[]): void {
     const told = toldBy(event, { said: this.#said });
-    if (told.kind === "end") yield* this.#end();
+    if (told.kind === "end") this.#end(said);
     if (told.kind !== "chunk") return;
-    const parsed = chatChunk.safeParse(told.value);
-    if (!parsed.success) throw senseless(parsed.error.message);
-    for (const choice of parsed.data.choices ?? []) yield* this.#choice(choice);
-    if (parsed.data.usage) {
-      this.#promptTokens = parsed.data.usage.prompt_tokens;
-      yield usageEvent(parsed.data.usage);
+    const { choices, usage } = readChatChunk(told.value);
+    for (const choice of choices ?? []) this.#choice(choice, said);
+    if (event.kind === "event" && choices?.length === 1 && !usage) this.#learn(event.data, choices[0]);
+    if (usage) {
+      this.#promptTokens = usage.prompt_tokens;
+      said.push(usageEvent(usage));
     }
   }
 
-  *#choice(told: ChunkChoice): Generator<AnswerEvent> {
+  #choice(told: ChunkChoice, said: AnswerEvent[]): void {
     const index = told.index ?? 0;
     const own = index === 0 ? {} : { choice: index };
     const reasoning = told.delta?.reasoning_content || told.delta?.reasoning;
     const text = told.delta?.content;
-    if (reasoning) yield { kind: "reasoning", ...own, text: reasoning };
-    if (text) yield { kind: "text", ...own, text, ...this.#logprobs(told) };
-    for (const piece of told.delta?.tool_calls ?? []) yield* this.#callsOf(index).push(piece);
+    const calls = told.delta?.tool_calls;
+    if (reasoning) said.push({ kind: "reasoning", ...own, text: reasoning });
+    if (text) said.push({ kind: "text", ...own, text, ...this.#logprobs(told) });
+    if (calls) for (const piece of calls) for (const event of this.#callsOf(index).push(piece)) said.push(event);
     this.#textSaid ||= Boolean(text);
-    this.#said ||= Boolean(reasoning || text || told.delta?.tool_calls?.length);
+    this.#said ||= Boolean(reasoning || text || calls?.length);
     if (told.finish_reason === "") this.#ended.add(index);
-    else if (told.finish_reason) yield* this.#finish(index, told.finish_reason);
+    else if (told.finish_reason) this.#finish(index, told.finish_reason, said);
   }
 
-  *#finish(index: number, told: string): Generator<AnswerEvent> {
+  /** Of a chunk that tells a piece of the first answer's text, and nothing beside it that is passed on or kept in mind. */
+  #learn(data: string, told: ChunkChoice | undefined): void {
+    const delta = told?.delta;
+    const others = delta?.reasoning || delta?.reasoning_content || delta?.tool_calls || told?.logprobs;
+    if (!told?.index && told?.finish_reason == null && delta?.content && !others)
+      this.#alike.learn(data, delta.content);
+  }
+
+  #finish(index: number, told: string, said: AnswerEvent[]): void {
     if (this.#finished.has(index)) return;
     const reason = finishReasonOf(told, { said: this.#said });
     const calls = this.#callsOf(index);
@@ -93,14 +110,14 @@ export class OpenAiChatAnswer {
         internal: "the runtime dropped the call",
       });
     }
-    yield* calls.end({ cutOff: reason === "length" });
+    for (const event of calls.end({ cutOff: reason === "length" })) said.push(event);
     this.#finished.add(index);
-    yield { kind: "finish", ...(index > 0 && { choice: index }), reason };
+    said.push({ kind: "finish", ...(index > 0 && { choice: index }), reason });
   }
 
   /** The end of the stream makes an empty reason the one that was meant. */
-  *#end(): Generator<AnswerEvent> {
-    for (const index of this.#ended) yield* this.#finish(index, "stop");
+  #end(said: AnswerEvent[]): void {
+    for (const index of this.#ended) this.#finish(index, "stop", said);
     this.#over = true;
   }
 
@@ -114,7 +131,8 @@ export class OpenAiChatAnswer {
   }
 
   #logprobs(told: ChunkChoice): { logprobs?: TokenLogprobs } {
-    const logprobs = logprobsIn(told.logprobs?.content, this.#options.topLogprobs);
+    const content = told.logprobs?.content;
+    const logprobs = content ? logprobsIn(content, this.#options.topLogprobs) : undefined;
     if (logprobs !== undefined) return { logprobs };
     if (!this.#options.needsLogprobs || this.#textSaid) return {};
     throw tellsNoLogprobs();

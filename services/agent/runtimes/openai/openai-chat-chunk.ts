@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { senseless } from "./openai-event.ts";
 import { toldUsage } from "./openai-usage.ts";
 
 const delta = z.object({
@@ -33,8 +34,41 @@ const choice = z.object({
 export type ChunkChoice = z.infer<typeof choice>;
 
 /** One event of an answer, of which every server leaves other parts out. Extras that are malformed count as left out. */
-export const chatChunk = z.object({
+const chatChunk = z.object({
   choices: z.array(choice).nullish(),
   usage: toldUsage.nullish().catch(undefined),
   prompt_progress: z.unknown().optional(),
 });
+type ChatChunk = z.infer<typeof chatChunk>;
+
+/** Reads the value of an event, which is a fault where it makes no sense. */
+export function readChatChunk(value: unknown): ChatChunk {
+  if (isPlainChunk(value)) return value;
+  const parsed = chatChunk.safeParse(value);
+  if (!parsed.success) throw senseless(parsed.error.message);
+  return parsed.data;
+}
+
+/**
+ * Whether this is a chunk as nearly all are: one choice that tells a piece of text or nothing, and nothing else. To look
+ * at it costs a tenth of what the schema takes, which reads all others, and which would read this one as it is.
+ */
+function isPlainChunk(value: unknown): value is ChatChunk {
+  if (!isRecord(value) || (value["usage"] ?? null) !== null) return false;
+  const choices = value["choices"];
+  if (!Array.isArray(choices) || choices.length !== 1) return false;
+  const told: unknown = choices[0];
+  if (!isRecord(told)) return false;
+  const { index, delta: piece, finish_reason: reason, logprobs } = told;
+  if (index !== 0 || (logprobs ?? null) !== null || !isRecord(piece) || !isTextOrNothing(reason)) return false;
+  const { content, reasoning, reasoning_content: thought, tool_calls: calls } = piece;
+  return isTextOrNothing(content) && isTextOrNothing(reasoning) && isTextOrNothing(thought) && (calls ?? null) === null;
+}
+
+function isTextOrNothing(value: unknown): boolean {
+  return typeof value === "string" || value === null || value === undefined;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,6 +1,6 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { callsAsText, offersTools } from "../calls-as-text.ts";
+import { CallsAsText, offersTools } from "../calls-as-text.ts";
 import { ContextOverflow, estimateTokens, toldNoRoom } from "../context-overflow.ts";
 import { cutAtStops } from "../cut-at-stops.ts";
 import { OpenAiChatAnswer } from "./openai-chat-answer.ts";
@@ -22,8 +22,7 @@ interface Means {
 export function openAiChat(run: ChatRun, means: Means): AsyncIterable<readonly AnswerEvent[]> {
   const { profile } = means;
   const { body } = run;
-  let answer: AsyncIterable<readonly AnswerEvent[]> = trimPrefix(echoedText(profile, body), answerOnce(run, means));
-  if (!offersTools(body)) answer = callsAsText(answer);
+  const answer = trimPrefix(echoedText(profile, body), answerOnce(run, means));
   if (body.stop === undefined || profile.endsAtStops) return answer;
   return cutAtStops({ stop: body.stop, estimatedTokens: estimateTokens(body) }, answer);
 }
@@ -40,6 +39,7 @@ function answerOnce(run: ChatRun, { connection, profile, model }: Means): AsyncI
   const { body, contextWindow, signal } = run;
   const thinks = run.capabilities.thinking;
   const question = openAiChatRequest({ profile, model, body, thinks, contextWindow });
+  const calls = new CallsAsText();
   const answer = new OpenAiChatAnswer({
     choices: profile.answersSeveral ? (body.n ?? 1) : 1,
     parallelToolCalls: body.parallel_tool_calls ?? true,
@@ -52,6 +52,7 @@ function answerOnce(run: ChatRun, { connection, profile, model }: Means): AsyncI
     connection,
     profile,
     run,
+    meant: offersTools(body) ? undefined : (events) => calls.push(events),
   });
 }
 

@@ -9,6 +9,7 @@ import { openAiText, textFault } from "./openai-text.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { RuntimeSite } from "../runtime-site.ts";
 import type { ChatRun, CompleteRun, EmbedRun, Runtime } from "../runtime.ts";
+import { LoadWatch } from "./load-watch.ts";
 import { whenLoaded } from "./when-loaded.ts";
 
 type AnyRun = ChatRun | CompleteRun | EmbedRun;
@@ -22,19 +23,22 @@ export function openAiCompatible(means: {
 }): Runtime {
   const { site, connection, server } = means;
   const { profile } = server;
+  const loads = new LoadWatch(site.clock);
 
   /** Asks once the model is there; what a failure means for the caller depends on what was asked. */
-  async function* asked<Run extends AnyRun>(
+  function asked<Run extends AnyRun>(
     run: Run,
     ask: (model: ServedModel) => Events,
     faultOf: (error: unknown, run: Run) => unknown,
-  ): AsyncGenerator<readonly AnswerEvent[]> {
+  ): Events {
     const model = (): ServedModel => server.modelOf(run.model);
-    try {
-      yield* whenLoaded(run, { model, clock: site.clock }, () => ask(model()));
-    } catch (error) {
-      throw faultOf(error, run);
-    }
+    return whenLoaded(run, {
+      model,
+      loads,
+      clock: site.clock,
+      ask: () => ask(model()),
+      faultOf: (error) => faultOf(error, run),
+    });
   }
 
   function chat(run: ChatRun): Events {
@@ -73,6 +77,7 @@ export function openAiCompatible(means: {
     },
     ...(server.working && { working: async (signal: AbortSignal) => (await server.working?.(signal)) ?? 0 }),
     async close() {
+      loads.stop();
       await server.close?.();
       await connection.close();
     },

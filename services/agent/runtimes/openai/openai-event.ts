@@ -23,7 +23,7 @@ const failureReasons = new Set(["error", "abort"]);
 /** Reads one event; an error that is told in it, in any of the ways that servers tell one, is thrown. */
 export function toldBy(event: SentEvent, { said }: { readonly said: boolean }): Told {
   if (event.kind === "comment") return { kind: "nothing" };
-  if (event.data.trim() === "[DONE]") return { kind: "end" };
+  if (!event.data.startsWith("{") && event.data.trim() === "[DONE]") return { kind: "end" };
   const value = parse(event.data);
   if (event.name === "error" || typeof value === "string") throw answerFault(value, { said });
   if (isRecord(value) && value["error"] !== undefined && value["error"] !== null) {

@@ -60,41 +60,41 @@ export class OpenAiTextAnswer {
     return this.#done;
   }
 
-  *events(event: SentEvent): Generator<AnswerEvent> {
+  read(event: SentEvent, said: AnswerEvent[]): void {
     if (this.#over) return;
     const told = toldBy(event, { said: this.#said });
     if (told.kind === "end") {
       this.#over = true;
-      if (this.#ended) yield* this.#finish("stop");
+      if (this.#ended) this.#finish("stop", said);
     }
     if (told.kind !== "chunk") return;
     const parsed = textChunk.safeParse(told.value);
     if (!parsed.success) throw senseless(parsed.error.message);
-    for (const each of parsed.data.choices ?? []) yield* this.#choice(each);
+    for (const each of parsed.data.choices ?? []) this.#choice(each, said);
     if (parsed.data.usage) {
       this.#promptTokens = parsed.data.usage.prompt_tokens;
-      yield usageEvent(parsed.data.usage);
+      said.push(usageEvent(parsed.data.usage));
     }
   }
 
-  *#choice(told: z.infer<typeof choice>): Generator<AnswerEvent> {
+  #choice(told: z.infer<typeof choice>, said: AnswerEvent[]): void {
     const { text, finish_reason: reason } = told;
     if (text) {
       const logprobs = this.#logprobs(told.logprobs);
       this.#said = true;
-      yield { kind: "text", text, ...(logprobs && { logprobs }) };
+      said.push({ kind: "text", text, ...(logprobs && { logprobs }) });
     }
     const leavesOut = !text && !reason && this.#options.leavesOutMarked;
     if (leavesOut || (reason === "tool_calls" && this.#options.leavesOutMarked)) throw leftOut();
     if (reason === "") this.#ended = true;
-    else if (reason) yield* this.#finish(reason);
+    else if (reason) this.#finish(reason, said);
   }
 
-  *#finish(told: string): Generator<AnswerEvent> {
+  #finish(told: string, said: AnswerEvent[]): void {
     if (this.#done) return;
     const reason = finishReasonOf(told, { said: this.#said });
     this.#done = true;
-    yield { kind: "finish", reason };
+    said.push({ kind: "finish", reason });
   }
 
   /** Only the first text has to have them: some servers tell none of tokens that came together. */

@@ -4,7 +4,7 @@ import { ContextOverflow } from "../context-overflow.ts";
 import type { OpenAiProfile } from "./openai-profile.ts";
 import type { Question, RuntimeConnection } from "../runtime-connection.ts";
 import type { ChatRun } from "../runtime.ts";
-import { serverSentEvents, type SentEvent } from "../server-sent-events.ts";
+import { SentEvents, type SentEvent } from "../server-sent-events.ts";
 
 /** One streamed answer as it is read, whatever it is an answer to. */
 export interface StreamedAnswer {
@@ -12,40 +12,74 @@ export interface StreamedAnswer {
   readonly over: boolean;
   readonly done: boolean;
   readonly promptTokens: number | undefined;
-  events(event: SentEvent): Iterable<AnswerEvent>;
+  /** Adds what this event says. What came before a fault in it is among that nevertheless. */
+  read(event: SentEvent, said: AnswerEvent[]): void;
 }
 
-/** Asks, and yields what the answer says as it comes. One that is not complete when it ends has failed. */
-export async function* readAnswer(
-  answer: StreamedAnswer,
-  asking: {
-    readonly question: Question;
-    readonly connection: RuntimeConnection;
-    readonly profile: OpenAiProfile;
-    readonly run: Pick<ChatRun, "contextWindow" | "onProgress">;
-  },
-): AsyncGenerator<readonly AnswerEvent[]> {
-  const { question, connection, profile } = asking;
-  const { contextWindow, onProgress } = asking.run;
+interface Asking {
+  readonly question: Question;
+  readonly connection: RuntimeConnection;
+  readonly profile: OpenAiProfile;
+  readonly run: Pick<ChatRun, "contextWindow" | "onProgress">;
+  /** What the events mean for this request, where that is not what they say. */
+  readonly meant?: ((events: readonly AnswerEvent[]) => readonly AnswerEvent[]) | undefined;
+}
+
+/**
+ * Asks, and yields what the answer says as it comes. One that is not complete when it ends has failed.
+ *
+ * This runs for every piece of every answer, and each generator around it costs as much again as it does: what is to be
+ * done with each event is done in here.
+ */
+export async function* readAnswer(answer: StreamedAnswer, asking: Asking): AsyncGenerator<readonly AnswerEvent[]> {
+  const { question, connection, meant = asTheyAre } = asking;
+  const sent = new SentEvents();
   const body = connection.stream(question);
-  for await (const batch of serverSentEvents(body)) {
-    const events: AnswerEvent[] = [];
-    try {
-      for (const event of batch) refuseTooLong(event, { profile, contextWindow });
-      for (const event of batch) for (const said of answer.events(event)) events.push(said);
-    } finally {
-      // Also when an event tells an error: what was said before it is still said.
-      onProgress(answer.said || !batch.some(isSignOfLife) ? undefined : "prefill");
-      if (events.length > 0) yield events;
-    }
+  for await (const piece of body) {
+    const { said, failure } = readEvents(answer, asking, (events) => sent.push(piece, events));
+    if (said.length > 0) yield meant(said);
+    if (failure !== undefined) throw failure.error;
     if (!answer.over) continue;
     body.complete();
     break;
   }
+  const { said, failure } = readEvents(answer, asking, (events) => sent.end(events));
+  if (said.length > 0) yield meant(said);
+  if (failure !== undefined) throw failure.error;
   if (!answer.done) {
     throw new Fault("upstream_error", { message: "The runtime ended its answer before it was complete." });
   }
-  refuseUnread(answer, contextWindow);
+  refuseUnread(answer, asking.run.contextWindow);
+}
+
+/** What is said by the events that are split off now, also before one that fails: that is still said. */
+function readEvents(
+  answer: StreamedAnswer,
+  { profile, run: { contextWindow, onProgress } }: Asking,
+  split: (events: SentEvent[]) => void,
+): { readonly said: readonly AnswerEvent[]; readonly failure?: { readonly error: unknown } } {
+  const events: SentEvent[] = [];
+  const said: AnswerEvent[] = [];
+  let failure: { readonly error: unknown } | undefined;
+  try {
+    split(events);
+  } catch (error) {
+    failure = { error };
+  }
+  try {
+    for (const event of events) {
+      refuseTooLong(event, { profile, contextWindow });
+      answer.read(event, said);
+    }
+  } catch (error) {
+    failure = { error };
+  }
+  onProgress(answer.said || !events.some(isSignOfLife) ? undefined : "prefill");
+  return failure === undefined ? { said } : { said, failure };
+}
+
+function asTheyAre(events: readonly AnswerEvent[]): readonly AnswerEvent[] {
+  return events;
 }
 
 /** Whether an event only says that the server is at work, such as how far it has read the prompt. */

@@ -1,5 +1,6 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
+import type { LoadWatch } from "./load-watch.ts";
 import { ModelLoading } from "./openai-fault.ts";
 import type { ServedModel } from "./openai-profile.ts";
 import type { ChatRun } from "../runtime.ts";
@@ -7,30 +8,77 @@ import type { ChatRun } from "../runtime.ts";
 /** How long to wait before a server that is loading a model is asked again. */
 const askAgainMs = 500;
 
-/** How often a server that loads a model before it answers is looked at, by what its last list said. */
-const loadingLookMs = 1_000;
+type Events = AsyncIterable<readonly AnswerEvent[]>;
 
-/** A server that still loads the model is asked again until it has, or nobody waits any more. */
-export async function* whenLoaded(
-  { signal, onProgress }: Pick<ChatRun, "signal" | "onProgress">,
-  server: { readonly model: () => ServedModel; readonly clock: Clock },
-  ask: () => AsyncIterable<readonly AnswerEvent[]>,
-): AsyncGenerator<readonly AnswerEvent[]> {
-  const { model, clock } = server;
-  if (model().loaded === false) onProgress("loading");
-  const looks = clock.every(loadingLookMs, () => model().loading && onProgress("loading"));
-  try {
-    for (;;) {
-      try {
-        yield* ask();
-        return;
-      } catch (error) {
-        if (!(error instanceof ModelLoading)) throw error;
-        onProgress("loading");
-        await sleep(clock, askAgainMs, signal);
-      }
-    }
-  } finally {
-    looks.cancel();
+interface Server {
+  readonly model: () => ServedModel;
+  readonly loads: LoadWatch;
+  readonly clock: Clock;
+  readonly ask: () => Events;
+  /** What a failure means for the caller. */
+  readonly faultOf: (error: unknown) => unknown;
+}
+
+/**
+ * A server that still loads the model is asked again until it has, or nobody waits any more.
+ *
+ * An iterator by hand: what comes is handed on as it is, and a generator would add its own turns to every piece of it.
+ */
+export function whenLoaded(run: Pick<ChatRun, "signal" | "onProgress">, server: Server): Events {
+  return { [Symbol.asyncIterator]: () => new Asking(run, server) };
+}
+
+class Asking implements AsyncIterator<readonly AnswerEvent[]> {
+  readonly #run: Pick<ChatRun, "signal" | "onProgress">;
+  readonly #server: Server;
+  readonly #waiting: Parameters<LoadWatch["begin"]>[0];
+  #answer: AsyncIterator<readonly AnswerEvent[]> | undefined;
+
+  constructor(run: Pick<ChatRun, "signal" | "onProgress">, server: Server) {
+    this.#run = run;
+    this.#server = server;
+    this.#waiting = { model: server.model, onProgress: run.onProgress };
   }
+
+  next(): Promise<IteratorResult<readonly AnswerEvent[]>> {
+    try {
+      this.#answer ??= this.#begin();
+    } catch (error) {
+      return this.#failed(error);
+    }
+    return this.#answer.next().then(this.#came, this.#failed);
+  }
+
+  async return(): Promise<IteratorResult<readonly AnswerEvent[]>> {
+    this.#server.loads.end(this.#waiting);
+    await this.#answer?.return?.();
+    return { done: true, value: undefined };
+  }
+
+  #begin(): AsyncIterator<readonly AnswerEvent[]> {
+    const { model, loads, ask } = this.#server;
+    if (model().loaded === false) this.#run.onProgress("loading");
+    loads.begin(this.#waiting);
+    return ask()[Symbol.asyncIterator]();
+  }
+
+  readonly #came = (result: IteratorResult<readonly AnswerEvent[]>): IteratorResult<readonly AnswerEvent[]> => {
+    if (result.done) this.#server.loads.end(this.#waiting);
+    return result;
+  };
+
+  readonly #failed = async (error: unknown): Promise<IteratorResult<readonly AnswerEvent[]>> => {
+    const { clock, loads, ask, faultOf } = this.#server;
+    const { signal, onProgress } = this.#run;
+    try {
+      if (!(error instanceof ModelLoading)) throw error;
+      onProgress("loading");
+      await sleep(clock, askAgainMs, signal);
+      this.#answer = ask()[Symbol.asyncIterator]();
+    } catch (failure) {
+      loads.end(this.#waiting);
+      throw faultOf(failure);
+    }
+    return this.next();
+  };
 }

@@ -1,0 +1,197 @@
+import { createServer, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { expect, onTestFinished, test } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import { RuntimeConnection } from "../../../services/agent/runtimes/runtime-connection.ts";
+import { until } from "../../harness/until.ts";
+
+/** A server that answers by hand, and an agent's connection to it. */
+async function connected() {
+  const answers: ServerResponse[] = [];
+  const sockets: Socket[] = [];
+  const server: Server = createServer((_request, answer) => void answers.push(answer));
+  server.on("connection", (socket) => sockets.push(socket));
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const connection = new RuntimeConnection({
+    url: `http://127.0.0.1:${port}`,
+    faultOf: ({ status, text }) => new Fault("bad_request", { message: `${status}: ${text}` }),
+  });
+  onTestFinished(async () => {
+    await connection.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  const leaving = new AbortController();
+  const ask = () => connection.stream({ path: "/x", body: {}, signal: leaving.signal });
+  const answerAt = async (place: number): Promise<ServerResponse> => {
+    await until(() => answers.length > place, { what: "the server is asked" });
+    const answer = answers[place];
+    if (answer === undefined) throw new Error("nobody asked");
+    return answer;
+  };
+  return { ask, leaving, sockets, answerAt, close: () => server.close() };
+}
+
+const text = ({ value }: IteratorResult<Uint8Array>): string => Buffer.from(value ?? []).toString();
+const gone = new Error("nobody waits");
+
+test("an answer comes as it is sent, each time all that has come since", async () => {
+  const { ask, answerAt } = await connected();
+  const answer = ask();
+  const first = answer.next();
+  const sent = await answerAt(0);
+  sent.write("one ");
+  expect(text(await first)).toBe("one ");
+  sent.write("two ");
+  sent.end("three");
+  const rest: string[] = [];
+  for await (const piece of answer) rest.push(Buffer.from(piece).toString());
+  expect(rest.join("")).toBe("two three");
+});
+
+test("a connection is kept for the next request when an answer was read to its end, or was complete before", async () => {
+  const { ask, answerAt, sockets } = await connected();
+  const read = ask();
+  const pieces = Array.fromAsync(read);
+  (await answerAt(0)).end("all");
+  await pieces;
+  await nextTurn();
+  const left = ask();
+  const first = left.next();
+  const sent = await answerAt(1);
+  sent.write("all that counts");
+  await first;
+  left.complete();
+  sent.end("more than anybody wants");
+  expect(await left.next()).toEqual({ done: true, value: undefined });
+  await nextTurn();
+  const again = ask();
+  const third = again.next();
+  (await answerAt(2)).end("once more");
+  expect(text(await third)).toBe("once more");
+  expect(sockets).toHaveLength(1);
+});
+
+test("a server that does not end what is complete is left", async () => {
+  const { ask, answerAt, sockets } = await connected();
+  const answer = ask();
+  const first = answer.next();
+  (await answerAt(0)).write("all that counts");
+  await first;
+  answer.complete();
+  await until(() => sockets[0]?.destroyed === true, { what: "the connection is as it should be" });
+});
+
+test("a reader that leaves early closes the request", async () => {
+  const { ask, answerAt, sockets } = await connected();
+  const sent = answerAt(0).then((answer) => answer.write("one"));
+  for await (const piece of ask()) {
+    expect(piece.byteLength).toBe(3);
+    break;
+  }
+  await sent;
+  await until(() => sockets[0]?.destroyed === true, { what: "the connection is as it should be" });
+});
+
+test("an abort before the question asks nothing", async () => {
+  const { ask, leaving, sockets } = await connected();
+  leaving.abort(gone);
+  await expect(ask().next()).rejects.toBe(gone);
+  expect(sockets).toHaveLength(0);
+});
+
+test("an abort while it connects is told at once, and nothing is left open", async () => {
+  const { ask, leaving, sockets } = await connected();
+  const first = ask().next();
+  leaving.abort(gone);
+  await expect(first).rejects.toBe(gone);
+  await until(() => sockets.every((socket) => socket.destroyed), { what: "the connection is as it should be" });
+});
+
+test("an abort before the first byte closes the request", async () => {
+  const { ask, leaving, answerAt, sockets } = await connected();
+  const first = ask().next();
+  await answerAt(0);
+  leaving.abort(gone);
+  await expect(first).rejects.toBe(gone);
+  await until(() => sockets[0]?.destroyed === true, { what: "the connection is as it should be" });
+});
+
+test("an abort in the middle closes the request, whether somebody reads just then or not", async () => {
+  const { ask, leaving, answerAt, sockets } = await connected();
+  const [read, unread] = [ask(), ask()];
+  const first = [read.next(), unread.next()];
+  for (const place of [0, 1]) (await answerAt(place)).write("one");
+  await Promise.all(first);
+  const waiting = read.next();
+  leaving.abort(gone);
+  await expect(waiting).rejects.toBe(gone);
+  await expect(unread.next()).rejects.toBe(gone);
+  await until(() => sockets.length === 2 && sockets.every((socket) => socket.destroyed), {
+    what: "the connection is as it should be",
+  });
+});
+
+test("an answer that breaks off gives what came of it, and then says so", async () => {
+  const { ask, answerAt, sockets } = await connected();
+  const answer = ask();
+  const first = answer.next();
+  (await answerAt(0)).write("one");
+  expect(text(await first)).toBe("one");
+  sockets[0]?.destroy();
+  await expect(answer.next()).rejects.toMatchObject({
+    code: "upstream_error",
+    message: "The runtime broke off its answer.",
+    runtimeDied: true,
+  });
+});
+
+test("a runtime that goes before it answers is told apart from one that is not there", async () => {
+  const { ask, answerAt, sockets, close } = await connected();
+  const first = ask().next();
+  await answerAt(0);
+  sockets[0]?.destroy();
+  await expect(first).rejects.toMatchObject({ code: "runtime_offline", runtimeDied: true });
+  close();
+  await expect(ask().next()).rejects.toMatchObject({ code: "runtime_offline", runtimeDied: false });
+});
+
+test("what a refusal says is read to its end, but no further than its limit", async () => {
+  const { ask, answerAt } = await connected();
+  const refused = ask().next();
+  const short = await answerAt(0);
+  short.statusCode = 418;
+  short.write("no ");
+  short.end("tea");
+  await expect(refused).rejects.toThrow("418: no tea");
+  const endless = ask().next();
+  const long = await answerAt(1);
+  long.statusCode = 500;
+  const flood = setInterval(() => long.write("x".repeat(10_000)), 1);
+  onTestFinished(() => clearInterval(flood));
+  await expect(endless).rejects.toThrow(/^500: x{65536}/);
+});
+
+test("an answer that nobody reads is not taken from its runtime without end, and is whole when it is read", async () => {
+  const { ask, answerAt } = await connected();
+  const answer = ask();
+  const first = answer.next();
+  const sent = await answerAt(0);
+  sent.write("begun");
+  await first;
+  const piece = Buffer.alloc(64 * 1024, "x");
+  let written = 0;
+  // As much as the two ends of a connection hold of themselves is no matter; that it ends somewhere is.
+  while (sent.write(piece) || sent.writableLength < 1024 * 1024) {
+    written += piece.byteLength;
+    if (written > 64 * 1024 * 1024) throw new Error("all of it was taken");
+    await nextTurn();
+  }
+  written += piece.byteLength;
+  sent.end();
+  let bytes = 0;
+  for await (const part of answer) bytes += part.byteLength;
+  expect(bytes).toBe(written);
+});
