@@ -14,6 +14,7 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}): Timing {
     readinessGraceMs: 2_000 * scale,
 
     acceptWaitMs: 300 * scale,
+    acceptHoldMs: 10 * scale,
     retryAfterNobodyMs: 50 * scale,
     probeAfterMs: 1_500 * scale,
     lostAfterMs: 3_000 * scale,
@@ -74,6 +75,8 @@ export interface Timing {
 
   /** An agent accepts or rejects within this; after it the gateway sends the same job once more. */
   readonly acceptWaitMs: number;
+  /** An agent waits so long, and twice as long at most, for something to say of a job before it says that it has it. */
+  readonly acceptHoldMs: number;
   /** How long after «nobody there» a gateway asks a machine once more whose presence is fresh. */
   readonly retryAfterNobodyMs: number;
   /** A job that is silent for this long is probed, and for that long is lost: a freeze of two seconds survives. */

@@ -42,6 +42,7 @@ export class FrameEmitter {
   #flushing = false;
   #sequence = 0;
   #outputTokens = 0;
+  #silent = true;
   #ending: Terminal | undefined;
   #terminal: Uint8Array | undefined;
   #terminalAtMs: number | undefined;
@@ -58,6 +59,11 @@ export class FrameEmitter {
 
   get lastSequence(): number {
     return this.#sequence;
+  }
+
+  /** Nothing was told of this job yet. */
+  get silent(): boolean {
+    return this.#silent;
   }
 
   /** The credit that is known here; 0 where none is asked for. */
@@ -77,6 +83,7 @@ export class FrameEmitter {
 
   /** Frames outside the numbering: accept, reject, part-ack. */
   say(kind: "accept" | "reject" | "part-ack", payload: unknown): void {
+    this.#silent = false;
     this.#broker.publish(this.#subject, encodeFrame({ kind }, [encodeJson(payload)]));
   }
 
@@ -161,6 +168,7 @@ export class FrameEmitter {
   }
 
   #send(kind: "data" | "end" | "fault", chunks: readonly Uint8Array[]): Uint8Array {
+    this.#silent = false;
     this.#sequence += 1;
     const frame = encodeFrame({ kind, sequence: this.#sequence, outputTokens: this.#outputTokens }, chunks);
     const endOffset = kind === "data" ? this.#offset : Infinity;

@@ -17,6 +17,7 @@ import { beatRows } from "./beat-rows.ts";
 import { PartCollector } from "./collect-parts.ts";
 import { FrameEmitter } from "./emit-frames.ts";
 import { GatewaySigns } from "./gateway-signs.ts";
+import { HeldAccepts } from "./hold-accepts.ts";
 import { busy, judgeAdmission } from "./judge-admission.ts";
 import { judgeProgress } from "./judge-progress.ts";
 import { Lanes } from "./lanes.ts";
@@ -57,6 +58,7 @@ export class JobTable {
   readonly #gateways: GatewaySigns;
   readonly #lanes: Lanes;
   readonly #strays: StrayWatch;
+  readonly #accepts: HeldAccepts;
   #receivingBytes = 0;
   #draining = false;
   #tickedAtMs: number;
@@ -73,6 +75,11 @@ export class JobTable {
     });
     this.#lanes = new Lanes(options);
     this.#strays = new StrayWatch({ ...options, ownRunning: (runtime) => this.#runningOn(runtime) });
+    this.#accepts = new HeldAccepts({
+      clock: options.clock,
+      holdMs: options.timing.acceptHoldMs,
+      tell: (job) => this.#accept(job),
+    });
     options.runtime.onChange(() => this.#start(this.#lanes.resize(this.#jobs.values())));
   }
 
@@ -85,7 +92,7 @@ export class JobTable {
   receive(head: JobHead, body: Uint8Array, reply: ReplyTo): void {
     const known = this.#jobs.get(head.id);
     if (known !== undefined) {
-      known.frames.say("accept", known.accepted(this.#lanes.places().get(head.id)));
+      this.#accept(known);
       known.frames.repeatTerminal();
       return;
     }
@@ -129,7 +136,9 @@ export class JobTable {
       job.reservedBytes = head.bodyBytes;
       this.#receivingBytes += head.bodyBytes;
     }
-    frames.say("accept", job.accepted(this.#lanes.places().get(head.id)));
+    // Who has to wait is told so at once.
+    if (submitted.start.includes(head.id)) this.#accepts.hold(job);
+    else this.#accept(job);
     this.#start(submitted.start);
   }
 
@@ -249,6 +258,10 @@ export class JobTable {
     }
   }
 
+  #accept(job: AgentJob): void {
+    job.frames.say("accept", job.accepted(this.#lanes.places().get(job.head.id)));
+  }
+
   #framesTo(reply: ReplyTo, credit?: number): FrameEmitter {
     const { broker, clock, machine } = this.#options;
     return new FrameEmitter({ broker, clock, subject: replySubject({ ...reply, machine }), credit });
@@ -305,8 +318,9 @@ export class JobTable {
           job.width = width;
         },
         write: (bytes, outputTokens) => {
-          job.moved(clock.now(), job.silence);
-          if (bytes.byteLength > 0 || outputTokens > 0) job.spoke(clock.now());
+          const nowMs = clock.now();
+          job.moved(nowMs, job.silence);
+          if (bytes.byteLength > 0 || outputTokens > 0) job.spoke(nowMs);
           const room = job.frames.write(bytes, outputTokens);
           return room === undefined ? undefined : this.#holdBack(job, room);
         },

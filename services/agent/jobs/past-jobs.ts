@@ -11,6 +11,8 @@ export class PastJobs {
   }
 
   add(job: string, nowMs: number): void {
+    // One that is added again is the youngest anew: they stand in the order in which they are forgotten.
+    this.#untilMs.delete(job);
     this.#untilMs.set(job, nowMs + this.#rememberMs);
   }
 
@@ -19,6 +21,9 @@ export class PastJobs {
   }
 
   forgetOld(nowMs: number): void {
-    for (const [job, untilMs] of this.#untilMs) if (nowMs >= untilMs) this.#untilMs.delete(job);
+    for (const [job, untilMs] of this.#untilMs) {
+      if (nowMs < untilMs) return;
+      this.#untilMs.delete(job);
+    }
   }
 }

@@ -48,9 +48,11 @@ export async function runJob(job: RunningJob): Promise<Outcome> {
 async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> {
   const { signal, write } = job;
   const renderer = rendererOf(job.head);
-  await letOthersGoOn(job);
+  // To read a large body takes long, and so does to write the runtime's request: other answers go on in between.
+  const isLarge = job.body.byteLength > limits.partBytes;
+  if (isLarge) await nextTurn();
   const answered = eventsOf(job);
-  await letOthersGoOn(job);
+  if (isLarge) await nextTurn();
   for await (const events of answered) {
     if (signal.aborted) return;
     const room = write(renderer.push(assembly.push(events)), assembly.outputTokens);
@@ -59,11 +61,6 @@ async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> 
   if (signal.aborted) return;
   void write(renderer.push(assembly.end()), assembly.outputTokens);
   void write(renderer.end(), assembly.outputTokens);
-}
-
-/** To read a large body takes long, and so does to write the runtime's request: other answers go on in between. */
-async function letOthersGoOn({ body }: RunningJob): Promise<void> {
-  if (body.byteLength > limits.partBytes) await nextTurn();
 }
 
 function rendererOf(head: JobHead): AnswerRenderer {

@@ -34,13 +34,15 @@ export async function agentOnBroker(
     readonly queueMax?: number;
     readonly runtime?: StubRuntime;
     readonly manage?: readonly ManageAction[];
+    /** For how long it keeps to itself that it has a job; not at all unless told. */
+    readonly acceptHoldMs?: number;
   } = {},
 ) {
   const { queueMax = 2 } = options;
   const runtime = options.runtime ?? new StubRuntime({ slots: options.slots ?? 1 });
   const clock = new TurnableClock();
   const log = createLog({ level: "silent", name: "test" });
-  const timing = timingAt(1);
+  const timing = { ...timingAt(1), acceptHoldMs: options.acceptHoldMs ?? 0 };
   const epoch = newEpoch(clock.wall());
   const network = new MemoryBroker({ clock, log });
   const broker = network.connect();

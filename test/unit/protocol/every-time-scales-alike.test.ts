@@ -23,6 +23,8 @@ test("the waits fit into each other at any scale", () => {
   expect(timing.probeAfterMs).toBeGreaterThan(2 * timing.beatIntervalMs);
   expect(timing.lostAfterMs).toBeGreaterThan(timing.probeAfterMs + timing.beatIntervalMs);
   expect(timing.gatewayGoneAfterMs).toBeGreaterThan(2 * timing.beatIntervalMs);
+  // An acceptance that is held back still comes before its gateway asks again.
+  expect(timing.acceptWaitMs).toBeGreaterThan(4 * timing.acceptHoldMs);
   // A cancel is remembered for as long as anything about its job may still be repeated.
   expect(timing.cancelRememberMs).toBeGreaterThanOrEqual(timing.terminalRepeatForMs);
   expect(timing.terminalRepeatForMs).toBeGreaterThan(timing.lostAfterMs);
