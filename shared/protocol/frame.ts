@@ -45,9 +45,10 @@ export function encodeFrame(
   let bytes = framePrefixBytes;
   for (const chunk of chunks) bytes += chunk.byteLength;
   const frame = Buffer.allocUnsafe(bytes);
-  frame.writeUInt8(frameVersion, 0);
-  frame.writeUInt8(kindCodes[head.kind], 1);
-  frame.writeUInt16LE(0, 2);
+  frame[0] = frameVersion;
+  frame[1] = kindCodes[head.kind];
+  frame[2] = 0;
+  frame[3] = 0;
   frame.writeUInt32LE(head.sequence ?? 0, 4);
   frame.writeUInt32LE(Math.min(head.outputTokens ?? 0, countMax), 8);
   let offset = framePrefixBytes;

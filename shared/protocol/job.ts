@@ -24,40 +24,69 @@ const header = {
   offset: "tl-offset",
 } as const;
 
-const decimal = z
-  .string()
-  .regex(/^\d{1,15}$/)
-  .transform(Number);
-
-const jobHeader = z.object({
-  id: z.string().regex(tokenText),
-  kind: z.enum(jobKinds),
-  shape: z.string().max(40),
-  model: modelId.optional(),
+/** What routes and bounds a job. The body is the request itself; `sha256` is set when it follows in parts. */
+export interface JobHead {
+  readonly id: string;
+  readonly kind: JobKind;
+  readonly shape: string;
+  readonly model?: string | undefined;
   /** The key that asked; a gateway asks for itself without one. */
-  keyId: z.string().max(64).optional(),
-  remainingMs: decimal,
-  bodyBytes: decimal.refine((bytes) => bytes <= limits.jobBodyBytesMax),
-  sha256: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/)
-    .optional(),
-  responseId: z.string().max(100).optional(),
-  createdSeconds: decimal.optional(),
-  includeUsage: z
-    .enum(["0", "1"])
-    .transform((flag) => flag === "1")
-    .optional(),
+  readonly keyId?: string | undefined;
+  readonly remainingMs: number;
+  readonly bodyBytes: number;
+  readonly sha256?: string | undefined;
+  readonly responseId?: string | undefined;
+  readonly createdSeconds?: number | undefined;
+  readonly includeUsage?: boolean | undefined;
   /**
    * How many bytes of the answer may be sent before the first credit. A job that names none comes from a gateway that
    * gives no credit and attaches to nothing.
    */
-  credit: decimal.optional(),
-  traceparent: z.string().max(100).optional(),
-});
+  readonly credit?: number | undefined;
+  readonly traceparent?: string | undefined;
+}
 
-/** What routes and bounds a job. The body is the request itself; `sha256` is set when it follows in parts. */
-export type JobHead = z.output<typeof jobHeader>;
+type Readers = { readonly [Field in keyof JobHead]-?: (text: string) => JobHead[Field] | undefined };
+
+/** Each field of a head from its text, or nothing where the text is none of it. By hand, since every request has one. */
+const readers: Readers = {
+  id: matching(tokenText),
+  kind: (text) => jobKinds.find((kind) => kind === text),
+  shape: noLongerThan(40),
+  model: readModel,
+  keyId: noLongerThan(64),
+  remainingMs: decimalOf,
+  bodyBytes: (text) => {
+    const bytes = decimalOf(text);
+    return bytes !== undefined && bytes <= limits.jobBodyBytesMax ? bytes : undefined;
+  },
+  sha256: matching(/^[0-9a-f]{64}$/),
+  responseId: noLongerThan(100),
+  createdSeconds: decimalOf,
+  includeUsage: (text) => (text === "1" ? true : text === "0" ? false : undefined),
+  credit: decimalOf,
+  traceparent: noLongerThan(100),
+};
+
+function matching(pattern: RegExp): (text: string) => string | undefined {
+  return (text) => (pattern.test(text) ? text : undefined);
+}
+
+function noLongerThan(characters: number): (text: string) => string | undefined {
+  return (text) => (text.length <= characters ? text : undefined);
+}
+
+function decimalOf(text: string): number | undefined {
+  return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+}
+
+function readModel(text: string): string | undefined {
+  try {
+    return modelId.safeParse(decodeURIComponent(text)).data;
+  } catch {
+    return undefined;
+  }
+}
 
 const jobFields = [
   "id",
@@ -90,19 +119,27 @@ export function encodeJobHead(head: JobHead): Headers {
 
 /** Reads the head of a job, or nothing when it is none that this build understands. */
 export function decodeJobHead(read: (name: string) => string | undefined): JobHead | undefined {
-  const given: Record<string, string> = {};
+  const head: Partial<Record<keyof JobHead, unknown>> = {};
   for (const field of jobFields) {
-    const value = read(header[field]);
-    if (value !== undefined) given[field] = value;
+    const text = read(header[field]);
+    if (text === undefined) continue;
+    const value = readers[field](text);
+    if (value === undefined) return undefined;
+    head[field] = value;
   }
-  try {
-    if (given["model"] !== undefined) given["model"] = decodeURIComponent(given["model"]);
-  } catch {
-    return undefined;
-  }
-  const parsed = jobHeader.safeParse(given);
-  return parsed.success ? parsed.data : undefined;
+  return isWhole(head) ? head : undefined;
 }
+
+function isWhole(head: Partial<Record<keyof JobHead, unknown>>): head is JobHead {
+  return requiredFields.every((field) => head[field] !== undefined);
+}
+
+const requiredFields = ["id", "kind", "shape", "remainingMs", "bodyBytes"] as const satisfies (keyof JobHead)[];
+
+const decimal = z
+  .string()
+  .regex(/^\d{1,15}$/)
+  .transform(Number);
 
 const partHeader = z.object({ id: z.string().regex(tokenText), offset: decimal });
 
