@@ -79,13 +79,12 @@ export function createServer(options: ServerOptions): FastifyInstance {
   knowEveryMethod(server);
 
   followRequests(server, { log, meter });
-  server.addHook("onRequest", async (request, reply) => {
+  server.addHook("onRequest", (request, reply, done) => {
     reply.header("x-request-id", request.id);
     if (options.leaving?.()) reply.header("connection", "close");
     const fault = edgeFault(request, { underWay, draining: options.draining });
-    if (fault === undefined) return;
-    if (fault.code !== "unknown_url") reply.header("connection", "close");
-    throw fault;
+    if (fault !== undefined && fault.code !== "unknown_url") reply.header("connection", "close");
+    done(fault);
   });
   boundUploads(server, bodyBytesMax);
   tellFaults(server, options);

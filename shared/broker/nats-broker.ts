@@ -2,7 +2,6 @@ import { readFileSync } from "node:fs";
 import {
   AuthorizationError,
   credsAuthenticator,
-  headers as natsHeaders,
   PermissionViolationError,
   wsconnect,
   type ConnectionOptions,
@@ -16,6 +15,7 @@ import type { Log } from "../process/log.ts";
 import { exitCodes, StartFailure } from "../process/start-failure.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Broker, BrokerMessage, PublishOptions, PublishOutcome, Subscription } from "./broker.ts";
+import { headerLines } from "./header-lines.ts";
 import { readNatsUrl } from "./nats-url.ts";
 import { payloadTooLarge } from "./payload-too-large.ts";
 import { ReconnectPace } from "./reconnect-pace.ts";
@@ -196,12 +196,8 @@ class NatsBroker implements Broker {
     for (const { subject, data, options } of batch) {
       const { reply, headers } = options;
       try {
-        if (headers === undefined) this.#connection.publish(subject, data, reply === undefined ? {} : { reply });
-        else
-          this.#connection.publish(subject, data, {
-            ...(reply === undefined ? {} : { reply }),
-            headers: toNats(headers),
-          });
+        if (headers === undefined) this.#connection.publish(subject, data, reply === undefined ? undefined : { reply });
+        else this.#connection.publish(subject, data, { reply: reply ?? "", headers: headerLines(headers) });
       } catch (error) {
         this.#options.log.error({ err: error, subject }, "a message could not be handed to NATS");
       }
@@ -274,10 +270,4 @@ class NatsMessage implements BrokerMessage {
     const { headers } = this.#message;
     return headers?.has(name) ? headers.get(name) : undefined;
   }
-}
-
-function toNats(given: Readonly<Record<string, string>>): ReturnType<typeof natsHeaders> {
-  const headers = natsHeaders();
-  for (const [name, value] of Object.entries(given)) headers.set(name, value);
-  return headers;
 }

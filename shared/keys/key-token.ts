@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import { inspect } from "node:util";
 import { crc32 } from "node:zlib";
 import { z } from "zod";
@@ -28,21 +28,29 @@ export const keyId = z
   .brand<"KeyId">();
 export type KeyId = z.infer<typeof keyId>;
 
+/** Drawn anew by each process, so that no print means anything elsewhere. */
+const printSalt = randomBytes(32).toString("base64url");
+
 /** A key as its holder has it. It gives its text only to who asks for it by name, so that no log line ever does. */
 class KeyToken {
   readonly id: KeyId;
   readonly kind: KeyKind;
   readonly #text: string;
 
-  constructor(text: string) {
-    const [, admin, id] = tokenPattern.exec(text) ?? [];
+  /** The text has passed `tokenPattern`, and these are its parts. */
+  constructor(text: string, { kind, id }: { readonly kind: KeyKind; readonly id: KeyId }) {
     this.#text = text;
-    this.kind = admin === undefined ? "model" : "admin";
-    this.id = keyId.parse(id);
+    this.kind = kind;
+    this.id = id;
   }
 
   digest(pepper: Pepper): KeyDigest {
     return pepper.digest(this.#text);
+  }
+
+  /** What this process alone calls the key: as good as its digest to tell keys apart, and much sooner made. */
+  get print(): string {
+    return hash("sha256", printSalt + this.#text, "base64url");
   }
 
   /** The key itself, to be shown to its holder once. */
@@ -71,16 +79,22 @@ export type ParsedKeyToken =
 
 /** A new key, or a new secret for one that there is. */
 export function mintKeyToken(kind: KeyKind = "model", id?: KeyId): KeyToken {
-  const unsigned = `${prefixes[kind]}${id ?? randomText(idCharacters)}_${randomText(secretCharacters)}`;
-  return new KeyToken(unsigned + checksum(unsigned));
+  const own = id ?? keyId.parse(randomText(idCharacters));
+  const unsigned = `${prefixes[kind]}${own}_${randomText(secretCharacters)}`;
+  return new KeyToken(unsigned + checksum(unsigned), { kind, id: own });
 }
 
 /** Says whether a text can be a key at all. Costs microseconds whatever the text is. */
 export function parseKeyToken(text: string): ParsedKeyToken {
-  if (text.length > tokenCharactersMax || !tokenPattern.test(text)) return { outcome: "malformed" };
+  const parts = text.length > tokenCharactersMax ? null : tokenPattern.exec(text);
+  if (parts === null) return { outcome: "malformed" };
   const unsigned = text.slice(0, -checksumCharacters);
   if (checksum(unsigned) !== text.slice(-checksumCharacters)) return { outcome: "checksum_wrong" };
-  return { outcome: "parsed", token: new KeyToken(text) };
+  const [, admin, id] = parts;
+  return {
+    outcome: "parsed",
+    token: new KeyToken(text, { kind: admin === undefined ? "model" : "admin", id: id as KeyId }),
+  };
 }
 
 function checksum(text: string): string {

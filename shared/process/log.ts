@@ -1,4 +1,3 @@
-import { Writable } from "node:stream";
 import { pino, type Logger } from "pino";
 
 /**
@@ -13,6 +12,9 @@ export type Log = Pick<Logger, "trace" | "debug" | "info" | "warn" | "error" | "
 export const logLevels = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
+/** So much of a log waits for the end of a turn at most. */
+const gatheredCharactersMax = 64 * 1024;
+
 const keyText = /trunkline_(?:admin_)?[0-9A-Za-z]{6,}_[0-9A-Za-z]+/g;
 const bearerText = /(bearer\s+)[^\s"\\]+/gi;
 
@@ -20,14 +22,30 @@ export function scrub(line: string): string {
   return line.replace(keyText, "[key]").replace(bearerText, "$1[key]");
 }
 
+/** One for the process, so that lines of several logs keep their order. */
+const standardError = gatherLines((lines) => void process.stderr.write(lines));
+
 export function createLog(options: { level: LogLevel; name: string; write?: (line: string) => void }): Log {
-  const write = options.write ?? ((line: string) => void process.stderr.write(line));
-  const scrubbed = new Writable({
-    decodeStrings: false,
-    write(line: string | Buffer, _encoding, done) {
-      write(scrub(line.toString()));
-      done();
-    },
-  });
+  const write = options.write ?? standardError;
+  const scrubbed = { write: (line: string) => write(scrub(line)) };
   return pino({ level: options.level, name: options.name, base: { pid: process.pid, name: options.name } }, scrubbed);
+}
+
+/**
+ * Writes what is said in one turn of the event loop at its end: a busy process has a line for every request, and each
+ * write waits for the kernel. What was said is written too when the process ends, however it does so by itself.
+ */
+function gatherLines(write: (lines: string) => void): (line: string) => void {
+  let gathered = "";
+  const flush = (): void => {
+    const lines = gathered;
+    gathered = "";
+    if (lines !== "") write(lines);
+  };
+  process.once("exit", flush);
+  return (line) => {
+    if (gathered === "") setImmediate(flush);
+    gathered += line;
+    if (gathered.length > gatheredCharactersMax) flush();
+  };
 }

@@ -6,6 +6,14 @@ import { bearerText } from "./bearer-text.ts";
 import { validKey } from "./judged-key.ts";
 import type { KnownKeys } from "./known-keys.ts";
 
+/** The key that sent a request, where it is known and need not be asked for. Throws when it is known to be good no more. */
+export function recallKey(authorization: string | undefined, knownKeys: KnownKeys): KeyRecord | undefined {
+  const text = bearerText(authorization);
+  const parsed = text === undefined ? undefined : parseKeyToken(text);
+  const known = parsed?.outcome === "parsed" ? knownKeys.recall(parsed.token) : undefined;
+  return known === undefined ? undefined : validKey(known);
+}
+
 /** From the Authorization header, and nothing else of a request, to the key that sent it. */
 export async function authenticate(
   sent: { readonly authorization: string | undefined; readonly address: string },

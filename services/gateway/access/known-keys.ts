@@ -3,7 +3,6 @@ import { judgeKey, judgeProven, type KeyVerdict, type ProvenKey } from "#shared/
 import type { FoundKey } from "#shared/keys/key-record.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { KeyId, KeyToken } from "#shared/keys/key-token.ts";
-import type { KeyDigest } from "#shared/keys/pepper.ts";
 import type { Peppers } from "#shared/keys/peppers.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { authUnavailable } from "./judged-key.ts";
@@ -17,6 +16,8 @@ const heardForMs = 3_000;
 const askedForMs = 1_000;
 /** A store that has just failed is not asked again about keys that are known. */
 const failedForMs = 1_000;
+
+type KeyPrint = string;
 
 interface KnownKey {
   readonly proven: ProvenKey;
@@ -38,16 +39,16 @@ interface KnownKeysOptions {
 }
 
 /**
- * The keys that have proved themselves to this gateway, by their whole digests. A known key is checked without asking
+ * The keys that have proved themselves to this gateway, by their prints. A known key is checked without asking
  * anybody, because the store tells of every change (`follow-key-changes.ts`) and is heard all the time; when it is not,
  * keys are asked for again, and go on for a bounded time if nobody answers.
  */
 export class KnownKeys {
   readonly #options: KnownKeysOptions;
   /** The one that was used last is at the end. */
-  readonly #known = new Map<KeyDigest, KnownKey>();
-  readonly #digests = new Map<KeyId, Set<KeyDigest>>();
-  readonly #asking = new Map<KeyDigest, Promise<KeyVerdict>>();
+  readonly #known = new Map<KeyPrint, KnownKey>();
+  readonly #prints = new Map<KeyId, Set<KeyPrint>>();
+  readonly #asking = new Map<KeyPrint, Promise<KeyVerdict>>();
   #hears = false;
   #heardAtMs = -Infinity;
   #failedAtMs = -Infinity;
@@ -65,25 +66,25 @@ export class KnownKeys {
 
   /** Whether this very key has proved itself here, and nothing was heard of it since. */
   has(token: KeyToken): boolean {
-    return this.#known.has(token.digest(this.#options.peppers.current));
+    return this.#known.has(token.print);
   }
 
   /** The verdict on a key that is known and need not be asked for. */
   recall(token: KeyToken): KeyVerdict | undefined {
-    const { peppers, clock } = this.#options;
-    const digest = token.digest(peppers.current);
-    const known = this.#known.get(digest);
+    const { clock } = this.#options;
+    const { print } = token;
+    const known = this.#known.get(print);
     if (known === undefined || !this.#holds(known)) return undefined;
-    this.#known.delete(digest);
-    this.#known.set(digest, known);
+    this.#known.delete(print);
+    this.#known.set(print, known);
     return judgeProven(known.proven, clock.wall());
   }
 
   /** Asks the store, once for all who want to know at the same time. Fails with `auth_unavailable` when it is away. */
   ask(token: KeyToken): Promise<KeyVerdict> {
-    const digest = token.digest(this.#options.peppers.current);
-    const asking = this.#asking.get(digest) ?? this.#ask(token, digest).finally(() => this.#asking.delete(digest));
-    this.#asking.set(digest, asking);
+    const { print } = token;
+    const asking = this.#asking.get(print) ?? this.#ask(token, print).finally(() => this.#asking.delete(print));
+    this.#asking.set(print, asking);
     return asking;
   }
 
@@ -100,31 +101,31 @@ export class KnownKeys {
 
   forget(id: KeyId): void {
     for (const question of this.#questions.get(id) ?? []) question.overtaken = true;
-    for (const digest of this.#digests.get(id) ?? []) this.#known.delete(digest);
-    this.#digests.delete(id);
+    for (const print of this.#prints.get(id) ?? []) this.#known.delete(print);
+    this.#prints.delete(id);
   }
 
   forgetAll(): void {
     for (const questions of this.#questions.values()) for (const each of questions) each.overtaken = true;
     this.#known.clear();
-    this.#digests.clear();
+    this.#prints.clear();
   }
 
-  async #ask(token: KeyToken, digest: KeyDigest): Promise<KeyVerdict> {
+  async #ask(token: KeyToken, print: KeyPrint): Promise<KeyVerdict> {
     const { peppers, clock } = this.#options;
     let verdict: KeyVerdict;
     try {
       verdict = await this.#judge(token);
     } catch (error) {
       this.#failedAtMs = clock.now();
-      const known = this.#known.get(digest);
+      const known = this.#known.get(print);
       if (known !== undefined && this.#goesOn(known)) return judgeProven(known.proven, clock.wall());
       throw authUnavailable(internalOf(error));
     }
-    this.#remove(token.id, digest);
+    this.#remove(token.id, print);
     if (verdict.outcome !== "valid") return verdict;
     const { proven } = verdict;
-    this.#keep(token.id, digest, { proven, askedAtMs: clock.now() });
+    this.#keep(token.id, print, { proven, askedAtMs: clock.now() });
     const isCurrentSecret = proven.secretUntil === Infinity;
     if (isCurrentSecret && proven.record.pepper !== peppers.current.fingerprint) {
       this.#options.onOldPepper(token, proven);
@@ -156,19 +157,19 @@ export class KnownKeys {
     }
   }
 
-  #keep(id: KeyId, digest: KeyDigest, known: KnownKey): void {
-    this.#known.set(digest, known);
-    this.#digests.getOrInsertComputed(id, () => new Set()).add(digest);
+  #keep(id: KeyId, print: KeyPrint, known: KnownKey): void {
+    this.#known.set(print, known);
+    this.#prints.getOrInsertComputed(id, () => new Set()).add(print);
     if (this.#known.size <= knownKeysMax) return;
     const [oldest] = this.#known;
     if (oldest !== undefined) this.#remove(oldest[1].proven.record.id, oldest[0]);
   }
 
-  #remove(id: KeyId, digest: KeyDigest): void {
-    this.#known.delete(digest);
-    const others = this.#digests.get(id);
-    others?.delete(digest);
-    if (others?.size === 0) this.#digests.delete(id);
+  #remove(id: KeyId, print: KeyPrint): void {
+    this.#known.delete(print);
+    const others = this.#prints.get(id);
+    others?.delete(print);
+    if (others?.size === 0) this.#prints.delete(id);
   }
 
   #holds(known: KnownKey): boolean {

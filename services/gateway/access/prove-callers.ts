@@ -1,27 +1,44 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { KeyRecord } from "#shared/keys/key-record.ts";
 import { note } from "../edge/request-facts.ts";
+import { atClose } from "../edge/timed-response.ts";
 import { untilClientLeaves } from "./until-client-leaves.ts";
-import { authenticate } from "./authenticate.ts";
+import { authenticate, recallKey } from "./authenticate.ts";
 import type { BadKeys } from "./bad-keys.ts";
 import { setCaller } from "./caller.ts";
 import type { KnownKeys } from "./known-keys.ts";
 import type { RunningRequests } from "./running-requests.ts";
 
+interface Means {
+  readonly knownKeys: KnownKeys;
+  readonly badKeys: BadKeys;
+  readonly running: RunningRequests;
+}
+
 /**
  * Lets only requests with a proven key into a scope of routes, before a byte of their bodies is read. From then on the
  * request can be ended from here: when its client leaves, and when its key is taken back.
  */
-export function proveCallers(
-  scope: FastifyInstance,
-  means: { readonly knownKeys: KnownKeys; readonly badKeys: BadKeys; readonly running: RunningRequests },
-): void {
-  scope.addHook("onRequest", async (request, reply) => {
+export function proveCallers(scope: FastifyInstance, means: Means): void {
+  scope.addHook("onRequest", (request, reply, done) => {
     const leaving = untilClientLeaves(reply.raw);
     const { authorization } = request.headers;
-    const key = await authenticate({ authorization, address: request.ip }, means);
-    setCaller(request, { key, leaving });
-    note(request, { key: key.id });
-    if (leaving.signal.aborted) return;
-    reply.raw.once("close", means.running.begin(key.id, leaving));
+    const proven = (key: KeyRecord): void => begin({ request, reply }, { key, leaving, running: means.running });
+    // Nearly every key is known, and a promise would cost more than to look it up.
+    const known = recallKey(authorization, means.knownKeys);
+    if (known === undefined) return authenticate({ authorization, address: request.ip }, means).then(proven);
+    proven(known);
+    done();
+    return undefined;
   });
+}
+
+function begin(
+  { request, reply }: { readonly request: FastifyRequest; readonly reply: FastifyReply },
+  of: { readonly key: KeyRecord; readonly leaving: AbortController; readonly running: RunningRequests },
+): void {
+  const { key, leaving, running } = of;
+  setCaller(request, { key, leaving });
+  note(request, { key: key.id });
+  if (!leaving.signal.aborted) atClose(reply.raw, running.begin(key.id, leaving));
 }

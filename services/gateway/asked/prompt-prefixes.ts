@@ -1,4 +1,4 @@
-import { hash } from "node:crypto";
+import { crc32 } from "node:zlib";
 import type { ChatBody, ChatMessage } from "#shared/protocol/chat-body.ts";
 import type { CompleteBody } from "#shared/protocol/complete-body.ts";
 
@@ -27,29 +27,35 @@ const endCharacters = 512;
  * turn. A chat that was short and is asked again from its start is not known: many begin with «hello».
  */
 export function prefixesOfChat(model: string, { messages, tools }: ChatBody): PromptPrefixes {
-  let soFar = digest(`${model}\n${tools === undefined ? "" : ends(JSON.stringify(tools))}`);
+  const beginning = tools === undefined ? crc32(model) : addText(crc32(model), JSON.stringify(tools));
+  let crc = beginning;
   let characters = 0;
   const known: string[] = [];
   const left: string[] = [];
   for (const [place, message] of messages.entries()) {
     const before = messages[place - 1];
-    if (before !== undefined && message.role === "assistant") known.push(soFar);
+    if (before !== undefined && message.role === "assistant") known.push(printOf(crc, { place, characters }));
     else if (before?.role === "system" && message.role !== "system" && characters >= sharedCharactersMin) {
-      known.push(soFar);
-      left.push(soFar);
+      known.push(printOf(crc, { place, characters }));
+      left.push(printOf(crc, { place, characters }));
     }
-    characters += charactersOf(message);
-    soFar = digest(`${soFar}${message.role}${partsOf(message).map(ends).join("")}`);
+    crc = crc32(message.role, crc);
+    for (const part of partsOf(message)) {
+      characters += part.length;
+      crc = addText(crc, part);
+    }
   }
-  if (characters >= sharedCharactersMin) known.push(soFar);
-  return { known: known.slice(-turnsMax).toReversed(), left: [soFar, ...left] };
+  const whole = printOf(crc, { place: messages.length, characters });
+  if (characters >= sharedCharactersMin) known.push(whole);
+  return { known: known.slice(-turnsMax).toReversed(), left: [whole, ...left] };
 }
 
 /** The beginnings of texts that are to be continued: what completes code sends what stands before the cursor. */
 export function prefixesOfTexts(model: string, { prompts }: CompleteBody): PromptPrefixes {
   const [text = ""] = prompts;
   if (text.length < sharedCharactersMin) return noPrefixes;
-  const beginning = digest(`${model}\n${text.slice(0, sharedCharactersMin)}`);
+  const crc = crc32(text.slice(0, sharedCharactersMin), crc32(model));
+  const beginning = printOf(crc, { place: 0, characters: sharedCharactersMin });
   return { known: [beginning], left: [beginning] };
 }
 
@@ -65,18 +71,13 @@ function partsOf(message: ChatMessage): readonly string[] {
   return [...parts, ...message.tool_calls.map(({ function: called }) => called.name + called.arguments)];
 }
 
-function charactersOf(message: ChatMessage): number {
-  return partsOf(message).reduce((sum, { length }) => sum + length, 0);
-}
-
-function ends(text: string): string {
+function addText(crc: number, text: string): number {
   const { length } = text;
-  if (length <= 2 * endCharacters) return `${length}:${text}`;
-  return `${length}:${text.slice(0, endCharacters)}${text.slice(-endCharacters)}`;
+  const ends = length <= 2 * endCharacters ? text : text.slice(0, endCharacters) + text.slice(-endCharacters);
+  return crc32(`${length}:${ends}`, crc);
 }
 
-const digestCharacters = 22;
-
-function digest(text: string): string {
-  return hash("sha256", text, "base64url").slice(0, digestCharacters);
+/** A checksum goes on where it was, so that each message is read once; how long all of it is tells more apart. */
+function printOf(crc: number, { place, characters }: { readonly place: number; readonly characters: number }): string {
+  return `${crc.toString(36)}.${place}.${characters}`;
 }

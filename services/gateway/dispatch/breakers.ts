@@ -34,6 +34,7 @@ export class Breakers {
   }
 
   avoids(machine: string, model: string, nowMs: number): boolean {
+    if (this.#breakers.size === 0) return false;
     const breaker = this.#breakers.get(nameOf(machine, model));
     return breaker !== undefined && breaker.failures >= failuresMax && nowMs < breaker.openUntilMs;
   }
@@ -47,6 +48,7 @@ export class Breakers {
 
   /** A request goes there: while it runs it is the only probe. */
   placed(machine: string, model: string, nowMs: number): void {
+    if (this.#breakers.size === 0) return;
     const breaker = this.#breakers.get(nameOf(machine, model));
     if (breaker !== undefined && breaker.failures >= failuresMax) {
       breaker.openUntilMs = nowMs + this.#timing.breakerOpenMs;
@@ -54,7 +56,7 @@ export class Breakers {
   }
 
   worked(machine: string, model: string): void {
-    this.#breakers.delete(nameOf(machine, model));
+    if (this.#breakers.size > 0) this.#breakers.delete(nameOf(machine, model));
   }
 
   /** Tells whether this was the failure that opened the breaker. What is no fault of the machine changes nothing. */

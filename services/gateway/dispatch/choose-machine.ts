@@ -60,14 +60,23 @@ export interface Explained {
   readonly model: Model | undefined;
 }
 
-/** Explains those that are ranked in their order, then those that have the model, then the others. */
-export type Choice = { readonly explained: readonly Explained[] } & (
+/**
+ * `explain` tells of those that are ranked in their order, then of those that have the model, then of the others; it is
+ * not called for requests, of which each would pay for the words about a whole fleet.
+ */
+export type Choice = { readonly explain: () => readonly Explained[] } & (
   | { readonly outcome: "machines"; readonly ranked: readonly Chosen[] }
   /** Present machines offer the model, but none can do what the request asks. */
   | { readonly outcome: "refused"; readonly fault: Fault }
   /** No present machine offers the model. */
   | { readonly outcome: "not-offered" }
 );
+
+interface LeftOut {
+  readonly candidate: Candidate;
+  readonly reason: LeftOutReason;
+  readonly model: Model | undefined;
+}
 
 interface Weighed extends Able {
   readonly candidate: Candidate;
@@ -86,49 +95,67 @@ export function chooseMachine(options: {
   readonly random: () => number;
 }): Choice {
   const { modelId, kind, needs, candidates, random } = options;
-  const judged = candidates.map((candidate) => judge(candidate, { modelId, kind, needs }));
-  const able = judged.flatMap((each) => ("able" in each ? [each.able] : []));
-  const leftOut = judged.flatMap((each) => ("able" in each ? [] : [each.leftOut]));
+  const able: Weighed[] = [];
+  const leftOut: LeftOut[] = [];
+  for (const candidate of candidates) {
+    const model = findModel(candidate.catalogue, modelId);
+    const reason = whyNot(candidate, { model, kind, needs });
+    if (reason === undefined && model !== undefined) able.push(weighed(candidate, model, needs));
+    else leftOut.push({ candidate, reason: reason ?? "no_model", model });
+  }
   const ranked = orderMachines(able, random);
-  const explained = [
-    ...ranked.map(({ machine, reason }, place) =>
-      explain(machine.candidate, { verdict: "ranked", rank: place + 1, reason, model: machine.model }),
+  const explain = (): readonly Explained[] => [
+    ...ranked.map(({ machine: { candidate, model }, reason }, place) =>
+      explained(candidate, { verdict: "ranked", rank: place + 1, reason, model }),
     ),
-    ...leftOut.toSorted((one, other) => Number(one.model === undefined) - Number(other.model === undefined)),
+    ...leftOut
+      .toSorted((one, other) => Number(one.model === undefined) - Number(other.model === undefined))
+      .map(({ candidate, reason, model }) =>
+        explained(candidate, { verdict: "left-out", rank: undefined, reason, model }),
+      ),
   ];
-  if (able.length > 0) return { outcome: "machines", ranked: ranked.map(({ machine }) => chosen(machine)), explained };
-  const outcomes = new Set(explained.map(({ reason }) => reason));
-  if (outcomes.has("tried")) return { outcome: "machines", ranked: [], explained };
-  if (outcomes.has("too_old")) return { outcome: "refused", fault: tooOld(modelId), explained };
-  const unable = explained.find(({ reason }) => reason === "unable")?.model;
+  if (able.length > 0) return { outcome: "machines", ranked: ranked.map(({ machine }) => chosen(machine)), explain };
+  const isThere = (reason: LeftOutReason): boolean => leftOut.some((each) => each.reason === reason);
+  if (isThere("tried")) return { outcome: "machines", ranked: [], explain };
+  if (isThere("too_old")) return { outcome: "refused", fault: tooOld(modelId), explain };
+  const unable = leftOut.find(({ reason }) => reason === "unable")?.model;
   const fault = unable === undefined ? undefined : lacks(unable, needs);
-  return fault === undefined ? { outcome: "not-offered", explained } : { outcome: "refused", fault, explained };
+  return fault === undefined ? { outcome: "not-offered", explain } : { outcome: "refused", fault, explain };
 }
 
-type Judged = { readonly able: Weighed } | { readonly leftOut: Explained };
-
-function judge(
-  candidate: Candidate,
-  { modelId, kind, needs }: { readonly modelId: string; readonly kind: JobKind; readonly needs: Needs },
-): Judged {
-  const { presence, catalogue, status, avoid, pending = 0, speed, warm = false } = candidate;
-  const model = findModel(catalogue, modelId);
-  const leftOut = (reason: LeftOutReason): Judged => ({
-    leftOut: explain(candidate, { verdict: "left-out", rank: undefined, reason, model }),
-  });
-  if (status === "offline" || presence.state === "gone") return leftOut("offline");
-  if (presence.state === "draining") return leftOut("stopping");
-  if (presence.state === "waiting" || presence.runtime === null) return leftOut("no_runtime");
-  if (model === undefined) return leftOut("no_model");
-  if (lacks(model, needs) !== undefined) return leftOut("unable");
-  if (!knowsKind(presence.shapes, kind)) return leftOut("too_old");
-  if (avoid === "tried") return leftOut("tried");
-  const windowHolds = (needs.promptTokens ?? 0) <= model.context_window;
-  const load = loadOf(presence, pending);
-  return { able: { candidate, model, status, breakerOpen: avoid === "breaker", windowHolds, load, speed, warm } };
+interface Asking {
+  readonly model: Model | undefined;
+  readonly kind: JobKind;
+  readonly needs: Needs;
 }
 
-function explain(
+/** Why a machine is not asked, if it is not. */
+export function whyNot(candidate: Candidate, { model, kind, needs }: Asking): LeftOutReason | undefined {
+  const { presence, status, avoid } = candidate;
+  if (status === "offline" || presence.state === "gone") return "offline";
+  if (presence.state === "draining") return "stopping";
+  if (presence.state === "waiting" || presence.runtime === null) return "no_runtime";
+  if (model === undefined) return "no_model";
+  if (lacks(model, needs) !== undefined) return "unable";
+  if (!knowsKind(presence.shapes, kind)) return "too_old";
+  return avoid === "tried" ? "tried" : undefined;
+}
+
+function weighed(candidate: Candidate, model: Model, needs: Needs): Weighed {
+  const { presence, status, avoid, pending = 0, speed, warm = false } = candidate;
+  return {
+    candidate,
+    model,
+    status: status === "suspect" ? "suspect" : "present",
+    breakerOpen: avoid === "breaker",
+    windowHolds: (needs.promptTokens ?? 0) <= model.context_window,
+    load: loadOf(presence, pending),
+    speed,
+    warm,
+  };
+}
+
+function explained(
   { presence, status, pending = 0, speed }: Candidate,
   said: Pick<Explained, "verdict" | "rank" | "reason" | "model">,
 ): Explained {

@@ -2,7 +2,6 @@ import { Fault } from "#shared/fault/fault.ts";
 import {
   acceptPayload,
   decodeJson,
-  endPayload,
   faultPayload,
   partAckPayload,
   rejectPayload,
@@ -15,6 +14,7 @@ import type { Frame } from "#shared/protocol/frame.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { judgeSilence } from "./judge-silence.ts";
+import { readEnd } from "./read-end.ts";
 import { machineDisconnected, machineFault, machineOffline } from "./machine-fault.ts";
 import type { PartSender } from "./send-parts.ts";
 
@@ -250,8 +250,8 @@ export class FrameFollower {
   #accept(frame: Frame, nowMs: number): void {
     if (this.#accepted) return;
     this.#accepted = true;
-    if (frame.kind === "accept" && decodeJson(acceptPayload, frame.payload)?.state === "receiving") {
-      this.#parts?.start(nowMs);
+    if (frame.kind === "accept" && this.#parts !== undefined) {
+      if (decodeJson(acceptPayload, frame.payload)?.state === "receiving") this.#parts.start(nowMs);
     }
     this.#options.wire.accepted();
     this.#options.listener.onAccept?.(this.#options.machine);
@@ -338,7 +338,7 @@ export class FrameFollower {
       this.#fail(machineFault(told, this.#options.kind));
       return;
     }
-    const end = decodeJson(endPayload, frame.payload);
+    const end = readEnd(frame.payload);
     if (end?.usage) this.#options.listener.onUsage?.(end.usage);
     if (end !== undefined) this.#settle({ outcome: "end", end });
     else this.#fail(machineDisconnected("the end frame could not be read"));

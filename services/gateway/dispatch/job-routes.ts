@@ -4,11 +4,11 @@ import type { Catalogues } from "../fleet/catalogues.ts";
 import { findModel } from "../fleet/find-model.ts";
 import type { Roster, RosterMachine } from "../fleet/roster.ts";
 import type { Breakers } from "./breakers.ts";
-import { chooseMachine, type Candidate, type Choice, type Chosen, type Needs } from "./choose-machine.ts";
+import { chooseMachine, whyNot, type Candidate, type Choice, type Chosen, type Needs } from "./choose-machine.ts";
 import { loadOf, secondsUntilRoom, type Speed } from "./expected-time.ts";
 import type { JobOutcome } from "./follow-frames.ts";
 import { MeasuredSpeeds } from "./measured-speeds.ts";
-import type { Target } from "./open-jobs.ts";
+import type { Target } from "./open-job.ts";
 import { PendingJobs } from "./pending-jobs.ts";
 import { WarmCaches } from "./warm-caches.ts";
 
@@ -46,7 +46,19 @@ export class JobRoutes {
     return this.#choose(wish, { known: roster.present(clock.now()), random, tried: wish.tried });
   }
 
-  /** The same for a person who asks: of all machines that are known, and without chance. */
+  /** Whether there is any machine that `choose` would ask; told at the first that is found. */
+  canPlace({ kind, modelId, needs, machines }: RouteWish): boolean {
+    const { roster, catalogues, clock } = this.#parts;
+    for (const { presence, status } of roster.present(clock.now())) {
+      if (machines !== undefined && !machines.includes(presence.machine)) continue;
+      const catalogue = catalogues.of(presence);
+      const model = findModel(catalogue, modelId);
+      if (whyNot({ presence, catalogue, status }, { model, kind, needs }) === undefined) return true;
+    }
+    return false;
+  }
+
+  /** What `choose` says, for a person who asks: of all machines that are known, and without chance. */
   explain(wish: RouteWish): Choice {
     const { roster, clock } = this.#parts;
     const known = roster.all(clock.now());
@@ -99,33 +111,43 @@ export class JobRoutes {
   #choose(wish: RouteWish, among: Among): Choice {
     const { kind, modelId, needs, machines } = wish;
     const { known, random, tried } = among;
-    const warm = needs.prefixes === undefined ? new Map() : this.#warm.knowing(needs.prefixes, this.#parts.clock.now());
-    const candidates = known
-      .filter(({ presence }) => machines === undefined || machines.includes(presence.machine))
-      .map((each): Candidate => {
-        const { machine, epoch } = each.presence;
-        const hadIt = tried?.has(machine) ?? false;
-        const candidate = this.#candidate(each, modelId);
-        return { ...candidate, ...(hadIt ? { avoid: "tried" } : {}), warm: warm.get(machine) === epoch };
-      });
+    const nowMs = this.#parts.clock.now();
+    // Where one machine is there for it, it does not matter what that knows.
+    const isChoice = known.length > 1 && needs.prefixes !== undefined;
+    const warm = isChoice ? this.#warm.knowing(needs.prefixes, nowMs) : nobodyKnows;
+    const candidates: Candidate[] = [];
+    for (const each of known) {
+      const { machine, epoch } = each.presence;
+      if (machines !== undefined && !machines.includes(machine)) continue;
+      const isWarm = warm.get(machine) === epoch;
+      candidates.push(this.#candidate(each, { modelId, nowMs, tried: tried?.has(machine) ?? false, isWarm }));
+    }
     return chooseMachine({ kind, modelId, needs, candidates, random });
   }
 
-  #candidate({ presence, status }: RosterMachine, modelId: string): Candidate {
-    const { catalogues, breakers, clock } = this.#parts;
+  #candidate(
+    { presence, status }: RosterMachine,
+    asked: { readonly modelId: string; readonly nowMs: number; readonly tried: boolean; readonly isWarm: boolean },
+  ): Candidate {
+    const { catalogues, breakers } = this.#parts;
+    const { modelId, nowMs, tried, isWarm: warm } = asked;
     const { machine } = presence;
     const catalogue = catalogues.of(presence);
-    const id = findModel(catalogue, modelId)?.id ?? modelId;
+    const model = findModel(catalogue, modelId);
+    const id = model?.id ?? modelId;
     return {
       presence,
       catalogue,
       status,
-      avoid: breakers.avoids(machine, id, clock.now()) ? "breaker" : undefined,
+      avoid: tried ? "tried" : breakers.avoids(machine, id, nowMs) ? "breaker" : undefined,
       pending: this.#pending.of(presence),
-      speed: this.speedOf(machine, id),
+      speed: model === undefined ? undefined : this.#speeds.of(machine, id, nowMs),
+      warm,
     };
   }
 }
+
+const nobodyKnows: ReadonlyMap<string, string> = new Map();
 
 interface Among {
   readonly known: readonly RosterMachine[];

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { Broker, BrokerMessage } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
@@ -7,13 +6,11 @@ import { Seldom } from "#shared/process/seldom.ts";
 import type { Control } from "#shared/protocol/control.ts";
 import { beatPayload, decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import { decodeFrame, isTerminal } from "#shared/protocol/frame.ts";
-import { encodeJobHead, encodePartHead, type JobHead } from "#shared/protocol/job.ts";
-import { limits } from "#shared/protocol/limits.ts";
 import { machineSubject, parseReplySubject, replyPattern, replySubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Roster } from "../fleet/roster.ts";
-import { FrameFollower, type JobListener, type JobOutcome } from "./follow-frames.ts";
-import { PartSender } from "./send-parts.ts";
+import type { JobOutcome } from "./follow-frames.ts";
+import { OpenJob, type JobOwner, type JobSubmission, type Target } from "./open-job.ts";
 
 interface OpenJobsOptions {
   readonly broker: Broker;
@@ -33,26 +30,6 @@ export interface FrameMeter {
   frameDropped(reason: "unknown_job" | "other_machine" | "malformed" | "unknown_kind" | "other_version"): void;
 }
 
-export interface Target {
-  readonly machine: string;
-  readonly epoch: string;
-}
-
-export interface JobSubmission {
-  readonly target: Target;
-  readonly head: Omit<JobHead, "bodyBytes" | "sha256">;
-  readonly body: Uint8Array;
-  /** Where it is known already. */
-  readonly sha256?: string | undefined;
-  readonly acceptWithinMs: number;
-  readonly listener: JobListener;
-  readonly onAccept?: () => void;
-  /** A part of the answer is here, and nobody needs the body any more. */
-  readonly onBodyTaken: () => void;
-  /** Cancels the job; the reason must be a Fault and becomes the outcome. */
-  readonly signal: AbortSignal;
-}
-
 /** All bodies of requests under way together may take this much memory. */
 export const keptBodyBytesMax = 512 * 1024 * 1024;
 
@@ -61,8 +38,6 @@ const straysPerBeatMax = 100;
 
 /** How often open jobs are looked at: the shortest of their waits divides by it. */
 const ticksPerAcceptWait = 6;
-
-const nothing = new Uint8Array();
 
 const unreadable = {
   malformed: "malformed",
@@ -77,7 +52,8 @@ const unreadable = {
  */
 export class OpenJobs {
   readonly #options: OpenJobsOptions;
-  readonly #followers = new Map<string, { follower: FrameFollower; target: Target }>();
+  readonly #owner: JobOwner;
+  readonly #followers = new Map<string, OpenJob>();
   /** The same by machine, since beats come by machine. */
   readonly #byMachine = new Map<string, Set<string>>();
   readonly #probedAtMs = new Map<string, number>();
@@ -90,6 +66,7 @@ export class OpenJobs {
 
   constructor(options: OpenJobsOptions) {
     this.#options = options;
+    this.#owner = this.#ownerOfJobs();
     const { broker, clock, timing, gateway } = options;
     this.#connectionSinceMs = clock.now();
     this.#tickedAtMs = clock.now();
@@ -128,83 +105,17 @@ export class OpenJobs {
 
   /** Gives a machine a job and follows it to its one outcome. */
   run(submission: JobSubmission): Promise<JobOutcome> {
-    const { broker, clock, timing, meter } = this.#options;
-    const { target, head, acceptWithinMs, listener, signal, onAccept, onBodyTaken } = submission;
-    let { body } = submission;
+    const { target, body, signal } = submission;
     const refused = this.#refusal(body, signal);
     if (refused !== undefined) return Promise.resolve({ outcome: "fault", fault: refused, said: false });
-
-    const inParts = body.byteLength > limits.partBytes;
-    const sha256 = inParts ? (submission.sha256 ?? createHash("sha256").update(body).digest("hex")) : undefined;
-    const creditBytes = listener.backlogBytes === undefined ? limits.wholeCreditBytes : limits.streamCreditBytes;
-    const headers = encodeJobHead({
-      ...head,
-      credit: creditBytes,
-      remainingMs: Math.ceil(head.remainingMs),
-      bodyBytes: body.byteLength,
-      ...(sha256 === undefined ? {} : { sha256 }),
-    });
-    const reply = replySubject({ gateway: this.#options.gateway, machine: target.machine, job: head.id });
-    const control = (told: Control): void => this.#tell(target, told, reply);
-
-    const release = (): void => {
-      this.#keptBodyBytes -= body.byteLength;
-      body = nothing;
-    };
-    const sendPart = (offset: number, part: Uint8Array): void => {
-      const partHeaders = encodePartHead({ id: head.id, offset });
-      broker.publish(machineSubject(target, "part"), part, { headers: partHeaders });
-    };
-
-    return new Promise((resolve) => {
-      const onAbort = (): void => follower.cancel(Fault.from(signal.reason));
-      const follower = new FrameFollower({
-        machine: target.machine,
-        kind: head.kind,
-        parts: inParts ? new PartSender({ body, timing, send: sendPart }) : undefined,
-        creditBytes,
-        acceptWithinMs,
-        remainingMs: head.remainingMs,
-        listener,
-        timing,
-        nowMs: clock.now(),
-        wire: {
-          sendJob: () =>
-            void broker.publish(machineSubject(target, "job"), inParts ? nothing : body, { reply, headers }),
-          accepted: () => onAccept?.(),
-          bodyTaken: () => {
-            release();
-            onBodyTaken();
-          },
-          sendProbe: () => {
-            if (this.#mayProbe(target.machine)) control({ kind: "probe", job: head.id });
-          },
-          sendAttach: (from, credit) => {
-            meter?.replayAsked();
-            control({ kind: "attach", job: head.id, from, keyId: head.keyId ?? "", credit });
-          },
-          gapFilled: (frames) => meter?.gapFilled(frames),
-          sendCredit: (taken, limit) => control({ kind: "credit", job: head.id, taken, limit }),
-          sendCancel: (reason) => control({ kind: "cancel", job: head.id, reason }),
-          sendFinish: () => this.#finish(target, head.id),
-          machineNotReached: () => this.#options.roster.notReached(target),
-          machineAwaited: () => this.#options.roster.awaited(target.machine),
-        },
-        settle: (outcome) => {
-          signal.removeEventListener("abort", onAbort);
-          this.#close(target.machine, head.id);
-          release();
-          resolve(outcome);
-        },
-      });
-      this.#keptBodyBytes += body.byteLength;
-      this.#followers.set(head.id, { follower, target });
-      const ofMachine = this.#byMachine.getOrInsertComputed(target.machine, () => new Set());
-      ofMachine.add(head.id);
-      if (ofMachine.size === 1) this.#giveLease(target);
-      signal.addEventListener("abort", onAbort, { once: true });
-      follower.submit();
-    });
+    const job = new OpenJob(submission, this.#owner, this.#options.clock.now());
+    this.#keptBodyBytes += body.byteLength;
+    this.#followers.set(job.id, job);
+    const ofMachine = this.#byMachine.getOrInsertComputed(target.machine, () => new Set());
+    ofMachine.add(job.id);
+    if (ofMachine.size === 1) this.#giveLease(target);
+    job.follower.submit();
+    return job.outcome;
   }
 
   /** Ends all that is under way with this fault: the deadline of a shutdown has passed. */
@@ -214,6 +125,28 @@ export class OpenJobs {
 
   stop(): void {
     for (const timer of this.#timers) timer.cancel();
+  }
+
+  #ownerOfJobs(): JobOwner {
+    const { broker, gateway, roster, timing, meter } = this.#options;
+    const replyOf = (target: Target, id: string): string => replySubject({ gateway, machine: target.machine, job: id });
+    return {
+      timing,
+      publishJob: ({ target, id, headers, body }) =>
+        void broker.publish(machineSubject(target, "job"), body, { reply: replyOf(target, id), headers }),
+      publishPart: (target, headers, part) => void broker.publish(machineSubject(target, "part"), part, { headers }),
+      tell: ({ target, id }, told) => this.#tell(target, told, replyOf(target, id)),
+      finish: (target, id) => this.#finish(target, id),
+      mayProbe: (machine) => this.#mayProbe(machine),
+      replayAsked: () => meter?.replayAsked(),
+      gapFilled: (frames) => meter?.gapFilled(frames),
+      notReached: (target) => roster.notReached(target),
+      awaited: (machine) => roster.awaited(machine),
+      bodyReleased: (bytes) => {
+        this.#keptBodyBytes -= bytes;
+      },
+      settled: ({ target, id }) => this.#close(target.machine, id),
+    };
   }
 
   #refusal(body: Uint8Array, signal: AbortSignal): Fault | undefined {

@@ -19,8 +19,8 @@ export interface Ranked<Machine extends Able> {
   readonly reason: RankReason | undefined;
 }
 
-/** A machine counts as slower than the fastest when it takes this many times as long; less is noise. */
-const slowerBy = 2;
+/** The rest of a large fleet comes by time: so many are never asked about one request. */
+const drawnMax = 32;
 
 /**
  * Puts machines in the order in which they are to be asked: those without a breaker, heard lately, with a window that
@@ -32,23 +32,32 @@ export function orderMachines<Machine extends Able>(
   machines: readonly Machine[],
   random: () => number,
 ): readonly Ranked<Machine>[] {
+  const [only] = machines;
+  if (machines.length === 1 && only !== undefined) {
+    return [{ machine: only, reason: against(only) ?? (only.warm ? "warm" : undefined) }];
+  }
   return groupsBy(machines, standing).flatMap((group) => {
-    const times = new Map(expectedTimes(group).map((ms, place) => [group[place], ms]));
-    const timeOf = (machine: Machine): number => times.get(machine) ?? Infinity;
-    const fastestMs = Math.min(...times.values());
-    const octave = (machine: Machine): number => Math.floor(Math.log(timeOf(machine) / fastestMs) / Math.log(slowerBy));
-    return groupsBy(group, octave).flatMap((alike) => {
-      const slower = alike.some((machine) => octave(machine) > 0);
-      const warm = alike.filter(({ warm: isWarm }) => isWarm);
-      const cold = alike.filter(({ warm: isWarm }) => !isWarm);
-      const drawn = [...drawPairs(warm, timeOf, random), ...drawPairs(cold, timeOf, random)];
-      return drawn.map((machine) => ({
+    const times = expectedTimes(group);
+    const timed = group.map((machine, place): Timed<Machine> => ({ machine, timeMs: times[place] ?? Infinity }));
+    const fastestMs = timed.reduce((least, { timeMs }) => Math.min(least, timeMs), Infinity);
+    // A machine counts as slower than the fastest when it takes twice as long; less is noise.
+    const octave = ({ timeMs }: Timed<Machine>): number => Math.floor(Math.log2(timeMs / fastestMs));
+    return groupsBy(timed, octave).flatMap((alike, place) => {
+      const warm = alike.filter(({ machine }) => machine.warm);
+      const cold = alike.filter(({ machine }) => !machine.warm);
+      const drawn = [...drawPairs(warm, random), ...drawPairs(cold, random)];
+      return drawn.map(({ machine }) => ({
         machine,
         reason:
-          against(machine) ?? (slower ? "slower" : machine.warm ? "warm" : alike.length > 1 ? "drawn" : undefined),
+          against(machine) ?? (place > 0 ? "slower" : machine.warm ? "warm" : alike.length > 1 ? "drawn" : undefined),
       }));
     });
   });
+}
+
+interface Timed<Machine> {
+  readonly machine: Machine;
+  readonly timeMs: number;
 }
 
 /** Larger is worse, and each criterion outweighs all those after it. */
@@ -66,29 +75,32 @@ function against({ breakerOpen, status, windowHolds, load }: Able): RankReason |
 }
 
 /** The groups of equal measure, the smallest measure first. */
-function groupsBy<Machine>(machines: readonly Machine[], measure: (machine: Machine) => number): readonly Machine[][] {
-  const groups = new Map<number, Machine[]>();
-  for (const machine of machines) groups.getOrInsertComputed(measure(machine), () => []).push(machine);
+function groupsBy<Each>(all: readonly Each[], measure: (each: Each) => number): readonly Each[][] {
+  const groups = new Map<number, Each[]>();
+  for (const each of all) {
+    const at = measure(each);
+    const group = groups.get(at);
+    if (group === undefined) groups.set(at, [each]);
+    else group.push(each);
+  }
+  if (groups.size === 1) return [...groups.values()];
   return [...groups].toSorted(([one], [other]) => one - other).map(([, group]) => group);
 }
 
-/** Power of two choices, again and again until none is left. */
-function drawPairs<Machine>(
-  machines: readonly Machine[],
-  timeOf: (machine: Machine) => number,
-  random: () => number,
-): readonly Machine[] {
-  const left = machines.toSorted((one, other) => timeOf(one) - timeOf(other));
-  const order: Machine[] = [];
-  while (left.length > 0) {
+/** Power of two choices, again and again until none is left; of a large fleet, until more are drawn than are ever asked. */
+function drawPairs<Machine>(machines: readonly Timed<Machine>[], random: () => number): readonly Timed<Machine>[] {
+  if (machines.length < 2) return machines;
+  const left = machines.toSorted((one, other) => one.timeMs - other.timeMs);
+  const order: Timed<Machine>[] = [];
+  while (left.length > 0 && order.length < drawnMax) {
     const first = draw(left.length, random);
     const second = left.length === 1 ? first : (first + 1 + draw(left.length - 1, random)) % left.length;
     const [one, other] = [left[first], left[second]];
     if (one === undefined || other === undefined) break;
-    const place = timeOf(other) < timeOf(one) ? second : first;
+    const place = other.timeMs < one.timeMs ? second : first;
     order.push(...left.splice(place, 1));
   }
-  return order;
+  return [...order, ...left];
 }
 
 function draw(count: number, random: () => number): number {

@@ -1,4 +1,4 @@
-import type { Target } from "./open-jobs.ts";
+import type { Target } from "./open-job.ts";
 
 interface Since {
   readonly epoch: string;

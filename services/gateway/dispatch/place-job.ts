@@ -106,9 +106,11 @@ export class JobPlacer {
   /** Throws what a request would end in that no machine can take now, before anything is asked of its key's limits. */
   async insistOnTaker(wanted: Wanted): Promise<void> {
     this.#options.jobs.insistOnConnection();
-    await this.#options.ranking.rank(wanted).catch((thrown: unknown) => {
+    try {
+      await this.#options.ranking.insistOnTaker(wanted);
+    } catch (thrown) {
       throw this.#soonThere(Fault.from(thrown));
-    });
+    }
   }
 
   /** Who asks just after a reconnect of this gateway's own need not wait as long as for a machine that is away. */

@@ -55,7 +55,12 @@ export class MachineRanking {
     return choice.ranked;
   }
 
-  /** The same without those that were tried, and without any wait. */
+  /** Throws what a request would end in that no machine can take, after the same waits; it is cheaper than to rank. */
+  async insistOnTaker(wanted: Wanted): Promise<void> {
+    if (!this.#options.routes.canPlace(wanted)) await this.rank(wanted);
+  }
+
+  /** What `rank` says without those that were tried, and without any wait. */
   others(wanted: Wanted, tried: ReadonlySet<string>): readonly Chosen[] {
     const choice = this.#choose(wanted, tried);
     return choice.outcome === "machines" ? choice.ranked : [];

@@ -1,5 +1,5 @@
 import type { PromptPrefixes } from "../asked/prompt-prefixes.ts";
-import type { Target } from "./open-jobs.ts";
+import type { Target } from "./open-job.ts";
 
 /** So many beginnings of prompts are remembered, of whole fleets and all models together. */
 export const prefixesKeptMax = 10_000;

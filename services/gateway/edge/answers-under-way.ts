@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { atClose } from "./timed-response.ts";
 
 /** The answers of each connection that are not out yet, in the order of their requests. */
 export class AnswersUnderWay {
@@ -9,7 +10,7 @@ export class AnswersUnderWay {
   begin(connection: Socket, answer: ServerResponse): void {
     const answers = this.#onConnection.get(connection) ?? new Set();
     this.#onConnection.set(connection, answers.add(answer));
-    answer.once("close", () => answers.delete(answer));
+    atClose(answer, () => void answers.delete(answer));
   }
 
   on(connection: Socket): readonly ServerResponse[] {

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { callerIfProven } from "../access/caller.ts";
 import { insistOnPlainJson } from "../intake/insist-on-plain-json.ts";
 import { UploadRoom } from "../intake/upload-room.ts";
+import { atClose } from "./timed-response.ts";
 
 /**
  * Leaves every body as bytes, and lets it in only where there is room for it. A sender who waits to be asked for its
@@ -13,20 +14,26 @@ export function boundUploads(server: FastifyInstance, bodyBytesMax: number): voi
 
   const room = new UploadRoom();
   const rooms = new WeakMap<FastifyRequest, () => void>();
-  server.addHook("preParsing", async (request, reply, payload) => {
-    if (!mayHaveBody(request)) return payload;
+  server.addHook("preParsing", (request, reply, payload, done) => {
+    if (!mayHaveBody(request)) {
+      done(null, payload);
+      return;
+    }
     insistOnPlainJson(request.headers);
     const whose = callerIfProven(request)?.key.id ?? request.ip;
     const leave = room.enter({ headers: request.headers, bodyBytesMax, whose });
     rooms.set(request, leave);
     if (reply.raw.closed) leave();
-    else reply.raw.once("close", leave);
+    else atClose(reply.raw, leave);
     const declaredBytes = Number(request.headers["content-length"] ?? 0);
     const asksFirst = request.headers.expect !== undefined && request.raw.httpVersion === "1.1";
     if (asksFirst && declaredBytes <= bodyBytesMax) reply.raw.writeContinue();
-    return payload;
+    done(null, payload);
   });
-  server.addHook("preHandler", async (request) => rooms.get(request)?.());
+  server.addHook("preHandler", (request, _reply, done) => {
+    rooms.get(request)?.();
+    done();
+  });
 }
 
 /** What comes with a method that takes none was refused before; a type alone makes no body. */

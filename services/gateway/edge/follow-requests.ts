@@ -3,7 +3,7 @@ import type { Log } from "#shared/process/log.ts";
 import type { EndedRequest } from "../meters/request-meters.ts";
 import { logRequest } from "./log-requests.ts";
 import { factsOf } from "./request-facts.ts";
-import { sinceArrivalMs } from "./timed-response.ts";
+import { atClose, sinceArrivalMs } from "./timed-response.ts";
 
 /** Counts requests. */
 export interface RequestMeter {
@@ -23,7 +23,10 @@ interface Exchange {
 
 /** Follows every request of a server to its end. It must be the first to see them. */
 export function followRequests(server: FastifyInstance, means: Means): void {
-  server.addHook("onRequest", async (request, reply) => followRequest({ request, reply }, means));
+  server.addHook("onRequest", (request, reply, done) => {
+    followRequest({ request, reply }, means);
+    done();
+  });
 }
 
 /** When the answer is out, or its client has left, the request has one line in the log and is counted, once. */
@@ -31,7 +34,7 @@ export function followRequest(exchange: Exchange, means: Means): void {
   means.meter?.requestBegan();
   const { raw } = exchange.reply;
   if (raw.closed) tellEnd(exchange, means);
-  else raw.once("close", () => tellEnd(exchange, means));
+  else atClose(raw, () => tellEnd(exchange, means));
 }
 
 function tellEnd({ request, reply }: Exchange, { log, meter }: Means): void {

@@ -25,15 +25,18 @@ export function insistOnHeapRoom(
   const { clock, share = heapShare } = means;
   let lookedAtMs = -Infinity;
   let isFull = false;
-  scope.addHook("onRequest", async () => {
+  scope.addHook("onRequest", (_request, _reply, done) => {
     const nowMs = clock.now();
     if (nowMs - lookedAtMs >= lookAgainMs) {
       lookedAtMs = nowMs;
       isFull = share() > heapShareMax;
     }
-    if (!isFull) return;
-    throw new Fault("server_is_overloaded", {
-      message: `The memory of this gateway is full to ${heapShareMax * 100} % (heapShareMax).`,
-    });
+    done(isFull ? full() : undefined);
+  });
+}
+
+function full(): Fault {
+  return new Fault("server_is_overloaded", {
+    message: `The memory of this gateway is full to ${heapShareMax * 100} % (heapShareMax).`,
   });
 }

@@ -10,9 +10,23 @@ type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
  */
 export class TimedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
   readonly #arrivedAtMs = performance.now();
+  #atClose: (() => void)[] | undefined;
 
   get sinceArrivalMs(): number {
     return performance.now() - this.#arrivedAtMs;
+  }
+
+  /** The same as a listener of `close`, at a fraction of its cost: each request has half a dozen. */
+  atClose(run: () => void): void {
+    if (this.#atClose !== undefined) {
+      this.#atClose.push(run);
+      return;
+    }
+    const all = [run];
+    this.#atClose = all;
+    this.once("close", () => {
+      for (const each of all) each();
+    });
   }
 
   override writeHead(status: number, reasonOrHeaders?: string | Headers, headers?: Headers): this {
@@ -26,4 +40,10 @@ export class TimedResponse<Request extends IncomingMessage = IncomingMessage> ex
 /** How long ago the head of the request arrived that this is the answer to. */
 export function sinceArrivalMs(response: ServerResponse): number {
   return response instanceof TimedResponse ? response.sinceArrivalMs : 0;
+}
+
+/** Has something done when an answer is out, or cannot come any more, in the order in which it was asked for. */
+export function atClose(response: ServerResponse, run: () => void): void {
+  if (response instanceof TimedResponse) response.atClose(run);
+  else response.once("close", run);
 }

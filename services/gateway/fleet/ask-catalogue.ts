@@ -4,7 +4,8 @@ import type { Clock } from "#shared/process/clock.ts";
 import { decodeJson } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { newToken } from "#shared/protocol/token.ts";
-import type { OpenJobs, Target } from "../dispatch/open-jobs.ts";
+import type { Target } from "../dispatch/open-job.ts";
+import type { OpenJobs } from "../dispatch/open-jobs.ts";
 
 /** Asks one boot of a machine what it offers at this moment, and waits no longer than this. */
 export async function askCatalogue(options: {

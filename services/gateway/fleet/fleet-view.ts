@@ -48,7 +48,7 @@ export class FleetView {
     const { routes, roster, clock, absence } = this.#parts;
     const choice = routes.explain({ ...wish, machines: undefined });
     const nowMs = clock.now();
-    const machines = choice.explained.flatMap((explained) => {
+    const machines = choice.explain().flatMap((explained) => {
       const seen = roster.find(explained.machine, nowMs);
       return seen === undefined ? [] : [showRank(explained, { seen, needs: wish.needs, nowMs })];
     });

@@ -11,7 +11,8 @@ import {
 } from "#shared/protocol/manage-job.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/token.ts";
-import type { OpenJobs, Target } from "../dispatch/open-jobs.ts";
+import type { Target } from "../dispatch/open-job.ts";
+import type { OpenJobs } from "../dispatch/open-jobs.ts";
 
 /** The longest that work on a machine's model may take: a large one over a thin line takes hours. */
 export const manageTotalMs = 86_400_000;

@@ -68,16 +68,21 @@ export class Roster {
 
   /** All machines that are not offline and have not said goodbye. */
   present(nowMs: number): RosterMachine[] {
-    return this.all(nowMs).filter(({ status }) => status !== "offline");
+    const present: RosterMachine[] = [];
+    for (const entry of this.#entries.values()) {
+      const status = this.#status(entry, nowMs);
+      if (status !== "offline") present.push(seenAs(entry, status));
+    }
+    return present;
   }
 
   find(machine: string, nowMs: number): RosterMachine | undefined {
     const entry = this.#entries.get(machine);
-    return entry === undefined ? undefined : { ...entry, status: this.#status(entry, nowMs) };
+    return entry === undefined ? undefined : seenAs(entry, this.#status(entry, nowMs));
   }
 
   all(nowMs: number): RosterMachine[] {
-    return [...this.#entries.values()].map((entry) => ({ ...entry, status: this.#status(entry, nowMs) }));
+    return Array.from(this.#entries.values(), (entry) => seenAs(entry, this.#status(entry, nowMs)));
   }
 
   #forgetOld(nowMs: number): void {
@@ -90,4 +95,8 @@ export class Roster {
     if (silentMs > this.#timing.offlineAfterMs) return "offline";
     return silentMs > this.#timing.suspectAfterMs ? "suspect" : "present";
   }
+}
+
+function seenAs({ presence, heardAtMs, unreachable }: Entry, status: MachineStatus): RosterMachine {
+  return { presence, status, heardAtMs, unreachable };
 }

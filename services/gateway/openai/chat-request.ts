@@ -5,6 +5,7 @@ import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
 import { readShape } from "../intake/read-shape.ts";
 import { innerMessage, outerMessage } from "./chat-message.ts";
 import { dropEmptyLists, dropNulls, isEmptyList, objectsIn } from "./drop-what-says-nothing.ts";
+import { readPlainChat } from "./plain-chat.ts";
 import { innerResponseFormat, outerResponseFormat } from "./response-format.ts";
 import { insistOnSchemaSize } from "./schema-size.ts";
 import { outerStop, stopStrings } from "./stop-strings.ts";
@@ -52,6 +53,11 @@ export interface ReadChatRequest extends StreamWish {
 
 /** Reads a chat request and translates it to what machines are given. Everything OpenAI lets be said in two ways is one. */
 export function readChatRequest(input: Record<string, unknown>): ReadChatRequest {
+  return readPlainChat(input, messagesMax) ?? readAnyChat(input);
+}
+
+/** The same by the schema alone, for what is not plain. */
+export function readAnyChat(input: Record<string, unknown>): ReadChatRequest {
   dropWhatSaysNothing(input);
   refuseUnsupportedFields(input);
   const { value, ignored } = readShape(chatRequest, input);

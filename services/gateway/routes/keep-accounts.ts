@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import { callerOf } from "../access/caller.ts";
 import { note } from "../edge/request-facts.ts";
-import { sinceArrivalMs } from "../edge/timed-response.ts";
+import { atClose, sinceArrivalMs } from "../edge/timed-response.ts";
 import { adoptError, type BodyLimit } from "../intake/adopt-error.ts";
 import { RequestAccount, type AccountMeans } from "../settlement/request-account.ts";
 
@@ -10,12 +10,13 @@ const accounts = new WeakMap<FastifyRequest, RequestAccount>();
 
 /** Keeps an account of every request to a scope of routes, from the proof of its key until nothing more is sent of it. */
 export function keepAccounts(scope: FastifyInstance, means: AccountMeans & BodyLimit): void {
-  scope.addHook("onRequest", async (request, reply) => {
+  scope.addHook("onRequest", (request, reply, done) => {
     const arrivedAtMs = means.clock.now() - sinceArrivalMs(reply.raw);
     const account = new RequestAccount({ id: request.id, key: callerOf(request).key, arrivedAtMs }, means);
     accounts.set(request, account);
     note(request, { account });
     closeWith(reply, account);
+    done();
   });
   scope.addHook("onError", async (request, _reply, error) => {
     accounts.get(request)?.endedIn(adoptError(error, means).code);
@@ -32,5 +33,5 @@ export function accountOf(request: FastifyRequest): RequestAccount {
 /** The client may have left before. */
 function closeWith(reply: FastifyReply, account: RequestAccount): void {
   if (reply.raw.closed) account.close();
-  else reply.raw.once("close", () => account.close());
+  else atClose(reply.raw, () => account.close());
 }

@@ -1,4 +1,6 @@
 import type { FastifyInstance, FastifyReply } from "fastify";
+import type { KeyLimits } from "#shared/keys/key-limits.ts";
+import type { KeyRecord } from "#shared/keys/key-record.ts";
 import type { Log } from "#shared/process/log.ts";
 import { callerIfProven } from "../access/caller.ts";
 import { limitHeaders } from "../limits/limit-headers.ts";
@@ -14,17 +16,28 @@ export function tellStandingAlways(
   scope: FastifyInstance,
   { limits, log }: { readonly limits: Limits; readonly log: Pick<Log, "warn"> },
 ): void {
-  scope.addHook("onSend", async (request, reply) => {
-    const key = callerIfProven(request)?.key;
-    const limited = key?.limits;
-    if (limited?.requestsPerMinute === undefined && limited?.tokensPerMinute === undefined) return;
-    const isTold = Object.keys(reply.getHeaders()).some((name) => name.startsWith("x-ratelimit-"));
-    if (key === undefined || isTold) return;
+  const ask = async (reply: FastifyReply, { id: keyId, limits: limited }: LimitedKey): Promise<void> => {
     try {
-      tellStanding(reply, await limits.standing({ keyId: key.id, limits: limited }));
+      tellStanding(reply, await limits.standing({ keyId, limits: limited }));
     } catch (error) {
       // An answer without these headers is better than none.
-      log.warn({ err: error, key: key.id }, "how a key stands cannot be told");
+      log.warn({ err: error, key: keyId }, "how a key stands cannot be told");
     }
+  };
+  scope.addHook("onSend", (request, reply, payload, done) => {
+    const key = callerIfProven(request)?.key;
+    if (key !== undefined && hasRates(key) && !isTold(reply)) return ask(reply, key);
+    done(null, payload);
+    return undefined;
   });
+}
+
+type LimitedKey = KeyRecord & { readonly limits: KeyLimits };
+
+function hasRates(key: KeyRecord): key is LimitedKey {
+  return key.limits?.requestsPerMinute !== undefined || key.limits?.tokensPerMinute !== undefined;
+}
+
+function isTold(reply: FastifyReply): boolean {
+  return Object.keys(reply.getHeaders()).some((name) => name.startsWith("x-ratelimit-"));
 }

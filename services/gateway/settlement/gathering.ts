@@ -8,12 +8,15 @@ interface Ended {
   readonly endedAtMs: number;
 }
 
+type Period = ReturnType<typeof budgetPeriodAt>;
+
 /** What ended since the last batch: rows and spendings added up, and holds as they were. */
 export class Gathering {
   readonly #rowsMax: number;
   readonly #usage = new Map<string, UsageRow>();
   readonly #spent = new Map<string, Spending>();
   readonly #ended = new Map<string, Ended[]>();
+  #periods: { readonly day: string; readonly periods: readonly Period[] } | undefined;
   #endings = 0;
   #requests = 0;
 
@@ -32,17 +35,27 @@ export class Gathering {
 
   /** What a row used is spent of its day and of its month, whatever budget its key has now: it may get another one. */
   count(row: UsageRow): "counted" | "full" {
-    const name = JSON.stringify([row.day, row.keyId, row.model]);
+    // Neither a day nor the id of a key has a space.
+    const name = `${row.day} ${row.keyId} ${row.model === null ? "" : `=${row.model}`}`;
     const before = this.#usage.get(name);
     if (before === undefined && this.#usage.size >= this.#rowsMax) return "full";
     this.#usage.set(name, before === undefined ? row : addUsage(before, row));
     this.#requests += row.requests;
     const tokens = row.promptTokens + row.completionTokens;
-    for (const per of tokens === 0 ? [] : budgetPeriods) {
-      const { name: period, endsAtMs } = budgetPeriodAt(per, Date.parse(row.day));
+    if (tokens === 0) return "counted";
+    for (const { name: period, endsAtMs } of this.#periodsOf(row.day)) {
       this.#spend({ keyId: row.keyId, period, endsAtMs, tokens });
     }
     return "counted";
+  }
+
+  /** Nearly all that one batch counts is of one day. */
+  #periodsOf(day: string): readonly Period[] {
+    const before = this.#periods;
+    if (before?.day === day) return before.periods;
+    const periods = budgetPeriods.map((per) => budgetPeriodAt(per, Date.parse(day)));
+    this.#periods = { day, periods };
+    return periods;
   }
 
   /** What finds no place is not missed for long: a seat that is not renewed lapses. */
@@ -75,8 +88,9 @@ export class Gathering {
 
   #spend(spending: Spending): void {
     const name = spendingName(spending);
-    const before = this.#spent.get(name)?.tokens ?? 0;
-    this.#spent.set(name, { ...spending, tokens: before + spending.tokens });
+    const before = this.#spent.get(name);
+    const tokens = (before?.tokens ?? 0) + spending.tokens;
+    this.#spent.set(name, { ...spending, tokens });
   }
 }
 

@@ -88,7 +88,7 @@ describe("the choice of a machine", () => {
     const knowing = { ...young, presence: { ...young.presence, shapes, running: 9 } };
     expect(machines(choose([old, knowing], { kind: "complete" }))).toEqual(["young"]);
     expect(machines(choose([old, knowing], { kind: "chat" }))).toEqual(["old", "young"]);
-    expect(choose([old, knowing], { kind: "complete" }).explained).toMatchObject([
+    expect(choose([old, knowing], { kind: "complete" }).explain()).toMatchObject([
       { machine: "young", verdict: "ranked", rank: 1 },
       { machine: "old", verdict: "left-out", reason: "too_old" },
     ]);

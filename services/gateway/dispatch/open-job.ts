@@ -1,0 +1,164 @@
+import { createHash } from "node:crypto";
+import { Fault } from "#shared/fault/fault.ts";
+import type { Control } from "#shared/protocol/control.ts";
+import { encodeJobHead, encodePartHead, type Headers, type JobHead } from "#shared/protocol/job.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+import { FrameFollower, type JobListener, type JobOutcome, type JobWire } from "./follow-frames.ts";
+import { PartSender } from "./send-parts.ts";
+
+export interface Target {
+  readonly machine: string;
+  readonly epoch: string;
+}
+
+export interface JobSubmission {
+  readonly target: Target;
+  readonly head: Omit<JobHead, "bodyBytes" | "sha256">;
+  readonly body: Uint8Array;
+  /** Where it is known already. */
+  readonly sha256?: string | undefined;
+  readonly acceptWithinMs: number;
+  readonly listener: JobListener;
+  readonly onAccept?: () => void;
+  /** A part of the answer is here, and nobody needs the body any more. */
+  readonly onBodyTaken: () => void;
+  /** Cancels the job; the reason must be a Fault and becomes the outcome. */
+  readonly signal: AbortSignal;
+}
+
+/** What a job needs of those who own all jobs. */
+export interface JobOwner {
+  readonly timing: Timing;
+  publishJob(job: {
+    readonly target: Target;
+    readonly id: string;
+    readonly headers: Headers;
+    readonly body: Uint8Array;
+  }): void;
+  publishPart(target: Target, headers: Headers, part: Uint8Array): void;
+  tell(job: { readonly target: Target; readonly id: string }, told: Control): void;
+  finish(target: Target, id: string): void;
+  mayProbe(machine: string): boolean;
+  replayAsked(): void;
+  gapFilled(frames: number): void;
+  notReached(target: Target): void;
+  awaited(machine: string): boolean;
+  bodyReleased(bytes: number): void;
+  settled(job: OpenJob): void;
+}
+
+const nothing = new Uint8Array();
+
+/** One job under way: its body while that may be needed, its follower, and what that has to say to the machine. */
+export class OpenJob implements JobWire {
+  readonly id: string;
+  readonly target: Target;
+  readonly follower: FrameFollower;
+  readonly outcome: Promise<JobOutcome>;
+  readonly #owner: JobOwner;
+  readonly #headers: Headers;
+  readonly #keyId: string;
+  readonly #onAccept: (() => void) | undefined;
+  readonly #onBodyTaken: () => void;
+  readonly #inParts: boolean;
+  #body: Uint8Array;
+
+  constructor(submission: JobSubmission, owner: JobOwner, nowMs: number) {
+    const { target, head, body, listener, acceptWithinMs, signal, onAccept, onBodyTaken } = submission;
+    const { timing } = owner;
+    this.id = head.id;
+    this.target = target;
+    this.#owner = owner;
+    this.#keyId = head.keyId ?? "";
+    this.#onAccept = onAccept;
+    this.#onBodyTaken = onBodyTaken;
+    this.#body = body;
+    this.#inParts = body.byteLength > limits.partBytes;
+    const creditBytes = listener.backlogBytes === undefined ? limits.wholeCreditBytes : limits.streamCreditBytes;
+    this.#headers = encodeJobHead({
+      ...head,
+      credit: creditBytes,
+      remainingMs: Math.ceil(head.remainingMs),
+      bodyBytes: body.byteLength,
+      sha256: this.#inParts ? (submission.sha256 ?? createHash("sha256").update(body).digest("hex")) : undefined,
+    });
+    const { promise, resolve } = Promise.withResolvers<JobOutcome>();
+    this.outcome = promise;
+    this.follower = new FrameFollower({
+      machine: target.machine,
+      kind: head.kind,
+      parts: this.#inParts ? new PartSender({ body, timing, send: (...part) => this.#sendPart(...part) }) : undefined,
+      creditBytes,
+      acceptWithinMs,
+      remainingMs: head.remainingMs,
+      listener,
+      timing,
+      nowMs,
+      wire: this,
+      settle: (outcome) => {
+        owner.settled(this);
+        this.#release();
+        resolve(outcome);
+      },
+    });
+    // It lives as long as the request, and one that is settled cancels nothing: to take it off would cost and give nothing.
+    signal.addEventListener("abort", () => this.follower.cancel(Fault.from(signal.reason)), { once: true });
+  }
+
+  sendJob(): void {
+    const { id, target } = this;
+    this.#owner.publishJob({ target, id, headers: this.#headers, body: this.#inParts ? nothing : this.#body });
+  }
+
+  accepted(): void {
+    this.#onAccept?.();
+  }
+
+  bodyTaken(): void {
+    this.#release();
+    this.#onBodyTaken();
+  }
+
+  sendProbe(): void {
+    if (this.#owner.mayProbe(this.target.machine)) this.#owner.tell(this, { kind: "probe", job: this.id });
+  }
+
+  sendAttach(from: number, credit: number): void {
+    this.#owner.replayAsked();
+    this.#owner.tell(this, { kind: "attach", job: this.id, from, keyId: this.#keyId, credit });
+  }
+
+  gapFilled(frames: number): void {
+    this.#owner.gapFilled(frames);
+  }
+
+  sendCredit(taken: number, limit: number): void {
+    this.#owner.tell(this, { kind: "credit", job: this.id, taken, limit });
+  }
+
+  sendCancel(reason: "client_closed" | "slow_client" | "gave_up"): void {
+    this.#owner.tell(this, { kind: "cancel", job: this.id, reason });
+  }
+
+  sendFinish(): void {
+    this.#owner.finish(this.target, this.id);
+  }
+
+  machineNotReached(): void {
+    this.#owner.notReached(this.target);
+  }
+
+  machineAwaited(): boolean {
+    return this.#owner.awaited(this.target.machine);
+  }
+
+  #sendPart(offset: number, part: Uint8Array): void {
+    this.#owner.publishPart(this.target, encodePartHead({ id: this.id, offset }), part);
+  }
+
+  #release(): void {
+    this.#owner.bodyReleased(this.#body.byteLength);
+    this.#body = nothing;
+  }
+}
