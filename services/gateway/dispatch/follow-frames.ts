@@ -105,6 +105,8 @@ export class FrameFollower {
   #settled = false;
   #submissions = 0;
   #resendAtMs: number;
+  /** Until then nothing falls due by time alone. */
+  #restsUntilMs = 0;
   #probedAtMs = 0;
   #nextSequence = 1;
   /** The highest number that the machine is known to have sent. */
@@ -208,9 +210,12 @@ export class FrameFollower {
     this.#resendAtMs = nowMs + timing.retryAfterNobodyMs;
   }
 
-  /** To be called as often as the shortest wait of a job asks for. */
+  /** To be called as often as the shortest wait of a job asks for; where nothing can be due yet it costs next to nothing. */
   tick(nowMs: number, connection: { connected: boolean; sinceMs: number }): void {
+    if (nowMs < this.#restsUntilMs && connection.connected && !this.#awaitsAnything()) return;
     if (this.#settled) return;
+    const { beatIntervalMs, probeAfterMs } = this.#options.timing;
+    this.#restsUntilMs = Math.min(nowMs + beatIntervalMs, Math.max(nowMs, this.#heardAtMs + probeAfterMs));
     const { timing, wire, listener, remainingMs } = this.#options;
     listener.onTick?.(nowMs, this.#row);
     if (this.#settled) return;
@@ -264,11 +269,23 @@ export class FrameFollower {
     this.#giveCredit();
   }
 
+  /** Whether it waits for what a tick sees first: a word of the machine, parts, frames again, or its client's reading. */
+  #awaitsAnything(): boolean {
+    if (!this.#accepted || this.#parts !== undefined || this.#missingSinceMs !== undefined) return true;
+    return this.#isCreditDue(this.#receivedBytes);
+  }
+
+  #isCreditDue(takenBytes: number): boolean {
+    const { creditBytes } = this.#options;
+    return takenBytes + creditBytes - this.#creditLimit >= creditBytes / 2;
+  }
+
   /** Tells the machine how much the client has taken, once half of what it was given is used up. */
   #giveCredit(): void {
+    if (this.#settled || !this.#isCreditDue(this.#receivedBytes)) return;
     const { listener, creditBytes, wire } = this.#options;
     const taken = this.#receivedBytes - (listener.backlogBytes?.() ?? 0);
-    if (this.#settled || taken + creditBytes - this.#creditLimit < creditBytes / 2) return;
+    if (!this.#isCreditDue(taken)) return;
     this.#takenBytes = taken;
     this.#creditLimit = taken + creditBytes;
     wire.sendCredit(taken, this.#creditLimit);

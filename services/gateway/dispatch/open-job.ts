@@ -30,14 +30,15 @@ export interface JobSubmission {
 /** What a job needs of those who own all jobs. */
 export interface JobOwner {
   readonly timing: Timing;
+  replyOf(target: Target, id: string): string;
   publishJob(job: {
     readonly target: Target;
-    readonly id: string;
+    readonly reply: string;
     readonly headers: Headers;
     readonly body: Uint8Array;
   }): void;
   publishPart(target: Target, headers: Headers, part: Uint8Array): void;
-  tell(job: { readonly target: Target; readonly id: string }, told: Control): void;
+  tell(job: { readonly target: Target; readonly reply: string }, told: Control): void;
   finish(target: Target, id: string): void;
   mayProbe(machine: string): boolean;
   replayAsked(): void;
@@ -54,6 +55,8 @@ const nothing = new Uint8Array();
 export class OpenJob implements JobWire {
   readonly id: string;
   readonly target: Target;
+  /** The subject that its answers come to, which no other job has. */
+  readonly reply: string;
   readonly follower: FrameFollower;
   readonly outcome: Promise<JobOutcome>;
   readonly #owner: JobOwner;
@@ -69,6 +72,7 @@ export class OpenJob implements JobWire {
     const { timing } = owner;
     this.id = head.id;
     this.target = target;
+    this.reply = owner.replyOf(target, head.id);
     this.#owner = owner;
     this.#keyId = head.keyId ?? "";
     this.#onAccept = onAccept;
@@ -107,8 +111,8 @@ export class OpenJob implements JobWire {
   }
 
   sendJob(): void {
-    const { id, target } = this;
-    this.#owner.publishJob({ target, id, headers: this.#headers, body: this.#inParts ? nothing : this.#body });
+    const { reply, target } = this;
+    this.#owner.publishJob({ target, reply, headers: this.#headers, body: this.#inParts ? nothing : this.#body });
   }
 
   accepted(): void {

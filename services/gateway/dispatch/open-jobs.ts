@@ -5,7 +5,7 @@ import type { Log } from "#shared/process/log.ts";
 import { Seldom } from "#shared/process/seldom.ts";
 import type { Control } from "#shared/protocol/control.ts";
 import { beatPayload, decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
-import { decodeFrame, isTerminal } from "#shared/protocol/frame.ts";
+import { decodeFrame, isTerminal, type Frame } from "#shared/protocol/frame.ts";
 import { machineSubject, parseReplySubject, replyPattern, replySubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Roster } from "../fleet/roster.ts";
@@ -54,6 +54,8 @@ export class OpenJobs {
   readonly #options: OpenJobsOptions;
   readonly #owner: JobOwner;
   readonly #followers = new Map<string, OpenJob>();
+  /** The same by their reply subjects, since frames come by those. */
+  readonly #byReply = new Map<string, OpenJob>();
   /** The same by machine, since beats come by machine. */
   readonly #byMachine = new Map<string, Set<string>>();
   readonly #probedAtMs = new Map<string, number>();
@@ -111,6 +113,7 @@ export class OpenJobs {
     const job = new OpenJob(submission, this.#owner, this.#options.clock.now());
     this.#keptBodyBytes += body.byteLength;
     this.#followers.set(job.id, job);
+    this.#byReply.set(job.reply, job);
     const ofMachine = this.#byMachine.getOrInsertComputed(target.machine, () => new Set());
     ofMachine.add(job.id);
     if (ofMachine.size === 1) this.#giveLease(target);
@@ -129,13 +132,13 @@ export class OpenJobs {
 
   #ownerOfJobs(): JobOwner {
     const { broker, gateway, roster, timing, meter } = this.#options;
-    const replyOf = (target: Target, id: string): string => replySubject({ gateway, machine: target.machine, job: id });
     return {
       timing,
-      publishJob: ({ target, id, headers, body }) =>
-        void broker.publish(machineSubject(target, "job"), body, { reply: replyOf(target, id), headers }),
+      replyOf: ({ machine }, job) => replySubject({ gateway, machine, job }),
+      publishJob: ({ target, reply, headers, body }) =>
+        void broker.publish(machineSubject(target, "job"), body, { reply, headers }),
       publishPart: (target, headers, part) => void broker.publish(machineSubject(target, "part"), part, { headers }),
-      tell: ({ target, id }, told) => this.#tell(target, told, replyOf(target, id)),
+      tell: ({ target, reply }, told) => this.#tell(target, told, reply),
       finish: (target, id) => this.#finish(target, id),
       mayProbe: (machine) => this.#mayProbe(machine),
       replayAsked: () => meter?.replayAsked(),
@@ -145,7 +148,7 @@ export class OpenJobs {
       bodyReleased: (bytes) => {
         this.#keptBodyBytes -= bytes;
       },
-      settled: ({ target, id }) => this.#close(target.machine, id),
+      settled: (job) => this.#close(job),
     };
   }
 
@@ -161,34 +164,38 @@ export class OpenJobs {
   }
 
   #receive(message: BrokerMessage): void {
-    const address = parseReplySubject(message.subject);
-    if (address === undefined) return;
-    const { machine, job } = address;
-    const { clock, meter } = this.#options;
-    const nowMs = clock.now();
-    const open = this.#followers.get(job);
+    const { subject } = message;
+    const nowMs = this.#options.clock.now();
+    const open = this.#byReply.get(subject);
     if (message.nobodyThere) {
       open?.follower.nobodyThere(nowMs);
       return;
     }
     const decoded = decodeFrame(message.data);
-    if (decoded.outcome !== "frame") {
-      meter?.frameDropped(unreadable[decoded.outcome]);
-      if (this.#seldom.isDue(`frame ${machine}`)) {
-        this.#options.log.warn(
-          { machine, outcome: decoded.outcome },
-          "frames that this gateway cannot read are dropped",
-        );
-      }
+    if (decoded.outcome !== "frame") this.#tellUnreadable(subject, decoded.outcome);
+    else if (open !== undefined && decoded.frame.kind !== "beat") open.follower.frame(decoded.frame, nowMs);
+    else this.#receiveOther(subject, decoded.frame, nowMs);
+  }
+
+  /** What is of no open job: the beats of machines, and what comes late or astray. */
+  #receiveOther(subject: string, { kind, payload }: Frame, nowMs: number): void {
+    const address = parseReplySubject(subject);
+    if (address === undefined) return;
+    const { machine, job } = address;
+    if (kind === "beat") {
+      this.#receiveBeat(machine, payload, nowMs);
       return;
     }
-    const { frame } = decoded;
-    if (frame.kind === "beat") this.#receiveBeat(machine, frame.payload, nowMs);
-    else if (open?.target.machine === machine) open.follower.frame(frame, nowMs);
-    else {
-      meter?.frameDropped(open === undefined ? "unknown_job" : "other_machine");
-      if (isTerminal(frame.kind)) this.#finishStray(machine, job);
-    }
+    this.#options.meter?.frameDropped(this.#followers.has(job) ? "other_machine" : "unknown_job");
+    if (isTerminal(kind)) this.#finishStray(machine, job);
+  }
+
+  #tellUnreadable(subject: string, outcome: keyof typeof unreadable): void {
+    const machine = parseReplySubject(subject)?.machine;
+    if (machine === undefined) return;
+    this.#options.meter?.frameDropped(unreadable[outcome]);
+    if (!this.#seldom.isDue(`frame ${machine}`)) return;
+    this.#options.log.warn({ machine, outcome }, "frames that this gateway cannot read are dropped");
   }
 
   #receiveBeat(machine: string, payload: Uint8Array, nowMs: number): void {
@@ -212,10 +219,11 @@ export class OpenJobs {
   }
 
   /** Nothing is kept of a machine that has no open jobs. */
-  #close(machine: string, job: string): void {
-    this.#followers.delete(job);
+  #close({ target: { machine }, id, reply }: OpenJob): void {
+    this.#followers.delete(id);
+    this.#byReply.delete(reply);
     const others = this.#byMachine.get(machine);
-    others?.delete(job);
+    others?.delete(id);
     if (others?.size !== 0) return;
     this.#byMachine.delete(machine);
     this.#probedAtMs.delete(machine);

@@ -4,6 +4,7 @@ import type { BeatRow } from "#shared/protocol/frame-payload.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { faultBody } from "../openai/fault-body.ts";
 import type { JobListener } from "./follow-frames.ts";
+import { TurnWriter } from "./turn-writer.ts";
 
 /** What a client may leave unread in this process where its machine knows of no credit and sends all it has. */
 export const clientBacklogBytesMax = 8 * 1024 * 1024;
@@ -25,7 +26,7 @@ const streamHeaders = {
 export const machineHeader = "x-trunkline-machine";
 
 const newline = 0x0a;
-const done = "data: [DONE]\n\n";
+const done = Buffer.from("data: [DONE]\n\n");
 
 /**
  * Writes a stream to its client, frame by frame as they come and byte for byte. The status line is held back while a
@@ -34,6 +35,8 @@ const done = "data: [DONE]\n\n";
  */
 export class StreamWriter implements JobListener {
   readonly #options: WriterOptions;
+  readonly #body: TurnWriter;
+  #begun = false;
   #acceptedAtMs: number | undefined;
   #writtenAtMs = 0;
   #writtenSinceTick = false;
@@ -49,11 +52,12 @@ export class StreamWriter implements JobListener {
 
   constructor(options: WriterOptions) {
     this.#options = options;
+    this.#body = new TurnWriter(options.response);
   }
 
   /** Whether the client has a status, so that a failure can only be told inside the stream. */
   get begun(): boolean {
-    return this.#options.response.headersSent;
+    return this.#begun;
   }
 
   onAccept(machine: string): void {
@@ -63,7 +67,7 @@ export class StreamWriter implements JobListener {
   }
 
   backlogBytes(): number {
-    return this.#options.response.writableLength;
+    return this.#body.heldBytes;
   }
 
   onData(bytes: Uint8Array): void {
@@ -71,7 +75,7 @@ export class StreamWriter implements JobListener {
     this.#write(bytes);
     this.#answering = true;
     this.#writtenSinceTick = true;
-    this.#betweenEvents = bytes.at(-1) === newline && bytes.at(-2) === newline;
+    this.#betweenEvents = bytes[bytes.length - 1] === newline && bytes[bytes.length - 2] === newline;
   }
 
   onTick(nowMs: number, row: BeatRow | undefined): void {
@@ -102,7 +106,7 @@ export class StreamWriter implements JobListener {
   /** The answer is whole. */
   end(): void {
     this.#begin();
-    this.#options.response.end(done);
+    this.#body.end(done);
   }
 
   /**
@@ -111,7 +115,7 @@ export class StreamWriter implements JobListener {
    */
   fail(fault: Fault): void {
     const { response } = this.#options;
-    if (this.#betweenEvents) response.end(`data: ${JSON.stringify(faultBody(fault))}\n\n`);
+    if (this.#betweenEvents) this.#body.end(Buffer.from(`data: ${JSON.stringify(faultBody(fault))}\n\n`));
     else response.destroy();
   }
 
@@ -122,23 +126,25 @@ export class StreamWriter implements JobListener {
   }
 
   #begin(): void {
-    if (!this.begun) this.#options.response.writeHead(200, streamHeaders);
+    if (this.#begun) return;
+    this.#begun = true;
+    this.#body.begin(200, streamHeaders);
   }
 
   #write(bytes: Uint8Array): void {
-    const { response } = this.#options;
-    response.write(bytes);
+    this.#body.write(bytes);
     this.#writtenBytes += bytes.byteLength;
-    if (response.writableLength <= clientBacklogBytesMax) return;
+    if (this.#body.heldBytes <= clientBacklogBytesMax) return;
     this.#cut(`The client left more than ${clientBacklogBytesMax} bytes unread (clientBacklogBytesMax).`);
   }
 
   /** A client that takes nothing for too long holds a machine up, and will hardly come back. */
   #judgeReading(nowMs: number): void {
-    const { response, timing } = this.#options;
+    const { timing } = this.#options;
+    const { heldBytes } = this.#body;
     // What waits has the framing of its chunks about it, so that this falls a little with each comment.
-    const takenBytes = this.#writtenBytes - response.writableLength;
-    if (response.writableLength === 0) this.#unread = undefined;
+    const takenBytes = this.#writtenBytes - heldBytes;
+    if (heldBytes === 0) this.#unread = undefined;
     else if (this.#unread === undefined || takenBytes > this.#unread.takenBytes) {
       this.#unread = { takenBytes, sinceMs: nowMs };
     } else if (nowMs - this.#unread.sinceMs > timing.clientStallMs) {
