@@ -97,7 +97,8 @@ export class JobPlacer {
     this.#deadly.refuse(placement, clock.now());
     this.#budget.asked();
     try {
-      return await this.#runSomewhere(placement, await ranking.rank(placement));
+      const ranked = ranking.rankNow(placement) ?? (await ranking.rank(placement));
+      return await this.#runSomewhere(placement, ranked);
     } catch (thrown) {
       throw this.#soonThere(Fault.from(thrown));
     }
@@ -127,11 +128,12 @@ export class JobPlacer {
     let ranked = first;
     let failed: Fault | undefined;
     for (;;) {
-      const ran = await this.#offerUntilTaken(placement, ranked, { deadlineMs, isFirst: failed === undefined }).catch(
-        (thrown: unknown) => {
-          throw failed ?? thrown;
-        },
-      );
+      let ran: Ran;
+      try {
+        ran = await this.#offerUntilTaken(placement, ranked, { deadlineMs, isFirst: failed === undefined });
+      } catch (thrown) {
+        throw failed ?? thrown;
+      }
       if (ran.outcome === "end") return ran.end;
       this.#blame(placement, ran);
       failed = ran.fault;
@@ -222,10 +224,14 @@ export class JobPlacer {
     return new Fault(code, { message, internal, param, retryAfterSeconds });
   }
 
-  async #offer(offer: Offer): Promise<JobOutcome> {
+  #offer(offer: Offer): Promise<JobOutcome> {
+    const { placement, chosen } = offer;
+    return rendersHere(placement.shape, chosen.shapes) ? this.#offerForEvents(offer) : this.#submit(offer, placement);
+  }
+
+  async #offerForEvents(offer: Offer): Promise<JobOutcome> {
     const { placement, chosen } = offer;
     const { shape, listener, signal, responseId: id, createdSeconds, includeUsage } = placement;
-    if (!rendersHere(shape, chosen.shapes)) return this.#submit(offer, { shape, listener, signal });
     const broken = new AbortController();
     const head = { id, createdSeconds, includeUsage, model: chosen.model.id };
     const rendered = new RenderedEvents({ shape, head, listener, onBroken: (fault) => broken.abort(fault) });

@@ -55,6 +55,12 @@ export class MachineRanking {
     return choice.ranked;
   }
 
+  /** The same as far as it is known at once: nothing where something is to be waited for, or refused. */
+  rankNow(wanted: Wanted): readonly Chosen[] | undefined {
+    const choice = this.#choose(wanted);
+    return choice.outcome === "machines" ? choice.ranked : undefined;
+  }
+
   /** Throws what a request would end in that no machine can take, after the same waits; it is cheaper than to rank. */
   async insistOnTaker(wanted: Wanted): Promise<void> {
     if (!this.#options.routes.canPlace(wanted)) await this.rank(wanted);

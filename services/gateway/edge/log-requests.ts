@@ -18,7 +18,7 @@ export function logRequest(
 ): void {
   const { request, status, ms, facts } = told;
   const path = pathOf(request);
-  const { request: id, ...ties } = tiesOf(request);
+  const { request: id, ...ties } = tiesOf(request, facts);
   const fields = { request: id, ...clientRequest(request.headers), method: request.method, path };
   const outcome = { status, ms: Math.round(ms), outcome: facts.outcome };
   log[probes.has(path) ? "debug" : "info"]({ ...fields, ...outcome, ...ties, ...answerOf(facts) }, "request");

@@ -27,8 +27,8 @@ export function factsOf(request: FastifyRequest): RequestFacts {
 }
 
 /** What ties the lines of the log together that tell of the same request: here, and on the machine that ran it. */
-export function tiesOf(request: FastifyRequest): Readonly<Record<string, unknown>> {
-  const { key, model, answer } = factsOf(request);
+export function tiesOf(request: FastifyRequest, facts = factsOf(request)): Readonly<Record<string, unknown>> {
+  const { key, model, answer } = facts;
   const { jobs = [], machine } = answer ?? {};
   const earlierJobs = jobs.length > 1 ? jobs.slice(0, -1) : undefined;
   return { request: request.id, key, model, job: jobs.at(-1), earlierJobs, machine };

@@ -55,28 +55,28 @@ export class RequestMeters {
       labels: ["route", "model", "streamed"],
       buckets: totalBuckets,
     });
-    this.#firstToken = exposition.histogram({
+    this.#firstToken = exposition.tallies({
       name: "trunkline_time_to_first_token_seconds",
       help: "From the arrival of a streamed request to the first piece of its answer.",
-      labels: ["model"],
+      label: "model",
       buckets: firstTokenBuckets,
     });
-    this.#dispatch = exposition.histogram({
+    this.#dispatch = exposition.tallies({
       name: "trunkline_dispatch_duration_seconds",
       help: "From the arrival of a request until a machine had accepted it: Trunkline's own part of the wait.",
-      labels: ["model"],
+      label: "model",
       buckets: dispatchBuckets,
     });
-    this.#modelFirstToken = exposition.histogram({
+    this.#modelFirstToken = exposition.tallies({
       name: "trunkline_model_first_token_seconds",
       help: "From a machine's acceptance of a streamed request to the first piece of its answer: queue, loading and prompt.",
-      labels: ["model"],
+      label: "model",
       buckets: firstTokenBuckets,
     });
-    this.#model = exposition.histogram({
+    this.#model = exposition.tallies({
       name: "trunkline_model_duration_seconds",
       help: "From a machine's acceptance of a request to the end of its answer.",
-      labels: ["model"],
+      label: "model",
       buckets: totalBuckets,
     });
     this.#gaps = exposition.tallies({
@@ -121,11 +121,11 @@ export class RequestMeters {
     this.#completionTokens.inc({ model }, answer.completionTokens);
     const { acceptedMs, firstTokenMs, endedMs } = answer;
     if (acceptedMs === undefined) return;
-    this.#dispatch.observe({ model }, acceptedMs / 1_000);
-    if (endedMs !== undefined) this.#model.observe({ model }, (endedMs - acceptedMs) / 1_000);
+    this.#dispatch.of(model).count(acceptedMs / 1_000);
+    if (endedMs !== undefined) this.#model.of(model).count((endedMs - acceptedMs) / 1_000);
     if (firstTokenMs === undefined || facts.streamed !== true) return;
-    this.#firstToken.observe({ model }, firstTokenMs / 1_000);
-    this.#modelFirstToken.observe({ model }, (firstTokenMs - acceptedMs) / 1_000);
+    this.#firstToken.of(model).count(firstTokenMs / 1_000);
+    this.#modelFirstToken.of(model).count((firstTokenMs - acceptedMs) / 1_000);
   }
 
   /** A connection was refused on which no request could be read. */

@@ -72,7 +72,7 @@ function isPlainMessage(message: unknown): message is ChatMessage {
 
 /** Nothing where it is not plain. */
 function usageWished(options: unknown): boolean | undefined {
-  if (typeof options !== "object" || options === null) return undefined;
+  if (typeof options !== "object" || options === null || Array.isArray(options)) return undefined;
   const entries = Object.entries(options);
   const [first] = entries;
   if (first === undefined) return false;
