@@ -81,8 +81,9 @@ describe("a chat request", () => {
     expect(readPlainChat(streamed, messagesMax)).toMatchObject({ stream: true, includeUsage: true });
   });
 
+  const hello = { role: "user", content: "a" };
   test.each([
-    ["with more messages than there may be", { messages: Array(messagesMax + 1).fill({ role: "user", content: "a" }) }],
+    ["with more messages than there may be", { messages: Array.from({ length: messagesMax + 1 }, () => hello) }],
     ["whose two limits differ", { max_tokens: 1, max_completion_tokens: 2 }],
     ["that says what to stream of an answer that is not", { stream_options: { include_usage: true } }],
   ])("%s is left to the schema to refuse", (_, fields) => {
