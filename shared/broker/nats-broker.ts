@@ -15,7 +15,7 @@ import type { Log } from "../process/log.ts";
 import { exitCodes, StartFailure } from "../process/start-failure.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Broker, BrokerMessage, PublishOptions, PublishOutcome, Subscription } from "./broker.ts";
-import { headerLines } from "./header-lines.ts";
+import { headerLines } from "./nats-header-lines.ts";
 import { readNatsUrl } from "./nats-url.ts";
 import { payloadTooLarge } from "./payload-too-large.ts";
 import { ReconnectPace } from "./reconnect-pace.ts";
