@@ -142,7 +142,7 @@ export function booksContract(adapter: string, openPlace: () => Promise<BooksPla
 }
 
 export function batchOf(batch: Partial<Batch>): Batch {
-  return { gateway: "a-gateway", sequence: 1, settled: [], renewed: [], spent: [], usage: [], ...batch };
+  return { gateway: "a-gateway", sequence: 1, settled: [], toldOf: [], renewed: [], spent: [], usage: [], ...batch };
 }
 
 export function rowOf(row: Partial<UsageRow>): UsageRow {

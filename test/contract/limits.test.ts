@@ -4,10 +4,11 @@ import type { KeyLimits } from "#shared/keys/key-limits.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { connectRedis, type RedisConnection } from "#shared/process/redis-connection.ts";
 import { newToken } from "#shared/protocol/token.ts";
+import type { Endings, Telling } from "../../services/gateway/limits/endings.ts";
 import { budgetPeriodAt, type Demand, type Settled } from "../../services/gateway/limits/limits.ts";
 import { LocalLimits } from "../../services/gateway/limits/local-limits.ts";
 import { RedisLimits } from "../../services/gateway/limits/redis-limits.ts";
-import type { Batch } from "../../services/gateway/settlement/books.ts";
+import { batchName, type Batch } from "../../services/gateway/settlement/books.ts";
 import { RedisBooks } from "../../services/gateway/settlement/redis-books.ts";
 import { redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
@@ -25,6 +26,7 @@ limitsContract("the memory of a gateway", async () => {
   return {
     gateways: [limits, limits],
     settle: async (settled) => limits.settle(settled),
+    end: (settled) => limits.settle(settled),
     spend: async (keyId, { budget }, tokens) => {
       const name = `${keyId} ${budgetPeriodAt(budget?.per ?? "day", clock.wall()).name}`;
       spent.set(name, (spent.get(name) ?? 0) + tokens);
@@ -37,9 +39,11 @@ limitsContract("Redis", async () => {
   const { connections, open, write } = redisPlace();
   const one = await open();
   const other = await open();
+  const endings = new EndingsOfATest();
   return {
-    gateways: [limitsOn(one), limitsOn(other)],
+    gateways: [limitsOn(one, endings), limitsOn(other)],
     settle: async (settled) => write(one, { settled: [settled] }),
+    end: (settled) => endings.end(settled),
     spend: async (keyId, limits, tokens) => write(other, { spent: [spendingOf(keyId, limits, tokens)] }),
     close: () => connections.forEach((each) => each.close()),
   };
@@ -84,16 +88,21 @@ describe("limits of several gateways in Redis", () => {
 
   test("of a key that is idle nothing is left behind", async () => {
     const redis = await openOne();
-    const demand = demandOf({ ...seated, requestsPerMinute: 10, tokensPerMinute: 1_000 });
-    const hold = holdOf(await limitsOn(redis).admit(demand(10)));
-    const spent = [spendingOf(hold.keyId, hold.limits, 10)];
-    const under = [`limits:${hold.keyId}`, `seats:${hold.keyId}`, `reservations:${hold.keyId}`];
+    const endings = new EndingsOfATest();
+    const { gateway } = endings;
+    const demand = demandOf({ concurrency: 1, budget: { tokens: 100, per: "day" }, requestsPerMinute: 10 });
+    const first = { hold: holdOf(await limitsOn(redis).admit(demand(10))), ran: true, usedTokens: 10 };
+    endings.end(first);
+    const second = { ...first, hold: holdOf(await limitsOn(redis, endings).admit(demand(10))) };
+    const { keyId, limits } = first.hold;
+    const under = ["limits", "seats", "reservations", "unwritten"].map((what) => `${what}:${keyId}`);
     const timesToLive = () => Promise.all(under.map((name) => redis.run("look", (each) => each.pttl(name))));
     for (const ttlMs of await timesToLive()) expect(ttlMs).toBeGreaterThan(0);
-    await new RedisBooks(redis).write(batchOf({ settled: [{ hold, ran: true, usedTokens: 10 }], spent }));
-    expect(await timesToLive()).toEqual([expect.any(Number), -2, -2]);
+    const spent = [spendingOf(keyId, limits, 20)];
+    await new RedisBooks(redis).write(batchOf({ gateway, settled: [first, second], toldOf: [keyId], spent }));
+    expect(await timesToLive()).toEqual([expect.any(Number), -2, -2, -2]);
     expect((await timesToLive())[0]).toBeGreaterThan(0);
-    const [key] = spent.map(({ keyId, period }) => `spent:${keyId}:${period}`);
+    const [key] = spent.map(({ period }) => `spent:${keyId}:${period}`);
     expect(await redis.run("look", (each) => each.pttl(key ?? ""))).toBeGreaterThan(86_400_000);
   });
 
@@ -135,19 +144,25 @@ describe("limits of several gateways in Redis", () => {
     expect(outcomeOf(await limitsOn(redis).admit(demand(1)))).toBe("budget_reserved");
   });
 
-  test("what has ended but is not written counts for what it used, until it is written and once then", async () => {
+  test("what has ended but is not written counts for what it used at every gateway, until it is written and once then", async () => {
     const redis = await openOne();
-    const limits = limitsOn(redis);
+    const endings = new EndingsOfATest();
+    const [here, there] = [limitsOn(redis, endings), limitsOn(redis)];
     const demand = demandOf({ budget: { tokens: 100, per: "day" } });
-    const hold = holdOf(await limits.admit(demand(100)));
-    const ended: Settled[] = [{ hold, ran: true, usedTokens: 70 }];
-    const next = holdOf(await limits.admit(demand(10), ended));
-    expect(holdOf(await limits.admit(demand(100), ended)).budgetTokens).toBe(20);
+    const hold = holdOf(await here.admit(demand(100)));
+    const ended: Settled = { hold, ran: true, usedTokens: 70 };
+    endings.end(ended);
+    const next = holdOf(await here.admit(demand(10)));
+    endings.end(ended);
+    expect(holdOf(await here.admit(demand(100))).budgetTokens).toBe(20);
+    expect(outcomeOf(await there.admit(demand(1)))).toBe("budget_reserved");
     const spent = [spendingOf(hold.keyId, hold.limits, 70)];
-    await new RedisBooks(redis).write(batchOf({ settled: ended, spent }));
-    expect(outcomeOf(await limits.admit(demand(1), ended))).toBe("budget_reserved");
+    const { gateway } = endings;
+    await new RedisBooks(redis).write(batchOf({ gateway, settled: [ended], toldOf: [hold.keyId], spent }));
+    endings.end(ended);
+    expect(outcomeOf(await here.admit(demand(1)))).toBe("budget_reserved");
     await new RedisBooks(redis).write(batchOf({ settled: [{ hold: next, ran: false, usedTokens: 0 }] }));
-    expect(holdOf(await limits.admit(demand(100), ended)).budgetTokens).toBe(10);
+    expect(holdOf(await there.admit(demand(100))).budgetTokens).toBe(10);
   });
 });
 
@@ -172,13 +187,30 @@ function redisPlace() {
   };
 }
 
-function limitsOn(redis: RedisConnection): RedisLimits {
-  return new RedisLimits(redis, { clock: systemClock });
+function limitsOn(redis: RedisConnection, endings?: Endings): RedisLimits {
+  return new RedisLimits(redis, { clock: systemClock, ...(endings && { endings }) });
+}
+
+/** Ends of requests that no batch has written yet; the first batch of their gateway will. */
+class EndingsOfATest implements Endings {
+  readonly gateway = newToken();
+  readonly #untold: Settled[] = [];
+
+  end(settled: Settled): void {
+    this.#untold.push(settled);
+  }
+
+  tell(keyId: string): readonly Telling[] {
+    const ended = this.#untold.filter(({ hold }) => hold.keyId === keyId);
+    this.#untold.splice(0);
+    const batch = batchName({ gateway: this.gateway, sequence: 1 });
+    return ended.length === 0 ? [] : [{ batch, ended, heard: () => undefined, unheard: () => undefined }];
+  }
 }
 
 /** From another gateway each time, so that each is the first of its own. */
 function batchOf(batch: Partial<Batch>): Batch {
-  return { gateway: newToken(), sequence: 1, settled: [], renewed: [], spent: [], usage: [], ...batch };
+  return { gateway: newToken(), sequence: 1, settled: [], toldOf: [], renewed: [], spent: [], usage: [], ...batch };
 }
 
 function spendingOf(keyId: string, { budget }: KeyLimits, tokens: number) {

@@ -61,11 +61,7 @@ export type Admission = {
 
 /** Where a key's limits are kept: one decision on all of them at once, so that all are taken or none is. */
 export interface Limits {
-  /**
-   * `ended` are requests of this key whose end is not yet written in the books: a client that asks again as soon as it
-   * has its answer is not refused for the seat, or the budget, that its last request does not need any more.
-   */
-  admit(demand: Demand, ended?: readonly Settled[]): Promise<Admission>;
+  admit(demand: Demand): Promise<Admission>;
   /** How a key stands, without taking anything. */
   standing(key: Pick<Demand, "keyId" | "limits">): Promise<Standing>;
 }
@@ -78,14 +74,30 @@ export function needsSeat(limits: KeyLimits): boolean {
   return limits.concurrency !== undefined || limits.budget !== undefined;
 }
 
-/** The period of a budget that a moment lies in (`2026-11-21`, `2026-11`; UTC), and when it ends. */
-export function budgetPeriodAt(
-  per: BudgetPeriod,
-  wallMs: number,
-): { readonly name: string; readonly endsAtMs: number } {
+/** A period of a budget (`2026-11-21`, `2026-11`; UTC), from its beginning to before its end. */
+export interface Period {
+  readonly name: string;
+  readonly beginsAtMs: number;
+  readonly endsAtMs: number;
+}
+
+/** The periods that were asked for last: every request asks, and they seldom change. */
+const latest: Partial<Record<BudgetPeriod, Period>> = {};
+
+/** The period of a budget that a moment lies in. */
+export function budgetPeriodAt(per: BudgetPeriod, wallMs: number): Period {
+  const last = latest[per];
+  if (last !== undefined && last.beginsAtMs <= wallMs && wallMs < last.endsAtMs) return last;
+  const period = periodAt(per, wallMs);
+  latest[per] = period;
+  return period;
+}
+
+function periodAt(per: BudgetPeriod, wallMs: number): Period {
   const at = new Date(wallMs);
   const iso = at.toISOString();
+  const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()];
   return per === "day"
-    ? { name: iso.slice(0, 10), endsAtMs: Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate() + 1) }
-    : { name: iso.slice(0, 7), endsAtMs: Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1) };
+    ? { name: iso.slice(0, 10), beginsAtMs: Date.UTC(year, month, day), endsAtMs: Date.UTC(year, month, day + 1) }
+    : { name: iso.slice(0, 7), beginsAtMs: Date.UTC(year, month, 1), endsAtMs: Date.UTC(year, month + 1, 1) };
 }

@@ -47,8 +47,7 @@ export class LocalLimits implements Limits {
     return this.#keys.size;
   }
 
-  async admit(demand: Demand, ended: readonly Settled[] = []): Promise<Admission> {
-    for (const settled of ended) this.settle(settled);
+  async admit(demand: Demand): Promise<Admission> {
     const { keyId, limits, seat, tokens } = demand;
     const { spent, endsInMs } = this.#budgetOf(demand);
     const share = this.#shareOf(limits, spent);

@@ -6,118 +6,244 @@ const keptForMs = (debtWindowsMax + 1) * windowMs;
 /**
  * How a key's limits lie in Redis, and what is done to them. `limits:<id>` is a hash of the two buckets, each with the
  * moment of its level (milliseconds), and of what is reserved of the budget in all. `seats:<id>` has a seat for each
- * request under way, by when it is free unless it is renewed, and `reservations:<id>` what each of them reserved. The
- * three live and lapse together. `spent:<id>:<period>` is what was used of the budget.
+ * request under way, by when it is free unless it is renewed. `unwritten:<id>` has each batch of a gateway's books that
+ * is not written yet, by when it is given up: what its requests spent stays reserved until then, so that no gateway
+ * hands it out again, and the hash says how much of what is reserved is that. `reservations:<id>` is what each seat and
+ * each such batch reserved. All of them lapse when nobody uses the key.
  *
- * Time is that of Redis, so that gateways need not agree on it. Numbers are written out in full: left to itself, Lua
- * keeps 14 digits.
+ * Time is that of Redis, so that gateways need not agree on it. Numbers in replies are written out in full: left to
+ * itself, Lua keeps 14 digits; Redis writes out those in commands.
  */
 export const redisLimitsLua = `
+local call = redis.call
 local prefix = KEYS[1]
-local time = redis.call("TIME")
-local nowMs = tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000
+local time = call("TIME")
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = string.format("%.0f", nowMs)
 
 local function inFull(number) return string.format("%.17g", number) end
 local function whole(number) return string.format("%.0f", number) end
 
-local function keyOf(id)
-  return { limits = prefix .. "limits:" .. id, seats = prefix .. "seats:" .. id, reservations = prefix .. "reservations:" .. id }
+local function usedOf(units, atMs, limit, max)
+  if not limit or not units then return 0 end
+  local elapsedMs = math.max(0, nowMs - atMs)
+  return math.min(math.max(0, units - elapsedMs * limit / ${windowMs}), max)
 end
 
-local function keep(key)
-  for _, name in pairs(key) do redis.call("PEXPIRE", name, ${keptForMs}) end
+-- Both buckets, what is reserved, how much of that is unwritten, and until when all that is sure to be kept.
+local function levelsOf(id, requestsLimit, tokensLimit)
+  local kept = call("HMGET", prefix .. "limits:" .. id, "requests", "requestsAt", "tokens", "tokensAt", "reserved", "unwritten", "keptUntil")
+  return usedOf(kept[1], kept[2], requestsLimit, requestsLimit),
+    usedOf(kept[3], kept[4], tokensLimit, tokensLimit and tokensLimit * ${debtWindowsMax}),
+    tonumber(kept[5] or 0), tonumber(kept[6] or 0), tonumber(kept[7] or 0)
 end
 
-local function usedOf(key, bucket, limit, max)
-  if not limit then return 0 end
-  local kept = redis.call("HMGET", key.limits, bucket, bucket .. "At")
-  if not kept[1] then return 0 end
-  local elapsedMs = math.max(0, nowMs - tonumber(kept[2]))
-  return math.min(math.max(0, tonumber(kept[1]) - elapsedMs * limit / ${windowMs}), max)
+local function keep(name) call("PEXPIRE", name, "${keptForMs}") end
+
+local function mayLapse(keptUntil)
+  return keptUntil < nowMs + ${keptForMs / 2} or keptUntil > nowMs + ${keptForMs}
 end
 
-local function requestsUsedOf(key, limit) return usedOf(key, "requests", limit, limit) end
-local function tokensUsedOf(key, limit) return usedOf(key, "tokens", limit, limit and limit * ${debtWindowsMax}) end
-
-local function setUsed(key, bucket, limit, used)
-  if limit then redis.call("HSET", key.limits, bucket, inFull(used), bucket .. "At", inFull(nowMs)) end
-end
-
-local function reserve(key, seat, tokens)
-  if redis.call("HSETNX", key.reservations, seat, whole(tokens)) == 1 then
-    redis.call("HINCRBY", key.limits, "reserved", whole(tokens))
+local function setLevels(id, keptUntil, fields)
+  local name = prefix .. "limits:" .. id
+  local lapses = mayLapse(keptUntil)
+  if lapses then
+    fields[#fields + 1] = "keptUntil"
+    fields[#fields + 1] = nowMs + ${keptForMs}
   end
+  if #fields > 0 then call("HSET", name, unpack(fields)) end
+  if lapses then keep(name) end
 end
 
-local function free(key, seat)
-  redis.call("ZREM", key.seats, seat)
-  local reserved = redis.call("HGET", key.reservations, seat)
-  if reserved then
-    redis.call("HDEL", key.reservations, seat)
-    redis.call("HINCRBY", key.limits, "reserved", whole(0 - tonumber(reserved)))
-  end
+-- What a seat or a batch had reserved, which it has not any more.
+local function unreserve(id, name)
+  local reservations = prefix .. "reservations:" .. id
+  local reserved = call("HGET", reservations, name)
+  if not reserved then return 0 end
+  call("HDEL", reservations, name)
+  return tonumber(reserved)
+end
+
+local function free(id, seat)
+  call("ZREM", prefix .. "seats:" .. id, seat)
+  return unreserve(id, seat)
+end
+
+local function forget(id, batch)
+  call("ZREM", prefix .. "unwritten:" .. id, batch)
+  return unreserve(id, batch)
 end
 `;
 
 /**
- * ARGV: the demand as JSON. Replies what refused it (or nothing), the levels of both buckets after that, what it
- * holds of the budget, and what was spent of that. The order of the questions is that of `judgeDemand`. Buckets are written also when nothing is
- * taken: after the clock of Redis was set back, they drain from there.
+ * ARGV: how long a seat lives. Then of each key its id; its limits (requests, tokens, concurrency, budget; nothing for
+ * none); where its spending is counted; how many batches there are ends of, and of each its name, how many ended, what
+ * they used in all, their seats, and what each used; at last how many demands there are, how many tokens they ask for
+ * in all of the budget and by the minute, and of each its seat and its tokens.
+ *
+ * Replies of each key how it stood before its demands (requests, tokens, spent, reserved), and a letter for each
+ * demand: `a` admits it, others say what refused it. The order of the questions is that of `judgeDemand`. Buckets are
+ * written also when nothing is taken: after the clock of Redis was set back, they drain from there. Seats that have
+ * lapsed are looked for when there is no room without them.
  */
 export const admitLua = `${redisLimitsLua}
-local demand = cjson.decode(ARGV[1])
-local key = keyOf(demand.keyId)
-local limits = demand.limits
-local requests = requestsUsedOf(key, limits.requestsPerMinute)
-local tokens = tokensUsedOf(key, limits.tokensPerMinute)
-local cost = math.min(demand.tokens, limits.tokensPerMinute or 0)
+local seatFreeAt = whole(nowMs + ARGV[1])
+local at = 2
 
-for _, seat in ipairs(redis.call("ZRANGEBYSCORE", key.seats, "-inf", inFull(nowMs))) do free(key, seat) end
-local seats = redis.call("ZCARD", key.seats)
-local reserved = tonumber(redis.call("HGET", key.limits, "reserved") or 0)
-local spent = limits.budget and tonumber(redis.call("GET", prefix .. demand.spentAt) or 0) or 0
-
--- What has ended and is not yet written is no longer under way, but has spent what it used.
-for _, ended in ipairs(demand.ended) do
-  if redis.call("ZSCORE", key.seats, ended.seat) then
-    seats = seats - 1
-    reserved = reserved - tonumber(redis.call("HGET", key.reservations, ended.seat) or 0)
-    spent = spent + ended.usedTokens
+-- Frees what has ended, and keeps reserved what it used. Who was freed before is not found, and changes nothing.
+local function tell(id, mayReserve)
+  local batch, count, used = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local first = at + 3
+  local last = first + count - 1
+  at = last + count + 1
+  local reserved, found = 0, false
+  if mayReserve then
+    local reservations = prefix .. "reservations:" .. id
+    for index, held in ipairs(call("HMGET", reservations, unpack(ARGV, first, last))) do
+      if held then
+        reserved = reserved + held
+        found = true
+      else
+        used = used - ARGV[last + index]
+      end
+    end
+    if found then
+      if call("HINCRBY", reservations, batch, whole(used)) == used then
+        local unwritten = prefix .. "unwritten:" .. id
+        call("ZADD", unwritten, seatFreeAt, batch)
+        keep(unwritten)
+      end
+      call("HDEL", reservations, unpack(ARGV, first, last))
+    end
   end
+  call("ZREM", prefix .. "seats:" .. id, unpack(ARGV, first, last))
+  if not found then return 0, 0 end
+  return used - reserved, used
 end
 
-local function refusal()
-  if limits.budget and spent >= limits.budget.tokens then return "budget" end
-  if limits.budget and spent + reserved >= limits.budget.tokens then return "budget_reserved" end
-  if limits.concurrency and seats >= limits.concurrency then return "concurrency" end
-  if limits.requestsPerMinute and requests + 1 > limits.requestsPerMinute + ${roundingUnits} then return "requests" end
-  if limits.tokensPerMinute and tokens + cost > limits.tokensPerMinute + ${roundingUnits} then return "tokens" end
-  return ""
-end
-
-local by = refusal()
-local budgetTokens = 0
-if by == "" then
-  requests = requests + 1
-  tokens = tokens + cost
-  if demand.needsSeat then redis.call("ZADD", key.seats, inFull(nowMs + demand.seatLivesMs), demand.seat) end
-  if limits.budget then
-    budgetTokens = math.min(demand.tokens, limits.budget.tokens - spent - reserved)
-    reserve(key, demand.seat, budgetTokens)
+local function freeLapsed(id)
+  local reserved, unwritten = 0, 0
+  for _, seat in ipairs(call("ZRANGEBYSCORE", prefix .. "seats:" .. id, "-inf", now)) do
+    reserved = reserved + free(id, seat)
   end
+  for _, batch in ipairs(call("ZRANGEBYSCORE", prefix .. "unwritten:" .. id, "-inf", now)) do
+    unwritten = unwritten + forget(id, batch)
+  end
+  return reserved + unwritten, unwritten
 end
-setUsed(key, "requests", limits.requestsPerMinute, requests)
-setUsed(key, "tokens", limits.tokensPerMinute, tokens)
-keep(key)
-return { by, inFull(requests), inFull(tokens), whole(budgetTokens), whole(spent) }
+
+local replies = {}
+
+local function admit()
+  local id, spentAt = ARGV[at], ARGV[at + 5]
+  local requestsLimit, tokensLimit = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local concurrency, budget = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
+  local batches = tonumber(ARGV[at + 6])
+  at = at + 7
+  local requests, tokens, reserved, unwritten, keptUntil = levelsOf(id, requestsLimit, tokensLimit)
+  local reservedBefore, unwrittenBefore = reserved, unwritten
+  for _ = 1, batches do
+    local more, moreUnwritten = tell(id, budget or reserved ~= 0)
+    reserved = reserved + more
+    unwritten = unwritten + moreUnwritten
+  end
+  local count, asked, cost = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local first = at + 3
+  at = first + 2 * count
+
+  local hasSeats = concurrency or budget
+  local seats = hasSeats and call("ZCARD", prefix .. "seats:" .. id) or 0
+  local spent = budget and tonumber(call("GET", prefix .. spentAt) or 0) or 0
+  local isShort = concurrency and seats + count > concurrency or budget and spent + reserved + asked >= budget
+  if isShort or hasSeats and mayLapse(keptUntil) then
+    local lapsed, lapsedUnwritten = freeLapsed(id)
+    reserved = reserved - lapsed
+    unwritten = unwritten - lapsedUnwritten
+    seats = call("ZCARD", prefix .. "seats:" .. id)
+    isShort = concurrency and seats + count > concurrency or budget and spent + reserved + asked >= budget
+  end
+  isShort = isShort
+    or requestsLimit and requests + count > requestsLimit + ${roundingUnits}
+    or tokensLimit and tokens + cost > tokensLimit + ${roundingUnits}
+
+  local size = #replies
+  replies[size + 1] = inFull(requests)
+  replies[size + 2] = inFull(tokens)
+  replies[size + 3] = whole(spent + unwritten)
+  replies[size + 4] = whole(reserved - unwritten)
+  local seatsBefore, heldBefore = seats, reserved
+  local taken = { prefix .. "seats:" .. id }
+  if not isShort then
+    replies[size + 5] = string.rep("a", count)
+    requests = requests + count
+    tokens = tokens + cost
+    if hasSeats then
+      for index = 1, count do
+        taken[2 * index] = seatFreeAt
+        taken[2 * index + 1] = ARGV[first + 2 * index - 2]
+      end
+    end
+    if budget then
+      call("HSET", prefix .. "reservations:" .. id, unpack(ARGV, first, at - 1))
+      reserved = reserved + asked
+    end
+  else
+    local letters, held = {}, { prefix .. "reservations:" .. id }
+    for index = 1, count do
+      local seat, wanted = ARGV[first + 2 * index - 2], tonumber(ARGV[first + 2 * index - 1])
+      local costs = tokensLimit and math.min(wanted, tokensLimit) or 0
+      if budget and spent + unwritten >= budget then letters[index] = "b"
+      elseif budget and spent + reserved >= budget then letters[index] = "v"
+      elseif concurrency and seats >= concurrency then letters[index] = "c"
+      elseif requestsLimit and requests + 1 > requestsLimit + ${roundingUnits} then letters[index] = "r"
+      elseif tokensLimit and tokens + costs > tokensLimit + ${roundingUnits} then letters[index] = "t"
+      else
+        letters[index] = "a"
+        requests = requests + 1
+        tokens = tokens + costs
+        seats = seats + 1
+        if hasSeats then
+          taken[#taken + 1] = seatFreeAt
+          taken[#taken + 1] = seat
+        end
+        if budget then
+          local budgetTokens = math.min(wanted, budget - spent - reserved)
+          reserved = reserved + budgetTokens
+          held[#held + 1] = seat
+          held[#held + 1] = whole(budgetTokens)
+        end
+      end
+    end
+    replies[size + 5] = table.concat(letters)
+    if #held > 1 then call("HSET", unpack(held)) end
+  end
+  if #taken > 1 then
+    call("ZADD", unpack(taken))
+    local lapses = mayLapse(keptUntil)
+    if lapses or seatsBefore == 0 then keep(taken[1]) end
+    if budget and (lapses or heldBefore == 0) then keep(prefix .. "reservations:" .. id) end
+  end
+
+  local fields = {}
+  if requestsLimit then fields = { "requests", requests, "requestsAt", now } end
+  if tokensLimit then
+    local next = #fields
+    fields[next + 1], fields[next + 2], fields[next + 3], fields[next + 4] = "tokens", tokens, "tokensAt", now
+  end
+  if reserved ~= reservedBefore or unwritten ~= unwrittenBefore then
+    local next = #fields
+    fields[next + 1], fields[next + 2] = "reserved", whole(reserved)
+    fields[next + 3], fields[next + 4] = "unwritten", whole(unwritten)
+  end
+  setLevels(id, keptUntil, fields)
+end
+
+while at <= #ARGV do admit() end
+return replies
 `;
 
-/** ARGV: the key's id and its limits as JSON. Changes nothing. */
+/** ARGV: the key's id, and its limits of requests and tokens by the minute; nothing for none. Changes nothing. */
 export const standingLua = `${redisLimitsLua}
-local key = keyOf(ARGV[1])
-local limits = cjson.decode(ARGV[2])
-return {
-  inFull(requestsUsedOf(key, limits.requestsPerMinute)),
-  inFull(tokensUsedOf(key, limits.tokensPerMinute)),
-}
+local requests, tokens = levelsOf(ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]))
+return { inFull(requests), inFull(tokens) }
 `;

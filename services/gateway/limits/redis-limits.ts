@@ -1,7 +1,9 @@
-import { z } from "zod";
+import type { KeyLimits } from "#shared/keys/key-limits.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { RedisConnection } from "#shared/process/redis-connection.ts";
 import { RedisScript } from "#shared/process/redis-script.ts";
+import { AskTogether } from "./ask-together.ts";
+import type { Endings, Telling } from "./endings.ts";
 import { standingOf, waitMsOf } from "./judge-demand.ts";
 import {
   budgetPeriodAt,
@@ -9,9 +11,9 @@ import {
   seatLivesMs,
   type Admission,
   type Demand,
-  type Hold,
   type Limits,
-  type Settled,
+  type Period,
+  type Refusal,
   type Standing,
 } from "./limits.ts";
 import { costWithin, tokenRate } from "./rate.ts";
@@ -20,16 +22,36 @@ import { admitLua, standingLua } from "./redis-limits-script.ts";
 const admitScript = new RedisScript(admitLua);
 const standingScript = new RedisScript(standingLua);
 
-/** Numbers come as text, for Redis cuts them off to integers. */
-const number = z.string().transform(Number);
-const admitReply = z.tuple([
-  z.enum(["", "requests", "tokens", "concurrency", "budget", "budget_reserved"]),
-  number,
-  number,
-  number,
-  number,
-]);
-const standingReply = z.tuple([number, number]);
+/** How much goes in one question at most, so that none holds up Redis for long. */
+const demandsMax = 250;
+const endsMax = 500;
+
+/** The letters that the script admits and refuses with. */
+const admitted = "a";
+const refusals: Readonly<Record<string, Refusal>> = {
+  b: "budget",
+  v: "budget_reserved",
+  c: "concurrency",
+  r: "requests",
+  t: "tokens",
+};
+const wordsPerKey = 5;
+
+/** Demands of one key under the same limits, in the order in which they came. */
+interface OfKey {
+  readonly keyId: string;
+  readonly limits: KeyLimits;
+  readonly period: Period | undefined;
+  readonly demands: Demand[];
+  /** Where the answer to each of them belongs. */
+  readonly places: number[];
+}
+
+interface RedisLimitsOptions {
+  readonly clock: Pick<Clock, "wall">;
+  readonly endings?: Endings;
+  readonly seatLivesMs?: number;
+}
 
 /** Where Redis counts what a key has used of its budget in a period. */
 export function spentAt(keyId: string, period: string): string {
@@ -37,59 +59,149 @@ export function spentAt(keyId: string, period: string): string {
 }
 
 /**
- * Limits that hold over all gateways together, exact at any moment: each decision is one script in Redis. The books
- * write there what becomes of what was admitted.
+ * Limits that hold over all gateways together, exact at any moment: decisions are made by a script in Redis, on all that
+ * ask together in the order in which they came. The books write there what becomes of what was admitted.
  */
 export class RedisLimits implements Limits {
   readonly #redis: RedisConnection;
   readonly #clock: Pick<Clock, "wall">;
+  readonly #endings: Endings | undefined;
   readonly #seatLivesMs: number;
+  readonly #together: AskTogether<Demand, Admission>;
 
-  constructor(redis: RedisConnection, options: { readonly clock: Pick<Clock, "wall">; readonly seatLivesMs?: number }) {
+  constructor(redis: RedisConnection, options: RedisLimitsOptions) {
     this.#redis = redis;
     this.#clock = options.clock;
+    this.#endings = options.endings;
     this.#seatLivesMs = options.seatLivesMs ?? seatLivesMs;
+    this.#together = new AskTogether({ ask: (demands) => this.#admitAll(demands), askedMax: demandsMax });
   }
 
-  async admit(demand: Demand, ended: readonly Settled[] = []): Promise<Admission> {
-    const { keyId, limits, seat, tokens } = demand;
-    const wallMs = this.#clock.wall();
-    const period = limits.budget && budgetPeriodAt(limits.budget.per, wallMs);
-    const asked = JSON.stringify({
-      keyId,
-      limits,
-      seat,
-      tokens,
-      needsSeat: needsSeat(limits),
-      seatLivesMs: this.#seatLivesMs,
-      spentAt: period && spentAt(keyId, period.name),
-      ended: needsSeat(limits) ? ended.map(({ hold, usedTokens }) => ({ seat: hold.seat, usedTokens })) : [],
-    });
-    const reply = await admitScript.run(this.#redis, "admit a request", asked);
-    const [by, requestsUsed, tokensUsed, budgetTokens, spentByAll] = admitReply.parse(reply);
-    const spent = limits.budget && spentByAll;
-    const used = { requestsUsed, tokensUsed };
-    const standing = standingOf(limits, used);
-    if (by !== "") {
-      const budgetEndsInMs = period === undefined ? 0 : period.endsAtMs - wallMs;
-      return {
-        outcome: "refused",
-        by,
-        waitMs: waitMsOf({ by, tokens, limits, used, budgetEndsInMs }),
-        standing,
-        spent,
-      };
-    }
-    const { tokensPerMinute } = limits;
-    const reserved = tokensPerMinute === undefined ? 0 : costWithin(tokenRate(tokensPerMinute), tokens);
-    const hold: Hold = { keyId, limits, seat, tokens: reserved, budgetTokens, kept: "shared" };
-    return { outcome: "admitted", hold, standing, spent };
+  admit(demand: Demand): Promise<Admission> {
+    return this.#together.ask(demand);
   }
 
   async standing({ keyId, limits }: Pick<Demand, "keyId" | "limits">): Promise<Standing> {
-    const asked = [keyId, JSON.stringify(limits)];
-    const reply = await standingScript.run(this.#redis, "tell how a key stands", ...asked);
-    const [requestsUsed, tokensUsed] = standingReply.parse(reply);
-    return standingOf(limits, { requestsUsed, tokensUsed });
+    const { requestsPerMinute, tokensPerMinute } = limits;
+    const asked = [keyId, orNothing(requestsPerMinute), orNothing(tokensPerMinute)];
+    const [requestsUsed, tokensUsed] = wordsOf(
+      await standingScript.run(this.#redis, "tell how a key stands", ...asked),
+      2,
+    );
+    return standingOf(limits, { requestsUsed: Number(requestsUsed), tokensUsed: Number(tokensUsed) });
   }
+
+  async #admitAll(demands: readonly Demand[]): Promise<readonly Admission[]> {
+    const wallMs = this.#clock.wall();
+    const keys = byKey(demands, wallMs);
+    const tellings: Telling[] = [];
+    const asked = [String(this.#seatLivesMs)];
+    let endsLeft = endsMax;
+    for (const ofKey of keys) {
+      const told = this.#endedOf(ofKey, endsLeft);
+      for (const { ended } of told) endsLeft -= ended.length;
+      tellings.push(...told);
+      pushKey(asked, ofKey, told);
+    }
+    try {
+      const reply = await admitScript.run(this.#redis, "admit a request", ...asked);
+      const words = wordsOf(reply, keys.length * wordsPerKey);
+      for (const telling of tellings) telling.heard();
+      const admissions: Admission[] = [];
+      keys.forEach((ofKey, at) => {
+        const answers = admissionsOf(ofKey, words.slice(at * wordsPerKey, (at + 1) * wordsPerKey), wallMs);
+        answers.forEach((admission, of) => (admissions[ofKey.places[of] ?? 0] = admission));
+      });
+      return admissions;
+    } catch (error) {
+      for (const telling of tellings) telling.unheard();
+      throw error;
+    }
+  }
+
+  #endedOf({ keyId, limits }: OfKey, max: number): readonly Telling[] {
+    return needsSeat(limits) ? (this.#endings?.tell(keyId, max) ?? []) : [];
+  }
+}
+
+/** A key whose limits are changed meanwhile is asked for twice, first under those that came first. */
+function byKey(demands: readonly Demand[], wallMs: number): readonly OfKey[] {
+  const keys: OfKey[] = [];
+  const latest = new Map<string, OfKey>();
+  demands.forEach((demand, place) => {
+    const { keyId, limits } = demand;
+    let ofKey = latest.get(keyId);
+    if (ofKey?.limits !== limits) {
+      const period = limits.budget && budgetPeriodAt(limits.budget.per, wallMs);
+      ofKey = { keyId, limits, period, demands: [], places: [] };
+      latest.set(keyId, ofKey);
+      keys.push(ofKey);
+    }
+    ofKey.demands.push(demand);
+    ofKey.places.push(place);
+  });
+  return keys;
+}
+
+function pushKey(asked: string[], { keyId, limits, period, demands }: OfKey, told: readonly Telling[]): void {
+  const { requestsPerMinute, tokensPerMinute, concurrency, budget } = limits;
+  asked.push(keyId, orNothing(requestsPerMinute), orNothing(tokensPerMinute));
+  asked.push(orNothing(concurrency), orNothing(budget?.tokens));
+  asked.push(period === undefined ? "" : spentAt(keyId, period.name));
+  asked.push(String(told.length));
+  for (const { batch, ended } of told) {
+    asked.push(batch, String(ended.length), String(sumOf(ended, ({ usedTokens }) => usedTokens)));
+    for (const { hold } of ended) asked.push(hold.seat);
+    for (const { usedTokens } of ended) asked.push(String(usedTokens));
+  }
+  const costOf = ({ tokens }: Demand): number =>
+    tokensPerMinute === undefined ? 0 : costWithin(tokenRate(tokensPerMinute), tokens);
+  asked.push(String(demands.length), String(sumOf(demands, ({ tokens }) => tokens)), String(sumOf(demands, costOf)));
+  for (const { seat, tokens } of demands) asked.push(seat, String(tokens));
+}
+
+function sumOf<Each>(each: readonly Each[], numberOf: (one: Each) => number): number {
+  return each.reduce((sum, one) => sum + numberOf(one), 0);
+}
+
+function orNothing(limit: number | undefined): string {
+  return limit === undefined ? "" : String(limit);
+}
+
+/** Each demand finds what those before it have left: the script decided so, and this says to each what it said. */
+function admissionsOf({ limits, period, demands }: OfKey, words: readonly string[], wallMs: number): Admission[] {
+  const [requests, tokens, spentByAll, reserved, letters = ""] = words;
+  const { tokensPerMinute, budget } = limits;
+  const used = { requestsUsed: Number(requests), tokensUsed: Number(tokens) };
+  const spent = budget && Number(spentByAll);
+  const budgetEndsInMs = period === undefined ? 0 : period.endsAtMs - wallMs;
+  let left = budget === undefined ? 0 : budget.tokens - Number(spentByAll) - Number(reserved);
+  return demands.map((demand, at): Admission => {
+    const letter = letters.charAt(at);
+    if (letter !== admitted) {
+      const by = refusals[letter];
+      if (by === undefined) throw otherReply();
+      const waitMs = waitMsOf({ by, tokens: demand.tokens, limits, used, budgetEndsInMs });
+      return { outcome: "refused", by, waitMs, standing: standingOf(limits, used), spent };
+    }
+    const { keyId, seat } = demand;
+    const cost = tokensPerMinute === undefined ? 0 : costWithin(tokenRate(tokensPerMinute), demand.tokens);
+    const budgetTokens = budget === undefined ? 0 : Math.min(demand.tokens, left);
+    used.requestsUsed += 1;
+    used.tokensUsed += cost;
+    left -= budgetTokens;
+    const hold = { keyId, limits, seat, tokens: cost, budgetTokens, kept: "shared" } as const;
+    return { outcome: "admitted", hold, standing: standingOf(limits, used), spent };
+  });
+}
+
+/** Numbers come as text, for Redis cuts them off to integers. */
+function wordsOf(reply: unknown, count: number): readonly string[] {
+  const isReply = Array.isArray(reply) && reply.length === count && reply.every((word) => typeof word === "string");
+  if (!isReply) throw otherReply();
+  return reply;
+}
+
+function otherReply(): Error {
+  return new TypeError("Redis gave another reply than its script has");
 }

@@ -1,15 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import {
-  needsSeat,
-  type Admission,
-  type Demand,
-  type Hold,
-  type Limits,
-  type Settled,
-  type Standing,
-} from "./limits.ts";
+import { needsSeat, type Admission, type Demand, type Hold, type Limits, type Standing } from "./limits.ts";
 import type { LocalLimits } from "./local-limits.ts";
 
 interface SharedLimitsOptions {
@@ -43,9 +35,9 @@ export class SharedLimits implements Limits {
     this.#retryMs = options.retryMs ?? defaultRetryMs;
   }
 
-  async admit(demand: Demand, ended: readonly Settled[] = []): Promise<Admission> {
+  async admit(demand: Demand): Promise<Admission> {
     const { shared, local, onUncertain } = this.#options;
-    const admission = await this.#ask(() => shared.admit(demand, ended));
+    const admission = await this.#ask(() => shared.admit(demand));
     if (admission === "not asked") return local.admit(demand);
     if (admission === "unanswered") {
       if (needsSeat(demand.limits)) onUncertain(uncertainHold(demand));

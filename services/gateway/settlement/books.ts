@@ -10,13 +10,20 @@ export interface Spending {
   readonly tokens: number;
 }
 
+/** The end of a request, and whether what it held is free: the store heard of it when it was asked for the next one. */
+export interface Ended extends Settled {
+  readonly isFree?: boolean;
+}
+
 /** All that one gateway has to write at one time. What it counts is added once however often it is sent. */
 export interface Batch {
   /** This boot of the gateway: another one counts its batches anew. */
   readonly gateway: string;
   /** Counts up by one with each batch of this gateway. */
   readonly sequence: number;
-  readonly settled: readonly Settled[];
+  readonly settled: readonly Ended[];
+  /** The keys that have ends under the name of this batch, heard or not. */
+  readonly toldOf: readonly string[];
   /** Holds of requests that are still under way, whose seats are to live on. */
   readonly renewed: readonly Hold[];
   readonly spent: readonly Spending[];
@@ -27,4 +34,9 @@ export interface Batch {
 export interface Books {
   /** `gateways` is how many have written lately, this one included. */
   write(batch: Batch): Promise<{ readonly gateways: number }>;
+}
+
+/** What requests spent stands under this name with their key's limits until the books have it. */
+export function batchName({ gateway, sequence }: Pick<Batch, "gateway" | "sequence">): string {
+  return `${gateway}:${sequence}`;
 }

@@ -1,23 +1,26 @@
 import { budgetPeriods } from "#shared/keys/key-limits.ts";
-import { addUsage, type UsageRow } from "#shared/usage/usage-row.ts";
-import { budgetPeriodAt, type Settled } from "../limits/limits.ts";
-import type { Spending } from "./books.ts";
+import { usageMetrics, type UsageMetric, type UsageRow } from "#shared/usage/usage-row.ts";
+import type { Telling } from "../limits/endings.ts";
+import { budgetPeriodAt, needsSeat, type Settled } from "../limits/limits.ts";
+import type { Ended, Spending } from "./books.ts";
 
-interface Ended {
-  readonly settled: Settled;
+/** Rows of one day, key and model. */
+type Sum = Pick<UsageRow, "day" | "keyId" | "model"> & Record<UsageMetric, number>;
+
+interface EndedAt extends Settled {
   readonly endedAtMs: number;
+  isFree: boolean;
 }
 
-type Period = ReturnType<typeof budgetPeriodAt>;
-
-/** What ended since the last batch: rows and spendings added up, and holds as they were. */
+/** What ended since the last batch: rows added up, and holds as they were. */
 export class Gathering {
   readonly #rowsMax: number;
-  readonly #usage = new Map<string, UsageRow>();
-  readonly #spent = new Map<string, Spending>();
-  readonly #ended = new Map<string, Ended[]>();
-  #periods: { readonly day: string; readonly periods: readonly Period[] } | undefined;
-  #endings = 0;
+  readonly #usage = new Map<string, Map<string, Map<string | null, Sum>>>();
+  readonly #ended: EndedAt[] = [];
+  /** Of each key those of which the store was not told. */
+  readonly #untold = new Map<string, EndedAt[]>();
+  readonly #toldOf = new Set<string>();
+  #rows = 0;
   #requests = 0;
 
   constructor(rowsMax: number) {
@@ -25,7 +28,7 @@ export class Gathering {
   }
 
   get isEmpty(): boolean {
-    return this.#usage.size === 0 && this.#endings === 0;
+    return this.#rows === 0 && this.#ended.length === 0;
   }
 
   /** How many requests its rows tell of. */
@@ -33,67 +36,80 @@ export class Gathering {
     return this.#requests;
   }
 
-  /** What a row used is spent of its day and of its month, whatever budget its key has now: it may get another one. */
   count(row: UsageRow): "counted" | "full" {
-    // Neither a day nor the id of a key has a space.
-    const name = `${row.day} ${row.keyId} ${row.model === null ? "" : `=${row.model}`}`;
-    const before = this.#usage.get(name);
-    if (before === undefined && this.#usage.size >= this.#rowsMax) return "full";
-    this.#usage.set(name, before === undefined ? row : addUsage(before, row));
+    const ofDay = this.#usage.getOrInsertComputed(row.day, () => new Map());
+    const ofKey = ofDay.getOrInsertComputed(row.keyId, () => new Map());
+    const sum = ofKey.get(row.model);
+    if (sum === undefined) {
+      if (this.#rows >= this.#rowsMax) return "full";
+      this.#rows += 1;
+      ofKey.set(row.model, { ...row });
+    } else for (const metric of usageMetrics) sum[metric] += row[metric];
     this.#requests += row.requests;
-    const tokens = row.promptTokens + row.completionTokens;
-    if (tokens === 0) return "counted";
-    for (const { name: period, endsAtMs } of this.#periodsOf(row.day)) {
-      this.#spend({ keyId: row.keyId, period, endsAtMs, tokens });
-    }
     return "counted";
   }
 
-  /** Nearly all that one batch counts is of one day. */
-  #periodsOf(day: string): readonly Period[] {
-    const before = this.#periods;
-    if (before?.day === day) return before.periods;
-    const periods = budgetPeriods.map((per) => budgetPeriodAt(per, Date.parse(day)));
-    this.#periods = { day, periods };
-    return periods;
+  /** What finds no place is not missed for long: a seat that is not renewed lapses. */
+  settle({ hold, ran, usedTokens }: Settled, nowMs: number): void {
+    if (this.#ended.length >= this.#rowsMax) return;
+    const ended = { hold, ran, usedTokens, endedAtMs: nowMs, isFree: false };
+    this.#ended.push(ended);
+    if (needsSeat(hold.limits)) this.#untoldOf(hold.keyId).push(ended);
   }
 
-  /** What finds no place is not missed for long: a seat that is not renewed lapses. */
-  settle(settled: Settled, nowMs: number): void {
-    if (this.#endings >= this.#rowsMax) return;
-    this.#endings += 1;
-    this.#ended.getOrInsertComputed(settled.hold.keyId, () => []).push({ settled, endedAtMs: nowMs });
+  /** At most so many ends of a key, each once unless it has to be told again. */
+  tell(keyId: string, endsMax: number): Omit<Telling, "batch"> | undefined {
+    const untold = this.#untold.get(keyId);
+    if (untold === undefined || endsMax <= 0) return undefined;
+    const ended = untold.splice(0, endsMax);
+    if (untold.length === 0) this.#untold.delete(keyId);
+    this.#toldOf.add(keyId);
+    return {
+      ended,
+      heard: () => ended.forEach((each) => (each.isFree = true)),
+      unheard: () => this.#untoldOf(keyId).push(...ended),
+    };
+  }
+
+  /** The keys of which any end was told. */
+  toldOf(): readonly string[] {
+    return [...this.#toldOf];
   }
 
   usage(): readonly UsageRow[] {
-    return [...this.#usage.values()];
+    return [...this.#usage.values()].flatMap((ofDay) => [...ofDay.values()].flatMap((ofKey) => [...ofKey.values()]));
   }
 
+  /** What a row used is spent of its day and of its month, whatever budget its key has now: it may get another one. */
   spent(): readonly Spending[] {
-    return [...this.#spent.values()];
+    const spent = new Map<string, Spending>();
+    for (const row of this.usage()) {
+      const { keyId } = row;
+      const tokens = row.promptTokens + row.completionTokens;
+      for (const per of tokens === 0 ? [] : budgetPeriods) {
+        const { name: period, endsAtMs } = budgetPeriodAt(per, Date.parse(row.day));
+        const name = `${keyId} ${period}`;
+        spent.set(name, { keyId, period, endsAtMs, tokens: tokens + (spent.get(name)?.tokens ?? 0) });
+      }
+    }
+    return [...spent.values()];
   }
 
   spentOf(keyId: string, period: string): number {
-    return this.#spent.get(spendingName({ keyId, period }))?.tokens ?? 0;
+    let tokens = 0;
+    for (const [day, ofDay] of this.#usage) {
+      if (!day.startsWith(period)) continue;
+      for (const row of ofDay.get(keyId)?.values() ?? []) tokens += row.promptTokens + row.completionTokens;
+    }
+    return tokens;
   }
 
   /** All that ended after a moment. */
-  settledSince(sinceMs: number): readonly Settled[] {
-    return [...this.#ended.values()].flat().flatMap((each) => (each.endedAtMs > sinceMs ? [each.settled] : []));
+  endedSince(sinceMs: number): readonly Ended[] {
+    return this.#ended.filter(({ endedAtMs }) => endedAtMs > sinceMs);
   }
 
-  endedOf(keyId: string): readonly Settled[] {
-    return this.#ended.get(keyId)?.map(({ settled }) => settled) ?? [];
+  #untoldOf(keyId: string): EndedAt[] {
+    return this.#untold.getOrInsertComputed(keyId, () => []);
   }
-
-  #spend(spending: Spending): void {
-    const name = spendingName(spending);
-    const before = this.#spent.get(name);
-    const tokens = (before?.tokens ?? 0) + spending.tokens;
-    this.#spent.set(name, { ...spending, tokens });
-  }
-}
-
-function spendingName({ keyId, period }: Pick<Spending, "keyId" | "period">): string {
-  return `${keyId} ${period}`;
 }

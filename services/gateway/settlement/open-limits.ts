@@ -39,7 +39,7 @@ function openShared(redis: Extract<StateStore, { kind: "redis" }>["redis"], mean
   });
   const settlements: Settlements = new Settlements({ ...means, books: new RedisBooks(redis), limits: local });
   const limits = new SharedLimits({
-    shared: new RedisLimits(redis, { clock }),
+    shared: new RedisLimits(redis, { clock, endings: settlements }),
     local,
     onUncertain: (hold) => settlements.release(hold),
     clock,

@@ -17,43 +17,58 @@ export const writeBatchLua = `${redisLimitsLua}
 local batch = cjson.decode(ARGV[1])
 
 local function settle(each)
-  local key = keyOf(each.keyId)
-  free(key, each.seat)
+  local id = each.keyId
+  local requests, tokens, reserved, unwritten, keptUntil = levelsOf(id, each.requestsPerMinute, each.tokensPerMinute)
+  local fields = {}
+  local function set(field, number)
+    fields[#fields + 1] = field
+    fields[#fields + 1] = number
+  end
   if each.requestsPerMinute and each.requests ~= 0 then
-    local used = requestsUsedOf(key, each.requestsPerMinute) + each.requests
-    setUsed(key, "requests", each.requestsPerMinute, math.max(0, used))
+    set("requests", math.max(0, requests + each.requests))
+    set("requestsAt", now)
   end
   if each.tokensPerMinute and each.tokens ~= 0 then
-    local used = tokensUsedOf(key, each.tokensPerMinute) + each.tokens
-    setUsed(key, "tokens", each.tokensPerMinute, math.max(0, used))
+    set("tokens", math.max(0, tokens + each.tokens))
+    set("tokensAt", now)
   end
-  keep(key)
+  local freed, written = 0, 0
+  for _, seat in ipairs(each.seats) do freed = freed + free(id, seat) end
+  if each.wasTold then written = forget(id, batch.name) end
+  if freed + written ~= 0 then set("reserved", whole(reserved - freed - written)) end
+  if written ~= 0 then set("unwritten", whole(unwritten - written)) end
+  setLevels(id, keptUntil, fields)
 end
 
 local function renew(each)
-  local key = keyOf(each.keyId)
-  redis.call("ZADD", key.seats, inFull(nowMs + batch.seatLivesMs), each.seat)
-  if each.hasBudget then reserve(key, each.seat, each.budgetTokens) end
-  keep(key)
+  local id = each.keyId
+  local seats, reservations = prefix .. "seats:" .. id, prefix .. "reservations:" .. id
+  call("ZADD", seats, nowMs + batch.seatLivesMs, each.seat)
+  keep(seats)
+  if each.hasBudget and call("HSETNX", reservations, each.seat, whole(each.budgetTokens)) == 1 then
+    call("HINCRBY", prefix .. "limits:" .. id, "reserved", whole(each.budgetTokens))
+    keep(prefix .. "limits:" .. id)
+    keep(reservations)
+  end
 end
 
 local function spend(each)
   local name = prefix .. each.at
-  redis.call("INCRBY", name, each.tokens)
-  redis.call("PEXPIREAT", name, inFull(each.endsAtMs + ${spentKeptForMs}))
+  call("INCRBY", name, each.tokens)
+  call("PEXPIREAT", name, whole(each.endsAtMs + ${spentKeptForMs}))
 end
 
 local function count(each)
   local name = prefix .. each.at
-  for _, field in ipairs(each.fields) do redis.call("HINCRBY", name, field[1], field[2]) end
-  redis.call("EXPIRE", name, ${usageKeptDays * 86_400})
-  redis.call("ZADD", prefix .. "${usageDaysAt}", 0, each.day)
-  redis.call("ZREMRANGEBYRANK", prefix .. "${usageDaysAt}", 0, -${usageKeptDays + 2})
+  for _, field in ipairs(each.fields) do call("HINCRBY", name, field[1], field[2]) end
+  call("EXPIRE", name, ${usageKeptDays * 86_400})
+  call("ZADD", prefix .. "${usageDaysAt}", 0, each.day)
+  call("ZREMRANGEBYRANK", prefix .. "${usageDaysAt}", 0, -${usageKeptDays + 2})
 end
 
 local written = prefix .. "written:" .. batch.gateway
-if batch.sequence > tonumber(redis.call("GET", written) or 0) then
-  redis.call("SET", written, whole(batch.sequence), "PX", ${sequenceKeptForMs})
+if batch.sequence > tonumber(call("GET", written) or 0) then
+  call("SET", written, whole(batch.sequence), "PX", ${sequenceKeptForMs})
   for _, each in ipairs(batch.settled) do settle(each) end
   for _, each in ipairs(batch.renewed) do renew(each) end
   for _, each in ipairs(batch.spent) do spend(each) end
@@ -61,8 +76,8 @@ if batch.sequence > tonumber(redis.call("GET", written) or 0) then
 end
 
 local gateways = prefix .. "gateways"
-redis.call("ZADD", gateways, inFull(nowMs), batch.gateway)
-redis.call("ZREMRANGEBYSCORE", gateways, "-inf", inFull(nowMs - ${gatewayIsThereForMs}))
-redis.call("PEXPIRE", gateways, ${gatewayIsThereForMs})
-return redis.call("ZCARD", gateways)
+call("ZADD", gateways, now, batch.gateway)
+call("ZREMRANGEBYSCORE", gateways, "-inf", whole(nowMs - ${gatewayIsThereForMs}))
+call("PEXPIRE", gateways, ${gatewayIsThereForMs})
+return call("ZCARD", gateways)
 `;

@@ -3,9 +3,9 @@ import type { RedisConnection } from "#shared/process/redis-connection.ts";
 import { RedisScript } from "#shared/process/redis-script.ts";
 import { usageAt, usageFields } from "#shared/usage/redis-usage.ts";
 import type { UsageRow } from "#shared/usage/usage-row.ts";
-import { needsSeat, seatLivesMs, type Hold, type Settled } from "../limits/limits.ts";
+import { needsSeat, seatLivesMs, type Hold } from "../limits/limits.ts";
 import { spentAt } from "../limits/redis-limits.ts";
-import type { Batch, Books, Spending } from "./books.ts";
+import { batchName, type Batch, type Books, type Spending } from "./books.ts";
 import { writeBatchLua } from "./redis-books-script.ts";
 
 const writeBatchScript = new RedisScript(writeBatchLua);
@@ -25,8 +25,9 @@ export class RedisBooks implements Books {
     const text = JSON.stringify({
       gateway: batch.gateway,
       sequence: batch.sequence,
+      name: batchName(batch),
       seatLivesMs: this.#seatLivesMs,
-      settled: batch.settled.filter(changesAnything).map(settledEntry),
+      settled: settledEntries(batch),
       renewed: batch.renewed.filter(({ limits }) => needsSeat(limits)).map(renewedEntry),
       spent: batch.spent.map(spentEntry),
       usage: usageEntries(batch.usage),
@@ -36,20 +37,38 @@ export class RedisBooks implements Books {
   }
 }
 
-function changesAnything({ hold, ran, usedTokens }: Settled): boolean {
-  return needsSeat(hold.limits) || !ran || usedTokens !== hold.tokens;
+/** Of one key under the same limits: the seats that are to be freed, and what is taken of its buckets, or given back. */
+interface SettledEntry {
+  readonly keyId: string;
+  readonly requestsPerMinute: number | undefined;
+  readonly tokensPerMinute: number | undefined;
+  readonly seats: string[];
+  /** Whether anything stands under the name of this batch. */
+  readonly wasTold: boolean;
+  requests: number;
+  tokens: number;
 }
 
-function settledEntry({ hold, ran, usedTokens }: Settled) {
-  const { requestsPerMinute, tokensPerMinute } = hold.limits;
-  return {
-    keyId: hold.keyId,
-    seat: hold.seat,
-    requestsPerMinute,
-    tokensPerMinute,
-    requests: ran ? 0 : -1,
-    tokens: (ran ? usedTokens : 0) - hold.tokens,
-  };
+function settledEntries({ settled, toldOf }: Batch): readonly SettledEntry[] {
+  const entries = new Map<string, SettledEntry>();
+  const told = new Set(toldOf);
+  const entryOf = (keyId: string, { requestsPerMinute, tokensPerMinute }: Hold["limits"]): SettledEntry =>
+    entries.getOrInsertComputed(`${keyId} ${requestsPerMinute} ${tokensPerMinute}`, () => {
+      const wasTold = told.delete(keyId);
+      return { keyId, requestsPerMinute, tokensPerMinute, seats: [], wasTold, requests: 0, tokens: 0 };
+    });
+  for (const { hold, ran, usedTokens, isFree = false } of settled) {
+    const entry = entryOf(hold.keyId, hold.limits);
+    if (needsSeat(hold.limits) && !isFree) entry.seats.push(hold.seat);
+    if (!ran) entry.requests -= 1;
+    entry.tokens += (ran ? usedTokens : 0) - hold.tokens;
+  }
+  for (const keyId of told) entryOf(keyId, {});
+  return [...entries.values()].filter(changesAnything);
+}
+
+function changesAnything({ seats, wasTold, requests, tokens }: SettledEntry): boolean {
+  return seats.length > 0 || wasTold || requests !== 0 || tokens !== 0;
 }
 
 function renewedEntry({ keyId, seat, limits, budgetTokens }: Hold) {

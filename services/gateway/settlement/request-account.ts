@@ -7,7 +7,14 @@ import type { UsageRow } from "#shared/usage/usage-row.ts";
 import { AnswerCourse, type AnswerMeter } from "../dispatch/answer-course.ts";
 import type { JobListener } from "../dispatch/follow-frames.ts";
 import { limitFault } from "../limits/limit-fault.ts";
-import { type Admission, type Demand, type Hold, type Limits, type Standing } from "../limits/limits.ts";
+import {
+  budgetPeriodAt,
+  type Admission,
+  type Demand,
+  type Hold,
+  type Limits,
+  type Standing,
+} from "../limits/limits.ts";
 import type { RequestFacts, RequestOutcome } from "../meters/request-facts.ts";
 import type { Settlements } from "./settlements.ts";
 
@@ -131,8 +138,7 @@ export class RequestAccount {
 
   async #ask(demand: Omit<Demand, "seat">, signal: AbortSignal): Promise<Admission> {
     const { limits, settlements, clock } = this.#means;
-    const ask = (): Promise<Admission> =>
-      limits.admit({ ...demand, seat: newToken() }, settlements.endedOf(demand.keyId));
+    const ask = (): Promise<Admission> => limits.admit({ ...demand, seat: newToken() });
     let admission = await ask();
     if (admission.outcome === "refused" && admission.by === "concurrency") {
       await sleep(clock, seatAgainMs, signal);
@@ -150,13 +156,12 @@ export class RequestAccount {
     const { id: keyId } = this.#key;
     const outcome = this.#outcome ?? "client_closed";
     const { machine, firstAtMs } = this.#course;
-    const wallMs = clock.wall();
     const { promptTokens, completionTokens } = this.#taken();
     const usedTokens = promptTokens + completionTokens;
     const durationMs = Math.round(clock.now() - this.#startedAtMs);
     const firstTokenMs = firstAtMs === undefined ? undefined : Math.round(firstAtMs - this.#startedAtMs);
     const usage: UsageRow = {
-      day: new Date(wallMs).toISOString().slice(0, 10),
+      day: budgetPeriodAt("day", clock.wall()).name,
       keyId,
       model: this.#bookedModel(outcome),
       requests: 1,

@@ -1,8 +1,9 @@
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { UsageRow } from "#shared/usage/usage-row.ts";
+import type { Endings, Telling } from "../limits/endings.ts";
 import { needsSeat, type Hold, type Settled } from "../limits/limits.ts";
-import type { Books } from "./books.ts";
+import { batchName, type Books } from "./books.ts";
 import { Gathering } from "./gathering.ts";
 
 interface SettlementsOptions {
@@ -48,7 +49,7 @@ const holdsMatterForMs = 60_000;
  * way at a time. One that fails is sent again until it is written, with the same number and the same counts, so that
  * nothing is counted twice; only the seats that it frees and renews are those of that moment.
  */
-export class Settlements {
+export class Settlements implements Endings {
   readonly #options: Required<SettlementsOptions>;
   readonly #underWay = new Map<string, Hold>();
   readonly #heartbeat: Timer;
@@ -99,9 +100,19 @@ export class Settlements {
     this.#schedule();
   }
 
-  /** What has ended of a key, and may not be written yet. */
-  endedOf(keyId: string): readonly Settled[] {
-    return this.#unwritten().flatMap((gathering) => gathering.endedOf(keyId));
+  tell(keyId: string, endsMax: number): readonly Telling[] {
+    const tellings: Telling[] = [];
+    let left = endsMax;
+    const { gateway } = this.#options;
+    const tellOf = (gathering: Gathering, sequence: number): void => {
+      const told = gathering.tell(keyId, left);
+      if (told === undefined) return;
+      left -= told.ended.length;
+      tellings.push({ ...told, batch: batchName({ gateway, sequence }) });
+    };
+    if (this.#sending !== undefined) tellOf(this.#sending.gathered, this.#sending.sequence);
+    tellOf(this.#gathering, this.#sequence + 1);
+    return tellings;
   }
 
   /** What a key has used of its budget in a period, and may not be written yet. */
@@ -191,7 +202,8 @@ export class Settlements {
       const { gateways } = await books.write({
         gateway,
         sequence,
-        settled: gathered.settledSince(clock.now() - holdsMatterForMs),
+        settled: gathered.endedSince(clock.now() - holdsMatterForMs),
+        toldOf: gathered.toldOf(),
         renewed: renews ? [...this.#underWay.values()] : [],
         spent: gathered.spent(),
         usage: gathered.usage(),

@@ -39,14 +39,14 @@ try {
   const admit = async () => {
     seat += 1;
     const demand = { keyId: record.id, limits: { ...limits, budget }, seat: `seat-${seat}`, tokens: 1_000 };
-    const admission = await shared.admit(demand, []);
+    const admission = await shared.admit(demand);
     if (admission.outcome !== "admitted") throw new Error(`refused by ${admission.by}`);
     return admission.hold;
   };
   const settle = async (holds: Awaited<ReturnType<typeof admit>>[]): Promise<void> => {
     sequence += 1;
     const settled = holds.map((hold) => ({ hold, ran: true, usedTokens: 0 }));
-    await books.write({ gateway: "bench", sequence, settled, renewed: [], spent: [], usage: [] });
+    await books.write({ gateway: "bench", sequence, settled, toldOf: [], renewed: [], spent: [], usage: [] });
   };
   let holds: Awaited<ReturnType<typeof admit>>[] = [];
   const measured = await measureInRounds([

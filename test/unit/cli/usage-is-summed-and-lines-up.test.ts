@@ -97,6 +97,7 @@ async function used() {
       gateway: "gateway",
       sequence: 1,
       settled: [],
+      toldOf: [],
       renewed: [],
       spent: [],
       usage,

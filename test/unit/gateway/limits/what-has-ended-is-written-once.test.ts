@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { UsageRow } from "#shared/usage/usage-row.ts";
 import type { Hold, Settled } from "../../../../services/gateway/limits/limits.ts";
-import type { Batch, Books } from "../../../../services/gateway/settlement/books.ts";
+import { batchName, type Batch, type Books } from "../../../../services/gateway/settlement/books.ts";
 import { Settlements } from "../../../../services/gateway/settlement/settlements.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 
@@ -136,7 +136,7 @@ describe("what has ended", () => {
     expect(logged).toEqual([expect.stringMatching(/^warn: .*kept/), expect.stringMatching(/^info: .*again/)]);
   });
 
-  test("is at once free in this gateway, and is told until it is written", async () => {
+  test("is at once free in this gateway, and is told to the store once, before it is written", async () => {
     const { clock, books, freed, settlements, end } = await open();
     books.state = "away";
     const hold = holdOf("a");
@@ -144,14 +144,40 @@ describe("what has ended", () => {
     end({ hold });
     const settled = { hold, ran: true, usedTokens: 5 };
     expect(freed).toEqual([settled]);
-    expect(settlements.endedOf(hold.keyId)).toEqual([settled]);
     await clock.advanceAwaiting(0);
-    expect(settlements.endedOf(hold.keyId)).toEqual([settled]);
-    expect(settlements.endedOf("another00000")).toEqual([]);
+    expect(settlements.tell("another00000", 10)).toEqual([]);
+    const [telling] = settlements.tell(hold.keyId, 10);
+    expect(telling?.ended).toMatchObject([settled]);
+    expect(settlements.tell(hold.keyId, 10)).toEqual([]);
+    telling?.heard();
     books.state = "there";
     await clock.advanceAwaiting(1_000);
-    expect(books.written.flatMap((batch) => batch.settled)).toEqual([settled]);
-    expect(settlements.endedOf(hold.keyId)).toEqual([]);
+    expect(books.written).toMatchObject([{ settled: [{ ...settled, isFree: true }], toldOf: [hold.keyId] }]);
+    const [batch] = books.written;
+    expect(batch && batchName(batch)).toBe(telling?.batch);
+    expect(settlements.tell(hold.keyId, 10)).toEqual([]);
+  });
+
+  test("is told again, and freed by the books as well, when nobody knows whether the store has heard of it", async () => {
+    const { clock, books, settlements, end } = await open();
+    books.state = "away";
+    end({ hold: holdOf("first") });
+    await clock.advanceAwaiting(0);
+    end({ hold: holdOf("second") });
+    const tell = (endsMax = 10) =>
+      settlements.tell("abcdefABCDEF", endsMax).map((telling) => {
+        telling.unheard();
+        return telling.ended.map(({ hold }) => hold.seat);
+      });
+    expect(tell()).toEqual([["first"], ["second"]]);
+    expect(tell()).toEqual([["first"], ["second"]]);
+    expect(tell(1)).toEqual([["first"]]);
+    books.state = "there";
+    await clock.advanceAwaiting(2_000);
+    expect(books.written).toMatchObject([
+      { settled: [{ isFree: false }], toldOf: ["abcdefABCDEF"] },
+      { settled: [{ isFree: false }], toldOf: ["abcdefABCDEF"] },
+    ]);
   });
 
   test("is not written of what only this gateway held", async () => {
@@ -178,7 +204,7 @@ describe("what has ended", () => {
     await clock.advanceAwaiting(2_000);
     expect(books.written.flatMap(({ settled }) => settled.map(({ hold }) => hold.seat))).toEqual(["last"]);
     expect(books.requests()).toBe(3);
-    expect(settlements.endedOf("abcdefABCDEF")).toEqual([]);
+    expect(settlements.tell("abcdefABCDEF", 10)).toEqual([]);
   });
 
   test("a hold of which nobody knows is freed, and gives nothing back", async () => {
