@@ -1,3 +1,5 @@
+import type { Clock, Timer } from "#shared/process/clock.ts";
+
 interface Waiting<Asked, Answer> {
   readonly asked: Asked;
   readonly resolve: (answer: Answer) => void;
@@ -9,18 +11,23 @@ interface Together<Asked, Answer> {
   readonly ask: (asked: readonly Asked[]) => Promise<readonly Answer[]>;
   /** How many go in one question at most. */
   readonly askedMax: number;
+  /** For so long at most anyone waits for the question under way. */
+  readonly waitMs: number;
+  readonly clock: Pick<Clock, "after">;
 }
 
 /**
  * Questions of many, asked together: those of one turn of the event loop are one, and what comes while that one is
- * under way goes in the next. So who comes alone waits for nobody, and the more there are, the less each costs. When
- * one question fails, so do those that waited for it.
+ * under way goes in the next. So who comes alone waits for nobody, and the more there are, the less each costs. They are
+ * asked in the order in which they came. When one question fails, so do those that waited for it.
  */
 export class AskTogether<Asked, Answer> {
   readonly #together: Together<Asked, Answer>;
   #waiting: Waiting<Asked, Answer>[] = [];
-  /** One is under way, or goes at the end of this turn. */
-  #busy = false;
+  #underWay = 0;
+  /** All that wait go at the end of this turn. */
+  #goes = false;
+  #overdue: Timer | undefined;
 
   constructor(together: Together<Asked, Answer>) {
     this.#together = together;
@@ -29,25 +36,40 @@ export class AskTogether<Asked, Answer> {
   ask(asked: Asked): Promise<Answer> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ asked, resolve, reject });
-      if (this.#busy) return;
-      this.#busy = true;
-      setImmediate(() => void this.#go());
+      if (this.#underWay === 0) this.#goSoon();
+      else this.#overdue ??= this.#together.clock.after(this.#together.waitMs, () => this.#goSoon());
     });
   }
 
-  async #go(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const { ask, askedMax } = this.#together;
-      const going = this.#waiting.splice(0, askedMax);
-      try {
-        const answers = await ask(going.map(({ asked }) => asked));
-        going.forEach(({ resolve }, at) => resolve(answers[at] as Answer));
-      } catch (error) {
-        const waited = this.#waiting;
-        this.#waiting = [];
-        for (const { reject } of [...going, ...waited]) reject(error);
-      }
+  #goSoon(): void {
+    this.#overdue?.cancel();
+    this.#overdue = undefined;
+    if (this.#goes || this.#waiting.length === 0) return;
+    this.#goes = true;
+    setImmediate(() => {
+      this.#goes = false;
+      this.#go();
+    });
+  }
+
+  #go(): void {
+    const { askedMax } = this.#together;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (let at = 0; at < waiting.length; at += askedMax) void this.#ask(waiting.slice(at, at + askedMax));
+  }
+
+  async #ask(going: readonly Waiting<Asked, Answer>[]): Promise<void> {
+    this.#underWay += 1;
+    try {
+      const answers = await this.#together.ask(going.map(({ asked }) => asked));
+      going.forEach(({ resolve }, at) => resolve(answers[at] as Answer));
+    } catch (error) {
+      const waited = this.#waiting;
+      this.#waiting = [];
+      for (const { reject } of [...going, ...waited]) reject(error);
     }
-    this.#busy = false;
+    this.#underWay -= 1;
+    if (this.#underWay === 0) this.#goSoon();
   }
 }

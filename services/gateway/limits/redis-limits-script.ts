@@ -11,8 +11,8 @@ const keptForMs = (debtWindowsMax + 1) * windowMs;
  * hands it out again, and the hash says how much of what is reserved is that. `reservations:<id>` is what each seat and
  * each such batch reserved. All of them lapse when nobody uses the key.
  *
- * Time is that of Redis, so that gateways need not agree on it. Numbers in replies are written out in full: left to
- * itself, Lua keeps 14 digits; Redis writes out those in commands.
+ * Time is that of Redis, so that gateways need not agree on it. Numbers with a fraction are written out in full in
+ * replies, which would cut it off; Redis writes out those in commands.
  */
 export const redisLimitsLua = `
 local call = redis.call
@@ -81,8 +81,8 @@ end
  * they used in all, their seats, and what each used; at last how many demands there are, how many tokens they ask for
  * in all of the budget and by the minute, and of each its seat and its tokens.
  *
- * Replies of each key how it stood before its demands (requests, tokens, spent, reserved), and a letter for each
- * demand: `a` admits it, others say what refused it. The order of the questions is that of `judgeDemand`. Buckets are
+ * Replies of each key its buckets after all its demands (requests, tokens), its budget before them (spent, reserved), and
+ * a letter for each demand: `a` admits it, others say what refused it. The order of the questions is that of `judgeDemand`. Buckets are
  * written also when nothing is taken: after the clock of Redis was set back, they drain from there. Seats that have
  * lapsed are looked for when there is no room without them.
  */
@@ -167,10 +167,8 @@ local function admit()
     or tokensLimit and tokens + cost > tokensLimit + ${roundingUnits}
 
   local size = #replies
-  replies[size + 1] = inFull(requests)
-  replies[size + 2] = inFull(tokens)
-  replies[size + 3] = whole(spent + unwritten)
-  replies[size + 4] = whole(reserved - unwritten)
+  replies[size + 3] = spent + unwritten
+  replies[size + 4] = reserved - unwritten
   local seatsBefore, heldBefore = seats, reserved
   local taken = { prefix .. "seats:" .. id }
   if not isShort then
@@ -224,6 +222,9 @@ local function admit()
     if budget and (lapses or heldBefore == 0) then keep(prefix .. "reservations:" .. id) end
   end
 
+  requests, tokens = inFull(requests), inFull(tokens)
+  replies[size + 1] = requests
+  replies[size + 2] = tokens
   local fields = {}
   if requestsLimit then fields = { "requests", requests, "requestsAt", now } end
   if tokensLimit then

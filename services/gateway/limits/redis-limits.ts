@@ -25,6 +25,8 @@ const standingScript = new RedisScript(standingLua);
 /** How much goes in one question at most, so that none holds up Redis for long. */
 const demandsMax = 250;
 const endsMax = 500;
+/** For so long at most a request waits for the question under way, where Redis is far. */
+const togetherMs = 2;
 
 /** The letters that the script admits and refuses with. */
 const admitted = "a";
@@ -37,6 +39,9 @@ const refusals: Readonly<Record<string, Refusal>> = {
 };
 const wordsPerKey = 5;
 
+/** Whole numbers come as such, those with a fraction as text. */
+type Word = string | number;
+
 /** Demands of one key under the same limits, in the order in which they came. */
 interface OfKey {
   readonly keyId: string;
@@ -48,7 +53,7 @@ interface OfKey {
 }
 
 interface RedisLimitsOptions {
-  readonly clock: Pick<Clock, "wall">;
+  readonly clock: Pick<Clock, "wall" | "after">;
   readonly endings?: Endings;
   readonly seatLivesMs?: number;
 }
@@ -74,7 +79,12 @@ export class RedisLimits implements Limits {
     this.#clock = options.clock;
     this.#endings = options.endings;
     this.#seatLivesMs = options.seatLivesMs ?? seatLivesMs;
-    this.#together = new AskTogether({ ask: (demands) => this.#admitAll(demands), askedMax: demandsMax });
+    this.#together = new AskTogether({
+      ask: (demands) => this.#admitAll(demands),
+      askedMax: demandsMax,
+      waitMs: togetherMs,
+      clock: options.clock,
+    });
   }
 
   admit(demand: Demand): Promise<Admission> {
@@ -169,10 +179,17 @@ function orNothing(limit: number | undefined): string {
 }
 
 /** Each demand finds what those before it have left: the script decided so, and this says to each what it said. */
-function admissionsOf({ limits, period, demands }: OfKey, words: readonly string[], wallMs: number): Admission[] {
-  const [requests, tokens, spentByAll, reserved, letters = ""] = words;
+function admissionsOf({ limits, period, demands }: OfKey, words: readonly Word[], wallMs: number): Admission[] {
+  const [requests, tokens, spentByAll, reserved, letters] = words;
+  if (typeof letters !== "string" || letters.length !== demands.length) throw otherReply();
   const { tokensPerMinute, budget } = limits;
-  const used = { requestsUsed: Number(requests), tokensUsed: Number(tokens) };
+  const costOf = ({ tokens: asked }: Demand): number =>
+    tokensPerMinute === undefined ? 0 : costWithin(tokenRate(tokensPerMinute), asked);
+  const taking = demands.filter((_, at) => letters.charAt(at) === admitted);
+  const used = {
+    requestsUsed: Number(requests) - taking.length,
+    tokensUsed: Number(tokens) - sumOf(taking, costOf),
+  };
   const spent = budget && Number(spentByAll);
   const budgetEndsInMs = period === undefined ? 0 : period.endsAtMs - wallMs;
   let left = budget === undefined ? 0 : budget.tokens - Number(spentByAll) - Number(reserved);
@@ -185,7 +202,7 @@ function admissionsOf({ limits, period, demands }: OfKey, words: readonly string
       return { outcome: "refused", by, waitMs, standing: standingOf(limits, used), spent };
     }
     const { keyId, seat } = demand;
-    const cost = tokensPerMinute === undefined ? 0 : costWithin(tokenRate(tokensPerMinute), demand.tokens);
+    const cost = costOf(demand);
     const budgetTokens = budget === undefined ? 0 : Math.min(demand.tokens, left);
     used.requestsUsed += 1;
     used.tokensUsed += cost;
@@ -195,11 +212,13 @@ function admissionsOf({ limits, period, demands }: OfKey, words: readonly string
   });
 }
 
-/** Numbers come as text, for Redis cuts them off to integers. */
-function wordsOf(reply: unknown, count: number): readonly string[] {
-  const isReply = Array.isArray(reply) && reply.length === count && reply.every((word) => typeof word === "string");
-  if (!isReply) throw otherReply();
+function wordsOf(reply: unknown, count: number): readonly Word[] {
+  if (!Array.isArray(reply) || reply.length !== count || !reply.every(isWord)) throw otherReply();
   return reply;
+}
+
+function isWord(word: unknown): word is Word {
+  return typeof word === "string" || typeof word === "number";
 }
 
 function otherReply(): Error {
