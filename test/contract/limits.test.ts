@@ -5,10 +5,11 @@ import { systemClock } from "#shared/process/clock.ts";
 import { connectRedis, type RedisConnection } from "#shared/process/redis-connection.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import type { Endings, Telling } from "../../services/gateway/limits/endings.ts";
-import { budgetPeriodAt, type Demand, type Settled } from "../../services/gateway/limits/limits.ts";
+import { budgetPeriodAt, type Admission, type Demand, type Settled } from "../../services/gateway/limits/limits.ts";
 import { LocalLimits } from "../../services/gateway/limits/local-limits.ts";
-import { RedisLimits } from "../../services/gateway/limits/redis-limits.ts";
+import { RedisLimits, spentAt } from "../../services/gateway/limits/redis-limits.ts";
 import { batchName, type Batch } from "../../services/gateway/settlement/books.ts";
+import { openLimits } from "../../services/gateway/settlement/open-limits.ts";
 import { RedisBooks } from "../../services/gateway/settlement/redis-books.ts";
 import { redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
@@ -164,6 +165,119 @@ describe("limits of several gateways in Redis", () => {
     await new RedisBooks(redis).write(batchOf({ settled: [{ hold: next, ran: false, usedTokens: 0 }] }));
     expect(holdOf(await there.admit(demand(100))).budgetTokens).toBe(10);
   });
+
+  test("a thousand demands at once are decided exactly and in the order in which they came, and leave nothing when they end", async () => {
+    const redis = await openOne();
+    const endings = new EndingsOfATest();
+    const limits = limitsOn(redis, endings);
+    const demand = demandOf({ concurrency: 10, budget: { tokens: 95, per: "day" }, requestsPerMinute: 1_000 });
+    for (let wave = 0; wave < 3; wave += 1) {
+      const asked = Array.from({ length: 1_000 }, (_, at) => demand(at === 3 ? 20 : 10));
+      const admissions = await Promise.all(asked.map((each) => limits.admit(each)));
+      const admitted = admissions.filter((admission) => admission.outcome === "admitted");
+      expect(admissions.slice(0, 9).map(outcomeOf)).toEqual(Array(9).fill("admitted"));
+      expect(admissions.slice(9).map(outcomeOf)).toEqual(Array(991).fill("budget_reserved"));
+      expect(admitted.map(({ hold }) => hold.seat)).toEqual(asked.slice(0, 9).map(({ seat }) => seat));
+      expect(admitted.map(({ hold }) => hold.budgetTokens)).toEqual([10, 10, 10, 20, 10, 10, 10, 10, 5]);
+      expect(admitted.map(({ standing }) => standing.requests?.remaining)).toEqual(
+        admitted.map((_, at) => 1_000 - 9 * wave - at - 1),
+      );
+      for (const { hold } of admitted) endings.end({ hold, ran: true, usedTokens: 0 });
+    }
+  });
+
+  test("keys that ask together are decided each by its own limits, also when these change in between", async () => {
+    const limits = limitsOn(await openOne());
+    const [one, other] = [demandOf({ concurrency: 2 }), demandOf({ requestsPerMinute: 3, tokensPerMinute: 100 })];
+    const narrowed = { ...one(), limits: { concurrency: 1 } };
+    const widened = { ...narrowed, limits: { concurrency: 3 } };
+    const asked = [one(), other(60), narrowed, one(), other(60), widened, other(40), other(0), one()];
+    const seated = asked.map((demand) => ({ ...demand, seat: newToken(), keyId: demand.keyId }));
+    const ofOne = new Set([0, 2, 3, 5, 8]);
+    const keyId = seated[0]?.keyId ?? "";
+    const together = seated.map((demand, at) => limits.admit(ofOne.has(at) ? { ...demand, keyId } : demand));
+    expect((await Promise.all(together)).map(outcomeOf)).toEqual([
+      "admitted",
+      "admitted",
+      "concurrency",
+      "admitted",
+      "tokens",
+      "admitted",
+      "admitted",
+      "admitted",
+      "concurrency",
+    ]);
+  });
+
+  test("what a gateway spent that was killed before it could write is given up like its seats", async () => {
+    const redis = await openOne();
+    const endings = new EndingsOfATest();
+    const limits = new RedisLimits(redis, { clock: systemClock, endings, seatLivesMs: 50 });
+    const demand = demandOf({ concurrency: 1, budget: { tokens: 100, per: "day" } });
+    const hold = holdOf(await limits.admit(demand(60)));
+    endings.end({ hold, ran: true, usedTokens: 100 });
+    expect(outcomeOf(await limits.admit(demand(1)))).toBe("budget");
+    const again = await until(
+      async () => {
+        const admission = await limits.admit(demand(100));
+        return admission.outcome === "admitted" && admission;
+      },
+      { what: "what was spent to be given up" },
+    );
+    expect(again.hold.budgetTokens).toBe(100);
+  });
+
+  test("a question that goes unanswered fails nobody, and leaves nothing taken once Redis is heard again", async () => {
+    const { connections, open } = redisPlace();
+    onTestFinished(() => connections.forEach((each) => each.close()));
+    const redis = await open(50);
+    const operator = await open();
+    const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+    const { limits, settlements } = openLimits(
+      { kind: "redis", redis },
+      { gateway: newToken(), clock: systemClock, log: log as never },
+    );
+    onTestFinished(() => settlements.stop(AbortSignal.timeout(1_000)));
+    const demand = demandOf({ concurrency: 10, budget: { tokens: 1_000_000, per: "day" } });
+    const endAll = (admissions: readonly Admission[]): void => {
+      for (const admission of admissions) {
+        if (admission.outcome === "refused") continue;
+        const { hold } = admission;
+        settlements.end({ hold, ran: true, usedTokens: 1, usage: usageOf(hold.keyId) });
+      }
+    };
+    const askTwenty = async (): Promise<readonly Admission[]> => {
+      const admissions = await Promise.all(Array.from({ length: 20 }, () => limits.admit(demand(50))));
+      for (const each of admissions) if (each.outcome === "admitted") settlements.begin(each.hold);
+      return admissions;
+    };
+    const before = await askTwenty();
+    expect(before.map(outcomeOf).filter((outcome) => outcome === "admitted")).toHaveLength(10);
+    await operator.run("pause", (each) => each.call("CLIENT", "PAUSE", "300"));
+    endAll(before);
+    const meanwhile = await askTwenty();
+    const heldHere = meanwhile.flatMap((each) => (each.outcome === "admitted" ? [each.hold.kept] : []));
+    expect(heldHere).toEqual(Array(10).fill("here"));
+    endAll(meanwhile);
+    const after = await until(
+      async () => {
+        const admissions = await askTwenty();
+        const kept = admissions.flatMap((each) => (each.outcome === "admitted" ? [each.hold.kept] : []));
+        if (kept.length === 10 && kept.every((each) => each === "shared")) return admissions;
+        endAll(admissions);
+        return false;
+      },
+      { what: "ten seats that all gateways know of" },
+    );
+    const elsewhere = await limitsOn(operator).admit(demand(1));
+    expect(outcomeOf(elsewhere)).toBe("concurrency");
+    endAll(after);
+    await settlements.flush();
+    const { keyId, limits: keyLimits } = demand();
+    expect(await limitsOn(operator).admit(demand(1_000_000))).toMatchObject({
+      hold: { budgetTokens: 1_000_000 - (await spentOf(operator, keyId, keyLimits)) },
+    });
+  });
 });
 
 async function openOne(): Promise<RedisConnection> {
@@ -177,8 +291,8 @@ function redisPlace() {
   const connections: RedisConnection[] = [];
   return {
     connections,
-    open: async () => {
-      const redis = await connectRedis({ url: server.url, keyPrefix, commandTimeoutMs: 5_000 });
+    open: async (commandTimeoutMs = 5_000) => {
+      const redis = await connectRedis({ url: server.url, keyPrefix, commandTimeoutMs });
       connections.push(redis);
       return redis;
     },
@@ -216,6 +330,18 @@ function batchOf(batch: Partial<Batch>): Batch {
 function spendingOf(keyId: string, { budget }: KeyLimits, tokens: number) {
   const { name: period, endsAtMs } = budgetPeriodAt(budget?.per ?? "day", Date.now());
   return { keyId, period, endsAtMs, tokens };
+}
+
+async function spentOf(redis: RedisConnection, keyId: string, { budget }: KeyLimits): Promise<number> {
+  const { name } = budgetPeriodAt(budget?.per ?? "day", Date.now());
+  return Number(await redis.run("look", (each) => each.get(spentAt(keyId, name))));
+}
+
+/** One token of one request. */
+function usageOf(keyId: string) {
+  const { name: day } = budgetPeriodAt("day", Date.now());
+  const counts = { requests: 1, failed: 0, promptTokens: 0, completionTokens: 1, answered: 1 };
+  return { day, keyId, model: null, ...counts, firstTokenMs: 1, durationMs: 1 };
 }
 
 function demandOf(limits: KeyLimits): (tokens?: number) => Demand {
