@@ -37,12 +37,17 @@ export class SharedLimits implements Limits {
 
   async admit(demand: Demand): Promise<Admission> {
     const { shared, local, onUncertain } = this.#options;
-    const admission = await this.#ask(() => shared.admit(demand));
-    if (admission === "not asked") return local.admit(demand);
-    if (admission === "unanswered") {
+    const wasAway = this.#isAway;
+    if (!this.#mayAsk()) return local.admit(demand);
+    let admission;
+    try {
+      admission = await shared.admit(demand);
+    } catch (error) {
+      this.#unanswered(error);
       if (needsSeat(demand.limits)) onUncertain(uncertainHold(demand));
       return local.admit(demand);
     }
+    if (wasAway) this.#answered();
     if (admission.outcome === "admitted") local.adopt(admission.hold);
     if (admission.spent !== undefined) local.learn(demand, admission.spent);
     return admission;
@@ -50,32 +55,46 @@ export class SharedLimits implements Limits {
 
   async standing(key: Pick<Demand, "keyId" | "limits">): Promise<Standing> {
     const { shared, local } = this.#options;
-    const standing = await this.#ask(() => shared.standing(key));
-    return standing === "not asked" || standing === "unanswered" ? local.standing(key) : standing;
+    const wasAway = this.#isAway;
+    if (!this.#mayAsk()) return local.standing(key);
+    let standing;
+    try {
+      standing = await shared.standing(key);
+    } catch (error) {
+      this.#unanswered(error);
+      return local.standing(key);
+    }
+    if (wasAway) this.#answered();
+    return standing;
   }
 
-  async #ask<Answer>(question: () => Promise<Answer>): Promise<Answer | "not asked" | "unanswered"> {
+  get #isAway(): boolean {
+    return this.#askAgainAtMs !== undefined;
+  }
+
+  #mayAsk(): boolean {
+    if (this.#askAgainAtMs === undefined) return true;
+    const nowMs = this.#options.clock.now();
+    if (nowMs < this.#askAgainAtMs) return false;
+    this.#askAgainAtMs = nowMs + this.#retryMs;
+    return true;
+  }
+
+  /** It was asked while it was away. */
+  #answered(): void {
+    if (!this.#isAway) return;
+    this.#askAgainAtMs = undefined;
+    this.#options.log.info("the limits of keys hold over all gateways again");
+  }
+
+  /** A bug is not an outage. */
+  #unanswered(error: unknown): void {
     const { clock, log } = this.#options;
-    const wasAway = this.#askAgainAtMs !== undefined;
-    if (this.#askAgainAtMs !== undefined) {
-      if (clock.now() < this.#askAgainAtMs) return "not asked";
-      this.#askAgainAtMs = clock.now() + this.#retryMs;
+    if (!(error instanceof Fault && error.code === "backend_unavailable")) throw error;
+    if (!this.#isAway) {
+      log.warn({ internal: error.internal }, "limits cannot be shared now; this gateway grants its share of them");
     }
-    try {
-      const answer = await question();
-      if (wasAway && this.#askAgainAtMs !== undefined) {
-        this.#askAgainAtMs = undefined;
-        log.info("the limits of keys hold over all gateways again");
-      }
-      return answer;
-    } catch (error) {
-      if (!(error instanceof Fault && error.code === "backend_unavailable")) throw error;
-      if (this.#askAgainAtMs === undefined) {
-        log.warn({ internal: error.internal }, "limits cannot be shared now; this gateway grants its share of them");
-      }
-      this.#askAgainAtMs = clock.now() + this.#retryMs;
-      return "unanswered";
-    }
+    this.#askAgainAtMs = clock.now() + this.#retryMs;
   }
 }
 

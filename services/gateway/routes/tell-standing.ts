@@ -39,5 +39,5 @@ function hasRates(key: KeyRecord): key is LimitedKey {
 }
 
 function isTold(reply: FastifyReply): boolean {
-  return Object.keys(reply.getHeaders()).some((name) => name.startsWith("x-ratelimit-"));
+  return reply.hasHeader("x-ratelimit-limit-requests") || reply.hasHeader("x-ratelimit-limit-tokens");
 }

@@ -108,9 +108,13 @@ export class RequestAccount {
     if (limits === undefined) return { standing: {} };
     const demand = { keyId: this.#key.id, limits, tokens: request.tokens };
     this.#admitting = this.#ask(demand, request.signal);
-    const admission = await this.#admitting.finally(() => (this.#admitting = undefined));
-    const { standing } = admission;
-    return admission.outcome === "admitted" ? { standing } : { standing, fault: limitFault(admission, demand) };
+    try {
+      const admission = await this.#admitting;
+      const { standing } = admission;
+      return admission.outcome === "admitted" ? { standing } : { standing, fault: limitFault(admission, demand) };
+    } finally {
+      this.#admitting = undefined;
+    }
   }
 
   /** Follows an answer on its way to whoever is to have it. */
