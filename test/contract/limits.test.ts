@@ -192,10 +192,10 @@ describe("limits of several gateways in Redis", () => {
     const narrowed = { ...one(), limits: { concurrency: 1 } };
     const widened = { ...narrowed, limits: { concurrency: 3 } };
     const asked = [one(), other(60), narrowed, one(), other(60), widened, other(40), other(0), one()];
-    const seated = asked.map((demand) => ({ ...demand, seat: newToken(), keyId: demand.keyId }));
+    const demands = asked.map((demand) => ({ ...demand, seat: newToken(), keyId: demand.keyId }));
     const ofOne = new Set([0, 2, 3, 5, 8]);
-    const keyId = seated[0]?.keyId ?? "";
-    const together = seated.map((demand, at) => limits.admit(ofOne.has(at) ? { ...demand, keyId } : demand));
+    const keyId = demands[0]?.keyId ?? "";
+    const together = demands.map((demand, at) => limits.admit(ofOne.has(at) ? { ...demand, keyId } : demand));
     expect((await Promise.all(together)).map(outcomeOf)).toEqual([
       "admitted",
       "admitted",

@@ -40,9 +40,15 @@ export class GatewaySigns {
     else signs.missing.lastMs = nowMs;
   }
 
-  /** Those of the gateways that are gone for good. Of all others that are not named, nothing is remembered. */
+  /**
+   * Those of the gateways that are gone for good. Of the others that are not named, a lease is remembered for as long as it
+   * says something: a gateway whose next job comes a moment later does not give it again.
+   */
   gone(waiting: ReadonlySet<string>, nowMs: number, hearing: Hearing): string[] {
-    for (const gateway of this.#signs.keys()) if (!waiting.has(gateway)) this.#signs.delete(gateway);
+    for (const [gateway, { leasedAtMs = -Infinity }] of this.#signs) {
+      const isOver = nowMs - leasedAtMs > this.#timing.gatewayGoneAfterMs;
+      if (!waiting.has(gateway) && isOver) this.#signs.delete(gateway);
+    }
     if (!hearing.connected) return nowMs - hearing.sinceMs > this.#timing.cutOffAfterMs ? [...waiting] : [];
     return [...waiting].filter((gateway) => this.#isGone(this.#of(gateway), nowMs, hearing));
   }

@@ -59,6 +59,8 @@ export class OpenJobs {
   /** The same by machine, since beats come by machine. */
   readonly #byMachine = new Map<string, Set<string>>();
   readonly #probedAtMs = new Map<string, number>();
+  /** To whom a lease was given since the last round of them. */
+  readonly #leased = new Set<string>();
   readonly #seldom: Seldom;
   #tickedAtMs: number;
   readonly #finished = new Map<string, { target: Target; jobs: string[] }>();
@@ -116,7 +118,7 @@ export class OpenJobs {
     this.#byReply.set(job.reply, job);
     const ofMachine = this.#byMachine.getOrInsertComputed(target.machine, () => new Set());
     ofMachine.add(job.id);
-    if (ofMachine.size === 1) this.#giveLease(target);
+    if (!this.#leased.has(nameOf(target))) this.#giveLease(target);
     job.follower.submit();
     return job.outcome;
   }
@@ -128,6 +130,7 @@ export class OpenJobs {
 
   stop(): void {
     for (const timer of this.#timers) timer.cancel();
+    this.#tellFinished();
   }
 
   #ownerOfJobs(): JobOwner {
@@ -247,22 +250,22 @@ export class OpenJobs {
     return presence === undefined ? undefined : { machine, epoch: presence.epoch };
   }
 
-  /** Acknowledges terminal frames, all of one turn of the event loop in one message. */
+  /**
+   * Acknowledges terminal frames, with the next tick. A message for each would cost the broker and the machine as much as an
+   * answer does, and nobody waits for it: the machine says the frame again only much later.
+   */
   #finish(target: Target, job: string): void {
     const subject = machineSubject(target, "control");
-    const gathered = this.#finished.get(subject);
-    if (gathered !== undefined) {
-      gathered.jobs.push(job);
-      return;
-    }
-    const finished = { target, jobs: [job] };
-    this.#finished.set(subject, finished);
-    setImmediate(() => {
-      this.#finished.delete(subject);
-      for (let from = 0; from < finished.jobs.length; from += 1_000) {
-        this.#tell(target, { kind: "finish", jobs: finished.jobs.slice(from, from + 1_000) });
+    this.#finished.getOrInsertComputed(subject, () => ({ target, jobs: [] })).jobs.push(job);
+  }
+
+  #tellFinished(): void {
+    for (const { target, jobs } of this.#finished.values()) {
+      for (let from = 0; from < jobs.length; from += 1_000) {
+        this.#tell(target, { kind: "finish", jobs: jobs.slice(from, from + 1_000) });
       }
-    });
+    }
+    this.#finished.clear();
   }
 
   #turned(connected: boolean): void {
@@ -276,11 +279,13 @@ export class OpenJobs {
   /** Says to every machine that holds jobs of this gateway that somebody waits for them. */
   #giveLeases(): void {
     const targets = new Map<string, Target>();
-    for (const { target } of this.#followers.values()) targets.set(`${target.machine} ${target.epoch}`, target);
+    for (const { target } of this.#followers.values()) targets.set(nameOf(target), target);
+    this.#leased.clear();
     for (const target of targets.values()) this.#giveLease(target);
   }
 
   #giveLease(target: Target): void {
+    this.#leased.add(nameOf(target));
     this.#tell(target, { kind: "lease", gateway: this.#options.gateway });
   }
 
@@ -301,9 +306,14 @@ export class OpenJobs {
       this.#connectionSinceMs = nowMs;
       this.#options.roster.reconnected(nowMs);
     }
+    this.#tellFinished();
     const connection = { connected: this.#options.broker.connected, sinceMs: this.#connectionSinceMs };
     for (const { follower } of this.#followers.values()) follower.tick(nowMs, connection);
   }
+}
+
+function nameOf({ machine, epoch }: Target): string {
+  return `${machine} ${epoch}`;
 }
 
 function cutOff(): Fault {

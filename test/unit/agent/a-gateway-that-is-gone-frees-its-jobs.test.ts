@@ -93,6 +93,17 @@ describe("a gateway that gives leases", () => {
     expect(runtime.begun().run.signal.aborted).toBe(false);
   });
 
+  test("need not repeat it for a job that comes a moment later, and is held to it none the less", async () => {
+    const { gateway, runtime, pass, timing } = await agentOnBroker();
+    await gateway.say({ kind: "lease", gateway: gateway.id });
+    await pass(timing.beatIntervalMs * 2);
+    await gateway.send();
+    await pass(timing.gatewayGoneAfterMs - timing.beatIntervalMs * 2);
+    expect(runtime.begun().run.signal.aborted).toBe(false);
+    await pass(timing.beatIntervalMs * 2);
+    expect(runtime.begun().run.signal.aborted).toBe(true);
+  });
+
   test("has from the agent's reconnect on to give the next one", async () => {
     const { gateway, broker, runtime, pass, timing } = await agentOnBroker();
     await gateway.send();

@@ -9,7 +9,7 @@ import { gateway, gatewayOnBroker } from "./gateway-on-a-broker.ts";
 
 describe("a job of a gateway", () => {
   test("reaches its machine with its head and body, and its answer comes back", async () => {
-    const { machine, open, run, settle } = gatewayOnBroker();
+    const { machine, open, run, settle, pass, timing } = gatewayOnBroker();
     machine.listen();
     const { id, told } = await run({ body: Buffer.from("the request") });
     expect(machine.jobs).toEqual([
@@ -35,6 +35,7 @@ describe("a job of a gateway", () => {
     await settle();
     expect(told).toEqual(["accepted", "Hello", "end"]);
     expect(open.size).toBe(0);
+    await pass(timing.acceptWaitMs / 6);
     expect(machine.controls).toEqual([{ kind: "finish", jobs: [id] }]);
   });
 
@@ -126,6 +127,20 @@ describe("a job of a gateway", () => {
     expect(one.told).toEqual(["accepted", "end"]);
     await pass(timing.leaseIntervalMs * 2);
     expect(machine.leases).toHaveLength(3);
+  });
+
+  test("that comes a moment after another is no reason to tell its machine again", async () => {
+    const { machine, run, settle, pass, timing } = gatewayOnBroker();
+    machine.listen();
+    for (let jobs = 1; jobs <= 3; jobs += 1) {
+      await run();
+      machine.say(machine.jobs.at(-1)?.head.id ?? "", "end", end, 1);
+      await settle();
+    }
+    expect(machine.leases).toHaveLength(1);
+    await pass(timing.leaseIntervalMs);
+    await run();
+    expect(machine.leases).toHaveLength(2);
   });
 
   test("asks for what was sent while the gateway was cut off, and leases its machine at once", async () => {

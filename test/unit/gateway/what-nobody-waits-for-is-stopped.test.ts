@@ -8,22 +8,22 @@ import { gateway, gatewayOnBroker } from "./gateway-on-a-broker.ts";
 
 describe("what a gateway does not know", () => {
   test("is acknowledged when it is a terminal frame, so that it is repeated no more", async () => {
-    const { machine, settle } = gatewayOnBroker();
+    const { machine, pass, timing } = gatewayOnBroker();
     machine.listen();
     const [one, two] = [newToken(), newToken()];
     machine.say(one, "end", end, 5);
     machine.say(two, "fault", { code: "cancelled", message: "" }, 1);
     machine.say(newToken(), "data", "nobody waits for this", 1);
-    await settle();
+    await pass(timing.acceptWaitMs / 6);
     expect(machine.takeControls()).toEqual([{ kind: "finish", jobs: [one, two] }]);
   });
 
   test("is told to stop when a beat has a row of it, and acknowledged when that says that it is over", async () => {
-    const { machine, settle } = gatewayOnBroker();
+    const { machine, pass, timing } = gatewayOnBroker();
     machine.listen();
     const [runs, over] = [newToken(), newToken()];
     machine.beat([runs, "running", 0, 3, 7, 0], [over, "ended", 0, 3, 7, 0]);
-    await settle();
+    await pass(timing.acceptWaitMs / 6);
     expect(machine.takeControls()).toEqual([
       { kind: "cancel", job: runs, reason: "gave_up" },
       { kind: "finish", jobs: [over] },
