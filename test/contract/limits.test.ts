@@ -166,6 +166,20 @@ describe("limits of several gateways in Redis", () => {
     expect(holdOf(await there.admit(demand(100))).budgetTokens).toBe(10);
   });
 
+  test("an end that is told twice, once beside another, is spent once", async () => {
+    const redis = await openOne();
+    const endings = new EndingsOfATest();
+    const limits = limitsOn(redis, endings);
+    const demand = demandOf({ budget: { tokens: 100, per: "day" } });
+    const [first, second] = [holdOf(await limits.admit(demand(40))), holdOf(await limits.admit(demand(40)))];
+    endings.end({ hold: first, ran: true, usedTokens: 10 });
+    const third = holdOf(await limits.admit(demand(1)));
+    endings.end({ hold: first, ran: true, usedTokens: 10 });
+    endings.end({ hold: second, ran: true, usedTokens: 20 });
+    endings.end({ hold: third, ran: false, usedTokens: 0 });
+    expect(holdOf(await limits.admit(demand(100))).budgetTokens).toBe(70);
+  });
+
   test("a thousand demands at once are decided exactly and in the order in which they came, and leave nothing when they end", async () => {
     const redis = await openOne();
     const endings = new EndingsOfATest();
