@@ -246,9 +246,14 @@ export class FrameFollower {
     }
   }
 
-  /** Nobody wants the answer any more. */
+  /**
+   * Nobody wants the answer any more. A machine that was just given the job counts as having it, since one that begins at
+   * once says nothing before its first word: to leave early is no way to have work done that nobody counts.
+   */
   cancel(fault: Fault): void {
-    if (!this.#settled) this.#cancel(fault);
+    if (this.#settled) return;
+    if (!this.#accepted && this.#submissions === 1) this.#taken();
+    this.#cancel(fault);
   }
 
   /** Whatever a machine says of a job means that it has it, also when the accept itself was lost. */
@@ -258,6 +263,10 @@ export class FrameFollower {
     if (frame.kind === "accept" && this.#parts !== undefined) {
       if (decodeJson(acceptPayload, frame.payload)?.state === "receiving") this.#parts.start(nowMs);
     }
+    this.#taken();
+  }
+
+  #taken(): void {
     this.#options.wire.accepted();
     this.#options.listener.onAccept?.(this.#options.machine);
   }

@@ -69,7 +69,7 @@ describe("a job of a gateway", () => {
     expect(roster.present(clock.now()).map(({ presence }) => presence.machine)).toEqual(["gpu-2"]);
   });
 
-  test("is cancelled at its machine when its client leaves, accepted or not", async () => {
+  test("is cancelled at its machine when its client leaves, and counts as taken by one that just got it", async () => {
     const { machine, run, settle } = gatewayOnBroker();
     machine.listen();
     const [waiting, running] = [await run(), await run()];
@@ -78,10 +78,20 @@ describe("a job of a gateway", () => {
     waiting.leave();
     running.leave();
     await settle();
-    expect([waiting.told, running.told]).toEqual([["fault client_closed"], ["accepted", "fault client_closed"]]);
+    for (const { told } of [waiting, running]) expect(told).toEqual(["accepted", "fault client_closed"]);
     expect(machine.controls).toEqual(
       [waiting, running].map(({ id }) => ({ kind: "cancel", job: id, reason: "client_closed" })),
     );
+  });
+
+  test("counts as taken by nobody when its client leaves a machine that says nothing", async () => {
+    const { machine, run, settle, pass, timing } = gatewayOnBroker();
+    machine.listen();
+    const { told, leave } = await run();
+    await pass(timing.acceptWaitMs * 1.5);
+    leave();
+    await settle();
+    expect(told).toEqual(["fault client_closed"]);
   });
 
   test("is not even sent when its client has left already, or the gateway is cut off", async () => {
@@ -171,7 +181,7 @@ describe("a job of a gateway", () => {
     const jobs = [await run(), await run()];
     open.cancelAll(new Fault("shutting_down", { message: "This gateway shuts down." }));
     await settle();
-    expect(jobs.map(({ told }) => told)).toEqual([["fault shutting_down"], ["fault shutting_down"]]);
+    for (const { told } of jobs) expect(told).toEqual(["accepted", "fault shutting_down"]);
     expect(machine.controls.map((told) => told.kind)).toEqual(["cancel", "cancel"]);
   });
 
