@@ -104,6 +104,9 @@ export class FrameFollower {
   #accepted = false;
   #settled = false;
   #submissions = 0;
+  /** The first time that the job was sent nobody said that it found no one; and of a later time it was said. */
+  #wentOut = false;
+  #diedWithIt = false;
   #resendAtMs: number;
   /** Until then nothing falls due by time alone. */
   #restsUntilMs = 0;
@@ -133,6 +136,7 @@ export class FrameFollower {
 
   submit(): void {
     this.#submissions += 1;
+    if (this.#submissions === 1) this.#wentOut = true;
     this.#options.wire.sendJob();
   }
 
@@ -187,6 +191,7 @@ export class FrameFollower {
   reconnected(nowMs: number): void {
     if (this.#settled) return;
     if (!this.#accepted) {
+      this.#wentOut = false;
       this.#resendAtMs = nowMs;
       return;
     }
@@ -194,17 +199,22 @@ export class FrameFollower {
     this.#attach(nowMs);
   }
 
-  /** The broker's word that nobody is on the machine's subject: final only for a job that was never accepted. */
+  /**
+   * The broker's word that nobody is on the machine's subject: final only for a job that was never accepted. A machine that
+   * was there when the job went out, and is not when it goes out again, had the job when it died: that is no refusal, since
+   * the job may be what it died of.
+   */
   nobodyThere(nowMs: number): void {
     if (this.#settled || this.#accepted) return;
     const { wire, timing } = this.#options;
+    if (this.#submissions === 1) this.#wentOut = false;
+    this.#diedWithIt = this.#wentOut;
     if (wire.machineAwaited()) {
       this.#resendAtMs = nowMs + timing.parkRetryMs;
       return;
     }
     if (this.#submissions > 1) {
-      wire.machineNotReached();
-      this.#settle({ outcome: "not-taken", fault: machineOffline() });
+      this.#notReached();
       return;
     }
     this.#resendAtMs = nowMs + timing.retryAfterNobodyMs;
@@ -305,13 +315,20 @@ export class FrameFollower {
     const { timing, acceptWithinMs, wire } = this.#options;
     if (nowMs - askedSinceMs > acceptWithinMs) {
       wire.sendCancel("gave_up");
-      wire.machineNotReached();
-      this.#settle({ outcome: "not-taken", fault: machineOffline() });
+      this.#notReached();
       return;
     }
     if (nowMs < this.#resendAtMs) return;
     this.#resendAtMs = nowMs + timing.acceptWaitMs * 2;
     this.submit();
+  }
+
+  #notReached(): void {
+    this.#options.wire.machineNotReached();
+    if (this.#diedWithIt) {
+      this.#taken();
+      this.#fail(machineDisconnected("the machine was gone before its first word"));
+    } else this.#settle({ outcome: "not-taken", fault: machineOffline() });
   }
 
   /** Frames come once more after each attach, so that those that are here already are passed over. */

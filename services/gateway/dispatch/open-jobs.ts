@@ -66,6 +66,8 @@ export class OpenJobs {
   readonly #finished = new Map<string, { target: Target; jobs: string[] }>();
   readonly #timers: readonly Timer[];
   #connectionSinceMs: number;
+  /** Unless it was there all the time. */
+  #backSinceMs: number | undefined;
   #keptBodyBytes = 0;
 
   constructor(options: OpenJobsOptions) {
@@ -100,6 +102,12 @@ export class OpenJobs {
   get justConnected(): boolean {
     const { clock, timing } = this.#options;
     return clock.now() - this.#connectionSinceMs < timing.offlineAfterMs;
+  }
+
+  /** Whether this gateway was cut off or stood still a moment ago, so that machines may have let go of its jobs. */
+  get wasAway(): boolean {
+    const { clock, timing } = this.#options;
+    return this.#backSinceMs !== undefined && clock.now() - this.#backSinceMs < timing.offlineAfterMs;
   }
 
   /** Throws while this gateway is cut off: then it knows nothing of who is there. */
@@ -270,7 +278,7 @@ export class OpenJobs {
 
   #turned(connected: boolean): void {
     const nowMs = this.#options.clock.now();
-    this.#connectionSinceMs = nowMs;
+    this.#connectionSinceMs = this.#backSinceMs = nowMs;
     if (!connected) return;
     this.#giveLeases();
     for (const { follower } of this.#followers.values()) follower.reconnected(nowMs);
@@ -303,7 +311,7 @@ export class OpenJobs {
     this.#tickedAtMs = nowMs;
     if (pausedMs > this.#options.timing.probeAfterMs) {
       // This process stood still, and what came meanwhile is still to be read: nobody else was silent.
-      this.#connectionSinceMs = nowMs;
+      this.#connectionSinceMs = this.#backSinceMs = nowMs;
       this.#options.roster.reconnected(nowMs);
     }
     this.#tellFinished();

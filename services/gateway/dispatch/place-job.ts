@@ -168,7 +168,7 @@ export class JobPlacer {
   #blame(placement: Placement, { fault, by }: Extract<Ran, { outcome: "fault" }>): void {
     const { breakers, jobs, clock, log, meter } = this.#options;
     // Machines let go of the jobs of a gateway that stood still or was cut off: that is no failure of theirs.
-    const wasAway = fault.code === "agent_disconnected" && jobs.justConnected;
+    const wasAway = fault.code === "agent_disconnected" && jobs.wasAway;
     if (placement.signal.aborted || wasAway) return;
     const nowMs = clock.now();
     const { machine, model } = by;

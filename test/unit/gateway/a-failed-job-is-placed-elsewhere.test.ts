@@ -15,6 +15,7 @@ import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
 async function placing({ present }: { readonly present?: readonly string[] | undefined } = {}) {
   const {
     machines,
+    broker,
     open: jobs,
     roster,
     clock,
@@ -95,7 +96,7 @@ async function placing({ present }: { readonly present?: readonly string[] | und
       await pass(Math.min(leftMs, timing.presenceIntervalMs));
     }
   };
-  return { run, next, fail, placed, heard, leaving, settle, pass, passWithout, come, leave, breakers, timing };
+  return { broker, run, next, fail, placed, heard, leaving, settle, pass, passWithout, come, leave, breakers, timing };
 }
 
 const broken: FaultPayload = { code: "upstream_error", message: "The runtime failed." };
@@ -199,7 +200,9 @@ test.each([
   ["that it lost while the gateway had just come back is not held against it", "cancelled", false],
   ["that its runtime failed is", "upstream_error", true],
 ])("a job of a machine %s", async (_, code, isAvoided) => {
-  const { run, fail, breakers } = await placing({ present: ["gpu-1"] });
+  const { run, fail, breakers, broker } = await placing({ present: ["gpu-1"] });
+  broker.cut();
+  broker.restore();
   for (let failures = 0; failures < 5; failures += 1) {
     const outcome = run(String(failures));
     await fail({ code, message: "It is over." });

@@ -69,6 +69,15 @@ describe("a job of a gateway", () => {
     expect(roster.present(clock.now()).map(({ presence }) => presence.machine)).toEqual(["gpu-2"]);
   });
 
+  test("was taken by a machine that was there when it came, and is gone before its first word", async () => {
+    const { machine, run, pass, timing } = gatewayOnBroker();
+    machine.listen();
+    const { told } = await run();
+    machine.connection.cut();
+    await pass(timing.acceptWaitMs * 1.5);
+    expect(told).toEqual(["accepted", "fault agent_disconnected"]);
+  });
+
   test("is cancelled at its machine when its client leaves, and counts as taken by one that just got it", async () => {
     const { machine, run, settle } = gatewayOnBroker();
     machine.listen();
