@@ -16,6 +16,7 @@ import { exitCodes, StartFailure } from "../process/start-failure.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Broker, BrokerMessage, PublishOptions, PublishOutcome, Subscription } from "./broker.ts";
 import { headerLines } from "./nats-header-lines.ts";
+import { readNatsHeaders } from "./nats-headers.ts";
 import { readNatsUrl } from "./nats-url.ts";
 import { payloadTooLarge } from "./payload-too-large.ts";
 import { ReconnectPace } from "./reconnect-pace.ts";
@@ -245,6 +246,7 @@ class NatsBroker implements Broker {
 
 class NatsMessage implements BrokerMessage {
   readonly #message: Msg;
+  #headers: ReadonlyMap<string, string> | undefined;
 
   constructor(message: Msg) {
     this.#message = message;
@@ -267,7 +269,7 @@ class NatsMessage implements BrokerMessage {
   }
 
   header(name: string): string | undefined {
-    const { headers } = this.#message;
-    return headers?.has(name) ? headers.get(name) : undefined;
+    this.#headers ??= readNatsHeaders(this.#message);
+    return this.#headers.get(name);
   }
 }

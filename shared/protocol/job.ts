@@ -80,7 +80,15 @@ function decimalOf(text: string): number | undefined {
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
+let lastModel: { readonly text: string; readonly id: string | undefined } | undefined;
+
+/** Most jobs that come to one machine are for the model that the one before them was for. */
 function readModel(text: string): string | undefined {
+  if (lastModel?.text !== text) lastModel = { text, id: decodedModel(text) };
+  return lastModel.id;
+}
+
+function decodedModel(text: string): string | undefined {
   try {
     return modelId.safeParse(decodeURIComponent(text)).data;
   } catch {

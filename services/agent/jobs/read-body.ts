@@ -4,10 +4,16 @@ import { mayHoldBigInteger, parseExactly } from "#shared/process/exact-json.ts";
 
 /**
  * Reads the body of a job. The gateway has checked it, so what does not fit comes from a gateway that is newer than this
- * agent: it is refused by name, and never run with a field dropped.
+ * agent: it is refused by name, and never run with a field dropped. What `isPlain` knows the schema would take as it is.
  */
-export function readBody<Schema extends z.ZodType>(schema: Schema, bytes: Uint8Array): z.output<Schema> {
-  const parsed = schema.safeParse(parseJson(bytes));
+export function readBody<Schema extends z.ZodType>(
+  schema: Schema,
+  bytes: Uint8Array,
+  isPlain?: (value: unknown) => value is z.output<Schema>,
+): z.output<Schema> {
+  const value = parseJson(bytes);
+  if (isPlain?.(value)) return value;
+  const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   const field = issue?.code === "unrecognized_keys" ? issue.keys[0] : issue?.path[0];

@@ -9,6 +9,7 @@ import { completeBody } from "#shared/protocol/complete-body.ts";
 import { embedBody } from "#shared/protocol/embed-body.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
+import { isPlainChatBody } from "#shared/protocol/plain-chat-body.ts";
 import { embedInBatches, textsAtOnce } from "../runtimes/embed-in-batches.ts";
 import { completeEach, fanOut } from "../runtimes/fan-out.ts";
 import type { Route } from "../offer/offer.ts";
@@ -97,7 +98,7 @@ function eventsOf({
     if (!capabilities.completion || runtime.complete === undefined) throw doesNotComplete(model.id);
     return completeEach(runtime.complete.bind(runtime), { ...run, body: readBody(completeBody, body) });
   }
-  const chat = readBody(chatBody, body);
+  const chat = readBody(chatBody, body, isPlainChatBody);
   refuseIncapable({ model: model.id, capabilities, body: chat });
   const chatRun = { ...run, body: chat };
   if (runtime.answersSeveral) onWidth(chat.n ?? 1);

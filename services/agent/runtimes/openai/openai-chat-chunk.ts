@@ -43,7 +43,11 @@ type ChatChunk = z.infer<typeof chatChunk>;
 
 /** Reads the value of an event, which is a fault where it makes no sense. */
 export function readChatChunk(value: unknown): ChatChunk {
-  if (isPlainChunk(value)) return value;
+  return isPlainChunk(value) ? value : readChunkBySchema(value);
+}
+
+/** The same by the schema alone, for what is not plain. */
+export function readChunkBySchema(value: unknown): ChatChunk {
   const parsed = chatChunk.safeParse(value);
   if (!parsed.success) throw senseless(parsed.error.message);
   return parsed.data;
@@ -53,7 +57,7 @@ export function readChatChunk(value: unknown): ChatChunk {
  * Whether this is a chunk as nearly all are: one choice that tells a piece of text or nothing, and nothing else. To look
  * at it costs a tenth of what the schema takes, which reads all others, and which would read this one as it is.
  */
-function isPlainChunk(value: unknown): value is ChatChunk {
+export function isPlainChunk(value: unknown): value is ChatChunk {
   if (!isRecord(value) || (value["usage"] ?? null) !== null) return false;
   const choices = value["choices"];
   if (!Array.isArray(choices) || choices.length !== 1) return false;
