@@ -10,6 +10,7 @@ import { embedBody } from "#shared/protocol/embed-body.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { isPlainChatBody } from "#shared/protocol/plain-chat-body.ts";
+import { handOver, type Answering } from "../runtimes/answering.ts";
 import { embedInBatches, textsAtOnce } from "../runtimes/embed-in-batches.ts";
 import { completeEach, fanOut } from "../runtimes/fan-out.ts";
 import type { Route } from "../offer/offer.ts";
@@ -54,11 +55,9 @@ async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> 
   if (isLarge) await nextTurn();
   const answered = eventsOf(job);
   if (isLarge) await nextTurn();
-  for await (const events of answered) {
-    if (signal.aborted) return;
-    const room = write(renderer.push(assembly.push(events)), assembly.outputTokens);
-    if (room !== undefined) await room;
-  }
+  await handOver(answered, (events) =>
+    signal.aborted ? undefined : write(renderer.push(assembly.push(events)), assembly.outputTokens),
+  );
   if (signal.aborted) return;
   void write(renderer.push(assembly.end()), assembly.outputTokens);
   void write(renderer.end(), assembly.outputTokens);
@@ -76,14 +75,7 @@ function rendererOf(head: JobHead): AnswerRenderer {
 }
 
 /** What the runtime says to a job, by its kind. */
-function eventsOf({
-  head,
-  body,
-  route,
-  signal,
-  onProgress,
-  onWidth,
-}: RunningJob): AsyncIterable<readonly AnswerEvent[]> {
+function eventsOf({ head, body, route, signal, onProgress, onWidth }: RunningJob): Answering {
   const { runtime, ownId, model } = route;
   const { capabilities, context_window: contextWindow } = model;
   const run = { model: ownId, capabilities, contextWindow, signal, onProgress };

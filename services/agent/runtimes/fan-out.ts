@@ -1,13 +1,12 @@
 import type { AnswerEvent, Usage } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { CompleteBody } from "#shared/protocol/complete-body.ts";
+import type { Answering } from "./answering.ts";
 import type { ChatRun, CompleteRun } from "./runtime.ts";
-
-type Events = AsyncIterable<readonly AnswerEvent[]>;
 
 /** One answer of several. */
 interface Turn {
-  readonly ask: () => Events;
+  readonly ask: () => Answering;
   /** Whether it answers the same prompt as the turn before it. */
   readonly again: boolean;
   /** What the answer is to begin with, whatever is answered. */
@@ -19,7 +18,7 @@ interface Turn {
  * job never takes more than the one slot that it has. Where the client gave a seed each answer has its own, or all would
  * be the same.
  */
-export function fanOut(chat: (run: ChatRun) => Events, run: ChatRun): Events {
+export function fanOut(chat: (run: ChatRun) => Answering, run: ChatRun): Answering {
   const { n = 1, ...body } = run.body;
   if (n === 1) return chat({ ...run, body });
   return inTurn(
@@ -30,9 +29,9 @@ export function fanOut(chat: (run: ChatRun) => Events, run: ChatRun): Events {
 
 /** Asks a runtime, which continues one text at a time, for all that a request for completions wants. */
 export function completeEach(
-  complete: (run: CompleteRun) => Events,
+  complete: (run: CompleteRun) => Answering,
   run: Omit<CompleteRun, "body"> & { readonly body: CompleteBody },
-): Events {
+): Answering {
   const { prompts, n = 1, echo = false, ...body } = run.body;
   const turns = prompts.flatMap((prompt) =>
     answersTo({ ...body, prompt }, n, (each) => complete({ ...run, body: each })).map((turn) =>
@@ -45,7 +44,7 @@ export function completeEach(
 function answersTo<Body extends { readonly seed?: number | undefined }>(
   body: Body,
   wanted: number,
-  ask: (body: Body) => Events,
+  ask: (body: Body) => Answering,
 ): Turn[] {
   return Array.from({ length: wanted }, (_, place) => ({
     ask: () => ask(body.seed === undefined ? body : { ...body, seed: body.seed + place }),

@@ -1,4 +1,5 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { Answering } from "./answering.ts";
 
 type TextEvent = Extract<AnswerEvent, { kind: "text" }>;
 
@@ -53,9 +54,9 @@ export class PrefixTrimmer {
 /** Trims what a whole answer says. */
 export function trimPrefix(
   prefix: string,
-  batches: AsyncIterable<readonly AnswerEvent[]>,
+  batches: Answering,
   { charactersMin = echoCharactersMin }: { readonly charactersMin?: number } = {},
-): AsyncIterable<readonly AnswerEvent[]> {
+): Answering {
   return prefix.length < charactersMin ? batches : trimmed(new PrefixTrimmer(prefix), batches);
 }
 

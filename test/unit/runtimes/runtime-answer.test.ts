@@ -195,3 +195,146 @@ test("an answer that nobody reads is not taken from its runtime without end, and
   for await (const part of answer) bytes += part.byteLength;
   expect(bytes).toBe(written);
 });
+
+test("an answer that is handed over comes as it is sent, and what its taker waits for comes first", async () => {
+  const { ask, answerAt } = await connected();
+  const taken: string[] = [];
+  const room = Promise.withResolvers<void>();
+  const all = ask().handTo((piece) => {
+    taken.push(Buffer.from(piece).toString());
+    return taken.length === 1 ? room.promise : undefined;
+  });
+  const sent = await answerAt(0);
+  sent.write("one ");
+  await until(() => taken.length === 1, { what: "the first piece is taken" });
+  sent.write("two ");
+  sent.end("three");
+  await nextTurn();
+  expect(taken).toEqual(["one "]);
+  room.resolve();
+  await all;
+  expect(taken.join("")).toBe("one two three");
+});
+
+test("an answer that is handed over to who has no room is not taken without end, and is whole in the end", async () => {
+  const { ask, answerAt } = await connected();
+  const room = Promise.withResolvers<void>();
+  let bytes = 0;
+  const all = ask().handTo((taken) => {
+    bytes += taken.byteLength;
+    return room.promise;
+  });
+  const sent = await answerAt(0);
+  const piece = Buffer.alloc(64 * 1024, "x");
+  let written = 0;
+  while (sent.write(piece) || sent.writableLength < 1024 * 1024) {
+    written += piece.byteLength;
+    if (written > 64 * 1024 * 1024) throw new Error("all of it was taken");
+    await nextTurn();
+  }
+  written += piece.byteLength;
+  sent.end();
+  room.resolve();
+  await all;
+  expect(bytes).toBe(written);
+});
+
+test("who has what he wanted is handed no more, and the connection is kept", async () => {
+  const { ask, answerAt, sockets } = await connected();
+  const taken: string[] = [];
+  const answer = ask();
+  const all = answer.handTo((piece) => {
+    taken.push(Buffer.from(piece).toString());
+    answer.complete();
+    return undefined;
+  });
+  const sent = await answerAt(0);
+  sent.write("all that counts");
+  await all;
+  sent.end("more than anybody wants");
+  await until(() => sent.writableFinished, { what: "the body is sent" });
+  await nextTurn();
+  const again = ask().handTo((piece) => void taken.push(Buffer.from(piece).toString()));
+  (await answerAt(1)).end("once more");
+  await again;
+  expect(taken).toEqual(["all that counts", "once more"]);
+  expect(sockets).toHaveLength(1);
+});
+
+test("what breaks off after a taker has what he wanted is no failure, also while something waits for him", async () => {
+  const { ask, answerAt, sockets } = await connected();
+  const room = Promise.withResolvers<void>();
+  const answer = ask();
+  let taken = 0;
+  const all = answer.handTo(() => {
+    taken += 1;
+    answer.complete();
+    return room.promise;
+  });
+  (await answerAt(0)).write("all that counts");
+  await until(() => taken === 1, { what: "the piece is taken" });
+  sockets[0]?.destroy();
+  await expect(answer.next()).rejects.toMatchObject({ code: "upstream_error" });
+  room.resolve();
+  await all;
+});
+
+test("a taker that fails closes the request, and its failure is told", async () => {
+  const { ask, answerAt, sockets } = await connected();
+  for (const [place, fails] of [() => Promise.reject(gone), thrown].entries()) {
+    const all = ask().handTo(fails);
+    const told = expect(all).rejects.toBe(gone);
+    (await answerAt(place)).write("one");
+    await told;
+    await until(() => sockets[place]?.destroyed === true, { what: "the connection is closed" });
+  }
+});
+
+function thrown(): never {
+  throw gone;
+}
+
+test("an abort ends what is handed over, whenever it comes", async () => {
+  const nothing = () => undefined;
+  const early = await connected();
+  early.leaving.abort(gone);
+  await expect(early.ask().handTo(nothing)).rejects.toBe(gone);
+  expect(early.sockets).toHaveLength(0);
+
+  const connecting = await connected();
+  const first = expect(connecting.ask().handTo(nothing)).rejects.toBe(gone);
+  connecting.leaving.abort(gone);
+  await first;
+  await until(() => connecting.sockets.every((socket) => socket.destroyed), { what: "nothing is left open" });
+
+  const { ask, leaving, answerAt, sockets } = await connected();
+  let taken = 0;
+  const all = expect(ask().handTo(() => void (taken += 1))).rejects.toBe(gone);
+  (await answerAt(0)).write("one");
+  await until(() => taken === 1, { what: "the first piece is taken" });
+  leaving.abort(gone);
+  await all;
+  await until(() => sockets[0]?.destroyed === true, { what: "the connection is closed" });
+});
+
+test("of an answer that breaks off, what came is handed over first", async () => {
+  const { ask, answerAt, sockets } = await connected();
+  const taken: string[] = [];
+  const all = ask().handTo((piece) => void taken.push(Buffer.from(piece).toString()));
+  const told = expect(all).rejects.toMatchObject({ code: "upstream_error", runtimeDied: true });
+  (await answerAt(0)).write("one");
+  await until(() => taken.length === 1, { what: "the first piece is taken" });
+  sockets[0]?.destroy();
+  await told;
+  expect(taken).toEqual(["one"]);
+});
+
+test("a refusal is handed to nobody", async () => {
+  const { ask, answerAt } = await connected();
+  const refused = expect(ask().handTo(() => expect.unreachable())).rejects.toThrow("418: no tea");
+  const sent = await answerAt(0);
+  sent.statusCode = 418;
+  sent.write("no ");
+  sent.end("tea");
+  await refused;
+});

@@ -1,6 +1,3 @@
-/** What JSON writes otherwise than it is, or may. Text without it stands there as it is. */
-const written = /["\\\p{Cc}]/u;
-
 /** What no server says, to see where its words would go. */
 const probe = "\ue000 probe \ue001";
 
@@ -28,7 +25,7 @@ export class AlikeChunks {
     const { begin, end } = this.#learnt;
     if (data.length < begin.length + end.length || !data.startsWith(begin) || !data.endsWith(end)) return undefined;
     const text = data.slice(begin.length, data.length - end.length);
-    return written.test(text) ? undefined : text;
+    return standsAsItIs(text) ? text : undefined;
   }
 
   /**
@@ -44,9 +41,18 @@ export class AlikeChunks {
   }
 }
 
+/** Whether JSON writes this as it is: quotes, backslashes and control characters it writes otherwise, or may. */
+function standsAsItIs(text: string): boolean {
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code < 0x20 || code === 0x22 || code === 0x5c || (code >= 0x7f && code < 0xa0)) return false;
+  }
+  return true;
+}
+
 /** What stands around the text of an event, if it is written there as it is. */
 function partsAround(data: string, text: string): Parts | undefined {
-  if (written.test(text)) return undefined;
+  if (!standsAsItIs(text)) return undefined;
   const name = data.indexOf('"content":') + '"content":'.length;
   const from = data.indexOf('"', name) + 1;
   if (from === 0 || !data.startsWith(`${text}"`, from)) return undefined;

@@ -1,5 +1,5 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import type { Answering } from "../answering.ts";
 import { CallsAsText, offersTools } from "../calls-as-text.ts";
 import { ContextOverflow, estimateTokens, toldNoRoom } from "../context-overflow.ts";
 import { cutAtStops } from "../cut-at-stops.ts";
@@ -19,7 +19,7 @@ interface Means {
 }
 
 /** One answer by `/v1/chat/completions` as the request means it, whatever the server makes of it. */
-export function openAiChat(run: ChatRun, means: Means): AsyncIterable<readonly AnswerEvent[]> {
+export function openAiChat(run: ChatRun, means: Means): Answering {
   const { profile } = means;
   const { body } = run;
   const answer = trimPrefix(echoedText(profile, body), answerOnce(run, means));
@@ -35,7 +35,7 @@ export function chatFault(error: unknown, { body, contextWindow }: ChatRun): unk
   return toldNoRoom(error, { param: "messages", contextWindow, estimatedTokens, tokensMax: body.max_tokens });
 }
 
-function answerOnce(run: ChatRun, { connection, profile, model }: Means): AsyncIterable<readonly AnswerEvent[]> {
+function answerOnce(run: ChatRun, { connection, profile, model }: Means): Answering {
   const { body, contextWindow, signal } = run;
   const thinks = run.capabilities.thinking;
   const question = openAiChatRequest({ profile, model, body, thinks, contextWindow });

@@ -1,4 +1,4 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { Answering } from "../answering.ts";
 import { ContextOverflow, estimateTextTokens, toldOverflow } from "../context-overflow.ts";
 import { fanOut } from "../fan-out.ts";
 import { chatFault, openAiChat } from "./openai-chat.ts";
@@ -13,7 +13,6 @@ import { LoadWatch } from "./load-watch.ts";
 import { whenLoaded } from "./when-loaded.ts";
 
 type AnyRun = ChatRun | CompleteRun | EmbedRun;
-type Events = AsyncIterable<readonly AnswerEvent[]>;
 
 /** Any server of the OpenAI shape as a runtime. All that differs between them is in its `OpenAiServer`. */
 export function openAiCompatible(means: {
@@ -28,9 +27,9 @@ export function openAiCompatible(means: {
   /** Asks once the model is there; what a failure means for the caller depends on what was asked. */
   function asked<Run extends AnyRun>(
     run: Run,
-    ask: (model: ServedModel) => Events,
+    ask: (model: ServedModel) => Answering,
     faultOf: (error: unknown, run: Run) => unknown,
-  ): Events {
+  ): Answering {
     const model = (): ServedModel => server.modelOf(run.model);
     return whenLoaded(run, {
       model,
@@ -41,19 +40,19 @@ export function openAiCompatible(means: {
     });
   }
 
-  function chat(run: ChatRun): Events {
+  function chat(run: ChatRun): Answering {
     return profile.refusesSeveral?.(run.body) ? fanOut(chatOnce, run) : chatOnce(run);
   }
 
-  function chatOnce(run: ChatRun): Events {
+  function chatOnce(run: ChatRun): Answering {
     return asked(run, (model) => openAiChat(run, { connection, profile, model }), chatFault);
   }
 
-  function complete(run: CompleteRun): Events {
+  function complete(run: CompleteRun): Answering {
     return asked(run, (model) => openAiText(run, { connection, profile, model }), textFault);
   }
 
-  function embed(run: EmbedRun): Events {
+  function embed(run: EmbedRun): Answering {
     const { body, signal } = run;
     return asked(run, ({ name }) => openAiEmbed({ model: name, body, connection, signal }), embedFault);
   }

@@ -1,7 +1,9 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import type { Answering, EventTaker } from "../answering.ts";
 import { ContextOverflow } from "../context-overflow.ts";
 import type { OpenAiProfile } from "./openai-profile.ts";
+import type { RuntimeAnswer } from "../runtime-answer.ts";
 import type { Question, RuntimeConnection } from "../runtime-connection.ts";
 import type { ChatRun } from "../runtime.ts";
 import { SentEvents, type SentEvent } from "../server-sent-events.ts";
@@ -25,31 +27,84 @@ interface Asking {
   readonly meant?: ((events: readonly AnswerEvent[]) => readonly AnswerEvent[]) | undefined;
 }
 
+/** Asks, and tells what the answer says as it comes. One that is not complete when it ends has failed. */
+export function readAnswer(answer: StreamedAnswer, asking: Asking): Answering {
+  return new AnswerReading(answer, asking);
+}
+
 /**
- * Asks, and yields what the answer says as it comes. One that is not complete when it ends has failed.
- *
  * This runs for every piece of every answer, and each generator around it costs as much again as it does: what is to be
  * done with each event is done in here.
  */
-export async function* readAnswer(answer: StreamedAnswer, asking: Asking): AsyncGenerator<readonly AnswerEvent[]> {
-  const { question, connection, meant = asTheyAre } = asking;
-  const sent = new SentEvents();
-  const body = connection.stream(question);
-  for await (const piece of body) {
-    const { said, failure } = readEvents(answer, asking, (events) => sent.push(piece, events));
-    if (said.length > 0) yield meant(said);
+class AnswerReading implements Answering {
+  readonly #answer: StreamedAnswer;
+  readonly #asking: Asking;
+  readonly #sent = new SentEvents();
+
+  constructor(answer: StreamedAnswer, asking: Asking) {
+    this.#answer = answer;
+    this.#asking = asking;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<readonly AnswerEvent[]> {
+    const body = this.#ask();
+    for await (const piece of body) {
+      const { said, failure } = this.#read((events) => this.#sent.push(piece, events));
+      if (said.length > 0) yield said;
+      if (failure !== undefined) throw failure.error;
+      if (!this.#answer.over) continue;
+      body.complete();
+      break;
+    }
+    const { said, failure } = this.#read((events) => this.#sent.end(events));
+    if (said.length > 0) yield said;
     if (failure !== undefined) throw failure.error;
-    if (!answer.over) continue;
-    body.complete();
-    break;
+    this.#insistOnEnd();
   }
-  const { said, failure } = readEvents(answer, asking, (events) => sent.end(events));
-  if (said.length > 0) yield meant(said);
-  if (failure !== undefined) throw failure.error;
-  if (!answer.done) {
-    throw new Fault("upstream_error", { message: "The runtime ended its answer before it was complete." });
+
+  async handTo(take: EventTaker): Promise<void> {
+    const body = this.#ask();
+    await body.handTo((piece) => {
+      const { said, failure } = this.#read((events) => this.#sent.push(piece, events));
+      const room = said.length > 0 ? take(said) : undefined;
+      if (failure !== undefined) return failAfter(room, failure.error);
+      if (this.#answer.over) body.complete();
+      return room;
+    });
+    const { said, failure } = this.#read((events) => this.#sent.end(events));
+    if (said.length > 0) await take(said);
+    if (failure !== undefined) throw failure.error;
+    this.#insistOnEnd();
   }
-  refuseUnread(answer, asking.run.contextWindow);
+
+  #ask(): RuntimeAnswer {
+    return this.#asking.connection.stream(this.#asking.question);
+  }
+
+  #read(split: (events: SentEvent[]) => void): ReadEvents {
+    const { said, failure } = readEvents(this.#answer, this.#asking, split);
+    const { meant } = this.#asking;
+    return { said: meant === undefined || said.length === 0 ? said : meant(said), failure };
+  }
+
+  #insistOnEnd(): void {
+    if (!this.#answer.done) {
+      throw new Fault("upstream_error", { message: "The runtime ended its answer before it was complete." });
+    }
+    refuseUnread(this.#answer, this.#asking.run.contextWindow);
+  }
+}
+
+function failAfter(room: Promise<void> | undefined, error: unknown): Promise<void> {
+  if (room === undefined) throw error;
+  return room.then(() => {
+    throw error;
+  });
+}
+
+interface ReadEvents {
+  readonly said: readonly AnswerEvent[];
+  readonly failure: { readonly error: unknown } | undefined;
 }
 
 /** What is said by the events that are split off now, also before one that fails: that is still said. */
@@ -57,7 +112,7 @@ function readEvents(
   answer: StreamedAnswer,
   { profile, run: { contextWindow, onProgress } }: Asking,
   split: (events: SentEvent[]) => void,
-): { readonly said: readonly AnswerEvent[]; readonly failure?: { readonly error: unknown } } {
+): ReadEvents {
   const events: SentEvent[] = [];
   const said: AnswerEvent[] = [];
   let failure: { readonly error: unknown } | undefined;
@@ -75,11 +130,7 @@ function readEvents(
     failure = { error };
   }
   onProgress(answer.said || !events.some(isSignOfLife) ? undefined : "prefill");
-  return failure === undefined ? { said } : { said, failure };
-}
-
-function asTheyAre(events: readonly AnswerEvent[]): readonly AnswerEvent[] {
-  return events;
+  return { said, failure };
 }
 
 /** Whether an event only says that the server is at work, such as how far it has read the prompt. */

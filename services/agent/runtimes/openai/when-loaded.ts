@@ -1,6 +1,7 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { LoadWatch } from "./load-watch.ts";
+import { handOver, type Answering, type EventTaker } from "../answering.ts";
 import { ModelLoading } from "./openai-fault.ts";
 import type { ServedModel } from "./openai-profile.ts";
 import type { ChatRun } from "../runtime.ts";
@@ -8,13 +9,11 @@ import type { ChatRun } from "../runtime.ts";
 /** How long to wait before a server that is loading a model is asked again. */
 const askAgainMs = 500;
 
-type Events = AsyncIterable<readonly AnswerEvent[]>;
-
 interface Server {
   readonly model: () => ServedModel;
   readonly loads: LoadWatch;
   readonly clock: Clock;
-  readonly ask: () => Events;
+  readonly ask: () => Answering;
   /** What a failure means for the caller. */
   readonly faultOf: (error: unknown) => unknown;
 }
@@ -24,8 +23,37 @@ interface Server {
  *
  * An iterator by hand: what comes is handed on as it is, and a generator would add its own turns to every piece of it.
  */
-export function whenLoaded(run: Pick<ChatRun, "signal" | "onProgress">, server: Server): Events {
-  return { [Symbol.asyncIterator]: () => new Asking(run, server) };
+export function whenLoaded(run: Pick<ChatRun, "signal" | "onProgress">, server: Server): Answering {
+  return {
+    [Symbol.asyncIterator]: () => new Asking(run, server),
+    handTo: (take) => handLoaded(take, run, server),
+  };
+}
+
+async function handLoaded(
+  take: EventTaker,
+  { signal, onProgress }: Pick<ChatRun, "signal" | "onProgress">,
+  { model, loads, clock, ask, faultOf }: Server,
+): Promise<void> {
+  const waiting = { model, onProgress };
+  try {
+    if (model().loaded === false) onProgress("loading");
+    loads.begin(waiting);
+    for (;;) {
+      try {
+        await handOver(ask(), take);
+        return;
+      } catch (error) {
+        if (!(error instanceof ModelLoading)) throw error;
+        onProgress("loading");
+        await sleep(clock, askAgainMs, signal);
+      }
+    }
+  } catch (failure) {
+    throw faultOf(failure);
+  } finally {
+    loads.end(waiting);
+  }
 }
 
 class Asking implements AsyncIterator<readonly AnswerEvent[]> {
