@@ -1,7 +1,7 @@
 import type { Clock } from "#shared/process/clock.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import type { Catalogues } from "../fleet/catalogues.ts";
-import { findModel } from "../fleet/find-model.ts";
+import { findModel, findOffering } from "../fleet/find-model.ts";
 import type { Roster, RosterMachine } from "../fleet/roster.ts";
 import type { Breakers } from "./breakers.ts";
 import { chooseMachine, whyNot, type Candidate, type Choice, type Chosen, type Needs } from "./choose-machine.ts";
@@ -23,7 +23,7 @@ export interface RouteWish {
 
 interface RouteParts {
   readonly roster: Roster;
-  readonly catalogues: Pick<Catalogues, "of">;
+  readonly catalogues: Pick<Catalogues, "of" | "offering">;
   readonly clock: Pick<Clock, "now">;
   readonly random: () => number;
   readonly breakers: Pick<Breakers, "avoids">;
@@ -42,15 +42,22 @@ export class JobRoutes {
 
   /** The machines that are to be asked for this, the best first, without those that have tried it. */
   choose(wish: RouteWish & { readonly tried?: ReadonlySet<string> | undefined }): Choice {
-    const { roster, clock, random } = this.#parts;
-    return this.#choose(wish, { known: roster.present(clock.now()), random, tried: wish.tried });
+    const { random } = this.#parts;
+    const { tried } = wish;
+    const offering = this.#offering(wish);
+    const known = this.#drawn(offering, wish) ?? offering.flatMap((machine) => this.#present(machine) ?? []);
+    return this.#choose(wish, { known, random, tried });
   }
 
   /** Whether there is any machine that `choose` would ask; told at the first that is found. */
   canPlace({ kind, modelId, needs, machines }: RouteWish): boolean {
-    const { roster, catalogues, clock } = this.#parts;
-    for (const { presence, status } of roster.present(clock.now())) {
-      if (machines !== undefined && !machines.includes(presence.machine)) continue;
+    const { catalogues, random } = this.#parts;
+    const names = this.#offering({ modelId, machines });
+    const from = Math.floor(random() * names.length);
+    for (let step = 0; step < names.length; step += 1) {
+      const found = this.#present(names[(from + step) % names.length]);
+      if (found === undefined) continue;
+      const { presence, status } = found;
       const catalogue = catalogues.of(presence);
       const model = findModel(catalogue, modelId);
       if (whyNot({ presence, catalogue, status }, { model, kind, needs }) === undefined) return true;
@@ -98,14 +105,67 @@ export class JobRoutes {
 
   /** When whoever is refused because all machines are full may try again; nothing when no machine was measured yet. */
   retryAfterSeconds({ modelId, machines }: Pick<RouteWish, "modelId" | "machines">): number | undefined {
-    const { roster, catalogues, clock } = this.#parts;
-    const offering = roster.present(clock.now()).flatMap(({ presence }) => {
+    const { catalogues } = this.#parts;
+    const offering = this.#offering({ modelId, machines }).flatMap((machine) => {
+      const presence = this.#present(machine)?.presence;
+      if (presence === undefined || presence.state !== "ready") return [];
       const model = findModel(catalogues.of(presence), modelId);
-      const isMeant = machines === undefined || machines.includes(presence.machine);
-      if (!isMeant || model === undefined || presence.state !== "ready") return [];
+      if (model === undefined) return [];
       return [{ load: loadOf(presence, this.#pending.of(presence)), speed: this.speedOf(presence.machine, model.id) }];
     });
     return offering.length === 0 ? undefined : secondsUntilRoom(offering);
+  }
+
+  /** The names of those that may have the model, and may have this. */
+  #offering({ modelId, machines }: Pick<RouteWish, "modelId" | "machines">): readonly string[] {
+    const { catalogues } = this.#parts;
+    const names = findOffering((id) => catalogues.offering(id), modelId);
+    return machines === undefined ? names : names.filter((name) => machines.includes(name));
+  }
+
+  #present(machine: string | undefined): RosterMachine | undefined {
+    const { roster, clock } = this.#parts;
+    const found = machine === undefined ? undefined : roster.find(machine, clock.now());
+    return found?.status === "offline" ? undefined : found;
+  }
+
+  /**
+   * Of many machines some that have room at once, and those that know the beginning of the prompt: to look at all of a
+   * large fleet for each request would take longer than to answer it. Nothing where so few have room that all are to be
+   * looked at. Which machine the walk begins at is drawn, so that each is as likely among them as any other.
+   */
+  #drawn(names: readonly string[], wish: RouteWish & { readonly tried?: ReadonlySet<string> | undefined }) {
+    if (names.length <= allLookedAtMax) return undefined;
+    const { random, clock } = this.#parts;
+    const from = Math.floor(random() * names.length);
+    const drawn: RosterMachine[] = [];
+    for (let step = 0; step < names.length && drawn.length < drawnMax; step += 1) {
+      const found = this.#present(names[(from + step) % names.length]);
+      if (found !== undefined && this.#takesAtOnce(found, wish)) drawn.push(found);
+    }
+    if (drawn.length < drawnMax) return undefined;
+    const { prefixes } = wish.needs;
+    const warm = prefixes === undefined ? nobodyKnows : this.#warm.knowing(prefixes, clock.now());
+    for (const machine of warm.keys()) {
+      const isDrawn = drawn.some(({ presence }) => presence.machine === machine);
+      const found = !isDrawn && names.includes(machine) ? this.#present(machine) : undefined;
+      if (found !== undefined) drawn.push(found);
+    }
+    return drawn;
+  }
+
+  #takesAtOnce(
+    { presence, status }: RosterMachine,
+    { kind, modelId, needs, tried }: RouteWish & { readonly tried?: ReadonlySet<string> | undefined },
+  ): boolean {
+    const { catalogues, breakers, clock } = this.#parts;
+    if (status !== "present" || tried?.has(presence.machine) === true) return false;
+    if (loadOf(presence, this.#pending.of(presence)).room !== "slot") return false;
+    const catalogue = catalogues.of(presence);
+    const model = findModel(catalogue, modelId);
+    if (model === undefined || (needs.promptTokens ?? 0) > model.context_window) return false;
+    if (breakers.avoids(presence.machine, model.id, clock.now())) return false;
+    return whyNot({ presence, catalogue, status }, { model, kind, needs }) === undefined;
   }
 
   #choose(wish: RouteWish, among: Among): Choice {
@@ -146,6 +206,11 @@ export class JobRoutes {
     };
   }
 }
+
+/** Of so many machines with a model each is looked at, for each request. */
+const allLookedAtMax = 32;
+/** Of more so many are drawn that have room: twice as many as are ever asked. */
+const drawnMax = 16;
 
 const nobodyKnows: ReadonlyMap<string, string> = new Map();
 

@@ -21,6 +21,8 @@ interface Kept {
 /** A model that is still offered is noted again after this long, far below what `KnownModels` forgets. */
 const rememberAgainMs = 3_600_000;
 
+const nobody: readonly string[] = [];
+
 /**
  * What each machine offers, as it last said. Presence carries only a digest of it, so a catalogue is fetched when the
  * digest is new, and every fetch also tells the models that all gateways know.
@@ -28,6 +30,8 @@ const rememberAgainMs = 3_600_000;
 export class Catalogues {
   readonly #options: CataloguesOptions;
   readonly #kept = new Map<string, Kept>();
+  /** The same by model: of a large fleet nobody is looked at who does not have it. */
+  readonly #machines = new Map<string, string[]>();
   readonly #fetching = new Map<string, Promise<void>>();
   readonly #remembered = new Map<string, number>();
   /** A machine that makes up names must not push out those of the others, so it has only so many an hour. */
@@ -41,6 +45,11 @@ export class Catalogues {
   of(presence: Presence): Catalogue {
     const kept = this.#kept.get(presence.machine);
     return kept?.epoch === presence.epoch && presence.runtime !== null ? kept.catalogue : [];
+  }
+
+  /** The machines that have said that they offer this very model; whether they still do says `of`. */
+  offering(modelId: string): readonly string[] {
+    return this.#machines.get(modelId) ?? nobody;
   }
 
   /** To be called with every presence; it costs nothing when nothing is new. */
@@ -66,7 +75,7 @@ export class Catalogues {
     const { machine, epoch, catalogueDigest: digest } = presence;
     try {
       const catalogue = await this.#options.ask({ machine, epoch });
-      this.#kept.set(machine, { epoch, digest, catalogue });
+      this.#keep(machine, { epoch, digest, catalogue });
       this.#remember(machine, catalogue);
     } catch (error) {
       this.#options.log.debug(
@@ -74,6 +83,16 @@ export class Catalogues {
         "a catalogue could not be fetched; the next presence tries again",
       );
     }
+  }
+
+  #keep(machine: string, kept: Kept): void {
+    for (const { id } of this.#kept.get(machine)?.catalogue ?? []) {
+      const others = (this.#machines.get(id) ?? nobody).filter((name) => name !== machine);
+      if (others.length === 0) this.#machines.delete(id);
+      else this.#machines.set(id, others);
+    }
+    this.#kept.set(machine, kept);
+    for (const { id } of kept.catalogue) this.#machines.getOrInsertComputed(id, () => []).push(machine);
   }
 
   #remember(machine: string, catalogue: Catalogue): void {

@@ -1,0 +1,98 @@
+import { expect, test } from "vitest";
+import type { Presence } from "#shared/protocol/presence.ts";
+import { timingAt } from "#shared/protocol/timing.ts";
+import { createLog } from "#shared/process/log.ts";
+import { Breakers } from "../../../services/gateway/dispatch/breakers.ts";
+import { JobRoutes, type RouteWish } from "../../../services/gateway/dispatch/job-routes.ts";
+import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
+import { Roster } from "../../../services/gateway/fleet/roster.ts";
+import { SeededRandom } from "../../harness/seeded-random.ts";
+import { TurnableClock } from "../../harness/turnable-clock.ts";
+import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
+
+const wish: RouteWish = {
+  kind: "chat",
+  modelId: "llama3",
+  needs: { capability: "completion", tools: false, imageParam: undefined },
+  machines: undefined,
+};
+const names = Array.from({ length: 1_000 }, (_, place) => `gpu-${place}`);
+
+/** A fleet of a thousand, all alike but for what is said here of each. */
+async function fleet(of: (place: number) => Partial<Presence> = () => ({})) {
+  const timing = timingAt(1);
+  const clock = new TurnableClock();
+  const roster = new Roster(timing);
+  const knownModels = { remember: async () => undefined, knows: async () => "known" as const };
+  const catalogues = new Catalogues({
+    ask: async ({ machine }) => [modelOf(machine === "gpu-7" ? "rare" : "llama3")],
+    knownModels,
+    clock,
+    log: createLog({ level: "silent", name: "test" }),
+  });
+  names.forEach((name, place) => {
+    const presence = presenceOf(name, of(place));
+    roster.announced(presence, clock.now());
+    catalogues.follow(presence);
+  });
+  await catalogues.settled();
+  const seeded = new SeededRandom(7);
+  const random = (): number => seeded.between(0, 999_999) / 1_000_000;
+  const routes = new JobRoutes({ roster, catalogues, breakers: new Breakers(timing), clock, random });
+  const ask = (asked: Partial<RouteWish> & { readonly tried?: ReadonlySet<string> } = {}): readonly string[] => {
+    const choice = routes.choose({ ...wish, ...asked });
+    return choice.outcome === "machines" ? choice.ranked.map(({ machine }) => machine) : [];
+  };
+  return { ask, routes };
+}
+
+test("every machine of a large fleet that is idle has its share of the requests", async () => {
+  const { ask } = await fleet();
+  const first = new Map<string, number>();
+  for (let asked = 0; asked < 20_000; asked += 1) {
+    const [best = "none"] = ask();
+    first.set(best, (first.get(best) ?? 0) + 1);
+  }
+  expect(first.size).toBe(999);
+  expect(Math.max(...first.values())).toBeLessThan(60);
+});
+
+test("a request with many machines has enough of them to ask, and all of those have room", async () => {
+  const { ask } = await fleet((place) => (place % 2 === 0 ? { running: 1 } : {}));
+  const asked = ask();
+  expect(asked.length).toBeGreaterThanOrEqual(8);
+  expect(new Set(asked).size).toBe(asked.length);
+  expect(asked.filter((name) => Number(name.slice(4)) % 2 === 0)).toEqual([]);
+});
+
+test("where few have room those come first, and all others after them", async () => {
+  const { ask } = await fleet((place) => (place === 500 ? {} : { running: 1 }));
+  const asked = ask();
+  expect(asked[0]).toBe("gpu-500");
+  expect(asked).toHaveLength(999);
+});
+
+test("the only one that has a model is found among a thousand", async () => {
+  const { ask } = await fleet();
+  expect(ask({ modelId: "rare" })).toEqual(["gpu-7"]);
+  expect(ask({ modelId: "rare:latest" })).toEqual(["gpu-7"]);
+});
+
+test("a conversation goes back to the machine of a thousand that has it", async () => {
+  const { ask, routes } = await fleet();
+  const needs = { ...wish.needs, prefixes: { known: ["begins"], left: ["begins"] } };
+  const model = modelOf("llama3");
+  const target = { machine: "gpu-321", epoch: presenceOf("gpu-321").epoch, model, shapes: [] };
+  const timings = { queuedMs: 0, firstTokenMs: 1, totalMs: 2 };
+  routes.placed(target, { needs }).ended({ outcome: "end", end: { finishReason: "stop", usage: null, timings } });
+  for (let asked = 0; asked < 20; asked += 1) expect(ask({ needs })[0]).toBe("gpu-321");
+});
+
+test("neither what a key may not use nor what has tried is asked", async () => {
+  const { ask } = await fleet();
+  const machines = names.slice(0, 100);
+  const tried = new Set(names.slice(0, 50));
+  const asked = ask({ machines, tried });
+  expect(asked.length).toBeGreaterThanOrEqual(8);
+  expect(asked.every((name) => machines.includes(name) && !tried.has(name))).toBe(true);
+});
