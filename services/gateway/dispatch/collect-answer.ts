@@ -18,6 +18,10 @@ export function collectAnswer(onTooLarge: (fault: Fault) => void): JobListener &
         }),
       );
     },
-    bytes: () => Buffer.concat(pieces),
+    bytes() {
+      const [only] = pieces;
+      if (only === undefined || pieces.length > 1) return Buffer.concat(pieces);
+      return Buffer.from(only.buffer, only.byteOffset, only.byteLength);
+    },
   };
 }

@@ -30,7 +30,10 @@ export class TimedResponse<Request extends IncomingMessage = IncomingMessage> ex
   }
 
   override writeHead(status: number, reasonOrHeaders?: string | Headers, headers?: Headers): this {
-    if (!this.headersSent) this.setHeader(processingHeader, String(Math.floor(this.sinceArrivalMs)));
+    const told = String(Math.floor(this.sinceArrivalMs));
+    // Lines that come alone go out as they are, and Node looks at none of them twice.
+    if (Array.isArray(reasonOrHeaders)) reasonOrHeaders.push(processingHeader, told);
+    else if (!this.headersSent) this.setHeader(processingHeader, told);
     return typeof reasonOrHeaders === "string"
       ? super.writeHead(status, reasonOrHeaders, headers)
       : super.writeHead(status, reasonOrHeaders);

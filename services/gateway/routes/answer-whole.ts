@@ -2,6 +2,7 @@ import type { FastifyReply } from "fastify";
 import { collectAnswer } from "../dispatch/collect-answer.ts";
 import { bearsInterim, interimResponses } from "../dispatch/interim-responses.ts";
 import { machineHeader } from "../dispatch/write-stream.ts";
+import { writeWhole } from "../edge/write-whole.ts";
 import type { Admitted } from "./admit-request.ts";
 import type { InferenceMeans } from "./inference-means.ts";
 
@@ -16,5 +17,6 @@ export async function answerWhole(
   const listener = account.following({ ...collected, ...told, onAccept });
   await placer.run(Object.assign(job, { listener, signal: leaving.signal }));
   account.endedIn("ok");
-  return reply.type("application/json; charset=utf-8").send(collected.bytes());
+  writeWhole(reply, "application/json; charset=utf-8", collected.bytes());
+  return reply;
 }
