@@ -10,6 +10,7 @@ import { adoptError, type BodyLimit } from "./intake/adopt-error.ts";
 import { framingFault } from "./intake/framing-fault.ts";
 import { followRequest, followRequests, type RequestMeter } from "./edge/follow-requests.ts";
 import { knowEveryMethod } from "./edge/refuse-other-methods.ts";
+import { carryStates } from "./edge/request-state.ts";
 import { tellFault, tellFaults } from "./edge/tell-faults.ts";
 import { TimedResponse } from "./edge/timed-response.ts";
 
@@ -77,6 +78,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   server.server.prependListener("request", (request, response) => underWay.begin(request.socket, response));
   broken.refuseTunnels(server.server);
   knowEveryMethod(server);
+  carryStates(server);
 
   followRequests(server, { log, meter });
   server.addHook("onRequest", (request, reply, done) => {

@@ -36,6 +36,7 @@ class KeyToken {
   readonly id: KeyId;
   readonly kind: KeyKind;
   readonly #text: string;
+  #print: string | undefined;
 
   /** The text has passed `tokenPattern`, and these are its parts. */
   constructor(text: string, { kind, id }: { readonly kind: KeyKind; readonly id: KeyId }) {
@@ -50,7 +51,7 @@ class KeyToken {
 
   /** What this process alone calls the key: as good as its digest to tell keys apart, and much sooner made. */
   get print(): string {
-    return hash("sha256", printSalt + this.#text, "base64url");
+    return (this.#print ??= hash("sha256", printSalt + this.#text, "base64url"));
   }
 
   /** The key itself, to be shown to its holder once. */

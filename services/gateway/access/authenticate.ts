@@ -1,15 +1,13 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
-import { parseKeyToken } from "#shared/keys/key-token.ts";
+import { parseKeyToken, type ParsedKeyToken } from "#shared/keys/key-token.ts";
 import type { BadKeys } from "./bad-keys.ts";
 import { bearerText } from "./bearer-text.ts";
 import { validKey } from "./judged-key.ts";
 import type { KnownKeys } from "./known-keys.ts";
 
 /** The key that sent a request, where it is known and need not be asked for. Throws when it is known to be good no more. */
-export function recallKey(authorization: string | undefined, knownKeys: KnownKeys): KeyRecord | undefined {
-  const text = bearerText(authorization);
-  const parsed = text === undefined ? undefined : parseKeyToken(text);
+export function recallKey(parsed: ParsedKeyToken | undefined, knownKeys: KnownKeys): KeyRecord | undefined {
   const known = parsed?.outcome === "parsed" ? knownKeys.recall(parsed.token) : undefined;
   return known === undefined ? undefined : validKey(known);
 }

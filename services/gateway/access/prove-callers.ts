@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
-import { note } from "../edge/request-facts.ts";
 import { atClose } from "../edge/timed-response.ts";
 import { untilClientLeaves } from "./until-client-leaves.ts";
 import { authenticate, recallKey } from "./authenticate.ts";
 import type { BadKeys } from "./bad-keys.ts";
 import { setCaller } from "./caller.ts";
 import type { KnownKeys } from "./known-keys.ts";
+import { PresentedKeys } from "./presented-keys.ts";
 import type { RunningRequests } from "./running-requests.ts";
 
 interface Means {
@@ -20,12 +20,13 @@ interface Means {
  * request can be ended from here: when its client leaves, and when its key is taken back.
  */
 export function proveCallers(scope: FastifyInstance, means: Means): void {
+  const presented = new PresentedKeys();
   scope.addHook("onRequest", (request, reply, done) => {
     const leaving = untilClientLeaves(reply.raw);
     const { authorization } = request.headers;
     const proven = (key: KeyRecord): void => begin({ request, reply }, { key, leaving, running: means.running });
     // Nearly every key is known, and a promise would cost more than to look it up.
-    const known = recallKey(authorization, means.knownKeys);
+    const known = recallKey(presented.read(authorization, request.raw.socket), means.knownKeys);
     if (known === undefined) return authenticate({ authorization, address: request.ip }, means).then(proven);
     proven(known);
     done();
@@ -39,6 +40,5 @@ function begin(
 ): void {
   const { key, leaving, running } = of;
   setCaller(request, { key, leaving });
-  note(request, { key: key.id });
   if (!leaving.signal.aborted) atClose(reply.raw, running.begin(key.id, leaving));
 }

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { callerIfProven } from "../access/caller.ts";
 import { insistOnPlainJson } from "../intake/insist-on-plain-json.ts";
 import { UploadRoom } from "../intake/upload-room.ts";
+import { stateOf } from "./request-state.ts";
 import { atClose } from "./timed-response.ts";
 
 /**
@@ -13,7 +14,6 @@ export function boundUploads(server: FastifyInstance, bodyBytesMax: number): voi
   server.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
 
   const room = new UploadRoom();
-  const rooms = new WeakMap<FastifyRequest, () => void>();
   server.addHook("preParsing", (request, reply, payload, done) => {
     if (!mayHaveBody(request)) {
       done(null, payload);
@@ -22,7 +22,7 @@ export function boundUploads(server: FastifyInstance, bodyBytesMax: number): voi
     insistOnPlainJson(request.headers);
     const whose = callerIfProven(request)?.key.id ?? request.ip;
     const leave = room.enter({ headers: request.headers, bodyBytesMax, whose });
-    rooms.set(request, leave);
+    stateOf(request).leaveRoom = leave;
     if (reply.raw.closed) leave();
     else atClose(reply.raw, leave);
     const declaredBytes = Number(request.headers["content-length"] ?? 0);
@@ -31,7 +31,7 @@ export function boundUploads(server: FastifyInstance, bodyBytesMax: number): voi
     done(null, payload);
   });
   server.addHook("preHandler", (request, _reply, done) => {
-    rooms.get(request)?.();
+    stateOf(request).leaveRoom?.();
     done();
   });
 }

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Log } from "#shared/process/log.ts";
+import type { RequestFacts } from "../meters/request-facts.ts";
 import type { EndedRequest } from "../meters/request-meters.ts";
 import { logRequest } from "./log-requests.ts";
 import { factsOf } from "./request-facts.ts";
@@ -39,7 +40,8 @@ export function followRequest(exchange: Exchange, means: Means): void {
 
 function tellEnd({ request, reply }: Exchange, { log, meter }: Means): void {
   const known = factsOf(request);
-  const facts = { ...known, outcome: known.outcome ?? (reply.raw.writableFinished ? "ok" : "client_closed") };
+  const facts: RequestFacts =
+    known.outcome === undefined ? { ...known, outcome: reply.raw.writableFinished ? "ok" : "client_closed" } : known;
   const ms = sinceArrivalMs(reply.raw);
   logRequest(log, { request, status: reply.statusCode, ms, facts });
   // Of a URL that leads nowhere there is no route, and its sender may have written anything.

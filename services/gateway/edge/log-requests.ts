@@ -2,7 +2,7 @@ import type { FastifyRequest } from "fastify";
 import type { Log } from "#shared/process/log.ts";
 import { clientRequest } from "../intake/client-request.ts";
 import type { RequestFacts } from "../meters/request-facts.ts";
-import { tiesOf } from "./request-facts.ts";
+import { jobsOf } from "./request-facts.ts";
 
 const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
 
@@ -18,21 +18,33 @@ export function logRequest(
 ): void {
   const { request, status, ms, facts } = told;
   const path = pathOf(request);
-  const { request: id, ...ties } = tiesOf(request, facts);
-  const fields = { request: id, ...clientRequest(request.headers), method: request.method, path };
-  const outcome = { status, ms: Math.round(ms), outcome: facts.outcome };
-  log[probes.has(path) ? "debug" : "info"]({ ...fields, ...outcome, ...ties, ...answerOf(facts) }, "request");
-}
-
-function answerOf({ answer }: RequestFacts): Readonly<Record<string, unknown>> {
-  if (answer === undefined || answer.jobs.length === 0) return {};
-  const { firstTokenMs, promptTokens, completionTokens, failovers } = answer;
-  return {
+  const { key, model, outcome, answer } = facts;
+  const { job, earlierJobs } = jobsOf(answer?.jobs);
+  const answered = job === undefined ? undefined : answer;
+  const firstTokenMs = answered?.firstTokenMs;
+  const { client_request, client_request_left_out } = clientRequest(request.headers);
+  // What is undefined has no place in the line.
+  const fields = {
+    request: request.id,
+    client_request,
+    client_request_left_out,
+    method: request.method,
+    path,
+    status,
+    ms: Math.round(ms),
+    outcome,
+    key,
+    model,
+    job,
+    earlierJobs,
+    machine: answer?.machine,
     firstTokenMs: firstTokenMs === undefined ? undefined : Math.round(firstTokenMs),
-    promptTokens,
-    completionTokens,
-    ...(failovers === 0 ? {} : { failovers }),
+    promptTokens: answered?.promptTokens,
+    completionTokens: answered?.completionTokens,
+    failovers: answered?.failovers === 0 ? undefined : answered?.failovers,
   };
+  if (probes.has(path)) log.debug(fields, "request");
+  else log.info(fields, "request");
 }
 
 export function pathOf(request: FastifyRequest): string {

@@ -6,7 +6,8 @@ import { closeUnread } from "./close-unread.ts";
 import { adoptError, type BodyLimit } from "../intake/adopt-error.ts";
 import { unreadBody } from "../intake/unread-body.ts";
 import { faultBody, faultHeaders } from "../openai/fault-body.ts";
-import { note, tiesOf } from "./request-facts.ts";
+import { tiesOf } from "./request-facts.ts";
+import { stateOf } from "./request-state.ts";
 import { unknownUrl } from "./unknown-url.ts";
 
 interface Means extends BodyLimit {
@@ -35,7 +36,7 @@ export async function tellFault(
   to: BodyLimit & { readonly request: FastifyRequest; readonly reply: FastifyReply },
 ): Promise<void> {
   const { request, reply, bodyBytesMax } = to;
-  note(request, { told: fault.code });
+  stateOf(request).told = fault.code;
   if (!request.raw.complete) {
     const rest = unreadBody({ code: fault.code, headers: request.headers, bodyBytesMax });
     if (rest === "close") {

@@ -22,7 +22,12 @@ export interface RequestHead {
 }
 
 /** Headers of which two would mean different things to different readers. */
-const single = new Set(["host", "authorization", "content-type", "content-encoding", "transfer-encoding", "expect"]);
+const single = ["host", "authorization", "content-type", "content-encoding", "transfer-encoding", "expect"];
+/** No two of them are as long as each other, so that the rest of a head is told apart by its lengths. */
+const singleByLength: readonly (number | undefined)[] = Array.from({ length: 20 }, (_, length) => {
+  const at = single.findIndex((name) => name.length === length);
+  return at === -1 ? undefined : at;
+});
 
 /** A host and perhaps a port. What separates the parts of a URL is in neither, nor anything that cannot be seen. */
 const hostPattern = /^(?:\[[\w.:%]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d{0,5})?$/;
@@ -47,7 +52,8 @@ function oversizeFault({ url, rawHeaders, answersUnderWay }: RequestHead): Fault
   if (lines > headerLinesMax) {
     return refused("headers_too_large", `The request has more than ${headerLinesMax} headers (headerLinesMax).`);
   }
-  const bytes = rawHeaders.reduce((sum, text) => sum + text.length + 2, 0);
+  let bytes = 2 * rawHeaders.length;
+  for (const text of rawHeaders) bytes += text.length;
   if (bytes <= headersBytesMax) return undefined;
   return refused(
     "headers_too_large",
@@ -57,12 +63,13 @@ function oversizeFault({ url, rawHeaders, answersUnderWay }: RequestHead): Fault
 
 function ambiguityFault({ httpVersion, rawHeaders, headers }: RequestHead): Fault | undefined {
   if (httpVersion !== "1.1" && httpVersion !== "1.0") return broken("Only HTTP/1.1 and HTTP/1.0 are spoken here.");
-  const seen = new Set<string>();
+  let seen = 0;
   for (let place = 0; place < rawHeaders.length; place += 2) {
-    const name = rawHeaders[place]?.toLowerCase() ?? "";
-    if (!single.has(name)) continue;
-    if (seen.has(name)) return broken(`The request has more than one ${name} header.`);
-    seen.add(name);
+    const text = rawHeaders[place] ?? "";
+    const at = singleByLength[text.length];
+    if (at === undefined || text.toLowerCase() !== single[at]) continue;
+    if ((seen & (1 << at)) !== 0) return broken(`The request has more than one ${single[at]} header.`);
+    seen |= 1 << at;
   }
   const { host } = headers;
   if (host === undefined) return httpVersion === "1.1" ? broken("The request has no Host header.") : undefined;

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Actor } from "#shared/keys/audit-entry.ts";
-import { note } from "../edge/request-facts.ts";
+import { stateOf } from "../edge/request-state.ts";
 import { authenticateAdmin, type AdminProof } from "./authenticate-admin.ts";
 
 const actors = new WeakMap<FastifyRequest, Actor>();
@@ -11,7 +11,7 @@ export function proveAdmins(scope: FastifyInstance, proof: AdminProof): void {
   scope.addHook("onRequest", async (request) => {
     const { authorization } = request.headers;
     const { id } = await authenticateAdmin({ authorization, address: request.ip }, proof);
-    note(request, { key: id });
+    stateOf(request).key = id;
     actors.set(request, { by: `admin ${id}`, request: request.id });
   });
 }
