@@ -104,6 +104,12 @@ export class JobPlacer {
     }
   }
 
+  /** Whether any machine can take a request now, as far as that is known at once. Throws while nobody can be reached. */
+  hasTaker(wanted: Wanted): boolean {
+    this.#options.jobs.insistOnConnection();
+    return this.#options.ranking.hasTaker(wanted);
+  }
+
   /** Throws what a request would end in that no machine can take now, before anything is asked of its key's limits. */
   async insistOnTaker(wanted: Wanted): Promise<void> {
     this.#options.jobs.insistOnConnection();
@@ -181,39 +187,34 @@ export class JobPlacer {
     else if (fault.code === "agent_disconnected") this.#deadly.died("machine", placement, nowMs);
   }
 
-  /** Where all machines turn out to be away others may have come, or come back in the time that requests may wait. */
+  /**
+   * Offers a job to one machine after the other until one takes it, and follows it there. Where all machines turn out to be
+   * away others may have come, or come back in the time that requests may wait.
+   */
   async #offerUntilTaken(
     placement: Placement,
     first: readonly Chosen[],
     { deadlineMs, isFirst }: { readonly deadlineMs: number; readonly isFirst: boolean },
   ): Promise<Ran> {
+    const { breakers, clock, ranking } = this.#options;
     let ranked = first;
     for (let rounds = 1; ; rounds += 1) {
-      try {
-        return await this.#offerAround(placement, ranked, deadlineMs);
-      } catch (thrown) {
-        const isLast = rounds === roundsMax || !isFirst || Fault.from(thrown).code !== "agent_offline";
-        if (isLast) throw thrown;
-        ranked = await this.#options.ranking.rank(placement);
+      const asked = ranked.slice(0, offersMax);
+      let refusal: Fault | undefined;
+      for (const [place, by] of asked.entries()) {
+        const nowMs = clock.now();
+        const remainingMs = Math.max(0, deadlineMs - nowMs);
+        breakers.placed(by.machine, by.model.id, nowMs);
+        const outcome = await this.#offer({ placement, chosen: by, isLast: place === asked.length - 1, remainingMs });
+        if (outcome.outcome === "end") breakers.worked(by.machine, by.model.id);
+        if (outcome.outcome !== "not-taken") return { ...outcome, by };
+        placement.listener.onRefused?.(outcome.fault);
+        if (refusal === undefined || outcome.fault.code === "server_is_overloaded") refusal = outcome.fault;
       }
+      const fault = this.#toldWhen(refusal ?? machineOffline(), placement);
+      if (rounds === roundsMax || !isFirst || fault.code !== "agent_offline") throw fault;
+      ranked = await ranking.rank(placement);
     }
-  }
-
-  /** Offers a job to one machine after the other until one takes it, and follows it there. */
-  async #offerAround(placement: Placement, ranked: readonly Chosen[], deadlineMs: number): Promise<Ran> {
-    const { breakers, clock } = this.#options;
-    const asked = ranked.slice(0, offersMax);
-    let refusal: Fault | undefined;
-    for (const [place, by] of asked.entries()) {
-      const remainingMs = Math.max(0, deadlineMs - clock.now());
-      breakers.placed(by.machine, by.model.id, clock.now());
-      const outcome = await this.#offer({ placement, chosen: by, isLast: place === asked.length - 1, remainingMs });
-      if (outcome.outcome === "end") breakers.worked(by.machine, by.model.id);
-      if (outcome.outcome !== "not-taken") return { ...outcome, by };
-      placement.listener.onRefused?.(outcome.fault);
-      if (refusal === undefined || outcome.fault.code === "server_is_overloaded") refusal = outcome.fault;
-    }
-    throw this.#toldWhen(refusal ?? machineOffline(), placement);
   }
 
   /** Who finds all machines full is told when one is expected to have room again. */

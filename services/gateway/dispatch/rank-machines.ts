@@ -61,9 +61,14 @@ export class MachineRanking {
     return choice.outcome === "machines" ? choice.ranked : undefined;
   }
 
+  /** Whether any machine can take a request, as far as that is known at once. */
+  hasTaker(wanted: Wanted): boolean {
+    return this.#options.routes.canPlace(wanted);
+  }
+
   /** Throws what a request would end in that no machine can take, after the same waits; it is cheaper than to rank. */
   async insistOnTaker(wanted: Wanted): Promise<void> {
-    if (!this.#options.routes.canPlace(wanted)) await this.rank(wanted);
+    if (!this.hasTaker(wanted)) await this.rank(wanted);
   }
 
   /** What `rank` says without those that were tried, and without any wait. */

@@ -38,7 +38,9 @@ export async function admitRequest(
   const ignored = ignoredHeader(asked.ignored);
   if (ignored !== undefined) reply.header("x-trunkline-ignored", ignored);
   const job = jobOf(request, asked, means.clock);
-  await means.placer.insistOnTaker({ ...job, signal });
+  const wanted = { ...job, signal };
+  // Nearly always there is one, and nothing to wait for.
+  if (!means.placer.hasTaker(wanted)) await means.placer.insistOnTaker(wanted);
   const { standing, fault } = await account.admit({ promptTokens, tokens, signal });
   tellStanding(reply, standing);
   if (fault !== undefined) throw fault;
