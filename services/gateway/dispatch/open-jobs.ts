@@ -10,6 +10,7 @@ import { machineSubject, parseReplySubject, replyPattern, replySubject } from "#
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Roster } from "../fleet/roster.ts";
 import type { JobOutcome } from "./follow-frames.ts";
+import { Passing } from "./passing.ts";
 import { OpenJob, type JobOwner, type JobSubmission, type Target } from "./open-job.ts";
 
 interface OpenJobsOptions {
@@ -53,9 +54,9 @@ const unreadable = {
 export class OpenJobs {
   readonly #options: OpenJobsOptions;
   readonly #owner: JobOwner;
-  readonly #followers = new Map<string, OpenJob>();
+  readonly #followers = new Passing<OpenJob>();
   /** The same by their reply subjects, since frames come by those. */
-  readonly #byReply = new Map<string, OpenJob>();
+  readonly #byReply = new Passing<OpenJob>();
   /** The same by machine, since beats come by machine. */
   readonly #byMachine = new Map<string, Set<string>>();
   readonly #probedAtMs = new Map<string, number>();

@@ -4,13 +4,19 @@ import { atClose } from "./timed-response.ts";
 
 /** The answers of each connection that are not out yet, in the order of their requests. */
 export class AnswersUnderWay {
-  readonly #onConnection = new WeakMap<Socket, Set<ServerResponse>>();
+  readonly #onConnection = new WeakMap<Socket, ServerResponse[]>();
 
   /** Counts an answer until it is out, or cannot come any more. */
   begin(connection: Socket, answer: ServerResponse): void {
-    const answers = this.#onConnection.get(connection) ?? new Set();
-    this.#onConnection.set(connection, answers.add(answer));
-    atClose(answer, () => void answers.delete(answer));
+    let answers = this.#onConnection.get(connection);
+    if (answers === undefined) {
+      answers = [];
+      this.#onConnection.set(connection, answers);
+    }
+    const all = answers;
+    all.push(answer);
+    // Nearly always it is the only one.
+    atClose(answer, () => void all.splice(all.indexOf(answer), 1));
   }
 
   on(connection: Socket): readonly ServerResponse[] {
@@ -19,6 +25,6 @@ export class AnswersUnderWay {
 
   /** How many there are. */
   countOn(connection: Socket): number {
-    return this.#onConnection.get(connection)?.size ?? 0;
+    return this.#onConnection.get(connection)?.length ?? 0;
   }
 }
