@@ -16,6 +16,7 @@ import { AgentJob } from "./agent-job.ts";
 import { beatRows } from "./beat-rows.ts";
 import { PartCollector } from "./collect-parts.ts";
 import { FrameEmitter } from "./emit-frames.ts";
+import { Passing } from "#shared/process/passing.ts";
 import { GatewaySigns } from "./gateway-signs.ts";
 import { HeldAccepts } from "./hold-accepts.ts";
 import { busy, judgeAdmission } from "./judge-admission.ts";
@@ -53,7 +54,7 @@ export interface ReplyTo {
  */
 export class JobTable {
   readonly #options: JobTableOptions;
-  readonly #jobs = new Map<string, AgentJob>();
+  readonly #jobs = new Passing<AgentJob>();
   readonly #past: PastJobs;
   readonly #gateways: GatewaySigns;
   readonly #lanes: Lanes;

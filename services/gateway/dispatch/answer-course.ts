@@ -1,6 +1,6 @@
 import type { Clock } from "#shared/process/clock.ts";
 import type { FaultCode } from "#shared/fault/fault-code.ts";
-import type { BeatRow, Usage } from "#shared/protocol/frame-payload.ts";
+import type { BeatRow, EndPayload, Usage } from "#shared/protocol/frame-payload.ts";
 import type { JobListener, JobOffer } from "./follow-frames.ts";
 
 /** Counts what becomes of answers on their way. */
@@ -22,6 +22,7 @@ export class AnswerCourse {
   #offer: JobOffer | undefined;
   #machine: string | undefined;
   #failovers = 0;
+  #offeredAtMs = -Infinity;
   #acceptedAtMs: number | undefined;
   #firstAtMs: number | undefined;
   #latestAtMs = 0;
@@ -78,6 +79,7 @@ export class AnswerCourse {
         if (this.#acceptedAtMs !== undefined) this.#failovers += 1;
         this.#acceptedAtMs = undefined;
         this.#offer = offer;
+        this.#offeredAtMs = this.#clock.now();
         this.#jobs.push(offer.job);
         listener.onOffer?.(offer);
       },
@@ -104,9 +106,20 @@ export class AnswerCourse {
         this.#usage = usage;
         listener.onUsage?.(usage);
       },
+      onTimings: (timings) => {
+        this.#learnAcceptance(timings);
+        listener.onTimings?.(timings);
+      },
       onTick: (nowMs: number, row: BeatRow | undefined) => listener.onTick?.(nowMs, row),
       ...(listener.backlogBytes === undefined ? {} : { backlogBytes: () => listener.backlogBytes?.() ?? 0 }),
     };
+  }
+
+  /** A machine that begins at once says so with its first word, and how long it had the job by then only at the end. */
+  #learnAcceptance({ firstTokenMs }: EndPayload["timings"]): void {
+    if (firstTokenMs === null || this.#firstAtMs === undefined || this.#acceptedAtMs === undefined) return;
+    const tookItAtMs = Math.max(this.#offeredAtMs, this.#firstAtMs - firstTokenMs);
+    this.#acceptedAtMs = Math.min(this.#acceptedAtMs, tookItAtMs);
   }
 
   /** Nothing more comes of it. */

@@ -37,6 +37,8 @@ export interface JobListener {
   onData(bytes: Uint8Array, outputTokens: number): void;
   /** What the machine says at the end that the job took, if it knows. */
   onUsage?(usage: Usage): void;
+  /** What the machine says at the end of how long the job waited and ran there. */
+  onTimings?(timings: EndPayload["timings"]): void;
   /**
    * How much of what it was told its client has not taken yet. Who has no client to wait for takes all at once, and has no
    * such thing.
@@ -383,6 +385,7 @@ export class FrameFollower {
     }
     const end = readEnd(frame.payload);
     if (end?.usage) this.#options.listener.onUsage?.(end.usage);
+    if (end !== undefined) this.#options.listener.onTimings?.(end.timings);
     if (end !== undefined) this.#settle({ outcome: "end", end });
     else this.#fail(machineDisconnected("the end frame could not be read"));
   }

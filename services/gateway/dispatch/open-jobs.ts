@@ -10,7 +10,7 @@ import { machineSubject, parseReplySubject, replyPattern, replySubject } from "#
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Roster } from "../fleet/roster.ts";
 import type { JobOutcome } from "./follow-frames.ts";
-import { Passing } from "./passing.ts";
+import { Passing } from "#shared/process/passing.ts";
 import { OpenJob, type JobOwner, type JobSubmission, type Target } from "./open-job.ts";
 
 interface OpenJobsOptions {

@@ -2,7 +2,7 @@ import { answerEvent, type AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { AnswerHead, AnswerRenderer } from "#shared/answer/answer-renderer.ts";
 import { eventsShape, rendererFor } from "#shared/answer/answer-shape.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { BeatRow, Usage } from "#shared/protocol/frame-payload.ts";
+import type { BeatRow, EndPayload, Usage } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { LineCutter } from "#shared/process/line-cutter.ts";
 import type { JobListener } from "./follow-frames.ts";
@@ -55,6 +55,10 @@ export class RenderedEvents implements JobListener {
 
   onUsage(usage: Usage): void {
     this.#listener.onUsage?.(usage);
+  }
+
+  onTimings(timings: EndPayload["timings"]): void {
+    this.#listener.onTimings?.(timings);
   }
 
   backlogBytes(): number {

@@ -13,7 +13,8 @@ interface Waiting extends Pick<ChatRun, "onProgress"> {
 /** Tells the requests to one server, for as long as its lists say so, that their models are being loaded. */
 export class LoadWatch {
   readonly #clock: Clock;
-  readonly #waiting = new Set<Waiting>();
+  /** No set, which would leave garbage behind that keeps what came after it alive (`shared/process/passing.ts`). */
+  readonly #waiting: Waiting[] = [];
   /** One for all of them, which goes on for a look after the last one. */
   #looks: Timer | undefined;
 
@@ -22,17 +23,18 @@ export class LoadWatch {
   }
 
   begin(waiting: Waiting): void {
-    this.#waiting.add(waiting);
+    this.#waiting.push(waiting);
     this.#looks ??= this.#clock.every(loadingLookMs, () => this.#look());
   }
 
   end(waiting: Waiting): void {
-    this.#waiting.delete(waiting);
+    const place = this.#waiting.indexOf(waiting);
+    if (place >= 0) this.#waiting.splice(place, 1);
   }
 
   #look(): void {
     for (const { model, onProgress } of this.#waiting) if (model().loading) onProgress("loading");
-    if (this.#waiting.size === 0) this.stop();
+    if (this.#waiting.length === 0) this.stop();
   }
 
   stop(): void {
