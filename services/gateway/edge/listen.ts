@@ -1,13 +1,19 @@
 import type { FastifyInstance } from "fastify";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 
+/**
+ * Connections that the kernel may keep for us while we are busy; as many as it keeps by itself for anybody. One for which
+ * it has no room is dropped without a word, and its client tries again only after a second, then three, then seven.
+ */
+const waitingConnectionsMax = 4_096;
+
 /** Listens, and returns the port, or says in one line why that cannot be and what to do. */
 export async function listen(
   server: FastifyInstance,
   at: { readonly host: string; readonly port: number; readonly hostVariable: string; readonly portVariable: string },
 ): Promise<number> {
   try {
-    await server.listen({ host: at.host, port: at.port });
+    await server.listen({ host: at.host, port: at.port, backlog: waitingConnectionsMax });
   } catch (error) {
     throw new StartFailure(exitCodes.unavailable, reasonOf(error, at), { cause: error });
   }
