@@ -8,6 +8,8 @@ import { portkey } from "./variants/portkey.ts";
 import { trunkline } from "./variants/trunkline.ts";
 import type { Variant } from "./variants/variant.ts";
 
+const forPlots = (variant: Variant): Variant => ({ ...variant, rounds: 2 });
+
 /** All that can be measured. */
 export const allVariants: readonly Variant[] = [
   direct,
@@ -17,19 +19,25 @@ export const allVariants: readonly Variant[] = [
   musistudio,
   portkey,
   trunkline(),
-  ...[2, 3, 4].map((gateways) =>
-    trunkline({ name: `trunkline-${gateways}`, title: `Trunkline with ${gateways} gateways`, gateways }),
-  ),
+  gateways(2),
+  forPlots(gateways(3)),
+  forPlots(gateways(4)),
   trunkline({
     name: "trunkline-small",
     title: "Trunkline with a machine that runs 8 jobs at once and lets 8 wait",
     slots: 8,
     queueMax: 8,
   }),
-  trunkline({
-    name: "trunkline-keys",
-    title: "Trunkline with 20,000 keys, each asked with for the first time",
-    freshKeys: 20_000,
-  }),
-  ...[1, 10, 50, 100, 300, 1_000].map(crowd),
+  forPlots(
+    trunkline({
+      name: "trunkline-keys",
+      title: "Trunkline with 20,000 keys, each asked with for the first time",
+      freshKeys: 20_000,
+    }),
+  ),
+  ...[1, 10, 50, 100, 300, 1_000].map((machines) => forPlots(crowd(machines))),
 ];
+
+function gateways(count: number): Variant {
+  return trunkline({ name: `trunkline-${count}`, title: `Trunkline with ${count} gateways`, gateways: count });
+}

@@ -25,7 +25,7 @@ const program = new Command("npm run bench --")
   .option("--only <names>", "scenarios and variants, with commas between; see below", readNames, [])
   .option(
     "--rounds <count>",
-    "rounds that medians are made of; none for a soak alone (default: 5, quick 2)",
+    "rounds that medians are made of (default: 5, quick 2, none with --soak alone)",
     wholeNumber,
   )
   .option("--quick", "the most telling part of it, in less than a minute", false)
@@ -54,7 +54,19 @@ try {
 function resultsOf({ again, rounds, ...wish }: Options): Promise<BenchResults> {
   if (again !== undefined) return readResults(again);
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
-  return runBench({ ...wish, rounds: rounds ?? (wish.quick ? 2 : 5), soakMinutes: wish.soak, say });
+  const keep = (results: BenchResults): Promise<void> => writeReport(results, wish.out);
+  const enough = new AbortController();
+  process.once("SIGINT", () => {
+    say("Stops behind this start, with a report of what there is; once more ends it at once.");
+    enough.abort();
+  });
+  const means = { soakMinutes: wish.soak, say, keep, enough: enough.signal };
+  return runBench({ ...wish, rounds: rounds ?? usualRounds(wish), ...means });
+}
+
+function usualRounds({ quick, soak, only }: Options): number {
+  if (soak > 0 && only.length === 0) return 0;
+  return quick ? 2 : 5;
 }
 
 function tell({ scenarios, variants, measurements }: BenchResults, { quick }: Options): void {

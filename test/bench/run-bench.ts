@@ -24,6 +24,10 @@ export interface BenchWish {
   /** Minutes of ordinary traffic for Trunkline, after the rounds. */
   readonly soakMinutes: number;
   readonly say: (line: string) => void;
+  /** Is given all that was found out so far after each start, so that what ends early was not for nothing. */
+  readonly keep: (results: BenchResults) => Promise<void>;
+  /** Stops behind the start that is under way, with what there is by then. */
+  readonly enough: AbortSignal;
 }
 
 /** What the quick bench is about: what is held against in CI. */
@@ -32,7 +36,7 @@ const quickScenarios = ["whole-32", "paced-500", "burst"];
 
 /** Measures what is wished for, and brings back all that was found out. */
 export async function runBench(wish: BenchWish): Promise<BenchResults> {
-  const { rounds, quick, seed, soakMinutes, say } = wish;
+  const { rounds, quick, seed, soakMinutes, say, enough } = wish;
   const [scenarios, variants] = [named(allScenarios, wish, quickScenarios), named(allVariants, wish, quickVariants)];
   const programs = await buildPrograms(say);
   const reported = await Promise.all(variants.map(described));
@@ -49,22 +53,24 @@ export async function runBench(wish: BenchWish): Promise<BenchResults> {
     failures.push(failure);
     say(`${failure.variant}, ${failure.scenario ?? "start"}: ${failure.why}`);
   };
-  await runRounds({ programs, variants: able, scenarios, rounds, quick, seed, say, onMeasurement, onFailure });
-  const soaked = soakMinutes === 0 ? [] : soakScenarios(soakMinutes);
-  if (soakMinutes > 0) measurements.push(...(await soakOwn(wish, { programs, able })));
   const { nats, redis } = await ownServers();
-  return {
+  const soFar = (): BenchResults => ({
     format: 1,
     measuredAt: new Date().toISOString(),
     machine: thisMachine(),
     versions: { Node: process.version, NATS: nats.title, Redis: redis.title },
     settings: { rounds, seed, quick: String(quick), "minutes of soak": soakMinutes },
-    scenarios: [...scenarios, ...soaked],
+    scenarios: [...scenarios, ...(soakMinutes === 0 ? [] : soakScenarios(soakMinutes))],
     variants: reported,
     measurements,
     failures,
     growths: measuredGrowths(measurements),
-  };
+  });
+  const onStartOver = (): Promise<void> => wish.keep(soFar());
+  const means = { programs, variants: able, scenarios, rounds, quick, seed, say, enough };
+  await runRounds({ ...means, onMeasurement, onFailure, onStartOver });
+  if (soakMinutes > 0 && !enough.aborted) measurements.push(...(await soakOwn(wish, { programs, able })));
+  return soFar();
 }
 
 /** Those that were named; where only others were, all, or the few of the quick bench. */

@@ -23,6 +23,8 @@ interface RoundsOptions {
   readonly onMeasurement: (measurement: Measurement) => void;
   /** A start or a window that came to nothing. */
   readonly onFailure: (failure: Failure) => void;
+  readonly onStartOver: () => Promise<void>;
+  readonly enough: AbortSignal;
 }
 
 export interface Failure {
@@ -41,11 +43,14 @@ const againMax = 2;
  */
 export async function runRounds(options: RoundsOptions): Promise<void> {
   const random = new SeededRandom(options.seed);
-  const wanted = options.variants.filter(({ name }) => options.scenarios.some((scenario) => isFor(scenario, name)));
+  const asked = options.variants.filter(({ name }) => options.scenarios.some((scenario) => isFor(scenario, name)));
   for (let round = 1; round <= options.rounds; round += 1) {
+    const wanted = asked.filter(({ rounds = Infinity }) => round <= rounds);
     for (const [place, variant] of shuffled(wanted, random).entries()) {
+      if (options.enough.aborted) return;
       options.say(`round ${round} of ${options.rounds}, ${place + 1} of ${wanted.length}: ${variant.name}`);
       await runOnce(variant, round, options);
+      await options.onStartOver();
     }
   }
 }

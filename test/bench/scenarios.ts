@@ -59,7 +59,7 @@ export const scenarios: readonly Scenario[] = [
     name: "whole-32",
     title: "Small whole answers, 32 connections",
     unit: "request",
-    pace: { connections: 32, warmMs: 5_000, windowMs: 2_500 },
+    pace: { connections: 32, warmMs: 8_000, windowMs: 2_500 },
     quick: { warmMs: 1_800, windowMs: 1_200 },
     answer: { delayMs: 0 },
     also: ["trunkline-2", "trunkline-3", "trunkline-4", "trunkline-keys", ...crowds],

@@ -28,6 +28,8 @@ export interface Variant {
   readonly name: string;
   /** What it is, in one line of the report. */
   readonly title: string;
+  /** In how many rounds at most; a plot of how costs grow needs fewer than a ratio that is judged. */
+  readonly rounds?: number;
   /** Name and version of what runs, for the report. */
   version(): Promise<string>;
   /** Why it cannot run on this machine, if that is so; told in the report, and nothing else runs because of it. */
