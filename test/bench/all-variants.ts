@@ -23,6 +23,17 @@ export const allVariants: readonly Variant[] = [
   forPlots(gateways(3)),
   forPlots(gateways(4)),
   trunkline({
+    name: "trunkline-no-limits",
+    title: "Trunkline with a key without limits, for what limits cost",
+    limits: "off",
+  }),
+  trunkline({
+    name: "trunkline-no-log",
+    title: "Trunkline with a log of errors only, for what the log costs",
+    gatewayEnv: { TRUNKLINE_LOG_LEVEL: "error" },
+    agentEnv: { TRUNKLINE_LOG_LEVEL: "error" },
+  }),
+  trunkline({
     name: "trunkline-small",
     title: "Trunkline with a machine that runs 8 jobs at once and lets 8 wait",
     slots: 8,

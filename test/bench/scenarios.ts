@@ -47,6 +47,8 @@ const peersBreak = {
 };
 /** How costs grow with streams is looked at beside the floor of the design. */
 const grown = ["bare", "trunkline"];
+/** With one feature switched off, to see what it costs. */
+const partly = ["trunkline-no-limits", "trunkline-no-log"];
 /** Machines that are simulated, for what a gateway has to bear of them. */
 const crowds = ["crowd-1", "crowd-10", "crowd-100", "crowd-300", "crowd-1000"];
 
@@ -62,7 +64,7 @@ export const scenarios: readonly Scenario[] = [
     pace: { connections: 32, warmMs: 8_000, windowMs: 2_500 },
     quick: { warmMs: 1_800, windowMs: 1_200 },
     answer: { delayMs: 0 },
-    also: ["trunkline-2", "trunkline-3", "trunkline-4", "trunkline-keys", ...crowds],
+    also: ["trunkline-2", "trunkline-3", "trunkline-4", "trunkline-keys", ...partly, ...crowds],
   },
   {
     name: "whole-1",
@@ -70,6 +72,7 @@ export const scenarios: readonly Scenario[] = [
     unit: "request",
     pace: { connections: 1, warmMs: 500, windowMs: 2_000 },
     answer: { delayMs: 0 },
+    also: partly,
   },
   {
     name: "first-byte",
@@ -138,6 +141,7 @@ export const scenarios: readonly Scenario[] = [
     pace: { connections: 16, warmMs: 500, windowMs: 2_000 },
     quick: { warmMs: 300, windowMs: 800 },
     answer: { chunks: 100, delayMs: 0 },
+    also: partly,
   },
   ...[10, 100].map((kb): Scenario => ({
     name: `prompt-${kb}kb`,
