@@ -36,6 +36,12 @@ export class AnswerAssembly {
     return regular;
   }
 
+  /** So many pieces of the first choice's text have come that are passed on as they are. */
+  pushWritten(texts: number): void {
+    this.#choiceOf({});
+    this.#outputTokens += texts;
+  }
+
   /**
    * To be called once, when the runtime has ended. An answer without a finish has broken off and is no answer, and so
    * has one of several of which one is missing.

@@ -45,18 +45,33 @@ export function encodeFrame(
   let bytes = framePrefixBytes;
   for (const chunk of chunks) bytes += chunk.byteLength;
   const frame = Buffer.allocUnsafe(bytes);
-  frame[0] = frameVersion;
-  frame[1] = kindCodes[head.kind];
-  frame[2] = 0;
-  frame[3] = 0;
-  frame.writeUInt32LE(head.sequence ?? 0, 4);
-  frame.writeUInt32LE(Math.min(head.outputTokens ?? 0, countMax), 8);
+  writeFramePrefix(frame, head);
   let offset = framePrefixBytes;
   for (const chunk of chunks) {
     frame.set(chunk, offset);
     offset += chunk.byteLength;
   }
   return frame;
+}
+
+/** Makes a frame of a payload that was written with room for the prefix before it. */
+export function writeFramePrefix(
+  frame: Uint8Array,
+  { kind, sequence = 0, outputTokens = 0 }: { kind: FrameKind; sequence?: number; outputTokens?: number },
+): void {
+  frame[0] = frameVersion;
+  frame[1] = kindCodes[kind];
+  frame[2] = 0;
+  frame[3] = 0;
+  writeCount(frame, sequence, 4);
+  writeCount(frame, Math.min(outputTokens, countMax), 8);
+}
+
+function writeCount(bytes: Uint8Array, count: number, at: number): void {
+  bytes[at] = count;
+  bytes[at + 1] = count >>> 8;
+  bytes[at + 2] = count >>> 16;
+  bytes[at + 3] = count >>> 24;
 }
 
 export type Decoded =

@@ -1,9 +1,10 @@
 import type { Broker } from "#shared/broker/broker.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { encodeJson, type EndPayload, type FaultPayload } from "#shared/protocol/frame-payload.ts";
-import { encodeFrame } from "#shared/protocol/frame.ts";
+import { encodeFrame, framePrefixBytes, writeFramePrefix } from "#shared/protocol/frame.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { ReplayBuffer } from "./replay-buffer.ts";
+import { atTurnEnd } from "./turn-end.ts";
 
 interface EmitterOptions {
   readonly broker: Broker;
@@ -38,6 +39,8 @@ export class FrameEmitter {
   #limit: number;
   #offset = 0;
   #pending: Uint8Array[] = [];
+  /** All that is pending, where that came with room for the prefix. */
+  #draft: Uint8Array | undefined;
   #pendingBytes = 0;
   #flushing = false;
   #sequence = 0;
@@ -90,13 +93,20 @@ export class FrameEmitter {
   /** Takes a piece of the answer. What it returns, if anything, is to be waited for before there is more. */
   write(bytes: Uint8Array, outputTokens: number): Promise<void> | undefined {
     if (this.#ending !== undefined || bytes.byteLength === 0) return undefined;
+    this.#undraft();
     this.#pending.push(bytes);
-    this.#pendingBytes += bytes.byteLength;
-    this.#outputTokens = outputTokens;
-    this.#flushSoon();
-    if (!this.heldBack) return undefined;
-    this.#room ??= Promise.withResolvers<void>();
-    return this.#room.promise;
+    return this.#written(bytes.byteLength, outputTokens);
+  }
+
+  /** The same for a piece that comes with room for a prefix before it: if nothing else leaves with it, it is the frame. */
+  writeDraft(draft: Uint8Array, outputTokens: number): Promise<void> | undefined {
+    if (this.#ending !== undefined || draft.byteLength === framePrefixBytes) return undefined;
+    if (this.#pendingBytes === 0) this.#draft = draft;
+    else {
+      this.#undraft();
+      this.#pending.push(draft.subarray(framePrefixBytes));
+    }
+    return this.#written(draft.byteLength - framePrefixBytes, outputTokens);
   }
 
   end(payload: EndPayload): void {
@@ -134,6 +144,21 @@ export class FrameEmitter {
     return true;
   }
 
+  #written(bytes: number, outputTokens: number): Promise<void> | undefined {
+    this.#pendingBytes += bytes;
+    this.#outputTokens = outputTokens;
+    this.#flushSoon();
+    if (!this.heldBack) return undefined;
+    this.#room ??= Promise.withResolvers<void>();
+    return this.#room.promise;
+  }
+
+  #undraft(): void {
+    if (this.#draft === undefined) return;
+    this.#pending.push(this.#draft.subarray(framePrefixBytes));
+    this.#draft = undefined;
+  }
+
   #finish(terminal: Terminal): void {
     if (this.#ending !== undefined) return;
     this.#ending = terminal;
@@ -142,17 +167,24 @@ export class FrameEmitter {
 
   #drop(): void {
     this.#pending = [];
+    this.#draft = undefined;
     this.#pendingBytes = 0;
   }
 
   #flushSoon(): void {
     if (this.#flushing || this.#offset >= this.#limit) return;
     this.#flushing = true;
-    setImmediate(() => this.#flush());
+    atTurnEnd(this);
+  }
+
+  /** What was written in this turn leaves. */
+  atTurnEnd(): void {
+    this.#flushing = false;
+    this.#flush();
   }
 
   #flush(): void {
-    this.#flushing = false;
+    if (this.#draft !== undefined) this.#sendDraft(this.#draft);
     while (this.#pendingBytes > 0 && this.#offset < this.#limit) {
       const chunks = this.#take(Math.min(limits.dataFrameBytesMax, this.#limit - this.#offset));
       if (chunks.length === 0) break;
@@ -167,14 +199,31 @@ export class FrameEmitter {
     this.#terminalAtMs = this.#clock.now();
   }
 
+  #sendDraft(draft: Uint8Array): void {
+    if (this.#pendingBytes > Math.min(limits.dataFrameBytesMax, this.#limit - this.#offset)) {
+      this.#undraft();
+      return;
+    }
+    this.#draft = undefined;
+    this.#offset += this.#pendingBytes;
+    this.#pendingBytes = 0;
+    this.#sequence += 1;
+    writeFramePrefix(draft, { kind: "data", sequence: this.#sequence, outputTokens: this.#outputTokens });
+    this.#sendFrame("data", draft);
+  }
+
   #send(kind: "data" | "end" | "fault", chunks: readonly Uint8Array[]): Uint8Array {
-    this.#silent = false;
     this.#sequence += 1;
     const frame = encodeFrame({ kind, sequence: this.#sequence, outputTokens: this.#outputTokens }, chunks);
+    this.#sendFrame(kind, frame);
+    return frame;
+  }
+
+  #sendFrame(kind: "data" | "end" | "fault", frame: Uint8Array): void {
+    this.#silent = false;
     const endOffset = kind === "data" ? this.#offset : Infinity;
     this.#replay?.keep({ sequence: this.#sequence, frame, endOffset });
     this.#broker.publish(this.#subject, frame);
-    return frame;
   }
 
   /** Takes up to so many bytes of what waits; nothing when it is better to wait for more credit than to cut it. */

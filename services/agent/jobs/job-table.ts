@@ -322,8 +322,13 @@ export class JobTable {
           const nowMs = clock.now();
           job.moved(nowMs, job.silence);
           if (bytes.byteLength > 0 || outputTokens > 0) job.spoke(nowMs);
-          const room = job.frames.write(bytes, outputTokens);
-          return room === undefined ? undefined : this.#holdBack(job, room);
+          return this.#heldBack(job, job.frames.write(bytes, outputTokens));
+        },
+        writeDraft: (draft, outputTokens) => {
+          const nowMs = clock.now();
+          job.moved(nowMs, job.silence);
+          job.spoke(nowMs);
+          return this.#heldBack(job, job.frames.writeDraft(draft, outputTokens));
         },
       });
       if (wasTooMuch(job, outcome) && this.#lanes.refused(route)) {
@@ -336,6 +341,10 @@ export class JobTable {
     }
     this.#start(this.#lanes.remove(job.head.id));
     if (job.signal.aborted && job.route !== undefined) this.#strays.cancelled(job.route.runtime, job.width);
+  }
+
+  #heldBack(job: AgentJob, room: Promise<void> | undefined): Promise<void> | undefined {
+    return room === undefined ? undefined : this.#holdBack(job, room);
   }
 
   async #holdBack(job: AgentJob, room: Promise<void>): Promise<void> {

@@ -3,10 +3,12 @@ import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { AnswerRenderer } from "#shared/answer/answer-renderer.ts";
 import { rendererFor } from "#shared/answer/answer-shape.ts";
 import { AnswerAssembly } from "#shared/answer/assemble-answer.ts";
+import type { WrittenTexts } from "#shared/answer/written-texts.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody } from "#shared/protocol/chat-body.ts";
 import { completeBody } from "#shared/protocol/complete-body.ts";
 import { embedBody } from "#shared/protocol/embed-body.ts";
+import { framePrefixBytes } from "#shared/protocol/frame.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { isPlainChatBody } from "#shared/protocol/plain-chat-body.ts";
@@ -30,6 +32,8 @@ interface RunningJob {
   readonly onWidth: (width: number) => void;
   /** What it returns, if anything, is waited for before the runtime is read on. */
   readonly write: (bytes: Uint8Array, outputTokens: number) => Promise<void> | undefined;
+  /** The same for bytes with room for a frame's prefix before them. */
+  readonly writeDraft: (draft: Uint8Array, outputTokens: number) => Promise<void> | undefined;
 }
 
 /**
@@ -55,12 +59,25 @@ async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> 
   if (isLarge) await nextTurn();
   const answered = eventsOf(job);
   if (isLarge) await nextTurn();
-  await handOver(answered, (events) =>
-    signal.aborted ? undefined : write(renderer.push(assembly.push(events)), assembly.outputTokens),
-  );
+  await handOver(answered, {
+    events: (events) =>
+      signal.aborted ? undefined : write(renderer.push(assembly.push(events)), assembly.outputTokens),
+    texts: renderer.pushWritten && ((texts) => writeTexts(texts, job, { assembly, renderer })),
+  });
   if (signal.aborted) return;
   void write(renderer.push(assembly.end()), assembly.outputTokens);
   void write(renderer.end(), assembly.outputTokens);
+}
+
+function writeTexts(
+  texts: WrittenTexts,
+  { signal, writeDraft }: RunningJob,
+  { assembly, renderer }: { assembly: AnswerAssembly; renderer: AnswerRenderer },
+): Promise<void> | undefined {
+  const draft = signal.aborted ? undefined : renderer.pushWritten?.(texts, framePrefixBytes);
+  if (draft === undefined) return undefined;
+  assembly.pushWritten(texts.bounds.length / 2);
+  return writeDraft(draft, assembly.outputTokens);
 }
 
 function rendererOf(head: JobHead): AnswerRenderer {

@@ -1,7 +1,12 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { WrittenTexts } from "#shared/answer/written-texts.ts";
 
-/** Takes some events. What it returns, if anything, is to be waited for before there is more. */
-export type EventTaker = (events: readonly AnswerEvent[]) => Promise<void> | undefined;
+/** Who takes an answer as it comes. What is returned, if anything, is to be waited for before there is more. */
+export interface AnswerTaker {
+  events(events: readonly AnswerEvent[]): Promise<void> | undefined;
+  /** The same as for an event for each of these texts. Who does not have it is given events. */
+  readonly texts?: ((texts: WrittenTexts) => Promise<void> | undefined) | undefined;
+}
 
 /**
  * What a runtime says, for one reader, in batches. One that can hand its batches over as they come does so without a turn
@@ -9,14 +14,14 @@ export type EventTaker = (events: readonly AnswerEvent[]) => Promise<void> | und
  * after what was said before.
  */
 export interface Answering extends AsyncIterable<readonly AnswerEvent[]> {
-  handTo?(take: EventTaker): Promise<void>;
+  handTo?(taker: AnswerTaker): Promise<void>;
 }
 
 /** Hands over all of an answer, by whichever of the two ways it has. */
-export async function handOver(answering: Answering, take: EventTaker): Promise<void> {
-  if (answering.handTo !== undefined) return answering.handTo(take);
+export async function handOver(answering: Answering, taker: AnswerTaker): Promise<void> {
+  if (answering.handTo !== undefined) return answering.handTo(taker);
   for await (const events of answering) {
-    const room = take(events);
+    const room = taker.events(events);
     if (room !== undefined) await room;
   }
 }

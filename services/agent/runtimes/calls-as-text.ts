@@ -16,6 +16,11 @@ export function offersTools({ tools, tool_choice: choice }: ChatBody): boolean {
 export class CallsAsText {
   readonly #open = new Map<number, OpenCall>();
 
+  /** Whether a piece of text is given as it came, just now. */
+  get passesText(): boolean {
+    return this.#open.size === 0;
+  }
+
   /** Nearly all events are text, and then they are given as they came. */
   push(events: readonly AnswerEvent[]): readonly AnswerEvent[] {
     if (this.#open.size === 0 && events.every(isNoCall)) return events;

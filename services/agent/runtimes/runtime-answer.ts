@@ -12,6 +12,9 @@ const errorTextBytesMax = 64 * 1024;
 /** For how long a runtime may still end the body of an answer that is complete, so that its connection can be kept. */
 const endWaitMs = 250;
 
+/** What waits for this goes on in the next microtask: `queueMicrotask` makes a resource for each, to be traced by. */
+const turn = Promise.resolve();
+
 interface AnswerOptions {
   readonly signal: AbortSignal;
   readonly faultOf: (refusal: Refusal) => Fault;
@@ -68,7 +71,7 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
       const soon = (): void => {
         if (isDue) return;
         isDue = true;
-        queueMicrotask(deliver);
+        void turn.then(deliver);
       };
       const fail = (error: unknown): void => {
         if (!this.#abandoned) this.#close("the rest of the answer is not wanted");
@@ -206,11 +209,13 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
   }
 
   #take(): Uint8Array {
-    const [first, ...others] = this.#pieces;
-    const piece = others.length === 0 && first !== undefined ? first : Buffer.concat(this.#pieces);
-    this.#pieces = [];
+    const only = this.#pieces.length === 1 ? this.#pieces.pop() : undefined;
+    const piece = only ?? Buffer.concat(this.#pieces);
+    if (only === undefined) this.#pieces = [];
+    const isPaused = this.#waitingBytes >= waitingBytesMax;
     this.#waitingBytes = 0;
-    this.#controller?.resume();
+    // What came meanwhile comes at once, while this call lasts.
+    if (isPaused) this.#controller?.resume();
     return piece;
   }
 

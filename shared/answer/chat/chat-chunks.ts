@@ -1,9 +1,12 @@
 import type { AnswerEvent } from "../answer-event.ts";
 import type { AnswerHead, AnswerRenderer } from "../answer-renderer.ts";
 import { tokenUsage } from "../token-usage.ts";
+import type { WrittenTexts } from "../written-texts.ts";
 
 /** What a chunk can say; an embedding is no part of a chat. */
 type Said = Exclude<AnswerEvent, { kind: "usage" | "embedding" }>;
+
+const nothing = new Uint8Array();
 
 /**
  * A chat completion as a stream: server-sent events with `chat.completion.chunk` objects. Without `data: [DONE]`,
@@ -20,6 +23,8 @@ export class ChatChunks implements AnswerRenderer {
   readonly #closePlain: string;
   readonly #includeUsage: boolean;
   readonly #begun = new Set<number>();
+  /** What stands around a text of the first choice, as bytes, once there is one that came as bytes. */
+  #aroundText: { readonly open: Uint8Array; readonly close: Uint8Array } | undefined;
 
   constructor(head: AnswerHead) {
     const { id, createdSeconds: created, model } = head;
@@ -37,8 +42,31 @@ export class ChatChunks implements AnswerRenderer {
     return Buffer.from(text);
   }
 
+  pushWritten({ bytes, bounds }: WrittenTexts, room: number): Uint8Array {
+    const begin = this.#begun.has(0) ? nothing : Buffer.from(this.#begin(0));
+    const { open, close } = (this.#aroundText ??= this.#writeAroundText());
+    let size = room + begin.length + (bounds.length / 2) * (open.length + close.length);
+    for (let at = 0; at < bounds.length; at += 2) size += (bounds[at + 1] ?? 0) - (bounds[at] ?? 0);
+    const chunks = Buffer.allocUnsafe(size);
+    chunks.set(begin, room);
+    let place = room + begin.length;
+    for (let at = 0; at < bounds.length; at += 2) {
+      chunks.set(open, place);
+      place += open.length;
+      // Texts are short: to copy one by hand takes less than to make the view that would be copied from.
+      for (let from = bounds[at] ?? 0; from < (bounds[at + 1] ?? 0); from += 1) chunks[place++] = bytes[from] ?? 0;
+      chunks.set(close, place);
+      place += close.length;
+    }
+    return chunks;
+  }
+
   end(): Uint8Array {
     return new Uint8Array();
+  }
+
+  #writeAroundText(): { open: Uint8Array; close: Uint8Array } {
+    return { open: Buffer.from(`${this.#openFirst}{"content":"`), close: Buffer.from(`"}${this.#closePlain}`) };
   }
 
   #chunk(event: AnswerEvent): string {
@@ -47,10 +75,14 @@ export class ChatChunks implements AnswerRenderer {
       return this.#includeUsage ? `${this.#open}],"usage":${JSON.stringify(tokenUsage(event))}}\n\n` : "";
     }
     const choice = event.choice ?? 0;
-    if (this.#begun.has(choice)) return this.#following(choice, event);
+    return this.#begin(choice) + this.#following(choice, event);
+  }
+
+  /** The chunk that every choice begins with, if it has not begun. */
+  #begin(choice: number): string {
+    if (this.#begun.has(choice)) return "";
     this.#begun.add(choice);
-    const first = this.#delta(choice, `{"role":"assistant","content":"","refusal":null}`);
-    return first + this.#following(choice, event);
+    return this.#delta(choice, `{"role":"assistant","content":"","refusal":null}`);
   }
 
   #following(choice: number, event: Said): string {

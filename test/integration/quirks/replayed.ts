@@ -1,5 +1,6 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { chatBody } from "#shared/protocol/chat-body.ts";
+import { framePrefixBytes } from "#shared/protocol/frame.ts";
 import type { TextToContinue } from "#shared/protocol/complete-body.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { faultEntry } from "#shared/fault/fault-code.ts";
@@ -63,6 +64,10 @@ export async function replayed(kind: Kind, discovery: Readonly<Record<string, st
     const { stream_options: options, ...fields } = request as { stream_options?: { include_usage: boolean } };
     const body = Buffer.from(JSON.stringify(chatBody.parse({ messages: hi, ...fields })));
     let sent = "";
+    const write = (bytes: Uint8Array): undefined => {
+      sent += Buffer.from(bytes).toString();
+      if (bytes.length > 0) onSent();
+    };
     const outcome = await runJob({
       head: {
         id: "0123456789ab",
@@ -80,10 +85,8 @@ export async function replayed(kind: Kind, discovery: Readonly<Record<string, st
       signal: AbortSignal.timeout(10_000),
       onWidth: () => undefined,
       onProgress: () => {},
-      write: (bytes) => {
-        sent += Buffer.from(bytes).toString();
-        if (bytes.length > 0) onSent();
-      },
+      write,
+      writeDraft: (draft) => write(draft.subarray(framePrefixBytes)),
     });
     return { sent, outcome };
   }

@@ -4,6 +4,7 @@ import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { AlikeChunks } from "../../../services/agent/runtimes/openai/alike-chunks.ts";
 import { OpenAiChatAnswer } from "../../../services/agent/runtimes/openai/openai-chat-answer.ts";
+import { anyEvents, anyWords } from "./any-chunks.ts";
 
 const options = {
   choices: 1,
@@ -28,48 +29,10 @@ function said(events: readonly string[], parseAll: boolean): { said: AnswerEvent
   return { said: told, fault: undefined };
 }
 
-const chunk = (delta: object, others: object = {}): string =>
-  JSON.stringify({ id: "x", choices: [{ index: 0, delta, finish_reason: null, ...others }] });
-
-/** Texts as models say them, and all that could break out of one. */
-const words = fc.oneof(
-  { weight: 3, arbitrary: fc.constantFrom("a", "Hello", " world", "grüße", "🌍", "") },
-  fc.constantFrom('"', "\\", "\n", '","finish_reason":"stop', '"}}]}', "\u2028", "\u0000", '"content":"', "\\u0041"),
-  fc.string({ unit: "binary", maxLength: 8 }),
-);
-
-const event = fc.oneof(
-  { weight: 6, arbitrary: words.map((text) => chunk({ content: text })) },
-  words.map((text) => chunk({ content: text }).replaceAll(":", ": ")),
-  words.map((text) => chunk({ role: "assistant", content: text })),
-  words.map((text) => chunk({ reasoning_content: text })),
-  words.map((text) => chunk({ content: text, reasoning: text })),
-  words.map((text) => chunk({ content: text }, { finish_reason: "" })),
-  fc.constant(chunk({}, { finish_reason: "stop" })),
-  fc.constant(chunk({ content: "x" }, { logprobs: { content: [] } })),
-  fc.constant(JSON.stringify({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 2 } })),
-  // Words put between the parts of a chunk as they are, which makes JSON of them or not.
-  words.map((text) => `{"id":"x","choices":[{"index":0,"delta":{"content":"${text}"},"finish_reason":null}]}`),
-  words.map((text) => `{"content":"${text}","choices":[{"index":0,"delta":{"content":"b"}}]}`),
-  words.map((text) => `{"choices":[{"index":0,"delta":{"content":"a","content":"${text}"}}]}`),
-  words.map((text) => `{"choices":[{"index":0,"delta":{"content":"${text}","content":"z"}}]}`),
-  words.map((text) => `{"choices":[{"index":0,"delta":{"x":"\\"content\\":\\"${text}\\"","content":"${text}"}}]}`),
-  fc.constant('{"error":{"message":"broken"}}'),
-  fc.constant("[DONE]"),
-);
-
-/** Repeated, since only what comes several times is learnt. */
-const stream = fc
-  .array(
-    fc.tuple(event, fc.integer({ min: 1, max: 4 })).map(([data, times]) => Array<string>(times).fill(data)),
-    { maxLength: 12 },
-  )
-  .map((runs) => runs.flat());
-
 describe("chunks that are alike", () => {
   test("say what parsing each of them says, whatever a runtime sends", () => {
     fc.assert(
-      fc.property(stream, (events) => {
+      fc.property(anyEvents, (events) => {
         expect(said(events, false)).toEqual(said(events, true));
       }),
       { numRuns: 3_000 },
@@ -78,7 +41,7 @@ describe("chunks that are alike", () => {
 
   test("say it also with any bytes in the place of the text", () => {
     fc.assert(
-      fc.property(fc.array(words, { minLength: 1, maxLength: 6 }), (texts) => {
+      fc.property(fc.array(anyWords, { minLength: 1, maxLength: 6 }), (texts) => {
         const raw = texts.map((text) => `{"choices":[{"index":0,"delta":{"content":"${text}"}}]}`);
         const events = [
           ...["a", "b", "c"].map((content) => JSON.stringify({ choices: [{ index: 0, delta: { content } }] })),

@@ -52,7 +52,7 @@ test("answers that are read one after the other share one connection, also where
     const reading = readAnswer(answer, { question, connection, profile: otherServer, run });
     const events: AnswerEvent[] = [];
     if (answers % 2 === 0) for await (const batch of reading) events.push(...batch);
-    else await handOver(reading, (batch) => void events.push(...batch));
+    else await handOver(reading, { events: (batch) => void events.push(...batch) });
     expect(events).toEqual([
       { kind: "text", text: "Hello" },
       { kind: "finish", reason: "stop" },

@@ -1,3 +1,5 @@
+import { AlikeLines, type AlikeRun } from "./alike-lines.ts";
+
 /** What no server says, to see where its words would go. */
 const probe = "\ue000 probe \ue001";
 
@@ -17,6 +19,7 @@ interface Parts {
  */
 export class AlikeChunks {
   #learnt: Parts | undefined;
+  #lines: AlikeLines | undefined;
   #before: Parts = { begin: "", end: "" };
 
   /** The text of this event, if it is alike. */
@@ -28,6 +31,11 @@ export class AlikeChunks {
     return standsAsItIs(text) ? text : undefined;
   }
 
+  /** The events that are alike at the beginning of these bytes of the body, where an event may begin. */
+  runIn(bytes: Uint8Array): AlikeRun | undefined {
+    return this.#lines?.runIn(bytes);
+  }
+
   /**
    * Looks at an event that was parsed and told this text and nothing else. It is learnt only if the event before was of
    * the same form as well: an answer of few words is not worth it.
@@ -37,7 +45,9 @@ export class AlikeChunks {
     if (parts === undefined) return;
     const isRepeated = parts.begin === this.#before.begin && parts.end === this.#before.end;
     this.#before = parts;
-    if (isRepeated && tellsOnlyText(data, parts)) this.#learnt = parts;
+    if (!isRepeated || !tellsOnlyText(data, parts)) return;
+    this.#learnt = parts;
+    this.#lines = data.includes("\n") ? undefined : new AlikeLines(parts);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { AnswerEvent, TokenLogprobs } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { AlikeChunks } from "./alike-chunks.ts";
+import type { AlikeRun } from "./alike-lines.ts";
 import { readChatChunk, type ChunkChoice } from "./openai-chat-chunk.ts";
 import { finishReasonOf, senseless, tellsNoLogprobs, toldBy } from "./openai-event.ts";
 import { logprobsIn } from "./openai-logprobs.ts";
@@ -62,6 +63,11 @@ export class OpenAiChatAnswer {
     const alike = event.kind === "event" && event.name === "" ? this.#alike.textOf(event.data) : undefined;
     if (alike === undefined) this.#readParsed(event, said);
     else if (alike !== "") said.push({ kind: "text", text: alike });
+  }
+
+  /** The events at the beginning of these bytes, where an event may begin, that say pieces of text and nothing else. */
+  runIn(bytes: Uint8Array): AlikeRun | undefined {
+    return this.#over ? undefined : this.#alike.runIn(bytes);
   }
 
   #readParsed(event: SentEvent, said: AnswerEvent[]): void {

@@ -39,7 +39,6 @@ function answerOnce(run: ChatRun, { connection, profile, model }: Means): Answer
   const { body, contextWindow, signal } = run;
   const thinks = run.capabilities.thinking;
   const question = openAiChatRequest({ profile, model, body, thinks, contextWindow });
-  const calls = new CallsAsText();
   const answer = new OpenAiChatAnswer({
     choices: profile.answersSeveral ? (body.n ?? 1) : 1,
     parallelToolCalls: body.parallel_tool_calls ?? true,
@@ -52,7 +51,7 @@ function answerOnce(run: ChatRun, { connection, profile, model }: Means): Answer
     connection,
     profile,
     run,
-    meant: offersTools(body) ? undefined : (events) => calls.push(events),
+    meant: offersTools(body) ? undefined : new CallsAsText(),
   });
 }
 

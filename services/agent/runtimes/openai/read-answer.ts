@@ -1,12 +1,19 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Answering, EventTaker } from "../answering.ts";
+import type { Answering, AnswerTaker } from "../answering.ts";
 import { ContextOverflow } from "../context-overflow.ts";
 import type { OpenAiProfile } from "./openai-profile.ts";
 import type { RuntimeAnswer } from "../runtime-answer.ts";
 import type { Question, RuntimeConnection } from "../runtime-connection.ts";
 import type { ChatRun } from "../runtime.ts";
 import { SentEvents, type SentEvent } from "../server-sent-events.ts";
+import type { AlikeRun } from "./alike-lines.ts";
+
+/** Of so many events at most, an answer learns what those after them are like. */
+const learntFromMax = 4;
+
+const lineFeed = 0x0a;
+const nothing = new Uint8Array();
 
 /** One streamed answer as it is read, whatever it is an answer to. */
 export interface StreamedAnswer {
@@ -16,15 +23,25 @@ export interface StreamedAnswer {
   readonly promptTokens: number | undefined;
   /** Adds what this event says. What came before a fault in it is among that nevertheless. */
   read(event: SentEvent, said: AnswerEvent[]): void;
+  /** What the bytes begin with, where an event may begin, that says pieces of the first choice's text and nothing else. */
+  runIn?(bytes: Uint8Array): AlikeRun | undefined;
 }
+
+/** What the events of an answer mean for a request, where that is not what they say. */
+interface Meaning {
+  push(events: readonly AnswerEvent[]): readonly AnswerEvent[];
+  /** Whether a piece of text means what it says, just now. */
+  readonly passesText: boolean;
+}
+
+type Room = Promise<void> | undefined;
 
 interface Asking {
   readonly question: Question;
   readonly connection: RuntimeConnection;
   readonly profile: OpenAiProfile;
   readonly run: Pick<ChatRun, "contextWindow" | "onProgress">;
-  /** What the events mean for this request, where that is not what they say. */
-  readonly meant?: ((events: readonly AnswerEvent[]) => readonly AnswerEvent[]) | undefined;
+  readonly meant?: Meaning | undefined;
 }
 
 /** Asks, and tells what the answer says as it comes. One that is not complete when it ends has failed. */
@@ -62,19 +79,47 @@ class AnswerReading implements Answering {
     this.#insistOnEnd();
   }
 
-  async handTo(take: EventTaker): Promise<void> {
+  async handTo(taker: AnswerTaker): Promise<void> {
     const body = this.#ask();
     await body.handTo((piece) => {
-      const { said, failure } = this.#read((events) => this.#sent.push(piece, events));
-      const room = said.length > 0 ? take(said) : undefined;
-      if (failure !== undefined) return failAfter(room, failure.error);
+      const room = this.#take(piece, taker);
       if (this.#answer.over) body.complete();
       return room;
     });
     const { said, failure } = this.#read((events) => this.#sent.end(events));
-    if (said.length > 0) await take(said);
+    if (said.length > 0) await taker.events(said);
     if (failure !== undefined) throw failure.error;
     this.#insistOnEnd();
+  }
+
+  /** Runs of events that are alike, of which nearly all of a stream is, are not taken apart. */
+  #take(piece: Uint8Array, taker: AnswerTaker): Room {
+    if (taker.texts === undefined) return this.#takeEvents(piece, taker);
+    const begun = this.#takeRun(piece, taker);
+    if (begun.rest.byteLength === 0) return begun.room;
+    const learntFrom = endOfEvents(begun.rest, learntFromMax);
+    const room = bothOf(begun.room, this.#takeEvents(begun.rest.subarray(0, learntFrom), taker));
+    if (learntFrom === begun.rest.byteLength) return room;
+    const run = this.#takeRun(begun.rest.subarray(learntFrom), taker);
+    return bothOf(room, bothOf(run.room, this.#takeEvents(run.rest, taker)));
+  }
+
+  /** Takes the run that these bytes begin with, if there is one that means what it says. */
+  #takeRun(bytes: Uint8Array, taker: AnswerTaker): { readonly room: Room; readonly rest: Uint8Array } {
+    const passes = this.#sent.between && (this.#asking.meant?.passesText ?? true);
+    const run = passes ? this.#answer.runIn?.(bytes) : undefined;
+    if (run === undefined) return { room: undefined, rest: bytes };
+    this.#asking.run.onProgress();
+    const room = run.bounds.length === 0 ? undefined : taker.texts?.(run);
+    return { room, rest: run.end === bytes.byteLength ? nothing : bytes.subarray(run.end) };
+  }
+
+  #takeEvents(bytes: Uint8Array, taker: AnswerTaker): Room {
+    if (bytes.byteLength === 0) return undefined;
+    const { said, failure } = this.#read((events) => this.#sent.push(bytes, events));
+    const room = said.length > 0 ? taker.events(said) : undefined;
+    if (failure !== undefined) throw failure.error;
+    return room;
   }
 
   #ask(): RuntimeAnswer {
@@ -84,7 +129,7 @@ class AnswerReading implements Answering {
   #read(split: (events: SentEvent[]) => void): ReadEvents {
     const { said, failure } = readEvents(this.#answer, this.#asking, split);
     const { meant } = this.#asking;
-    return { said: meant === undefined || said.length === 0 ? said : meant(said), failure };
+    return { said: meant === undefined || said.length === 0 ? said : meant.push(said), failure };
   }
 
   #insistOnEnd(): void {
@@ -95,11 +140,20 @@ class AnswerReading implements Answering {
   }
 }
 
-function failAfter(room: Promise<void> | undefined, error: unknown): Promise<void> {
-  if (room === undefined) throw error;
-  return room.then(() => {
-    throw error;
-  });
+function bothOf(one: Room, other: Room): Room {
+  return one === undefined || other === undefined ? (one ?? other) : Promise.all([one, other]).then(() => undefined);
+}
+
+/** Where so many events end, or the bytes if there are no more. */
+function endOfEvents(bytes: Uint8Array, events: number): number {
+  let end = 0;
+  for (let count = 0; count < events; count += 1) {
+    let at = bytes.indexOf(lineFeed, end);
+    while (at >= 0 && bytes[at + 1] !== lineFeed) at = bytes.indexOf(lineFeed, at + 1);
+    if (at < 0) return bytes.byteLength;
+    end = at + 2;
+  }
+  return end;
 }
 
 interface ReadEvents {

@@ -1,7 +1,7 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { LoadWatch } from "./load-watch.ts";
-import { handOver, type Answering, type EventTaker } from "../answering.ts";
+import { handOver, type Answering, type AnswerTaker } from "../answering.ts";
 import { ModelLoading } from "./openai-fault.ts";
 import type { ServedModel } from "./openai-profile.ts";
 import type { ChatRun } from "../runtime.ts";
@@ -26,12 +26,12 @@ interface Server {
 export function whenLoaded(run: Pick<ChatRun, "signal" | "onProgress">, server: Server): Answering {
   return {
     [Symbol.asyncIterator]: () => new Asking(run, server),
-    handTo: (take) => handLoaded(take, run, server),
+    handTo: (taker) => handLoaded(taker, run, server),
   };
 }
 
 async function handLoaded(
-  take: EventTaker,
+  taker: AnswerTaker,
   { signal, onProgress }: Pick<ChatRun, "signal" | "onProgress">,
   { model, loads, clock, ask, faultOf }: Server,
 ): Promise<void> {
@@ -41,7 +41,7 @@ async function handLoaded(
     loads.begin(waiting);
     for (;;) {
       try {
-        await handOver(ask(), take);
+        await handOver(ask(), taker);
         return;
       } catch (error) {
         if (!(error instanceof ModelLoading)) throw error;

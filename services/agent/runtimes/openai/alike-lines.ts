@@ -1,0 +1,61 @@
+import { isUtf8 } from "node:buffer";
+import type { WrittenTexts } from "#shared/answer/written-texts.ts";
+
+/** The events at the beginning of some bytes that are alike, and where they end. */
+export interface AlikeRun extends WrittenTexts {
+  readonly end: number;
+}
+
+const [space, quote, backslash, remove, leadOfControls] = [0x20, 0x22, 0x5c, 0x7f, 0xc2] as const;
+
+/**
+ * Finds in the bytes of a body what `AlikeChunks` finds in its events: those that begin and end as one that was learnt, to
+ * the byte, and have a text between that JSON writes as it is. So nothing of them is decoded, cut off or parsed.
+ */
+export class AlikeLines {
+  readonly #begin: Uint8Array;
+  readonly #end: Uint8Array;
+
+  /** What stands around the text in the data of an event, which the body holds in one line with an empty one behind it. */
+  constructor(around: { readonly begin: string; readonly end: string }) {
+    this.#begin = Buffer.from(`data: ${around.begin}`);
+    this.#end = Buffer.from(`${around.end}\n\n`);
+  }
+
+  /** Those that the bytes begin with, which begin where an event may; nothing where the first is not alike. */
+  runIn(bytes: Uint8Array): AlikeRun | undefined {
+    const bounds: number[] = [];
+    let end = 0;
+    let isPlain = true;
+    for (;;) {
+      if (!holdsAt(bytes, end, this.#begin)) break;
+      const from = end + this.#begin.length;
+      let to = from;
+      for (let byte = bytes[to]; isOfText(byte); byte = bytes[++to]) if (byte > remove) isPlain = false;
+      if (!holdsAt(bytes, to, this.#end)) break;
+      if (to > from) bounds.push(from, to);
+      end = to + this.#end.length;
+    }
+    if (end === 0 || !(isPlain || isOfLetters(bytes.subarray(0, end)))) return undefined;
+    return { bytes, bounds, end };
+  }
+}
+
+function isOfText(byte: number | undefined): byte is number {
+  return byte !== undefined && byte >= space && byte !== quote && byte !== backslash && byte !== remove;
+}
+
+/** Whether these are characters of which none is a control beyond those of ASCII. */
+function isOfLetters(bytes: Uint8Array): boolean {
+  if (!isUtf8(bytes)) return false;
+  for (let at = bytes.indexOf(leadOfControls); at >= 0; at = bytes.indexOf(leadOfControls, at + 1)) {
+    if ((bytes[at + 1] ?? 0) < 0xa0) return false;
+  }
+  return true;
+}
+
+function holdsAt(bytes: Uint8Array, at: number, sought: Uint8Array): boolean {
+  if (at + sought.length > bytes.length) return false;
+  for (let place = 0; place < sought.length; place += 1) if (bytes[at + place] !== sought[place]) return false;
+  return true;
+}
