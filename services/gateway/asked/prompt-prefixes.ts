@@ -1,6 +1,7 @@
 import { crc32 } from "node:zlib";
 import type { ChatBody, ChatMessage } from "#shared/protocol/chat-body.ts";
 import type { CompleteBody } from "#shared/protocol/complete-body.ts";
+import { endCharacters, type LongText } from "#shared/process/long-texts.ts";
 
 /** How a prompt begins, as hashes: a runtime that has computed that before can begin where it ends. */
 export interface PromptPrefixes {
@@ -19,14 +20,12 @@ const turnsMax = 16;
  * shorter one again takes less than to wait behind others.
  */
 const sharedCharactersMin = 2_048;
-/** Of a long text only its ends and its length are looked at: a wrong guess costs nothing but time. */
-const endCharacters = 512;
-
 /**
  * The beginnings of a chat: the conversation before each of its assistant's answers, and what stands before its first
- * turn. A chat that was short and is asked again from its start is not known: many begin with «hello».
+ * turn. A chat that was short and is asked again from its start is not known: many begin with «hello». `textsOf` has the texts
+ * of a message that does not hold them itself.
  */
-export function prefixesOfChat(model: string, { messages, tools }: ChatBody): PromptPrefixes {
+export function prefixesOfChat(model: string, { messages, tools }: ChatBody, textsOf = partsOf): PromptPrefixes {
   const beginning = tools === undefined ? crc32(model) : addText(crc32(model), JSON.stringify(tools));
   let crc = beginning;
   let characters = 0;
@@ -40,7 +39,7 @@ export function prefixesOfChat(model: string, { messages, tools }: ChatBody): Pr
       left.push(printOf(crc, { place, characters }));
     }
     crc = crc32(message.role, crc);
-    for (const part of partsOf(message)) {
+    for (const part of textsOf(message, place)) {
       characters += part.length;
       crc = addText(crc, part);
     }
@@ -59,7 +58,7 @@ export function prefixesOfTexts(model: string, { prompts }: CompleteBody): Promp
   return { known: [beginning], left: [beginning] };
 }
 
-function partsOf(message: ChatMessage): readonly string[] {
+function partsOf(message: ChatMessage, _place: number): readonly (string | LongText)[] {
   const { content } = message;
   const parts =
     content === null || content === undefined
@@ -71,10 +70,13 @@ function partsOf(message: ChatMessage): readonly string[] {
   return [...parts, ...message.tool_calls.map(({ function: called }) => called.name + called.arguments)];
 }
 
-function addText(crc: number, text: string): number {
-  const { length } = text;
-  const ends = length <= 2 * endCharacters ? text : text.slice(0, endCharacters) + text.slice(-endCharacters);
-  return crc32(`${length}:${ends}`, crc);
+/** Of a long text only its ends and its length are looked at: a wrong guess costs nothing but time. */
+function addText(crc: number, text: string | LongText): number {
+  return crc32(`${text.length}:${typeof text === "string" ? endsOf(text) : text.ends()}`, crc);
+}
+
+function endsOf(text: string): string {
+  return text.length <= 2 * endCharacters ? text : text.slice(0, endCharacters) + text.slice(-endCharacters);
 }
 
 /** A checksum goes on where it was, so that each message is read once; how long all of it is tells more apart. */

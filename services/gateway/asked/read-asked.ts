@@ -1,52 +1,38 @@
-import { createHash } from "node:crypto";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
-import { limits } from "#shared/protocol/limits.ts";
 import { readJsonObject } from "../intake/read-json.ts";
 import { estimateContinued, estimatePrompt, estimateTexts, estimateTokens } from "../limits/estimate-tokens.ts";
 import { readChatRequest } from "../openai/chat-request.ts";
 import { readCompletionRequest } from "../openai/completion-request.ts";
 import { readEmbeddingsRequest } from "../openai/embeddings-request.ts";
+import { askedOfChat } from "./asked-of-chat.ts";
 import type { Asked } from "./asked.ts";
+import { jobBody } from "./job-body.ts";
 import { prefixesOfChat, prefixesOfTexts } from "./prompt-prefixes.ts";
+import { readLongChat } from "./read-long-chat.ts";
 
 /** The requests that models answer. */
 export type Outer = "chat" | "completion" | "embeddings";
 
 /** Reads a request, from its bytes to what it asks. */
 export function readAsked(outer: Outer, bytes: Buffer | undefined): Asked {
-  const input = readJsonObject(bytes);
   switch (outer) {
     case "chat":
-      return askedOfChat(input);
+      return readLongChat(bytes) ?? readWholeChat(bytes);
     case "completion":
-      return askedOfCompletion(input);
+      return askedOfCompletion(readJsonObject(bytes));
     case "embeddings":
-      return askedOfEmbeddings(input);
+      return askedOfEmbeddings(readJsonObject(bytes));
   }
 }
 
-function askedOfChat(input: Record<string, unknown>): Asked {
-  const { model, stream, includeUsage, body, imageParam, ignored } = readChatRequest(input);
+/** The same by reading all of it, for what is not plain, or not long. */
+export function readWholeChat(bytes: Buffer | undefined): Asked {
+  const request = readChatRequest(readJsonObject(bytes));
+  const { model, body } = request;
   const promptTokens = estimatePrompt(body);
-  return {
-    kind: "chat",
-    idPrefix: "chatcmpl-",
-    model,
-    stream,
-    includeUsage,
-    ignored,
-    needs: {
-      capability: "completion",
-      tools: body.tools !== undefined,
-      imageParam,
-      promptTokens,
-      prefixes: prefixesOfChat(model, body),
-    },
-    shape: stream ? "chat-stream" : "chat-whole",
-    ...encoded(body),
-    promptTokens,
-    tokens: estimateTokens(body),
-  };
+  const prefixes = prefixesOfChat(model, body);
+  const tokens = estimateTokens(body, promptTokens);
+  return askedOfChat(request, { promptTokens, tokens, prefixes, ...jobBody(encodeJson(body)) });
 }
 
 function askedOfCompletion(input: Record<string, unknown>): Asked {
@@ -63,7 +49,7 @@ function askedOfCompletion(input: Record<string, unknown>): Asked {
     ignored,
     needs: { capability: "completion", tools: false, imageParam: undefined, promptTokens, prefixes },
     shape: stream ? "text-stream" : "text-whole",
-    ...encoded(body),
+    ...jobBody(encodeJson(body)),
     ...estimate,
   };
 }
@@ -80,14 +66,8 @@ function askedOfEmbeddings(input: Record<string, unknown>): Asked {
     ignored,
     needs: { capability: "embedding", tools: false, imageParam: undefined },
     shape: `embeddings-${format}`,
-    ...encoded(body),
+    ...jobBody(encodeJson(body)),
     promptTokens: tokens,
     tokens,
   };
-}
-
-function encoded(body: object): Pick<Asked, "body" | "sha256"> {
-  const bytes = encodeJson(body);
-  const inParts = bytes.byteLength > limits.partBytes;
-  return { body: bytes, sha256: inParts ? createHash("sha256").update(bytes).digest("hex") : undefined };
 }

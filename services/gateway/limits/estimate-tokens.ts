@@ -13,8 +13,8 @@ const charactersPerToken = 4;
 type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 
 /** What a request is expected to use: its prompt, and the longest answers that it allows. */
-export function estimateTokens(body: ChatBody): number {
-  return Math.min(estimatePrompt(body) + (body.max_tokens ?? answerTokens) * (body.n ?? 1), estimateMax);
+export function estimateTokens(body: ChatBody, promptTokens = estimatePrompt(body)): number {
+  return Math.min(promptTokens + (body.max_tokens ?? answerTokens) * (body.n ?? 1), estimateMax);
 }
 
 /** What the prompt alone is expected to cost, where nobody told. */
@@ -29,8 +29,8 @@ export function estimatePrompt({ messages, tools = [] }: ChatBody): number {
   return Math.ceil(characters / charactersPerToken) + images * imageTokens;
 }
 
-/** What texts are expected to cost that are to be embedded. */
-export function estimateTexts(texts: readonly string[]): number {
+/** What texts are expected to cost that are to be embedded, or are all of a prompt. */
+export function estimateTexts(texts: readonly { readonly length: number }[]): number {
   const characters = texts.reduce((sum, text) => sum + text.length, 0);
   return Math.min(Math.ceil(characters / charactersPerToken), estimateMax);
 }

@@ -1,0 +1,226 @@
+import { isUtf8 } from "node:buffer";
+
+/** From this size on a text is long: to read and write it costs more than to step over it. */
+const longTextBytesMin = 2_048;
+/** A piece of a text as written, of which both ends are read: it has more than `endCharacters`, however they are written. */
+const strideBytes = 4_096;
+
+/** How much can be had of each end of a long text without reading all of it. */
+export const endCharacters = 512;
+
+/** What stands in JSON for each long text that was taken out of it. */
+export const standIn = "<a long text>";
+const writtenStandIn = Buffer.from(standIn);
+/** The same as the value of a field. Within a text a backslash would stand before the quotation mark. */
+const valueStandIn = `:"${standIn}"`;
+
+/** JSON without its long texts, and these in their order. */
+export interface ShortJson {
+  readonly json: Buffer;
+  readonly texts: readonly LongText[];
+}
+
+/** A text of JSON that is known to be right and was not read: as it is written, and how many characters it has. */
+export class LongText {
+  /** What stands between its quotation marks. */
+  readonly written: Buffer;
+  readonly length: number;
+  readonly #steps: Steps;
+
+  constructor(written: Buffer, steps: Steps) {
+    this.written = written;
+    this.length = steps.characters;
+    this.#steps = steps;
+  }
+
+  /** All of it, read. */
+  read(): string {
+    return readText(this.written);
+  }
+
+  /** Its first characters and its last ones, so many of each; all of one that has no more. */
+  ends(): string {
+    if (this.length <= 2 * endCharacters) return this.read();
+    const { firstEnd, lastFrom } = this.#steps;
+    const first = readText(this.written.subarray(0, firstEnd));
+    const last = readText(this.written.subarray(lastFrom));
+    return first.slice(0, endCharacters) + last.slice(-endCharacters);
+  }
+}
+
+/**
+ * Takes the long texts out of JSON, so that all else of it can be read as ever while they, which are nearly all of its bytes,
+ * are looked at once and passed on as they came. Nothing where there are none, or where a text is none of JSON, or holds
+ * half of a character: who reads the whole of it will say so.
+ */
+export function takeOutLongTexts(bytes: Buffer): ShortJson | undefined {
+  if (!isUtf8(bytes)) return undefined;
+  const { byteLength, buffer } = bytes;
+  const steppable = { bytes, words: new Int32Array(buffer, 0, buffer.byteLength >> 2) };
+  const pieces: Buffer[] = [];
+  const texts: LongText[] = [];
+  let taken = 0;
+  for (let place = 0; place < byteLength; place += 1) {
+    if (bytes[place] !== quote) continue;
+    const from = place + 1;
+    const steps = stepThrough(steppable, from);
+    if (steps === undefined) return undefined;
+    place = from + steps.bytes;
+    if (steps.bytes < longTextBytesMin) continue;
+    texts.push(new LongText(bytes.subarray(from, place), steps));
+    pieces.push(bytes.subarray(taken, from), writtenStandIn);
+    taken = place;
+  }
+  if (texts.length === 0) return undefined;
+  pieces.push(bytes.subarray(taken));
+  return { json: Buffer.concat(pieces), texts };
+}
+
+/**
+ * Writes JSON with the long texts in their places again: the values of fields, in the order in which they were taken out.
+ * Nothing where there are not exactly as many places.
+ */
+export function putInLongTexts(json: string, texts: readonly LongText[]): Buffer | undefined {
+  const pieces: Uint8Array[] = [];
+  let from = 0;
+  for (const { written } of texts) {
+    const place = json.indexOf(valueStandIn, from);
+    if (place === -1) return undefined;
+    const textFrom = place + 2;
+    pieces.push(Buffer.from(json.slice(from, textFrom)), written);
+    from = textFrom + standIn.length;
+  }
+  if (json.includes(valueStandIn, from)) return undefined;
+  pieces.push(Buffer.from(json.slice(from)));
+  return Buffer.concat(pieces);
+}
+
+/** What is learnt of a text by stepping through it. */
+interface Steps {
+  readonly bytes: number;
+  /** In UTF-16, as strings are counted. */
+  readonly characters: number;
+  /** Where the first stride ends and the last whole one begins; either may cut a character that is not escaped in two. */
+  readonly firstEnd: number;
+  readonly lastFrom: number;
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+
+/** How many characters a byte adds to its text; those that end it, escape or are not allowed in it are `special`. */
+const special = 3;
+const added = new Uint8Array(256);
+for (let byte = 0; byte < added.length; byte += 1) added[byte] = charactersAt(byte);
+
+function charactersAt(byte: number): number {
+  if (byte < 0x20 || byte === quote || byte === backslash) return special;
+  if (byte < 0x80) return 1;
+  // Of a character of several bytes the first one tells, and one of four takes two places.
+  return byte < 0xc0 ? 0 : byte < 0xf0 ? 1 : 2;
+}
+
+/** Steps to the quotation mark that ends the text whose first byte is at `from`; nothing where it is no text. */
+function stepThrough({ bytes, words }: Steppable, from: number): Steps | undefined {
+  const { byteLength, byteOffset } = bytes;
+  let place = from;
+  let characters = 0;
+  let firstEnd = 0;
+  let lastFrom = from;
+  for (let strideFrom = from; place < byteLength; strideFrom = place) {
+    const strideEnd = Math.min(strideFrom + strideBytes, byteLength);
+    while (place < strideEnd) {
+      const at = byteOffset + place;
+      if ((at & 3) === 0 && place + 4 <= strideEnd) {
+        const four = words[at >> 2] ?? 0;
+        if (!holdsSpecial(four)) {
+          characters += (four & 0x80808080) === 0 ? 4 : charactersOf(four);
+          place += 4;
+          continue;
+        }
+      }
+      const byte = bytes[place] ?? 0;
+      const more = added[byte] ?? special;
+      if (more !== special) {
+        characters += more;
+        place += 1;
+      } else if (byte === backslash) {
+        const escape = escapeAt(bytes, place + 1);
+        if (escape === 0) return undefined;
+        characters += escape > 6 ? 2 : 1;
+        place += escape;
+      } else if (byte === quote) {
+        return { bytes: place - from, characters, firstEnd: firstEnd || place - from, lastFrom: lastFrom - from };
+      } else return undefined;
+    }
+    firstEnd ||= place - from;
+    lastFrom = strideFrom;
+  }
+  return undefined;
+}
+
+/** Bytes, and the same four at a time. */
+interface Steppable {
+  readonly bytes: Buffer;
+  readonly words: Int32Array;
+}
+
+/** Whether one of four bytes is less than a space, a quotation mark or a backslash: a byte that is 0 borrows from its highest bit. */
+function holdsSpecial(four: number): boolean {
+  const quotes = four ^ 0x22222222;
+  const backslashes = four ^ 0x5c5c5c5c;
+  const less = (four - 0x20202020) & ~four;
+  return ((less | ((quotes - 0x01010101) & ~quotes) | ((backslashes - 0x01010101) & ~backslashes)) & 0x80808080) !== 0;
+}
+
+function charactersOf(four: number): number {
+  const low = (added[four & 0xff] ?? 0) + (added[(four >> 8) & 0xff] ?? 0);
+  return low + (added[(four >> 16) & 0xff] ?? 0) + (added[four >>> 24] ?? 0);
+}
+
+/** What may be escaped by a backslash alone. */
+const escaped = new Uint8Array(256);
+for (const character of '"\\/bfnrt') escaped[character.charCodeAt(0)] = 1;
+
+/** How many bytes the escape takes after whose backslash this is: both halves of a character together. None where it is none. */
+function escapeAt(bytes: Buffer, place: number): 0 | 2 | 6 | 12 {
+  const kind = bytes[place] ?? 0;
+  if (escaped[kind] === 1) return 2;
+  if (kind !== letterU) return 0;
+  const unit = unitAt(bytes, place + 1);
+  if (unit === undefined || isLowHalf(unit)) return 0;
+  if (!isHighHalf(unit)) return 6;
+  if (bytes[place + 5] !== backslash || bytes[place + 6] !== letterU) return 0;
+  const other = unitAt(bytes, place + 7);
+  return other !== undefined && isLowHalf(other) ? 12 : 0;
+}
+
+const letterU = 0x75;
+
+function isHighHalf(unit: number): boolean {
+  return unit >= 0xd800 && unit < 0xdc00;
+}
+
+function isLowHalf(unit: number): boolean {
+  return unit >= 0xdc00 && unit < 0xe000;
+}
+
+const notHex = 16;
+const hexDigits = new Uint8Array(256).fill(notHex);
+for (const digits of ["0123456789abcdef", "0123456789ABCDEF"])
+  for (let value = 0; value < digits.length; value += 1) hexDigits[digits.charCodeAt(value)] = value;
+
+/** Four hexadecimal digits. */
+function unitAt(bytes: Buffer, place: number): number | undefined {
+  let unit = 0;
+  for (let at = place; at < place + 4; at += 1) {
+    const digit = hexDigits[bytes[at] ?? 0] ?? notHex;
+    if (digit === notHex) return undefined;
+    unit = unit * 16 + digit;
+  }
+  return unit;
+}
+
+function readText(written: Buffer): string {
+  return String(JSON.parse(`"${written.toString("utf8")}"`));
+}
