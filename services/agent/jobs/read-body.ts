@@ -26,9 +26,10 @@ export function readBody<Schema extends z.ZodType>(
 
 function parseJson(bytes: Uint8Array): unknown {
   try {
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+    const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     // All other numbers of a body are ours, and small.
-    const holdsSchema = text.includes('"tools"') || text.includes('"response_format"');
+    const holdsSchema = buffer.includes('"tools"') || buffer.includes('"response_format"');
+    const text = buffer.toString();
     return holdsSchema && mayHoldBigInteger(text) ? parseExactly(text) : JSON.parse(text);
   } catch (error) {
     throw new Fault("internal_error", { message: "The request did not reach the machine in one piece.", cause: error });

@@ -5,13 +5,11 @@ import { rendererFor } from "#shared/answer/answer-shape.ts";
 import { AnswerAssembly } from "#shared/answer/assemble-answer.ts";
 import type { WrittenTexts } from "#shared/answer/written-texts.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { chatBody } from "#shared/protocol/chat-body.ts";
 import { completeBody } from "#shared/protocol/complete-body.ts";
 import { embedBody } from "#shared/protocol/embed-body.ts";
 import { framePrefixBytes } from "#shared/protocol/frame.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { isPlainChatBody } from "#shared/protocol/plain-chat-body.ts";
 import { handOver, type Answering } from "../runtimes/answering.ts";
 import { embedInBatches, textsAtOnce } from "../runtimes/embed-in-batches.ts";
 import { completeEach, fanOut } from "../runtimes/fan-out.ts";
@@ -20,6 +18,7 @@ import { refuseIncapable } from "../runtimes/refuse-incapable.ts";
 import type { Silence } from "../runtimes/runtime.ts";
 import type { Outcome } from "./outcome.ts";
 import { readBody } from "./read-body.ts";
+import { readChatBody } from "./read-chat-body.ts";
 import { untilAborted } from "./until-aborted.ts";
 
 interface RunningJob {
@@ -107,7 +106,7 @@ function eventsOf({ head, body, route, signal, onProgress, onWidth }: RunningJob
     if (!capabilities.completion || runtime.complete === undefined) throw doesNotComplete(model.id);
     return completeEach(runtime.complete.bind(runtime), { ...run, body: readBody(completeBody, body) });
   }
-  const chat = readBody(chatBody, body, isPlainChatBody);
+  const chat = readChatBody(body);
   refuseIncapable({ model: model.id, capabilities, body: chat });
   const chatRun = { ...run, body: chat };
   if (runtime.answersSeveral) onWidth(chat.n ?? 1);

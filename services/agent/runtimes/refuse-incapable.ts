@@ -1,6 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Capabilities } from "#shared/model/model.ts";
 import type { ChatBody } from "#shared/protocol/chat-body.ts";
+import { shortMessages } from "./long-messages.ts";
 
 /** Refuses a chat that asks for what the model itself cannot do, whatever its runtime supports. */
 export function refuseIncapable(chat: { model: string; capabilities: Capabilities; body: ChatBody }): void {
@@ -30,7 +31,8 @@ export function refuseIncapable(chat: { model: string; capabilities: Capabilitie
 }
 
 function firstImage(body: ChatBody): string | undefined {
-  for (const [at, { content }] of body.messages.entries()) {
+  const { messages } = shortMessages(body.messages) ?? body;
+  for (const [at, { content }] of messages.entries()) {
     if (!Array.isArray(content)) continue;
     const part = content.findIndex(({ type }) => type === "image_url");
     if (part >= 0) return `messages[${at}].content[${part}]`;

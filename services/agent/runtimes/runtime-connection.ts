@@ -5,7 +5,7 @@ import { RuntimeAnswer } from "./runtime-answer.ts";
 
 export interface Question {
   readonly path: string;
-  /** Sent as JSON with POST; without it the question is a GET. */
+  /** Sent as JSON with POST, bytes as they are; without it the question is a GET. */
   readonly body?: unknown;
   /** Where it is neither of the two. */
   readonly method?: "DELETE";
@@ -94,7 +94,8 @@ export class RuntimeConnection {
     if (body === undefined) this.#pool.dispatch({ ...target, method: method ?? "GET" }, handler);
     else {
       const headers = this.#jsonHeaders;
-      this.#pool.dispatch({ ...target, headers, method: method ?? "POST", body: JSON.stringify(body) }, handler);
+      const written = body instanceof Uint8Array ? body : JSON.stringify(body);
+      this.#pool.dispatch({ ...target, headers, method: method ?? "POST", body: written }, handler);
     }
   }
 }

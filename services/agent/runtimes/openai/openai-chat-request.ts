@@ -1,24 +1,38 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { contentText, type ChatBody } from "#shared/protocol/chat-body.ts";
+import { contentText, type ChatBody, type ChatMessage } from "#shared/protocol/chat-body.ts";
 import { answerTokens } from "./answer-tokens.ts";
+import { putInLongTexts } from "#shared/process/long-texts.ts";
 import { estimateTokens } from "../context-overflow.ts";
+import { shortMessages } from "../long-messages.ts";
 import { openAiMessages } from "./openai-messages.ts";
 import type { OpenAiProfile, ServedModel } from "./openai-profile.ts";
 import { refuseUnsupported } from "../refuse-unsupported.ts";
 import { refuseUnknownTokens } from "./unknown-tokens.ts";
 
-/**
- * A chat in the form of `/v1/chat/completions`, as a server of this profile takes it. What that server would ignore is
- * refused here; what the client left out is left to the server, and so to the model's own defaults.
- */
-export function openAiChatRequest(chat: {
+interface AskedChat {
   readonly profile: OpenAiProfile;
   readonly model: ServedModel;
   readonly body: ChatBody;
   /** Whether the model thinks, as far as is known. */
   readonly thinks: boolean;
   readonly contextWindow: number;
-}): Readonly<Record<string, unknown>> {
+}
+
+/**
+ * A chat in the form of `/v1/chat/completions`, as a server of this profile takes it: written where it has long texts that
+ * go into it as they came.
+ */
+export function openAiChatRequest(chat: AskedChat): Readonly<Record<string, unknown>> | Uint8Array {
+  const short = shortMessages(chat.body.messages);
+  const written = short && putInLongTexts(JSON.stringify(requestWith(short.messages, chat)), short.texts);
+  return written ?? requestWith(chat.body.messages, chat);
+}
+
+/**
+ * What the server would ignore is refused here; what the client left out is left to the server, and so to the model's own
+ * defaults.
+ */
+function requestWith(messages: readonly ChatMessage[], chat: AskedChat): Readonly<Record<string, unknown>> {
   const { profile, model, body, thinks, contextWindow } = chat;
   refuseUnsupported(body, profile.honoured);
   profile.refuse?.(body);
@@ -27,7 +41,7 @@ export function openAiChatRequest(chat: {
   const format = body.response_format;
   return {
     model: model.name,
-    messages: openAiMessages(profile, body),
+    messages: openAiMessages(profile, messages),
     stream: true,
     stream_options: { include_usage: true },
     tools,

@@ -1,13 +1,13 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { contentText, type ChatBody, type ChatMessage } from "#shared/protocol/chat-body.ts";
+import { contentText, type ChatMessage } from "#shared/protocol/chat-body.ts";
 import type { OpenAiProfile } from "./openai-profile.ts";
 
 type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 type Call = NonNullable<AssistantMessage["tool_calls"]>[number];
 
 /** The messages as a server of this profile takes them: text as one string, parts only where there are images. */
-export function openAiMessages(profile: OpenAiProfile, body: ChatBody): unknown[] {
-  return body.messages.map((message, at) => openAiMessage(profile, message, `messages[${at}]`));
+export function openAiMessages(profile: OpenAiProfile, messages: readonly ChatMessage[]): unknown[] {
+  return messages.map((message, at) => openAiMessage(profile, message, `messages[${at}]`));
 }
 
 function openAiMessage(profile: OpenAiProfile, message: ChatMessage, path: string): unknown {

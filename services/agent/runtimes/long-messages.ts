@@ -1,0 +1,40 @@
+import { standIn, type LongText } from "#shared/process/long-texts.ts";
+import type { ChatMessage } from "#shared/protocol/chat-body.ts";
+
+/** Messages of text, of which the long ones say the stand-in, and these texts in their order. */
+export interface ShortMessages {
+  readonly messages: readonly ChatMessage[];
+  readonly texts: readonly LongText[];
+}
+
+const shortened = new WeakMap<readonly ChatMessage[], ShortMessages>();
+
+/**
+ * The messages with their long texts, each of which is read when somebody first looks at it: a runtime that takes messages as
+ * they are is given it as it came, and nobody does. Nothing unless every text is that of a message.
+ */
+export function longMessages(short: ShortMessages): ChatMessage[] | undefined {
+  let next = 0;
+  const messages = short.messages.map((message) => {
+    if (message.content !== standIn) return message;
+    const text = short.texts[next];
+    next += 1;
+    return text === undefined ? message : readWhenAsked(message, text);
+  });
+  if (next !== short.texts.length) return undefined;
+  shortened.set(messages, short);
+  return messages;
+}
+
+/** The same without their long texts, where they have any that nobody needs to read. */
+export function shortMessages(messages: readonly ChatMessage[]): ShortMessages | undefined {
+  return shortened.get(messages);
+}
+
+function readWhenAsked(message: ChatMessage, text: LongText): ChatMessage {
+  let content: string | undefined;
+  return Object.defineProperty({ ...message }, "content", {
+    enumerable: true,
+    get: () => (content ??= text.read()),
+  });
+}
