@@ -71,11 +71,15 @@ export function encodeJson(value: unknown): Uint8Array {
 /** Reads a JSON payload against its schema, or nothing when it is not that: what other processes send is not trusted. */
 export function decodeJson<Schema extends z.ZodType>(schema: Schema, bytes: Uint8Array): z.output<Schema> | undefined {
   try {
-    const parsed = schema.safeParse(
-      JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()),
-    );
+    const parsed = schema.safeParse(readJson(bytes));
     return parsed.success ? parsed.data : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** What the bytes say as JSON; throws when they say nothing. */
+export function readJson(bytes: Uint8Array): unknown {
+  const readable = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return JSON.parse(readable.toString());
 }

@@ -16,15 +16,17 @@ const countMax = 0xffff_ffff;
 const kindCodes = { accept: 1, reject: 2, "part-ack": 3, data: 4, end: 5, fault: 6, beat: 7 } as const;
 export type FrameKind = keyof typeof kindCodes;
 
-const kindsByCode = new Map<number, FrameKind>([
-  [1, "accept"],
-  [2, "reject"],
-  [3, "part-ack"],
-  [4, "data"],
-  [5, "end"],
-  [6, "fault"],
-  [7, "beat"],
-]);
+/** Each kind at the place of its code. */
+const kindsByCode: readonly (FrameKind | undefined)[] = [
+  undefined,
+  "accept",
+  "reject",
+  "part-ack",
+  "data",
+  "end",
+  "fault",
+  "beat",
+];
 
 export interface Frame {
   readonly kind: FrameKind;
@@ -80,21 +82,30 @@ export type Decoded =
   | { readonly outcome: "other-version"; readonly version: number }
   | { readonly outcome: "malformed" };
 
+const malformed: Decoded = { outcome: "malformed" };
+const unknownKind: Decoded = { outcome: "unknown-kind" };
+
 /** Reads a frame; the payload is a view of `bytes`. A kind of a later minor version is told apart from garbage. */
 export function decodeFrame(bytes: Uint8Array): Decoded {
-  if (bytes.byteLength < framePrefixBytes) return { outcome: "malformed" };
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const version = view.getUint8(0);
+  const payloadBytes = bytes.byteLength - framePrefixBytes;
+  if (payloadBytes < 0) return malformed;
+  const version = bytes[0] ?? 0;
   if (version !== frameVersion) return { outcome: "other-version", version };
-  const kind = kindsByCode.get(view.getUint8(1));
-  if (kind === undefined) return { outcome: "unknown-kind" };
+  const kind = kindsByCode[bytes[1] ?? 0];
+  if (kind === undefined) return unknownKind;
   return {
     outcome: "frame",
     frame: {
       kind,
-      sequence: view.getUint32(4, true),
-      outputTokens: view.getUint32(8, true),
-      payload: bytes.subarray(framePrefixBytes),
+      sequence: countAt(bytes, 4),
+      outputTokens: countAt(bytes, 8),
+      payload: Buffer.from(bytes.buffer, bytes.byteOffset + framePrefixBytes, payloadBytes),
     },
   };
+}
+
+/** By hand, since each piece of each answer has two. */
+function countAt(bytes: Uint8Array, at: number): number {
+  const low = (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8) | ((bytes[at + 2] ?? 0) << 16);
+  return low + (bytes[at + 3] ?? 0) * 0x1_00_00_00;
 }

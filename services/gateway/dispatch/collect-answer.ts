@@ -21,7 +21,7 @@ export function collectAnswer(onTooLarge: (fault: Fault) => void): JobListener &
     bytes() {
       const [only] = pieces;
       if (only === undefined || pieces.length > 1) return Buffer.concat(pieces);
-      return Buffer.from(only.buffer, only.byteOffset, only.byteLength);
+      return Buffer.isBuffer(only) ? only : Buffer.from(only.buffer, only.byteOffset, only.byteLength);
     },
   };
 }

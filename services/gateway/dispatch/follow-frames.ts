@@ -58,8 +58,6 @@ export type JobOutcome =
 interface FollowOptions {
   readonly machine: string;
   readonly kind: JobKind;
-  /** Sends the body where it is too large for one message. */
-  readonly parts: PartSender | undefined;
   readonly remainingMs: number;
   /** How far the answer may run ahead of what its client has taken. */
   readonly creditBytes: number;
@@ -99,7 +97,8 @@ export interface JobWire {
  * parses nothing of the answer.
  */
 export class FrameFollower {
-  readonly #options: Omit<FollowOptions, "parts">;
+  readonly #options: FollowOptions;
+  /** Until all of the body is there, and not longer, since it holds the body. */
   #parts: PartSender | undefined;
   readonly #startedAtMs: number;
   #heardAtMs: number;
@@ -125,10 +124,10 @@ export class FrameFollower {
   #creditLimit: number;
   #row: BeatRow | undefined;
 
-  constructor(options: FollowOptions) {
-    const { parts, ...rest } = options;
-    const { timing, nowMs } = rest;
-    this.#options = rest;
+  /** `parts` sends the body where it is too large for one message. */
+  constructor(options: FollowOptions, parts?: PartSender) {
+    const { timing, nowMs } = options;
+    this.#options = options;
     this.#parts = parts;
     this.#startedAtMs = nowMs;
     this.#heardAtMs = nowMs;

@@ -59,6 +59,8 @@ export class OpenJob implements JobWire {
   readonly reply: string;
   readonly follower: FrameFollower;
   readonly outcome: Promise<JobOutcome>;
+  /** Where it stands among those of its machine, as their owner keeps them. */
+  place = 0;
   readonly #owner: JobOwner;
   readonly #headers: Headers;
   readonly #keyId: string;
@@ -80,19 +82,30 @@ export class OpenJob implements JobWire {
     this.#body = body;
     this.#inParts = body.byteLength > limits.partBytes;
     const creditBytes = listener.backlogBytes === undefined ? limits.wholeCreditBytes : limits.streamCreditBytes;
+    const { id, kind, shape, model, keyId, responseId, createdSeconds, includeUsage, traceparent } = head;
     this.#headers = encodeJobHead({
-      ...head,
-      credit: creditBytes,
+      id,
+      kind,
+      shape,
+      model,
+      keyId,
       remainingMs: Math.ceil(head.remainingMs),
       bodyBytes: body.byteLength,
       sha256: this.#inParts ? (submission.sha256 ?? createHash("sha256").update(body).digest("hex")) : undefined,
+      responseId,
+      createdSeconds,
+      includeUsage,
+      credit: creditBytes,
+      traceparent,
     });
     const { promise, resolve } = Promise.withResolvers<JobOutcome>();
     this.outcome = promise;
-    this.follower = new FrameFollower({
+    const parts = this.#inParts
+      ? new PartSender({ body, timing, send: (...part) => this.#sendPart(...part) })
+      : undefined;
+    const follow = {
       machine: target.machine,
-      kind: head.kind,
-      parts: this.#inParts ? new PartSender({ body, timing, send: (...part) => this.#sendPart(...part) }) : undefined,
+      kind,
       creditBytes,
       acceptWithinMs,
       remainingMs: head.remainingMs,
@@ -100,12 +113,13 @@ export class OpenJob implements JobWire {
       timing,
       nowMs,
       wire: this,
-      settle: (outcome) => {
+      settle: (outcome: JobOutcome) => {
         owner.settled(this);
         this.#release();
         resolve(outcome);
       },
-    });
+    };
+    this.follower = new FrameFollower(follow, parts);
     // It lives as long as the request, and one that is settled cancels nothing: to take it off would cost and give nothing.
     signal.addEventListener("abort", () => this.follower.cancel(Fault.from(signal.reason)), { once: true });
   }

@@ -6,6 +6,7 @@ import { Seldom } from "#shared/process/seldom.ts";
 import type { Control } from "#shared/protocol/control.ts";
 import { beatPayload, decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import { decodeFrame, isTerminal, type Frame } from "#shared/protocol/frame.ts";
+import { tokenCharacters } from "#shared/protocol/token.ts";
 import { machineSubject, parseReplySubject, replyPattern, replySubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Roster } from "../fleet/roster.ts";
@@ -55,15 +56,14 @@ export class OpenJobs {
   readonly #options: OpenJobsOptions;
   readonly #owner: JobOwner;
   readonly #followers = new Passing<OpenJob>();
-  /** The same by their reply subjects, since frames come by those. */
-  readonly #byReply = new Passing<OpenJob>();
   /** The same by machine, since beats come by machine. */
-  readonly #byMachine = new Map<string, Set<string>>();
+  readonly #byMachine = new Map<string, OpenJob[]>();
   readonly #probedAtMs = new Map<string, number>();
-  /** To whom a lease was given since the last round of them. */
-  readonly #leased = new Set<string>();
+  /** To which boot of each machine a lease was given since the last round of them. */
+  readonly #leased = new Map<string, string>();
   readonly #seldom: Seldom;
   #tickedAtMs: number;
+  /** What each machine is still to be told of as finished. */
   readonly #finished = new Map<string, { target: Target; jobs: string[] }>();
   readonly #timers: readonly Timer[];
   #connectionSinceMs: number;
@@ -93,9 +93,7 @@ export class OpenJobs {
   /** How many of them are under way at this boot of a machine. */
   openOn({ machine, epoch }: Target): number {
     let open = 0;
-    for (const job of this.#byMachine.get(machine) ?? []) {
-      if (this.#followers.get(job)?.target.epoch === epoch) open += 1;
-    }
+    for (const { target } of this.#byMachine.get(machine) ?? []) if (target.epoch === epoch) open += 1;
     return open;
   }
 
@@ -124,10 +122,8 @@ export class OpenJobs {
     const job = new OpenJob(submission, this.#owner, this.#options.clock.now());
     this.#keptBodyBytes += body.byteLength;
     this.#followers.set(job.id, job);
-    this.#byReply.set(job.reply, job);
-    const ofMachine = this.#byMachine.getOrInsertComputed(target.machine, () => new Set());
-    ofMachine.add(job.id);
-    if (!this.#leased.has(nameOf(target))) this.#giveLease(target);
+    this.#enlist(job);
+    if (this.#leased.get(target.machine) !== target.epoch) this.#giveLease(target);
     job.follower.submit();
     return job.outcome;
   }
@@ -178,7 +174,7 @@ export class OpenJobs {
   #receive(message: BrokerMessage): void {
     const { subject } = message;
     const nowMs = this.#options.clock.now();
-    const open = this.#byReply.get(subject);
+    const open = this.#openAt(subject);
     if (message.nobodyThere) {
       open?.follower.nobodyThere(nowMs);
       return;
@@ -187,6 +183,12 @@ export class OpenJobs {
     if (decoded.outcome !== "frame") this.#tellUnreadable(subject, decoded.outcome);
     else if (open !== undefined && decoded.frame.kind !== "beat") open.follower.frame(decoded.frame, nowMs);
     else this.#receiveOther(subject, decoded.frame, nowMs);
+  }
+
+  /** A reply subject ends in the id of its job. */
+  #openAt(subject: string): OpenJob | undefined {
+    const open = this.#followers.get(subject.slice(-tokenCharacters));
+    return open?.reply === subject ? open : undefined;
   }
 
   /** What is of no open job: the beats of machines, and what comes late or astray. */
@@ -216,9 +218,9 @@ export class OpenJobs {
     const { epoch } = beat;
     this.#options.roster.heard({ machine, epoch }, nowMs);
     const rows = new Map(beat.rows.map((row) => [row[0], row]));
-    for (const job of this.#byMachine.get(machine) ?? []) {
-      const open = this.#followers.get(job);
-      if (open?.target.epoch === epoch) open.follower.beat(rows.get(job), nowMs);
+    // Each of them may end by what it is told.
+    for (const open of this.#byMachine.get(machine)?.slice() ?? []) {
+      if (open.target.epoch === epoch) open.follower.beat(rows.get(open.id), nowMs);
     }
     let strays = 0;
     for (const [job, state] of beat.rows) {
@@ -230,13 +232,26 @@ export class OpenJobs {
     }
   }
 
-  /** Nothing is kept of a machine that has no open jobs. */
-  #close({ target: { machine }, id, reply }: OpenJob): void {
-    this.#followers.delete(id);
-    this.#byReply.delete(reply);
+  #enlist(job: OpenJob): void {
+    const { machine } = job.target;
     const others = this.#byMachine.get(machine);
-    others?.delete(id);
-    if (others?.size !== 0) return;
+    job.place = others?.length ?? 0;
+    if (others === undefined) this.#byMachine.set(machine, [job]);
+    else others.push(job);
+  }
+
+  /** Nothing is kept of a machine that has no open jobs. */
+  #close(job: OpenJob): void {
+    const { machine } = job.target;
+    this.#followers.delete(job.id);
+    const all = this.#byMachine.get(machine);
+    const last = all?.pop();
+    if (all === undefined || last === undefined) return;
+    if (last !== job) {
+      all[job.place] = last;
+      last.place = job.place;
+    }
+    if (all.length > 0) return;
     this.#byMachine.delete(machine);
     this.#probedAtMs.delete(machine);
   }
@@ -264,17 +279,26 @@ export class OpenJobs {
    * answer does, and nobody waits for it: the machine says the frame again only much later.
    */
   #finish(target: Target, job: string): void {
-    const subject = machineSubject(target, "control");
-    this.#finished.getOrInsertComputed(subject, () => ({ target, jobs: [] })).jobs.push(job);
+    const { machine, epoch } = target;
+    const finished = this.#finished.get(machine);
+    if (finished?.target.epoch === epoch) {
+      finished.jobs.push(job);
+      return;
+    }
+    // Of another boot of it.
+    if (finished !== undefined) this.#tellFinishedTo(finished);
+    this.#finished.set(machine, { target, jobs: [job] });
   }
 
   #tellFinished(): void {
-    for (const { target, jobs } of this.#finished.values()) {
-      for (let from = 0; from < jobs.length; from += 1_000) {
-        this.#tell(target, { kind: "finish", jobs: jobs.slice(from, from + 1_000) });
-      }
-    }
+    for (const finished of this.#finished.values()) this.#tellFinishedTo(finished);
     this.#finished.clear();
+  }
+
+  #tellFinishedTo({ target, jobs }: { readonly target: Target; readonly jobs: readonly string[] }): void {
+    for (let from = 0; from < jobs.length; from += 1_000) {
+      this.#tell(target, { kind: "finish", jobs: jobs.slice(from, from + 1_000) });
+    }
   }
 
   #turned(connected: boolean): void {
@@ -294,7 +318,7 @@ export class OpenJobs {
   }
 
   #giveLease(target: Target): void {
-    this.#leased.add(nameOf(target));
+    this.#leased.set(target.machine, target.epoch);
     this.#tell(target, { kind: "lease", gateway: this.#options.gateway });
   }
 

@@ -1,5 +1,5 @@
 import { finishReasons } from "#shared/answer/answer-event.ts";
-import { decodeJson, endPayload, type EndPayload } from "#shared/protocol/frame-payload.ts";
+import { decodeJson, endPayload, readJson, type EndPayload } from "#shared/protocol/frame-payload.ts";
 
 const known: ReadonlySet<unknown> = new Set([...finishReasons, null]);
 
@@ -9,7 +9,7 @@ const known: ReadonlySet<unknown> = new Set([...finishReasons, null]);
  */
 export function readEnd(bytes: Uint8Array): EndPayload | undefined {
   try {
-    const told: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
+    const told = readJson(bytes);
     if (isPlainEnd(told)) return told;
   } catch {
     return undefined;
@@ -29,7 +29,7 @@ function isPlainEnd(told: unknown): told is EndPayload {
 
 function isUsage(usage: Record<string, unknown>): boolean {
   const { promptTokens, completionTokens, cachedTokens = 0, reasoningTokens = 0 } = usage;
-  return [promptTokens, completionTokens, cachedTokens, reasoningTokens].every(isCount);
+  return isCount(promptTokens) && isCount(completionTokens) && isCount(cachedTokens) && isCount(reasoningTokens);
 }
 
 function isCount(value: unknown): boolean {

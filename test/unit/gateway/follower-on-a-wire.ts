@@ -34,10 +34,11 @@ export class FollowerOnAWire {
     const { kind = "chat", partsBytes, acceptWithinMs = timing.lostAfterMs, remainingMs = timing.jobTotalMs } = options;
     const { said, told, outcomes } = this;
     const send = (offset: number): void => void said.push(`part ${offset / limits.partBytes}`);
-    this.follower = new FrameFollower({
+    const parts =
+      partsBytes === undefined ? undefined : new PartSender({ body: new Uint8Array(partsBytes), timing, send });
+    const follow: ConstructorParameters<typeof FrameFollower>[0] = {
       machine: "attic",
       kind,
-      parts: partsBytes === undefined ? undefined : new PartSender({ body: new Uint8Array(partsBytes), timing, send }),
       remainingMs,
       creditBytes: 100,
       acceptWithinMs,
@@ -64,7 +65,8 @@ export class FollowerOnAWire {
         told.push(outcome.outcome === "end" ? "end" : `${outcome.outcome} ${outcome.fault.code}`);
         outcomes.push(outcome);
       },
-    });
+    };
+    this.follower = new FrameFollower(follow, parts);
     this.follower.submit();
   }
 
