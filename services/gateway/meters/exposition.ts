@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { CountFamily } from "./count.ts";
 import { TallyFamily, type TallyHistogramRow } from "./tally.ts";
 
 /** What a metric is called and means; `infra/metrics.md` says the same. */
@@ -59,22 +60,29 @@ export class Exposition {
     });
   }
 
-  histogram<Label extends string>(
-    words: MetricWords<Label> & { readonly buckets: readonly number[] },
-  ): Histogram<Label> {
-    this.#describe("histogram", words);
-    return new Histogram({ ...this.#configuration(words), buckets: [...words.buckets] });
+  /** A counter that is added to so often that it must cost next to nothing. */
+  counts<Label extends string>(words: MetricWords<Label> & { readonly labels: readonly Label[] }): CountFamily {
+    this.#describe("counter", words);
+    const family = new CountFamily(words.labels);
+    void new Counter<string>({
+      ...this.#configuration<string>(words),
+      collect() {
+        this.reset();
+        for (const { labels, number } of family.rows()) this.inc(labels, number);
+      },
+    });
+    return family;
   }
 
   /** A histogram that is counted so often that each count must cost next to nothing. */
   tallies<Label extends string>(
-    words: MetricWords<Label> & { readonly label: Label; readonly buckets: readonly number[] },
+    words: MetricWords<Label> & { readonly labels: readonly Label[]; readonly buckets: readonly number[] },
   ): TallyFamily {
-    const { name, help, label, buckets } = words;
-    this.#describe("histogram", { name, help, labels: [label] });
-    const family = new TallyFamily(buckets);
-    const configuration = { name, help, labelNames: [label], buckets: [...buckets], registers: [] };
-    this.#registry.registerMetric(new TalliedHistogram(configuration, () => family.rows(name, label)));
+    const { name, help, labels, buckets } = words;
+    this.#describe("histogram", words);
+    const family = new TallyFamily(buckets, labels);
+    const configuration = { name, help, labelNames: labels, buckets: [...buckets], registers: [] };
+    this.#registry.registerMetric(new TalliedHistogram(configuration, () => family.rows(name)));
     return family;
   }
 

@@ -39,17 +39,17 @@ export class RequestMeters {
 
   constructor(exposition: Exposition, means: { readonly offered: (model: string) => string | undefined }) {
     this.#models = new ModelLabels(means.offered);
-    this.#requests = exposition.counter({
+    this.#requests = exposition.counts({
       name: "trunkline_requests_total",
       help: "Requests that have ended, by how they ended: ok, or the code of a fault.",
       labels: ["route", "model", "outcome", "streamed"],
     });
-    this.#faults = exposition.counter({
+    this.#faults = exposition.counts({
       name: "trunkline_faults_total",
       help: "Faults that requests ended in, and those of connections on which no request could be read.",
       labels: ["code"],
     });
-    this.#total = exposition.histogram({
+    this.#total = exposition.tallies({
       name: "trunkline_request_duration_seconds",
       help: "From the arrival of a request's head until its answer was out.",
       labels: ["route", "model", "streamed"],
@@ -58,39 +58,39 @@ export class RequestMeters {
     this.#firstToken = exposition.tallies({
       name: "trunkline_time_to_first_token_seconds",
       help: "From the arrival of a streamed request to the first piece of its answer.",
-      label: "model",
+      labels: ["model"],
       buckets: firstTokenBuckets,
     });
     this.#dispatch = exposition.tallies({
       name: "trunkline_dispatch_duration_seconds",
       help: "From the arrival of a request until a machine had accepted it: Trunkline's own part of the wait.",
-      label: "model",
+      labels: ["model"],
       buckets: dispatchBuckets,
     });
     this.#modelFirstToken = exposition.tallies({
       name: "trunkline_model_first_token_seconds",
       help: "From a machine's acceptance of a streamed request to the first piece of its answer: queue, loading and prompt.",
-      label: "model",
+      labels: ["model"],
       buckets: firstTokenBuckets,
     });
     this.#model = exposition.tallies({
       name: "trunkline_model_duration_seconds",
       help: "From a machine's acceptance of a request to the end of its answer.",
-      label: "model",
+      labels: ["model"],
       buckets: totalBuckets,
     });
     this.#gaps = exposition.tallies({
       name: "trunkline_token_gap_seconds",
       help: "Between one piece of a streamed answer and the next; a piece is one token, or a few that came at once.",
-      label: "model",
+      labels: ["model"],
       buckets: gapBuckets,
     });
-    this.#promptTokens = exposition.counter({
+    this.#promptTokens = exposition.counts({
       name: "trunkline_prompt_tokens_total",
       help: "Tokens of prompts, as they are counted for the key.",
       labels: ["model"],
     });
-    this.#completionTokens = exposition.counter({
+    this.#completionTokens = exposition.counts({
       name: "trunkline_completion_tokens_total",
       help: "Tokens of answers, as they are counted for the key.",
       labels: ["model"],
@@ -112,13 +112,13 @@ export class RequestMeters {
     const { answer, outcome = "client_closed" } = facts;
     const model =
       answer?.model === undefined ? this.#models.ofAsked(facts.model) : this.#models.ofOffered(answer.model);
-    const streamed = String(facts.streamed ?? false);
-    this.#requests.inc({ route, model, outcome, streamed });
-    if (outcome !== "ok") this.#faults.inc({ code: outcome });
-    this.#total.observe({ route, model, streamed }, ms / 1_000);
+    const streamed = facts.streamed === true ? "true" : "false";
+    this.#requests.of(route, model, outcome, streamed).add(1);
+    if (outcome !== "ok") this.#faults.of(outcome).add(1);
+    this.#total.of(route, model, streamed).count(ms / 1_000);
     if (answer === undefined || answer.jobs.length === 0) return;
-    this.#promptTokens.inc({ model }, answer.promptTokens);
-    this.#completionTokens.inc({ model }, answer.completionTokens);
+    this.#promptTokens.of(model).add(answer.promptTokens);
+    this.#completionTokens.of(model).add(answer.completionTokens);
     const { acceptedMs, firstTokenMs, endedMs } = answer;
     if (acceptedMs === undefined) return;
     this.#dispatch.of(model).count(acceptedMs / 1_000);
@@ -130,7 +130,7 @@ export class RequestMeters {
 
   /** A connection was refused on which no request could be read. */
   connectionRefused(code: FaultCode): void {
-    this.#faults.inc({ code });
+    this.#faults.of(code).add(1);
   }
 
   /** The first piece of a stream is there; the gaps behind it, in seconds, are to be counted in what this returns. */

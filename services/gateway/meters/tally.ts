@@ -1,3 +1,5 @@
+import { ByLabels, labelled } from "./by-labels.ts";
+
 /** One line of a histogram as it is shown. */
 export interface TallyHistogramRow {
   readonly metricName: string;
@@ -32,22 +34,25 @@ export class Tally {
   }
 }
 
-/** The tallies of one metric, by the value of its label. Whoever asks for one sees to it that there are not too many. */
+/** The tallies of one metric, by the values of its labels. Whoever asks for one sees to it that there are not too many. */
 export class TallyFamily {
   readonly #bounds: Float64Array;
-  readonly #tallies = new Map<string, Tally>();
+  readonly #labels: readonly string[];
+  readonly #tallies: ByLabels<Tally>;
 
-  constructor(bounds: readonly number[]) {
+  constructor(bounds: readonly number[], labels: readonly string[]) {
     this.#bounds = Float64Array.from(bounds);
+    this.#labels = labels;
+    this.#tallies = new ByLabels(() => new Tally(this.#bounds));
   }
 
-  of(value: string): Tally {
-    return this.#tallies.getOrInsertComputed(value, () => new Tally(this.#bounds));
+  of(...values: readonly string[]): Tally {
+    return this.#tallies.of(...values);
   }
 
-  rows(name: string, label: string): readonly TallyHistogramRow[] {
-    return [...this.#tallies].flatMap(([value, { counted }]) => {
-      const labels = { [label]: value };
+  rows(name: string): readonly TallyHistogramRow[] {
+    return this.#tallies.all.flatMap(({ values, kept: { counted } }) => {
+      const labels = labelled(this.#labels, values);
       const all = counted.upTo.at(-1) ?? 0;
       return [
         ...counted.upTo.map((count, at) => ({

@@ -77,10 +77,10 @@ describe("the course of an answer", () => {
 });
 
 test("a tally puts each value in the first bucket that holds it", () => {
-  const family = new TallyFamily([1, 2]);
+  const family = new TallyFamily([1, 2], ["label"]);
   for (const value of [0.5, 1, 1.5, 2, 7]) family.of("a").count(value);
   expect(family.of("a")).toBeInstanceOf(Tally);
-  expect(family.rows("x", "label").map(({ metricName, labels, value }) => [metricName, labels["le"], value])).toEqual([
+  expect(family.rows("x").map(({ metricName, labels, value }) => [metricName, labels["le"], value])).toEqual([
     ["x_bucket", 1, 2],
     ["x_bucket", 2, 4],
     ["x_bucket", "+Inf", 5],
