@@ -1,4 +1,5 @@
 import { pino, type Logger } from "pino";
+import { renderLinesAtOnce } from "./log-line.ts";
 
 /**
  * The log of a process: one JSON object a line, on standard error, so that standard output stays free for what a
@@ -21,18 +22,19 @@ const bearerText = /(bearer\s+)[^\s"\\]+/gi;
 /** What either may begin with: nearly no line has any of it, and is looked through once. */
 const suspect = /trunkline_|bearer\s/i;
 
-export function scrub(line: string): string {
-  if (!suspect.test(line)) return line;
-  return line.replace(keyText, "[key]").replace(bearerText, "$1[key]");
+/** One line or several; nothing of what it looks for goes on in the next. */
+export function scrub(lines: string): string {
+  if (!suspect.test(lines)) return lines;
+  return lines.replace(keyText, "[key]").replace(bearerText, "$1[key]");
 }
 
 /** One for the process, so that lines of several logs keep their order. */
-const standardError = gatherLines((lines) => void process.stderr.write(lines));
+const standardError = gatherLines((lines) => void process.stderr.write(scrub(lines)));
 
 export function createLog(options: { level: LogLevel; name: string; write?: (line: string) => void }): Log {
-  const write = options.write ?? standardError;
-  const scrubbed = { write: (line: string) => write(scrub(line)) };
-  return pino({ level: options.level, name: options.name, base: { pid: process.pid, name: options.name } }, scrubbed);
+  const { level, name, write } = options;
+  const scrubbed = { write: write === undefined ? standardError : (line: string) => write(scrub(line)) };
+  return renderLinesAtOnce(pino({ level, name, base: { pid: process.pid, name } }, scrubbed));
 }
 
 /**
