@@ -45,7 +45,7 @@ interface KnownKeysOptions {
  */
 export class KnownKeys {
   readonly #options: KnownKeysOptions;
-  /** The one that was used last is at the end. */
+  /** Where there are many, the one that was used last is at the end. */
   readonly #known = new Map<KeyPrint, KnownKey>();
   readonly #prints = new Map<KeyId, Set<KeyPrint>>();
   readonly #asking = new Map<KeyPrint, Promise<KeyVerdict>>();
@@ -75,8 +75,11 @@ export class KnownKeys {
     const { print } = token;
     const known = this.#known.get(print);
     if (known === undefined || !this.#holds(known)) return undefined;
-    this.#known.delete(print);
-    this.#known.set(print, known);
+    // Which one was used last matters only where one may have to go soon.
+    if (this.#known.size > knownKeysMax / 2) {
+      this.#known.delete(print);
+      this.#known.set(print, known);
+    }
     return judgeProven(known.proven, clock.wall());
   }
 

@@ -1,4 +1,5 @@
 import type { Clock } from "#shared/process/clock.ts";
+import type { EndPayload } from "#shared/protocol/frame-payload.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import type { Catalogues } from "../fleet/catalogues.ts";
 import { findModel, findOffering } from "../fleet/find-model.ts";
@@ -6,10 +7,9 @@ import type { Roster, RosterMachine } from "../fleet/roster.ts";
 import type { Breakers } from "./breakers.ts";
 import { chooseMachine, whyNot, type Candidate, type Choice, type Chosen, type Needs } from "./choose-machine.ts";
 import { loadOf, secondsUntilRoom, type Speed } from "./expected-time.ts";
-import type { JobOutcome } from "./follow-frames.ts";
 import { MeasuredSpeeds } from "./measured-speeds.ts";
 import type { Target } from "./open-job.ts";
-import { PendingJobs } from "./pending-jobs.ts";
+import { PendingJobs, type PendingJob } from "./pending-jobs.ts";
 import { WarmCaches } from "./warm-caches.ts";
 
 /** What a machine is to be found for. */
@@ -41,11 +41,10 @@ export class JobRoutes {
   }
 
   /** The machines that are to be asked for this, the best first, without those that have tried it. */
-  choose(wish: RouteWish & { readonly tried?: ReadonlySet<string> | undefined }): Choice {
+  choose(wish: RouteWish, tried: ReadonlySet<string> = nobody): Choice {
     const { random } = this.#parts;
-    const { tried } = wish;
     const offering = this.#offering(wish);
-    const known = this.#drawn(offering, wish) ?? offering.flatMap((machine) => this.#present(machine) ?? []);
+    const known = this.#drawn(offering, wish, tried) ?? this.#presentOf(offering);
     return this.#choose(wish, { known, random, tried });
   }
 
@@ -74,19 +73,15 @@ export class JobRoutes {
   }
 
   /** To be called when a job goes to a machine; what it comes to is to be told once. */
-  placed({ machine, epoch, model }: Chosen, { needs }: Pick<RouteWish, "needs">): PlacedJob {
-    const target: Target = { machine, epoch };
-    const pending = this.#pending.placed(target);
-    return {
-      accepted: () => pending.accepted(),
-      ended: (outcome) => {
-        pending.ended();
-        if (outcome.outcome !== "end") return;
-        const nowMs = this.#parts.clock.now();
-        this.#speeds.ended(machine, model.id, outcome.end, nowMs);
-        if (needs.prefixes !== undefined) this.#warm.answered(needs.prefixes, target, nowMs);
-      },
-    };
+  placed(chosen: Chosen): PendingJob {
+    return this.#pending.placed(chosen);
+  }
+
+  /** A job has come to its end there. */
+  answered(chosen: Chosen, { prefixes }: Needs, end: EndPayload): void {
+    const nowMs = this.#parts.clock.now();
+    this.#speeds.ended(chosen.machine, chosen.model.id, end, nowMs);
+    if (prefixes !== undefined) this.#warm.answered(prefixes, chosen, nowMs);
   }
 
   /** A presence has come: this machine's load is known anew. */
@@ -106,9 +101,8 @@ export class JobRoutes {
   /** When whoever is refused because all machines are full may try again; nothing when no machine was measured yet. */
   retryAfterSeconds({ modelId, machines }: Pick<RouteWish, "modelId" | "machines">): number | undefined {
     const { catalogues } = this.#parts;
-    const offering = this.#offering({ modelId, machines }).flatMap((machine) => {
-      const presence = this.#present(machine)?.presence;
-      if (presence === undefined || presence.state !== "ready") return [];
+    const offering = this.#presentOf(this.#offering({ modelId, machines })).flatMap(({ presence }) => {
+      if (presence.state !== "ready") return [];
       const model = findModel(catalogues.of(presence), modelId);
       if (model === undefined) return [];
       return [{ load: loadOf(presence, this.#pending.of(presence)), speed: this.speedOf(presence.machine, model.id) }];
@@ -123,6 +117,15 @@ export class JobRoutes {
     return machines === undefined ? names : names.filter((name) => machines.includes(name));
   }
 
+  #presentOf(names: readonly string[]): readonly RosterMachine[] {
+    const present: RosterMachine[] = [];
+    for (const name of names) {
+      const found = this.#present(name);
+      if (found !== undefined) present.push(found);
+    }
+    return present;
+  }
+
   #present(machine: string | undefined): RosterMachine | undefined {
     const { roster, clock } = this.#parts;
     const found = machine === undefined ? undefined : roster.find(machine, clock.now());
@@ -134,14 +137,14 @@ export class JobRoutes {
    * large fleet for each request would take longer than to answer it. Nothing where so few have room that all are to be
    * looked at. Which machine the walk begins at is drawn, so that each is as likely among them as any other.
    */
-  #drawn(names: readonly string[], wish: RouteWish & { readonly tried?: ReadonlySet<string> | undefined }) {
+  #drawn(names: readonly string[], wish: RouteWish, tried: ReadonlySet<string>) {
     if (names.length <= allLookedAtMax) return undefined;
     const { random, clock } = this.#parts;
     const from = Math.floor(random() * names.length);
     const drawn: RosterMachine[] = [];
     for (let step = 0; step < names.length && drawn.length < drawnMax; step += 1) {
       const found = this.#present(names[(from + step) % names.length]);
-      if (found !== undefined && this.#takesAtOnce(found, wish)) drawn.push(found);
+      if (found !== undefined && this.#takesAtOnce(found, wish, tried)) drawn.push(found);
     }
     if (drawn.length < drawnMax) return undefined;
     const { prefixes } = wish.needs;
@@ -156,10 +159,11 @@ export class JobRoutes {
 
   #takesAtOnce(
     { presence, status }: RosterMachine,
-    { kind, modelId, needs, tried }: RouteWish & { readonly tried?: ReadonlySet<string> | undefined },
+    { kind, modelId, needs }: RouteWish,
+    tried: ReadonlySet<string>,
   ): boolean {
     const { catalogues, breakers, clock } = this.#parts;
-    if (status !== "present" || tried?.has(presence.machine) === true) return false;
+    if (status !== "present" || tried.has(presence.machine)) return false;
     if (loadOf(presence, this.#pending.of(presence)).room !== "slot") return false;
     const catalogue = catalogues.of(presence);
     const model = findModel(catalogue, modelId);
@@ -170,7 +174,7 @@ export class JobRoutes {
 
   #choose(wish: RouteWish, among: Among): Choice {
     const { kind, modelId, needs, machines } = wish;
-    const { known, random, tried } = among;
+    const { known, random, tried = nobody } = among;
     const nowMs = this.#parts.clock.now();
     // Where one machine is there for it, it does not matter what that knows.
     const isChoice = known.length > 1 && needs.prefixes !== undefined;
@@ -180,7 +184,7 @@ export class JobRoutes {
       const { machine, epoch } = each.presence;
       if (machines !== undefined && !machines.includes(machine)) continue;
       const isWarm = warm.get(machine) === epoch;
-      candidates.push(this.#candidate(each, { modelId, nowMs, tried: tried?.has(machine) ?? false, isWarm }));
+      candidates.push(this.#candidate(each, { modelId, nowMs, tried: tried.has(machine), isWarm }));
     }
     return chooseMachine({ kind, modelId, needs, candidates, random });
   }
@@ -212,15 +216,11 @@ const allLookedAtMax = 32;
 /** Of more so many are drawn that have room: twice as many as are ever asked. */
 const drawnMax = 16;
 
+const nobody: ReadonlySet<string> = new Set();
 const nobodyKnows: ReadonlyMap<string, string> = new Map();
 
 interface Among {
   readonly known: readonly RosterMachine[];
   readonly random: () => number;
   readonly tried?: ReadonlySet<string> | undefined;
-}
-
-export interface PlacedJob {
-  accepted(): void;
-  ended(outcome: JobOutcome): void;
 }

@@ -12,12 +12,15 @@ const believedMsMax = 3_600_000;
 const believedTokensMax = 10_000_000;
 
 interface Measured extends Speed {
-  readonly atMs: number;
+  firstTokenMs: number;
+  restMs: number;
+  answerTokens: number;
+  atMs: number;
 }
 
 /** How fast each machine was lately with each model, by the ends of its answers. */
 export class MeasuredSpeeds {
-  /** By machine and model; what was measured last is the last. */
+  /** By machine and model; where there are many, what was measured last is the last. */
   readonly #speeds = new Map<string, Measured>();
 
   ended(machine: string, modelId: string, end: EndPayload, nowMs: number): void {
@@ -25,39 +28,47 @@ export class MeasuredSpeeds {
     const workedMs = within(totalMs - queuedMs, believedMsMax);
     const toFirstMs =
       firstTokenMs === null ? workedMs : Math.min(within(firstTokenMs - queuedMs, believedMsMax), workedMs);
-    const latest = {
-      firstTokenMs: toFirstMs,
-      restMs: workedMs - toFirstMs,
-      answerTokens: within(end.usage?.completionTokens ?? 0, believedTokensMax),
-    };
+    const restMs = workedMs - toFirstMs;
+    const answerTokens = within(end.usage?.completionTokens ?? 0, believedTokensMax);
     const key = keyOf(machine, modelId);
-    const before = this.of(machine, modelId, nowMs);
-    const speed = before === undefined ? latest : mean(before, latest);
-    this.#speeds.delete(key);
-    this.#speeds.set(key, { ...speed, atMs: nowMs });
-    for (const oldest of this.#speeds.keys()) {
-      if (this.#speeds.size <= speedsKeptMax) return;
-      this.#speeds.delete(oldest);
+    const measured = this.#speeds.get(key);
+    if (measured === undefined || isOver(measured, nowMs)) {
+      this.#keep(key, { firstTokenMs: toFirstMs, restMs, answerTokens, atMs: nowMs });
+      return;
     }
+    measured.firstTokenMs = mean(measured.firstTokenMs, toFirstMs);
+    measured.restMs = mean(measured.restMs, restMs);
+    measured.answerTokens = mean(measured.answerTokens, answerTokens);
+    measured.atMs = nowMs;
+    // Which one was measured last matters only where one may have to go soon.
+    if (this.#speeds.size > speedsKeptMax / 2) this.#keep(key, measured);
   }
 
   of(machine: string, modelId: string, nowMs: number): Speed | undefined {
     const measured = this.#speeds.get(keyOf(machine, modelId));
-    return measured === undefined || nowMs - measured.atMs > measuredForMs ? undefined : measured;
+    return measured === undefined || isOver(measured, nowMs) ? undefined : measured;
   }
 
   get size(): number {
     return this.#speeds.size;
   }
+
+  #keep(key: string, measured: Measured): void {
+    this.#speeds.delete(key);
+    this.#speeds.set(key, measured);
+    for (const oldest of this.#speeds.keys()) {
+      if (this.#speeds.size <= speedsKeptMax) return;
+      this.#speeds.delete(oldest);
+    }
+  }
 }
 
-function mean(before: Speed, latest: Speed): Speed {
-  const of = (one: number, other: number): number => one + (other - one) * latestWeighs;
-  return {
-    firstTokenMs: of(before.firstTokenMs, latest.firstTokenMs),
-    restMs: of(before.restMs, latest.restMs),
-    answerTokens: of(before.answerTokens, latest.answerTokens),
-  };
+function isOver({ atMs }: Measured, nowMs: number): boolean {
+  return nowMs - atMs > measuredForMs;
+}
+
+function mean(before: number, latest: number): number {
+  return before + (latest - before) * latestWeighs;
 }
 
 /** Names of machines have no spaces. */

@@ -20,11 +20,19 @@ export interface JobSubmission {
   readonly sha256?: string | undefined;
   readonly acceptWithinMs: number;
   readonly listener: JobListener;
-  readonly onAccept?: () => void;
-  /** A part of the answer is here, and nobody needs the body any more. */
-  readonly onBodyTaken: () => void;
+  readonly placed?: PlacedJob;
   /** Cancels the job; the reason must be a Fault and becomes the outcome. */
   readonly signal: AbortSignal;
+}
+
+/** What whoever placed a job is told of it. */
+export interface PlacedJob {
+  /** The machine has it. */
+  accepted(): void;
+  /** A part of the answer is here, and nobody needs the body any more. */
+  bodyTaken(): void;
+  /** Told once, in the same step in which it happens. */
+  ended(outcome: JobOutcome): void;
 }
 
 /** What a job needs of those who own all jobs. */
@@ -64,21 +72,19 @@ export class OpenJob implements JobWire {
   readonly #owner: JobOwner;
   readonly #headers: Headers;
   readonly #keyId: string;
-  readonly #onAccept: (() => void) | undefined;
-  readonly #onBodyTaken: () => void;
+  readonly #placed: PlacedJob | undefined;
   readonly #inParts: boolean;
   #body: Uint8Array;
 
   constructor(submission: JobSubmission, owner: JobOwner, nowMs: number) {
-    const { target, head, body, listener, acceptWithinMs, signal, onAccept, onBodyTaken } = submission;
+    const { target, head, body, listener, acceptWithinMs, signal, placed } = submission;
     const { timing } = owner;
     this.id = head.id;
     this.target = target;
     this.reply = owner.replyOf(target, head.id);
     this.#owner = owner;
     this.#keyId = head.keyId ?? "";
-    this.#onAccept = onAccept;
-    this.#onBodyTaken = onBodyTaken;
+    this.#placed = placed;
     this.#body = body;
     this.#inParts = body.byteLength > limits.partBytes;
     const creditBytes = listener.backlogBytes === undefined ? limits.wholeCreditBytes : limits.streamCreditBytes;
@@ -116,6 +122,7 @@ export class OpenJob implements JobWire {
       settle: (outcome: JobOutcome) => {
         owner.settled(this);
         this.#release();
+        placed?.ended(outcome);
         resolve(outcome);
       },
     };
@@ -130,12 +137,12 @@ export class OpenJob implements JobWire {
   }
 
   accepted(): void {
-    this.#onAccept?.();
+    this.#placed?.accepted();
   }
 
   bodyTaken(): void {
     this.#release();
-    this.#onBodyTaken();
+    this.#placed?.bodyTaken();
   }
 
   sendProbe(): void {

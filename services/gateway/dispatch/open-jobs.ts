@@ -118,7 +118,11 @@ export class OpenJobs {
   run(submission: JobSubmission): Promise<JobOutcome> {
     const { target, body, signal } = submission;
     const refused = this.#refusal(body, signal);
-    if (refused !== undefined) return Promise.resolve({ outcome: "fault", fault: refused, said: false });
+    if (refused !== undefined) {
+      const outcome: JobOutcome = { outcome: "fault", fault: refused, said: false };
+      submission.placed?.ended(outcome);
+      return Promise.resolve(outcome);
+    }
     const job = new OpenJob(submission, this.#owner, this.#options.clock.now());
     this.#keptBodyBytes += body.byteLength;
     this.#followers.set(job.id, job);

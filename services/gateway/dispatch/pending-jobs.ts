@@ -8,13 +8,6 @@ interface Since {
   moved: number;
 }
 
-/** One job that this gateway placed on a machine. */
-export interface PendingJob {
-  accepted(): void;
-  /** To be called once, however it has ended. */
-  ended(): void;
-}
-
 /**
  * What this gateway placed on each machine and the machine's last presence does not count yet, less what has ended
  * since: so a burst spreads within the second from one presence to the next. A machine's accept and its presence come in
@@ -24,16 +17,8 @@ export class PendingJobs {
   readonly #since = new Map<string, Since>();
 
   placed(target: Target): PendingJob {
-    let isAccepted = false;
-    this.#change(target, { offered: 1, moved: 0 });
-    return {
-      accepted: () => {
-        if (isAccepted) return;
-        isAccepted = true;
-        this.#change(target, { offered: -1, moved: 1 });
-      },
-      ended: () => this.#change(target, isAccepted ? { offered: 0, moved: -1 } : { offered: -1, moved: 0 }),
-    };
+    this.changed(target, 1, 0);
+    return new PendingJob(this, target);
   }
 
   /** The machine has told its load. */
@@ -50,14 +35,39 @@ export class PendingJobs {
     return since?.epoch === epoch ? since.offered + since.moved : 0;
   }
 
-  #change({ machine, epoch }: Target, by: { readonly offered: number; readonly moved: number }): void {
+  /** To be called by its pending jobs. */
+  changed({ machine, epoch }: Target, offered: number, moved: number): void {
     let since = this.#since.get(machine);
     if (since === undefined || since.epoch < epoch) {
       since = { epoch, offered: 0, moved: 0 };
       this.#since.set(machine, since);
     }
     if (since.epoch !== epoch) return;
-    since.offered += by.offered;
-    since.moved += by.moved;
+    since.offered += offered;
+    since.moved += moved;
+  }
+}
+
+/** One job that this gateway placed on a machine. */
+export class PendingJob {
+  readonly #all: PendingJobs;
+  readonly #target: Target;
+  #isAccepted = false;
+
+  constructor(all: PendingJobs, target: Target) {
+    this.#all = all;
+    this.#target = target;
+  }
+
+  accepted(): void {
+    if (this.#isAccepted) return;
+    this.#isAccepted = true;
+    this.#all.changed(this.#target, -1, 1);
+  }
+
+  /** To be called once, however it has ended. */
+  ended(): void {
+    if (this.#isAccepted) this.#all.changed(this.#target, 0, -1);
+    else this.#all.changed(this.#target, -1, 0);
   }
 }

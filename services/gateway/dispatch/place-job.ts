@@ -12,7 +12,9 @@ import { DeadlyRequests } from "./deadly-requests.ts";
 import type { JobListener, JobOutcome } from "./follow-frames.ts";
 import type { JobRoutes } from "./job-routes.ts";
 import { machineOffline } from "./machine-fault.ts";
+import type { PlacedJob } from "./open-job.ts";
 import type { OpenJobs } from "./open-jobs.ts";
+import type { PendingJob } from "./pending-jobs.ts";
 import type { MachineRanking, Wanted } from "./rank-machines.ts";
 import { RenderedEvents, rendersHere } from "./render-events.ts";
 import { RetryBudget } from "./retry-budget.ts";
@@ -20,7 +22,7 @@ import { RetryBudget } from "./retry-budget.ts";
 interface PlacerOptions {
   readonly ranking: MachineRanking;
   readonly breakers: Breakers;
-  readonly routes: Pick<JobRoutes, "placed" | "retryAfterSeconds">;
+  readonly routes: Pick<JobRoutes, "placed" | "answered" | "retryAfterSeconds">;
   readonly jobs: OpenJobs;
   readonly timing: Timing;
   readonly clock: Clock;
@@ -73,7 +75,18 @@ const worthAnother: ReadonlySet<FaultCode> = new Set([
   "upstream_error",
 ]);
 
-type Ran = Exclude<JobOutcome, { outcome: "not-taken" }> & { readonly by: Chosen };
+type Ended = Extract<JobOutcome, { outcome: "end" }>;
+type Faulted = Extract<JobOutcome, { outcome: "fault" }>;
+
+/** What came of a job that a machine took, and which one. */
+interface Ran {
+  readonly outcome: Ended | Faulted;
+  readonly by: Chosen;
+}
+
+interface Failed extends Ran {
+  readonly outcome: Faulted;
+}
 
 /**
  * Finds a machine for a request and follows its job to the end, or throws the fault that the request ends in. What fails
@@ -92,13 +105,15 @@ export class JobPlacer {
   }
 
   async run(placement: Placement): Promise<EndPayload> {
-    const { jobs, ranking, clock } = this.#options;
+    const { jobs, ranking, clock, timing } = this.#options;
     jobs.insistOnConnection();
     this.#deadly.refuse(placement, clock.now());
     this.#budget.asked();
     try {
       const ranked = ranking.rankNow(placement) ?? (await ranking.rank(placement));
-      return await this.#runSomewhere(placement, ranked);
+      const deadlineMs = clock.now() + timing.jobTotalMs;
+      const { outcome, by } = await this.#offerUntilTaken(placement, ranked, { deadlineMs, isFirst: true });
+      return outcome.outcome === "end" ? outcome.end : await this.#runElsewhere(placement, { outcome, by }, deadlineMs);
     } catch (thrown) {
       throw this.#soonThere(Fault.from(thrown));
     }
@@ -127,33 +142,28 @@ export class JobPlacer {
     return isSoonThere ? new Fault(code, { message, param, retryAfterSeconds: 1 }) : fault;
   }
 
-  async #runSomewhere(placement: Placement, first: readonly Chosen[]): Promise<EndPayload> {
-    const { ranking, clock, timing } = this.#options;
-    const deadlineMs = clock.now() + timing.jobTotalMs;
+  /** Places what has failed on other machines, as long as one may do better. */
+  async #runElsewhere(placement: Placement, first: Failed, deadlineMs: number): Promise<EndPayload> {
+    const { ranking, meter, log } = this.#options;
     const tried = new Set<string>();
-    let ranked = first;
-    let failed: Fault | undefined;
+    let failed = first;
     for (;;) {
-      let ran: Ran;
-      try {
-        ran = await this.#offerUntilTaken(placement, ranked, { deadlineMs, isFirst: failed === undefined });
-      } catch (thrown) {
-        throw failed ?? thrown;
-      }
-      if (ran.outcome === "end") return ran.end;
-      this.#blame(placement, ran);
-      failed = ran.fault;
-      tried.add(ran.by.machine);
-      if (ran.said || !this.#isWorthAnother(placement, failed)) throw failed;
-      ranked = ranking.others(placement, tried);
-      if (ranked.length === 0 || tried.size > failoversMax || !this.#hasBudget()) throw failed;
+      const { outcome, by } = failed;
+      const { fault, said } = outcome;
+      this.#blame(placement, failed);
+      tried.add(by.machine);
+      if (said || !this.#isWorthAnother(placement, fault)) throw fault;
+      const ranked = ranking.others(placement, tried);
+      if (ranked.length === 0 || tried.size > failoversMax || !this.#hasBudget()) throw fault;
       const { requestId: request, keyId: key } = placement;
-      const { machine, model } = ran.by;
-      this.#options.meter?.failedOver(machine, failed.code);
-      this.#options.log.info(
-        { request, key, model: model.id, machine, code: failed.code },
-        "a job goes to another machine",
-      );
+      const { machine, model } = by;
+      meter?.failedOver(machine, fault.code);
+      log.info({ request, key, model: model.id, machine, code: fault.code }, "a job goes to another machine");
+      const ran = await this.#offerUntilTaken(placement, ranked, { deadlineMs, isFirst: false }).catch(() => {
+        throw fault;
+      });
+      if (ran.outcome.outcome === "end") return ran.outcome.end;
+      failed = { outcome: ran.outcome, by: ran.by };
     }
   }
 
@@ -171,7 +181,7 @@ export class JobPlacer {
   }
 
   /** A machine is blamed for its own faults only, and a request for what dies under it. */
-  #blame(placement: Placement, { fault, by }: Extract<Ran, { outcome: "fault" }>): void {
+  #blame(placement: Placement, { outcome: { fault }, by }: Failed): void {
     const { breakers, jobs, clock, log, meter } = this.#options;
     // Machines let go of the jobs of a gateway that stood still or was cut off: that is no failure of theirs.
     const wasAway = fault.code === "agent_disconnected" && jobs.wasAway;
@@ -199,15 +209,17 @@ export class JobPlacer {
     const { breakers, clock, ranking } = this.#options;
     let ranked = first;
     for (let rounds = 1; ; rounds += 1) {
-      const asked = ranked.slice(0, offersMax);
+      const offers = Math.min(ranked.length, offersMax);
       let refusal: Fault | undefined;
-      for (const [place, by] of asked.entries()) {
+      for (let place = 0; place < offers; place += 1) {
+        const by = ranked[place];
+        if (by === undefined) break;
         const nowMs = clock.now();
         const remainingMs = Math.max(0, deadlineMs - nowMs);
         breakers.placed(by.machine, by.model.id, nowMs);
-        const outcome = await this.#offer({ placement, chosen: by, isLast: place === asked.length - 1, remainingMs });
+        const outcome = await this.#offer({ placement, chosen: by, isLast: place === offers - 1, remainingMs });
         if (outcome.outcome === "end") breakers.worked(by.machine, by.model.id);
-        if (outcome.outcome !== "not-taken") return { ...outcome, by };
+        if (outcome.outcome !== "not-taken") return { outcome, by };
         placement.listener.onRefused?.(outcome.fault);
         if (refusal === undefined || outcome.fault.code === "server_is_overloaded") refusal = outcome.fault;
       }
@@ -242,7 +254,7 @@ export class JobPlacer {
     return outcome;
   }
 
-  async #submit(
+  #submit(
     { placement, chosen, isLast, remainingMs }: Offer,
     hearing: Pick<Placement, "shape" | "listener" | "signal">,
   ): Promise<JobOutcome> {
@@ -250,34 +262,46 @@ export class JobPlacer {
     const { kind, keyId, responseId, createdSeconds, includeUsage, traceparent } = placement;
     const { shape, listener, signal } = hearing;
     const id = newToken();
-    placement.listener.onOffer?.({ job: id, machine: chosen.machine, model: chosen.model.id });
-    const placed = routes.placed(chosen, placement);
-    const outcome = await jobs.run({
+    const model = chosen.model.id;
+    placement.listener.onOffer?.({ job: id, machine: chosen.machine, model });
+    return jobs.run({
       target: chosen,
-      head: {
-        id,
-        kind,
-        shape,
-        model: chosen.model.id,
-        keyId,
-        remainingMs,
-        responseId,
-        createdSeconds,
-        includeUsage,
-        ...(traceparent === undefined ? {} : { traceparent }),
-      },
+      head: { id, kind, shape, model, keyId, remainingMs, responseId, createdSeconds, includeUsage, traceparent },
       body: placement.body,
       sha256: placement.sha256,
       acceptWithinMs: isLast ? timing.lostAfterMs : timing.acceptWaitMs * 2,
       listener,
-      onAccept: () => placed.accepted(),
-      onBodyTaken: () => {
-        placement.body = taken;
-      },
+      placed: new PlacedRequest(placement, chosen, routes),
       signal,
     });
-    placed.ended(outcome);
-    return outcome;
+  }
+}
+
+/** A request on the machine that it is offered to: what becomes of it there is learnt by the routes. */
+class PlacedRequest implements PlacedJob {
+  readonly #placement: Placement;
+  readonly #chosen: Chosen;
+  readonly #routes: Pick<JobRoutes, "answered">;
+  readonly #pending: PendingJob;
+
+  constructor(placement: Placement, chosen: Chosen, routes: Pick<JobRoutes, "placed" | "answered">) {
+    this.#placement = placement;
+    this.#chosen = chosen;
+    this.#routes = routes;
+    this.#pending = routes.placed(chosen);
+  }
+
+  accepted(): void {
+    this.#pending.accepted();
+  }
+
+  bodyTaken(): void {
+    this.#placement.body = taken;
+  }
+
+  ended(outcome: JobOutcome): void {
+    this.#pending.ended();
+    if (outcome.outcome === "end") this.#routes.answered(this.#chosen, this.#placement.needs, outcome.end);
   }
 }
 

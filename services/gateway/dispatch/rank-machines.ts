@@ -114,7 +114,7 @@ export class MachineRanking {
   }
 
   #choose(wanted: Wanted, tried?: ReadonlySet<string>): Choice {
-    return this.#options.routes.choose({ ...wanted, tried });
+    return this.#options.routes.choose(wanted, tried);
   }
 
   #present(machines: readonly string[] | undefined): Presence[] {

@@ -31,7 +31,6 @@ export async function askCatalogue(options: {
       body: new Uint8Array(),
       acceptWithinMs: withinMs,
       listener: { onData: gather },
-      onBodyTaken: () => undefined,
       signal: late.signal,
     });
     if (outcome.outcome !== "end") throw outcome.fault;

@@ -47,7 +47,6 @@ export async function manageModel(
         }
       },
     },
-    onBodyTaken: () => undefined,
     signal: AbortSignal.any([signal, garbled.signal]),
   });
   if (outcome.outcome !== "end") throw outcome.fault;

@@ -121,9 +121,8 @@ export function gatewayOnBroker({ names = ["gpu-1", "gpu-2"] }: { readonly names
     };
     const target = { machine: machine?.name ?? "", epoch: machine?.epoch ?? "" };
     const noteOutcome = async (): Promise<void> => {
-      const onBodyTaken = (): void => undefined;
       const { signal } = leaving;
-      const outcome = await open.run({ target, head, body, acceptWithinMs, listener, onBodyTaken, signal });
+      const outcome = await open.run({ target, head, body, acceptWithinMs, listener, signal });
       told.push(outcome.outcome === "end" ? "end" : `${outcome.outcome} ${outcome.fault.code}`);
     };
     void noteOutcome();

@@ -40,7 +40,7 @@ async function fleet(of: (place: number) => Partial<Presence> = () => ({})) {
   const random = (): number => seeded.between(0, 999_999) / 1_000_000;
   const routes = new JobRoutes({ roster, catalogues, breakers: new Breakers(timing), clock, random });
   const ask = (asked: Partial<RouteWish> & { readonly tried?: ReadonlySet<string> } = {}): readonly string[] => {
-    const choice = routes.choose({ ...wish, ...asked });
+    const choice = routes.choose({ ...wish, ...asked }, asked.tried);
     return choice.outcome === "machines" ? choice.ranked.map(({ machine }) => machine) : [];
   };
   return { ask, routes };
@@ -84,7 +84,7 @@ test("a conversation goes back to the machine of a thousand that has it", async 
   const model = modelOf("llama3");
   const target = { machine: "gpu-321", epoch: presenceOf("gpu-321").epoch, model, shapes: [] };
   const timings = { queuedMs: 0, firstTokenMs: 1, totalMs: 2 };
-  routes.placed(target, { needs }).ended({ outcome: "end", end: { finishReason: "stop", usage: null, timings } });
+  routes.answered(target, needs, { finishReason: "stop", usage: null, timings });
   for (let asked = 0; asked < 20; asked += 1) expect(ask({ needs })[0]).toBe("gpu-321");
 });
 
