@@ -5,7 +5,7 @@ interface Entry<Value> {
   next: Entry<Value> | undefined;
 }
 
-const placesMin = 64;
+const placesMin = 16;
 /** Names end in chance: so many characters of it tell nearly all of them apart. */
 const charactersTold = 5;
 

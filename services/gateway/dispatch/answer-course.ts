@@ -1,4 +1,5 @@
 import type { Clock } from "#shared/process/clock.ts";
+import type { Fault } from "#shared/fault/fault.ts";
 import type { FaultCode } from "#shared/fault/fault-code.ts";
 import type { BeatRow, EndPayload, Usage } from "#shared/protocol/frame-payload.ts";
 import type { JobListener, JobOffer } from "./follow-frames.ts";
@@ -11,11 +12,15 @@ export interface AnswerMeter {
   streamEnded(): void;
 }
 
+const nobody: JobListener = { onData: () => undefined };
+
 /**
  * The course of one answer: who was offered the job, who took it, and when the pieces came. It stands between the machines
  * and whoever is to have the answer, and changes nothing.
  */
-export class AnswerCourse {
+export class AnswerCourse implements JobListener {
+  /** Only of an answer whose client has to be waited for. */
+  backlogBytes?: () => number;
   readonly #clock: Pick<Clock, "now">;
   readonly #meter: AnswerMeter | undefined;
   readonly #jobs: string[] = [];
@@ -29,6 +34,8 @@ export class AnswerCourse {
   #gaps: { count(seconds: number): void } | undefined;
   #outputTokens = 0;
   #usage: Usage | undefined;
+  #listener: JobListener = nobody;
+  #streamed = false;
 
   constructor(means: { readonly clock: Pick<Clock, "now">; readonly meter?: AnswerMeter | undefined }) {
     this.#clock = means.clock;
@@ -73,46 +80,57 @@ export class AnswerCourse {
     return this.#usage;
   }
 
+  /** The course from here on, on its way to whoever is to have the answer. */
   following(listener: JobListener, { streamed }: { readonly streamed: boolean }): JobListener {
-    return {
-      onOffer: (offer) => {
-        if (this.#acceptedAtMs !== undefined) this.#failovers += 1;
-        this.#acceptedAtMs = undefined;
-        this.#offer = offer;
-        this.#offeredAtMs = this.#clock.now();
-        this.#jobs.push(offer.job);
-        listener.onOffer?.(offer);
-      },
-      onRefused: (fault) => {
-        if (this.#offer !== undefined) this.#meter?.offerRefused(this.#offer.machine, fault.code);
-        listener.onRefused?.(fault);
-      },
-      onAccept: (machine) => {
-        this.#machine = machine;
-        this.#acceptedAtMs = this.#clock.now();
-        listener.onAccept?.(machine);
-      },
-      onData: (bytes: Uint8Array, outputTokens: number) => {
-        this.#outputTokens = outputTokens;
-        const nowMs = this.#clock.now();
-        if (this.#firstAtMs === undefined) {
-          this.#firstAtMs = nowMs;
-          if (streamed) this.#gaps = this.#meter?.streamBegan(this.#offer?.model ?? "");
-        } else this.#gaps?.count((nowMs - this.#latestAtMs) / 1_000);
-        this.#latestAtMs = nowMs;
-        listener.onData(bytes, outputTokens);
-      },
-      onUsage: (usage: Usage) => {
-        this.#usage = usage;
-        listener.onUsage?.(usage);
-      },
-      onTimings: (timings) => {
-        this.#learnAcceptance(timings);
-        listener.onTimings?.(timings);
-      },
-      onTick: (nowMs: number, row: BeatRow | undefined) => listener.onTick?.(nowMs, row),
-      ...(listener.backlogBytes === undefined ? {} : { backlogBytes: () => listener.backlogBytes?.() ?? 0 }),
-    };
+    this.#listener = listener;
+    this.#streamed = streamed;
+    if (listener.backlogBytes !== undefined) this.backlogBytes = () => listener.backlogBytes?.() ?? 0;
+    return this;
+  }
+
+  onOffer(offer: JobOffer): void {
+    if (this.#acceptedAtMs !== undefined) this.#failovers += 1;
+    this.#acceptedAtMs = undefined;
+    this.#offer = offer;
+    this.#offeredAtMs = this.#clock.now();
+    this.#jobs.push(offer.job);
+    this.#listener.onOffer?.(offer);
+  }
+
+  onRefused(fault: Fault): void {
+    if (this.#offer !== undefined) this.#meter?.offerRefused(this.#offer.machine, fault.code);
+    this.#listener.onRefused?.(fault);
+  }
+
+  onAccept(machine: string): void {
+    this.#machine = machine;
+    this.#acceptedAtMs = this.#clock.now();
+    this.#listener.onAccept?.(machine);
+  }
+
+  onData(bytes: Uint8Array, outputTokens: number): void {
+    this.#outputTokens = outputTokens;
+    const nowMs = this.#clock.now();
+    if (this.#firstAtMs === undefined) {
+      this.#firstAtMs = nowMs;
+      if (this.#streamed) this.#gaps = this.#meter?.streamBegan(this.#offer?.model ?? "");
+    } else this.#gaps?.count((nowMs - this.#latestAtMs) / 1_000);
+    this.#latestAtMs = nowMs;
+    this.#listener.onData(bytes, outputTokens);
+  }
+
+  onUsage(usage: Usage): void {
+    this.#usage = usage;
+    this.#listener.onUsage?.(usage);
+  }
+
+  onTimings(timings: EndPayload["timings"]): void {
+    this.#learnAcceptance(timings);
+    this.#listener.onTimings?.(timings);
+  }
+
+  onTick(nowMs: number, row: BeatRow | undefined): void {
+    this.#listener.onTick?.(nowMs, row);
   }
 
   /** A machine that begins at once says so with its first word, and how long it had the job by then only at the end. */

@@ -1,27 +1,49 @@
 import { Fault } from "#shared/fault/fault.ts";
+import type { BeatRow } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { JobListener } from "./follow-frames.ts";
 
-/** Gathers an answer that is sent whole, up to a limit; past that, `onTooLarge` is to cancel the job. */
-export function collectAnswer(onTooLarge: (fault: Fault) => void): JobListener & { bytes(): Buffer } {
-  const pieces: Uint8Array[] = [];
-  let size = 0;
-  return {
-    onData(bytes) {
-      size += bytes.byteLength;
-      pieces.push(bytes);
-      if (size <= limits.wholeAnswerBytesMax) return;
-      onTooLarge(
-        new Fault("invalid_value", {
-          message: `The answer is longer than ${limits.wholeAnswerBytesMax} bytes (wholeAnswerBytesMax); ask for it as a stream.`,
-          param: "stream",
-        }),
-      );
-    },
-    bytes() {
-      const [only] = pieces;
-      if (only === undefined || pieces.length > 1) return Buffer.concat(pieces);
-      return Buffer.isBuffer(only) ? only : Buffer.from(only.buffer, only.byteOffset, only.byteLength);
-    },
-  };
+interface Waiting {
+  /** To cancel the job: the answer is past the limit. */
+  readonly onTooLarge: (fault: Fault) => void;
+  readonly onAccept: (machine: string) => void;
+  /** What is done meanwhile for a client that waits, if anything is. */
+  readonly onTick: JobListener["onTick"];
+}
+
+/** Gathers an answer that is sent whole, up to a limit. */
+export class CollectedAnswer implements JobListener {
+  readonly #waiting: Waiting;
+  readonly #pieces: Uint8Array[] = [];
+  #size = 0;
+
+  constructor(waiting: Waiting) {
+    this.#waiting = waiting;
+  }
+
+  onAccept(machine: string): void {
+    this.#waiting.onAccept(machine);
+  }
+
+  onTick(nowMs: number, row: BeatRow | undefined): void {
+    this.#waiting.onTick?.(nowMs, row);
+  }
+
+  onData(bytes: Uint8Array): void {
+    this.#size += bytes.byteLength;
+    this.#pieces.push(bytes);
+    if (this.#size <= limits.wholeAnswerBytesMax) return;
+    this.#waiting.onTooLarge(
+      new Fault("invalid_value", {
+        message: `The answer is longer than ${limits.wholeAnswerBytesMax} bytes (wholeAnswerBytesMax); ask for it as a stream.`,
+        param: "stream",
+      }),
+    );
+  }
+
+  bytes(): Buffer {
+    const [only] = this.#pieces;
+    if (only === undefined || this.#pieces.length > 1) return Buffer.concat(this.#pieces);
+    return Buffer.isBuffer(only) ? only : Buffer.from(only.buffer, only.byteOffset, only.byteLength);
+  }
 }

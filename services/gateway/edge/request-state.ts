@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { FaultCode } from "#shared/fault/fault-code.ts";
 import type { Caller } from "../access/caller.ts";
+import type { Standing } from "../limits/limits.ts";
 import type { RequestAccount } from "../settlement/request-account.ts";
 
 /** All that is kept of one request while it is under way. Each field belongs to the one file that sets it. */
@@ -12,6 +13,8 @@ export interface RequestState {
   caller: Caller | undefined;
   /** Whoever keeps an account of the request knows most of it. */
   account: RequestAccount | undefined;
+  /** How its key stood with its limits when it was let in. */
+  standing: Standing | undefined;
   /** Gives back the room that its body was let into. */
   leaveRoom: (() => void) | undefined;
 }
@@ -29,6 +32,13 @@ export function carryStates(server: FastifyInstance): void {
 }
 
 export function stateOf(request: FastifyRequest): RequestState {
-  request.state ??= { key: undefined, told: undefined, caller: undefined, account: undefined, leaveRoom: undefined };
+  request.state ??= {
+    key: undefined,
+    told: undefined,
+    caller: undefined,
+    account: undefined,
+    standing: undefined,
+    leaveRoom: undefined,
+  };
   return request.state;
 }

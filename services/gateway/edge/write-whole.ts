@@ -4,11 +4,12 @@ import type { FastifyReply } from "fastify";
 const joinedBytesMax = 16 * 1024;
 
 /**
- * Writes an answer that is complete, with the headers that its reply has by now: head and body in one piece, past all
+ * Writes an answer that is complete, with these headers (a name, its value, the next name) and those that its reply has
+ * by now: head and body in one piece, past all
  * that a framework does for answers whose form it has yet to find out. Every header that is due must be set.
  */
-export function writeWhole(reply: FastifyReply, contentType: string, body: Buffer): void {
-  const lines = ["content-type", contentType, "content-length", String(body.byteLength)];
+export function writeWhole(reply: FastifyReply, lines: string[], body: Buffer): void {
+  lines.push("content-length", String(body.byteLength));
   const headers = reply.getHeaders();
   for (const name in headers) {
     const value = headers[name];

@@ -2,15 +2,42 @@ import type { Allowance, Standing } from "./limits.ts";
 import { shortDuration } from "./short-duration.ts";
 
 /** How a key stands, in OpenAI's headers; nothing of a limit that it does not have. */
-export function limitHeaders({ requests, tokens }: Standing): Readonly<Record<string, string>> {
+export function limitHeaders(standing: Standing): Readonly<Record<string, string>> {
+  const lines = limitLines(standing);
   const headers: Record<string, string> = {};
-  if (requests !== undefined) tell(headers, "requests", requests);
-  if (tokens !== undefined) tell(headers, "tokens", tokens);
+  for (let at = 0; at + 1 < lines.length; at += 2) headers[lines[at] ?? ""] = lines[at + 1] ?? "";
   return headers;
 }
 
-function tell(headers: Record<string, string>, what: "requests" | "tokens", allowance: Allowance): void {
-  headers[`x-ratelimit-limit-${what}`] = String(allowance.limit);
-  headers[`x-ratelimit-remaining-${what}`] = String(allowance.remaining);
-  headers[`x-ratelimit-reset-${what}`] = shortDuration(allowance.resetMs);
+/** The same as Node takes them in one: a name, its value, the next name. */
+export function limitLines({ requests, tokens }: Standing): string[] {
+  const lines: string[] = [];
+  if (requests !== undefined) tell(lines, names.requests, requests);
+  if (tokens !== undefined) tell(lines, names.tokens, tokens);
+  return lines;
+}
+
+interface Names {
+  readonly limit: string;
+  readonly remaining: string;
+  readonly reset: string;
+}
+
+/** Written out, since every answer has them. */
+const names: Readonly<Record<"requests" | "tokens", Names>> = {
+  requests: {
+    limit: "x-ratelimit-limit-requests",
+    remaining: "x-ratelimit-remaining-requests",
+    reset: "x-ratelimit-reset-requests",
+  },
+  tokens: {
+    limit: "x-ratelimit-limit-tokens",
+    remaining: "x-ratelimit-remaining-tokens",
+    reset: "x-ratelimit-reset-tokens",
+  },
+};
+
+function tell(lines: string[], { limit, remaining, reset }: Names, allowance: Allowance): void {
+  lines.push(limit, String(allowance.limit), remaining, String(allowance.remaining));
+  lines.push(reset, shortDuration(allowance.resetMs));
 }

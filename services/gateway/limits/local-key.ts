@@ -1,11 +1,12 @@
 import type { KeyLimits } from "#shared/keys/key-limits.ts";
+import { Passing } from "#shared/process/passing.ts";
 import type { KeyState } from "./judge-demand.ts";
 import type { Hold, Settled } from "./limits.ts";
 import { allowanceOf, charge, requestRate, tokenRate, unused, usedAt } from "./rate.ts";
 
 /** What one gateway knows of a key's limits. The limits are told each time, for they change while requests run. */
 export class LocalKey {
-  readonly #holds = new Map<string, Hold>();
+  readonly #holds = new Passing<Hold>();
   #reserved = 0;
   #requests = unused;
   #tokens = unused;

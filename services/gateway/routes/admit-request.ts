@@ -9,14 +9,14 @@ import type { Asked } from "../asked/asked.ts";
 import { ignoredHeader } from "../openai/ignored-header.ts";
 import type { RequestAccount } from "../settlement/request-account.ts";
 import { accountOf } from "./keep-accounts.ts";
-import { tellStanding } from "./tell-standing.ts";
+import { noteStanding } from "./tell-standing.ts";
 
 /** A request that may run: all of its placement that does not depend on how the answer is sent, and who waits for it. */
 export interface Admitted {
   readonly reply: FastifyReply;
   readonly leaving: AbortController;
   readonly account: RequestAccount;
-  readonly job: Omit<Placement, "listener" | "signal">;
+  readonly job: Omit<Placement, "listener">;
 }
 
 /**
@@ -31,24 +31,22 @@ export async function admitRequest(
   const { request, reply } = from;
   const { key, leaving } = callerOf(request);
   const { model, promptTokens, tokens, stream: streamed } = asked;
-  const { signal } = leaving;
   const account = accountOf(request);
   account.asksFor(model, { streamed });
   if (!mayUse(key, model)) throw modelNotFound(model);
   const ignored = ignoredHeader(asked.ignored);
   if (ignored !== undefined) reply.header("x-trunkline-ignored", ignored);
   const job = jobOf(request, asked, means.clock);
-  const wanted = { ...job, signal };
   // Nearly always there is one, and nothing to wait for.
-  if (!means.placer.hasTaker(wanted)) await means.placer.insistOnTaker(wanted);
-  const { standing, fault } = await account.admit({ promptTokens, tokens, signal });
-  tellStanding(reply, standing);
+  if (!means.placer.hasTaker(job)) await means.placer.insistOnTaker(job);
+  const { standing, fault } = await account.admit({ promptTokens, tokens, signal: job.signal });
+  noteStanding(request, standing);
   if (fault !== undefined) throw fault;
   return { reply, leaving, account, job };
 }
 
 function jobOf(request: FastifyRequest, asked: Asked, clock: Clock): Admitted["job"] {
-  const { key } = callerOf(request);
+  const { key, leaving } = callerOf(request);
   const { kind, shape, model: modelId, needs, body, sha256, idPrefix, includeUsage } = asked;
   const traceparent = traceparentOf(request);
   return {
@@ -65,6 +63,7 @@ function jobOf(request: FastifyRequest, asked: Asked, clock: Clock): Admitted["j
     includeUsage,
     traceparent,
     requestId: request.id,
+    signal: leaving.signal,
   };
 }
 

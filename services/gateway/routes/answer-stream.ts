@@ -1,10 +1,10 @@
-import type { FastifyReply } from "fastify";
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { tiesOf } from "../edge/request-facts.ts";
 import { StreamWriter } from "../dispatch/write-stream.ts";
 import type { Admitted } from "./admit-request.ts";
 import type { InferenceMeans } from "./inference-means.ts";
+import { standingLines } from "./tell-standing.ts";
 
 /**
  * Runs a request and sends its answer piece by piece. What fails before the first piece is thrown, and becomes an answer
@@ -13,14 +13,16 @@ import type { InferenceMeans } from "./inference-means.ts";
 export async function answerStream(
   { reply, leaving, account, job }: Admitted,
   { placer, timing, log }: InferenceMeans,
-): Promise<FastifyReply> {
+): Promise<void> {
   const response = reply.raw;
   const writer = new StreamWriter({ response, timing, onSlow: (fault) => leaving.abort(fault) });
   for (const [name, value] of Object.entries(reply.getHeaders()))
     if (value !== undefined) response.setHeader(name, value);
+  const lines = standingLines(reply.request);
+  for (let at = 0; at + 1 < lines.length; at += 2) response.setHeader(lines[at] ?? "", lines[at + 1] ?? "");
   try {
     const listener = account.following(writer);
-    await placer.run(Object.assign(job, { listener, signal: leaving.signal }));
+    await placer.run(Object.assign(job, { listener }));
   } catch (thrown) {
     const fault = Fault.from(thrown);
     account.endedIn(fault.code);
@@ -31,10 +33,9 @@ export async function answerStream(
     reply.hijack();
     if (fault.code === "slow_client") response.destroy();
     else writer.fail(fault);
-    return reply;
+    return;
   }
   account.endedIn("ok");
   reply.hijack();
   writer.end();
-  return reply;
 }

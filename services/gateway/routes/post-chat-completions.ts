@@ -10,6 +10,6 @@ export function postChatCompletions(server: FastifyInstance, means: InferenceMea
   server.post<{ Body: Buffer | undefined }>("/chat/completions", async (request, reply) => {
     const asked = await means.reader.read("chat", takeBody(request));
     const admitted = await admitRequest({ request, reply }, asked, means);
-    return asked.stream ? answerStream(admitted, means) : answerWhole(admitted, means);
+    await (asked.stream ? answerStream(admitted, means) : answerWhole(admitted, means));
   });
 }

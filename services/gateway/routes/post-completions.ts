@@ -10,6 +10,6 @@ export function postCompletions(server: FastifyInstance, means: InferenceMeans):
   server.post<{ Body: Buffer | undefined }>("/completions", async (request, reply) => {
     const asked = await means.reader.read("completion", takeBody(request));
     const admitted = await admitRequest({ request, reply }, asked, means);
-    return asked.stream ? answerStream(admitted, means) : answerWhole(admitted, means);
+    await (asked.stream ? answerStream(admitted, means) : answerWhole(admitted, means));
   });
 }

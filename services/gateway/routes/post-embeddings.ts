@@ -9,6 +9,6 @@ export function postEmbeddings(server: FastifyInstance, means: InferenceMeans): 
   server.post<{ Body: Buffer | undefined }>("/embeddings", async (request, reply) => {
     const asked = await means.reader.read("embeddings", takeBody(request));
     const admitted = await admitRequest({ request, reply }, asked, means);
-    return answerWhole(admitted, means);
+    await answerWhole(admitted, means);
   });
 }

@@ -1,32 +1,39 @@
-import type { FastifyInstance, FastifyReply } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { KeyLimits } from "#shared/keys/key-limits.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import type { Log } from "#shared/process/log.ts";
-import { callerIfProven } from "../access/caller.ts";
-import { limitHeaders } from "../limits/limit-headers.ts";
+import { stateOf } from "../edge/request-state.ts";
+import { limitHeaders, limitLines } from "../limits/limit-headers.ts";
 import type { Limits, Standing } from "../limits/limits.ts";
 
-/** Says in the headers of an answer how its key stands with its limits. */
-export function tellStanding(reply: FastifyReply, standing: Standing): void {
-  reply.headers(limitHeaders(standing));
+/** Notes how the key of a request stands with its limits; each answer to the request says so in its headers. */
+export function noteStanding(request: FastifyRequest, standing: Standing): void {
+  stateOf(request).standing = standing;
 }
 
-/** Every other answer of a scope says it too: those that cost nothing, and those to requests that came to nothing. */
+/** What was noted, as headers for an answer that is written past the framework: a name, its value, the next name. */
+export function standingLines(request: FastifyRequest): string[] {
+  const { standing } = stateOf(request);
+  return standing === undefined ? [] : limitLines(standing);
+}
+
+/** Answers of a scope that the framework writes say it too: those that cost nothing, and those to requests that failed. */
 export function tellStandingAlways(
   scope: FastifyInstance,
   { limits, log }: { readonly limits: Limits; readonly log: Pick<Log, "warn"> },
 ): void {
   const ask = async (reply: FastifyReply, { id: keyId, limits: limited }: LimitedKey): Promise<void> => {
     try {
-      tellStanding(reply, await limits.standing({ keyId, limits: limited }));
+      reply.headers(limitHeaders(await limits.standing({ keyId, limits: limited })));
     } catch (error) {
       // An answer without these headers is better than none.
       log.warn({ err: error, key: keyId }, "how a key stands cannot be told");
     }
   };
   scope.addHook("onSend", (request, reply, payload, done) => {
-    const key = callerIfProven(request)?.key;
-    if (key !== undefined && hasRates(key) && !isTold(reply)) return ask(reply, key);
+    const { standing, caller } = stateOf(request);
+    if (standing !== undefined) reply.headers(limitHeaders(standing));
+    else if (caller !== undefined && hasRates(caller.key)) return ask(reply, caller.key);
     done(null, payload);
     return undefined;
   });
@@ -36,8 +43,4 @@ type LimitedKey = KeyRecord & { readonly limits: KeyLimits };
 
 function hasRates(key: KeyRecord): key is LimitedKey {
   return key.limits?.requestsPerMinute !== undefined || key.limits?.tokensPerMinute !== undefined;
-}
-
-function isTold(reply: FastifyReply): boolean {
-  return reply.hasHeader("x-ratelimit-limit-requests") || reply.hasHeader("x-ratelimit-limit-tokens");
 }

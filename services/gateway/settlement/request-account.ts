@@ -7,14 +7,7 @@ import type { UsageRow } from "#shared/usage/usage-row.ts";
 import { AnswerCourse, type AnswerMeter } from "../dispatch/answer-course.ts";
 import type { JobListener } from "../dispatch/follow-frames.ts";
 import { limitFault } from "../limits/limit-fault.ts";
-import {
-  budgetPeriodAt,
-  type Admission,
-  type Demand,
-  type Hold,
-  type Limits,
-  type Standing,
-} from "../limits/limits.ts";
+import { budgetPeriodAt, type Hold, type Limits, type Standing } from "../limits/limits.ts";
 import type { RequestFacts, RequestOutcome } from "../meters/request-facts.ts";
 import type { Settlements } from "./settlements.ts";
 
@@ -43,6 +36,14 @@ export interface Demanding {
   readonly signal: AbortSignal;
 }
 
+/** How a request's key stands once the request has asked, and what it ends in if it may not run. */
+export interface Placed {
+  readonly standing: Standing;
+  readonly fault: Fault | undefined;
+}
+
+const unlimited: Placed = { standing: {}, fault: undefined };
+
 /**
  * What one request asks of its key and takes of it, from the proof of the key to its one end: admission under the key's
  * limits, and exactly one usage record, whatever becomes of the request. What a client was not delivered is not counted.
@@ -59,7 +60,8 @@ export class RequestAccount {
   #promptTokens = 0;
   #outcome: RequestOutcome | undefined;
   #endedAtMs: number | undefined;
-  #admitting: Promise<Admission> | undefined;
+  /** It is not known yet what it holds, and it is settled when that is. */
+  #admitting = false;
   #closed = false;
 
   constructor(
@@ -81,8 +83,8 @@ export class RequestAccount {
   /** All that is known of the request so far. */
   get facts(): RequestFacts {
     const { jobs, machine, model, failovers, acceptedAtMs, firstAtMs } = this.#course;
-    const sinceStart = (atMs: number | undefined): number | undefined =>
-      atMs === undefined ? undefined : atMs - this.#startedAtMs;
+    const startedAtMs = this.#startedAtMs;
+    const { promptTokens, completionTokens } = this.#taken();
     return {
       key: this.#key.id,
       model: this.#model,
@@ -93,27 +95,37 @@ export class RequestAccount {
         machine,
         model,
         failovers,
-        acceptedMs: sinceStart(acceptedAtMs),
-        firstTokenMs: sinceStart(firstAtMs),
-        endedMs: sinceStart(this.#endedAtMs),
-        ...this.#taken(),
+        acceptedMs: since(startedAtMs, acceptedAtMs),
+        firstTokenMs: since(startedAtMs, firstAtMs),
+        endedMs: since(startedAtMs, this.#endedAtMs),
+        promptTokens,
+        completionTokens,
       },
     };
   }
 
   /** Asks for the request's place within its key's limits. It may run unless a fault says which one it would break. */
-  async admit(request: Demanding): Promise<{ readonly standing: Standing; readonly fault?: Fault }> {
-    this.#promptTokens = request.promptTokens;
+  async admit({ promptTokens, tokens, signal }: Demanding): Promise<Placed> {
+    this.#promptTokens = promptTokens;
     const { limits } = this.#key;
-    if (limits === undefined) return { standing: {} };
-    const demand = { keyId: this.#key.id, limits, tokens: request.tokens };
-    this.#admitting = this.#ask(demand, request.signal);
+    if (limits === undefined) return unlimited;
+    const { limits: kept, settlements, clock } = this.#means;
+    const keyId = this.#key.id;
+    this.#admitting = true;
     try {
-      const admission = await this.#admitting;
+      let admission = await kept.admit({ keyId, limits, tokens, seat: newToken() });
+      if (admission.outcome === "refused" && admission.by === "concurrency") {
+        await sleep(clock, seatAgainMs, signal);
+        admission = await kept.admit({ keyId, limits, tokens, seat: newToken() });
+      }
       const { standing } = admission;
-      return admission.outcome === "admitted" ? { standing } : { standing, fault: limitFault(admission, demand) };
+      if (admission.outcome === "refused") return { standing, fault: limitFault(admission, { limits, tokens }) };
+      this.#hold = admission.hold;
+      settlements.begin(admission.hold);
+      return { standing, fault: undefined };
     } finally {
-      this.#admitting = undefined;
+      this.#admitting = false;
+      if (this.#closed) this.#settle();
     }
   }
 
@@ -135,24 +147,7 @@ export class RequestAccount {
     this.#closed = true;
     this.endedIn("client_closed");
     this.#course.end();
-    const settle = (): void => this.#settle();
-    if (this.#admitting === undefined) settle();
-    else void this.#admitting.then(settle, settle);
-  }
-
-  async #ask(demand: Omit<Demand, "seat">, signal: AbortSignal): Promise<Admission> {
-    const { limits, settlements, clock } = this.#means;
-    const ask = (): Promise<Admission> => limits.admit({ ...demand, seat: newToken() });
-    let admission = await ask();
-    if (admission.outcome === "refused" && admission.by === "concurrency") {
-      await sleep(clock, seatAgainMs, signal);
-      admission = await ask();
-    }
-    if (admission.outcome === "admitted") {
-      this.#hold = admission.hold;
-      settlements.begin(admission.hold);
-    }
-    return admission;
+    if (!this.#admitting) this.#settle();
   }
 
   #settle(): void {
@@ -219,4 +214,8 @@ export class RequestAccount {
       completionTokens: Math.min(outputTokens, tokensPerRequestMax),
     };
   }
+}
+
+function since(startedAtMs: number, atMs: number | undefined): number | undefined {
+  return atMs === undefined ? undefined : atMs - startedAtMs;
 }

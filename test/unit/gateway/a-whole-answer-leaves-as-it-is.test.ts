@@ -12,7 +12,7 @@ async function serving(body: Buffer) {
   const server = createServer({ log, bodyBytesMax: 1_000, bodyLimitName: "bytes", draining: () => false });
   server.get("/whole", async (_request, reply) => {
     reply.header("x-told", "so");
-    writeWhole(reply, "application/json; charset=utf-8", body);
+    writeWhole(reply, ["content-type", "application/json; charset=utf-8"], body);
     return reply;
   });
   const url = await server.listen({ port: 0, host: "127.0.0.1" });
