@@ -20,15 +20,15 @@ export class TimedResponse<Request extends IncomingMessage = IncomingMessage> ex
   atClose(run: () => void): void {
     if (this.#atClose === undefined) {
       this.#atClose = [run];
-      this.on("close", TimedResponse.#closed);
+      this.on("close", closed);
     } else this.#atClose.push(run);
   }
 
-  /** One listener for all answers. */
-  static #closed(this: TimedResponse): void {
+  /** For its own listener alone. */
+  runAtClose(): void {
     const all = this.#atClose ?? [];
     this.#atClose = [];
-    for (const run of all) run();
+    for (let at = 0; at < all.length; at += 1) all[at]?.();
   }
 
   override writeHead(status: number, reasonOrHeaders?: string | Headers, headers?: Headers): this {
@@ -40,6 +40,11 @@ export class TimedResponse<Request extends IncomingMessage = IncomingMessage> ex
       ? super.writeHead(status, reasonOrHeaders, headers)
       : super.writeHead(status, reasonOrHeaders);
   }
+}
+
+/** One listener for all answers. */
+function closed(this: TimedResponse): void {
+  this.runAtClose();
 }
 
 /** How long ago the head of the request arrived that this is the answer to. */

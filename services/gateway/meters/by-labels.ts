@@ -23,17 +23,21 @@ export class ByLabels<Kept> {
 
   of(...values: readonly string[]): Kept {
     let branch = this.#root;
-    for (const value of values) {
-      let next = branch.branches.get(value);
-      if (next === undefined) branch.branches.set(value, (next = newBranch()));
-      branch = next;
-    }
+    for (let at = 0; at < values.length; at += 1) branch = branchOf(branch, values[at] ?? "");
     if (branch.kept === undefined) {
       branch.kept = this.#make();
       this.#all.push({ values, kept: branch.kept });
     }
     return branch.kept;
   }
+}
+
+function branchOf<Kept>({ branches }: Branch<Kept>, value: string): Branch<Kept> {
+  const known = branches.get(value);
+  if (known !== undefined) return known;
+  const branch = newBranch<Kept>();
+  branches.set(value, branch);
+  return branch;
 }
 
 function newBranch<Kept>(): Branch<Kept> {

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { pino, type Logger } from "pino";
 import { expect, test } from "vitest";
 import { renderLinesAtOnce } from "#shared/process/log-line.ts";

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { Passing } from "#shared/process/passing.ts";
 import { newToken } from "#shared/protocol/token.ts";
@@ -10,6 +10,8 @@ const name = fc.oneof(
   fc.noShrink(fc.constant(0).map(newToken)),
 );
 const step = fc.record({ name, does: fc.constantFrom("set", "delete", "get"), value: fc.integer() });
+
+const sorted = (numbers: readonly number[]) => numbers.toSorted((one, other) => one - other);
 
 test("whatever comes and goes, each is found by its own name, and nothing that is gone", () => {
   fc.assert(
@@ -28,7 +30,7 @@ test("whatever comes and goes, each is found by its own name, and nothing that i
         expect(passing.has(each)).toBe(known.has(each));
         expect(passing.size).toBe(known.size);
       }
-      expect([...passing.values()].toSorted()).toEqual([...known.values()].toSorted());
+      expect(sorted(passing.values())).toEqual(sorted([...known.values()]));
     }),
   );
 });
@@ -40,7 +42,5 @@ test("there is room for any number of them", () => {
   expect(passing.size).toBe(5_000);
   for (const [at, each] of names.entries()) expect(passing.get(each)).toBe(at);
   for (const each of names.slice(0, 4_990)) passing.delete(each);
-  expect([...passing.values()].toSorted()).toEqual([
-    4_990, 4_991, 4_992, 4_993, 4_994, 4_995, 4_996, 4_997, 4_998, 4_999,
-  ]);
+  expect(sorted(passing.values())).toEqual([4_990, 4_991, 4_992, 4_993, 4_994, 4_995, 4_996, 4_997, 4_998, 4_999]);
 });
