@@ -8,6 +8,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { completeBody } from "#shared/protocol/complete-body.ts";
 import { embedBody } from "#shared/protocol/embed-body.ts";
 import { framePrefixBytes } from "#shared/protocol/frame.ts";
+import { largeBodyWent } from "#shared/process/large-garbage.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { handOver, type Answering } from "../runtimes/answering.ts";
@@ -55,7 +56,11 @@ async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> 
   const renderer = rendererOf(job.head);
   // To read a large body takes long, and so does to write the runtime's request: other answers go on in between.
   const isLarge = job.body.byteLength > limits.partBytes;
-  if (isLarge) await nextTurn();
+  if (isLarge) {
+    // What its parts came in.
+    largeBodyWent(job.body.byteLength);
+    await nextTurn();
+  }
   const answered = eventsOf(job);
   if (isLarge) await nextTurn();
   await handOver(answered, {

@@ -7,7 +7,8 @@ export interface ShortMessages {
   readonly texts: readonly LongText[];
 }
 
-const shortened = new WeakMap<readonly ChatMessage[], ShortMessages>();
+/** Where a list of messages has itself without its long texts. A map of weak keys would hold these until all of the heap is gone through. */
+const shortened = Symbol("shortened");
 
 /**
  * The messages with their long texts, each of which is read when somebody first looks at it: a runtime that takes messages as
@@ -22,13 +23,12 @@ export function longMessages(short: ShortMessages): ChatMessage[] | undefined {
     return text === undefined ? message : readWhenAsked(message, text);
   });
   if (next !== short.texts.length) return undefined;
-  shortened.set(messages, short);
-  return messages;
+  return Object.defineProperty(messages, shortened, { value: short });
 }
 
 /** The same without their long texts, where they have any that nobody needs to read. */
 export function shortMessages(messages: readonly ChatMessage[]): ShortMessages | undefined {
-  return shortened.get(messages);
+  return (messages as { readonly [shortened]?: ShortMessages })[shortened];
 }
 
 function readWhenAsked(message: ChatMessage, text: LongText): ChatMessage {

@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads";
 import type { FaultCode } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import { largeBodyWent } from "#shared/process/large-garbage.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { Asked } from "./asked.ts";
 import { readAsked, type Outer } from "./read-asked.ts";
@@ -59,6 +60,8 @@ export class ReadAside {
     const isAllOfIt = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
     this.#thread ??= this.#start();
     this.#thread.postMessage({ outer, bytes } satisfies ReadOrder, isAllOfIt ? [buffer] : []);
+    // What this body came in, and the one before it went out in. The thread reads meanwhile.
+    largeBodyWent(byteLength);
     return promise;
   }
 
