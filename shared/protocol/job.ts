@@ -114,15 +114,31 @@ const jobFields = [
 
 export type Headers = Readonly<Record<string, string>>;
 
+/** Field by field and by hand, since every request has one. */
 export function encodeJobHead(head: JobHead): Headers {
+  const { model, keyId, sha256, responseId, createdSeconds, includeUsage, credit, traceparent } = head;
   const headers: Record<string, string> = {};
-  for (const field of jobFields) {
-    const value = head[field];
-    if (value === undefined) continue;
-    headers[header[field]] =
-      typeof value === "boolean" ? (value ? "1" : "0") : field === "model" ? encodeURIComponent(value) : String(value);
-  }
+  headers[header.id] = head.id;
+  headers[header.kind] = head.kind;
+  headers[header.shape] = head.shape;
+  if (model !== undefined) headers[header.model] = encodedModel(model);
+  if (keyId !== undefined) headers[header.keyId] = keyId;
+  headers[header.remainingMs] = String(head.remainingMs);
+  headers[header.bodyBytes] = String(head.bodyBytes);
+  if (sha256 !== undefined) headers[header.sha256] = sha256;
+  if (responseId !== undefined) headers[header.responseId] = responseId;
+  if (createdSeconds !== undefined) headers[header.createdSeconds] = String(createdSeconds);
+  if (includeUsage !== undefined) headers[header.includeUsage] = includeUsage ? "1" : "0";
+  if (credit !== undefined) headers[header.credit] = String(credit);
+  if (traceparent !== undefined) headers[header.traceparent] = traceparent;
   return headers;
+}
+
+let lastEncoded: { readonly id: string; readonly text: string } | undefined;
+
+function encodedModel(id: string): string {
+  if (lastEncoded?.id !== id) lastEncoded = { id, text: encodeURIComponent(id) };
+  return lastEncoded.text;
 }
 
 /** Reads the head of a job, or nothing when it is none that this build understands. */
