@@ -1,12 +1,16 @@
 import { pino, type Logger } from "pino";
 
+const asJson: typeof pino.symbols.asJsonSym = pino.symbols.asJsonSym;
+const bindingsText: typeof pino.symbols.chindingsSym = pino.symbols.chindingsSym;
+const beginnings: typeof pino.symbols.lsCacheSym = pino.symbols.lsCacheSym;
+
 type Render = (this: Internals, fields: object, message: unknown, level: number, time: string) => string;
 
 /** What a logger of pino knows of its lines: how each begins by its level, and what all of them have in common. */
 interface Internals {
-  readonly [pino.symbols.lsCacheSym]: Readonly<Record<number, string>>;
-  readonly [pino.symbols.chindingsSym]: string;
-  [pino.symbols.asJsonSym]: Render;
+  readonly [beginnings]: Readonly<Record<number, string>>;
+  readonly [bindingsText]: string;
+  [asJson]: Render;
 }
 
 /**
@@ -16,14 +20,12 @@ interface Internals {
  */
 export function renderLinesAtOnce(logger: Logger): Logger {
   const internals = logger as unknown as Internals;
-  const byPino = internals[pino.symbols.asJsonSym];
-  internals[pino.symbols.asJsonSym] = function (fields, message, level, time) {
+  const byPino = internals[asJson];
+  internals[asJson] = function (fields, message, level, time) {
     const told = isPlain(fields) && typeof message === "string" ? textOf(fields) : undefined;
     if (told === undefined) return byPino.call(this, fields, message, level, time);
     const comma = told.length > 2 ? "," : "";
-    const beginning = this[pino.symbols.lsCacheSym][level] ?? "";
-    const bindings = this[pino.symbols.chindingsSym];
-    return `${beginning}${time}${bindings}${comma}${told.slice(1, -1)},"msg":${JSON.stringify(message)}}\n`;
+    return `${this[beginnings][level] ?? ""}${time}${this[bindingsText]}${comma}${told.slice(1, -1)},"msg":${JSON.stringify(message)}}\n`;
   };
   return logger;
 }

@@ -2,7 +2,7 @@ import type { KeyLimits } from "#shared/keys/key-limits.ts";
 import { Passing } from "#shared/process/passing.ts";
 import type { KeyState } from "./judge-demand.ts";
 import type { Hold, Settled } from "./limits.ts";
-import { allowanceOf, charge, requestRate, tokenRate, unused, usedAt } from "./rate.ts";
+import { charge, requestRate, roundingUnits, tokenRate, unused, usedAt } from "./rate.ts";
 
 /** What one gateway knows of a key's limits. The limits are told each time, for they change while requests run. */
 export class LocalKey {
@@ -10,7 +10,8 @@ export class LocalKey {
   #reserved = 0;
   #requests = unused;
   #tokens = unused;
-  #drainedAtMs = 0;
+  /** Those that it was last charged under. */
+  #limits: KeyLimits = {};
   #budget: { readonly period: string; readonly endsAtMs: number; spent: number } | undefined;
 
   stateAt(nowMs: number, limits: KeyLimits): Omit<KeyState, "spent"> {
@@ -54,22 +55,20 @@ export class LocalKey {
   /** Whether a key of which nothing is known would stand the same. */
   isIdleAt(nowMs: number, wallMs: number): boolean {
     const budgetIsOver = this.#budget === undefined || this.#budget.endsAtMs <= wallMs;
-    return this.#holds.size === 0 && this.#drainedAtMs <= nowMs && budgetIsOver;
+    const { requestsUsed, tokensUsed } = this.stateAt(nowMs, this.#limits);
+    return this.#holds.size === 0 && requestsUsed <= roundingUnits && tokensUsed <= roundingUnits && budgetIsOver;
   }
 
   #charge(nowMs: number, limits: KeyLimits, cost: { readonly requests: number; readonly tokens: number }): void {
     const { requestsPerMinute, tokensPerMinute } = limits;
-    let drainMs = 0;
+    this.#limits = limits;
     if (requestsPerMinute !== undefined) {
       const rate = requestRate(requestsPerMinute);
       this.#requests = charge(usedAt(this.#requests, rate, nowMs), cost.requests, rate);
-      drainMs = allowanceOf(this.#requests.units, rate).resetMs;
     }
     if (tokensPerMinute !== undefined) {
       const rate = tokenRate(tokensPerMinute);
       this.#tokens = charge(usedAt(this.#tokens, rate, nowMs), cost.tokens, rate);
-      drainMs = Math.max(drainMs, allowanceOf(this.#tokens.units, rate).resetMs);
     }
-    this.#drainedAtMs = nowMs + drainMs;
   }
 }

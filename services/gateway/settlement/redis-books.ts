@@ -57,8 +57,12 @@ function settledEntries({ settled, toldOf }: Batch): readonly SettledEntry[] {
       const wasTold = told.delete(keyId);
       return { keyId, requestsPerMinute, tokensPerMinute, seats: [], wasTold, requests: 0, tokens: 0 };
     });
+  // Most of what ended together was of one key.
+  let latest: { readonly hold: Hold; readonly entry: SettledEntry } | undefined;
   for (const { hold, ran, usedTokens, isFree = false } of settled) {
-    const entry = entryOf(hold.keyId, hold.limits);
+    const isSame = latest?.hold.keyId === hold.keyId && latest.hold.limits === hold.limits;
+    const entry = isSame && latest !== undefined ? latest.entry : entryOf(hold.keyId, hold.limits);
+    latest = { hold, entry };
     if (needsSeat(hold.limits) && !isFree) entry.seats.push(hold.seat);
     if (!ran) entry.requests -= 1;
     entry.tokens += (ran ? usedTokens : 0) - hold.tokens;
