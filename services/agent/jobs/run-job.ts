@@ -56,18 +56,17 @@ async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> 
   const renderer = rendererOf(job.head);
   // To read a large body takes long, and so does to write the runtime's request: other answers go on in between.
   const isLarge = job.body.byteLength > limits.partBytes;
-  if (isLarge) {
-    // What its parts came in.
-    largeBodyWent(job.body.byteLength);
-    await nextTurn();
-  }
+  if (isLarge) await nextTurn();
   const answered = eventsOf(job);
   if (isLarge) await nextTurn();
-  await handOver(answered, {
+  const handedOver = handOver(answered, {
     events: (events) =>
       signal.aborted ? undefined : write(renderer.push(assembly.push(events)), assembly.outputTokens),
     texts: renderer.pushWritten && ((texts) => writeTexts(texts, job, { assembly, renderer })),
   });
+  // What its parts came in; the runtime reads meanwhile.
+  if (isLarge) largeBodyWent(job.body.byteLength);
+  await handedOver;
   if (signal.aborted) return;
   void write(renderer.push(assembly.end()), assembly.outputTokens);
   void write(renderer.end(), assembly.outputTokens);

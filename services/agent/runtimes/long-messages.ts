@@ -20,7 +20,7 @@ export function longMessages(short: ShortMessages): ChatMessage[] | undefined {
     if (message.content !== standIn) return message;
     const text = short.texts[next];
     next += 1;
-    return text === undefined ? message : readWhenAsked(message, text);
+    return text === undefined ? message : (new LongMessage(message.role, text) as ChatMessage);
   });
   if (next !== short.texts.length) return undefined;
   return Object.defineProperty(messages, shortened, { value: short });
@@ -31,10 +31,26 @@ export function shortMessages(messages: readonly ChatMessage[]): ShortMessages |
   return (messages as { readonly [shortened]?: ShortMessages })[shortened];
 }
 
-function readWhenAsked(message: ChatMessage, text: LongText): ChatMessage {
-  let content: string | undefined;
-  return Object.defineProperty({ ...message }, "content", {
+/**
+ * A message whose text is read when somebody first looks at it. The getter is one for all of them: V8 keeps a getter with the
+ * shape of its object, and so with all that it holds, until it goes through all of the heap.
+ */
+class LongMessage {
+  readonly role: ChatMessage["role"];
+  declare readonly content: string;
+  readonly #text: LongText;
+  #read: string | undefined;
+
+  constructor(role: ChatMessage["role"], text: LongText) {
+    this.role = role;
+    this.#text = text;
+    Object.defineProperty(this, "content", LongMessage.#content);
+  }
+
+  static readonly #content: PropertyDescriptor & ThisType<LongMessage> = {
     enumerable: true,
-    get: () => (content ??= text.read()),
-  });
+    get() {
+      return (this.#read ??= this.#text.read());
+    },
+  };
 }

@@ -1,5 +1,8 @@
+import { memoryUsage } from "node:process";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import * as fc from "fast-check";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { largeBodyWent } from "#shared/process/large-garbage.ts";
 import { LongText } from "#shared/process/long-texts.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
 import { isPlainChatBody } from "#shared/protocol/plain-chat-body.ts";
@@ -62,4 +65,17 @@ test("the texts of a long chat go to an OpenAI-shaped server as they came, and a
   expect(sent(chat)).toContain(`"messages":[{"role":"user","content":"${text}"}],"stream":true`);
   expect(read).not.toHaveBeenCalled();
   expect(chat.messages[0]?.content).toBe(`café / ${wide}`);
+});
+
+test("of long chats that are over nothing is held until all of the heap is gone through", async () => {
+  const chat = Buffer.from(JSON.stringify({ messages: [{ role: "user", content: "x".repeat(1_200_000) }] }));
+  const before = memoryUsage().arrayBuffers;
+  let most = 0;
+  for (let round = 0; round < 40; round += 1) {
+    asked(readChatBody(Buffer.from(chat)));
+    largeBodyWent(chat.byteLength);
+    await nextTurn();
+    most = Math.max(most, memoryUsage().arrayBuffers - before);
+  }
+  expect(most).toBeLessThan(15 * chat.byteLength);
 });
