@@ -8,9 +8,12 @@ import type { AnswerEvent, FinishReason, Usage } from "./answer-event.ts";
  * one usage, in this order, whichever came first. Runtimes send these in any order; what they say is trusted no further.
  */
 export class AnswerAssembly {
-  readonly #choices = new Map<number, ChoiceSoFar>();
-  readonly #ids = new Set<string>();
-  #usage: Usage | undefined;
+  /** The first choice, which is nearly always the only one, and the others by their number. */
+  #first: ChoiceSoFar | undefined;
+  #others: Map<number, ChoiceSoFar> | undefined;
+  /** Of tool calls. */
+  #ids: Set<string> | undefined;
+  #usage: Extract<AnswerEvent, { kind: "usage" }> | undefined;
   #outputTokens = 0;
 
   /** Pieces of output so far. Runtimes send one token at a time, and the true number comes with the usage. */
@@ -19,12 +22,14 @@ export class AnswerAssembly {
   }
 
   get usage(): Usage | undefined {
-    return this.#usage;
+    if (this.#usage === undefined) return undefined;
+    const { kind: _, ...usage } = this.#usage;
+    return usage;
   }
 
   /** Why the first choice ended. */
   get finishReason(): FinishReason | undefined {
-    return this.#choices.get(0)?.finishReason;
+    return this.#first?.finishReason;
   }
 
   push(events: readonly AnswerEvent[]): AnswerEvent[] {
@@ -47,13 +52,12 @@ export class AnswerAssembly {
    * has one of several of which one is missing.
    */
   end(): AnswerEvent[] {
-    const choices = [...this.#choices].toSorted(([a], [b]) => a - b);
-    const finishes = choices.map(([choice, { finishReason: reason }], place): AnswerEvent => {
-      if (reason === undefined || choice !== place) throw brokenOff();
-      return choice === 0 ? { kind: "finish", reason } : { kind: "finish", choice, reason };
-    });
-    if (finishes.length === 0) throw brokenOff();
-    return this.#usage === undefined ? finishes : [...finishes, { kind: "usage", ...this.#usage }];
+    const reason = this.#first?.finishReason;
+    if (reason === undefined) throw brokenOff();
+    const ends: AnswerEvent[] = [{ kind: "finish", reason }];
+    if (this.#others !== undefined) ends.push(...finishesOf(this.#others));
+    if (this.#usage !== undefined) ends.push(this.#usage);
+    return ends;
   }
 
   #take(event: AnswerEvent): AnswerEvent | undefined {
@@ -77,26 +81,23 @@ export class AnswerAssembly {
         return undefined;
       case "embedding":
         return event;
-      case "usage": {
-        const { kind: _, ...usage } = event;
-        this.#usage = usage;
+      case "usage":
+        this.#usage = event;
         return undefined;
-      }
     }
   }
 
   #choiceOf({ choice = 0 }: { readonly choice?: number | undefined }): ChoiceSoFar {
-    const known = this.#choices.get(choice);
-    if (known !== undefined) return known;
-    const begun = new ChoiceSoFar();
-    this.#choices.set(choice, begun);
-    return begun;
+    if (choice === 0) return (this.#first ??= new ChoiceSoFar());
+    this.#others ??= new Map();
+    return this.#others.getOrInsertComputed(choice, () => new ChoiceSoFar());
   }
 
   /** Ids are told apart over all choices: clients send a call back by its id alone. */
   #ownId(given: string | undefined): string {
-    const id =
-      given === undefined || given === "" || this.#ids.has(given) ? `call_${randomBytes(12).toString("hex")}` : given;
+    this.#ids ??= new Set();
+    const isNone = given === undefined || given === "" || this.#ids.has(given);
+    const id = isNone ? `call_${randomBytes(12).toString("hex")}` : given;
     this.#ids.add(id);
     return id;
   }
@@ -105,23 +106,33 @@ export class AnswerAssembly {
 /** What one choice of an answer has said so far. */
 class ChoiceSoFar {
   reason: FinishReason | undefined;
-  readonly #calls = new Set<number>();
+  #calls: Set<number> | undefined;
 
   /** A choice that calls tools has ended for that, and one that calls none has not. */
   get finishReason(): FinishReason | undefined {
-    const called = this.#calls.size > 0;
+    const called = this.#calls !== undefined;
     if (this.reason === "stop" && called) return "tool_calls";
     return this.reason === "tool_calls" && !called ? "stop" : this.reason;
   }
 
   start(call: number): void {
-    if (this.#calls.has(call)) throw irregular(`tool call ${call} started twice`);
-    this.#calls.add(call);
+    if (this.#calls?.has(call)) throw irregular(`tool call ${call} started twice`);
+    this.#calls = (this.#calls ?? new Set()).add(call);
   }
 
   insistOnCall(call: number): void {
-    if (!this.#calls.has(call)) throw irregular(`tool call ${call} has arguments but no start`);
+    if (!this.#calls?.has(call)) throw irregular(`tool call ${call} has arguments but no start`);
   }
+}
+
+/** In the order of their numbers, of which none may be missing. */
+function finishesOf(others: ReadonlyMap<number, ChoiceSoFar>): AnswerEvent[] {
+  return [...others]
+    .toSorted(([a], [b]) => a - b)
+    .map(([choice, { finishReason: reason }], place) => {
+      if (reason === undefined || choice !== place + 1) throw brokenOff();
+      return { kind: "finish", choice, reason };
+    });
 }
 
 function brokenOff(): Fault {

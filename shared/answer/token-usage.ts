@@ -7,7 +7,7 @@ export function tokenUsage(usage: Usage): Record<string, unknown> {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
-    ...(cachedTokens === undefined ? {} : { prompt_tokens_details: { cached_tokens: cachedTokens } }),
-    ...(reasoningTokens === undefined ? {} : { completion_tokens_details: { reasoning_tokens: reasoningTokens } }),
+    prompt_tokens_details: cachedTokens === undefined ? undefined : { cached_tokens: cachedTokens },
+    completion_tokens_details: reasoningTokens === undefined ? undefined : { reasoning_tokens: reasoningTokens },
   };
 }

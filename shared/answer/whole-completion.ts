@@ -21,7 +21,9 @@ export class WholeCompletion<Choice extends FoldedChoice> implements AnswerRende
   readonly #object: string;
   readonly #head: AnswerHead;
   readonly #begin: () => Choice;
-  readonly #choices = new Map<number, Choice>();
+  /** The first choice, which is nearly always the only one, and the others by their number. */
+  #first: Choice | undefined;
+  #others: Map<number, Choice> | undefined;
   #characters = 0;
   #usage: Usage = { promptTokens: 0, completionTokens: 0 };
 
@@ -39,7 +41,11 @@ export class WholeCompletion<Choice extends FoldedChoice> implements AnswerRende
 
   end(): Uint8Array {
     const { id, createdSeconds: created, model } = this.#head;
-    const choices = [...this.#choices].toSorted(([a], [b]) => a - b).map(([index, choice]) => choice.told(index));
+    const choices = this.#first === undefined ? [] : [this.#first.told(0)];
+    if (this.#others !== undefined) {
+      const others = [...this.#others].toSorted(([a], [b]) => a - b);
+      for (const [index, choice] of others) choices.push(choice.told(index));
+    }
     const usage = tokenUsage(this.#usage);
     return Buffer.from(JSON.stringify({ id, object: this.#object, created, model, choices, usage }));
   }
@@ -47,10 +53,15 @@ export class WholeCompletion<Choice extends FoldedChoice> implements AnswerRende
   #fold(event: AnswerEvent): void {
     if (event.kind === "embedding") return;
     if (event.kind === "usage") {
-      const { kind: _, ...usage } = event;
-      this.#usage = usage;
+      this.#usage = event;
       return;
     }
-    this.#characters += this.#choices.getOrInsertComputed(event.choice ?? 0, this.#begin).fold(event);
+    this.#characters += this.#choiceOf(event.choice ?? 0).fold(event);
+  }
+
+  #choiceOf(index: number): Choice {
+    if (index === 0) return (this.#first ??= this.#begin());
+    this.#others ??= new Map();
+    return this.#others.getOrInsertComputed(index, this.#begin);
   }
 }

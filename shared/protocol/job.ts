@@ -46,46 +46,42 @@ export interface JobHead {
   readonly traceparent?: string | undefined;
 }
 
-type Readers = { readonly [Field in keyof JobHead]-?: (text: string) => JobHead[Field] | undefined };
+/** What stands in a header, where that is nothing that its field can be. */
+const wrong = Symbol("wrong");
+type Read<Value> = Value | undefined | typeof wrong;
 
-/** Each field of a head from its text, or nothing where the text is none of it. By hand, since every request has one. */
-const readers: Readers = {
-  id: matching(tokenText),
-  kind: (text) => jobKinds.find((kind) => kind === text),
-  shape: noLongerThan(40),
-  model: readModel,
-  keyId: noLongerThan(64),
-  remainingMs: decimalOf,
-  bodyBytes: (text) => {
-    const bytes = decimalOf(text);
-    return bytes !== undefined && bytes <= limits.jobBodyBytesMax ? bytes : undefined;
-  },
-  sha256: matching(/^[0-9a-f]{64}$/),
-  responseId: noLongerThan(100),
-  createdSeconds: decimalOf,
-  includeUsage: (text) => (text === "1" ? true : text === "0" ? false : undefined),
-  credit: decimalOf,
-  traceparent: noLongerThan(100),
-};
+const digest = /^[0-9a-f]{64}$/;
+const digits = /^\d{1,15}$/;
 
-function matching(pattern: RegExp): (text: string) => string | undefined {
-  return (text) => (pattern.test(text) ? text : undefined);
+function matching(text: string | undefined, pattern: RegExp): Read<string> {
+  return text === undefined || pattern.test(text) ? text : wrong;
 }
 
-function noLongerThan(characters: number): (text: string) => string | undefined {
-  return (text) => (text.length <= characters ? text : undefined);
+function noLongerThan(text: string | undefined, characters: number): Read<string> {
+  return text === undefined || text.length <= characters ? text : wrong;
 }
 
-function decimalOf(text: string): number | undefined {
-  return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+function decimalOf(text: string | undefined, most = Infinity): Read<number> {
+  if (text === undefined) return undefined;
+  const count = digits.test(text) ? Number(text) : Infinity;
+  return count <= most && count !== Infinity ? count : wrong;
+}
+
+function kindOf(text: string | undefined): Read<JobKind> {
+  return text === undefined ? undefined : (jobKinds.find((kind) => kind === text) ?? wrong);
+}
+
+function switchOf(text: string | undefined): Read<boolean> {
+  return text === undefined ? undefined : text === "1" ? true : text === "0" ? false : wrong;
 }
 
 let lastModel: { readonly text: string; readonly id: string | undefined } | undefined;
 
 /** Most jobs that come to one machine are for the model that the one before them was for. */
-function readModel(text: string): string | undefined {
+function modelOf(text: string | undefined): Read<string> {
+  if (text === undefined) return undefined;
   if (lastModel?.text !== text) lastModel = { text, id: decodedModel(text) };
-  return lastModel.id;
+  return lastModel.id ?? wrong;
 }
 
 function decodedModel(text: string): string | undefined {
@@ -95,22 +91,6 @@ function decodedModel(text: string): string | undefined {
     return undefined;
   }
 }
-
-const jobFields = [
-  "id",
-  "kind",
-  "shape",
-  "model",
-  "keyId",
-  "remainingMs",
-  "bodyBytes",
-  "sha256",
-  "responseId",
-  "createdSeconds",
-  "includeUsage",
-  "credit",
-  "traceparent",
-] as const satisfies readonly (keyof JobHead)[];
 
 export type Headers = Readonly<Record<string, string>>;
 
@@ -141,24 +121,45 @@ function encodedModel(id: string): string {
   return lastEncoded.text;
 }
 
-/** Reads the head of a job, or nothing when it is none that this build understands. */
+/**
+ * Reads the head of a job, or nothing when it is none that this build understands. Field by field and by hand, since every
+ * request has one.
+ */
 export function decodeJobHead(read: (name: string) => string | undefined): JobHead | undefined {
-  const head: Partial<Record<keyof JobHead, unknown>> = {};
-  for (const field of jobFields) {
-    const text = read(header[field]);
-    if (text === undefined) continue;
-    const value = readers[field](text);
-    if (value === undefined) return undefined;
-    head[field] = value;
-  }
-  return isWhole(head) ? head : undefined;
+  const id = matching(read(header.id), tokenText);
+  const kind = kindOf(read(header.kind));
+  const shape = noLongerThan(read(header.shape), 40);
+  const model = modelOf(read(header.model));
+  const keyId = noLongerThan(read(header.keyId), 64);
+  const remainingMs = decimalOf(read(header.remainingMs));
+  const bodyBytes = decimalOf(read(header.bodyBytes), limits.jobBodyBytesMax);
+  const sha256 = matching(read(header.sha256), digest);
+  const responseId = noLongerThan(read(header.responseId), 100);
+  const createdSeconds = decimalOf(read(header.createdSeconds));
+  const includeUsage = switchOf(read(header.includeUsage));
+  const credit = decimalOf(read(header.credit));
+  const traceparent = noLongerThan(read(header.traceparent), 100);
+  if (id === undefined || kind === undefined || shape === undefined) return undefined;
+  if (remainingMs === undefined || bodyBytes === undefined) return undefined;
+  if (id === wrong || kind === wrong || shape === wrong || model === wrong || keyId === wrong) return undefined;
+  if (remainingMs === wrong || bodyBytes === wrong || sha256 === wrong || responseId === wrong) return undefined;
+  if (createdSeconds === wrong || includeUsage === wrong || credit === wrong || traceparent === wrong) return undefined;
+  return {
+    id,
+    kind,
+    shape,
+    model,
+    keyId,
+    remainingMs,
+    bodyBytes,
+    sha256,
+    responseId,
+    createdSeconds,
+    includeUsage,
+    credit,
+    traceparent,
+  };
 }
-
-function isWhole(head: Partial<Record<keyof JobHead, unknown>>): head is JobHead {
-  return requiredFields.every((field) => head[field] !== undefined);
-}
-
-const requiredFields = ["id", "kind", "shape", "remainingMs", "bodyBytes"] as const satisfies (keyof JobHead)[];
 
 const decimal = z
   .string()

@@ -227,7 +227,8 @@ export class FrameEmitter {
   }
 
   /** Takes up to so many bytes of what waits; nothing when it is better to wait for more credit than to cut it. */
-  #take(bytesMax: number): Uint8Array[] {
+  #take(bytesMax: number): readonly Uint8Array[] {
+    if (this.#pendingBytes <= bytesMax) return this.#takeAll();
     const chunks: Uint8Array[] = [];
     let room = bytesMax;
     let whole = 0;
@@ -248,6 +249,13 @@ export class FrameEmitter {
     this.#pendingBytes -= bytesMax - room;
     this.#offset += bytesMax - room;
     return chunks;
+  }
+
+  #takeAll(): readonly Uint8Array[] {
+    const all = this.#pending;
+    this.#offset += this.#pendingBytes;
+    this.#drop();
+    return all;
   }
 
   /** How much of a chunk that does not fit goes along: whole events, or of an event that is too large what there is room for. */

@@ -30,7 +30,8 @@ export class Lanes {
   /** Takes a job in or refuses it for good. */
   submit(job: string, route: Route, turn: { readonly sender: string; readonly ready: boolean }): Submitted {
     const widened = this.#schedule.resize(route.lane, this.#slotsOf(route));
-    const submitted = this.#schedule.submit(job, { lane: route.lane, ...turn });
+    const submitted = this.#schedule.submit(job, { lane: route.lane, sender: turn.sender, ready: turn.ready });
+    if (widened.length === 0) return submitted;
     if (submitted.outcome === "taken") return { outcome: "taken", start: [...widened, ...submitted.start] };
     return { outcome: "full", start: widened };
   }

@@ -11,7 +11,7 @@ import { framePrefixBytes } from "#shared/protocol/frame.ts";
 import { largeBodyWent } from "#shared/process/large-garbage.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { handOver, type Answering } from "../runtimes/answering.ts";
+import { handOver, type Answering, type AnswerTaker } from "../runtimes/answering.ts";
 import { embedInBatches, textsAtOnce } from "../runtimes/embed-in-batches.ts";
 import { completeEach, fanOut } from "../runtimes/fan-out.ts";
 import type { Route } from "../offer/offer.ts";
@@ -52,35 +52,53 @@ export async function runJob(job: RunningJob): Promise<Outcome> {
 }
 
 async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> {
-  const { signal, write } = job;
-  const renderer = rendererOf(job.head);
+  const writing = new AnswerWriting(job, assembly);
   // To read a large body takes long, and so does to write the runtime's request: other answers go on in between.
   const isLarge = job.body.byteLength > limits.partBytes;
   if (isLarge) await nextTurn();
   const answered = eventsOf(job);
   if (isLarge) await nextTurn();
-  const handedOver = handOver(answered, {
-    events: (events) =>
-      signal.aborted ? undefined : write(renderer.push(assembly.push(events)), assembly.outputTokens),
-    texts: renderer.pushWritten && ((texts) => writeTexts(texts, job, { assembly, renderer })),
-  });
+  const handedOver = handOver(answered, writing);
   // What its parts came in; the runtime reads meanwhile.
   if (isLarge) largeBodyWent(job.body.byteLength);
   await handedOver;
-  if (signal.aborted) return;
-  void write(renderer.push(assembly.end()), assembly.outputTokens);
-  void write(renderer.end(), assembly.outputTokens);
+  writing.end();
 }
 
-function writeTexts(
-  texts: WrittenTexts,
-  { signal, writeDraft }: RunningJob,
-  { assembly, renderer }: { assembly: AnswerAssembly; renderer: AnswerRenderer },
-): Promise<void> | undefined {
-  const draft = signal.aborted ? undefined : renderer.pushWritten?.(texts, framePrefixBytes);
-  if (draft === undefined) return undefined;
-  assembly.pushWritten(texts.bounds.length / 2);
-  return writeDraft(draft, assembly.outputTokens);
+/** Makes what a runtime says regular and writes it, until nobody waits for it any more. */
+class AnswerWriting implements AnswerTaker {
+  readonly #job: RunningJob;
+  readonly #assembly: AnswerAssembly;
+  readonly #renderer: AnswerRenderer;
+  readonly texts: AnswerTaker["texts"];
+
+  constructor(job: RunningJob, assembly: AnswerAssembly) {
+    this.#job = job;
+    this.#assembly = assembly;
+    this.#renderer = rendererOf(job.head);
+    this.texts = this.#renderer.pushWritten && ((texts) => this.#writeTexts(texts));
+  }
+
+  events(events: readonly AnswerEvent[]): Promise<void> | undefined {
+    return this.#job.signal.aborted ? undefined : this.#write(this.#renderer.push(this.#assembly.push(events)));
+  }
+
+  end(): void {
+    if (this.#job.signal.aborted) return;
+    void this.#write(this.#renderer.push(this.#assembly.end()));
+    void this.#write(this.#renderer.end());
+  }
+
+  #write(bytes: Uint8Array): Promise<void> | undefined {
+    return this.#job.write(bytes, this.#assembly.outputTokens);
+  }
+
+  #writeTexts(texts: WrittenTexts): Promise<void> | undefined {
+    const draft = this.#job.signal.aborted ? undefined : this.#renderer.pushWritten?.(texts, framePrefixBytes);
+    if (draft === undefined) return undefined;
+    this.#assembly.pushWritten(texts.bounds.length / 2);
+    return this.#job.writeDraft(draft, this.#assembly.outputTokens);
+  }
 }
 
 function rendererOf(head: JobHead): AnswerRenderer {

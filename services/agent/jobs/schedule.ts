@@ -1,5 +1,9 @@
+import { Passing } from "#shared/process/passing.ts";
+
 /** So many that have nothing waiting yet are let in beyond the queue's bound: one sender is not to keep all others out. */
 const newcomersMax = 16;
+
+const none: readonly string[] = [];
 
 /**
  * Which job runs when: lanes with a number of slots each, and one bounded queue. It only decides; whoever owns it acts
@@ -12,7 +16,7 @@ export class Schedule {
   readonly #queueMax: number;
   readonly #lanes = new Map<string, Lane>();
   readonly #waiting = new Map<string, Waiting>();
-  readonly #running = new Map<string, Waiting>();
+  readonly #running = new Passing<Waiting>();
   #submitted = 0;
 
   constructor(options: { queueMax: number }) {
@@ -34,10 +38,19 @@ export class Schedule {
   /** Takes a job in or refuses it for good. A job with `ready` may be among those to be started at once. */
   submit(job: string, turn: { lane: string; sender: string; ready: boolean }): Submitted {
     const lane = this.#laneOf(turn.lane);
-    if (this.#backlog(lane) > this.#roomFor(turn.sender)) return { outcome: "full", start: [] };
     const { sender, ready } = turn;
+    if (ready && this.#waiting.size === 0 && lane.free > 0) return this.#startAtOnce(job, lane, sender);
+    if (this.#backlog(lane) > this.#roomFor(sender)) return { outcome: "full", start: none };
     this.#waiting.set(job, { lane, sender, ready, round: lane.nextRound(sender), order: this.#submitted++ });
     return { outcome: "taken", start: this.#startable() };
+  }
+
+  /** Of a job that nobody is before, and for which there is a slot: as nearly all are. */
+  #startAtOnce(job: string, lane: Lane, sender: string): Submitted {
+    const round = lane.nextRound(sender);
+    this.#running.set(job, { lane, sender, ready: true, round, order: this.#submitted++ });
+    lane.started(round);
+    return { outcome: "taken", start: [job] };
   }
 
   /** The body has arrived whole. */
@@ -50,8 +63,11 @@ export class Schedule {
   /** The job is over, whether it ran or waited. */
   remove(job: string): readonly string[] {
     const running = this.#running.get(job);
-    if (running !== undefined) running.lane.running -= 1;
-    this.#running.delete(job);
+    if (running !== undefined) {
+      running.lane.running -= 1;
+      this.#running.delete(job);
+      return this.#startable();
+    }
     const waiting = this.#waiting.get(job);
     this.#waiting.delete(job);
     if (waiting !== undefined) this.#closeUp(waiting);
@@ -106,6 +122,7 @@ export class Schedule {
   }
 
   #startable(): readonly string[] {
+    if (this.#waiting.size === 0) return none;
     const start: string[] = [];
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
       const [job, started] = next;

@@ -1,9 +1,12 @@
-/** Waits for work, but no longer than the signal lets: then it rejects with the signal's reason, even if the work hangs. */
+/**
+ * Waits for work, but no longer than the signal lets: then it rejects with the signal's reason, even if the work hangs. The
+ * signal is the work's own: it is listened to for as long as there is one.
+ */
 export function untilAborted(signal: AbortSignal, work: Promise<void>): Promise<void> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(signal.reason);
     if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+    else signal.addEventListener("abort", onAbort);
+    work.then(resolve, reject);
   });
 }

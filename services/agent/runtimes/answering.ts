@@ -18,9 +18,12 @@ export interface Answering extends AsyncIterable<readonly AnswerEvent[]> {
 }
 
 /** Hands over all of an answer, by whichever of the two ways it has. */
-export async function handOver(answering: Answering, taker: AnswerTaker): Promise<void> {
-  if (answering.handTo !== undefined) return answering.handTo(taker);
-  for await (const events of answering) {
+export function handOver(answering: Answering, taker: AnswerTaker): Promise<void> {
+  return answering.handTo === undefined ? handOverEach(answering, taker) : answering.handTo(taker);
+}
+
+async function handOverEach(batches: AsyncIterable<readonly AnswerEvent[]>, taker: AnswerTaker): Promise<void> {
+  for await (const events of batches) {
     const room = taker.events(events);
     if (room !== undefined) await room;
   }

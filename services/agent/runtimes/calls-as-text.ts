@@ -14,17 +14,18 @@ export function offersTools({ tools, tool_choice: choice }: ChatBody): boolean {
  * knows nothing of calls.
  */
 export class CallsAsText {
-  readonly #open = new Map<number, OpenCall>();
+  #open: Map<number, OpenCall> | undefined;
 
   /** Whether a piece of text is given as it came, just now. */
   get passesText(): boolean {
-    return this.#open.size === 0;
+    return this.#open === undefined || this.#open.size === 0;
   }
 
   /** Nearly all events are text, and then they are given as they came. */
   push(events: readonly AnswerEvent[]): readonly AnswerEvent[] {
-    if (this.#open.size === 0 && events.every(isNoCall)) return events;
-    return events.flatMap((event) => [...asText(event, this.#open)]);
+    if (this.passesText && events.every(isNoCall)) return events;
+    const open = (this.#open ??= new Map());
+    return events.flatMap((event) => [...asText(event, open)]);
   }
 }
 

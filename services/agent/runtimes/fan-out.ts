@@ -19,7 +19,8 @@ interface Turn {
  * be the same.
  */
 export function fanOut(chat: (run: ChatRun) => Answering, run: ChatRun): Answering {
-  const { n = 1, ...body } = run.body;
+  if (run.body.n === undefined) return chat(run);
+  const { n, ...body } = run.body;
   if (n === 1) return chat({ ...run, body });
   return inTurn(
     answersTo(body, n, (each) => chat({ ...run, body: each })),

@@ -170,7 +170,7 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
     const { signal, ask } = this.#options;
     signal.throwIfAborted();
     this.#asked = true;
-    signal.addEventListener("abort", this.#onAbort, { once: true });
+    signal.addEventListener("abort", this.#onAbort);
     ask(this);
   }
 

@@ -9,7 +9,7 @@ interface ToolCall {
 
 /** One choice of a chat completion, folded of its events. */
 export class ChatChoice implements FoldedChoice {
-  readonly #calls = new Map<number, ToolCall>();
+  #calls: Map<number, ToolCall> | undefined;
   #text = "";
   #reasoning = "";
   #logprobs: TokenLogprobs | undefined;
@@ -24,6 +24,7 @@ export class ChatChoice implements FoldedChoice {
         this.#reasoning += event.text;
         return event.text.length;
       case "tool-call-start":
+        this.#calls ??= new Map();
         this.#calls.set(event.index, {
           id: event.id ?? "",
           type: "function",
@@ -31,7 +32,7 @@ export class ChatChoice implements FoldedChoice {
         });
         return 0;
       case "tool-call-delta": {
-        const call = this.#calls.get(event.index);
+        const call = this.#calls?.get(event.index);
         if (call) call.function.arguments += event.arguments;
         return event.arguments.length;
       }
@@ -50,13 +51,15 @@ export class ChatChoice implements FoldedChoice {
   }
 
   told(index: number): object {
-    const calls = [...this.#calls].toSorted(([a], [b]) => a - b).map(([, call]) => call);
+    const calls = this.#calls && [...this.#calls].toSorted(([a], [b]) => a - b).map(([, call]) => call);
+    const reasoning = this.#reasoning === "" ? undefined : this.#reasoning;
     const message = {
       role: "assistant",
-      content: this.#text === "" && calls.length > 0 ? null : this.#text,
+      content: this.#text === "" && calls !== undefined ? null : this.#text,
       refusal: null,
-      ...(this.#reasoning === "" ? {} : { reasoning_content: this.#reasoning, reasoning: this.#reasoning }),
-      ...(calls.length === 0 ? {} : { tool_calls: calls }),
+      reasoning_content: reasoning,
+      reasoning,
+      tool_calls: calls,
     };
     const logprobs = this.#logprobs === undefined ? null : { content: this.#logprobs, refusal: null };
     return { index, message, logprobs, finish_reason: this.#reason };

@@ -31,8 +31,19 @@ const choice = bent(
   ),
   ["index", "delta", "finish_reason", "logprobs", "text"],
 );
+const details = fc.record({ cached_tokens: fc.nat(), reasoning_tokens: fc.nat() }, { requiredKeys: [] });
+const usage = bent(
+  fc.record(
+    { prompt_tokens: fc.nat(), completion_tokens: fc.nat(), total_tokens: fc.nat(), prompt_tokens_details: details },
+    { requiredKeys: ["prompt_tokens"] },
+  ),
+  ["prompt_tokens", "completion_tokens", "prompt_tokens_details", "completion_tokens_details"],
+);
 const chunk = bent(
-  fc.record({ choices: fc.array(choice, { maxLength: 2 }), usage: fc.constant(null) }, { requiredKeys: ["choices"] }),
+  fc.record(
+    { choices: fc.array(choice, { maxLength: 2 }), usage: fc.option(usage, { nil: null }) },
+    { requiredKeys: ["choices"] },
+  ),
   ["id", "choices", "usage", "prompt_progress", "error"],
 );
 

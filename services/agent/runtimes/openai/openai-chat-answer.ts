@@ -24,10 +24,11 @@ export interface AnswerOptions {
 /** Turns the events of one answer of `/v1/chat/completions` into answer events, whatever server they come from. */
 export class OpenAiChatAnswer {
   readonly #options: AnswerOptions;
-  readonly #calls = new Map<number, OpenAiToolCalls>();
-  readonly #finished = new Set<number>();
+  /** By choice, of those that call tools. */
+  #calls: Map<number, OpenAiToolCalls> | undefined;
+  readonly #finished: number[] = [];
   /** Choices that were ended with a reason that is empty, as some servers also write on every chunk. */
-  readonly #ended = new Set<number>();
+  readonly #ended: number[] = [];
   readonly #alike = new AlikeChunks();
   #said = false;
   #textSaid = false;
@@ -55,7 +56,7 @@ export class OpenAiChatAnswer {
 
   /** Whether every answer that was asked for is complete. A stream that ends before that has failed. */
   get done(): boolean {
-    return this.#finished.size >= this.#options.choices;
+    return this.#finished.length >= this.#options.choices;
   }
 
   read(event: SentEvent, said: AnswerEvent[]): void {
@@ -85,17 +86,18 @@ export class OpenAiChatAnswer {
 
   #choice(told: ChunkChoice, said: AnswerEvent[]): void {
     const index = told.index ?? 0;
-    const own = index === 0 ? {} : { choice: index };
     const reasoning = told.delta?.reasoning_content || told.delta?.reasoning;
     const text = told.delta?.content;
     const calls = told.delta?.tool_calls;
-    if (reasoning) said.push({ kind: "reasoning", ...own, text: reasoning });
-    if (text) said.push({ kind: "text", ...own, text, ...this.#logprobs(told) });
+    const choice = index === 0 ? undefined : index;
+    if (reasoning) said.push({ kind: "reasoning", choice, text: reasoning });
+    if (text) said.push({ kind: "text", choice, text, logprobs: this.#logprobs(told) });
     if (calls) for (const piece of calls) for (const event of this.#callsOf(index).push(piece)) said.push(event);
     this.#textSaid ||= Boolean(text);
     this.#said ||= Boolean(reasoning || text || calls?.length);
-    if (told.finish_reason === "") this.#ended.add(index);
-    else if (told.finish_reason) this.#finish(index, told.finish_reason, said);
+    if (told.finish_reason === "") {
+      if (!this.#ended.includes(index)) this.#ended.push(index);
+    } else if (told.finish_reason) this.#finish(index, told.finish_reason, said);
   }
 
   /** Of a chunk that tells a piece of the first answer's text, and nothing beside it that is passed on or kept in mind. */
@@ -107,18 +109,19 @@ export class OpenAiChatAnswer {
   }
 
   #finish(index: number, told: string, said: AnswerEvent[]): void {
-    if (this.#finished.has(index)) return;
+    if (this.#finished.includes(index)) return;
     const reason = finishReasonOf(told, { said: this.#said });
-    const calls = this.#callsOf(index);
-    if (reason === "tool_calls" && !calls.seen && this.#options.dropsUnreadableCalls) {
+    this.#insistOnChoice(index);
+    const calls = this.#calls?.get(index);
+    if (reason === "tool_calls" && calls === undefined && this.#options.dropsUnreadableCalls) {
       throw new Fault("upstream_error", {
         message: "The model called a tool in a way that cannot be read.",
         internal: "the runtime dropped the call",
       });
     }
-    for (const event of calls.end({ cutOff: reason === "length" })) said.push(event);
-    this.#finished.add(index);
-    said.push({ kind: "finish", ...(index > 0 && { choice: index }), reason });
+    if (calls !== undefined) for (const event of calls.end({ cutOff: reason === "length" })) said.push(event);
+    this.#finished.push(index);
+    said.push(index === 0 ? { kind: "finish", reason } : { kind: "finish", choice: index, reason });
   }
 
   /** The end of the stream makes an empty reason the one that was meant. */
@@ -128,19 +131,23 @@ export class OpenAiChatAnswer {
   }
 
   #callsOf(index: number): OpenAiToolCalls {
-    const known = this.#calls.get(index);
+    const known = this.#calls?.get(index);
     if (known !== undefined) return known;
-    if (index >= this.#options.choices) throw senseless(`choice ${index} of ${this.#options.choices}`);
+    this.#insistOnChoice(index);
     const calls = new OpenAiToolCalls({ callsMax: this.#options.parallelToolCalls ? Infinity : 1, choice: index });
-    this.#calls.set(index, calls);
+    this.#calls = (this.#calls ?? new Map()).set(index, calls);
     return calls;
   }
 
-  #logprobs(told: ChunkChoice): { logprobs?: TokenLogprobs } {
+  #insistOnChoice(index: number): void {
+    if (index >= this.#options.choices) throw senseless(`choice ${index} of ${this.#options.choices}`);
+  }
+
+  #logprobs(told: ChunkChoice): TokenLogprobs | undefined {
     const content = told.logprobs?.content;
     const logprobs = content ? logprobsIn(content, this.#options.topLogprobs) : undefined;
-    if (logprobs !== undefined) return { logprobs };
-    if (!this.#options.needsLogprobs || this.#textSaid) return {};
+    if (logprobs !== undefined) return logprobs;
+    if (!this.#options.needsLogprobs || this.#textSaid) return undefined;
     throw tellsNoLogprobs();
   }
 }

@@ -54,19 +54,34 @@ export function readChunkBySchema(value: unknown): ChatChunk {
 }
 
 /**
- * Whether this is a chunk as nearly all are: one choice that tells a piece of text or nothing, and nothing else. To look
- * at it costs a tenth of what the schema takes, which reads all others, and which would read this one as it is.
+ * Whether this is a chunk as nearly all are: one choice that tells a piece of text or nothing, and nothing else, or no
+ * choice and what the answer took. To look at it costs a tenth of what the schema takes, which reads all others, and which
+ * would read this one as it is.
  */
 export function isPlainChunk(value: unknown): value is ChatChunk {
-  if (!isRecord(value) || (value["usage"] ?? null) !== null) return false;
-  const choices = value["choices"];
-  if (!Array.isArray(choices) || choices.length !== 1) return false;
+  if (!isRecord(value)) return false;
+  const { choices, usage = null } = value;
+  if (!Array.isArray(choices) || choices.length > 1) return false;
+  if (usage !== null && !isPlainUsage(usage)) return false;
+  if (choices.length === 0) return true;
   const told: unknown = choices[0];
   if (!isRecord(told)) return false;
   const { index, delta: piece, finish_reason: reason, logprobs } = told;
   if (index !== 0 || (logprobs ?? null) !== null || !isRecord(piece) || !isTextOrNothing(reason)) return false;
   const { content, reasoning, reasoning_content: thought, tool_calls: calls } = piece;
   return isTextOrNothing(content) && isTextOrNothing(reasoning) && isTextOrNothing(thought) && (calls ?? null) === null;
+}
+
+/** Details are told in more ways than one. */
+function isPlainUsage(usage: unknown): boolean {
+  if (!isRecord(usage)) return false;
+  const { prompt_tokens: prompt, completion_tokens: completion } = usage;
+  const { prompt_tokens_details: ofPrompt, completion_tokens_details: ofCompletion } = usage;
+  return isCount(prompt) && isCount(completion) && (ofPrompt ?? null) === null && (ofCompletion ?? null) === null;
+}
+
+function isCount(value: unknown): boolean {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
 
 function isTextOrNothing(value: unknown): boolean {

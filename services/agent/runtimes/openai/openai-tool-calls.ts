@@ -41,10 +41,6 @@ export class OpenAiToolCalls {
     this.#own = options.choice === 0 ? {} : { choice: options.choice };
   }
 
-  get seen(): boolean {
-    return this.#calls.length > 0;
-  }
-
   *push(piece: CallPiece): Generator<AnswerEvent> {
     const call = this.#callOf(piece);
     const name = piece.function?.name;

@@ -18,7 +18,7 @@ export function usageEvent(told: z.infer<typeof toldUsage>): AnswerEvent {
     kind: "usage",
     promptTokens: told.prompt_tokens,
     completionTokens: told.completion_tokens ?? 0,
-    ...(typeof cachedTokens === "number" && { cachedTokens }),
-    ...(typeof reasoningTokens === "number" && { reasoningTokens }),
+    cachedTokens: cachedTokens ?? undefined,
+    reasoningTokens: reasoningTokens ?? undefined,
   };
 }

@@ -18,44 +18,50 @@ interface Server {
   readonly faultOf: (error: unknown) => unknown;
 }
 
-/**
- * A server that still loads the model is asked again until it has, or nobody waits any more.
- *
- * An iterator by hand: what comes is handed on as it is, and a generator would add its own turns to every piece of it.
- */
+/** A server that still loads the model is asked again until it has, or nobody waits any more. */
 export function whenLoaded(run: Pick<ChatRun, "signal" | "onProgress">, server: Server): Answering {
-  return {
-    [Symbol.asyncIterator]: () => new Asking(run, server),
-    handTo: (taker) => handLoaded(taker, run, server),
-  };
+  return new AnswerOfLoaded(run, server);
 }
 
-async function handLoaded(
-  taker: AnswerTaker,
-  { signal, onProgress }: Pick<ChatRun, "signal" | "onProgress">,
-  { model, loads, clock, ask, faultOf }: Server,
-): Promise<void> {
-  const waiting = { model, onProgress };
-  try {
-    if (model().loaded === false) onProgress("loading");
-    loads.begin(waiting);
-    for (;;) {
-      try {
-        await handOver(ask(), taker);
-        return;
-      } catch (error) {
-        if (!(error instanceof ModelLoading)) throw error;
-        onProgress("loading");
-        await sleep(clock, askAgainMs, signal);
+class AnswerOfLoaded implements Answering {
+  readonly #run: Pick<ChatRun, "signal" | "onProgress">;
+  readonly #server: Server;
+
+  constructor(run: Pick<ChatRun, "signal" | "onProgress">, server: Server) {
+    this.#run = run;
+    this.#server = server;
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<readonly AnswerEvent[]> {
+    return new Asking(this.#run, this.#server);
+  }
+
+  async handTo(taker: AnswerTaker): Promise<void> {
+    const { model, loads, clock, ask, faultOf } = this.#server;
+    const { signal, onProgress } = this.#run;
+    const waiting = { model, onProgress };
+    try {
+      if (model().loaded === false) onProgress("loading");
+      loads.begin(waiting);
+      for (;;) {
+        try {
+          await handOver(ask(), taker);
+          return;
+        } catch (error) {
+          if (!(error instanceof ModelLoading)) throw error;
+          onProgress("loading");
+          await sleep(clock, askAgainMs, signal);
+        }
       }
+    } catch (failure) {
+      throw faultOf(failure);
+    } finally {
+      loads.end(waiting);
     }
-  } catch (failure) {
-    throw faultOf(failure);
-  } finally {
-    loads.end(waiting);
   }
 }
 
+/** An iterator by hand: what comes is handed on as it is, and a generator would add its own turns to every piece of it. */
 class Asking implements AsyncIterator<readonly AnswerEvent[]> {
   readonly #run: Pick<ChatRun, "signal" | "onProgress">;
   readonly #server: Server;
