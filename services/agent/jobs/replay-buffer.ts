@@ -1,3 +1,9 @@
+/** A block is twice as large as the one before it, up to this: little is set aside for an answer that is short. */
+const blockBytesMin = 1024;
+const blockBytesMax = 8 * 1024;
+/** Smaller ones are cut from memory that buffers share, which is faster, but keeps that of others from being freed. */
+const sharedBytesMax = blockBytesMin;
+
 interface Kept {
   readonly sequence: number;
   readonly frame: Uint8Array;
@@ -5,34 +11,71 @@ interface Kept {
   readonly endOffset: number;
 }
 
+/** Frames one behind the other. */
+interface Block {
+  readonly first: number;
+  readonly bytes: Uint8Array;
+  /** Where each ends, in these bytes and in the answer. */
+  readonly ends: number[];
+  readonly endOffsets: number[];
+}
+
 /**
  * The numbered frames of one job that its gateway may still ask for again: all that its client has not taken. How much
  * that can be is bounded by the credit that the gateway gives.
+ *
+ * They are copied together: what is kept of each chunk of a stream on its own takes as much again, and grows old.
  */
 export class ReplayBuffer {
-  #kept: Kept[] = [];
-  #first = 0;
+  #blocks: Block[] = [];
+  /** The number of the first frame that is not taken. */
+  #first = 1;
 
-  keep(frame: Kept): void {
-    this.#kept.push(frame);
+  keep({ sequence, frame, endOffset }: Kept): void {
+    const last = this.#blocks.at(-1);
+    const used = last?.ends.at(-1) ?? 0;
+    if (last === undefined || used + frame.byteLength > last.bytes.byteLength) {
+      this.#begin({ sequence, frame, endOffset });
+      return;
+    }
+    last.bytes.set(frame, used);
+    last.ends.push(used + frame.byteLength);
+    last.endOffsets.push(endOffset);
   }
 
   /** The client has the answer up to this offset, and nobody will ask for that again. */
   taken(offset: number): void {
-    let first = this.#first;
-    for (let frame = this.#kept[first]; frame !== undefined && frame.endOffset <= offset; frame = this.#kept[first]) {
-      first += 1;
+    for (let block = this.#blocks[0]; block !== undefined; block = this.#blocks[0]) {
+      const left = block.endOffsets.findIndex((endOffset) => endOffset > offset);
+      if (left >= 0) {
+        this.#first = block.first + left;
+        return;
+      }
+      this.#first = block.first + block.ends.length;
+      this.#blocks.shift();
     }
-    this.#first = first;
-    if (first < 64 || first * 2 < this.#kept.length) return;
-    this.#kept = this.#kept.slice(first);
-    this.#first = 0;
   }
 
   /** All frames from this number on, or nothing when some of them are not kept any more. */
   from(sequence: number): readonly Uint8Array[] | undefined {
-    const oldest = this.#kept[this.#first];
-    if (oldest === undefined || sequence < oldest.sequence) return undefined;
-    return this.#kept.slice(this.#first + sequence - oldest.sequence).map(({ frame }) => frame);
+    if (this.#blocks.length === 0 || sequence < this.#first) return undefined;
+    return this.#blocks.flatMap((block) => framesIn(block, sequence));
   }
+
+  #begin({ sequence, frame, endOffset }: Kept): void {
+    const before = this.#blocks.at(-1)?.bytes.byteLength ?? blockBytesMin / 2;
+    const size = Math.min(before * 2, blockBytesMax);
+    const bytes = frame.byteLength * 2 > size ? frame : emptyBlock(size);
+    if (bytes !== frame) bytes.set(frame);
+    this.#blocks.push({ first: sequence, bytes, ends: [frame.byteLength], endOffsets: [endOffset] });
+  }
+}
+
+function framesIn({ first, bytes, ends }: Block, from: number): Uint8Array[] {
+  const skipped = Math.max(0, from - first);
+  return ends.slice(skipped).map((end, place) => bytes.subarray(ends[skipped + place - 1] ?? 0, end));
+}
+
+function emptyBlock(bytes: number): Uint8Array {
+  return bytes > sharedBytesMax ? Buffer.allocUnsafeSlow(bytes) : Buffer.allocUnsafe(bytes);
 }
