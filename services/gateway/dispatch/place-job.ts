@@ -159,9 +159,13 @@ export class JobPlacer {
       const { machine, model } = by;
       meter?.failedOver(machine, fault.code);
       log.info({ request, key, model: model.id, machine, code: fault.code }, "a job goes to another machine");
-      const ran = await this.#offerUntilTaken(placement, ranked, { deadlineMs, isFirst: false }).catch(() => {
+      let ran: Ran;
+      try {
+        ran = await this.#offerUntilTaken(placement, ranked, { deadlineMs, isFirst: false });
+      } catch {
+        // What became of the others says less than what it failed with first.
         throw fault;
-      });
+      }
       if (ran.outcome.outcome === "end") return ran.outcome.end;
       failed = { outcome: ran.outcome, by: ran.by };
     }

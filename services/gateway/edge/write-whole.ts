@@ -5,8 +5,8 @@ const joinedBytesMax = 16 * 1024;
 
 /**
  * Writes an answer that is complete, with these headers (a name, its value, the next name) and those that its reply has
- * by now: head and body in one piece, past all
- * that a framework does for answers whose form it has yet to find out. Every header that is due must be set.
+ * by now: head and body in one piece, past all that a framework does for answers whose form it has yet to find out. Every
+ * header that is due must be among them.
  */
 export function writeWhole(reply: FastifyReply, lines: string[], body: Buffer): void {
   lines.push("content-length", String(body.byteLength));
