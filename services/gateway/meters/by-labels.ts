@@ -21,7 +21,7 @@ export class ByLabels<Kept> {
     return this.#all;
   }
 
-  of(...values: readonly string[]): Kept {
+  of(values: readonly string[]): Kept {
     let branch = this.#root;
     for (let at = 0; at < values.length; at += 1) branch = branchOf(branch, values[at] ?? "");
     if (branch.kept === undefined) {

@@ -23,7 +23,7 @@ export class CountFamily {
   }
 
   of(...values: readonly string[]): Count {
-    return this.#counts.of(...values);
+    return this.#counts.of(values);
   }
 
   rows(): readonly { readonly labels: Readonly<Record<string, string>>; readonly number: number }[] {

@@ -47,7 +47,7 @@ export class TallyFamily {
   }
 
   of(...values: readonly string[]): Tally {
-    return this.#tallies.of(...values);
+    return this.#tallies.of(values);
   }
 
   rows(name: string): readonly TallyHistogramRow[] {
