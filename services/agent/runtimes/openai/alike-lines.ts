@@ -6,7 +6,7 @@ export interface AlikeRun extends WrittenTexts {
   readonly end: number;
 }
 
-const [space, quote, backslash, remove, leadOfControls] = [0x20, 0x22, 0x5c, 0x7f, 0xc2] as const;
+const [space, quote, backslash, asciiEnd] = [0x20, 0x22, 0x5c, 0x80] as const;
 
 /**
  * Finds in the bytes of a body what `AlikeChunks` finds in its events: those that begin and end as one that was learnt, to
@@ -26,32 +26,24 @@ export class AlikeLines {
   runIn(bytes: Uint8Array): AlikeRun | undefined {
     const bounds: number[] = [];
     let end = 0;
-    let isPlain = true;
+    let isAscii = true;
     for (;;) {
       if (!holdsAt(bytes, end, this.#begin)) break;
       const from = end + this.#begin.length;
       let to = from;
-      for (let byte = bytes[to]; isOfText(byte); byte = bytes[++to]) if (byte > remove) isPlain = false;
+      for (let byte = bytes[to]; isOfText(byte); byte = bytes[++to]) if (byte >= asciiEnd) isAscii = false;
       if (!holdsAt(bytes, to, this.#end)) break;
       if (to > from) bounds.push(from, to);
       end = to + this.#end.length;
     }
-    if (end === 0 || !(isPlain || isOfLetters(bytes.subarray(0, end)))) return undefined;
+    if (end === 0 || !(isAscii || isUtf8(bytes.subarray(0, end)))) return undefined;
     return { bytes, bounds, end };
   }
 }
 
+/** Whether JSON writes it as it is, as it does all characters beyond ASCII. */
 function isOfText(byte: number | undefined): byte is number {
-  return byte !== undefined && byte >= space && byte !== quote && byte !== backslash && byte !== remove;
-}
-
-/** Whether these are characters of which none is a control beyond those of ASCII. */
-function isOfLetters(bytes: Uint8Array): boolean {
-  if (!isUtf8(bytes)) return false;
-  for (let at = bytes.indexOf(leadOfControls); at >= 0; at = bytes.indexOf(leadOfControls, at + 1)) {
-    if ((bytes[at + 1] ?? 0) < 0xa0) return false;
-  }
-  return true;
+  return byte !== undefined && byte >= space && byte !== quote && byte !== backslash;
 }
 
 function holdsAt(bytes: Uint8Array, at: number, sought: Uint8Array): boolean {
