@@ -12,6 +12,7 @@ import {
 } from "#shared/protocol/frame-payload.ts";
 import type { Frame } from "#shared/protocol/frame.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
+import { limits } from "#shared/protocol/limits.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { judgeSilence } from "./judge-silence.ts";
 import { readEnd } from "./read-end.ts";
@@ -297,10 +298,10 @@ export class FrameFollower {
 
   #isCreditDue(takenBytes: number): boolean {
     const { creditBytes } = this.#options;
-    return takenBytes + creditBytes - this.#creditLimit >= creditBytes / 2;
+    return takenBytes + creditBytes - this.#creditLimit >= Math.min(creditBytes / 2, limits.creditStepBytes);
   }
 
-  /** Tells the machine how much the client has taken, once half of what it was given is used up. */
+  /** Tells the machine how much the client has taken, a step of it at a time. */
   #giveCredit(): void {
     if (this.#settled || !this.#isCreditDue(this.#receivedBytes)) return;
     const { listener, creditBytes, wire } = this.#options;

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { limits } from "#shared/protocol/limits.ts";
 import { FollowerOnAWire } from "./follower-on-a-wire.ts";
 
 /** What a follower in these tests lets an answer be ahead of its client. */
@@ -12,6 +13,15 @@ describe("credit", () => {
     expect(wire.take()).toEqual(["job"]);
     wire.data(2, piece);
     expect(wire.take()).toEqual([`credit 80 ${80 + creditBytes}`]);
+  });
+
+  test("of a long answer is given by small steps, so that its machine need not keep much of what has arrived", () => {
+    const { streamCreditBytes, creditStepBytes } = limits;
+    const wire = new FollowerOnAWire({ creditBytes: streamCreditBytes }).accept();
+    wire.data(1, "x".repeat(creditStepBytes - 1));
+    expect(wire.take()).toEqual(["job"]);
+    wire.data(2, "x");
+    expect(wire.take()).toEqual([`credit ${creditStepBytes} ${creditStepBytes + streamCreditBytes}`]);
   });
 
   test("is not given for what the client leaves unread, and comes when it reads on", () => {

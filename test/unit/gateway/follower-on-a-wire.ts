@@ -30,8 +30,17 @@ export class FollowerOnAWire {
   backlog = 0;
   #connection = { connected: true, sinceMs: 0 };
 
-  constructor(options: { kind?: JobKind; partsBytes?: number; acceptWithinMs?: number; remainingMs?: number } = {}) {
+  constructor(
+    options: {
+      kind?: JobKind;
+      partsBytes?: number;
+      acceptWithinMs?: number;
+      remainingMs?: number;
+      creditBytes?: number;
+    } = {},
+  ) {
     const { kind = "chat", partsBytes, acceptWithinMs = timing.lostAfterMs, remainingMs = timing.jobTotalMs } = options;
+    const { creditBytes = 100 } = options;
     const { said, told, outcomes } = this;
     const send = (offset: number): void => void said.push(`part ${offset / limits.partBytes}`);
     const parts =
@@ -40,7 +49,7 @@ export class FollowerOnAWire {
       machine: "attic",
       kind,
       remainingMs,
-      creditBytes: 100,
+      creditBytes,
       acceptWithinMs,
       timing,
       nowMs: 0,
