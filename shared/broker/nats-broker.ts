@@ -13,6 +13,7 @@ import { connect } from "@nats-io/transport-node";
 import type { Clock } from "../process/clock.ts";
 import type { Log } from "../process/log.ts";
 import { exitCodes, StartFailure } from "../process/start-failure.ts";
+import { atTurnEnd } from "../process/turn-end.ts";
 import { limits } from "../protocol/limits.ts";
 import type { Broker, BrokerMessage, PublishOptions, PublishOutcome, Subscription } from "./broker.ts";
 import { headerLines } from "./nats-header-lines.ts";
@@ -126,7 +127,7 @@ class NatsBroker implements Broker {
   publish(subject: string, data: Uint8Array, options: PublishOptions = {}): PublishOutcome {
     if (data.byteLength > this.payloadBytesMax) throw payloadTooLarge(data.byteLength, this.payloadBytesMax);
     if (!this.connected) return "disconnected";
-    if (this.#outgoing.length === 0) setImmediate(() => this.#send());
+    if (this.#outgoing.length === 0) atTurnEnd(this);
     this.#outgoing.push({ subject, data, options });
     return "sent";
   }
@@ -188,6 +189,11 @@ class NatsBroker implements Broker {
     const timer = this.#options.clock.after(limitMs, resolve);
     await Promise.race([this.flush().catch(() => undefined), late]);
     timer.cancel();
+  }
+
+  /** What was published in this turn leaves. */
+  atTurnEnd(): void {
+    this.#send();
   }
 
   #send(): void {

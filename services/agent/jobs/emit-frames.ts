@@ -1,10 +1,10 @@
 import type { Broker } from "#shared/broker/broker.ts";
 import type { Clock } from "#shared/process/clock.ts";
+import { atTurnEnd } from "#shared/process/turn-end.ts";
 import { encodeJson, type EndPayload, type FaultPayload } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame, framePrefixBytes, writeFramePrefix } from "#shared/protocol/frame.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { ReplayBuffer } from "./replay-buffer.ts";
-import { atTurnEnd } from "./turn-end.ts";
 
 interface EmitterOptions {
   readonly broker: Broker;
