@@ -28,12 +28,6 @@ export const allVariants: readonly Variant[] = [
     limits: "off",
   }),
   trunkline({
-    name: "trunkline-no-log",
-    title: "Trunkline with a log of errors only, for what the log costs",
-    gatewayEnv: { TRUNKLINE_LOG_LEVEL: "error" },
-    agentEnv: { TRUNKLINE_LOG_LEVEL: "error" },
-  }),
-  trunkline({
     name: "trunkline-small",
     title: "Trunkline with a machine that runs 8 jobs at once and lets 8 wait",
     slots: 8,

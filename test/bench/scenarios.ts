@@ -48,7 +48,7 @@ const peersBreak = {
 /** How costs grow with streams is looked at beside the floor of the design. */
 const grown = ["bare", "trunkline"];
 /** With one feature switched off, to see what it costs. */
-const partly = ["trunkline-no-limits", "trunkline-no-log"];
+const partly = ["trunkline-no-limits"];
 /** Machines that are simulated, for what a gateway has to bear of them. */
 const crowds = ["crowd-1", "crowd-10", "crowd-100", "crowd-300", "crowd-1000"];
 
