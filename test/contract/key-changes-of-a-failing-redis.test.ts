@@ -35,7 +35,7 @@ describe.skipIf(lentOnly("redis"))("changes of keys in a Redis that fails", () =
     direct = new Redis(redis.url);
     direct.on("error", () => undefined);
     store = await open(redis.url);
-    await issueOn(store.keys);
+    await issue();
     const far = await open(`redis://127.0.0.1:${proxy.port}`);
     changes = await far.openChanges();
     await far.keys.close();
