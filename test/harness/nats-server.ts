@@ -21,6 +21,8 @@ export interface NatsServerOptions {
 
 const defaultMaxPayloadBytes = 1_048_576;
 const clientPort = 4222;
+/** As `infra/compose.yaml` has it. */
+const oneCore = { GOMAXPROCS: "1" };
 
 /** Starts a NATS server that belongs to the caller, with the settings that production has. */
 export async function startNatsServer(options: NatsServerOptions = {}): Promise<OwnServer> {
@@ -60,7 +62,7 @@ async function asProcess({ binary, config, name, port }: Run & { binary: string 
   // Its name stands in the file: a server that was named by a flag refuses to read its configuration anew.
   await writeFile(configPath, `${config}\nserver_name: "${name}"\n`);
   const args = ["-c", configPath, "-a", "127.0.0.1", "-p", String(port)];
-  return new ServerProcess({ binary, args, folder });
+  return new ServerProcess({ binary, args, folder, environment: oneCore });
 }
 
 function inContainer({ image, config, name, port }: Run & { image: string }): ServerBody {
@@ -70,7 +72,7 @@ function inContainer({ image, config, name, port }: Run & { image: string }): Se
     image,
     entrypoint: ["sh", "-c", script, "sh"],
     command: ["-c", path, "-a", "0.0.0.0", "-p", String(clientPort), "--server_name", name],
-    environment: { NATS_CONFIG: config },
+    environment: { ...oneCore, NATS_CONFIG: config },
     ports: { inside: clientPort, outside: port },
   });
 }

@@ -24,12 +24,20 @@ export class ServerProcess implements ServerBody {
   readonly #binary: string;
   readonly #args: readonly string[];
   readonly #folder: string;
+  readonly #environment: NodeJS.ProcessEnv;
   #child: ChildProcess | undefined;
 
-  constructor(options: { binary: string; args: readonly string[]; folder: string }) {
+  /** What `environment` says is added to ours. */
+  constructor(options: {
+    binary: string;
+    args: readonly string[];
+    folder: string;
+    environment?: Readonly<Record<string, string>>;
+  }) {
     this.#binary = options.binary;
     this.#args = options.args;
     this.#folder = options.folder;
+    this.#environment = { ...process.env, ...options.environment };
   }
 
   get processId(): number | undefined {
@@ -40,7 +48,11 @@ export class ServerProcess implements ServerBody {
     const { command, args } = await this.#dyingWithUs();
     // A file takes the output, not a pipe: a test that blocks its event loop must not block the server too.
     const log = openSync(this.#logPath, "w");
-    const child = spawn(command, args, { stdio: ["ignore", log, log], cwd: this.#folder });
+    const child = spawn(command, args, {
+      stdio: ["ignore", log, log],
+      cwd: this.#folder,
+      env: this.#environment,
+    });
     closeSync(log);
     await once(child, "spawn");
     running.set(child, this.#folder);
