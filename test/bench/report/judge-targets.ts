@@ -1,6 +1,8 @@
 import type { Measurement } from "../measurement.ts";
+import { isWithin } from "./bound.ts";
 import { overRounds, type OverRounds } from "./over-rounds.ts";
 import { isOwn } from "./own-variant.ts";
+import { reachedByFloor, type FloorsFigure } from "./reached-by-floor.ts";
 import { targets as allTargets, type Target } from "./targets.ts";
 
 export interface JudgedTarget extends OverRounds {
@@ -10,6 +12,7 @@ export interface JudgedTarget extends OverRounds {
   readonly why?: string;
   /** Trunkline itself gave wrong answers, or refused what it had to serve, in some round. */
   readonly isBroken: boolean;
+  readonly floor?: FloorsFigure | undefined;
 }
 
 /** So many rounds are what a verdict is asked of. */
@@ -23,7 +26,10 @@ export function judgeTargets(
   measurements: readonly Measurement[],
   targets: readonly Target[] = allTargets,
 ): JudgedTarget[] {
-  return targets.map((target) => judge(measurements, target));
+  return targets.map((target) => ({
+    ...judge(measurements, target),
+    floor: reachedByFloor(measurements, target),
+  }));
 }
 
 function judge(measurements: readonly Measurement[], target: Target): JudgedTarget {
@@ -42,10 +48,6 @@ function judge(measurements: readonly Measurement[], target: Target): JudgedTarg
     ...(figure.isDisturbed === true ? ["the host disturbed all of them"] : []),
   ];
   return doubts.length === 0 ? judged : { ...judged, why: doubts.join("; ") };
-}
-
-export function isWithin(value: number, bound: Target["bound"]): boolean {
-  return "atMost" in bound ? value <= bound.atMost : value >= bound.atLeast;
 }
 
 function whyNotMeasured(measurements: readonly Measurement[], { needs }: Target, { leftOut }: OverRounds): string {

@@ -28,7 +28,7 @@ import { isOwn, ownVariant } from "./own-variant.ts";
 import { pairedRatios } from "./paired-ratios.ts";
 import { costPlot, growthPlots, latencyPlot, type Plot } from "./plots.ts";
 import type { BenchResults } from "./results.ts";
-import { measuredText } from "./target-table.ts";
+import { floorText, measuredText } from "./target-table.ts";
 import { boundText } from "./targets.ts";
 
 export interface Report {
@@ -87,6 +87,7 @@ function targetSection(judged: readonly JudgedTarget[]): string {
       measure,
       boundText(one.target),
       measuredText(one),
+      floorText(one),
       String(one.rounds),
       one.verdict === "missed" ? "**missed**" : one.verdict,
       [
@@ -96,14 +97,15 @@ function targetSection(judged: readonly JudgedTarget[]): string {
       ].join("; "),
     ];
   });
-  const headings = ["scenario", "measure", "bound", "measured", "rounds", "verdict", "note"];
+  const headings = ["scenario", "measure", "bound", "measured", "B itself", "rounds", "verdict", "note"];
   return `## Targets
 
 ${count("met")} met, ${count("missed")} missed, ${count("not measured")} not measured. F is \`plain-proxy\`, B \`bare\`, M \`musistudio\`, P \`portkey\`. Each verdict is
 asked of ${roundsMin} rounds, but for the soak's. How often Redis is asked before the first byte of a warm request (never
-without limits, once with them) is counted by a test: \`test/integration/a-request-asks-redis-seldom.test.ts\`. An aim is what is wished for beyond the bound; a prototype's figure is what one reached that had none of the features.
+without limits, once with them) is counted by a test: \`test/integration/a-request-asks-redis-seldom.test.ts\`. Beside each bound stands
+what B itself reaches: it misses ${judged.filter(({ floor }) => floor?.isBeyond).length} of them, which is hardly to be asked of what is built on it. An aim is what is wished for beyond the bound; a prototype's figure is what one reached that had none of the features.
 
-${markdownTable(headings, rows, { right: ["rounds"] })}`;
+${markdownTable(headings, rows, { right: ["B itself", "rounds"] })}`;
 }
 
 function growthSection({ growths }: BenchResults, plots: readonly Plot[]): string {

@@ -27,11 +27,18 @@ export function targetTable(
     one.target.measure,
     boundText(one.target),
     measuredText(one),
+    floorText(one),
     String(one.rounds),
     one.why ?? "",
   ]);
-  const headings = ["verdict", "scenario", "measure", "bound", "measured", "rounds", "note"];
-  return colouredLines(alignedTable(headings, rows, { right: ["rounds"] }), judged, coloured);
+  const headings = ["verdict", "scenario", "measure", "bound", "measured", "B itself", "rounds", "note"];
+  return colouredLines(alignedTable(headings, rows, { right: ["B itself", "rounds"] }), judged, coloured);
+}
+
+/** What the floor of the design reaches, and whether that is enough. */
+export function floorText({ floor }: JudgedTarget): string {
+  if (floor === undefined) return noFigure;
+  return `${figureText(floor.spread.median)}${floor.isBeyond ? ", missed" : ""}`;
 }
 
 /** What was held against committed figures, a line each, and what came of it. */

@@ -1,4 +1,5 @@
 import type { Measurement } from "../measurement.ts";
+import type { Bound } from "./bound.ts";
 import { deliveredShare, pathCost, processCost, refusalsOf, residentKb } from "./cost.ts";
 import type { Window } from "./over-rounds.ts";
 import { ownVariant as own } from "./own-variant.ts";
@@ -10,7 +11,7 @@ export interface Target {
   readonly scenario: string;
   readonly measure: string;
   readonly unit: "×" | "ms" | "KB" | "";
-  readonly bound: { readonly atMost: number } | { readonly atLeast: number };
+  readonly bound: Bound;
   /** What is wished for beyond the bound. */
   readonly aim?: number;
   /** What a prototype without any of Trunkline's features reached: a direction, no promise. */

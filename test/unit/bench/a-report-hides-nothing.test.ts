@@ -158,7 +158,7 @@ describe("a terminal's tables", () => {
     const plain = targetTable(judged);
     expect(plain.trimEnd().split("\n")).toHaveLength(judged.length + 1);
     expect(plain).toMatch(
-      /missed +whole-32 +CPU per request, over B +at most 1.5 × +1.75 \(1.50–2.00\) × +2 {2}2 of 5 rounds/,
+      /missed +whole-32 +CPU per request, over B +at most 1.5 × +1.75 \(1.50–2.00\) × +– +2 {2}2 of 5 rounds/,
     );
     const coloured = targetTable(judged, { coloured: true });
     expect(coloured).toContain("\u001b[31mmissed\u001b[39m ");

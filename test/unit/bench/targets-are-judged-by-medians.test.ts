@@ -28,6 +28,21 @@ describe("a target", () => {
     expect(few).toMatchObject({ verdict: "met", why: "1 of 5 rounds" });
   });
 
+  test("stands beside what the floor of the design reaches of it, in the same rounds", () => {
+    const [ours, peer] = [costing("trunkline", [20, 20]), costing("musistudio", [100, 100])];
+    const near = judged("small-answers-cpu-m", [...ours, ...peer, ...costing("bare", [30, 30])]);
+    expect(near).toMatchObject({ verdict: "met", floor: { spread: { median: 0.3 }, isBeyond: true } });
+    const far = judged("small-answers-cpu-m", [...ours, ...peer, ...costing("bare", [10, 10])]);
+    expect(far.floor).toMatchObject({ spread: { median: 0.1 }, isBeyond: false });
+    expect(judged("small-answers-cpu-m", [...ours, ...peer]).floor).toBeUndefined();
+  });
+
+  test("against the floor itself, or among our own, has no floor beside it", () => {
+    const all = ["bare", "trunkline", "trunkline-2"].flatMap((variant) => costing(variant, [10]));
+    expect(judged("small-answers-cpu-b", all).floor).toBeUndefined();
+    expect(judged("two-gateways-cpu", all).floor).toBeUndefined();
+  });
+
   test("says what was not measured", () => {
     expect(judged("small-answers-cpu-p", costing("trunkline", [10]))).toMatchObject({
       verdict: "not measured",
