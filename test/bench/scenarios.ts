@@ -64,7 +64,7 @@ export const scenarios: readonly Scenario[] = [
     pace: { connections: 32, warmMs: 8_000, windowMs: 2_500 },
     quick: { warmMs: 1_800, windowMs: 1_200 },
     answer: { delayMs: 0 },
-    also: ["trunkline-2", "trunkline-3", "trunkline-4", "trunkline-keys", ...partly, ...crowds],
+    also: ["bare-2", "trunkline-2", "trunkline-3", "trunkline-4", "trunkline-keys", ...partly, ...crowds],
   },
   {
     name: "whole-1",

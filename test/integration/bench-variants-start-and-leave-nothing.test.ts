@@ -18,7 +18,8 @@ interface Row {
 
 const rows: readonly Row[] = [
   { variant: plainProxy, processes: ["proxy"] },
-  { variant: barePipeline, processes: ["agent", "gateway", "nats"] },
+  { variant: barePipeline(), processes: ["agent", "gateway", "nats"] },
+  { variant: barePipeline({ gateways: 2 }), processes: ["agent", "gateway", "gateway 2", "nats"] },
   { variant: trunkline(), processes: ["agent", "gateway", "nats", "redis"] },
   {
     variant: trunkline({ name: "trunkline-2", gateways: 2, limits: "off" }),

@@ -1,7 +1,7 @@
 import type { Measurement } from "../measurement.ts";
 import { isWithin } from "./bound.ts";
 import { overRounds, type RoundSpread } from "./over-rounds.ts";
-import { ownVariant } from "./own-variant.ts";
+import { isOwn, ownVariant } from "./own-variant.ts";
 import type { Target } from "./targets.ts";
 
 const floor = "bare";
@@ -14,13 +14,15 @@ export interface FloorsFigure {
 }
 
 /**
- * The same figure with the floor of the design in Trunkline's place, in the same rounds. Nothing where the floor is what
- * Trunkline is held against, or where the figure is one of Trunkline's own set-ups.
+ * The same figure with the floor of the design in Trunkline's place, in the same rounds: with two gateways where Trunkline
+ * has two. Nothing where the floor is what Trunkline is held against, or has no such set-up.
  */
 export function reachedByFloor(measurements: readonly Measurement[], target: Target): FloorsFigure | undefined {
-  const others = target.needs.filter(({ variant }) => variant !== ownVariant);
-  if (others.some(({ variant }) => variant === floor || variant.startsWith(`${ownVariant}-`))) return undefined;
-  const needs = target.needs.map((need) => (need.variant === ownVariant ? { ...need, variant: floor } : need));
+  if (target.needs.some(({ variant }) => variant === floor)) return undefined;
+  const needs = target.needs.map(({ scenario, variant }) => ({
+    scenario,
+    variant: isOwn(variant) ? variant.replace(ownVariant, floor) : variant,
+  }));
   const { spread } = overRounds(measurements, needs, target.figure);
   return spread && { spread, isBeyond: !isWithin(spread.median, target.bound) };
 }

@@ -1,6 +1,7 @@
 export const jobSubject = "bare.machine.one.job";
 export const cancelSubject = "bare.machine.one.cancel";
-export const replyPrefix = "bare.reply.one.";
+/** Of this process, which answers come to. */
+export const replyPrefix = `bare.reply.${process.pid}.`;
 
 /** The first byte of every message to the gateway. A whole answer has its status in two more. */
 export const frame = { data: 0, end: 1, broken: 2, whole: 3 } as const;

@@ -5,3 +5,8 @@ export function pathProcess(name: string, { processId }: { readonly processId: n
   if (processId === undefined) throw new Error(`the process of ${name} cannot be seen from here`);
   return { name, pid: processId };
 }
+
+/** The first of its kind bears the name alone. */
+export function numbered(name: string, place: number): string {
+  return place === 0 ? name : `${name} ${place + 1}`;
+}

@@ -9,7 +9,7 @@ import type { Settings } from "../../harness/trunkline-command.ts";
 import { untilAnswers } from "./first-answer.ts";
 import { issueKeys, neverReached } from "./issue-keys.ts";
 import { ownServers, ownServersMissing } from "./own-servers.ts";
-import { pathProcess } from "./path-process.ts";
+import { numbered, pathProcess } from "./path-process.ts";
 import { runningParts } from "./running-parts.ts";
 import { untilMachines } from "./until-machines.ts";
 import type { PathProcess, RunningVariant, StartMeans, Variant } from "./variant.ts";
@@ -115,10 +115,6 @@ async function commit(): Promise<string> {
     ({ stdout }) => stdout.trim(),
     () => "an unknown commit",
   );
-}
-
-function numbered(name: string, place: number): string {
-  return place === 0 ? name : `${name} ${place + 1}`;
 }
 
 function times<Each>(count: number, start: (place: number) => Promise<Each>): Promise<readonly Each[]> {

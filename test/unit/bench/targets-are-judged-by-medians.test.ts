@@ -37,10 +37,12 @@ describe("a target", () => {
     expect(judged("small-answers-cpu-m", [...ours, ...peer]).floor).toBeUndefined();
   });
 
-  test("against the floor itself, or among our own, has no floor beside it", () => {
+  test("of two gateways stands beside what the floor costs with two, and none beside the floor itself", () => {
     const all = ["bare", "trunkline", "trunkline-2"].flatMap((variant) => costing(variant, [10]));
     expect(judged("small-answers-cpu-b", all).floor).toBeUndefined();
     expect(judged("two-gateways-cpu", all).floor).toBeUndefined();
+    const withTwo = judged("two-gateways-cpu", [...all, ...costing("bare-2", [13])]);
+    expect(withTwo.floor).toMatchObject({ spread: { median: 1.3 }, isBeyond: true });
   });
 
   test("says what was not measured", () => {
