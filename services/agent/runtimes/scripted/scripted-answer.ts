@@ -18,7 +18,8 @@ export interface ScriptedAnswer {
   readonly mishap: { readonly kind: "fail" | "stall" | "exit"; readonly position: number } | undefined;
   readonly call: { readonly name: string; readonly arguments: string } | undefined;
   readonly finish: "stop" | "length" | "tool_calls";
-  readonly promptTokens: number;
+  /** What was read, of which each word is a token. */
+  readonly prompt: Iterable<string>;
 }
 
 const greeting = [
@@ -37,8 +38,8 @@ export function planAnswer(request: { model: ScriptedModel; body: ChatBody }): S
   if (script !== undefined && script.think > 0 && !model.capabilities.thinking) {
     throw scriptFault(`'${model.id}' has no thinking mode, so 'think' can only be 0`, "messages");
   }
-  const promptTokens = body.messages.reduce((sum, { content }) => sum + countWords(contentText(content)), 0);
-  return plan({ script, call: toolToCall(body, script), tokensMax: body.max_tokens, promptTokens });
+  const prompt = body.messages.values().map(({ content }) => contentText(content));
+  return plan({ script, call: toolToCall(body, script), tokensMax: body.max_tokens, prompt });
 }
 
 /** What will be said after a text: what a chat would answer that consists of it, but nothing beside text. */
@@ -47,16 +48,16 @@ export function planContinuation({ prompt, max_tokens: tokensMax }: TextToContin
   if (script !== undefined && (script.think > 0 || script.tool !== undefined)) {
     throw scriptFault("a text is continued by text alone, without 'think' and 'tool'", "prompt");
   }
-  return plan({ script, call: undefined, tokensMax, promptTokens: countWords(prompt) });
+  return plan({ script, call: undefined, tokensMax, prompt: [prompt] });
 }
 
 function plan(given: {
   readonly script: Script | undefined;
   readonly call: ScriptedAnswer["call"];
   readonly tokensMax: number | undefined;
-  readonly promptTokens: number;
+  readonly prompt: Iterable<string>;
 }): ScriptedAnswer {
-  const { script, call, promptTokens } = given;
+  const { script, call, prompt } = given;
   const wanted = script?.tokens ?? (call ? 0 : greetingTokens.length);
   const textTokens = Math.min(wanted, given.tokensMax ?? wanted);
   const whole = textTokens === wanted;
@@ -69,7 +70,7 @@ function plan(given: {
     mishap: script && firstMishap(script, whole ? textTokens : textTokens - 1),
     call: whole ? call : undefined,
     finish: !whole ? "length" : call ? "tool_calls" : "stop",
-    promptTokens,
+    prompt,
   };
 }
 
@@ -116,16 +117,4 @@ function callableTools(body: ChatBody): string[] {
   const choice = body.tool_choice;
   if (choice === "none") return [];
   return typeof choice === "object" ? names.filter((name) => name === choice.function.name) : names;
-}
-
-/** Counts words without cutting the text up: a prompt may have many millions of characters. */
-export function countWords(text: string): number {
-  let count = 0;
-  let inWord = false;
-  for (let at = 0; at < text.length; at++) {
-    const isSpace = text.charCodeAt(at) <= 0x20;
-    if (!isSpace && !inWord) count++;
-    inWord = !isSpace;
-  }
-  return count;
 }

@@ -5,7 +5,8 @@ import { sleep, type Clock } from "#shared/process/clock.ts";
 import { honouring, refuseUnsupported } from "../refuse-unsupported.ts";
 import { honouringInTexts, refuseUnsupportedText } from "../refuse-unsupported-text.ts";
 import type { ChatRun, CompleteRun, EmbedRun, Runtime } from "../runtime.ts";
-import { countWords, planAnswer, planContinuation, type ScriptedAnswer } from "./scripted-answer.ts";
+import { countWords } from "./count-words.ts";
+import { planAnswer, planContinuation, type ScriptedAnswer } from "./scripted-answer.ts";
 import { scriptedVector } from "./scripted-embedding.ts";
 import { chooseScriptedModels, scriptedModelIds, type ScriptedModel } from "./scripted-models.ts";
 import { StopCutter } from "../stop-cutter.ts";
@@ -60,7 +61,7 @@ export function scriptedRuntime(options: ScriptedOptions): Runtime {
     for (const [index, text] of body.input.entries()) {
       await nextTurn();
       signal.throwIfAborted();
-      promptTokens += countWords(text);
+      promptTokens += await countWords([text]);
       yield [{ kind: "embedding", index, vector: scriptedVector(text, body.dimensions) }];
     }
     yield [{ kind: "usage", promptTokens, completionTokens: 0 }];
@@ -122,14 +123,20 @@ async function* say(performance: {
     await meet(answer.mishap.kind, { signal, exit });
   }
 
-  yield [...textEvents(cutter.end()), ...closingEvents(answer, { said, stopped: cutter.stopped })];
+  const promptTokens = await countWords(answer.prompt);
+  signal.throwIfAborted();
+  const closing = closingEvents(answer, { promptTokens, said, stopped: cutter.stopped });
+  yield [...textEvents(cutter.end()), ...closing];
 }
 
 function textEvents(text: string): AnswerEvent[] {
   return text === "" ? [] : [{ kind: "text", text }];
 }
 
-function closingEvents(answer: ScriptedAnswer, outcome: { said: number; stopped: boolean }): AnswerEvent[] {
+function closingEvents(
+  answer: ScriptedAnswer,
+  outcome: { promptTokens: number; said: number; stopped: boolean },
+): AnswerEvent[] {
   const events: AnswerEvent[] = [];
   if (answer.call !== undefined && !outcome.stopped) {
     events.push({ kind: "tool-call-start", index: 0, name: answer.call.name });
@@ -138,7 +145,7 @@ function closingEvents(answer: ScriptedAnswer, outcome: { said: number; stopped:
   events.push({ kind: "finish", reason: outcome.stopped ? "stop" : answer.finish });
   events.push({
     kind: "usage",
-    promptTokens: answer.promptTokens,
+    promptTokens: outcome.promptTokens,
     completionTokens: outcome.said,
     ...(answer.thoughts > 0 && { reasoningTokens: answer.thoughts }),
   });
