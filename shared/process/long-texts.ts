@@ -11,8 +11,9 @@ export const endCharacters = 512;
 /** What stands in JSON for each long text that was taken out of it. */
 export const standIn = "<a long text>";
 const writtenStandIn = Buffer.from(standIn);
+const quotedStandIn = `"${standIn}"`;
 /** The same as the value of a field. Within a text a backslash would stand before the quotation mark. */
-const valueStandIn = `:"${standIn}"`;
+const valueStandIn = `:${quotedStandIn}`;
 
 /** JSON without its long texts, and these in their order. */
 export interface ShortJson {
@@ -25,17 +26,20 @@ export class LongText {
   /** What stands between its quotation marks. */
   readonly written: Buffer;
   readonly length: number;
+  readonly #quoted: Buffer;
   readonly #steps: Steps;
 
-  constructor(written: Buffer, steps: Steps) {
-    this.written = written;
+  constructor(quoted: Buffer, steps: Steps) {
+    this.written = quoted.subarray(1, -1);
     this.length = steps.characters;
+    this.#quoted = quoted;
     this.#steps = steps;
   }
 
   /** All of it, read. */
   read(): string {
-    return readText(this.written);
+    if (!this.written.includes(backslash)) return this.written.toString("utf8");
+    return String(JSON.parse(this.#quoted.toString("utf8")));
   }
 
   /** Its first characters and its last ones, so many of each; all of one that has no more. */
@@ -67,7 +71,7 @@ export function takeOutLongTexts(bytes: Buffer): ShortJson | undefined {
     if (steps === undefined) return undefined;
     place = from + steps.bytes;
     if (steps.bytes < longTextBytesMin) continue;
-    texts.push(new LongText(bytes.subarray(from, place), steps));
+    texts.push(new LongText(bytes.subarray(from - 1, place + 1), steps));
     pieces.push(bytes.subarray(taken, from), writtenStandIn);
     taken = place;
   }
@@ -93,6 +97,11 @@ export function putInLongTexts(json: string, texts: readonly LongText[]): Buffer
   if (json.includes(valueStandIn, from)) return undefined;
   pieces.push(Buffer.from(json.slice(from)));
   return Buffer.concat(pieces);
+}
+
+/** How many texts of this JSON say what stands for one that was taken out. */
+export function placesOfLongTexts(json: string): number {
+  return json.split(quotedStandIn).length - 1;
 }
 
 /** What is learnt of a text by stepping through it. */

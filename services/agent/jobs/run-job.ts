@@ -56,7 +56,9 @@ async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> 
   // To read a large body takes long, and so does to write the runtime's request: other answers go on in between.
   const isLarge = job.body.byteLength > limits.partBytes;
   if (isLarge) await nextTurn();
-  const answered = eventsOf(job);
+  const ask = askingOf(job);
+  if (isLarge) await nextTurn();
+  const answered = ask();
   if (isLarge) await nextTurn();
   const handedOver = handOver(answered, writing);
   // What its parts came in; the runtime reads meanwhile.
@@ -112,8 +114,8 @@ function rendererOf(head: JobHead): AnswerRenderer {
   return renderer;
 }
 
-/** What the runtime says to a job, by its kind. */
-function eventsOf({ head, body, route, signal, onProgress, onWidth }: RunningJob): Answering {
+/** Reads a job, by its kind, and gives how its runtime is asked: of a large one, the two are for a turn each. */
+function askingOf({ head, body, route, signal, onProgress, onWidth }: RunningJob): () => Answering {
   const { runtime, ownId, model } = route;
   const { capabilities, context_window: contextWindow } = model;
   const run = { model: ownId, capabilities, contextWindow, signal, onProgress };
@@ -122,17 +124,20 @@ function eventsOf({ head, body, route, signal, onProgress, onWidth }: RunningJob
     const embed = runtime.embed.bind(runtime);
     const texts = readBody(embedBody, body);
     onWidth(Math.min(texts.input.length, textsAtOnce));
-    return embedded(embedInBatches(embed, { ...run, body: texts }));
+    return () => embedded(embedInBatches(embed, { ...run, body: texts }));
   }
   if (head.kind === "complete") {
     if (!capabilities.completion || runtime.complete === undefined) throw doesNotComplete(model.id);
-    return completeEach(runtime.complete.bind(runtime), { ...run, body: readBody(completeBody, body) });
+    const complete = runtime.complete.bind(runtime);
+    const completion = readBody(completeBody, body);
+    return () => completeEach(complete, { ...run, body: completion });
   }
   const chat = readChatBody(body);
   refuseIncapable({ model: model.id, capabilities, body: chat });
   const chatRun = { ...run, body: chat };
-  if (runtime.answersSeveral) onWidth(chat.n ?? 1);
-  return runtime.answersSeveral ? runtime.chat(chatRun) : fanOut((each) => runtime.chat(each), chatRun);
+  if (!runtime.answersSeveral) return () => fanOut((each) => runtime.chat(each), chatRun);
+  onWidth(chat.n ?? 1);
+  return () => runtime.chat(chatRun);
 }
 
 /** Vectors have no finish of their own: they are complete when the runtime has come to its end. */

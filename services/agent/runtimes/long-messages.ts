@@ -1,7 +1,7 @@
 import { standIn, type LongText } from "#shared/process/long-texts.ts";
 import type { ChatMessage } from "#shared/protocol/chat-body.ts";
 
-/** Messages of text, of which the long ones say the stand-in, and these texts in their order. */
+/** Messages of which the long texts say the stand-in, and these texts in their order. */
 export interface ShortMessages {
   readonly messages: readonly ChatMessage[];
   readonly texts: readonly LongText[];
@@ -12,15 +12,24 @@ const shortened = Symbol("shortened");
 
 /**
  * The messages with their long texts, each of which is read when somebody first looks at it: a runtime that takes messages as
- * they are is given it as it came, and nobody does. Nothing unless every text is that of a message.
+ * they are is given it as it came, and nobody does. Nothing unless every text is one that is passed on alone: a message's
+ * content, or the text or the address of a part that no other is joined with.
  */
 export function longMessages(short: ShortMessages): ChatMessage[] | undefined {
   let next = 0;
-  const messages = short.messages.map((message) => {
-    if (message.content !== standIn) return message;
+  const filled = <T extends object>(holder: T, field: keyof T & Field): T => {
+    if (holder[field] !== standIn) return holder;
     const text = short.texts[next];
     next += 1;
-    return text === undefined ? message : (new LongMessage(message.role, text) as ChatMessage);
+    return text === undefined ? holder : (new LongTextIn(holder, { field, text }) as T);
+  };
+  const messages = short.messages.map((message) => {
+    if (!Array.isArray(message.content)) return filled(message, "content");
+    if (message.content.length > 1 && !message.content.some(isImage)) return message;
+    const content = message.content.map((part) =>
+      isImage(part) ? { ...part, image_url: filled(part.image_url, "url") } : filled(part, "text"),
+    );
+    return { ...message, content } as ChatMessage;
   });
   if (next !== short.texts.length) return undefined;
   return Object.defineProperty(messages, shortened, { value: short });
@@ -31,23 +40,30 @@ export function shortMessages(messages: readonly ChatMessage[]): ShortMessages |
   return (messages as { readonly [shortened]?: ShortMessages })[shortened];
 }
 
+type Part = Exclude<Extract<ChatMessage, { role: "user" }>["content"], string>[number];
+
+function isImage(part: Part): part is Extract<Part, { type: "image_url" }> {
+  return part.type === "image_url";
+}
+
+/** Where a long text may stand. */
+type Field = "content" | "text" | "url";
+
 /**
- * A message whose text is read when somebody first looks at it. The getter is one for all of them: V8 keeps a getter with the
+ * What has a text that is read when somebody first looks at it. The getter is one for all of them: V8 keeps a getter with the
  * shape of its object, and so with all that it holds, until it goes through all of the heap.
  */
-class LongMessage {
-  readonly role: ChatMessage["role"];
-  declare readonly content: string;
+class LongTextIn {
   readonly #text: LongText;
   #read: string | undefined;
 
-  constructor(role: ChatMessage["role"], text: LongText) {
-    this.role = role;
+  constructor(holder: object, { field, text }: { field: Field; text: LongText }) {
     this.#text = text;
-    Object.defineProperty(this, "content", LongMessage.#content);
+    Object.assign(this, holder);
+    Object.defineProperty(this, field, LongTextIn.#property);
   }
 
-  static readonly #content: PropertyDescriptor & ThisType<LongMessage> = {
+  static readonly #property: PropertyDescriptor & ThisType<LongTextIn> = {
     enumerable: true,
     get() {
       return (this.#read ??= this.#text.read());

@@ -11,6 +11,7 @@ import { readChatBody } from "../../../services/agent/jobs/read-chat-body.ts";
 import { openAiChatRequest } from "../../../services/agent/runtimes/openai/openai-chat-request.ts";
 import { mlxLm } from "../../../services/agent/runtimes/openai/mlx-lm-profile.ts";
 import { otherServer } from "../../../services/agent/runtimes/openai/other-server-profile.ts";
+import { vllm } from "../../../services/agent/runtimes/openai/vllm-profile.ts";
 import type { OpenAiProfile } from "../../../services/agent/runtimes/openai/openai-profile.ts";
 import { refuseIncapable } from "../../../services/agent/runtimes/refuse-incapable.ts";
 import { longText, writtenIn } from "../process/texts-as-written.ts";
@@ -51,6 +52,90 @@ test("a long chat is what reading the whole of it gives, for every runtime", () 
   );
 });
 
+const said = fc.oneof(longText, fc.constantFrom("", "a", "<a long text>"));
+const part = said.chain((text) =>
+  fc.constantFrom(
+    { type: "text", text },
+    { type: "image_url", image_url: { url: text } },
+    { type: "image_url", image_url: { url: text, detail: "low" } },
+  ),
+);
+const callWith = (text: string) => ({
+  id: "c",
+  type: "function",
+  function: { name: "f", arguments: JSON.stringify({ text }) },
+});
+const anyMessage = fc.oneof(
+  fc.record({ role: fc.constant("user"), content: fc.oneof(said, fc.array(part, { minLength: 1, maxLength: 3 })) }),
+  said.map((content) => ({ role: "tool", tool_call_id: "c", content })),
+  said.map((text) => ({ role: "system", content: [{ type: "text", text }] })),
+  fc.tuple(said, said).map(([text, content]) => ({ role: "assistant", content, tool_calls: [callWith(text)] })),
+  fc.tuple(said, said).map(([content, thought]) => ({ role: "assistant", content, reasoning_content: thought })),
+);
+const anyTool = said.map((description) => ({
+  type: "function",
+  function: { name: "f", description, parameters: { const: "<a long text>", limit: 1 } },
+}));
+const anyBody = fc.record(
+  {
+    tools: fc.array(anyTool, { minLength: 1, maxLength: 2 }),
+    messages: fc.array(anyMessage, { minLength: 1, maxLength: 4 }),
+  },
+  { requiredKeys: ["messages"] },
+);
+const chatWith = (messages: readonly unknown[], more: object = {}): Buffer =>
+  Buffer.from(JSON.stringify({ ...more, messages: [...messages, { role: "user", content: wide }] }));
+
+test("so is one with images, tools, calls and thoughts, wherever its long texts stand", () => {
+  fc.assert(
+    fc.property(anyBody, ({ messages, tools }) => {
+      const bytes = chatWith(messages, tools && { tools });
+      const whole = readBody(chatBody, bytes, isPlainChatBody);
+      const read = readChatBody(bytes);
+      for (const profile of [otherServer, vllm, mlxLm]) expect(outcome(read, profile)).toEqual(outcome(whole, profile));
+      expect({ ...read }).toEqual(whole);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("a text that is put together of parts is never taken for one that another stands for", () => {
+  const parts = (...texts: readonly string[]) => ({
+    role: "user",
+    content: texts.map((text) => ({ type: "text", text })),
+  });
+  const bytes = chatWith([parts("x", wide), parts("<a long", " text>")]);
+  const { messages } = JSON.parse(sent(readChatBody(bytes)));
+  expect(messages.map(({ content }: { content: string }) => content)).toEqual([`x${wide}`, "<a long text>", wide]);
+});
+
+/** What a server of this profile is sent, or why it is sent nothing. */
+function outcome(chat: ChatBody, profile: OpenAiProfile): unknown {
+  try {
+    return JSON.parse(sent(chat, profile));
+  } catch (error) {
+    return String(error);
+  }
+}
+
+test("images go to an OpenAI-shaped server as they came, beside tools and what these said", () => {
+  const read = vi.spyOn(LongText.prototype, "read");
+  onTestFinished(() => read.mockRestore());
+  const image = { type: "image_url", image_url: { url: `data:image/png;base64,${"A".repeat(20_000)}`, detail: "low" } };
+  const messages = [
+    { role: "user", content: [{ type: "text", text: "What is this?" }, image, { type: "text", text: wide }, image] },
+    { role: "assistant", content: "I look.", tool_calls: [callWith("it")] },
+    { role: "tool", tool_call_id: "c", content: wide },
+    { role: "user", content: [{ type: "text", text: wide }] },
+  ];
+  const tools = [{ type: "function", function: { name: "f" } }];
+  const chat = readChatBody(chatWith(messages, { tools }));
+  expect(asked(chat)).toBeInstanceOf(Uint8Array);
+  const [looked, , answered] = JSON.parse(sent(chat)).messages;
+  expect([looked, answered]).toEqual([messages[0], messages[2]]);
+  expect(read).not.toHaveBeenCalled();
+});
+
 test("the texts of a long chat go to an OpenAI-shaped server as they came, and are not read for it", () => {
   const read = vi.spyOn(LongText.prototype, "read");
   onTestFinished(() => read.mockRestore());
@@ -68,7 +153,11 @@ test("the texts of a long chat go to an OpenAI-shaped server as they came, and a
 });
 
 test("of long chats that are over nothing is held until all of the heap is gone through", async () => {
-  const chat = Buffer.from(JSON.stringify({ messages: [{ role: "user", content: "x".repeat(1_200_000) }] }));
+  const image = { type: "image_url", image_url: { url: "A".repeat(600_000) } };
+  const chat = chatWith([
+    { role: "user", content: "x".repeat(600_000) },
+    { role: "user", content: [image] },
+  ]);
   const before = memoryUsage().arrayBuffers;
   let most = 0;
   for (let round = 0; round < 40; round += 1) {
