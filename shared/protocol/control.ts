@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { epoch } from "./epoch.ts";
+import { limits } from "./limits.ts";
 import { tokenText } from "./token.ts";
 
 const token = z.string().regex(tokenText);
@@ -19,8 +20,18 @@ export const control = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("credit"), job: token, taken: offset, limit: offset }),
   /** Is the job still there? Answered by a beat at once. */
   z.object({ kind: z.literal("probe"), job: token }),
-  /** The gateway lives and waits for its jobs. */
-  z.object({ kind: z.literal("lease"), gateway: token }),
+  /**
+   * The gateway lives and waits for its jobs. Of those that came on, it tells how many bytes their clients have taken, which
+   * gives as much credit again; a beat that shows that credit says that it was understood.
+   */
+  z.object({
+    kind: z.literal("lease"),
+    gateway: token,
+    taken: z
+      .array(z.tuple([token, offset]))
+      .max(limits.jobsPerAgentMax)
+      .optional(),
+  }),
   /** A newer boot of this machine exists; this one is to stop. */
   z.object({ kind: z.literal("fence"), epoch }),
   /** The terminal frames of these jobs have arrived. */

@@ -18,8 +18,10 @@ export const limits = {
    * the agent, which keeps it until the client has it.
    */
   streamCreditBytes: 256 * kib,
-  /** Each time a client has taken so much more, its machine is told: it keeps what it sent until then, for each stream. */
+  /** Each time a client has taken so much more, its machine is told at once: it keeps what it sent until then. */
   creditStepBytes: 16 * kib,
+  /** Of a slower stream it is told with the next lease, from this much on. */
+  takenStepBytes: 1 * kib,
   /** The same of an answer that the gateway gathers, and takes as fast as it comes. */
   wholeCreditBytes: 1 * mib,
   /** The text of an answer that is not streamed, so that its JSON stays below the next limit. */

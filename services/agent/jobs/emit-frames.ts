@@ -35,6 +35,8 @@ export class FrameEmitter {
   readonly #replay: ReplayBuffer | undefined;
   /** There is always credit for so much once the client has taken all. */
   readonly #uncutBytesMax: number;
+  /** How far the answer may be ahead of what its client took. */
+  readonly #window: number;
   #subject: string;
   #limit: number;
   #offset = 0;
@@ -55,7 +57,8 @@ export class FrameEmitter {
     this.#broker = broker;
     this.#clock = clock;
     this.#subject = subject;
-    this.#limit = credit ?? Infinity;
+    this.#window = credit ?? Infinity;
+    this.#limit = this.#window;
     this.#uncutBytesMax = Math.min(this.#limit / 2, limits.dataFrameBytesMax);
     this.#replay = credit === undefined ? undefined : new ReplayBuffer();
   }
@@ -129,6 +132,17 @@ export class FrameEmitter {
     if (credit.limit <= this.#limit) return;
     this.#limit = credit.limit;
     this.#flush();
+  }
+
+  /** The client has taken this many bytes, and the answer may go on as far beyond that as it might at first. */
+  taken(bytes: number): void {
+    const taken = Math.min(bytes, this.#offset);
+    this.grant({ taken, limit: taken + this.#window });
+  }
+
+  /** The gateway has all that it wants, and nothing is sent again. */
+  release(): void {
+    this.#replay?.clear();
   }
 
   /**

@@ -186,6 +186,7 @@ export class JobTable {
       }
       case "lease":
         this.#gateways.leased(control.gateway, this.#options.clock.now());
+        for (const [id, bytes] of control.taken ?? []) this.#jobs.get(id)?.frames.taken(bytes);
         return;
       case "probe":
       case "fence":
@@ -442,6 +443,7 @@ export class JobTable {
   }
 
   #forget(id: string): void {
+    this.#jobs.get(id)?.frames.release();
     this.#jobs.delete(id);
     this.#past.add(id, this.#options.clock.now());
   }

@@ -1,8 +1,4 @@
-/** A block is twice as large as the one before it, up to this: little is set aside for an answer that is short. */
-const blockBytesMin = 1024;
-const blockBytesMax = 8 * 1024;
-/** Smaller ones are cut from memory that buffers share, which is faster, but keeps that of others from being freed. */
-const sharedBytesMax = blockBytesMin;
+import { giveBack, replayBlockBytes, takeBlock } from "./replay-blocks.ts";
 
 interface Kept {
   readonly sequence: number;
@@ -11,10 +7,11 @@ interface Kept {
   readonly endOffset: number;
 }
 
-/** Frames one behind the other. */
+/** Frames one behind the other, or a large one alone in its own bytes. */
 interface Block {
   readonly first: number;
   readonly bytes: Uint8Array;
+  readonly isLent: boolean;
   /** Where each ends, in these bytes and in the answer. */
   readonly ends: number[];
   readonly endOffsets: number[];
@@ -24,7 +21,8 @@ interface Block {
  * The numbered frames of one job that its gateway may still ask for again: all that its client has not taken. How much
  * that can be is bounded by the credit that the gateway gives.
  *
- * They are copied together: what is kept of each chunk of a stream on its own takes as much again, and grows old.
+ * They are copied together, into memory that goes from stream to stream: what is kept of each chunk on its own takes as
+ * much again, and grows old.
  */
 export class ReplayBuffer {
   #blocks: Block[] = [];
@@ -48,12 +46,20 @@ export class ReplayBuffer {
     for (let block = this.#blocks[0]; block !== undefined; block = this.#blocks[0]) {
       const left = block.endOffsets.findIndex((endOffset) => endOffset > offset);
       if (left >= 0) {
-        this.#first = block.first + left;
+        this.#first = Math.max(this.#first, block.first + left);
         return;
       }
       this.#first = block.first + block.ends.length;
       this.#blocks.shift();
+      release(block);
     }
+  }
+
+  /** Nobody will ask for anything again. */
+  clear(): void {
+    const blocks = this.#blocks;
+    this.#blocks = [];
+    for (const block of blocks) release(block);
   }
 
   /** All frames from this number on, or nothing when some of them are not kept any more. */
@@ -63,19 +69,19 @@ export class ReplayBuffer {
   }
 
   #begin({ sequence, frame, endOffset }: Kept): void {
-    const before = this.#blocks.at(-1)?.bytes.byteLength ?? blockBytesMin / 2;
-    const size = Math.min(before * 2, blockBytesMax);
-    const bytes = frame.byteLength * 2 > size ? frame : emptyBlock(size);
-    if (bytes !== frame) bytes.set(frame);
-    this.#blocks.push({ first: sequence, bytes, ends: [frame.byteLength], endOffsets: [endOffset] });
+    const isLent = frame.byteLength * 2 <= replayBlockBytes;
+    const bytes = isLent ? takeBlock() : frame;
+    if (isLent) bytes.set(frame);
+    this.#blocks.push({ first: sequence, bytes, isLent, ends: [frame.byteLength], endOffsets: [endOffset] });
   }
 }
 
+/** Copies, since a block may hold another stream before they have left. */
 function framesIn({ first, bytes, ends }: Block, from: number): Uint8Array[] {
   const skipped = Math.max(0, from - first);
-  return ends.slice(skipped).map((end, place) => bytes.subarray(ends[skipped + place - 1] ?? 0, end));
+  return ends.slice(skipped).map((end, place) => new Uint8Array(bytes.subarray(ends[skipped + place - 1] ?? 0, end)));
 }
 
-function emptyBlock(bytes: number): Uint8Array {
-  return bytes > sharedBytesMax ? Buffer.allocUnsafeSlow(bytes) : Buffer.allocUnsafe(bytes);
+function release({ bytes, isLent }: Block): void {
+  if (isLent) giveBack(bytes);
 }

@@ -185,8 +185,23 @@ export class FrameFollower {
     this.#row = row;
     const [, , , , lastSequence, credit] = row;
     if (lastSequence >= this.#nextSequence) this.#missing(lastSequence, nowMs);
+    // It was told with a lease how much was taken.
+    if (credit > this.#creditLimit) {
+      this.#creditLimit = Math.max(this.#creditLimit, Math.min(credit, this.#takenBytes + this.#options.creditBytes));
+    }
     // The machine knows of an older limit, so the message with the newer one was lost.
     if (credit > 0 && credit < this.#creditLimit) this.#options.wire.sendCredit(this.#takenBytes, this.#creditLimit);
+  }
+
+  /**
+   * How much its client has taken, if the machine is to be told so with a lease. That gives credit only once a beat shows
+   * it: machines of older builds do not read it.
+   */
+  tellTaken(): number | undefined {
+    const taken = this.#clientTook();
+    if (taken - this.#takenBytes < limits.takenStepBytes) return undefined;
+    this.#takenBytes = taken;
+    return taken;
   }
 
   /** This gateway's own connection is back: what was sent meanwhile is lost, in both directions. */
@@ -301,11 +316,15 @@ export class FrameFollower {
     return takenBytes + creditBytes - this.#creditLimit >= Math.min(creditBytes / 2, limits.creditStepBytes);
   }
 
+  #clientTook(): number {
+    return this.#receivedBytes - (this.#options.listener.backlogBytes?.() ?? 0);
+  }
+
   /** Tells the machine how much the client has taken, a step of it at a time. */
   #giveCredit(): void {
     if (this.#settled || !this.#isCreditDue(this.#receivedBytes)) return;
-    const { listener, creditBytes, wire } = this.#options;
-    const taken = this.#receivedBytes - (listener.backlogBytes?.() ?? 0);
+    const { creditBytes, wire } = this.#options;
+    const taken = this.#clientTook();
     if (!this.#isCreditDue(taken)) return;
     this.#takenBytes = taken;
     this.#creditLimit = taken + creditBytes;

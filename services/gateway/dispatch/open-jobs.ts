@@ -6,6 +6,7 @@ import { Seldom } from "#shared/process/seldom.ts";
 import type { Control } from "#shared/protocol/control.ts";
 import { beatPayload, decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import { decodeFrame, isTerminal, type Frame } from "#shared/protocol/frame.ts";
+import { limits } from "#shared/protocol/limits.ts";
 import { tokenCharacters } from "#shared/protocol/token.ts";
 import { machineSubject, parseReplySubject, replyPattern, replySubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
@@ -313,17 +314,18 @@ export class OpenJobs {
     for (const { follower } of this.#followers.values()) follower.reconnected(nowMs);
   }
 
-  /** Says to every machine that holds jobs of this gateway that somebody waits for them. */
+  /** Says to every machine that holds jobs of this gateway that somebody waits for them, and what clients took of them. */
   #giveLeases(): void {
-    const targets = new Map<string, Target>();
-    for (const { target } of this.#followers.values()) targets.set(nameOf(target), target);
     this.#leased.clear();
-    for (const target of targets.values()) this.#giveLease(target);
+    for (const [machine, jobs] of this.#byMachine) {
+      const byEpoch = Map.groupBy(jobs, ({ target }) => target.epoch);
+      for (const [epoch, ofBoot] of byEpoch) this.#giveLease({ machine, epoch }, takenOf(ofBoot));
+    }
   }
 
-  #giveLease(target: Target): void {
+  #giveLease(target: Target, taken: [string, number][] = []): void {
     this.#leased.set(target.machine, target.epoch);
-    this.#tell(target, { kind: "lease", gateway: this.#options.gateway });
+    this.#tell(target, { kind: "lease", gateway: this.#options.gateway, ...(taken.length > 0 && { taken }) });
   }
 
   #tell(target: Target, control: Control, reply?: string): void {
@@ -349,8 +351,14 @@ export class OpenJobs {
   }
 }
 
-function nameOf({ machine, epoch }: Target): string {
-  return `${machine} ${epoch}`;
+function takenOf(jobs: readonly OpenJob[]): [string, number][] {
+  const taken: [string, number][] = [];
+  for (const { id, follower } of jobs) {
+    if (taken.length === limits.jobsPerAgentMax) break;
+    const bytes = follower.tellTaken();
+    if (bytes !== undefined) taken.push([id, bytes]);
+  }
+  return taken;
 }
 
 function cutOff(): Fault {

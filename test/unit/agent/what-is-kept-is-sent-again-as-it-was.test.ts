@@ -39,3 +39,43 @@ test("every frame that the client has not taken can be sent again, byte for byte
     { numRuns: 60 },
   );
 });
+
+test("what a stream is sent again stays what it was, whatever is kept in the same memory before it has left", () => {
+  const kept = new ReplayBuffer();
+  kept.keep({ sequence: 1, frame: new Uint8Array(40).fill(1), endOffset: 40 });
+  const [again] = kept.from(1) ?? [];
+  kept.taken(40);
+  new ReplayBuffer().keep({ sequence: 1, frame: new Uint8Array(40).fill(2), endOffset: 40 });
+  expect([...(again ?? [])]).toEqual(Array.from({ length: 40 }, () => 1));
+});
+
+test("of streams that share memory each keeps its own, however they come and go", () => {
+  const stream = fc.array(fc.record({ bytes: fc.integer({ min: 13, max: 1_500 }), takes: fc.boolean() }), {
+    maxLength: 30,
+  });
+  fc.assert(
+    fc.property(fc.array(stream, { minLength: 2, maxLength: 6 }), (streams) => {
+      const all = streams.map((steps, place) => ({ steps, place, kept: new ReplayBuffer(), bytes: 0 }));
+      const longest = Math.max(...streams.map(({ length }) => length));
+      for (let turn = 0; turn < longest; turn += 1) {
+        for (const each of all) {
+          const step = each.steps[turn];
+          if (step === undefined) {
+            each.kept.clear();
+            continue;
+          }
+          each.bytes += step.bytes;
+          const frame = new Uint8Array(step.bytes).fill(each.place + 1);
+          each.kept.keep({ sequence: turn + 1, frame, endOffset: each.bytes });
+          if (step.takes) each.kept.taken(each.bytes - step.bytes);
+        }
+        for (const { kept, steps, place } of all) {
+          if (steps.length <= turn) continue;
+          const [last] = kept.from(turn + 1) ?? [];
+          expect([...(last ?? [])]).toEqual(Array.from({ length: steps[turn]?.bytes ?? 0 }, () => place + 1));
+        }
+      }
+    }),
+    { numRuns: 40 },
+  );
+});

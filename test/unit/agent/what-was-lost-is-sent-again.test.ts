@@ -220,3 +220,33 @@ describe("a job without credit", () => {
     expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", sequence: 2, payload: { code: "cancelled" } });
   });
 });
+
+describe("a lease that tells what clients took", () => {
+  test("lets go of that and no more, and gives as much credit again", async () => {
+    const { gateway, runtime, settle, pass, timing } = await agentOnBroker();
+    const credit = 200;
+    const id = await gateway.send({ credit });
+    await gateway.say({ kind: "lease", gateway: gateway.id });
+    for (const text of ["Hello", " there", "!"]) {
+      runtime.begun().text(text);
+      await settle();
+    }
+    const [first, second] = gateway.frames(id).filter(({ kind }) => kind === "data");
+    const taken = Buffer.byteLength(String(first?.payload));
+    await gateway.say({
+      kind: "lease",
+      gateway: gateway.id,
+      taken: [
+        [newToken(), 7],
+        [id, taken],
+      ],
+    });
+    await pass(timing.beatIntervalMs);
+    expect(gateway.row(id)?.at(-1)).toBe(taken + credit);
+    await gateway.attach(id, { from: 2 });
+    expect(gateway.lastOf(id)).toMatchObject({ kind: "data", sequence: 3 });
+    expect(gateway.frames(id).filter(({ sequence }) => sequence === 2)).toEqual([second, second]);
+    await gateway.attach(id, { from: 1 });
+    expect(gateway.lastOf(id)).toMatchObject({ kind: "fault", sequence: 0, payload: { code: "stream_gap" } });
+  });
+});

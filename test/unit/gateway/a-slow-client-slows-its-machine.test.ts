@@ -56,3 +56,50 @@ describe("credit", () => {
     expect(wire.take()).toEqual([]);
   });
 });
+
+describe("what a lease tells of a slow stream", () => {
+  const { streamCreditBytes, creditStepBytes, takenStepBytes } = limits;
+  const slow = (): FollowerOnAWire => new FollowerOnAWire({ creditBytes: streamCreditBytes }).accept();
+
+  test("is what its client took, once for each time that it came on", () => {
+    const wire = slow();
+    wire.backlog = 40;
+    wire.data(1, "x".repeat(takenStepBytes + 39));
+    expect(wire.follower.tellTaken()).toBeUndefined();
+    wire.backlog = 0;
+    expect(wire.follower.tellTaken()).toBe(takenStepBytes + 39);
+    expect(wire.follower.tellTaken()).toBeUndefined();
+  });
+
+  test("takes the place of credit, as soon as a beat shows that the machine knows what to make of it", () => {
+    const wire = slow();
+    wire.take();
+    let taken = 0;
+    for (let sequence = 1; sequence <= 40; sequence += 1) {
+      wire.data(sequence, "x".repeat(creditStepBytes / 4));
+      taken += creditStepBytes / 4;
+      expect(wire.follower.tellTaken()).toBe(taken);
+      wire.beat("running", sequence, taken + streamCreditBytes);
+    }
+    expect(wire.take()).toEqual([]);
+  });
+
+  test("is no credit to a machine of an older build, which is given it as before", () => {
+    const wire = slow();
+    wire.take();
+    for (let sequence = 1; sequence <= 4; sequence += 1) {
+      wire.data(sequence, "x".repeat(creditStepBytes / 4));
+      wire.follower.tellTaken();
+      wire.beat("running", sequence, streamCreditBytes);
+    }
+    expect(wire.take()).toContain(`credit ${creditStepBytes} ${creditStepBytes + streamCreditBytes}`);
+  });
+
+  test("bounds what a machine may say of its credit", () => {
+    const wire = slow();
+    wire.take();
+    wire.beat("running", 0, Number.MAX_SAFE_INTEGER);
+    wire.data(1, "x".repeat(creditStepBytes));
+    expect(wire.take()).toEqual([`credit ${creditStepBytes} ${creditStepBytes + streamCreditBytes}`]);
+  });
+});
