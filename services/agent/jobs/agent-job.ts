@@ -28,6 +28,7 @@ export class AgentJob {
   route: Route | undefined;
   readonly #abort = new AbortController();
   state: JobState;
+  /** Once it is there, and until its answer begins: bodies are large, and answers take long. */
   body: Uint8Array | undefined;
   parts: PartCollector | undefined;
   reservedBytes = 0;
@@ -81,6 +82,7 @@ export class AgentJob {
     if (this.firstTokenAtMs !== undefined) return;
     this.state = "running";
     this.firstTokenAtMs = nowMs;
+    this.body = undefined;
   }
 
   /** Sends the one terminal frame. Later outcomes of the same job change nothing. */

@@ -298,7 +298,6 @@ export class JobTable {
 
   async #run(job: AgentJob): Promise<void> {
     const { clock, runtime } = this.#options;
-    const { body } = job;
     job.state = "prefill";
     job.startedAtMs = clock.now();
     job.moved(job.startedAtMs);
@@ -307,12 +306,10 @@ export class JobTable {
       const route = runtime.offer?.route(job.head.model ?? "");
       if (route === undefined) throw runtimeOffline();
       job.route = route;
-      if (body === undefined) throw new Error("a job was started before its body was there");
-      job.body = undefined;
       this.#releaseBody(job);
       const outcome = await runJob({
         head: job.head,
-        body,
+        body: bodyOf(job),
         route,
         signal: job.signal,
         onProgress: (silence) => job.moved(clock.now(), silence),
@@ -333,7 +330,7 @@ export class JobTable {
         },
       });
       if (wasTooMuch(job, outcome) && this.#lanes.refused(route)) {
-        this.#putBack(job, body);
+        this.#putBack(job);
         return;
       }
       this.#conclude(job, outcome);
@@ -356,8 +353,7 @@ export class JobTable {
   }
 
   /** A runtime that had no room for a job beside the others is asked again when one of them has ended. */
-  #putBack(job: AgentJob, body: Uint8Array): void {
-    job.body = body;
+  #putBack(job: AgentJob): void {
     job.state = "queued";
     job.startedAtMs = undefined;
     this.#start(this.#lanes.putBack(job.head.id));
@@ -460,6 +456,11 @@ export class JobTable {
     }
     return sequences;
   }
+}
+
+function bodyOf({ body }: AgentJob): Uint8Array {
+  if (body === undefined) throw new Error("a job was started before its body was there");
+  return body;
 }
 
 /** Whether a runtime refused a job before it said anything, because of what else it has to do. */

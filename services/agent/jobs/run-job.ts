@@ -22,9 +22,12 @@ import { readBody } from "./read-body.ts";
 import { readChatBody } from "./read-chat-body.ts";
 import { untilAborted } from "./until-aborted.ts";
 
+const nothing = new Uint8Array();
+
 interface RunningJob {
   readonly head: JobHead;
-  readonly body: Uint8Array;
+  /** Let go of as soon as it is read. */
+  body: Uint8Array;
   readonly route: Route;
   readonly signal: AbortSignal;
   readonly onProgress: (silence?: Silence) => void;
@@ -54,15 +57,17 @@ export async function runJob(job: RunningJob): Promise<Outcome> {
 async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> {
   const writing = new AnswerWriting(job, assembly);
   // To read a large body takes long, and so does to write the runtime's request: other answers go on in between.
-  const isLarge = job.body.byteLength > limits.partBytes;
+  const { byteLength } = job.body;
+  const isLarge = byteLength > limits.partBytes;
   if (isLarge) await nextTurn();
   const ask = askingOf(job);
+  job.body = nothing;
   if (isLarge) await nextTurn();
   const answered = ask();
   if (isLarge) await nextTurn();
   const handedOver = handOver(answered, writing);
   // What its parts came in; the runtime reads meanwhile.
-  if (isLarge) largeBodyWent(job.body.byteLength);
+  if (isLarge) largeBodyWent(byteLength);
   await handedOver;
   writing.end();
 }

@@ -1,6 +1,7 @@
 import { Pool, type Dispatcher } from "undici";
 import type { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
+import { ownBytes } from "#shared/process/own-bytes.ts";
 import { RuntimeAnswer } from "./runtime-answer.ts";
 
 export interface Question {
@@ -94,7 +95,8 @@ export class RuntimeConnection {
     if (body === undefined) this.#pool.dispatch({ ...target, method: method ?? "GET" }, handler);
     else {
       const headers = this.#jsonHeaders;
-      const written = body instanceof Uint8Array ? body : JSON.stringify(body);
+      // The pool keeps it until the answer is over.
+      const written = body instanceof Uint8Array ? body : ownBytes(JSON.stringify(body));
       this.#pool.dispatch({ ...target, headers, method: method ?? "POST", body: written }, handler);
     }
   }

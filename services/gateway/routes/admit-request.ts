@@ -6,9 +6,12 @@ import { callerOf } from "../access/caller.ts";
 import type { JobPlacer, Placement } from "../dispatch/place-job.ts";
 import { modelNotFound } from "../dispatch/rank-machines.ts";
 import type { Asked } from "../asked/asked.ts";
+import type { ReadAside } from "../asked/read-aside.ts";
+import type { Outer } from "../asked/read-asked.ts";
 import { ignoredHeader } from "../openai/ignored-header.ts";
 import type { RequestAccount } from "../settlement/request-account.ts";
 import { accountOf } from "./keep-accounts.ts";
+import { takeBody } from "./take-body.ts";
 import { noteStanding } from "./tell-standing.ts";
 
 /** A request that may run: all of its placement that does not depend on how the answer is sent, and who waits for it. */
@@ -17,18 +20,21 @@ export interface Admitted {
   readonly leaving: AbortController;
   readonly account: RequestAccount;
   readonly job: Omit<Placement, "listener">;
+  readonly streamed: boolean;
 }
 
 /**
- * Takes a request through all that comes between its shape and its run, or throws what it ends in: the scopes of its
+ * Reads a request and takes it through all that comes before its run, or throws what it ends in: its shape, the scopes of its
  * key, a machine that can take it, and last the key's limits, so that what cannot run takes nothing.
  */
 export async function admitRequest(
-  from: { readonly request: FastifyRequest; readonly reply: FastifyReply },
-  asked: Asked,
-  means: { readonly placer: JobPlacer; readonly clock: Clock },
+  outer: Outer,
+  from: { readonly request: FastifyRequest<{ Body: Buffer | undefined }>; readonly reply: FastifyReply },
+  means: { readonly reader: ReadAside; readonly placer: JobPlacer; readonly clock: Clock },
 ): Promise<Admitted> {
   const { request, reply } = from;
+  // Whoever runs the request does not have this, and with it the body.
+  const asked = await means.reader.read(outer, takeBody(request));
   const { key, leaving } = callerOf(request);
   const { model, promptTokens, tokens, stream: streamed } = asked;
   const account = accountOf(request);
@@ -42,7 +48,7 @@ export async function admitRequest(
   const { standing, fault } = await account.admit({ promptTokens, tokens, signal: job.signal });
   noteStanding(request, standing);
   if (fault !== undefined) throw fault;
-  return { reply, leaving, account, job };
+  return { reply, leaving, account, job, streamed };
 }
 
 function jobOf(request: FastifyRequest, asked: Asked, clock: Clock): Admitted["job"] {

@@ -3,13 +3,11 @@ import { admitRequest } from "./admit-request.ts";
 import { answerStream } from "./answer-stream.ts";
 import { answerWhole } from "./answer-whole.ts";
 import type { InferenceMeans } from "./inference-means.ts";
-import { takeBody } from "./take-body.ts";
 
 /** Texts that are continued as they are, whole or streamed: the older form of a chat, in one job on one machine. */
 export function postCompletions(server: FastifyInstance, means: InferenceMeans): void {
   server.post<{ Body: Buffer | undefined }>("/completions", async (request, reply) => {
-    const asked = await means.reader.read("completion", takeBody(request));
-    const admitted = await admitRequest({ request, reply }, asked, means);
-    await (asked.stream ? answerStream(admitted, means) : answerWhole(admitted, means));
+    const admitted = await admitRequest("completion", { request, reply }, means);
+    await (admitted.streamed ? answerStream(admitted, means) : answerWhole(admitted, means));
   });
 }

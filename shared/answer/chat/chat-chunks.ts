@@ -1,3 +1,4 @@
+import { ownBytes } from "#shared/process/own-bytes.ts";
 import type { AnswerEvent } from "../answer-event.ts";
 import type { AnswerHead, AnswerRenderer } from "../answer-renderer.ts";
 import { tokenUsage } from "../token-usage.ts";
@@ -66,7 +67,7 @@ export class ChatChunks implements AnswerRenderer {
   }
 
   #writeAroundText(): { open: Uint8Array; close: Uint8Array } {
-    return { open: Buffer.from(`${this.#openFirst}{"content":"`), close: Buffer.from(`"}${this.#closePlain}`) };
+    return { open: ownBytes(`${this.#openFirst}{"content":"`), close: ownBytes(`"}${this.#closePlain}`) };
   }
 
   #chunk(event: AnswerEvent): string {

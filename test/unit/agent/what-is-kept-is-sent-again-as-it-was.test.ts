@@ -59,15 +59,15 @@ test("of streams that share memory each keeps its own, however they come and go"
       const longest = Math.max(...streams.map(({ length }) => length));
       for (let turn = 0; turn < longest; turn += 1) {
         for (const each of all) {
-          const step = each.steps[turn];
-          if (step === undefined) {
+          const now = each.steps[turn];
+          if (now === undefined) {
             each.kept.clear();
             continue;
           }
-          each.bytes += step.bytes;
-          const frame = new Uint8Array(step.bytes).fill(each.place + 1);
+          each.bytes += now.bytes;
+          const frame = new Uint8Array(now.bytes).fill(each.place + 1);
           each.kept.keep({ sequence: turn + 1, frame, endOffset: each.bytes });
-          if (step.takes) each.kept.taken(each.bytes - step.bytes);
+          if (now.takes) each.kept.taken(each.bytes - now.bytes);
         }
         for (const { kept, steps, place } of all) {
           if (steps.length <= turn) continue;

@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { WrittenTexts } from "#shared/answer/written-texts.ts";
+import { ownBytes } from "#shared/process/own-bytes.ts";
 
 /** The events at the beginning of some bytes that are alike, and where they end. */
 export interface AlikeRun extends WrittenTexts {
@@ -18,8 +19,8 @@ export class AlikeLines {
 
   /** What stands around the text in the data of an event, which the body holds in one line with an empty one behind it. */
   constructor(around: { readonly begin: string; readonly end: string }) {
-    this.#begin = Buffer.from(`data: ${around.begin}`);
-    this.#end = Buffer.from(`${around.end}\n\n`);
+    this.#begin = ownBytes(`data: ${around.begin}`);
+    this.#end = ownBytes(`${around.end}\n\n`);
   }
 
   /** Those that the bytes begin with, which begin where an event may; nothing where the first is not alike. */
