@@ -55,7 +55,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     ...socketOptions(options.tls, patience),
     requestTimeout: patience.requestMs,
     logger: false,
-    genReqId: () => `req_${newToken()}`,
+    genReqId: () => newToken("req_"),
     requestIdHeader: false,
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     bodyLimit: bodyBytesMax,

@@ -81,5 +81,5 @@ function endsOf(text: string): string {
 
 /** A checksum goes on where it was, so that each message is read once; how long all of it is tells more apart. */
 function printOf(crc: number, { place, characters }: { readonly place: number; readonly characters: number }): string {
-  return `${crc.toString(36)}.${place}.${characters}`;
+  return `${crc}.${place}.${characters}`;
 }

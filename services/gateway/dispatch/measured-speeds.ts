@@ -20,8 +20,9 @@ interface Measured extends Speed {
 
 /** How fast each machine was lately with each model, by the ends of its answers. */
 export class MeasuredSpeeds {
-  /** By machine and model; where there are many, what was measured last is the last. */
-  readonly #speeds = new Map<string, Measured>();
+  /** By machine and by model, since a name for both would be made for each; where there are many, the latest are the last. */
+  readonly #speeds = new Map<string, Map<string, Measured>>();
+  #size = 0;
 
   ended(machine: string, modelId: string, end: EndPayload, nowMs: number): void {
     const { queuedMs, firstTokenMs, totalMs } = end.timings;
@@ -30,10 +31,9 @@ export class MeasuredSpeeds {
       firstTokenMs === null ? workedMs : Math.min(within(firstTokenMs - queuedMs, believedMsMax), workedMs);
     const restMs = workedMs - toFirstMs;
     const answerTokens = within(end.usage?.completionTokens ?? 0, believedTokensMax);
-    const key = keyOf(machine, modelId);
-    const measured = this.#speeds.get(key);
+    const measured = this.#speeds.get(machine)?.get(modelId);
     if (measured === undefined || isOver(measured, nowMs)) {
-      this.#keep(key, { firstTokenMs: toFirstMs, restMs, answerTokens, atMs: nowMs });
+      this.#keep(machine, modelId, { firstTokenMs: toFirstMs, restMs, answerTokens, atMs: nowMs });
       return;
     }
     measured.firstTokenMs = mean(measured.firstTokenMs, toFirstMs);
@@ -41,24 +41,36 @@ export class MeasuredSpeeds {
     measured.answerTokens = mean(measured.answerTokens, answerTokens);
     measured.atMs = nowMs;
     // Which one was measured last matters only where one may have to go soon.
-    if (this.#speeds.size > speedsKeptMax / 2) this.#keep(key, measured);
+    if (this.#size > speedsKeptMax / 2) this.#keep(machine, modelId, measured);
   }
 
   of(machine: string, modelId: string, nowMs: number): Speed | undefined {
-    const measured = this.#speeds.get(keyOf(machine, modelId));
+    const measured = this.#speeds.get(machine)?.get(modelId);
     return measured === undefined || isOver(measured, nowMs) ? undefined : measured;
   }
 
   get size(): number {
-    return this.#speeds.size;
+    return this.#size;
   }
 
-  #keep(key: string, measured: Measured): void {
-    this.#speeds.delete(key);
-    this.#speeds.set(key, measured);
-    for (const oldest of this.#speeds.keys()) {
-      if (this.#speeds.size <= speedsKeptMax) return;
-      this.#speeds.delete(oldest);
+  #keep(machine: string, modelId: string, measured: Measured): void {
+    const ofMachine = this.#speeds.get(machine) ?? new Map<string, Measured>();
+    this.#speeds.delete(machine);
+    this.#speeds.set(machine, ofMachine);
+    if (!ofMachine.delete(modelId)) this.#size += 1;
+    ofMachine.set(modelId, measured);
+    if (this.#size > speedsKeptMax) this.#forgetOldest();
+  }
+
+  /** Of the machine that was measured the longest ago, the model that was. */
+  #forgetOldest(): void {
+    for (const [machine, ofMachine] of this.#speeds) {
+      for (const oldest of ofMachine.keys()) {
+        ofMachine.delete(oldest);
+        this.#size -= 1;
+        if (ofMachine.size === 0) this.#speeds.delete(machine);
+        return;
+      }
     }
   }
 }
@@ -69,11 +81,6 @@ function isOver({ atMs }: Measured, nowMs: number): boolean {
 
 function mean(before: number, latest: number): number {
   return before + (latest - before) * latestWeighs;
-}
-
-/** Names of machines have no spaces. */
-function keyOf(machine: string, modelId: string): string {
-  return `${machine} ${modelId}`;
 }
 
 function within(number: number, max: number): number {

@@ -12,7 +12,7 @@ export function rawAnswer(fault: Fault, headers: Readonly<Record<string, string>
   const all = {
     "content-type": "application/json; charset=utf-8",
     "content-length": String(Buffer.byteLength(body)),
-    "x-request-id": `req_${newToken()}`,
+    "x-request-id": newToken("req_"),
     [processingHeader]: "0",
     ...faultHeaders(fault),
     ...headers,

@@ -64,7 +64,7 @@ function jobOf(request: FastifyRequest, asked: Asked, clock: Clock): Admitted["j
     machines: key.machines,
     body,
     sha256,
-    responseId: `${idPrefix}${newToken()}`,
+    responseId: newToken(idPrefix),
     createdSeconds: Math.floor(clock.wall() / 1_000),
     includeUsage,
     traceparent,

@@ -8,6 +8,18 @@ test("a token is 22 letters and digits, all of them used, and comes only once", 
   expect(new Set(tokens.join("")).size).toBe(62);
 });
 
+test("a token behind a word is as good as one alone, and the word is whole", () => {
+  const words = ["req_", "chatcmpl-", "", "embd-"];
+  const tokens = Array.from({ length: 20_000 }, (_, at) => {
+    const word = words[at % words.length] ?? "";
+    const named = newToken(word);
+    expect(named.slice(0, word.length)).toBe(word);
+    expect(named.slice(word.length)).toMatch(tokenText);
+    return named.slice(word.length);
+  });
+  expect(new Set(tokens).size).toBe(tokens.length);
+});
+
 test("every character of a token is as likely as any other", () => {
   const counts = new Map<string, number>();
   const characters = Array.from({ length: 20_000 }, newToken).join("");
