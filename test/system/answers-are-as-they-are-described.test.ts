@@ -114,11 +114,21 @@ describe("what is answered", () => {
     const key = await issuedKey("--rpm", "100", "--tpm", "100000");
     const { headers } = await asked(chat, { body: says("Hello!"), key });
     expect(headers.get("x-ratelimit-remaining-requests")).toBe("99");
+    const streamed = await asked(chat, { body: { ...says("Hello!"), stream: true }, key });
+    expect([...streamed.headers.keys()]).toEqual(expect.arrayContaining(ownHeadersOf(headers)));
+    // One more is free again every 0.6 s.
+    expect(streamed.headers.get("x-ratelimit-remaining-requests")).toMatch(/^9[89]$/);
+    expect(streamed.headers.get("x-trunkline-machine")).toBe(headers.get("x-trunkline-machine"));
     await asked("/v1/models", { key });
     await asked("/v1/models/nothing", { key, as: "/v1/models/{id}" });
     await asked(embeddings, { key, body: {} });
   });
 });
+
+/** What an answer tells in headers of our own, however it is sent. */
+function ownHeadersOf(headers: Headers): string[] {
+  return [...headers.keys()].filter((name) => /^(?:x-|openai-)/.test(name));
+}
 
 describe("what is refused", () => {
   const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };

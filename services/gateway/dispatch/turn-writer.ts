@@ -19,10 +19,10 @@ export class TurnWriter {
     this.#response = response;
   }
 
-  /** Sends the status line with what is written first. */
-  begin(status: number, headers: Readonly<Record<string, string>>): void {
+  /** Sends the status line with what is written first, and these headers: a name, its value, the next name. */
+  begin(status: number, lines: string[]): void {
     const response = this.#response;
-    response.writeHead(status, headers);
+    response.writeHead(status, lines);
     // With the head it is settled how the body goes; from here on its chunks are made here.
     this.#inChunks = response.chunkedEncoding;
     response.chunkedEncoding = false;

@@ -12,15 +12,21 @@ export const clientBacklogBytesMax = 8 * 1024 * 1024;
 interface WriterOptions {
   readonly response: ServerResponse;
   readonly timing: Timing;
+  /** The headers that are due beside its own when its status goes out: a name, its value, the next name. */
+  readonly headers: () => string[];
+  readonly onAccept: (machine: string) => void;
   /** Called once, when the client reads too little of what waits for it. */
   readonly onSlow: (fault: Fault) => void;
 }
 
-const streamHeaders = {
-  "content-type": "text/event-stream; charset=utf-8",
-  "cache-control": "no-cache",
-  "x-accel-buffering": "no",
-} as const;
+const streamLines = [
+  "content-type",
+  "text/event-stream; charset=utf-8",
+  "cache-control",
+  "no-cache",
+  "x-accel-buffering",
+  "no",
+] as const;
 
 /** Says on every answer which machine gave it, or failed to. */
 export const machineHeader = "x-trunkline-machine";
@@ -61,8 +67,7 @@ export class StreamWriter implements JobListener {
   }
 
   onAccept(machine: string): void {
-    const { response } = this.#options;
-    if (!response.headersSent) response.setHeader(machineHeader, machine);
+    this.#options.onAccept(machine);
     this.#acceptPending = true;
   }
 
@@ -128,7 +133,9 @@ export class StreamWriter implements JobListener {
   #begin(): void {
     if (this.#begun) return;
     this.#begun = true;
-    this.#body.begin(200, streamHeaders);
+    const lines = this.#options.headers();
+    lines.push(...streamLines);
+    this.#body.begin(200, lines);
   }
 
   #write(bytes: Uint8Array): void {

@@ -1,4 +1,5 @@
 import type { FastifyReply } from "fastify";
+import { addDueHeaders } from "./due-headers.ts";
 
 /** Up to this size a copy costs less than a piece of its own on the way to the kernel. */
 const joinedBytesMax = 16 * 1024;
@@ -10,11 +11,7 @@ const joinedBytesMax = 16 * 1024;
  */
 export function writeWhole(reply: FastifyReply, lines: string[], body: Buffer): void {
   lines.push("content-length", String(body.byteLength));
-  const headers = reply.getHeaders();
-  for (const name in headers) {
-    const value = headers[name];
-    if (value !== undefined) lines.push(name, String(value));
-  }
+  addDueHeaders(lines, reply);
   reply.hijack();
   const response = reply.raw;
   response.writeHead(200, lines);

@@ -1,7 +1,8 @@
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import { addDueHeaders } from "../edge/due-headers.ts";
 import { tiesOf } from "../edge/request-facts.ts";
-import { StreamWriter } from "../dispatch/write-stream.ts";
+import { machineHeader, StreamWriter } from "../dispatch/write-stream.ts";
 import type { Admitted } from "./admit-request.ts";
 import type { InferenceMeans } from "./inference-means.ts";
 import { standingLines } from "./tell-standing.ts";
@@ -15,11 +16,17 @@ export async function answerStream(
   { placer, timing, log }: InferenceMeans,
 ): Promise<void> {
   const response = reply.raw;
-  const writer = new StreamWriter({ response, timing, onSlow: (fault) => leaving.abort(fault) });
-  for (const [name, value] of Object.entries(reply.getHeaders()))
-    if (value !== undefined) response.setHeader(name, value);
-  const lines = standingLines(reply.request);
-  for (let at = 0; at + 1 < lines.length; at += 2) response.setHeader(lines[at] ?? "", lines[at + 1] ?? "");
+  const writer = new StreamWriter({
+    response,
+    timing,
+    headers: () => {
+      const lines = standingLines(reply.request);
+      addDueHeaders(lines, reply);
+      return lines;
+    },
+    onAccept: (machine) => void reply.header(machineHeader, machine),
+    onSlow: (fault) => leaving.abort(fault),
+  });
   try {
     const listener = account.following(writer);
     await placer.run(Object.assign(job, { listener }));

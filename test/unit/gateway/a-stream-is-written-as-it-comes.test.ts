@@ -29,8 +29,8 @@ describe("a stream", () => {
   });
 
   test("begins with a 200 that says what it is and that nobody may hold it back", async () => {
-    const { writer, response, has, status, header } = await streamToAClient();
-    response.setHeader("x-request-id", "req_1");
+    const { writer, due, has, status, header } = await streamToAClient();
+    due.set("x-request-id", "req_1");
     expect(writer.begun).toBe(false);
     writer.onData(Buffer.from(event("a")));
     await has("a");
@@ -180,7 +180,7 @@ test("an answer says which machine gives it, and of several the last one that ha
   writer.onAccept("cellar");
   writer.onData(Buffer.from(event("a")));
   await has("a");
-  expect(header("x-trunkline-machine")).toBe("cellar");
+  expect(header("machine")).toBe("cellar");
 });
 
 test("a client that leaves too much unread is told of to the owner of the request, by the limit's name", async () => {

@@ -38,11 +38,20 @@ export async function streamToAClient(options: { readonly reads?: boolean } = {}
   };
   void read().catch(() => (ended = "broken"));
   const response = await opened.promise;
-  const writer = new StreamWriter({ response, timing, onSlow: (fault) => void cuts.push(fault) });
+  const due = new Map<string, string>();
+  const writer = new StreamWriter({
+    response,
+    timing,
+    headers: () => [...due].flat(),
+    onAccept: (machine) => void due.set("machine", machine),
+    onSlow: (fault) => void cuts.push(fault),
+  });
 
   return {
     writer,
     response,
+    /** The headers that are due beside the stream's own. */
+    due,
     cuts,
     status: () => status,
     header: (name: string) => headers?.get(name),

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { TurnWriter } from "../../../services/gateway/dispatch/turn-writer.ts";
 import { until } from "../../harness/until.ts";
 
-const headers = { "content-type": "text/plain" };
+const headers = ["content-type", "text/plain"];
 
 /** An answer that a test writes, and its body as it comes over the wire, framing and all. */
 async function answerTo(version: "1.0" | "1.1") {
