@@ -38,17 +38,22 @@ export class ReadAside {
   #thread: Worker | undefined;
   #bytes = 0;
 
-  async read(outer: Outer, bytes: Buffer | undefined): Promise<Asked> {
-    if (bytes === undefined || bytes.byteLength <= readHereBytesMax) return readAsked(outer, bytes);
-    if (this.#bytes + bytes.byteLength > readingBytesMax) throw tooMuch();
-    const answer = await this.#order(outer, bytes);
-    if (answer.outcome === "fault") throw new Fault(answer.code, answer.details);
-    return answer.asked;
+  /** Nearly every request is read at once: only one that is large is waited for. */
+  read(outer: Outer, bytes: Buffer | undefined): Asked | Promise<Asked> {
+    const isLarge = bytes !== undefined && bytes.byteLength > readHereBytesMax;
+    return isLarge ? this.#readAside(outer, bytes) : readAsked(outer, bytes);
   }
 
   /** What still waits ends in a fault. */
   async stop(): Promise<void> {
     await this.#thread?.terminate();
+  }
+
+  async #readAside(outer: Outer, bytes: Buffer): Promise<Asked> {
+    if (this.#bytes + bytes.byteLength > readingBytesMax) throw tooMuch();
+    const answer = await this.#order(outer, bytes);
+    if (answer.outcome === "fault") throw new Fault(answer.code, answer.details);
+    return answer.asked;
   }
 
   #order(outer: Outer, bytes: Buffer): Promise<ReadAnswer> {

@@ -34,7 +34,8 @@ export async function admitRequest(
 ): Promise<Admitted> {
   const { request, reply } = from;
   // Whoever runs the request does not have this, and with it the body.
-  const asked = await means.reader.read(outer, takeBody(request));
+  const read = means.reader.read(outer, takeBody(request));
+  const asked = read instanceof Promise ? await read : read;
   const { key, leaving } = callerOf(request);
   const { model, promptTokens, tokens, stream: streamed } = asked;
   const account = accountOf(request);

@@ -1,5 +1,6 @@
 import { onTestFinished, expect, test, describe } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
+import type { Asked } from "../../../services/gateway/asked/asked.ts";
 import { ReadAside, readingBytesMax } from "../../../services/gateway/asked/read-aside.ts";
 import { readAsked, type Outer } from "../../../services/gateway/asked/read-asked.ts";
 
@@ -15,8 +16,13 @@ const bytesOf = (request: object): Buffer => Buffer.from(JSON.stringify(request)
 const chat = (content: string, fields: object = {}): Buffer =>
   bytesOf({ model: "llama3", user: "ann", messages: [{ role: "user", content }], ...fields });
 
-async function faultOf(read: Promise<unknown>): Promise<Fault> {
-  return Fault.from(await read.then(() => "it was read").catch((thrown: unknown) => thrown));
+async function faultOf(read: Asked | Promise<Asked>): Promise<Fault> {
+  try {
+    await read;
+  } catch (thrown) {
+    return Fault.from(thrown);
+  }
+  return Fault.from("it was read");
 }
 
 describe("a large request", () => {
@@ -59,7 +65,7 @@ describe("a large request", () => {
   test("is answered in its turn, when several are sent at once", async () => {
     const reader = aside();
     const models = ["a", "b", "c", "d"];
-    const read = models.map((model) => reader.read("chat", chat("x".repeat(mib), { model })));
+    const read = models.map(async (model) => await reader.read("chat", chat("x".repeat(mib), { model })));
     expect((await Promise.all(read)).map(({ model }) => model)).toEqual(models);
   });
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { newToken, tokenText } from "#shared/protocol/token.ts";
 
 test("a token is 22 letters and digits, all of them used, and comes only once", () => {
-  const tokens = Array.from({ length: 20_000 }, newToken);
+  const tokens = Array.from({ length: 20_000 }, () => newToken());
   for (const token of tokens) expect(token).toMatch(tokenText);
   expect(new Set(tokens).size).toBe(tokens.length);
   expect(new Set(tokens.join("")).size).toBe(62);
@@ -22,7 +22,7 @@ test("a token behind a word is as good as one alone, and the word is whole", () 
 
 test("every character of a token is as likely as any other", () => {
   const counts = new Map<string, number>();
-  const characters = Array.from({ length: 20_000 }, newToken).join("");
+  const characters = Array.from({ length: 20_000 }, () => newToken()).join("");
   for (const character of characters) counts.set(character, (counts.get(character) ?? 0) + 1);
   // About 7 100 of each; a difference of 12 % is ten standard deviations, and a modulo bias would be 25 %.
   const mean = characters.length / 62;
