@@ -132,6 +132,20 @@ describe("what is remembered of prompts", () => {
     expect(caches.knowing(next("0"), 1).size).toBe(1);
   });
 
+  test("is of those prompts that were used last, however often they were", () => {
+    const caches = new WarmCaches();
+    const next = (name: string): PromptPrefixes => chat(user(name), assistant("b"), user("c"));
+    for (let each = 0; each < 3 * prefixesKeptMax; each += 1) {
+      caches.answered(chat(user(`${each}`)), boot("attic"), 0);
+      if (each % 6_000 === 0) caches.answered(chat(user("again")), boot("attic"), 0);
+      if (each % 1_000 === 0) expect(caches.knowing(next("again"), 0).size).toBe(1);
+    }
+    expect(caches.size).toBe(prefixesKeptMax);
+    const kept = Array.from({ length: 3 * prefixesKeptMax }, (_, each) => caches.knowing(next(`${each}`), 0).size);
+    expect(kept.lastIndexOf(0)).toBe(2 * prefixesKeptMax);
+    expect(kept.indexOf(1)).toBe(2 * prefixesKeptMax + 1);
+  });
+
   test("is of eight machines at most for what all of them share", () => {
     const caches = new WarmCaches();
     const shared = chat(system(long), user("a"));
