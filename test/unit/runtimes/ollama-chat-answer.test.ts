@@ -10,7 +10,7 @@ function call(name: string, fields: object = {}) {
 }
 const done = { message: { role: "assistant", content: "" }, done: true, done_reason: "stop" };
 
-const usual = { parallelToolCalls: true, promptTokens: 12 };
+const usual = { parallelToolCalls: true, promptTokens: () => 12 };
 
 function eventsOf(lines: readonly unknown[], options: Partial<OllamaAnswerOptions> = {}): AnswerEvent[] {
   const answer = new OllamaChatAnswer({ ...usual, ...options });

@@ -36,7 +36,7 @@ export interface OllamaAnswerOptions {
   /** The limit that the request has set. */
   readonly tokensMax?: number | undefined;
   /** How long the prompt is by a rule of thumb, for an answer of which Ollama does not tell. */
-  readonly promptTokens: number;
+  readonly promptTokens: () => number;
 }
 
 /** Ollama ends an answer without a word once the model has said the same piece so often in a row. */
@@ -89,7 +89,7 @@ export class OllamaChatAnswer {
   *#cut(completionTokens: number): Generator<AnswerEvent> {
     this.#done = true;
     yield { kind: "finish", reason: "length" };
-    yield { kind: "usage", promptTokens: this.#options.promptTokens, completionTokens };
+    yield { kind: "usage", promptTokens: this.#options.promptTokens(), completionTokens };
   }
 
   *#said({ message, logprobs }: ChatLine): Generator<AnswerEvent> {

@@ -1,6 +1,8 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Capabilities } from "#shared/model/model.ts";
+import { putInLongTexts } from "#shared/process/long-texts.ts";
 import { contentText, type ChatBody, type ChatMessage } from "#shared/protocol/chat-body.ts";
+import { shortMessages } from "../long-messages.ts";
 import { honouring, refuseUnsupported } from "../refuse-unsupported.ts";
 import type { OllamaEntry } from "./ollama-catalogue.ts";
 import type { OllamaShow } from "./ollama-model.ts";
@@ -14,15 +16,27 @@ const honouredOnMlx = honoured.difference(new Set<string>(notOnMlx));
 
 const imageTypes = ["image/jpeg", "image/jpg", "image/png", "image/webp"];
 
+interface AskedChat {
+  readonly entry: OllamaEntry;
+  readonly capabilities: Capabilities;
+  readonly body: ChatBody;
+}
+
+/** A chat in the form of Ollama's `/api/chat`: written where it has long texts that go into it as they came. */
+export function ollamaChatRequest(chat: AskedChat): Readonly<Record<string, unknown>> | Uint8Array {
+  const { messages } = chat.body;
+  const short = shortMessages(messages);
+  // Of images it is given the base64 alone, and their texts joined.
+  const passesOn = short !== undefined && !short.messages.some(({ content }) => Array.isArray(content));
+  const written = passesOn ? putInLongTexts(JSON.stringify(requestWith(short.messages, chat)), short.texts) : undefined;
+  return written ?? requestWith(messages, chat);
+}
+
 /**
- * A chat in the form of Ollama's `/api/chat`. What Ollama would ignore is refused here. `truncate: false` makes it
- * refuse a conversation that is too long, where by default it forgets the oldest messages without a word.
+ * What Ollama would ignore is refused here. `truncate: false` makes it refuse a conversation that is too long, where by
+ * default it forgets the oldest messages without a word.
  */
-export function ollamaChatRequest(chat: {
-  entry: OllamaEntry;
-  capabilities: Capabilities;
-  body: ChatBody;
-}): Readonly<Record<string, unknown>> {
+function requestWith(messages: readonly ChatMessage[], chat: AskedChat): Readonly<Record<string, unknown>> {
   const { entry, capabilities, body } = chat;
   const { isMlx } = entry.show;
   refuseUnsupported(body, isMlx ? honouredOnMlx : honoured);
@@ -30,7 +44,7 @@ export function ollamaChatRequest(chat: {
     model: entry.name,
     stream: true,
     truncate: false,
-    messages: ollamaMessages(body.messages),
+    messages: ollamaMessages(messages),
     tools: offeredTools(body),
     format: format(body),
     think: capabilities.thinking ? think(body, entry.show) : undefined,

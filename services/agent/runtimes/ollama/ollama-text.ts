@@ -24,7 +24,7 @@ export async function* ollamaText(means: {
     answer: new OllamaChatAnswer({
       parallelToolCalls: false,
       tokensMax: body.max_tokens,
-      promptTokens: estimatedTokens,
+      promptTokens: () => estimatedTokens,
     }),
     onLines: () => onProgress(),
     asInChats,

@@ -58,7 +58,7 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
         answer: new OllamaChatAnswer({
           parallelToolCalls: body.parallel_tool_calls ?? true,
           tokensMax: body.max_tokens,
-          promptTokens: estimateTokens(body),
+          promptTokens: () => estimateTokens(body),
         }),
         // A tool call comes whole: nothing is heard while the model writes it.
         onLines: () => onProgress(body.tools === undefined ? undefined : "prefill"),
