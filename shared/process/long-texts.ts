@@ -55,9 +55,10 @@ export class LongText {
 /**
  * Takes the long texts out of JSON, so that all else of it can be read as ever while they, which are nearly all of its bytes,
  * are looked at once and passed on as they came. Nothing where there are none, or where a text is none of JSON, or holds
- * half of a character: who reads the whole of it will say so.
+ * half of a character: who reads the whole of it will say so. Where fields are named, only their values are taken out, as far
+ * as nothing stands between the two but the colon.
  */
-export function takeOutLongTexts(bytes: Buffer): ShortJson | undefined {
+export function takeOutLongTexts(bytes: Buffer, fields?: readonly string[]): ShortJson | undefined {
   if (!isUtf8(bytes)) return undefined;
   const { byteLength, buffer } = bytes;
   const steppable = { bytes, words: new Int32Array(buffer, 0, buffer.byteLength >> 2) };
@@ -71,6 +72,7 @@ export function takeOutLongTexts(bytes: Buffer): ShortJson | undefined {
     if (steps === undefined) return undefined;
     place = from + steps.bytes;
     if (steps.bytes < longTextBytesMin) continue;
+    if (fields !== undefined && !fields.some((field) => isValueOf(field, { bytes, from }))) continue;
     texts.push(new LongText(bytes.subarray(from - 1, place + 1), steps));
     pieces.push(bytes.subarray(taken, from), writtenStandIn);
     taken = place;
@@ -78,6 +80,12 @@ export function takeOutLongTexts(bytes: Buffer): ShortJson | undefined {
   if (texts.length === 0) return undefined;
   pieces.push(bytes.subarray(taken));
   return { json: Buffer.concat(pieces), texts };
+}
+
+/** Whether a text whose first byte is at `from` is the value of this field. */
+function isValueOf(field: string, { bytes, from }: { bytes: Buffer; from: number }): boolean {
+  const before = `"${field}":"`;
+  return bytes.toString("latin1", Math.max(0, from - before.length), from) === before;
 }
 
 /**

@@ -43,6 +43,14 @@ describe("a long text of JSON", () => {
     expect(takeOutLongTexts(Buffer.from(`{"a":"${a}\xff"}`, "latin1"))).toBeUndefined();
   });
 
+  test("stays where it is in all but the fields that are named, if any are", () => {
+    const json = JSON.stringify({ a: { b: a }, says: [a], [a]: 1, "x\\": a, b: `"b":"${a}`, c: [{ c: a, ab: a }] });
+    const short = takeOutLongTexts(Buffer.from(json), ["b", "c"]);
+    expect(short?.texts.map((text) => text.read())).toEqual([a, `"b":"${a}`, a]);
+    expect(short && putInLongTexts(short.json.toString(), short.texts)?.toString()).toBe(json);
+    expect(takeOutLongTexts(Buffer.from(json), ["d"])).toBeUndefined();
+  });
+
   test("is put into its place and no other, in its turn", () => {
     const json = JSON.stringify({ a, b: `:"<a long text>"`, c: a.replaceAll("a", "c") });
     const short = takeOutLongTexts(Buffer.from(json));
