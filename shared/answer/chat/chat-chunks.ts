@@ -23,9 +23,12 @@ export class ChatChunks implements AnswerRenderer {
   /** The end of a chunk that tells neither logprobs nor a finish. */
   readonly #closePlain: string;
   readonly #includeUsage: boolean;
-  readonly #begun = new Set<number>();
-  /** What stands around a text of the first choice, as bytes, once there is one that came as bytes. */
-  #aroundText: { readonly open: Uint8Array; readonly close: Uint8Array } | undefined;
+  /** Whether the first choice has begun, and which of the others have. */
+  #firstBegun = false;
+  #othersBegun: Set<number> | undefined;
+  /** What stands before and behind a text of the first choice, as bytes, once there is one that came as bytes. */
+  #openText: Uint8Array | undefined;
+  #closeText: Uint8Array = nothing;
 
   constructor(head: AnswerHead) {
     const { id, createdSeconds: created, model } = head;
@@ -44,8 +47,9 @@ export class ChatChunks implements AnswerRenderer {
   }
 
   pushWritten({ bytes, bounds }: WrittenTexts, room: number): Uint8Array {
-    const begin = this.#begun.has(0) ? nothing : Buffer.from(this.#begin(0));
-    const { open, close } = (this.#aroundText ??= this.#writeAroundText());
+    const begin = this.#firstBegun ? nothing : Buffer.from(this.#begin(0));
+    const open = (this.#openText ??= this.#writeAroundText());
+    const close = this.#closeText;
     let size = room + begin.length + (bounds.length / 2) * (open.length + close.length);
     for (let at = 0; at < bounds.length; at += 2) size += (bounds[at + 1] ?? 0) - (bounds[at] ?? 0);
     const chunks = Buffer.allocUnsafe(size);
@@ -66,8 +70,9 @@ export class ChatChunks implements AnswerRenderer {
     return new Uint8Array();
   }
 
-  #writeAroundText(): { open: Uint8Array; close: Uint8Array } {
-    return { open: ownBytes(`${this.#openFirst}{"content":"`), close: ownBytes(`"}${this.#closePlain}`) };
+  #writeAroundText(): Uint8Array {
+    this.#closeText = closeTextOf(this.#closePlain);
+    return ownBytes(`${this.#openFirst}{"content":"`);
   }
 
   #chunk(event: AnswerEvent): string {
@@ -81,8 +86,9 @@ export class ChatChunks implements AnswerRenderer {
 
   /** The chunk that every choice begins with, if it has not begun. */
   #begin(choice: number): string {
-    if (this.#begun.has(choice)) return "";
-    this.#begun.add(choice);
+    if (choice === 0 ? this.#firstBegun : this.#othersBegun?.has(choice)) return "";
+    if (choice === 0) this.#firstBegun = true;
+    else this.#othersBegun = (this.#othersBegun ?? new Set()).add(choice);
     return this.#delta(choice, `{"role":"assistant","content":"","refusal":null}`);
   }
 
@@ -113,6 +119,14 @@ export class ChatChunks implements AnswerRenderer {
     const open = choice === 0 ? this.#openFirst : `${this.#open}{"index":${choice},"delta":`;
     return told === undefined ? open + delta + this.#closePlain : open + delta + told + this.#close;
   }
+}
+
+let lastClose: { readonly plain: string; readonly bytes: Uint8Array } | undefined;
+
+/** The same bytes for all answers that end their texts alike, as nearly all do: what all look at is near at hand. */
+function closeTextOf(plain: string): Uint8Array {
+  if (lastClose?.plain !== plain) lastClose = { plain, bytes: ownBytes(`"}${plain}`) };
+  return lastClose.bytes;
 }
 
 function ending({ logprobs }: Extract<AnswerEvent, { kind: "text" }>): string | undefined {

@@ -20,7 +20,7 @@ export class AlikeLines {
   /** What stands around the text in the data of an event, which the body holds in one line with an empty one behind it. */
   constructor(around: { readonly begin: string; readonly end: string }) {
     this.#begin = ownBytes(`data: ${around.begin}`);
-    this.#end = ownBytes(`${around.end}\n\n`);
+    this.#end = endBytesOf(around.end);
   }
 
   /** Those that the bytes begin with, which begin where an event may; nothing where the first is not alike. */
@@ -40,6 +40,14 @@ export class AlikeLines {
     if (end === 0 || !(isAscii || isUtf8(bytes.subarray(0, end)))) return undefined;
     return { bytes, bounds, end };
   }
+}
+
+let lastEnd: { readonly text: string; readonly bytes: Uint8Array } | undefined;
+
+/** The same bytes for all answers whose events end alike, as those of one server do: what all look at is near at hand. */
+function endBytesOf(text: string): Uint8Array {
+  if (lastEnd?.text !== text) lastEnd = { text, bytes: ownBytes(`${text}\n\n`) };
+  return lastEnd.bytes;
 }
 
 /** Whether JSON writes it as it is, as it does all characters beyond ASCII. */
