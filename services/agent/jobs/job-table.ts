@@ -324,7 +324,7 @@ export class JobTable {
         },
         writeDraft: (draft, outputTokens) => {
           const nowMs = clock.now();
-          job.moved(nowMs, job.silence);
+          job.moved(nowMs);
           job.spoke(nowMs);
           return this.#heldBack(job, job.frames.writeDraft(draft, outputTokens));
         },

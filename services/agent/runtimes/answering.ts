@@ -4,7 +4,7 @@ import type { WrittenTexts } from "#shared/answer/written-texts.ts";
 /** Who takes an answer as it comes. What is returned, if anything, is to be waited for before there is more. */
 export interface AnswerTaker {
   events(events: readonly AnswerEvent[]): Promise<void> | undefined;
-  /** The same as for an event for each of these texts. Who does not have it is given events. */
+  /** The same as for an event for each of these texts, and progress by itself. Who does not have it is given events. */
   readonly texts?: ((texts: WrittenTexts) => Promise<void> | undefined) | undefined;
 }
 

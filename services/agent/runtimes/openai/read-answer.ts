@@ -109,8 +109,10 @@ class AnswerReading implements Answering {
     const passes = this.#sent.between && (this.#asking.meant?.passesText ?? true);
     const run = passes ? this.#answer.runIn?.(bytes) : undefined;
     if (run === undefined) return { room: undefined, rest: bytes };
-    this.#asking.run.onProgress();
-    const room = run.bounds.length === 0 ? undefined : taker.texts?.(run);
+    // To write something is progress by itself.
+    const isSilent = run.bounds.length === 0;
+    if (isSilent) this.#asking.run.onProgress();
+    const room = isSilent ? undefined : taker.texts?.(run);
     return { room, rest: run.end === bytes.byteLength ? nothing : bytes.subarray(run.end) };
   }
 
