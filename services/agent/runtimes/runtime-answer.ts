@@ -148,7 +148,9 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
     if (this.#abandoned) controller.abort(new Error("nobody waits for the answer any more"));
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, statusCode: number): void {
+  onResponseStart(controller: Dispatcher.DispatchController, statusCode: number): void {
+    // Nobody reads them, and they are cut from what the socket gave, which they would keep while the answer lasts.
+    controller.rawHeaders = null;
     if (statusCode >= 200) this.#status = statusCode;
   }
 
