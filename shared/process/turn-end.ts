@@ -1,26 +1,16 @@
-export interface DueAtTurnEnd {
+interface Due {
   atTurnEnd(): void;
 }
 
-let due: DueAtTurnEnd[] = [];
-let isAsked = false;
+let due: Due[] = [];
 
 /**
  * Calls these when this turn of the event loop is over, in the order in which they asked. One that asks while others are
- * called still belongs to this turn, and so does one that asks in a promise that they settle: what jobs hand to the broker
- * at its end leaves with it, and not a turn later, when hundreds of sockets may have been read in between.
+ * called still belongs to this turn: what jobs hand to the broker at its end leaves with it, and not a turn later, when
+ * hundreds of sockets may have been read in between.
  */
-export function atTurnEnd(one: DueAtTurnEnd): void {
-  due.push(one);
-  ask();
-}
-
-function ask(): void {
-  if (isAsked) return;
-  isAsked = true;
-  setImmediate(callAll);
-  // Between the two, promises go on that were settled in the first.
-  setImmediate(callLast);
+export function atTurnEnd(one: Due): void {
+  if (due.push(one) === 1) setImmediate(callAll);
 }
 
 function callAll(): void {
@@ -28,15 +18,7 @@ function callAll(): void {
   try {
     while (called < due.length) due[called++]?.atTurnEnd();
   } finally {
-    if (called > 0) due = due.slice(called);
-  }
-}
-
-function callLast(): void {
-  try {
-    callAll();
-  } finally {
-    isAsked = false;
-    if (due.length > 0) ask();
+    due = due.slice(called);
+    if (due.length > 0) setImmediate(callAll);
   }
 }

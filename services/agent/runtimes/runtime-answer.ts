@@ -1,7 +1,6 @@
 import type { Dispatcher } from "undici";
 import { Fault } from "#shared/fault/fault.ts";
 import { systemClock, type Timer } from "#shared/process/clock.ts";
-import { atTurnEnd, type DueAtTurnEnd } from "#shared/process/turn-end.ts";
 import type { Refusal } from "./runtime-connection.ts";
 
 /** How much of an answer may wait here while nobody reads it. Beyond that the runtime is not read on. */
@@ -40,8 +39,6 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
   #over = false;
   #failure: { readonly error: unknown } | undefined;
   #wake: (() => void) | undefined;
-  /** Set while pieces are handed over and not read. */
-  #handing: DueAtTurnEnd | undefined;
   #abandoned = false;
   #completed = false;
   #endWait: Timer | undefined;
@@ -65,35 +62,35 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
   }
 
   /**
-   * Hands over the pieces in the turn in which they come, in place of reads: at its end, when all that leaves with that turn
-   * is written anyway, or as soon as there is no more. What the taker returns is waited for before the next; what it throws
-   * ends the request. Resolves when there is no more, or the taker has what it wanted.
+   * Hands over the pieces as they come, in place of reads. What the taker returns is waited for before the next; what it
+   * throws ends the request. Resolves when there is no more, or the taker has what it wanted.
    */
   handTo(take: (piece: Uint8Array) => Promise<void> | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
-      let isWaiting = false;
+      let isDue = false;
+      const soon = (): void => {
+        if (isDue) return;
+        isDue = true;
+        void turn.then(deliver);
+      };
       const fail = (error: unknown): void => {
         if (!this.#abandoned) this.#close("the rest of the answer is not wanted");
         reject(error);
       };
-      const goOn = (): void => {
-        isWaiting = false;
-        deliver();
-      };
       const deliver = (): void => {
-        if (isWaiting) return;
         try {
           const room = this.#handOver(take);
           if (room !== undefined) {
-            isWaiting = true;
-            room.then(goOn, fail);
-          } else if (this.#over || this.#isEnough()) resolve();
+            room.then(deliver, fail);
+            return;
+          }
+          isDue = false;
+          if (this.#over || this.#isEnough()) resolve();
         } catch (error) {
           fail(error);
         }
       };
-      this.#handing = { atTurnEnd: deliver };
-      this.#wake = () => void turn.then(deliver);
+      this.#wake = soon;
       try {
         this.#ask();
       } catch (error) {
@@ -159,8 +156,7 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
     this.#pieces.push(piece);
     this.#waitingBytes += piece.byteLength;
     if (this.#waitingBytes >= waitingBytesMax) controller.pause();
-    if (this.#handing === undefined) this.#wake?.();
-    else if (this.#pieces.length === 1) atTurnEnd(this.#handing);
+    this.#wake?.();
   }
 
   onResponseEnd(): void {
@@ -209,7 +205,6 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
 
   /** Resolved in the microtask after a read of the socket, so that all that came with it is one piece. */
   #arrival(): Promise<void> {
-    this.#handing = undefined;
     return new Promise((resolve) => {
       this.#wake = resolve;
     });

@@ -21,22 +21,6 @@ test("what asks while others are called belongs to the same turn", async () => {
   expect(called).toEqual(["broker", "a turn later"]);
 });
 
-test("so does what asks in a promise that one of them settles, however many stand between", async () => {
-  const called: string[] = [];
-  const settled = Promise.withResolvers<void>();
-  const later = Promise.withResolvers<void>();
-  const ended = settled.promise.then(() => undefined).then(() => undefined);
-  void ended.then(() => atTurnEnd({ atTurnEnd: () => void called.push("broker") }));
-  atTurnEnd({
-    atTurnEnd() {
-      settled.resolve();
-      void nextImmediate().then(() => later.resolve(void called.push("a turn later")));
-    },
-  });
-  await later.promise;
-  expect(called).toEqual(["broker", "a turn later"]);
-});
-
 test("what asks again after it was called is called again", async () => {
   let called = 0;
   const again = { atTurnEnd: () => void (called += 1) };
