@@ -85,7 +85,9 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
             return;
           }
           isDue = false;
-          if (this.#over || this.#isEnough()) resolve();
+          // To make room lets the socket be read, and what was there comes at once.
+          if (this.#waitingBytes > 0 && !this.#isEnough()) soon();
+          else if (this.#over || this.#isEnough()) resolve();
         } catch (error) {
           fail(error);
         }

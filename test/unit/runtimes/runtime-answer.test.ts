@@ -2,7 +2,9 @@ import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
+import type { Dispatcher } from "undici";
 import { Fault } from "#shared/fault/fault.ts";
+import { RuntimeAnswer, waitingBytesMax } from "../../../services/agent/runtimes/runtime-answer.ts";
 import { RuntimeConnection } from "../../../services/agent/runtimes/runtime-connection.ts";
 import { until } from "../../harness/until.ts";
 
@@ -237,6 +239,31 @@ test("an answer that is handed over to who has no room is not taken without end,
   room.resolve();
   await all;
   expect(bytes).toBe(written);
+});
+
+test("what comes with the room that a taker makes is handed over, also when nothing more comes", async () => {
+  const asked = Promise.withResolvers<Dispatcher.DispatchHandler>();
+  const answer = new RuntimeAnswer({
+    signal: new AbortController().signal,
+    faultOf: ({ text: told }) => new Fault("bad_request", { message: told }),
+    ask: asked.resolve,
+  });
+  const taken: number[] = [];
+  const all = answer.handTo((piece) => void taken.push(piece.byteLength));
+  const handler = await asked.promise;
+  const waiting = [Buffer.alloc(7)];
+  const controller = {
+    pause: () => undefined,
+    resume: () => waiting.splice(0).forEach((piece) => handler.onResponseData?.(controller, piece)),
+    abort: () => undefined,
+  } as unknown as Dispatcher.DispatchController;
+  handler.onRequestStart?.(controller, undefined);
+  handler.onResponseStart?.(controller, 200, {});
+  handler.onResponseData?.(controller, Buffer.alloc(waitingBytesMax));
+  await until(() => taken.length === 2, { what: "both pieces are taken" });
+  expect(taken).toEqual([waitingBytesMax, 7]);
+  handler.onResponseEnd?.(controller, {});
+  await all;
 });
 
 test("who has what he wanted is handed no more, and the connection is kept", async () => {
