@@ -47,9 +47,9 @@ export class SiteOnRedis implements AsyncDisposable {
     }
   }
 
-  /** A key that the gateway has never seen. Tried again where this process was too busy to hear Redis in time. */
+  /** A key that the gateway has never seen. */
   async unknownKey(terms?: Partial<NewKey>): Promise<KeyInUse> {
-    const issued = await until(() => this.operator.issue(terms), { what: "a key to be issued" });
+    const issued = await this.operator.issue(terms);
     return { ...issued, endpoint: new Endpoint({ baseUrl: this.gateway.baseUrl, key: issued.token.reveal() }) };
   }
 
