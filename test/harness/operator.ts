@@ -66,12 +66,16 @@ export class Operator implements AsyncDisposable {
   }
 }
 
-/** Once more where the process of a test was too busy to hear Redis in time. */
+/** A store may stand still for longer than a gateway waits for it, and so may the process of a test. */
+const attemptsMax = 10;
+
 async function heard<Told>(ask: () => Promise<Told>): Promise<Told> {
-  try {
-    return await ask();
-  } catch (error) {
-    if (!(error instanceof Fault && error.code === "backend_unavailable")) throw error;
-    return ask();
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await ask();
+    } catch (error) {
+      const isAway = error instanceof Fault && error.code === "backend_unavailable";
+      if (!isAway || attempt === attemptsMax) throw error;
+    }
   }
 }
