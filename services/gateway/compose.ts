@@ -91,7 +91,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
 
   const access = await openAccess(parts);
   const limited = openLimits(store.state, { gateway, clock, log });
-  lifecycle.onStop("settlements", () => limited.settlements.stop(AbortSignal.timeout(settleAtStopMs)));
+  lifecycle.onStop("settlements", () => limited.stop(AbortSignal.timeout(settleAtStopMs)));
 
   const roster = new Roster(timing);
   const leftOut = new LeftOut({ forgetMs: timing.offlineAfterMs });

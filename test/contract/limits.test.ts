@@ -1,12 +1,19 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { KeyLimits } from "#shared/keys/key-limits.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { connectRedis, type RedisConnection } from "#shared/process/redis-connection.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import type { Endings, Telling } from "../../services/gateway/limits/endings.ts";
-import { budgetPeriodAt, type Admission, type Demand, type Settled } from "../../services/gateway/limits/limits.ts";
+import {
+  budgetPeriodAt,
+  type Admission,
+  type Demand,
+  type Hold,
+  type Settled,
+} from "../../services/gateway/limits/limits.ts";
 import { LocalLimits } from "../../services/gateway/limits/local-limits.ts";
+import { PlacesAhead } from "../../services/gateway/limits/places-ahead.ts";
 import { RedisLimits, spentAt } from "../../services/gateway/limits/redis-limits.ts";
 import { batchName, type Batch } from "../../services/gateway/settlement/books.ts";
 import { openLimits } from "../../services/gateway/settlement/open-limits.ts";
@@ -48,6 +55,107 @@ limitsContract("Redis", async () => {
     spend: async (keyId, limits, tokens) => write(other, { spent: [spendingOf(keyId, limits, tokens)] }),
     close: () => connections.forEach((each) => each.close()),
   };
+});
+
+limitsContract("Redis, with places ahead", async () => {
+  const { connections, open, write } = redisPlace();
+  const [one, other] = [await open(), await open()];
+  const endings = new EndingsOfATest();
+  const stops: (() => void)[] = [];
+  const ahead = (redis: RedisConnection, told?: Endings): PlacesAhead => {
+    const places = aheadOn(redis, (hold) => write(redis, { settled: [{ hold, ran: false, usedTokens: 0 }] }), told);
+    stops.push(() => places.stop());
+    return places;
+  };
+  return {
+    gateways: [ahead(one, endings), ahead(other)],
+    settle: async (settled) => write(one, { settled: [settled] }),
+    end: (settled) => endings.end(settled),
+    spend: async (keyId, limits, tokens) => write(other, { spent: [spendingOf(keyId, limits, tokens)] }),
+    close: () => [...stops, ...connections.map((each) => () => each.close())].forEach((end) => end()),
+  };
+});
+
+describe("places that Redis lends ahead", () => {
+  const scarce: [string, KeyLimits][] = [
+    ["seats", { concurrency: 60 }],
+    // So few a minute that none of them drains while the test takes its time.
+    ["requests", { requestsPerMinute: 60 }],
+    ["tokens by the minute", { tokensPerMinute: 60 }],
+    ["tokens of a budget", { budget: { tokens: 60, per: "day" } }],
+  ];
+
+  test.each(scarce)("refuse nobody when they are not needed: of 60 %s all can be had elsewhere", async (_, limits) => {
+    const { here, there, demand, lent } = await openTwo(limits);
+    const before = await inTurn(10, () => here.admit(demand()));
+    expect(before.map(outcomeOf)).toEqual(Array(10).fill("admitted"));
+    expect(lent()).toBeGreaterThan(0);
+    const elsewhere = await Promise.all(Array.from({ length: 52 }, () => there.admit(demand())));
+    const admitted = elsewhere.filter(({ outcome }) => outcome === "admitted");
+    // What drains in a second is one more.
+    expect([50, 51]).toContain(admitted.length);
+  });
+
+  test.each(scarce)("are counted: of 60 %s no more are had however two gateways ask", async (_, limits) => {
+    const { here, there, demand, lent } = await openTwo(limits);
+    const askAll = (gateway: PlacesAhead): Promise<Admission[]> => inTurn(60, () => gateway.admit(demand()));
+    const startedAtMs = performance.now();
+    const admissions = (await Promise.all([askAll(here), askAll(there)])).flat();
+    const drains = limits.requestsPerMinute !== undefined || limits.tokensPerMinute !== undefined;
+    const drained = drains ? Math.ceil((performance.now() - startedAtMs) / 1_000) : 0;
+    expect(lent()).toBeGreaterThan(0);
+    const admitted = admissions.filter(({ outcome }) => outcome === "admitted");
+    expect(admitted.length).toBeGreaterThanOrEqual(60);
+    expect(admitted.length).toBeLessThanOrEqual(60 + drained);
+  });
+
+  test("keep no long request from all that the short ones of its key leave, however busy these are", async () => {
+    const { here, there, demand, lent, end } = await openTwo({ tokensPerMinute: 1_000 });
+    const over = new AbortController();
+    const short = async (): Promise<void> => {
+      while (!over.signal.aborted) await end(holdOf(await here.admit(demand(1))));
+    };
+    const goesOn = short();
+    await until(() => lent() > 2, { what: "the key to be busy" });
+    const long = await there.admit(demand(990));
+    over.abort();
+    await goesOn;
+    expect(outcomeOf(long)).toBe("admitted");
+  });
+
+  test("are not lent where they would leave less than half of any limit free", async () => {
+    const { here, demand, lent } = await openTwo({ requestsPerMinute: 1_000, concurrency: 7 });
+    await inTurn(7, () => here.admit(demand()));
+    expect(lent()).toBe(0);
+  });
+
+  async function openTwo(limits: KeyLimits) {
+    const { connections, open, write } = redisPlace();
+    const asked = vi.spyOn(RedisLimits.prototype, "ahead");
+    const ended = await open();
+    const gateways = [await open(), await open()].map((redis) =>
+      aheadOn(redis, (hold) => write(redis, { settled: [{ hold, ran: false, usedTokens: 0 }] })),
+    );
+    onTestFinished(() => {
+      for (const each of gateways) each.stop();
+      for (const each of connections) each.close();
+      asked.mockRestore();
+    });
+    const [here, there] = gateways as [PlacesAhead, PlacesAhead];
+    const lent = (): number => asked.mock.settledResults.filter(isLent).length;
+    const end = (hold: Hold): Promise<void> => write(ended, { settled: [{ hold, ran: true, usedTokens: 0 }] });
+    return { here, there, demand: demandOf(limits), lent, end };
+  }
+
+  function isLent(result: { readonly type: string; readonly value: unknown }): boolean {
+    return Array.isArray(result.value) && result.value.length > 0;
+  }
+
+  async function inTurn<T>(times: number, once: () => Promise<T>): Promise<T[]> {
+    const all: T[] = [];
+    for (let each = 0; each < times; each += 1) all.push(await once());
+    return all;
+  }
 });
 
 describe("limits of several gateways in Redis", () => {
@@ -318,6 +426,15 @@ function redisPlace() {
 
 function limitsOn(redis: RedisConnection, endings?: Endings): RedisLimits {
   return new RedisLimits(redis, { clock: systemClock, ...(endings && { endings }) });
+}
+
+function aheadOn(redis: RedisConnection, giveBack: (hold: Hold) => Promise<void>, endings?: Endings): PlacesAhead {
+  return new PlacesAhead({
+    store: limitsOn(redis, endings),
+    giveBack: (hold) => void giveBack(hold).catch(() => undefined),
+    onUncertain: () => undefined,
+    clock: systemClock,
+  });
 }
 
 /** Ends of requests that no batch has written yet; the first batch of their gateway will. */

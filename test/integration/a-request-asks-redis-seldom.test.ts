@@ -94,6 +94,20 @@ describe("before the first byte of an answer Redis is asked", () => {
   });
 });
 
+test("a busy key's requests wait for few answers of Redis about its limits, even where no two come together", async () => {
+  const endpoint = await issueHeard({ limits: allLimits });
+  const [lanes, each] = [8, 40];
+  const inTurn = async (): Promise<void> => {
+    for (let times = 0; times < each; times += 1)
+      await endpoint.answer({ model: "scripted:plain", says: "/script tokens=1" });
+  };
+  await Promise.all(Array.from({ length: lanes }, inTurn));
+  const waitedFor = asked.filter((purpose) => purpose === "admit a request").length;
+  expect(waitedFor).toBeGreaterThan(0);
+  expect(trips().length).toBeLessThan((lanes * each) / 2);
+  expect(waitedFor).toBeLessThan((lanes * each) / 8);
+});
+
 test("what requests used is written in few batches, however many there are", async () => {
   const endpoint = await issueHeard({ limits: allLimits });
   await endpoint.answer({ model: "scripted:plain", says: "/script tokens=1" });

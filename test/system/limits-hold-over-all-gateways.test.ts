@@ -109,6 +109,18 @@ describe("50 requests at once over two gateways", () => {
   });
 });
 
+test("what a key is not using at the gateway where it is busy it has at the other, and not one more", async () => {
+  const { endpoints } = await site.issue({ limits: { concurrency: 60 } });
+  const leaving = new AbortController();
+  const open = (endpoint: Endpoint): Promise<Response> => endpoint.chat(long, leaving.signal);
+  const answers: Response[] = [];
+  for (let times = 0; times < 20; times += 1) answers.push(await open(endpoints[0]));
+  answers.push(...(await Promise.all(Array.from({ length: 50 }, () => open(endpoints[1])))));
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(60);
+  expect(answers.filter(({ status }) => status === 429)).toHaveLength(10);
+  leaving.abort();
+});
+
 test.each([
   ["at one gateway", [0, 0]],
   ["at two gateways in turn", [0, 1]],

@@ -56,14 +56,38 @@ export type Admission = {
   readonly spent?: number | undefined;
 } & (
   | { readonly outcome: "admitted"; readonly hold: Hold }
-  | { readonly outcome: "refused"; readonly by: Refusal; readonly waitMs: number }
+  | {
+      readonly outcome: "refused";
+      readonly by: Refusal;
+      readonly waitMs: number;
+      /** So long it may be only for places that are lent to a gateway, and that no request needs. */
+      readonly lentForMs?: number | undefined;
+    }
 );
+
+export type Admitted = Extract<Admission, { outcome: "admitted" }>;
+
+/** Places that are asked for before the requests come that need them. */
+export interface AheadWish {
+  readonly keyId: string;
+  readonly limits: KeyLimits;
+  /** A fresh token for each place. */
+  readonly seats: readonly string[];
+  /** For each of them. */
+  readonly tokens: number;
+}
 
 /** Where a key's limits are kept: one decision on all of them at once, so that all are taken or none is. */
 export interface Limits {
   admit(demand: Demand): Promise<Admission>;
   /** How a key stands, without taking anything. */
   standing(key: Pick<Demand, "keyId" | "limits">): Promise<Standing>;
+}
+
+/** Limits that lend places ahead. */
+export interface LendingLimits extends Limits {
+  /** All of them, or none where so many would leave too little for others. */
+  ahead(wish: AheadWish): Promise<readonly Admitted[]>;
 }
 
 /** A seat that nobody renews for so long is free again, so that those of a gateway that was killed are. */

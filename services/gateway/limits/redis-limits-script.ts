@@ -1,3 +1,4 @@
+import { lentForMsMax, lentShareMax } from "./lending.ts";
 import { debtWindowsMax, roundingUnits, windowMs } from "./rate.ts";
 
 /** As long as anything may be owed, and a minute more. */
@@ -9,7 +10,8 @@ const keptForMs = (debtWindowsMax + 1) * windowMs;
  * request under way, by when it is free unless it is renewed. `unwritten:<id>` has each batch of a gateway's books that
  * is not written yet, by when it is given up: what its requests spent stays reserved until then, so that no gateway
  * hands it out again, and the hash says how much of what is reserved is that. `reservations:<id>` is what each seat and
- * each such batch reserved. All of them lapse when nobody uses the key.
+ * each such batch reserved. All of them lapse when nobody uses the key. `lentUntil` of the hash is when no gateway has places ahead
+ * any more that its requests may not need, and before `lendFrom` none is given any.
  *
  * Time is that of Redis, so that gateways need not agree on it. Numbers with a fraction are written out in full in
  * replies, which would cut it off; Redis writes out those in commands.
@@ -30,12 +32,13 @@ local function usedOf(units, atMs, limit, max)
   return math.min(math.max(0, units - elapsedMs * limit / ${windowMs}), max)
 end
 
--- Both buckets, what is reserved, how much of that is unwritten, and until when all that is sure to be kept.
+-- Both buckets, what is reserved, how much of that is unwritten, until when all that is sure to be kept, and until when
+-- and from when places are lent.
 local function levelsOf(id, requestsLimit, tokensLimit)
-  local kept = call("HMGET", prefix .. "limits:" .. id, "requests", "requestsAt", "tokens", "tokensAt", "reserved", "unwritten", "keptUntil")
+  local kept = call("HMGET", prefix .. "limits:" .. id, "requests", "requestsAt", "tokens", "tokensAt", "reserved", "unwritten", "keptUntil", "lentUntil", "lendFrom")
   return usedOf(kept[1], kept[2], requestsLimit, requestsLimit),
     usedOf(kept[3], kept[4], tokensLimit, tokensLimit and tokensLimit * ${debtWindowsMax}),
-    tonumber(kept[5] or 0), tonumber(kept[6] or 0), tonumber(kept[7] or 0)
+    tonumber(kept[5] or 0), tonumber(kept[6] or 0), tonumber(kept[7] or 0), tonumber(kept[8] or 0), tonumber(kept[9] or 0)
 end
 
 local function keep(name) call("PEXPIRE", name, "${keptForMs}") end
@@ -78,13 +81,15 @@ end
 /**
  * ARGV: how long a seat lives. Then of each key its id; its limits (requests, tokens, concurrency, budget; nothing for
  * none); where its spending is counted; how many batches there are ends of, and of each its name, how many ended, what
- * they used in all, their seats, and what each used; at last how many demands there are, how many tokens they ask for
- * in all of the budget and by the minute, and of each its seat and its tokens.
+ * they used in all, their seats, and what each used; then how many demands there are, how many tokens they ask for
+ * in all of the budget and by the minute, and of each its seat and its tokens; at last how many places are wished for
+ * ahead, how many tokens each, and their seats.
  *
- * Replies of each key its buckets after all its demands (requests, tokens), its budget before them (spent, reserved), and
- * a letter for each demand: `a` admits it, others say what refused it. The order of the questions is that of `judgeDemand`. Buckets are
- * written also when nothing is taken: after the clock of Redis was set back, they drain from there. Seats that have
- * lapsed are looked for when there is no room without them.
+ * Replies of each key its buckets after all its demands and places ahead (requests, tokens), its budget before them (spent,
+ * reserved), a letter for each demand: `a` admits it, others say what refused it; how many places ahead there are, which
+ * is all of them or none; and for how long yet places may be lent. The order of the questions is that of `judgeDemand`.
+ * Buckets are written also when nothing is taken: after the clock of Redis was set back, they drain from there. Seats
+ * that have lapsed are looked for when there is no room without them.
  */
 export const admitLua = `${redisLimitsLua}
 local seatFreeAt = whole(nowMs + ARGV[1])
@@ -140,7 +145,7 @@ local function admit()
   local concurrency, budget = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
   local batches = tonumber(ARGV[at + 6])
   at = at + 7
-  local requests, tokens, reserved, unwritten, keptUntil = levelsOf(id, requestsLimit, tokensLimit)
+  local requests, tokens, reserved, unwritten, keptUntil, lentUntil, lendFrom = levelsOf(id, requestsLimit, tokensLimit)
   local reservedBefore, unwrittenBefore = reserved, unwritten
   for _ = 1, batches do
     local more, moreUnwritten = tell(id, budget or reserved ~= 0)
@@ -149,7 +154,15 @@ local function admit()
   end
   local count, asked, cost = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   local first = at + 3
-  at = first + 2 * count
+  local last = first + 2 * count - 1
+  local ahead, each = tonumber(ARGV[last + 1]), tonumber(ARGV[last + 2])
+  local firstAhead = last + 3
+  at = firstAhead + ahead
+  local fields = {}
+  local function set(field, value)
+    fields[#fields + 1] = field
+    fields[#fields + 1] = value
+  end
 
   local hasSeats = concurrency or budget
   local seats = hasSeats and call("ZCARD", prefix .. "seats:" .. id) or 0
@@ -175,14 +188,15 @@ local function admit()
     replies[size + 5] = string.rep("a", count)
     requests = requests + count
     tokens = tokens + cost
+    seats = seats + count
     if hasSeats then
       for index = 1, count do
         taken[2 * index] = seatFreeAt
         taken[2 * index + 1] = ARGV[first + 2 * index - 2]
       end
     end
-    if budget then
-      call("HSET", prefix .. "reservations:" .. id, unpack(ARGV, first, at - 1))
+    if budget and count > 0 then
+      call("HSET", prefix .. "reservations:" .. id, unpack(ARGV, first, last))
       reserved = reserved + asked
     end
   else
@@ -214,7 +228,41 @@ local function admit()
     end
     replies[size + 5] = table.concat(letters)
     if #held > 1 then call("HSET", unpack(held)) end
+    -- Whoever was refused because of what is lent asks again when it has come back, and nothing is lent until then.
+    if lentUntil > nowMs and replies[size + 5] ~= string.rep("a", count) then set("lendFrom", nowMs + ${2 * lentForMsMax}) end
   end
+
+  local lent = 0
+  if ahead > 0 and (lendFrom <= nowMs or lendFrom > nowMs + ${2 * lentForMsMax}) then
+    local costs = tokensLimit and math.min(each, tokensLimit) or 0
+    local isScarce = requestsLimit and requests + ahead > requestsLimit * ${lentShareMax}
+      or tokensLimit and tokens + ahead * costs > tokensLimit * ${lentShareMax}
+      or concurrency and seats + ahead > concurrency * ${lentShareMax}
+      or budget and spent + reserved + ahead * each > budget * ${lentShareMax}
+    if not isScarce then
+      lent = ahead
+      lentUntil = nowMs + ${lentForMsMax}
+      set("lentUntil", lentUntil)
+      requests = requests + ahead
+      tokens = tokens + ahead * costs
+      local held = { prefix .. "reservations:" .. id }
+      for index = firstAhead, firstAhead + ahead - 1 do
+        if hasSeats then
+          taken[#taken + 1] = seatFreeAt
+          taken[#taken + 1] = ARGV[index]
+        end
+        held[#held + 1] = ARGV[index]
+        held[#held + 1] = whole(each)
+      end
+      if budget then
+        call("HSET", unpack(held))
+        reserved = reserved + ahead * each
+      end
+    end
+  end
+  replies[size + 6] = lent
+  replies[size + 7] = math.min(math.max(0, lentUntil - nowMs), ${lentForMsMax})
+
   if #taken > 1 then
     call("ZADD", unpack(taken))
     local lapses = mayLapse(keptUntil)
@@ -225,16 +273,17 @@ local function admit()
   requests, tokens = inFull(requests), inFull(tokens)
   replies[size + 1] = requests
   replies[size + 2] = tokens
-  local fields = {}
-  if requestsLimit then fields = { "requests", requests, "requestsAt", now } end
+  if requestsLimit then
+    set("requests", requests)
+    set("requestsAt", now)
+  end
   if tokensLimit then
-    local next = #fields
-    fields[next + 1], fields[next + 2], fields[next + 3], fields[next + 4] = "tokens", tokens, "tokensAt", now
+    set("tokens", tokens)
+    set("tokensAt", now)
   end
   if reserved ~= reservedBefore or unwritten ~= unwrittenBefore then
-    local next = #fields
-    fields[next + 1], fields[next + 2] = "reserved", whole(reserved)
-    fields[next + 3], fields[next + 4] = "unwritten", whole(unwritten)
+    set("reserved", whole(reserved))
+    set("unwritten", whole(unwritten))
   end
   setLevels(id, keptUntil, fields)
 end

@@ -10,8 +10,10 @@ import {
   needsSeat,
   seatLivesMs,
   type Admission,
+  type Admitted,
+  type AheadWish,
   type Demand,
-  type Limits,
+  type LendingLimits,
   type Period,
   type Refusal,
   type Standing,
@@ -37,7 +39,7 @@ const refusals: Readonly<Record<string, Refusal>> = {
   r: "requests",
   t: "tokens",
 };
-const wordsPerKey = 5;
+const wordsPerKey = 7;
 
 /** Whole numbers come as such, those with a fraction as text. */
 type Word = string | number;
@@ -50,6 +52,12 @@ interface OfKey {
   readonly demands: Demand[];
   /** Where the answer to each of them belongs. */
   readonly places: number[];
+}
+
+/** What one key asks in one question. */
+interface Question extends OfKey {
+  /** Places that it would have ahead, as demands that come after all others. */
+  readonly ahead: readonly Demand[];
 }
 
 interface RedisLimitsOptions {
@@ -67,7 +75,7 @@ export function spentAt(keyId: string, period: string): string {
  * Limits that hold over all gateways together, exact at any moment: decisions are made by a script in Redis, on all that
  * ask together in the order in which they came. The books write there what becomes of what was admitted.
  */
-export class RedisLimits implements Limits {
+export class RedisLimits implements LendingLimits {
   readonly #redis: RedisConnection;
   readonly #clock: Pick<Clock, "wall">;
   readonly #endings: Endings | undefined;
@@ -101,28 +109,42 @@ export class RedisLimits implements Limits {
     return standingOf(limits, { requestsUsed: Number(requestsUsed), tokensUsed: Number(tokensUsed) });
   }
 
+  async ahead({ keyId, limits, seats, tokens }: AheadWish): Promise<readonly Admitted[]> {
+    const wallMs = this.#clock.wall();
+    const ahead = seats.map((seat): Demand => ({ keyId, limits, seat, tokens }));
+    const question = { ...ofKey({ keyId, limits }, wallMs), ahead };
+    const [answers = []] = await this.#ask("take places ahead", [question], wallMs);
+    return answers.filter((admission) => admission.outcome === "admitted");
+  }
+
   async #admitAll(demands: readonly Demand[]): Promise<readonly Admission[]> {
     const wallMs = this.#clock.wall();
     const keys = byKey(demands, wallMs);
+    const answers = await this.#ask("admit a request", keys, wallMs);
+    const admissions: Admission[] = [];
+    keys.forEach(({ places }, at) => {
+      answers[at]?.forEach((admission, of) => (admissions[places[of] ?? 0] = admission));
+    });
+    return admissions;
+  }
+
+  async #ask(purpose: string, keys: readonly Question[], wallMs: number): Promise<readonly (readonly Admission[])[]> {
     const tellings: Telling[] = [];
     const asked = [String(this.#seatLivesMs)];
     let endsLeft = endsMax;
-    for (const ofKey of keys) {
-      const told = this.#endedOf(ofKey, endsLeft);
+    for (const ofOne of keys) {
+      const told = this.#endedOf(ofOne, endsLeft);
       for (const { ended } of told) endsLeft -= ended.length;
       tellings.push(...told);
-      pushKey(asked, ofKey, told);
+      pushKey(asked, ofOne, told);
     }
     try {
-      const reply = await admitScript.run(this.#redis, "admit a request", ...asked);
+      const reply = await admitScript.run(this.#redis, purpose, ...asked);
       const words = wordsOf(reply, keys.length * wordsPerKey);
       for (const telling of tellings) telling.heard();
-      const admissions: Admission[] = [];
-      keys.forEach((ofKey, at) => {
-        const answers = admissionsOf(ofKey, words.slice(at * wordsPerKey, (at + 1) * wordsPerKey), wallMs);
-        answers.forEach((admission, of) => (admissions[ofKey.places[of] ?? 0] = admission));
-      });
-      return admissions;
+      return keys.map((ofOne, at) =>
+        admissionsOf(ofOne, words.slice(at * wordsPerKey, (at + 1) * wordsPerKey), wallMs),
+      );
     } catch (error) {
       for (const telling of tellings) telling.unheard();
       throw error;
@@ -134,26 +156,31 @@ export class RedisLimits implements Limits {
   }
 }
 
+const nothingAhead: readonly Demand[] = [];
+
+function ofKey({ keyId, limits }: Pick<Demand, "keyId" | "limits">, wallMs: number): Question {
+  const period = limits.budget && budgetPeriodAt(limits.budget.per, wallMs);
+  return { keyId, limits, period, demands: [], places: [], ahead: nothingAhead };
+}
+
 /** A key whose limits are changed meanwhile is asked for twice, first under those that came first. */
-function byKey(demands: readonly Demand[], wallMs: number): readonly OfKey[] {
-  const keys: OfKey[] = [];
-  const latest = new Map<string, OfKey>();
+function byKey(demands: readonly Demand[], wallMs: number): readonly Question[] {
+  const keys: Question[] = [];
+  const latest = new Map<string, Question>();
   demands.forEach((demand, place) => {
-    const { keyId, limits } = demand;
-    let ofKey = latest.get(keyId);
-    if (ofKey?.limits !== limits) {
-      const period = limits.budget && budgetPeriodAt(limits.budget.per, wallMs);
-      ofKey = { keyId, limits, period, demands: [], places: [] };
-      latest.set(keyId, ofKey);
-      keys.push(ofKey);
+    let ofOne = latest.get(demand.keyId);
+    if (ofOne?.limits !== demand.limits) {
+      ofOne = ofKey(demand, wallMs);
+      latest.set(demand.keyId, ofOne);
+      keys.push(ofOne);
     }
-    ofKey.demands.push(demand);
-    ofKey.places.push(place);
+    ofOne.demands.push(demand);
+    ofOne.places.push(place);
   });
   return keys;
 }
 
-function pushKey(asked: string[], { keyId, limits, period, demands }: OfKey, told: readonly Telling[]): void {
+function pushKey(asked: string[], { keyId, limits, period, demands, ahead }: Question, told: readonly Telling[]): void {
   const { requestsPerMinute, tokensPerMinute, concurrency, budget } = limits;
   asked.push(keyId, orNothing(requestsPerMinute), orNothing(tokensPerMinute));
   asked.push(orNothing(concurrency), orNothing(budget?.tokens));
@@ -168,6 +195,8 @@ function pushKey(asked: string[], { keyId, limits, period, demands }: OfKey, tol
     tokensPerMinute === undefined ? 0 : costWithin(tokenRate(tokensPerMinute), tokens);
   asked.push(String(demands.length), String(sumOf(demands, ({ tokens }) => tokens)), String(sumOf(demands, costOf)));
   for (const { seat, tokens } of demands) asked.push(seat, String(tokens));
+  asked.push(String(ahead.length), String(ahead[0]?.tokens ?? 0));
+  for (const { seat } of ahead) asked.push(seat);
 }
 
 function sumOf<Each>(each: readonly Each[], numberOf: (one: Each) => number): number {
@@ -179,9 +208,16 @@ function orNothing(limit: number | undefined): string {
 }
 
 /** Each demand finds what those before it have left: the script decided so, and this says to each what it said. */
-function admissionsOf({ limits, period, demands }: OfKey, words: readonly Word[], wallMs: number): Admission[] {
-  const [requests, tokens, spentByAll, reserved, letters] = words;
-  if (typeof letters !== "string" || letters.length !== demands.length) throw otherReply();
+function admissionsOf(
+  { limits, period, demands: asking, ahead }: Question,
+  words: readonly Word[],
+  wallMs: number,
+): Admission[] {
+  const [requests, tokens, spentByAll, reserved, told, lent, lentForMs] = words;
+  if (typeof told !== "string" || told.length !== asking.length) throw otherReply();
+  const taken = ahead.slice(0, Number(lent));
+  const demands = taken.length === 0 ? asking : [...asking, ...taken];
+  const letters = told + admitted.repeat(taken.length);
   const { tokensPerMinute, budget } = limits;
   const costOf = ({ tokens: asked }: Demand): number =>
     tokensPerMinute === undefined ? 0 : costWithin(tokenRate(tokensPerMinute), asked);
@@ -199,7 +235,10 @@ function admissionsOf({ limits, period, demands }: OfKey, words: readonly Word[]
       const by = refusals[letter];
       if (by === undefined) throw otherReply();
       const waitMs = waitMsOf({ by, tokens: demand.tokens, limits, used, budgetEndsInMs });
-      return { outcome: "refused", by, waitMs, standing: standingOf(limits, used), spent };
+      // What is spent is in nobody's place.
+      const lentHelps = by !== "budget" && Number(lentForMs) > 0;
+      const lentFor = lentHelps ? Number(lentForMs) : undefined;
+      return { outcome: "refused", by, waitMs, standing: standingOf(limits, used), spent, lentForMs: lentFor };
     }
     const { keyId, seat } = demand;
     const cost = costOf(demand);

@@ -4,8 +4,9 @@ import type { Log } from "#shared/process/log.ts";
 import { RedisBooks } from "./redis-books.ts";
 import { Settlements } from "./settlements.ts";
 import { SqliteBooks } from "./sqlite-books.ts";
-import type { Limits } from "../limits/limits.ts";
+import type { Hold, Limits } from "../limits/limits.ts";
 import { LocalLimits } from "../limits/local-limits.ts";
+import { PlacesAhead } from "../limits/places-ahead.ts";
 import { RedisLimits } from "../limits/redis-limits.ts";
 import { SharedLimits } from "../limits/shared-limits.ts";
 
@@ -19,6 +20,8 @@ interface Means {
 export interface OpenedLimits {
   readonly limits: Limits;
   readonly settlements: Settlements;
+  /** Writes what there is to be written, until the deadline aborts. */
+  stop(deadline: AbortSignal): Promise<void>;
 }
 
 /**
@@ -38,14 +41,19 @@ function openShared(redis: Extract<StateStore, { kind: "redis" }>["redis"], mean
     spent: (keyId, period) => settlements.spentOf(keyId, period),
   });
   const settlements: Settlements = new Settlements({ ...means, books: new RedisBooks(redis), limits: local });
-  const limits = new SharedLimits({
-    shared: new RedisLimits(redis, { clock, endings: settlements }),
-    local,
-    onUncertain: (hold) => settlements.release(hold),
+  const onUncertain = (hold: Hold): void => settlements.release(hold);
+  const ahead = new PlacesAhead({
+    store: new RedisLimits(redis, { clock, endings: settlements }),
+    giveBack: (hold) => settlements.giveBack(hold),
+    onUncertain,
     clock,
-    log,
   });
-  return { limits, settlements };
+  const limits = new SharedLimits({ shared: ahead, local, onUncertain, clock, log });
+  const stop = (deadline: AbortSignal): Promise<void> => {
+    ahead.stop();
+    return settlements.stop(deadline);
+  };
+  return { limits, settlements, stop };
 }
 
 function openEmbedded(database: Extract<StateStore, { kind: "sqlite" }>["database"], means: Means): OpenedLimits {
@@ -55,5 +63,5 @@ function openEmbedded(database: Extract<StateStore, { kind: "sqlite" }>["databas
     spent: (keyId, period) => books.spentOf(keyId, period) + settlements.spentOf(keyId, period),
   });
   const settlements: Settlements = new Settlements({ ...means, books, limits });
-  return { limits, settlements };
+  return { limits, settlements, stop: (deadline) => settlements.stop(deadline) };
 }

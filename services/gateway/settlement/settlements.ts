@@ -101,6 +101,12 @@ export class Settlements implements Endings {
     this.#schedule();
   }
 
+  /** A hold that no request has needed: all of it is given back. */
+  giveBack(hold: Hold): void {
+    this.#gathering.settle({ hold, ran: false, usedTokens: 0 }, this.#options.clock.now());
+    this.#schedule();
+  }
+
   tell(keyId: string, endsMax: number): readonly Telling[] {
     const tellings: Telling[] = [];
     let left = endsMax;

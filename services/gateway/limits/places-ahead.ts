@@ -1,0 +1,124 @@
+import { sleep, type Clock, type Timer } from "#shared/process/clock.ts";
+import { newToken } from "#shared/protocol/token.ts";
+import { BusyKey } from "./busy-key.ts";
+import { lentPlaceUsableMs } from "./lending.ts";
+import {
+  needsSeat,
+  type Admission,
+  type Admitted,
+  type Demand,
+  type Hold,
+  type LendingLimits,
+  type Limits,
+  type Standing,
+} from "./limits.ts";
+
+interface PlacesAheadOptions {
+  readonly store: LendingLimits;
+  /** A hold that no request needed. */
+  readonly giveBack: (hold: Hold) => void;
+  /** A hold of which nobody knows whether it was made. */
+  readonly onUncertain: (hold: Hold) => void;
+  readonly clock: Clock;
+}
+
+/** Requests of a key are counted over so long, and as often is looked for places that nobody used. */
+const spanMs = lentPlaceUsableMs / 2;
+
+/**
+ * Places within the limits of busy keys, taken before the requests come that need them: so most of these wait for no
+ * store, and one question does for many. What a place holds is charged when it is taken, and is given back when no
+ * request needs it soon. A request that is refused while places are lent waits until these have come back, and asks
+ * again: nobody is refused for a place that stays empty.
+ */
+export class PlacesAhead implements Limits {
+  readonly #options: PlacesAheadOptions;
+  readonly #keys = new Map<string, BusyKey>();
+  #looking: Timer | undefined;
+  #stopped = false;
+
+  constructor(options: PlacesAheadOptions) {
+    this.#options = options;
+  }
+
+  async admit(demand: Demand): Promise<Admission> {
+    const { store, clock } = this.#options;
+    const place = this.#stopped ? undefined : this.#take(demand);
+    if (place !== undefined) return place;
+    const admission = await store.admit(demand);
+    if (admission.outcome === "admitted" || admission.lentForMs === undefined) return admission;
+    await sleep(clock, admission.lentForMs);
+    return store.admit(demand);
+  }
+
+  standing(key: Pick<Demand, "keyId" | "limits">): Promise<Standing> {
+    return this.#options.store.standing(key);
+  }
+
+  /** Gives back all that waits. What is asked from now on is the store's. */
+  stop(): void {
+    this.#stopped = true;
+    this.#looking?.cancel();
+    for (const key of this.#keys.values()) this.#giveBack(key.leave());
+    this.#keys.clear();
+  }
+
+  #take(demand: Demand): Admitted | undefined {
+    const nowMs = this.#options.clock.now();
+    const key = this.#keyOf(demand);
+    const place = key.take(demand, nowMs);
+    const lacking = key.lacks(nowMs);
+    if (lacking > 0) void this.#lend(demand, key, lacking);
+    return place;
+  }
+
+  /** Places are of the limits that they were taken under. */
+  #keyOf({ keyId, limits }: Demand): BusyKey {
+    const known = this.#keys.get(keyId);
+    if (known?.isUnder(limits) === true) return known;
+    if (known !== undefined) this.#giveBack(known.leave());
+    const key = new BusyKey(limits);
+    this.#keys.set(keyId, key);
+    this.#looking ??= this.#options.clock.every(spanMs, () => this.#look());
+    return key;
+  }
+
+  async #lend({ keyId, limits }: Demand, key: BusyKey, count: number): Promise<void> {
+    const { store, onUncertain, clock } = this.#options;
+    const { tokens } = key;
+    const seats = Array.from({ length: count }, () => newToken());
+    const usableUntilMs = clock.now() + lentPlaceUsableMs;
+    key.asks();
+    try {
+      const admissions = await store.ahead({ keyId, limits, seats, tokens });
+      if (admissions.length === 0) key.notLent(clock.now());
+      else if (this.#keys.get(keyId) === key) key.lent(admissions.map(withoutSpent), { tokens, usableUntilMs });
+      else this.#giveBack(admissions);
+    } catch {
+      // A store that does not answer is told of by the next request, which asks for itself.
+      key.notLent(clock.now());
+      if (!needsSeat(limits)) return;
+      for (const seat of seats) onUncertain({ keyId, limits, seat, tokens: 0, budgetTokens: 0, kept: "shared" });
+    }
+  }
+
+  #look(): void {
+    const nowMs = this.#options.clock.now();
+    for (const [keyId, key] of this.#keys) {
+      this.#giveBack(key.nextSpan(nowMs));
+      if (key.isIdle) this.#keys.delete(keyId);
+    }
+    if (this.#keys.size > 0) return;
+    this.#looking?.cancel();
+    this.#looking = undefined;
+  }
+
+  #giveBack(admissions: readonly Admitted[]): void {
+    for (const { hold } of admissions) this.#options.giveBack(hold);
+  }
+}
+
+/** What was used of a budget when the place was taken is not news any more when it is used. */
+function withoutSpent({ outcome, hold, standing }: Admitted): Admitted {
+  return { outcome, hold, standing };
+}
