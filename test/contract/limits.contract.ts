@@ -29,7 +29,7 @@ export function limitsContract(adapter: string, openPlace: () => Promise<LimitsP
       here,
       there,
       demand,
-      ask: (tokens?: number) => here.admit(demand(tokens)),
+      ask: async (tokens?: number) => here.admit(demand(tokens)),
       hold: async (tokens?: number) => holdOf(await here.admit(demand(tokens))),
       settle: (hold: Hold, usedTokens: number, { ran = true } = {}) => place.settle({ hold, ran, usedTokens }),
       spend: (tokens: number) => place.spend(keyId, limits, tokens),
@@ -45,7 +45,9 @@ export function limitsContract(adapter: string, openPlace: () => Promise<LimitsP
       { by: "budget_reserved", limits: { budget: { tokens: 70, per: "day" } }, tokens: 10 },
     ])("of 50 requests at once exactly so many run as there is room for, then $by refuses", async (each) => {
       const { here, there, demand } = await open(each.limits);
-      const asked = Array.from({ length: 50 }, (_, at) => (at % 2 === 0 ? here : there).admit(demand(each.tokens)));
+      const asked = Array.from({ length: 50 }, async (_, at) =>
+        (at % 2 === 0 ? here : there).admit(demand(each.tokens)),
+      );
       const outcomes = (await Promise.all(asked)).map(outcomeOf);
       expect(outcomes.filter((outcome) => outcome === "admitted")).toHaveLength(7);
       expect(outcomes.filter((outcome) => outcome === each.by)).toHaveLength(43);
@@ -191,7 +193,7 @@ export function limitsContract(adapter: string, openPlace: () => Promise<LimitsP
 
     test("limits in millions are as exact as small ones", async () => {
       const { here, demand, standing } = await open({ requestsPerMinute: 1_000_000, tokensPerMinute: 1_000_000_000 });
-      const results = await Promise.all(Array.from({ length: 50 }, () => here.admit(demand(19_999_999))));
+      const results = await Promise.all(Array.from({ length: 50 }, async () => here.admit(demand(19_999_999))));
       expect(results.map(outcomeOf)).not.toContain("tokens");
       const left = (await standing()).tokens?.remaining ?? 0;
       expect(left).toBeGreaterThanOrEqual(50);

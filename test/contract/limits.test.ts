@@ -87,10 +87,10 @@ describe("places that Redis lends ahead", () => {
 
   test.each(scarce)("refuse nobody when they are not needed: of 60 %s all can be had elsewhere", async (_, limits) => {
     const { here, there, demand, lent } = await openTwo(limits);
-    const before = await inTurn(10, () => here.admit(demand()));
+    const before = await inTurn(10, async () => here.admit(demand()));
     expect(before.map(outcomeOf)).toEqual(Array(10).fill("admitted"));
     expect(lent()).toBeGreaterThan(0);
-    const elsewhere = await Promise.all(Array.from({ length: 52 }, () => there.admit(demand())));
+    const elsewhere = await Promise.all(Array.from({ length: 52 }, async () => there.admit(demand())));
     const admitted = elsewhere.filter(({ outcome }) => outcome === "admitted");
     // What drains in a second is one more.
     expect([50, 51]).toContain(admitted.length);
@@ -98,7 +98,7 @@ describe("places that Redis lends ahead", () => {
 
   test.each(scarce)("are counted: of 60 %s no more are had however two gateways ask", async (_, limits) => {
     const { here, there, demand, lent } = await openTwo(limits);
-    const askAll = (gateway: PlacesAhead): Promise<Admission[]> => inTurn(60, () => gateway.admit(demand()));
+    const askAll = (gateway: PlacesAhead): Promise<Admission[]> => inTurn(60, async () => gateway.admit(demand()));
     const startedAtMs = performance.now();
     const admissions = (await Promise.all([askAll(here), askAll(there)])).flat();
     const drains = limits.requestsPerMinute !== undefined || limits.tokensPerMinute !== undefined;
@@ -125,7 +125,7 @@ describe("places that Redis lends ahead", () => {
 
   test("are not lent where they would leave less than half of any limit free", async () => {
     const { here, demand, lent } = await openTwo({ requestsPerMinute: 1_000, concurrency: 7 });
-    await inTurn(7, () => here.admit(demand()));
+    await inTurn(7, async () => here.admit(demand()));
     expect(lent()).toBe(0);
   });
 
@@ -370,7 +370,7 @@ describe("limits of several gateways in Redis", () => {
       }
     };
     const askTwenty = async (): Promise<readonly Admission[]> => {
-      const admissions = await Promise.all(Array.from({ length: 20 }, () => limits.admit(demand(50))));
+      const admissions = await Promise.all(Array.from({ length: 20 }, async () => limits.admit(demand(50))));
       for (const each of admissions) if (each.outcome === "admitted") settlements.begin(each.hold);
       return admissions;
     };

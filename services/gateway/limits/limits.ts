@@ -79,7 +79,8 @@ export interface AheadWish {
 
 /** Where a key's limits are kept: one decision on all of them at once, so that all are taken or none is. */
 export interface Limits {
-  admit(demand: Demand): Promise<Admission>;
+  /** At once, where nobody else has to be asked. */
+  admit(demand: Demand): Admission | Promise<Admission>;
   /** How a key stands, without taking anything. */
   standing(key: Pick<Demand, "keyId" | "limits">): Promise<Standing>;
 }

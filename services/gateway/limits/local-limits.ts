@@ -47,7 +47,7 @@ export class LocalLimits implements Limits {
     return this.#keys.size;
   }
 
-  async admit(demand: Demand): Promise<Admission> {
+  admit(demand: Demand): Admission {
     const { keyId, limits, seat, tokens } = demand;
     const { spent, endsInMs } = this.#budgetOf(demand);
     const share = this.#shareOf(limits, spent);

@@ -41,14 +41,8 @@ export class PlacesAhead implements Limits {
     this.#options = options;
   }
 
-  async admit(demand: Demand): Promise<Admission> {
-    const { store, clock } = this.#options;
-    const place = this.#stopped ? undefined : this.#take(demand);
-    if (place !== undefined) return place;
-    const admission = await store.admit(demand);
-    if (admission.outcome === "admitted" || admission.lentForMs === undefined) return admission;
-    await sleep(clock, admission.lentForMs);
-    return store.admit(demand);
+  admit(demand: Demand): Admission | Promise<Admission> {
+    return (this.#stopped ? undefined : this.#take(demand)) ?? this.#ask(demand);
   }
 
   standing(key: Pick<Demand, "keyId" | "limits">): Promise<Standing> {
@@ -61,6 +55,14 @@ export class PlacesAhead implements Limits {
     this.#looking?.cancel();
     for (const key of this.#keys.values()) this.#giveBack(key.leave());
     this.#keys.clear();
+  }
+
+  async #ask(demand: Demand): Promise<Admission> {
+    const { store, clock } = this.#options;
+    const admission = await store.admit(demand);
+    if (admission.outcome === "admitted" || admission.lentForMs === undefined) return admission;
+    await sleep(clock, admission.lentForMs);
+    return store.admit(demand);
   }
 
   #take(demand: Demand): Admitted | undefined {

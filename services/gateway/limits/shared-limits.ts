@@ -35,19 +35,30 @@ export class SharedLimits implements Limits {
     this.#retryMs = options.retryMs ?? defaultRetryMs;
   }
 
-  async admit(demand: Demand): Promise<Admission> {
-    const { shared, local, onUncertain } = this.#options;
+  admit(demand: Demand): Admission | Promise<Admission> {
     const wasAway = this.#isAway;
-    if (!this.#mayAsk()) return local.admit(demand);
+    if (!this.#mayAsk()) return this.#options.local.admit(demand);
+    const admission = this.#options.shared.admit(demand);
+    return admission instanceof Promise ? this.#heard(demand, admission, wasAway) : this.#admitted(demand, admission);
+  }
+
+  async #heard(demand: Demand, asked: Promise<Admission>, wasAway: boolean): Promise<Admission> {
+    const { local, onUncertain } = this.#options;
     let admission;
     try {
-      admission = await shared.admit(demand);
+      admission = await asked;
     } catch (error) {
       this.#unanswered(error);
       if (needsSeat(demand.limits)) onUncertain(uncertainHold(demand));
       return local.admit(demand);
     }
     if (wasAway) this.#answered();
+    return this.#admitted(demand, admission);
+  }
+
+  /** As the store has said. */
+  #admitted(demand: Demand, admission: Admission): Admission {
+    const { local } = this.#options;
     if (admission.outcome === "admitted") local.adopt(admission.hold);
     if (admission.spent !== undefined) local.learn(demand, admission.spent);
     return admission;

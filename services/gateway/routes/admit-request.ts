@@ -46,7 +46,8 @@ export async function admitRequest(
   const job = jobOf(request, asked, means.clock);
   // Nearly always there is one, and nothing to wait for.
   if (!means.placer.hasTaker(job)) await means.placer.insistOnTaker(job);
-  const { standing, fault } = await account.admit({ promptTokens, tokens, signal: job.signal });
+  const asking = account.admit({ promptTokens, tokens, signal: job.signal });
+  const { standing, fault } = asking instanceof Promise ? await asking : asking;
   noteStanding(request, standing);
   if (fault !== undefined) throw fault;
   return { reply, leaving, account, job, streamed };

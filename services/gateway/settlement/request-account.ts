@@ -7,7 +7,14 @@ import type { UsageRow } from "#shared/usage/usage-row.ts";
 import { AnswerCourse, type AnswerMeter } from "../dispatch/answer-course.ts";
 import type { JobListener } from "../dispatch/follow-frames.ts";
 import { limitFault } from "../limits/limit-fault.ts";
-import { budgetPeriodAt, type Hold, type Limits, type Standing } from "../limits/limits.ts";
+import {
+  budgetPeriodAt,
+  type Admission,
+  type Demand,
+  type Hold,
+  type Limits,
+  type Standing,
+} from "../limits/limits.ts";
 import type { RequestFacts, RequestOutcome } from "../meters/request-facts.ts";
 import type { Settlements } from "./settlements.ts";
 
@@ -105,28 +112,38 @@ export class RequestAccount {
   }
 
   /** Asks for the request's place within its key's limits. It may run unless a fault says which one it would break. */
-  async admit({ promptTokens, tokens, signal }: Demanding): Promise<Placed> {
+  admit({ promptTokens, tokens, signal }: Demanding): Placed | Promise<Placed> {
     this.#promptTokens = promptTokens;
     const { limits } = this.#key;
     if (limits === undefined) return unlimited;
-    const { limits: kept, settlements, clock } = this.#means;
-    const keyId = this.#key.id;
+    const demand = { keyId: this.#key.id, limits, tokens, seat: newToken() };
+    const admission = this.#means.limits.admit(demand);
+    const isKnown = !(admission instanceof Promise) && !isWorthAnother(admission);
+    return isKnown ? this.#place(demand, admission) : this.#placeLater(demand, admission, signal);
+  }
+
+  async #placeLater(demand: Demand, asked: Admission | Promise<Admission>, signal: AbortSignal): Promise<Placed> {
+    const { limits: kept, clock } = this.#means;
     this.#admitting = true;
     try {
-      let admission = await kept.admit({ keyId, limits, tokens, seat: newToken() });
-      if (admission.outcome === "refused" && admission.by === "concurrency") {
+      let admission = await asked;
+      if (isWorthAnother(admission)) {
         await sleep(clock, seatAgainMs, signal);
-        admission = await kept.admit({ keyId, limits, tokens, seat: newToken() });
+        admission = await kept.admit({ ...demand, seat: newToken() });
       }
-      const { standing } = admission;
-      if (admission.outcome === "refused") return { standing, fault: limitFault(admission, { limits, tokens }) };
-      this.#hold = admission.hold;
-      settlements.begin(admission.hold);
-      return { standing, fault: undefined };
+      return this.#place(demand, admission);
     } finally {
       this.#admitting = false;
       if (this.#closed) this.#settle();
     }
+  }
+
+  #place(demand: Demand, admission: Admission): Placed {
+    const { standing } = admission;
+    if (admission.outcome === "refused") return { standing, fault: limitFault(admission, demand) };
+    this.#hold = admission.hold;
+    this.#means.settlements.begin(admission.hold);
+    return { standing, fault: undefined };
   }
 
   /** Follows an answer on its way to whoever is to have it. */
@@ -214,6 +231,10 @@ export class RequestAccount {
       completionTokens: Math.min(outputTokens, tokensPerRequestMax),
     };
   }
+}
+
+function isWorthAnother(admission: Admission): boolean {
+  return admission.outcome === "refused" && admission.by === "concurrency";
 }
 
 function since(startedAtMs: number, atMs: number | undefined): number | undefined {

@@ -53,7 +53,7 @@ function open({ gateways = 2 } = {}) {
     },
   });
   let seats = 0;
-  const ask = (keyLimits: KeyLimits, tokens = 1) =>
+  const ask = async (keyLimits: KeyLimits, tokens = 1) =>
     limits.admit({ keyId: "abcdefABCDEF", limits: keyLimits, seat: `seat-${++seats}`, tokens });
   return { clock, store, local, limits, uncertain, logged, ask };
 }
@@ -185,7 +185,7 @@ describe("a share", () => {
     const clock = new TurnableClock();
     const local = new LocalLimits({ clock, gateways: () => 2, spent: () => 600 });
     const limits: KeyLimits = { budget: { tokens: 1_000, per: "day" } };
-    const ask = () => local.admit({ keyId: "abcdefABCDEF", limits, seat: String(Math.random()), tokens: 1_000 });
+    const ask = async () => local.admit({ keyId: "abcdefABCDEF", limits, seat: String(Math.random()), tokens: 1_000 });
     expect(holdOf(await ask()).budgetTokens).toBe(200);
     expect(keptOf(await ask())).toBe("budget_reserved");
   });
@@ -195,7 +195,8 @@ describe("the memory of a gateway", () => {
   test("keeps nothing of keys that are idle", async () => {
     const clock = new TurnableClock();
     const local = new LocalLimits({ clock, spent: () => 0 });
-    const ask = (keyId: string, limits: KeyLimits, tokens = 1) => local.admit({ keyId, limits, seat: keyId, tokens });
+    const ask = async (keyId: string, limits: KeyLimits, tokens = 1) =>
+      local.admit({ keyId, limits, seat: keyId, tokens });
     for (let key = 0; key < 1_000; key += 1) {
       const hold = holdOf(await ask(`key-${key}`, { concurrency: 1, requestsPerMinute: 60 }));
       local.settle({ hold, ran: true, usedTokens: 1 });
@@ -211,10 +212,10 @@ describe("the memory of a gateway", () => {
     expect(keptOf(await ask("indebted", { tokensPerMinute: 10 }))).toBe("tokens");
   });
 
-  test("knows nothing of keys that were only refused", async () => {
+  test("knows nothing of keys that were only refused", () => {
     const local = new LocalLimits({ clock: new TurnableClock(), spent: () => 100 });
     const limits: KeyLimits = { budget: { tokens: 100, per: "day" } };
-    expect(keptOf(await local.admit({ keyId: "spent", limits, seat: "seat", tokens: 1 }))).toBe("budget");
+    expect(keptOf(local.admit({ keyId: "spent", limits, seat: "seat", tokens: 1 }))).toBe("budget");
     expect(local.size).toBe(0);
   });
 
@@ -222,7 +223,7 @@ describe("the memory of a gateway", () => {
     const clock = new TurnableClock({ wallMs: Date.UTC(2026, 0, 31, 23, 59, 59) });
     const local = new LocalLimits({ clock, spent: (_, period) => (period === "2026-01" ? 100 : 0) });
     const limits: KeyLimits = { budget: { tokens: 100, per: "month" } };
-    const ask = () => local.admit({ keyId: "spent", limits, seat: "seat", tokens: 1 });
+    const ask = async () => local.admit({ keyId: "spent", limits, seat: "seat", tokens: 1 });
     expect(await ask()).toMatchObject({ by: "budget", waitMs: 1_000 });
     clock.advance(1_000);
     expect(keptOf(await ask())).toBe("here");
