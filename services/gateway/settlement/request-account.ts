@@ -113,6 +113,8 @@ export class RequestAccount {
 
   /** Asks for the request's place within its key's limits. It may run unless a fault says which one it would break. */
   admit({ promptTokens, tokens, signal }: Demanding): Placed | Promise<Placed> {
+    // It is settled already, and what it would hold from now on nobody would give back.
+    signal.throwIfAborted();
     this.#promptTokens = promptTokens;
     const { limits } = this.#key;
     if (limits === undefined) return unlimited;

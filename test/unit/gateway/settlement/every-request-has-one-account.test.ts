@@ -94,6 +94,17 @@ describe("the usage of a request", () => {
     ]);
   });
 
+  test("is written once when the client left before its request was read, which takes nothing then", async () => {
+    const { account } = open({ concurrency: 1, budget: { tokens: 1_000, per: "day" } });
+    account.close();
+    const left = AbortSignal.abort(new Error("the client left"));
+    await expect(async () => account.admit(request(left))).rejects.toThrow("the client left");
+    expect(await usage()).toMatchObject([{ requests: 1, failed: 1, promptTokens: 0, completionTokens: 0 }]);
+    expect(settled).toEqual([]);
+    const { account: next } = open({ concurrency: 1 });
+    expect(await next.admit(request())).toMatchObject({ fault: undefined });
+  });
+
   test("is written once, however often a request ends, and as it ended first", async () => {
     const { account } = open();
     account.endedIn("upstream_timeout");
