@@ -245,16 +245,18 @@ local function admit()
       set("lentUntil", lentUntil)
       requests = requests + ahead
       tokens = tokens + ahead * costs
-      local held = { prefix .. "reservations:" .. id }
-      for index = firstAhead, firstAhead + ahead - 1 do
-        if hasSeats then
+      if hasSeats then
+        for index = firstAhead, firstAhead + ahead - 1 do
           taken[#taken + 1] = seatFreeAt
           taken[#taken + 1] = ARGV[index]
         end
-        held[#held + 1] = ARGV[index]
-        held[#held + 1] = whole(each)
       end
       if budget then
+        local held, ofEach = { prefix .. "reservations:" .. id }, whole(each)
+        for index = firstAhead, firstAhead + ahead - 1 do
+          held[#held + 1] = ARGV[index]
+          held[#held + 1] = ofEach
+        end
         call("HSET", unpack(held))
         reserved = reserved + ahead * each
       end

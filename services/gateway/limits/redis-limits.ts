@@ -44,18 +44,14 @@ const wordsPerKey = 7;
 /** Whole numbers come as such, those with a fraction as text. */
 type Word = string | number;
 
-/** Demands of one key under the same limits, in the order in which they came. */
-interface OfKey {
+/** What is asked for one key: demands under the same limits, in the order in which they came. */
+interface Question {
   readonly keyId: string;
   readonly limits: KeyLimits;
   readonly period: Period | undefined;
   readonly demands: Demand[];
   /** Where the answer to each of them belongs. */
   readonly places: number[];
-}
-
-/** What one key asks in one question. */
-interface Question extends OfKey {
   /** Places that it would have ahead, as demands that come after all others. */
   readonly ahead: readonly Demand[];
 }
@@ -112,7 +108,7 @@ export class RedisLimits implements LendingLimits {
   async ahead({ keyId, limits, seats, tokens }: AheadWish): Promise<readonly Admitted[]> {
     const wallMs = this.#clock.wall();
     const ahead = seats.map((seat): Demand => ({ keyId, limits, seat, tokens }));
-    const question = { ...ofKey({ keyId, limits }, wallMs), ahead };
+    const question = { ...questionOf({ keyId, limits }, wallMs), ahead };
     const [answers = []] = await this.#ask("take places ahead", [question], wallMs);
     return answers.filter((admission) => admission.outcome === "admitted");
   }
@@ -132,18 +128,18 @@ export class RedisLimits implements LendingLimits {
     const tellings: Telling[] = [];
     const asked = [String(this.#seatLivesMs)];
     let endsLeft = endsMax;
-    for (const ofOne of keys) {
-      const told = this.#endedOf(ofOne, endsLeft);
+    for (const question of keys) {
+      const told = this.#endedOf(question, endsLeft);
       for (const { ended } of told) endsLeft -= ended.length;
       tellings.push(...told);
-      pushKey(asked, ofOne, told);
+      pushKey(asked, question, told);
     }
     try {
       const reply = await admitScript.run(this.#redis, purpose, ...asked);
       const words = wordsOf(reply, keys.length * wordsPerKey);
       for (const telling of tellings) telling.heard();
-      return keys.map((ofOne, at) =>
-        admissionsOf(ofOne, words.slice(at * wordsPerKey, (at + 1) * wordsPerKey), wallMs),
+      return keys.map((question, at) =>
+        admissionsOf(question, words.slice(at * wordsPerKey, (at + 1) * wordsPerKey), wallMs),
       );
     } catch (error) {
       for (const telling of tellings) telling.unheard();
@@ -151,14 +147,14 @@ export class RedisLimits implements LendingLimits {
     }
   }
 
-  #endedOf({ keyId, limits }: OfKey, max: number): readonly Telling[] {
+  #endedOf({ keyId, limits }: Question, max: number): readonly Telling[] {
     return needsSeat(limits) ? (this.#endings?.tell(keyId, max) ?? []) : [];
   }
 }
 
 const nothingAhead: readonly Demand[] = [];
 
-function ofKey({ keyId, limits }: Pick<Demand, "keyId" | "limits">, wallMs: number): Question {
+function questionOf({ keyId, limits }: Pick<Demand, "keyId" | "limits">, wallMs: number): Question {
   const period = limits.budget && budgetPeriodAt(limits.budget.per, wallMs);
   return { keyId, limits, period, demands: [], places: [], ahead: nothingAhead };
 }
@@ -168,14 +164,14 @@ function byKey(demands: readonly Demand[], wallMs: number): readonly Question[] 
   const keys: Question[] = [];
   const latest = new Map<string, Question>();
   demands.forEach((demand, place) => {
-    let ofOne = latest.get(demand.keyId);
-    if (ofOne?.limits !== demand.limits) {
-      ofOne = ofKey(demand, wallMs);
-      latest.set(demand.keyId, ofOne);
-      keys.push(ofOne);
+    let question = latest.get(demand.keyId);
+    if (question?.limits !== demand.limits) {
+      question = questionOf(demand, wallMs);
+      latest.set(demand.keyId, question);
+      keys.push(question);
     }
-    ofOne.demands.push(demand);
-    ofOne.places.push(place);
+    question.demands.push(demand);
+    question.places.push(place);
   });
   return keys;
 }
