@@ -123,6 +123,17 @@ describe("places that Redis lends ahead", () => {
     expect(outcomeOf(long)).toBe("admitted");
   });
 
+  test("are for those who come at once with the one for whom they were asked: of 60 seats 60 are had", async () => {
+    const { here, demand, lent } = await openTwo({ concurrency: 60 });
+    const admit = vi.spyOn(RedisLimits.prototype, "admit");
+    onTestFinished(() => admit.mockRestore());
+    const admissions = await Promise.all(Array.from({ length: 60 }, async () => here.admit(demand())));
+    expect(admissions.filter(({ outcome }) => outcome === "admitted")).toHaveLength(60);
+    expect(lent()).toBeGreaterThan(0);
+    // Nobody waited for what is lent to come back, and asked again.
+    expect(admit).toHaveBeenCalledTimes(60);
+  });
+
   test("are not lent where they would leave less than half of any limit free", async () => {
     const { here, demand, lent } = await openTwo({ requestsPerMinute: 1_000, concurrency: 7 });
     await inTurn(7, async () => here.admit(demand()));

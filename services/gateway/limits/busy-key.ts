@@ -46,10 +46,14 @@ export class BusyKey {
     );
   }
 
-  /** Counts a request, and gives it the place that has waited longest, if there is one that is large enough. */
-  take({ tokens }: Pick<Demand, "tokens">, nowMs: number): Admitted | undefined {
+  /** A request has come. */
+  count({ tokens }: Pick<Demand, "tokens">): void {
     this.#counted += 1;
     this.#tokens = Math.max(this.#tokens, tokens);
+  }
+
+  /** The place that has waited longest of those that are large enough, if there is one. */
+  take({ tokens }: Pick<Demand, "tokens">, nowMs: number): Admitted | undefined {
     const at = this.#places.findIndex((place) => place.tokens >= tokens && nowMs < place.usableUntilMs);
     return at < 0 ? undefined : this.#places.splice(at, 1)[0]?.admission;
   }

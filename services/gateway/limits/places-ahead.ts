@@ -61,6 +61,9 @@ export class PlacesAhead implements Limits {
     const { store, clock } = this.#options;
     const admission = await store.admit(demand);
     if (admission.outcome === "admitted" || admission.lentForMs === undefined) return admission;
+    // What it was refused for may be lent to this very gateway, since it asked.
+    const place = this.#keys.get(demand.keyId)?.take(demand, clock.now());
+    if (place !== undefined) return place;
     await sleep(clock, admission.lentForMs);
     return store.admit(demand);
   }
@@ -68,6 +71,7 @@ export class PlacesAhead implements Limits {
   #take(demand: Demand): Admitted | undefined {
     const nowMs = this.#options.clock.now();
     const key = this.#keyOf(demand);
+    key.count(demand);
     const place = key.take(demand, nowMs);
     const lacking = key.lacks(nowMs);
     if (lacking > 0) void this.#lend(demand, key, lacking);
