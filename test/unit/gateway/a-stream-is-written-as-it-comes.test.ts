@@ -184,13 +184,12 @@ test("an answer says which machine gives it, and of several the last one that ha
 });
 
 test("a client that leaves too much unread is told of to the owner of the request, by the limit's name", async () => {
-  const { writer, cuts, status } = await streamToAClient({ reads: false });
+  const { writer, cuts } = await streamToAClient({ reads: false });
   const piece = Buffer.alloc(1024 * 1024, "x");
   const piecesMax = 64;
   for (let count = 0; count < piecesMax && cuts.length === 0; count += 1) writer.onData(piece);
   expect(cuts).toMatchObject([{ code: "slow_client", message: expect.stringContaining("clientBacklogBytesMax") }]);
   expect(cuts[0]?.message).toContain(String(clientBacklogBytesMax));
-  expect([undefined, 200]).toContain(status());
 });
 
 /** The kernel takes what it has room for a moment later, and on a busy host once more after that. */

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect } from "node:net";
 import { onTestFinished } from "vitest";
 import type { Fault } from "#shared/fault/fault.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
@@ -32,11 +32,11 @@ export async function streamToAClient(options: { readonly reads?: boolean } = {}
   const read = async (): Promise<void> => {
     const response = await fetch(`http://127.0.0.1:${port}`, { signal: leaving.signal });
     ({ status, headers } = response);
-    if (!reads || response.body === null) return;
-    for await (const bytes of response.body) received = Buffer.concat([received, bytes]);
+    for await (const bytes of response.body ?? []) received = Buffer.concat([received, bytes]);
     ended = "closed";
   };
-  void read().catch(() => (ended = "broken"));
+  if (reads) void read().catch(() => (ended = "broken"));
+  else leaveUnread(port);
   const response = await opened.promise;
   const due = new Map<string, string>();
   const writer = new StreamWriter({
@@ -64,4 +64,11 @@ export async function streamToAClient(options: { readonly reads?: boolean } = {}
     },
     has: (text: string) => until(() => received.includes(text), { what: `the client to have ${text}` }),
   };
+}
+
+/** Not by `fetch`, which closes the connection of a response that nobody reads when its memory is collected. */
+function leaveUnread(port: number): void {
+  const socket = connect(port, "127.0.0.1").pause();
+  socket.write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  onTestFinished(() => void socket.destroy());
 }
