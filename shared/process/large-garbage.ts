@@ -1,22 +1,23 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-/** When large bodies have left buffers behind for so many of their bytes, these are collected. */
-const leftBytesMax = 1024 * 1024;
+/** When bodies have left buffers behind for so many of their bytes, these are collected. */
+const leftBytesMax = 4 * 1024 * 1024;
 
 let leftBytes = 0;
 
 /**
- * To be called when a large body has gone by, and there is a moment to spare. The buffers that it went through are of no use
- * any more, and still V8 counts them as memory until it collects; when they come to some ten megabytes it goes through all
- * of the heap, on both cores and for many times as long as the body took. They are young, and a look at the young part
- * of the heap, which takes a millisecond or so, frees them as well. There is one heap to a thread, and so one count.
+ * To be called with every body that goes by. The buffers that it went through are of no use any more, and still V8 counts
+ * them as memory until it collects; when they come to some ten megabytes it goes through all of the heap, on both cores and
+ * for many times as long as the bodies took, where prompts are long several times a second. They are young, and a look at
+ * the young part of the heap, which takes a millisecond or so, frees them as well. It waits until what this turn has to send
+ * is out. There is one heap to a thread, and so one count.
  */
-export function largeBodyWent(bytes: number): void {
+export function bodyWent(bytes: number): void {
   leftBytes += bytes;
   if (leftBytes < leftBytesMax) return;
   leftBytes = 0;
-  youngCollector()();
+  setImmediate(() => setImmediate(youngCollector()));
 }
 
 let collector: (() => void) | undefined;

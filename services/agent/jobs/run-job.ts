@@ -8,7 +8,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { completeBody } from "#shared/protocol/complete-body.ts";
 import { embedBody } from "#shared/protocol/embed-body.ts";
 import { framePrefixBytes } from "#shared/protocol/frame.ts";
-import { largeBodyWent } from "#shared/process/large-garbage.ts";
+import { bodyWent } from "#shared/process/large-garbage.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { handOver, type Answering, type AnswerTaker } from "../runtimes/answering.ts";
@@ -66,8 +66,7 @@ async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> 
   const answered = ask();
   if (isLarge) await nextTurn();
   const handedOver = handOver(answered, writing);
-  // What its parts came in; the runtime reads meanwhile.
-  if (isLarge) largeBodyWent(byteLength);
+  bodyWent(byteLength);
   await handedOver;
   writing.end();
 }

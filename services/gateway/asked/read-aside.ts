@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads";
 import type { FaultCode } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { largeBodyWent } from "#shared/process/large-garbage.ts";
+import { bodyWent } from "#shared/process/large-garbage.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { Asked } from "./asked.ts";
 import { readAsked, type Outer } from "./read-asked.ts";
@@ -40,8 +40,9 @@ export class ReadAside {
 
   /** Nearly every request is read at once: only one that is large is waited for. */
   read(outer: Outer, bytes: Buffer | undefined): Asked | Promise<Asked> {
-    const isLarge = bytes !== undefined && bytes.byteLength > readHereBytesMax;
-    return isLarge ? this.#readAside(outer, bytes) : readAsked(outer, bytes);
+    if (bytes === undefined) return readAsked(outer, bytes);
+    bodyWent(bytes.byteLength);
+    return bytes.byteLength > readHereBytesMax ? this.#readAside(outer, bytes) : readAsked(outer, bytes);
   }
 
   /** What still waits ends in a fault. */
@@ -65,8 +66,6 @@ export class ReadAside {
     const isAllOfIt = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
     this.#thread ??= this.#start();
     this.#thread.postMessage({ outer, bytes } satisfies ReadOrder, isAllOfIt ? [buffer] : []);
-    // What this body came in, and the one before it went out in. The thread reads meanwhile.
-    largeBodyWent(byteLength);
     return promise;
   }
 

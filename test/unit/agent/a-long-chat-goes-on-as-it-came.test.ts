@@ -2,7 +2,7 @@ import { memoryUsage } from "node:process";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import * as fc from "fast-check";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { largeBodyWent } from "#shared/process/large-garbage.ts";
+import { bodyWent } from "#shared/process/large-garbage.ts";
 import { LongText } from "#shared/process/long-texts.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
 import { isPlainChatBody } from "#shared/protocol/plain-chat-body.ts";
@@ -174,7 +174,7 @@ test("of long chats that are over nothing is held until all of the heap is gone 
   let most = 0;
   for (let round = 0; round < 40; round += 1) {
     asked(readChatBody(Buffer.from(chat)));
-    largeBodyWent(chat.byteLength);
+    bodyWent(chat.byteLength);
     await nextTurn();
     most = Math.max(most, memoryUsage().arrayBuffers - before);
   }

@@ -1,7 +1,8 @@
+import { constants, PerformanceObserver, type PerformanceEntry } from "node:perf_hooks";
 import { memoryUsage } from "node:process";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { largeBodyWent } from "#shared/process/large-garbage.ts";
+import { bodyWent } from "#shared/process/large-garbage.ts";
 import { until } from "../../harness/until.ts";
 
 const mib = 1024 * 1024;
@@ -9,7 +10,7 @@ const mib = 1024 * 1024;
 /** A body that came and went. */
 function pass(bytes: number): void {
   Buffer.alloc(bytes).fill(1);
-  largeBodyWent(bytes);
+  bodyWent(bytes);
 }
 
 test("of what large bodies went through little is left, however many they were", async () => {
@@ -21,6 +22,23 @@ test("of what large bodies went through little is left, however many they were",
     most = Math.max(most, memoryUsage().arrayBuffers - before);
   }
   expect(most).toBeLessThan(30 * mib);
-  pass(mib);
+  pass(4 * mib);
   await until(() => memoryUsage().arrayBuffers - before < 4 * mib, { what: "the buffers to be collected" });
 });
+
+test("for what long prompts leave behind nobody goes through all of the heap", async () => {
+  const seen: unknown[] = [];
+  const observer = new PerformanceObserver((list) => seen.push(...list.getEntries().map(kindOf)));
+  observer.observe({ entryTypes: ["gc"] });
+  for (let body = 0; body < 3_000; body += 1) {
+    pass(100_000);
+    await nextTurn();
+  }
+  await until(() => seen.length > 0, { what: "a collection to be told of" });
+  observer.disconnect();
+  expect(seen.filter((kind) => kind === constants.NODE_PERFORMANCE_GC_MAJOR)).toEqual([]);
+});
+
+function kindOf(entry: PerformanceEntry): unknown {
+  return Reflect.get(Reflect.get(entry, "detail") as object, "kind");
+}
