@@ -2,6 +2,7 @@ import { Command, InvalidArgumentError } from "commander";
 import { exitCodes } from "#shared/process/start-failure.ts";
 import { CannotMeasure } from "./native/build-programs.ts";
 import { checkBounds, readCommittedBounds } from "./report/bounds.ts";
+import { featureTable } from "./report/feature-costs.ts";
 import { judgeTargets } from "./report/judge-targets.ts";
 import { ratioTable } from "./report/ratio-table.ts";
 import { readResults, type BenchResults } from "./report/results.ts";
@@ -71,6 +72,8 @@ function usualRounds({ quick, soak, only }: Options): number {
 
 function tell({ scenarios, variants, measurements }: BenchResults, { quick }: Options): void {
   console.log(ratioTable({ scenarios, variants, measurements }));
+  const features = featureTable({ scenarios, variants, measurements });
+  if (features !== "") console.log(features);
   const judged = judgeTargets(measurements);
   const told = quick ? judged.filter(({ verdict }) => verdict !== "not measured") : judged;
   console.log(targetTable(told, { coloured }));

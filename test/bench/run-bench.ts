@@ -73,15 +73,15 @@ export async function runBench(wish: BenchWish): Promise<BenchResults> {
   return soFar();
 }
 
-/** Those that were named; where only others were, all, or the few of the quick bench. */
-function named<T extends { readonly name: string }>(
+/** Those that were named; where only others were, all that are for every run, or the few of the quick bench. */
+function named<T extends { readonly name: string; readonly onlyWhenNamed?: boolean }>(
   all: readonly T[],
   { only, quick }: BenchWish,
   quickOnes: readonly string[],
 ): readonly T[] {
   const wanted = all.filter(({ name }) => only.includes(name));
   if (wanted.length > 0) return wanted;
-  return quick ? all.filter(({ name }) => quickOnes.includes(name)) : all;
+  return all.filter(({ name, onlyWhenNamed }) => (quick ? quickOnes.includes(name) : onlyWhenNamed !== true));
 }
 
 /** What can be asked for by name. */
@@ -91,7 +91,7 @@ export function allNames(): readonly string[] {
 
 /** A line for each scenario and each variant, for who wants to name some. */
 export function whatThereIs(): string {
-  const rows = [...allScenarios, ...allVariants].map(({ name, title }) => `  ${name.padEnd(18)}${title}`);
+  const rows = [...allScenarios, ...allVariants].map(({ name, title }) => `  ${name.padEnd(22)}${title}`);
   return rows.join("\n");
 }
 

@@ -1,5 +1,7 @@
 import type { LatencyName } from "./report/cost.ts";
+import { without } from "./report/own-variant.ts";
 import { firstModel } from "./variants/first-answer.ts";
+import { switchable } from "./variants/switched-off/features.ts";
 
 /** How the load generator goes about a scenario. */
 interface Pace {
@@ -48,7 +50,7 @@ const peersBreak = {
 /** How costs grow with streams is looked at beside the floor of the design. */
 const grown = ["bare", "trunkline"];
 /** With one feature switched off, to see what it costs. */
-const partly = ["trunkline-no-limits"];
+const partly = ["limits", ...switchable].map((feature) => `${without}${feature}`);
 /** Machines that are simulated, for what a gateway has to bear of them. */
 const crowds = ["crowd-1", "crowd-10", "crowd-100", "crowd-300", "crowd-1000"];
 
@@ -106,6 +108,7 @@ export const scenarios: readonly Scenario[] = [
     quick: { rampMs: 500, warmMs: 500, windowMs: 1_200 },
     answer: { delayMs: 50 },
     lasts: true,
+    also: partly,
   },
   {
     name: "paced-1000",

@@ -17,6 +17,7 @@ import {
   type CountedScenario,
   type LatencyName,
 } from "./cost.ts";
+import { featureCosts } from "./feature-costs.ts";
 import { figureText, noFigure, spreadText } from "./figure-text.ts";
 import { judgeGrowth } from "./growth.ts";
 import { judgeTargets, roundsMin, type JudgedTarget } from "./judge-targets.ts";
@@ -48,6 +49,7 @@ export function markdownReport(results: BenchResults): Report {
     surroundings(results),
     targetSection(judgeTargets(results.measurements)),
     growthSection(results, growths),
+    featureSection(results),
     `## Scenarios\n\n${howToRead}\n`,
     ...scenarios.map(({ scenario, plot }) => scenarioSection(results, scenario, plot)),
     latencies.length === 0 ? "" : `## Latencies\n\n${latencies.map(embedded).join("\n")}`,
@@ -131,6 +133,17 @@ The cost of all grows as the number to this power: 1 is linear, less is better. 
 
 ${markdownTable(headings, rows, { right: ["power", "power at the end"] })}
 ${plots.map(embedded).join("\n")}`;
+}
+
+function featureSection(results: BenchResults): string {
+  const costs = featureCosts(results);
+  if (costs === undefined) return "";
+  return `## What features cost
+
+How much more CPU all processes take with everything switched on than without the one feature, within rounds. What is
+less than the rounds differ by is not to be told from nothing. The number in each frame cannot be switched off.
+
+${markdownTable(costs.headings, costs.rows, { right: costs.headings.slice(1) })}`;
 }
 
 function scenarioSection(results: BenchResults, scenario: CountedScenario, plot: Plot | undefined): string {

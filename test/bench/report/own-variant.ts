@@ -5,3 +5,6 @@ export const ownVariant = "trunkline";
 export function isOwn(variant: string): boolean {
   return variant === ownVariant || variant.startsWith(`${ownVariant}-`) || variant.startsWith("crowd-");
 }
+
+/** How the product is called with one feature switched off: that feature comes behind it. */
+export const without = `${ownVariant}-no-`;

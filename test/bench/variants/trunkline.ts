@@ -1,4 +1,6 @@
 import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import type { KeyLimits } from "#shared/keys/key-limits.ts";
 import manifest from "../../../package.json" with { type: "json" };
@@ -11,6 +13,7 @@ import { issueKeys, neverReached } from "./issue-keys.ts";
 import { ownServers, ownServersMissing } from "./own-servers.ts";
 import { numbered, pathProcess } from "./path-process.ts";
 import { runningParts } from "./running-parts.ts";
+import type { Switchable } from "./switched-off/features.ts";
 import { untilMachines } from "./until-machines.ts";
 import type { PathProcess, RunningVariant, StartMeans, Variant } from "./variant.ts";
 
@@ -29,6 +32,7 @@ interface TrunklineWish {
   readonly freshKeys?: number;
   readonly gatewayEnv?: Settings;
   readonly agentEnv?: Settings;
+  readonly switchedOff?: Switchable;
 }
 
 /** What scenarios look at beside requests. */
@@ -49,6 +53,7 @@ export function trunkline(wish: TrunklineWish = {}): TrunklineVariant {
   return {
     name,
     title,
+    onlyWhenNamed: wish.switchedOff !== undefined,
     async version() {
       const { nats, redis } = await ownServers();
       return `${manifest.version} at ${await commit()}, ${nats.title}, ${redis.title}, Node ${process.version}`;
@@ -68,6 +73,7 @@ async function build(
     freshKeys = 0,
     gatewayEnv,
     agentEnv,
+    switchedOff,
   }: TrunklineWish,
   { means, parts }: { means: StartMeans; parts: AsyncDisposableStack },
 ) {
@@ -78,7 +84,9 @@ async function build(
   ]);
   const [natsUrl, redisUrl] = [nats.url, redis.url];
   const [key = "", ...others] = await issueKeys(redisUrl, { limits, count: 1 + freshKeys });
+  const ofAll = switchedOff === undefined ? {} : { NODE_OPTIONS: `--import=${switchUrl(switchedOff)}` };
   const ofAgents = {
+    ...ofAll,
     TRUNKLINE_RUNTIME: "openai",
     TRUNKLINE_RUNTIME_URL: `http://127.0.0.1:${means.farEndPort}`,
     TRUNKLINE_SLOTS: String(slots),
@@ -86,7 +94,7 @@ async function build(
     ...agentEnv,
   };
   const [gatewaysUp, agentsUp] = await Promise.all([
-    times(gateways, async () => parts.use(await startGateway({ natsUrl, redisUrl, env: { ...gatewayEnv } }))),
+    times(gateways, async () => parts.use(await startGateway({ natsUrl, redisUrl, env: { ...ofAll, ...gatewayEnv } }))),
     times(agents, async (place) => parts.use(await startAgent({ natsUrl, machine: `bench-${place}`, env: ofAgents }))),
   ]);
   const headers = { authorization: `Bearer ${key}` };
@@ -106,6 +114,10 @@ async function build(
     pathProcess("redis", redis),
   ];
   return { ports, headers, freshKeys: others, processes, natsUrl, redisUrl, operationsUrls };
+}
+
+function switchUrl(feature: Switchable): string {
+  return pathToFileURL(join(import.meta.dirname, "switched-off", `${feature}.ts`)).href;
 }
 
 async function commit(): Promise<string> {

@@ -30,6 +30,8 @@ export interface Variant {
   readonly title: string;
   /** In how many rounds at most; a plot of how costs grow needs fewer than a ratio that is judged. */
   readonly rounds?: number;
+  /** Not part of a run that names nothing. */
+  readonly onlyWhenNamed?: boolean;
   /** Name and version of what runs, for the report. */
   version(): Promise<string>;
   /** Why it cannot run on this machine, if that is so; told in the report, and nothing else runs because of it. */

@@ -2,6 +2,7 @@ import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { featureTable } from "../../bench/report/feature-costs.ts";
 import { markdownReport } from "../../bench/report/markdown-report.ts";
 import { comparisonsOf, lossesOf } from "../../bench/report/losses.ts";
 import { judgeTargets } from "../../bench/report/judge-targets.ts";
@@ -79,6 +80,15 @@ describe("a report", () => {
       /\| variant \| CPU per second, µs \| resident, MB \| more resident for each connection, KB \|/,
     );
     expect(markdown).toContain("| **trunkline** | 1,500 | 111 | gateway 7.00 | 1 |");
+  });
+
+  test("says by how much a feature makes it dearer that was switched off in the same rounds", () => {
+    const partly = resultsOf([...ours, ...costing("trunkline-no-log", [16, 30])]);
+    expect(markdownReport(partly).markdown).toContain(
+      "| feature | whole-32 |\n| :-- | --: |\n| log | 13 % (0 to 25) |",
+    );
+    expect(featureTable(partly)).toBe("feature  whole-32\nlog      13 % (0 to 25)\n");
+    expect([markdownReport(both).markdown.includes("What features cost"), featureTable(both)]).toEqual([false, ""]);
   });
 
   test("says for whom a scenario is not, and why", () => {
