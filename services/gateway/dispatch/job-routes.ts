@@ -151,7 +151,8 @@ export class JobRoutes {
     const warm = prefixes === undefined ? nobodyKnows : this.#warm.knowing(prefixes, clock.now());
     for (const machine of warm.keys()) {
       const isDrawn = drawn.some(({ presence }) => presence.machine === machine);
-      const found = !isDrawn && names.includes(machine) ? this.#present(machine) : undefined;
+      const found = isDrawn ? undefined : this.#present(machine);
+      // Whether it may have this, and still has the model, is judged of all that are known.
       if (found !== undefined) drawn.push(found);
     }
     return drawn;

@@ -78,14 +78,28 @@ test("the only one that has a model is found among a thousand", async () => {
   expect(ask({ modelId: "rare:latest" })).toEqual(["gpu-7"]);
 });
 
-test("a conversation goes back to the machine of a thousand that has it", async () => {
-  const { ask, routes } = await fleet();
-  const needs = { ...wish.needs, prefixes: { known: ["begins"], left: ["begins"] } };
-  const model = modelOf("llama3");
-  const target = { machine: "gpu-321", epoch: presenceOf("gpu-321").epoch, model, shapes: [] };
+const needs = { ...wish.needs, prefixes: { known: ["begins"], left: ["begins"] } };
+
+/** This machine has the conversation. */
+function answered(routes: JobRoutes, machine: string): void {
+  const target = { machine, epoch: presenceOf(machine).epoch, model: modelOf("llama3"), shapes: [] };
   const timings = { queuedMs: 0, firstTokenMs: 1, totalMs: 2 };
   routes.answered(target, needs, { finishReason: "stop", usage: null, timings });
+}
+
+test("a conversation goes back to the machine of a thousand that has it", async () => {
+  const { ask, routes } = await fleet();
+  answered(routes, "gpu-321");
   for (let asked = 0; asked < 20; asked += 1) expect(ask({ needs })[0]).toBe("gpu-321");
+});
+
+test("a conversation does not go back to a machine that its key may not use, or that has not the model any more", async () => {
+  const { ask, routes } = await fleet();
+  for (const machine of ["gpu-7", "gpu-321"]) answered(routes, machine);
+  for (let asked = 0; asked < 20; asked += 1) {
+    const machines = ask({ needs, machines: names.slice(0, 100) });
+    expect(machines.filter((machine) => machine === "gpu-7" || machine === "gpu-321")).toEqual([]);
+  }
 });
 
 test("neither what a key may not use nor what has tried is asked", async () => {
