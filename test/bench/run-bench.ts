@@ -96,10 +96,10 @@ export function whatThereIs(): string {
 }
 
 async function described(variant: Variant): Promise<ReportedVariant> {
-  const { name, title } = variant;
+  const { name, title, rounds } = variant;
   const missing = await variant.missing();
   const version = missing === undefined ? await variant.version() : "";
-  return { name, title, version, ...(missing === undefined ? {} : { missing }) };
+  return { name, title, version, ...(rounds !== undefined && { rounds }), ...(missing !== undefined && { missing }) };
 }
 
 async function soakOwn(

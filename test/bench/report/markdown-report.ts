@@ -321,8 +321,11 @@ function inUnit({ median }: RoundSpread, { unit }: ComparedFigure): string {
   return unit === "µs" && median >= 1_000 ? `${figureText(median / 1_000)} ms` : `${figureText(median)} ${unit}`.trim();
 }
 
-function leftOutSection({ measurements, failures }: BenchResults): string {
-  const leftOut = leftOutOf(measurements).filter((one) => !failures.some((failure) => isOf(failure, one)));
+function leftOutSection({ variants, measurements, failures }: BenchResults): string {
+  const roundsOf = new Map(variants.map(({ name, rounds = Infinity }) => [name, rounds]));
+  const leftOut = leftOutOf(measurements)
+    .filter(({ variant, round }) => round <= (roundsOf.get(variant) ?? Infinity))
+    .filter((one) => !failures.some((failure) => isOf(failure, one)));
   const rows = [
     ...failures.map(({ scenario = "all", variant, round, why }) => ({ scenario, variant, round, why })),
     ...leftOut,

@@ -16,6 +16,8 @@ export interface ReportedVariant {
   readonly name: string;
   readonly title: string;
   readonly version: string;
+  /** It took part in so many rounds, the first ones; in all of them unless told. */
+  readonly rounds?: number;
   /** Why it did not run. */
   readonly missing?: string;
 }

@@ -102,6 +102,8 @@ describe("a report", () => {
     const { markdown } = markdownReport(resultsOf(lacking));
     expect(markdown).toContain("| whole-32 | bare | 1 | the host gave 50.0 % of the time to others |");
     expect(markdown).toContain("| whole-32 | bare | 2 | was not measured |");
+    const variants = both.variants.map((variant) => (variant.name === "bare" ? { ...variant, rounds: 1 } : variant));
+    expect(markdownReport(resultsOf(lacking, { variants })).markdown).not.toContain("was not measured");
   });
 
   test("shows a cost by process, and the ratio to each baseline with its spread", () => {
