@@ -1,3 +1,4 @@
+import { bearYoung } from "./born-young.ts";
 import { systemClock } from "./clock.ts";
 import { Lifecycle, untilToldToStop } from "./lifecycle.ts";
 import type { Log } from "./log.ts";
@@ -15,6 +16,7 @@ export async function runUntilStopped(options: {
   readonly onStopping?: () => void;
 }): Promise<void> {
   const { drainMs, log, start } = options;
+  bearYoung();
   const lifecycle = new Lifecycle({ clock: systemClock, log });
   const told = untilToldToStop();
   try {
