@@ -16,10 +16,14 @@ interface Kept {
   readonly epoch: string;
   readonly digest: string;
   readonly catalogue: Catalogue;
+  /** Its models are not looked through before, for any that is due to be noted again. */
+  rememberFromMs: number;
 }
 
 /** A model that is still offered is noted again after this long, far below what `KnownModels` forgets. */
 const rememberAgainMs = 3_600_000;
+/** Whether any is due is looked at so often. */
+const rememberPaceMs = 60_000;
 
 const nobody: readonly string[] = [];
 
@@ -58,7 +62,7 @@ export class Catalogues {
     if (runtime === null || state === "gone") return;
     const kept = this.#kept.get(machine);
     if (kept?.epoch === epoch && kept.digest === catalogueDigest) {
-      this.#remember(machine, kept.catalogue);
+      this.#remember(machine, kept);
       return;
     }
     if (this.#fetching.has(machine)) return;
@@ -75,8 +79,9 @@ export class Catalogues {
     const { machine, epoch, catalogueDigest: digest } = presence;
     try {
       const catalogue = await this.#options.ask({ machine, epoch });
-      this.#keep(machine, { epoch, digest, catalogue });
-      this.#remember(machine, catalogue);
+      const kept = { epoch, digest, catalogue, rememberFromMs: 0 };
+      this.#keep(machine, kept);
+      this.#remember(machine, kept);
     } catch (error) {
       this.#options.log.debug(
         { err: error, machine },
@@ -95,10 +100,12 @@ export class Catalogues {
     for (const { id } of kept.catalogue) this.#machines.getOrInsertComputed(id, () => []).push(machine);
   }
 
-  #remember(machine: string, catalogue: Catalogue): void {
+  #remember(machine: string, kept: Kept): void {
     const nowMs = this.#options.clock.wall();
+    if (nowMs < kept.rememberFromMs) return;
+    kept.rememberFromMs = nowMs + rememberPaceMs;
     const sighting = (id: string): string => `${machine} ${id}`;
-    const due = catalogue
+    const due = kept.catalogue
       .map(({ id }) => id)
       .filter((id) => nowMs - (this.#remembered.get(sighting(id)) ?? 0) > rememberAgainMs)
       .slice(0, this.#namesLeft(machine, nowMs));
@@ -110,6 +117,7 @@ export class Catalogues {
     for (const id of due) this.#remembered.set(sighting(id), nowMs);
     this.#options.knownModels.remember({ machine, modelIds: due, seenAtMs: nowMs }).catch((error: unknown) => {
       for (const id of due) this.#remembered.delete(sighting(id));
+      kept.rememberFromMs = 0;
       this.#options.log.warn({ err: error }, "the models on offer could not be noted for the other gateways");
     });
   }

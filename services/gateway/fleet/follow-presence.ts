@@ -3,13 +3,14 @@ import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { Seldom } from "#shared/process/seldom.ts";
 import type { Control } from "#shared/protocol/control.ts";
-import { decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
-import { presence, type Presence } from "#shared/protocol/presence.ts";
-import { machineSubject, presencePattern, presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
+import { encodeJson } from "#shared/protocol/frame-payload.ts";
+import type { Presence } from "#shared/protocol/presence.ts";
+import { machineSubject, presencePattern, rollcallSubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { JobRoutes } from "../dispatch/job-routes.ts";
 import type { Catalogues } from "./catalogues.ts";
 import type { LeftOut } from "./left-out.ts";
+import { PresenceReader } from "./presence-reader.ts";
 import type { Roster } from "./roster.ts";
 
 interface FollowOptions {
@@ -29,11 +30,12 @@ interface FollowOptions {
  */
 export async function followPresence(options: FollowOptions): Promise<void> {
   const { broker, roster, leftOut, catalogues, routes, timing, clock, log } = options;
+  const presences = new PresenceReader();
   const seldom = new Seldom(clock);
 
   broker.subscribe(presencePattern, (message) => {
-    const told = decodeJson(presence, message.data);
-    if (told === undefined || message.subject !== presenceSubject(told.machine)) {
+    const told = presences.read(message);
+    if (told === undefined) {
       if (seldom.isDue(message.subject)) {
         log.warn({ subject: message.subject }, "presences that this gateway does not understand are dropped");
       }

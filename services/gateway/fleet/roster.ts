@@ -12,7 +12,11 @@ export interface RosterMachine {
   readonly unreachable: boolean;
 }
 
-type Entry = Omit<RosterMachine, "status">;
+interface Entry {
+  presence: Presence;
+  heardAtMs: number;
+  unreachable: boolean;
+}
 
 /** A machine that was not heard for this long is no longer told of. */
 const forgetMs = 86_400_000;
@@ -36,22 +40,26 @@ export class Roster {
     const before = this.#entries.get(presence.machine);
     const isOlder = before !== undefined && presence.epoch < before.presence.epoch;
     if (isOlder && this.#status(before, nowMs) !== "offline") return "older";
-    if (before === undefined) this.#forgetOld(nowMs);
-    this.#entries.set(presence.machine, { presence, heardAtMs: nowMs, unreachable: false });
+    if (before === undefined) {
+      this.#forgetOld(nowMs);
+      this.#entries.set(presence.machine, { presence, heardAtMs: nowMs, unreachable: false });
+    } else {
+      before.presence = presence;
+      hear(before, nowMs);
+    }
     return "taken";
   }
 
   /** A beat counts as presence: a busy machine is never taken for a dead one. */
   heard(from: { machine: string; epoch: string }, nowMs: number): void {
     const entry = this.#entries.get(from.machine);
-    if (entry === undefined || entry.presence.epoch !== from.epoch) return;
-    this.#entries.set(from.machine, { ...entry, heardAtMs: nowMs, unreachable: false });
+    if (entry?.presence.epoch === from.epoch) hear(entry, nowMs);
   }
 
   /** The broker found nobody there; so it is until the machine is heard again. */
   notReached(target: { machine: string; epoch: string }): void {
     const entry = this.#entries.get(target.machine);
-    if (entry?.presence.epoch === target.epoch) this.#entries.set(target.machine, { ...entry, unreachable: true });
+    if (entry?.presence.epoch === target.epoch) entry.unreachable = true;
   }
 
   /** The gateway's own connection came up: nobody's silence before that counts. */
@@ -97,6 +105,11 @@ export class Roster {
   }
 }
 
-function seenAs({ presence, heardAtMs, unreachable }: Entry, status: MachineStatus): RosterMachine {
+function hear(entry: Entry, nowMs: number): void {
+  entry.heardAtMs = nowMs;
+  entry.unreachable = false;
+}
+
+function seenAs({ presence, heardAtMs, unreachable }: Readonly<Entry>, status: MachineStatus): RosterMachine {
   return { presence, status, heardAtMs, unreachable };
 }
