@@ -36,8 +36,12 @@ export class JobRoutes {
   readonly #warm = new WarmCaches();
   readonly #pending = new PendingJobs();
 
+  /** Gateways that do not know of each other begin at machines of their own. */
+  #walkFrom: number;
+
   constructor(parts: RouteParts) {
     this.#parts = parts;
+    this.#walkFrom = Math.floor(parts.random() * walkTurn);
   }
 
   /** The machines that are to be asked for this, the best first, without those that have tried it. */
@@ -50,11 +54,10 @@ export class JobRoutes {
 
   /** Whether there is any machine that `choose` would ask; told at the first that is found. */
   canPlace({ kind, modelId, needs, machines }: RouteWish): boolean {
-    const { catalogues, random } = this.#parts;
+    const { catalogues } = this.#parts;
     const names = this.#offering({ modelId, machines });
-    const from = Math.floor(random() * names.length);
     for (let step = 0; step < names.length; step += 1) {
-      const found = this.#present(names[(from + step) % names.length]);
+      const found = this.#present(names[(this.#walkFrom + step) % names.length]);
       if (found === undefined) continue;
       const { presence, status } = found;
       const catalogue = catalogues.of(presence);
@@ -135,15 +138,17 @@ export class JobRoutes {
   /**
    * Of many machines some that have room at once, and those that know the beginning of the prompt: to look at all of a
    * large fleet for each request would take longer than to answer it. Nothing where so few have room that all are to be
-   * looked at. Which machine the walk begins at is drawn, so that each is as likely among them as any other.
+   * looked at. Each walk begins a little further than the one before, so that every machine is as often among them as any
+   * other, and most that are looked at were looked at just before: all that is known of one lies in a dozen places, and to
+   * fetch it from far memory takes longer than to weigh it.
    */
   #drawn(names: readonly string[], wish: RouteWish, tried: ReadonlySet<string>) {
     if (names.length <= allLookedAtMax) return undefined;
-    const { random, clock } = this.#parts;
-    const from = Math.floor(random() * names.length);
+    const { clock } = this.#parts;
+    this.#walkFrom = (this.#walkFrom + walkStep) % walkTurn;
     const drawn: RosterMachine[] = [];
     for (let step = 0; step < names.length && drawn.length < drawnMax; step += 1) {
-      const found = this.#present(names[(from + step) % names.length]);
+      const found = this.#present(names[(this.#walkFrom + step) % names.length]);
       if (found !== undefined && this.#takesAtOnce(found, wish, tried)) drawn.push(found);
     }
     if (drawn.length < drawnMax) return undefined;
@@ -216,6 +221,10 @@ export class JobRoutes {
 const allLookedAtMax = 32;
 /** Of more so many are drawn that have room: twice as many as are ever asked. */
 const drawnMax = 16;
+/** By so many machines a walk begins further than the one before. */
+const walkStep = 4;
+/** Where the walks begin anew: larger than any fleet. */
+const walkTurn = 2 ** 30;
 
 const nobody: ReadonlySet<string> = new Set();
 const nobodyKnows: ReadonlyMap<string, string> = new Map();

@@ -19,7 +19,7 @@ const wish: RouteWish = {
 const names = Array.from({ length: 1_000 }, (_, place) => `gpu-${place}`);
 
 /** A fleet of a thousand, all alike but for what is said here of each. */
-async function fleet(of: (place: number) => Partial<Presence> = () => ({})) {
+async function fleet(of: (place: number) => Partial<Presence> = () => ({}), seed = 7) {
   const timing = timingAt(1);
   const clock = new TurnableClock();
   const roster = new Roster(timing);
@@ -36,7 +36,7 @@ async function fleet(of: (place: number) => Partial<Presence> = () => ({})) {
     catalogues.follow(presence);
   });
   await catalogues.settled();
-  const seeded = new SeededRandom(7);
+  const seeded = new SeededRandom(seed);
   const random = (): number => seeded.between(0, 999_999) / 1_000_000;
   const routes = new JobRoutes({ roster, catalogues, breakers: new Breakers(timing), clock, random });
   const ask = (asked: Partial<RouteWish> & { readonly tried?: ReadonlySet<string> } = {}): readonly string[] => {
@@ -55,6 +55,12 @@ test("every machine of a large fleet that is idle has its share of the requests"
   }
   expect(first.size).toBe(999);
   expect(Math.max(...first.values())).toBeLessThan(60);
+});
+
+test("gateways that start at once do not all begin with the same machines", async () => {
+  const first = await Promise.all([1, 2, 3, 4].map(async (seed) => (await fleet(undefined, seed)).ask()));
+  const [one = [], ...others] = first;
+  expect(others.filter((other) => other.some((machine) => one.includes(machine)))).toEqual([]);
 });
 
 test("a request with many machines has enough of them to ask, and all of those have room", async () => {
