@@ -32,12 +32,21 @@ export function loadOf({ slots, running, queued, queueMax }: Presence, pending: 
 export function expectedTimes(
   machines: readonly { readonly load: Load; readonly speed: Speed | undefined }[],
 ): readonly number[] {
-  const lengths = machines.flatMap(({ speed }) => (speed === undefined || speed.answerTokens === 0 ? [] : [speed]));
-  const usualTokens = lengths.reduce((sum, { answerTokens }) => sum + answerTokens, 0) / Math.max(1, lengths.length);
-  const services = machines.map(({ speed }) => (speed === undefined ? undefined : serviceMs(speed, usualTokens)));
-  const fastestMs = Math.min(...services.flatMap((each) => each ?? []));
+  let tokens = 0;
+  let measured = 0;
+  for (const { speed } of machines) {
+    if (speed === undefined || speed.answerTokens === 0) continue;
+    tokens += speed.answerTokens;
+    measured += 1;
+  }
+  const usualTokens = tokens / Math.max(1, measured);
+  const services = machines.map(({ speed }) => (speed === undefined ? Infinity : serviceMs(speed, usualTokens)));
+  const fastestMs = services.reduce((least, each) => Math.min(least, each), Infinity);
   const unmeasuredMs = Number.isFinite(fastestMs) ? fastestMs : 1;
-  return machines.map(({ load }, place) => (services[place] ?? unmeasuredMs) * busyness(load));
+  return machines.map(
+    ({ load, speed }, place) =>
+      (speed === undefined ? unmeasuredMs : (services[place] ?? unmeasuredMs)) * busyness(load),
+  );
 }
 
 /** Answers that are all sooner than this are as fast as each other: what differs is noise. */

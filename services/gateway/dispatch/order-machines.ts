@@ -43,10 +43,7 @@ export function orderMachines<Machine extends Able>(
     // A machine counts as slower than the fastest when it takes twice as long; less is noise.
     const octave = ({ timeMs }: Timed<Machine>): number => Math.floor(Math.log2(timeMs / fastestMs));
     return groupsBy(timed, octave).flatMap((alike, place) => {
-      const warm = alike.filter(({ machine }) => machine.warm);
-      const cold = alike.filter(({ machine }) => !machine.warm);
-      const drawn = [...drawPairs(warm, random), ...drawPairs(cold, random)];
-      return drawn.map(({ machine }) => ({
+      return drawWarmFirst(alike, random).map(({ machine }) => ({
         machine,
         reason:
           against(machine) ?? (place > 0 ? "slower" : machine.warm ? "warm" : alike.length > 1 ? "drawn" : undefined),
@@ -74,33 +71,37 @@ function against({ breakerOpen, status, windowHolds, load }: Able): RankReason |
   return load.room === "queue" ? "busy" : undefined;
 }
 
-/** The groups of equal measure, the smallest measure first. */
-function groupsBy<Each>(all: readonly Each[], measure: (each: Each) => number): readonly Each[][] {
+/** The groups of equal measure, the smallest measure first. Nearly always all are of one. */
+function groupsBy<Each>(all: readonly Each[], measure: (each: Each) => number): readonly (readonly Each[])[] {
+  const measures = all.map(measure);
+  if (measures.every((each) => each === measures[0])) return [all];
   const groups = new Map<number, Each[]>();
-  for (const each of all) {
-    const at = measure(each);
-    const group = groups.get(at);
-    if (group === undefined) groups.set(at, [each]);
-    else group.push(each);
-  }
-  if (groups.size === 1) return [...groups.values()];
+  all.forEach((each, place) => groups.getOrInsertComputed(measures[place] ?? 0, () => []).push(each));
   return [...groups].toSorted(([one], [other]) => one - other).map(([, group]) => group);
+}
+
+function drawWarmFirst<Machine extends Able>(alike: readonly Timed<Machine>[], random: () => number) {
+  const warm = alike.filter(({ machine }) => machine.warm);
+  if (warm.length === 0) return drawPairs(alike, random);
+  const cold = alike.filter(({ machine }) => !machine.warm);
+  return [...drawPairs(warm, random), ...drawPairs(cold, random)];
 }
 
 /** Power of two choices, again and again until none is left; of a large fleet, until more are drawn than are ever asked. */
 function drawPairs<Machine>(machines: readonly Timed<Machine>[], random: () => number): readonly Timed<Machine>[] {
   if (machines.length < 2) return machines;
-  const left = machines.toSorted((one, other) => one.timeMs - other.timeMs);
   const order: Timed<Machine>[] = [];
+  const left = machines.slice();
   while (left.length > 0 && order.length < drawnMax) {
     const first = draw(left.length, random);
     const second = left.length === 1 ? first : (first + 1 + draw(left.length - 1, random)) % left.length;
-    const [one, other] = [left[first], left[second]];
-    if (one === undefined || other === undefined) break;
+    const [one, other, last] = [left[first], left[second], left.pop()];
+    if (one === undefined || other === undefined || last === undefined) break;
     const place = other.timeMs < one.timeMs ? second : first;
-    order.push(...left.splice(place, 1));
+    order.push(place === second ? other : one);
+    if (place < left.length) left[place] = last;
   }
-  return [...order, ...left];
+  return left.length === 0 ? order : [...order, ...left.toSorted((one, other) => one.timeMs - other.timeMs)];
 }
 
 function draw(count: number, random: () => number): number {
