@@ -22,8 +22,9 @@ test("of what large bodies went through little is left, however many they were",
     most = Math.max(most, memoryUsage().arrayBuffers - before);
   }
   expect(most).toBeLessThan(30 * mib);
-  pass(4 * mib);
-  await until(() => memoryUsage().arrayBuffers - before < 4 * mib, { what: "the buffers to be collected" });
+  // What a collection frees is counted out by the one after it where another thread is not done with it yet.
+  const isFree = (): boolean => memoryUsage().arrayBuffers - before < 4 * mib;
+  await until(() => isFree() || void pass(4 * mib), { what: "the buffers to be collected" });
 });
 
 test("for what long prompts leave behind nobody goes through all of the heap", async () => {
