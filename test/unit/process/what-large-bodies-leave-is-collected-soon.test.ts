@@ -31,17 +31,18 @@ test("of what large bodies went through little is left, however many they were",
   await until(isFree, { what: "the buffers to be collected" });
 });
 
-test("for what long prompts leave behind nobody goes through all of the heap", async () => {
+test("for what thousands of long prompts leave behind V8 hardly goes through all of the heap", async () => {
   const seen: unknown[] = [];
   const observer = new PerformanceObserver((list) => seen.push(...list.getEntries().map(kindOf)));
   observer.observe({ entryTypes: ["gc"] });
-  for (let body = 0; body < 3_000; body += 1) {
+  for (let body = 0; body < 10_000; body += 1) {
     pass(100_000);
     await nextTurn();
   }
   await until(() => seen.length > 0, { what: "a collection to be told of" });
   observer.disconnect();
-  expect(seen.filter((kind) => kind === constants.NODE_PERFORMANCE_GC_MAJOR)).toEqual([]);
+  // One or two are for what came before. Were nothing collected early, there would be twenty.
+  expect(seen.filter((kind) => kind === constants.NODE_PERFORMANCE_GC_MAJOR).length).toBeLessThan(8);
 });
 
 function kindOf(entry: PerformanceEntry): unknown {
