@@ -40,13 +40,10 @@ export function expectedTimes(
     measured += 1;
   }
   const usualTokens = tokens / Math.max(1, measured);
-  const services = machines.map(({ speed }) => (speed === undefined ? Infinity : serviceMs(speed, usualTokens)));
-  const fastestMs = services.reduce((least, each) => Math.min(least, each), Infinity);
+  const services = machines.map(({ speed }) => speed && serviceMs(speed, usualTokens));
+  const fastestMs = services.reduce<number>((least, each = Infinity) => Math.min(least, each), Infinity);
   const unmeasuredMs = Number.isFinite(fastestMs) ? fastestMs : 1;
-  return machines.map(
-    ({ load, speed }, place) =>
-      (speed === undefined ? unmeasuredMs : (services[place] ?? unmeasuredMs)) * busyness(load),
-  );
+  return machines.map(({ load }, place) => (services[place] ?? unmeasuredMs) * busyness(load));
 }
 
 /** Answers that are all sooner than this are as fast as each other: what differs is noise. */

@@ -35,7 +35,6 @@ export class JobRoutes {
   readonly #speeds = new MeasuredSpeeds();
   readonly #warm = new WarmCaches();
   readonly #pending = new PendingJobs();
-
   /** Gateways that do not know of each other begin at machines of their own. */
   #walkFrom: number;
 

@@ -37,9 +37,31 @@ test("a machine speaks for itself only, also with what it said under its own nam
   expect(reader.read({ subject: presenceSubject("gpu-1"), data: Buffer.from("{}") })).toBeUndefined();
 });
 
-test("more machines than are kept are read none the less", () => {
+test("more machines than are kept are read none the less, and the first of them are let go of", () => {
   const reader = new PresenceReader();
-  for (let place = 0; place < 10_001; place += 1) reader.read(said(`gpu-${place}`));
-  expect(reader.read(said("gpu-0"))).toEqual(presenceOf("gpu-0"));
-  expect(reader.read(said("gpu-10000"))).toEqual(presenceOf("gpu-10000"));
+  const first = reader.read(said("gpu-0"));
+  for (let place = 1; place < 10_000; place += 1) reader.read(said(`gpu-${place}`));
+  expect(reader.read(said("gpu-0"))).toBe(first);
+  const last = reader.read(said("gpu-10000"));
+  expect(reader.read(said("gpu-10000"))).toBe(last);
+  const again = reader.read(said("gpu-0"));
+  expect(again).toEqual(presenceOf("gpu-0"));
+  expect(again).not.toBe(first);
+});
+
+test("of a machine that has said goodbye nothing is kept, its goodbye neither", () => {
+  const reader = new PresenceReader();
+  reader.read(said("gpu-1"));
+  const goodbye = reader.read(said("gpu-1", { state: "gone" }));
+  expect(goodbye?.state).toBe("gone");
+  expect(reader.read(said("gpu-1", { state: "gone" }))).not.toBe(goodbye);
+});
+
+test("a presence that is far longer than an agent's is read each time and not kept", () => {
+  const reader = new PresenceReader();
+  const data = encodeJson({ ...presenceOf("gpu-1"), laterField: "x".repeat(4_096) });
+  const long = { subject: presenceSubject("gpu-1"), data };
+  const first = reader.read(long);
+  expect(first?.machine).toBe("gpu-1");
+  expect(reader.read(long)).not.toBe(first);
 });
