@@ -7,6 +7,9 @@ import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 import type { GivenJson } from "./json-option.ts";
 import type { Surroundings } from "./surroundings.ts";
 
+/** An operator would rather wait than read that nothing came of it: for a far Redis, or another process's write. */
+const patienceMs = 5_000;
+
 /**
  * One command's work on the keys that the environment names; a store that fails meanwhile is told to the operator.
  * Which store it was is said last, in full, since a variable that is not set or another working directory makes it
@@ -20,7 +23,7 @@ export async function withKeyStore(
   const settings = keyStoreSettings(readConfig(z.object(keyStoreVariables), surroundings.environment));
   const opened = await openKeyStore(
     { ...settings, stateDir: resolve(settings.stateDir) },
-    { clock: surroundings.clock },
+    { clock: surroundings.clock, patienceMs },
   );
   try {
     await work(opened);

@@ -67,6 +67,8 @@ export interface OpenedKeyStore {
 interface Means {
   readonly clock: Clock;
   readonly log?: Pick<Log, "info" | "warn"> | undefined;
+  /** For whoever has nothing else to do meanwhile: how long a store may take, where a gateway would go on without it. */
+  readonly patienceMs?: number | undefined;
 }
 
 /** Opens the store that the settings choose, with the pepper that its keys were made with, or says why it cannot. */
@@ -83,7 +85,8 @@ export async function openKeyStore(settings: KeyStoreSettings, means: Means): Pr
   return opened;
 }
 
-async function openRedis(url: string, settings: KeyStoreSettings, { clock, log }: Means): Promise<OpenedKeyStore> {
+async function openRedis(url: string, settings: KeyStoreSettings, means: Means): Promise<OpenedKeyStore> {
+  const { clock, log, patienceMs } = means;
   const { pepper, pepperAlso } = settings;
   if (pepper === undefined) {
     throw new StartFailure(
@@ -91,7 +94,7 @@ async function openRedis(url: string, settings: KeyStoreSettings, { clock, log }
       "With TRUNKLINE_REDIS_URL a pepper is needed too: set TRUNKLINE_KEY_PEPPER to one secret for all gateways, for instance from: openssl rand -base64 32",
     );
   }
-  const redis = await connectRedis({ url, log });
+  const redis = await connectRedis({ url, log, commandTimeoutMs: patienceMs, silenceMsMax: patienceMs });
   if (log !== undefined) await tellDoubts(redis, log);
   return {
     keys: new RedisKeyStore(redis),
@@ -111,10 +114,10 @@ async function tellDoubts(redis: RedisConnection, log: Pick<Log, "warn">): Promi
   for (const doubt of redisDoubts(info)) log.warn(doubt);
 }
 
-function openEmbedded(settings: KeyStoreSettings, { clock }: Means): OpenedKeyStore {
+function openEmbedded(settings: KeyStoreSettings, { clock, patienceMs }: Means): OpenedKeyStore {
   const { stateDir, pepperAlso } = settings;
   const pepper = settings.pepper ?? readOrMakePepper(stateDir);
-  const database = openStateDatabase(stateDir);
+  const database = openStateDatabase(stateDir, { patienceMs });
   return {
     keys: new SqliteKeyStore(database, { clock }),
     peppers: new Peppers(pepper, pepperAlso),

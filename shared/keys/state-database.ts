@@ -7,8 +7,8 @@ import { makeStateFolder } from "./state-folder.ts";
 
 const fileName = "trunkline.db";
 
-/** How long one process waits for another's write to end. Writes are few and take milliseconds. */
-const busyTimeoutMs = 1_000;
+/** How long a process that has more to do stands still for another's write. Writes are few and take milliseconds. */
+const patienceMsDefault = 1_000;
 
 /**
  * One step for each version of the file, never changed once released. A file is brought to the last one as it is
@@ -78,13 +78,16 @@ export class StateDatabase {
 }
 
 /** Opens the database of a state folder, making both when they are absent, or fails with a line for the operator. */
-export function openStateDatabase(folder: string): StateDatabase {
+export function openStateDatabase(
+  folder: string,
+  { patienceMs = patienceMsDefault }: { readonly patienceMs?: number | undefined } = {},
+): StateDatabase {
   makeStateFolder(folder);
   const file = join(folder, fileName);
   let database: DatabaseSync | undefined;
   try {
     closeSync(openSync(file, "a", 0o600));
-    database = new DatabaseSync(file, { timeout: busyTimeoutMs });
+    database = new DatabaseSync(file, { timeout: patienceMs });
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     bringUpToDate(database, file);
     return new StateDatabase(database, file);

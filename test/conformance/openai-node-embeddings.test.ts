@@ -63,7 +63,7 @@ describe("the official SDK's embeddings", () => {
   });
 
   test("of a model outside the key's scopes, or of none, do not exist", async () => {
-    const { key } = await issueKey({ TRUNKLINE_STATE_DIR: up.stateDir }, { scopes: "scripted:plain" });
+    const { key } = await issueKey({ TRUNKLINE_STATE_DIR: up.stateDir }, "--scopes", "scripted:plain");
     const outside = await thrownBy(client.withOptions({ apiKey: key }).embeddings.create({ model, input: "a" }));
     const absent = await thrownBy(client.embeddings.create({ model: "absent", input: "a" }));
     for (const error of [outside, absent]) {

@@ -1,6 +1,5 @@
 import { changeKey } from "#shared/keys/change-key.ts";
 import { issueKey, type IssuedKey, type KeyMeans, type NewKey } from "#shared/keys/issue-key.ts";
-import { Fault } from "#shared/fault/fault.ts";
 import type { KeyChange } from "#shared/keys/key-change.ts";
 import type { KeyId, KeyToken } from "#shared/keys/key-token.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
@@ -10,6 +9,9 @@ import { systemClock as clock } from "#shared/process/clock.ts";
 import { openUsage } from "#shared/usage/open-usage.ts";
 import { addUsage, type UsageRow } from "#shared/usage/usage-row.ts";
 import { testPepper } from "./trunkline-command.ts";
+
+/** A store may stand still for longer than a gateway waits for it, and so may the process of a test. */
+const patienceMs = 5_000;
 
 /** Whoever manages keys and reads the usage beside the gateways, with a way of their own to the store. */
 export class Operator implements AsyncDisposable {
@@ -21,32 +23,27 @@ export class Operator implements AsyncDisposable {
 
   static async on(place: { readonly redisUrl?: string; readonly stateDir?: string }): Promise<Operator> {
     const settings = { stateDir: "/nowhere", pepper: pepperText.parse(testPepper), ...place };
-    return new Operator(await openKeyStore(settings, { clock }));
+    return new Operator(await openKeyStore(settings, { clock, patienceMs }));
   }
 
   issue(terms: Partial<NewKey> = {}): Promise<IssuedKey> {
-    return heard(() => issueKey({ name: "test", scopes: ["*"], ttlMs: 3_600_000, ...terms }, this.#means));
+    return issueKey({ name: "test", scopes: ["*"], ttlMs: 3_600_000, ...terms }, this.#means);
   }
 
   async change(id: KeyId, change: KeyChange): Promise<void> {
-    let attempts = 0;
-    const { outcome } = await heard(() => {
-      attempts += 1;
-      return changeKey(id, change, this.#means);
-    });
-    const isDone = outcome === "changed" || (outcome === "unchanged" && attempts > 1);
-    if (!isDone) throw new Error(`the key was not ${change.action}: ${outcome}`);
+    const { outcome } = await changeKey(id, change, this.#means);
+    if (outcome !== "changed") throw new Error(`the key was not ${change.action}: ${outcome}`);
   }
 
   async rotate(id: KeyId, graceMs: number): Promise<KeyToken> {
-    const { token } = await heard(() => rotateKey({ id, graceMs }, this.#means));
+    const { token } = await rotateKey({ id, graceMs }, this.#means);
     if (token === undefined) throw new Error("the key was not rotated");
     return token;
   }
 
   /** All that was counted so far, of one key if one is named. */
   async usage(keyId?: KeyId): Promise<readonly UsageRow[]> {
-    const rows = await heard(() => openUsage(this.store.state).read({ from: "2000-01-01", to: "9999-12-31" }));
+    const rows = await openUsage(this.store.state).read({ from: "2000-01-01", to: "9999-12-31" });
     return keyId === undefined ? rows : rows.filter((row) => row.keyId === keyId);
   }
 
@@ -63,19 +60,5 @@ export class Operator implements AsyncDisposable {
   get #means(): KeyMeans {
     const { keys, peppers } = this.store;
     return { keys, peppers, clock, actor: { by: "the operator" } };
-  }
-}
-
-/** A store may stand still for longer than a gateway waits for it, and so may the process of a test. */
-const attemptsMax = 10;
-
-async function heard<Told>(ask: () => Promise<Told>): Promise<Told> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await ask();
-    } catch (error) {
-      const isAway = error instanceof Fault && error.code === "backend_unavailable";
-      if (!isAway || attempt === attemptsMax) throw error;
-    }
   }
 }

@@ -56,10 +56,8 @@ const issuedKey = z.object({
 });
 export type IssuedKey = z.infer<typeof issuedKey>;
 
-/** Issues a key as an operator does. `store` are the settings that name the key store. */
-export async function issueKey(store: Settings, wish: { scopes?: string; ttl?: string } = {}): Promise<IssuedKey> {
-  const { scopes, ttl } = wish;
-  const flags = [...(scopes === undefined ? [] : ["--scopes", scopes]), ...(ttl === undefined ? [] : ["--ttl", ttl])];
+/** Issues a key as an operator does. `store` are the settings that name the key store; `flags` come after its name. */
+export async function issueKey(store: Settings, ...flags: readonly string[]): Promise<IssuedKey> {
   const { exitCode, stdout, stderr } = await trunkline(["keys", "issue", "--name", "test", ...flags, "--json"], store);
   if (exitCode !== 0) throw new Error(`keys issue ended with ${exitCode}: ${stderr}`);
   return issuedKey.parse(JSON.parse(stdout));

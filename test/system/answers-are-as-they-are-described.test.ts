@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { publicDocument } from "../../services/gateway/reference/public-document.ts";
 import { DescribedApi } from "../harness/described-api.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
-import { trunkline } from "../harness/trunkline-command.ts";
+import { issueKey } from "../harness/trunkline-command.ts";
 
 const bodyBytesMax = 20_000;
 const document = publicDocument({ bodyBytesMax, bodyLimitName: "TRUNKLINE_BODY_BYTES_MAX" });
@@ -60,11 +60,8 @@ async function asked(path: string, wish: Wish = {}): Promise<Answer> {
 
 const codeOf = ({ body }: Answer): unknown => (JSON.parse(body) as { error?: { code?: unknown } }).error?.code;
 
-async function issuedKey(...flags: string[]): Promise<string> {
-  const issue = ["keys", "issue", "--name", "limited", ...flags, "--json"];
-  const { stdout } = await trunkline(issue, { TRUNKLINE_STATE_DIR: up.stateDir });
-  return (JSON.parse(stdout) as { key: string }).key;
-}
+const issuedKey = async (...flags: string[]): Promise<string> =>
+  (await issueKey({ TRUNKLINE_STATE_DIR: up.stateDir }, ...flags)).key;
 
 describe("what is answered", () => {
   const usage = { stream_options: { include_usage: true } };

@@ -17,7 +17,7 @@ const store = () => ({ TRUNKLINE_STATE_DIR: up.stateDir });
 const withKey = (key: string): Endpoint => up.endpoint.withKey(key);
 
 test("a key issued beside a running up works at once, for the models of its scopes and no others", async () => {
-  const { key, scopes } = await issueKey(store(), { scopes: "scripted:plain,scripted:v*" });
+  const { key, scopes } = await issueKey(store(), "--scopes", "scripted:plain,scripted:v*");
   expect(scopes).toEqual(["scripted:plain", "scripted:v*"]);
   const scoped = withKey(key);
   expect((await scoped.models()).ids).toEqual(["scripted:plain", "scripted:vision"]);
@@ -32,7 +32,7 @@ test("a key issued beside a running up works at once, for the models of its scop
 });
 
 test("a key that is in nobody's scopes sees an empty list, and the site is healthy for it", async () => {
-  const { key } = await issueKey(store(), { scopes: "llama3.2" });
+  const { key } = await issueKey(store(), "--scopes", "llama3.2");
   expect(await withKey(key).models()).toMatchObject({ status: 200, ids: [] });
 });
 
@@ -79,7 +79,7 @@ test("usage tells soon what a key has used", async () => {
 });
 
 test("a key whose time has elapsed is 401 key_expired, and a stream that it began goes on", async () => {
-  const { key, expires_at: expiresAt } = await issueKey(store(), { ttl: "1s" });
+  const { key, expires_at: expiresAt } = await issueKey(store(), "--ttl", "1s");
   const stream = await withKey(key).stream({ model: "scripted", says: "/script tokens=75 delay_ms=20" });
   await until(() => Date.now() > Date.parse(expiresAt), { what: "the key's time to elapse" });
   expect(await withKey(key).models()).toMatchObject({ status: 401, code: "key_expired" });

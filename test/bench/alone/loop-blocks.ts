@@ -32,7 +32,7 @@ await using parts = new AsyncDisposableStack();
 const nats = parts.use(await startNatsServer({ found: foundNats }));
 const redis = parts.use(await startRedisServer({ found: foundRedis }));
 const store: Settings = { TRUNKLINE_REDIS_URL: redis.url, TRUNKLINE_KEY_PEPPER: testPepper };
-const { key } = await issueKey(store, { scopes: "*" });
+const { key } = await issueKey(store, "--scopes", "*");
 const port = await freePort();
 const sampler = pathToFileURL(join(import.meta.dirname, "loop-sampler.ts")).href;
 const both: Settings = { TRUNKLINE_NATS_URL: nats.url, NODE_OPTIONS: `--import=${sampler}` };
