@@ -56,7 +56,7 @@ export async function runLoad(
 }
 
 async function load(scenario: Scenario, plan: LoadPlan, running: RunningVariant, means: LoadMeans): Promise<Told> {
-  const { connections, rampMs, warmMs, windowMs, finishMs, chunks, rate, once } = plan;
+  const { connections, rampMs, warmMs, warmRequests, windowMs, finishMs, chunks, rate, once } = plan;
   const keys = scenario.freshKeys === true ? running.freshKeys?.map((key) => `${key}\n`).join("") : undefined;
   return run(means.program, {
     ...askingOf(keys === undefined ? running : { ...running, headers: {} }),
@@ -67,6 +67,7 @@ async function load(scenario: Scenario, plan: LoadPlan, running: RunningVariant,
     "ramp-ms": rampMs,
     // Each gateway has to become as warm as one alone would.
     "warm-ms": warmMs * running.ports.length,
+    "warm-requests": warmRequests * running.ports.length,
     "window-ms": windowMs,
     "finish-ms": finishMs,
     stream: chunks,

@@ -3,9 +3,10 @@
  * reads at the window's start and end what CPU time the named processes took. Prints one line of JSON. Linux.
  *
  *   load --port P[,P...] --body FILE [--path PATH] [--header LINE]... [--connections N] [--ramp-ms N] [--warm-ms N]
- *        [--window-ms N] [--stream CHUNKS] [--once] [--rate PER_SECOND] [--finish-ms N] [--tokens FILE]
- *        [--process NAME=PID]...
+ *        [--warm-requests N] [--window-ms N] [--stream CHUNKS] [--once] [--rate PER_SECOND] [--finish-ms N]
+ *        [--tokens FILE] [--process NAME=PID]...
  *
+ * The window begins after --warm-ms, and later while fewer than --warm-requests were answered: up to four times as late.
  * Without --body it asks with GET. With --stream it expects so many chunks of the far end's and `[DONE]`; --once asks one
  * request on each connection, and --finish-ms waits so long after the window for those to come to their end. With --rate
  * requests start at that pace, else as soon as a connection is free. With --tokens each request has the next line of the file as
@@ -32,6 +33,7 @@
 #define READ_BYTES (256 * 1024)
 #define PARTIAL_BYTES (64 * 1024)
 #define MANY 64
+#define PATIENCE 4 /* times the warm-up, for as many requests as were asked for */
 
 enum state { UNOPENED, OPENING, FREE, ASKING, SPENT };
 
@@ -70,7 +72,7 @@ static char *request;
 static size_t request_length;
 static char *tokens, *token_at;
 static size_t token_length, token_count, tokens_used;
-static long connection_count = 1, ramp_ms, warm_ms = 500, window_ms = 1000, finish_ms, stream_chunks = -1;
+static long connection_count = 1, ramp_ms, warm_ms = 500, warm_requests, window_ms = 1000, finish_ms, stream_chunks = -1;
 static double rate;
 static int once;
 static struct connection *connections;
@@ -79,7 +81,7 @@ static int in_window, in_finish;
 static struct process processes[MANY];
 static int process_count;
 static struct spread total, first_byte, one_way, refused_total;
-static uint64_t requests, chunks, bad, late, reads, opened, whole_streams, broken_streams;
+static uint64_t answers, requests, chunks, bad, late, reads, opened, whole_streams, broken_streams;
 static uint64_t statuses[600];
 static char first_bad[320];
 static struct connection **free_ones;
@@ -220,6 +222,7 @@ static void answered(struct connection *c, uint64_t at_ns) {
     if (once) complain(c, "refused");
     note(&refused_total, at_ns - c->asked_ns);
   }
+  answers += 1;
   if (in_window) statuses[c->status < 600 ? c->status : 599] += 1;
   if (c->broken) bad += 1;
   if (once) {
@@ -442,7 +445,8 @@ int main(int count, char **words) {
                                           {"body", 1, 0, 'b'},      {"connections", 1, 0, 'c'}, {"ramp-ms", 1, 0, 'r'},
                                           {"warm-ms", 1, 0, 'w'},   {"window-ms", 1, 0, 'd'}, {"stream", 1, 0, 's'},
                                           {"once", 0, 0, 'o'},      {"rate", 1, 0, 'R'},      {"finish-ms", 1, 0, 'f'},
-                                          {"process", 1, 0, 'P'},   {"tokens", 1, 0, 't'},    {0, 0, 0, 0}};
+                                          {"process", 1, 0, 'P'},   {"tokens", 1, 0, 't'},    {"warm-requests", 1, 0, 'W'},
+                                          {0, 0, 0, 0}};
   const char *path = "/v1/chat/completions", *body_file = NULL, *token_file = NULL;
   char headers[8192] = "";
   for (int option; (option = getopt_long(count, words, "", options, NULL)) != -1;) {
@@ -456,6 +460,7 @@ int main(int count, char **words) {
       case 'c': connection_count = atol(optarg); break;
       case 'r': ramp_ms = atol(optarg); break;
       case 'w': warm_ms = atol(optarg); break;
+      case 'W': warm_requests = atol(optarg); break;
       case 'd': window_ms = atol(optarg); break;
       case 's': stream_chunks = atol(optarg); break;
       case 'o': once = 1; break;
@@ -513,13 +518,16 @@ int main(int count, char **words) {
   for (int n = 0; n < process_count; n += 1) processes[n].rss_kb[0] = rss_kb(processes[n].pid);
 
   uint64_t begun = now_ns(), starts = begun + (uint64_t)(ramp_ms + warm_ms) * 1000000u,
-           ends = starts + (uint64_t)window_ms * 1000000u, stops = ends + (uint64_t)finish_ms * 1000000u;
+           starts_at_last = begun + (uint64_t)(ramp_ms + PATIENCE * warm_ms) * 1000000u, ends = 0, stops = 0;
   uint64_t next_ask = begun, stolen[2] = {0}, all[2] = {0}, window_began = 0, window_ended = 0;
   long unfinished = 0;
   static struct epoll_event ready_ones[1024];
   for (;;) {
     uint64_t now = now_ns();
-    if (!in_window && !in_finish && now >= starts) {
+    int is_warm = now >= starts && (answers >= (uint64_t)warm_requests || now >= starts_at_last);
+    if (!in_window && !in_finish && is_warm) {
+      ends = now + (uint64_t)window_ms * 1000000u;
+      stops = ends + (uint64_t)finish_ms * 1000000u;
       for (int n = 0; n < process_count; n += 1) processes[n].cpu_ns[0] = cpu_ns(processes[n].pid);
       machine_time(&stolen[0], &all[0]);
       window_began = now_ns();
