@@ -13,6 +13,7 @@ export async function runAgent(environment: Environment): Promise<void> {
   const url = insistOnNats("agent", config.natsUrl);
   const log = createLog({ level: config.logLevel, name: "agent" });
   await runUntilStopped({
+    environment,
     drainMs: config.drainMs,
     log,
     async start(lifecycle) {

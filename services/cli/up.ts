@@ -48,6 +48,7 @@ Examples:
       );
       const log = createLog({ level: forGateway.logLevel, name: "trunkline" });
       await runUntilStopped({
+        environment,
         drainMs: forGateway.drainMs,
         log,
         onStopping: () => {

@@ -14,6 +14,7 @@ export async function runGateway(environment: Environment): Promise<void> {
   const url = insistOnNats("gateway", config.natsUrl);
   const log = createLog({ level: config.logLevel, name: "gateway" });
   await runUntilStopped({
+    environment,
     drainMs: config.drainMs,
     log,
     async start(lifecycle) {

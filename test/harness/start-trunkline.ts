@@ -4,8 +4,8 @@ import { testPepper, type Settings } from "./trunkline-command.ts";
 import { TrunklineProcess } from "./trunkline-process.ts";
 
 /** For every process: any free ports, and the demonstration unless a test says otherwise. */
-const anywhere = { TRUNKLINE_PORT: "0", TRUNKLINE_OPERATIONS_PORT: "0", TRUNKLINE_LOG_LEVEL: "info" };
-const demonstration = { TRUNKLINE_RUNTIME: "scripted" };
+export const anywhere = { TRUNKLINE_PORT: "0", TRUNKLINE_OPERATIONS_PORT: "0", TRUNKLINE_LOG_LEVEL: "info" };
+export const demonstration = { TRUNKLINE_RUNTIME: "scripted" };
 
 const readyLine = z.strictObject({ base_url: z.url(), api_key: z.string(), runtime: z.string().nullable() });
 const listening = z.looseObject({ baseUrl: z.url(), operationsUrl: z.url() });
@@ -17,15 +17,21 @@ export type UpProcess = TrunklineProcess & {
   readonly operationsUrl: string;
 };
 
+/** What the ready line of `trunkline up --json` tells, with the key that it made for itself. */
+export function endpointOf(line: string): Endpoint {
+  const { base_url: baseUrl, api_key: key } = readyLine.parse(JSON.parse(line));
+  return new Endpoint({ baseUrl, key });
+}
+
 /** Starts `trunkline up --json` and comes back when it is ready. */
 export async function startUp(env: Settings = {}): Promise<UpProcess> {
   const settings = { ...anywhere, ...demonstration, ...env };
   const up = await TrunklineProcess.start({ args: ["up", "--json"], settings });
   return orDispose(up, async () => {
     const [line] = await up.printed(/^.*\n/);
-    const { base_url: baseUrl, api_key: key, runtime } = readyLine.parse(JSON.parse(line));
+    const { runtime } = readyLine.parse(JSON.parse(line));
     const { operationsUrl } = listening.parse(await up.logged("gateway listens"));
-    return Object.assign(up, { endpoint: new Endpoint({ baseUrl, key }), runtime, operationsUrl });
+    return Object.assign(up, { endpoint: endpointOf(line), runtime, operationsUrl });
   });
 }
 

@@ -1,7 +1,12 @@
-import { expect, test } from "vitest";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
 import { timingAt } from "#shared/protocol/timing.ts";
+import { findBinary } from "../harness/find-binary.ts";
+import { OwnedChild } from "../harness/owned-child.ts";
 import { startFleet } from "../harness/start-fleet.ts";
-import { startUp } from "../harness/start-trunkline.ts";
+import { anywhere, demonstration, endpointOf, startUp } from "../harness/start-trunkline.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { until } from "../harness/until.ts";
 
@@ -27,6 +32,25 @@ test.each(["SIGTERM", "SIGINT"] as const)(
     expect(await exit).toBe(0);
   },
 );
+
+test("whoever ends the npm that started it ends it as well, and a running stream is finished first", async () => {
+  const stateDir = await mkdtemp(join(tmpdir(), "trunkline-under-npm-"));
+  onTestFinished(() => rm(stateDir, { recursive: true }));
+  const home = resolve(import.meta.dirname, "../..");
+  await using npm = await OwnedChild.start({
+    binary: (await findBinary("npm")) ?? "npm",
+    args: ["--prefix", home, "run", "-s", "trunkline", "--", "up", "--json"],
+    environment: { PATH: process.env["PATH"], TRUNKLINE_STATE_DIR: stateDir, ...anywhere, ...demonstration },
+  });
+  const ready = async () => /^.*\n/.exec(await npm.stdout())?.[0];
+  const endpoint = endpointOf(await until(ready, { what: "its ready line", timeoutMs: 10_000 }));
+  const stream = await endpoint.stream(slow);
+  await until(() => stream.text.includes("abc-1 "), { what: "the first tokens" });
+  npm.signal("SIGTERM");
+  await until(() => npm.ended, { what: "npm to end" });
+  expect([await stream.over, stream.text, stream.done]).toEqual(["closed", whole, true]);
+  await until(async () => turnedAway(endpoint.chat({ model: "scripted", says: "Hello" })), { what: "its end" });
+});
 
 test("what is not finished by the deadline is told so, and the exit code is still 0", async () => {
   await using up = await startUp({ TRUNKLINE_DRAIN_MS: "300" });
