@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { freePort } from "../harness/free-port.ts";
 import { allVariants } from "./all-variants.ts";
 import { startFarEnd } from "./far-end.ts";
+import { liveKbOf, tellingLiveMemory } from "./live-memory.ts";
 import type { Measurement } from "./measurement.ts";
 import { buildPrograms, type Programs } from "./native/build-programs.ts";
 import { measuredGrowths } from "./report/measured-growths.ts";
@@ -13,6 +14,7 @@ import { runRounds, type Failure } from "./run-rounds.ts";
 import { modelsOf, scenarios as allScenarios } from "./scenarios.ts";
 import { soak, soakScenarios } from "./soak.ts";
 import { ownServers } from "./variants/own-servers.ts";
+import { trunkline } from "./variants/trunkline.ts";
 import type { Variant } from "./variants/variant.ts";
 
 export interface BenchWish {
@@ -106,18 +108,24 @@ async function soakOwn(
   { soakMinutes: minutes, say }: BenchWish,
   { programs, able }: { programs: Programs; able: readonly Variant[] },
 ): Promise<readonly Measurement[]> {
-  const own = able.find(({ name }) => name === ownVariant);
-  if (own === undefined) return [];
-  say(`soak of ${minutes} minutes: ${own.name}`);
+  if (!able.some(({ name }) => name === ownVariant)) return [];
+  say(`soak of ${minutes} minutes: ${ownVariant}`);
   const folder = await mkdtemp(join(tmpdir(), "trunkline-bench-"));
   try {
     const farEndPort = await freePort();
     const models = modelsOf(soakScenarios(minutes), { quick: false });
     await using farEnd = await startFarEnd(programs.farEnd, farEndPort, models);
     void farEnd;
-    await using running = await own.start({ farEndPort, folder });
-    const { measurements } = await soak(running, { program: programs.load, folder, quick: false, minutes });
-    return measurements.map((measured) => ({ ...measured, variant: own.name }));
+    const telling = tellingLiveMemory(folder);
+    await using running = await trunkline({ gatewayEnv: telling, agentEnv: telling }).start({ farEndPort, folder });
+    const { measurements } = await soak(running, {
+      program: programs.load,
+      folder,
+      quick: false,
+      minutes,
+      liveKbOf: ({ pid }) => liveKbOf(pid, folder),
+    });
+    return measurements.map((measured) => ({ ...measured, variant: ownVariant }));
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -47,14 +47,26 @@ export function soakScenarios(minutes: number): readonly Scenario[] {
   ];
 }
 
+/** How long a soak lasts, and how what is alive in a process is learnt. */
+interface SoakMeans extends LoadMeans {
+  readonly minutes: number;
+  readonly liveKbOf: (process: PathProcess) => Promise<number>;
+}
+
+/** What is our own, and judged; NATS and Redis fill pools of theirs. */
+const ours = new Set(["gateway", "agent"]);
+
+/** What is alive is looked at when code is warm and pools are full, and again shortly before the end: under the same traffic. */
+const liveAtShares = [0.2, 0.97] as const;
+
 /**
- * Puts a variant under ordinary traffic for long, and looks at its memory all the while. What a runtime for JavaScript
- * holds goes up and down with its collections, so that what counts is the least of a tenth of the time: the last tenth's
- * over the second's, when code is warm and pools are full.
+ * Puts a variant under ordinary traffic for long, and looks at its memory all the while. A leak is told by what is alive
+ * after a full collection. What a process is given beyond that goes up and down with V8's collections: it is held against
+ * what the process had when it was as busy as it can be.
  */
 export async function soak(
   running: RunningVariant,
-  means: LoadMeans & { readonly minutes: number },
+  means: SoakMeans,
 ): Promise<{
   readonly measurements: readonly Omit<Measurement, "variant">[];
   readonly samples: readonly MemorySample[];
@@ -65,37 +77,61 @@ export async function soak(
   const over = new AbortController();
   const sampling = sampleUntil(over.signal, running.processes, samples);
   try {
-    const measured = await Promise.all(all.map((scenario) => runLoad(scenario, running, means)));
+    const [measured, live] = await Promise.all([
+      Promise.all(all.map((scenario) => runLoad(scenario, running, means))),
+      liveAt(running.processes, means),
+    ]);
     const [streams, ...others] = measured.map((each, place) => ({
       ...each,
       scenario: all[place]?.name ?? "",
       round: 1,
     }));
     if (streams === undefined) throw new Error("a soak without streams");
-    return { measurements: [{ ...streams, figures: growthFigures(samples) }, ...others], samples };
+    const figures = { ...growthOf("live", live), ...growthOf("resident", streams.rssKb), ...leastOfTenths(samples) };
+    return { measurements: [{ ...streams, figures }, ...others], samples };
   } finally {
     over.abort();
     await sampling;
   }
 }
 
-/**
- * How much each process grew: the least it held in the last tenth over the least in the second. What a target is about is
- * the most of our own; NATS and Redis fill pools of theirs.
- */
-export function growthFigures(samples: readonly MemorySample[]): Readonly<Record<string, number>> {
+type Grown = Readonly<Record<string, { readonly before: number; readonly after: number }>>;
+
+/** How much each of our own grew in this kind of memory, and the most of that, which is judged. */
+export function growthOf(kind: "live" | "resident", grown: Grown): Readonly<Record<string, number>> {
+  const times = Object.entries(grown)
+    .filter(([name]) => ours.has(name))
+    .map(([name, { before, after }]) => [`${kind} memory of the ${name}, times`, after / before] as const);
+  return { [`${kind}Growth`]: Math.max(...times.map(([, each]) => each)), ...Object.fromEntries(times) };
+}
+
+/** The least that each process held in the last tenth of the time over the least in the second. */
+export function leastOfTenths(samples: readonly MemorySample[]): Readonly<Record<string, number>> {
   const tenth = (which: number): readonly MemorySample[] =>
     samples.slice(Math.floor((samples.length * which) / 10), Math.floor((samples.length * (which + 1)) / 10));
   const leastOf = (some: readonly MemorySample[], name: string): number =>
     Math.min(...some.map(({ rssKb }) => rssKb[name] ?? Infinity));
-  const grown = Object.keys(samples[0]?.rssKb ?? {}).map(
-    (name) => [name, leastOf(tenth(9), name) / leastOf(tenth(1), name)] as const,
+  const names = Object.keys(samples[0]?.rssKb ?? {});
+  return Object.fromEntries(
+    names.map((name) => [
+      `least resident of the ${name}, last tenth over second`,
+      leastOf(tenth(9), name) / leastOf(tenth(1), name),
+    ]),
   );
-  const ours = grown.filter(([name]) => ["gateway", "agent"].includes(name)).map(([, times]) => times);
-  return {
-    rssGrowth: Math.max(...ours),
-    ...Object.fromEntries(grown.map(([name, times]) => [`${name}'s growth`, times])),
+}
+
+async function liveAt(processes: readonly PathProcess[], { minutes, liveKbOf }: SoakMeans): Promise<Grown> {
+  const own = processes.filter(({ name }) => ours.has(name));
+  const [early, late] = liveAtShares;
+  const look = async (share: number, sinceShare: number): Promise<readonly number[]> => {
+    await pause((share - sinceShare) * minutes * 60_000);
+    return Promise.all(own.map(liveKbOf));
   };
+  const before = await look(early, 0);
+  const after = await look(late, early);
+  return Object.fromEntries(
+    own.map(({ name }, place) => [name, { before: before[place] ?? 0, after: after[place] ?? 0 }]),
+  );
 }
 
 async function sampleUntil(over: AbortSignal, processes: readonly PathProcess[], into: MemorySample[]): Promise<void> {

@@ -116,7 +116,7 @@ describe("a target", () => {
   });
 
   test("may be held by what only the product itself can tell", () => {
-    const soaked = judged("soak-growth", [measured({ scenario: "soak", figures: { rssGrowth: 2 } })]);
+    const soaked = judged("soak-live", [measured({ scenario: "soak", figures: { liveGrowth: 2 } })]);
     expect(soaked).toMatchObject({ verdict: "missed", spread: { median: 2 } });
     expect(soaked.why).toBeUndefined();
   });
@@ -149,10 +149,10 @@ describe("a check against committed figures", () => {
   });
 
   test("holds what was nothing against the target, and what has to be large against its half", () => {
-    const grown = (rssGrowth: number): JudgedTarget[] =>
-      judgeTargets([measured({ scenario: "soak", figures: { rssGrowth } })]);
-    expect(checkBounds(grown(1), { "soak-growth": 0 }).passes).toBe(true);
-    expect(checkBounds(grown(2), { "soak-growth": 0 }).passes).toBe(false);
+    const grown = (liveGrowth: number): JudgedTarget[] =>
+      judgeTargets([measured({ scenario: "soak", figures: { liveGrowth } })]);
+    expect(checkBounds(grown(1), { "soak-live": 0 }).passes).toBe(true);
+    expect(checkBounds(grown(2), { "soak-live": 0 }).passes).toBe(false);
     const delivered = (chunks: number): JudgedTarget[] =>
       judgeTargets([measured({ scenario: "paced-2000", chunks, offeredChunks: 100 })]);
     expect(checkBounds(delivered(60), { "paced-2000-delivered": 1 }).passes).toBe(true);
