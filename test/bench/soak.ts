@@ -79,7 +79,7 @@ export async function soak(
   try {
     const [measured, live] = await Promise.all([
       Promise.all(all.map((scenario) => runLoad(scenario, running, means))),
-      liveAt(running.processes, means),
+      liveAt(running.processes, means, over.signal),
     ]);
     const [streams, ...others] = measured.map((each, place) => ({
       ...each,
@@ -120,15 +120,20 @@ export function leastOfTenths(samples: readonly MemorySample[]): Readonly<Record
   );
 }
 
-async function liveAt(processes: readonly PathProcess[], { minutes, liveKbOf }: SoakMeans): Promise<Grown> {
+/** At both shares of the time, unless it is over before. */
+async function liveAt(
+  processes: readonly PathProcess[],
+  { minutes, liveKbOf }: SoakMeans,
+  over: AbortSignal,
+): Promise<Grown> {
   const own = processes.filter(({ name }) => ours.has(name));
-  const [early, late] = liveAtShares;
-  const look = async (share: number, sinceShare: number): Promise<readonly number[]> => {
-    await pause((share - sinceShare) * minutes * 60_000);
+  const look = async (afterShare: number): Promise<readonly number[]> => {
+    await pause(afterShare * minutes * 60_000, undefined, { signal: over });
     return Promise.all(own.map(liveKbOf));
   };
-  const before = await look(early, 0);
-  const after = await look(late, early);
+  const [early, late] = liveAtShares;
+  const before = await look(early);
+  const after = await look(late - early);
   return Object.fromEntries(
     own.map(({ name }, place) => [name, { before: before[place] ?? 0, after: after[place] ?? 0 }]),
   );
