@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { EventStream } from "../harness/event-stream.ts";
-import { errorIn, type Endpoint } from "../harness/endpoint.ts";
+import { errorIn, type ChatFields, type Endpoint, type ModelsTold } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { SiteOnRedis } from "../harness/site-on-redis.ts";
@@ -41,15 +41,12 @@ describe.skipIf(lentOnly("redis"))("a key that is taken back", () => {
     );
     for (const id of ids) await direct.client("KILL", "ID", id);
   }
-  async function expectRefused(endpoint: Endpoint): Promise<void> {
-    expect(await endpoint.models()).toMatchObject({ status: 401, code: "key_invalid" });
-  }
 
   test("has no stream left at any gateway, and is refused, also where nobody listened just then", async () => {
     for (let times = 0; times < 20; times += 1) {
       const { endpoint, record } = await site.knownKey();
       const endpoints = [endpoint, endpoint.at(other.baseUrl)];
-      const streams = await Promise.all(endpoints.map(begin));
+      const streams = await Promise.all(endpoints.map((each) => begin(each)));
       if (times % 2 === 1) await breakAll();
       await site.operator.change(record.id, { action: "revoked" });
       await Promise.all(streams.map(expectCut));
@@ -81,44 +78,60 @@ describe.skipIf(lentOnly("redis"))("a key that is taken back", () => {
   test("only for a while is cut off too, and works again when it is given back", async () => {
     const { endpoint, record } = await site.knownKey();
     const endpoints = [endpoint, endpoint.at(other.baseUrl)];
-    const streams = await Promise.all(endpoints.map(begin));
+    const streams = await Promise.all(endpoints.map((each) => begin(each)));
     await site.operator.change(record.id, { action: "disabled" });
     await Promise.all(streams.map(expectCut));
     await Promise.all(endpoints.map(expectRefused));
     await site.operator.change(record.id, { action: "enabled" });
-    for (const each of endpoints) expect((await each.models()).status).toBe(200);
+    for (const each of endpoints) await expectServed(each);
   });
 
   test("for another secret keeps its streams, and both secrets work until the grace is over", async () => {
     const { endpoint, record, token } = await site.knownKey();
-    const streams = await Promise.all(
-      [endpoint, endpoint.at(other.baseUrl)].map((each) =>
-        each.stream({ model: "scripted", says: "/script tokens=200 delay_ms=20" }),
-      ),
-    );
+    const finite = { model: "scripted", says: "/script tokens=200 delay_ms=20" };
+    const endpoints = [endpoint, endpoint.at(other.baseUrl)];
+    const streams = await Promise.all(endpoints.map((each) => begin(each, finite)));
     const graceMs = 3_000;
     const rotatedAtMs = Date.now();
     const next = await site.operator.rotate(record.id, graceMs);
     expect(next.id).toBe(token.id);
     const renewed = endpoint.withKey(next.reveal());
     for (const { baseUrl } of [site.gateway, other]) {
-      expect((await renewed.at(baseUrl).models()).status).toBe(200);
-      expect((await endpoint.at(baseUrl).models()).status).toBe(200);
+      await expectServed(renewed.at(baseUrl));
+      await expectServed(endpoint.at(baseUrl));
     }
     expect(Date.now() - rotatedAtMs).toBeLessThan(graceMs);
     const over = async (): Promise<boolean> => (await endpoint.models()).status === 401;
     await until(over, { what: "the grace to be over" });
     for (const { baseUrl } of [site.gateway, other]) {
-      expect(await endpoint.at(baseUrl).models()).toMatchObject({ status: 401, code: "key_expired" });
-      expect((await renewed.at(baseUrl).models()).status).toBe(200);
+      expect(await judged(endpoint.at(baseUrl))).toMatchObject({ status: 401, code: "key_expired" });
+      await expectServed(renewed.at(baseUrl));
     }
     await Promise.all(streams.map(({ over: ended }) => ended));
     expect(streams.map(({ done }) => done)).toEqual([true, true]);
   });
 });
 
-async function begin(endpoint: Endpoint): Promise<EventStream> {
-  const stream = await endpoint.stream(endless);
+/** A Redis on a busy machine of ours may take longer than a gateway waits for it: who is told so asks again. */
+function judged(endpoint: Endpoint): Promise<ModelsTold> {
+  const told = async (): Promise<ModelsTold | false> => {
+    const models = await endpoint.models();
+    return models.code !== "auth_unavailable" && models;
+  };
+  return until(told, { what: "the key to be judged" });
+}
+
+async function expectServed(endpoint: Endpoint): Promise<void> {
+  expect(await judged(endpoint)).toMatchObject({ status: 200 });
+}
+
+async function expectRefused(endpoint: Endpoint): Promise<void> {
+  expect(await judged(endpoint)).toMatchObject({ status: 401, code: "key_invalid" });
+}
+
+async function begin(endpoint: Endpoint, asked: ChatFields = endless): Promise<EventStream> {
+  await expectServed(endpoint);
+  const stream = await endpoint.stream(asked);
   await until(() => stream.text !== "", { what: "the first token" });
   return stream;
 }

@@ -8,7 +8,10 @@ import { ServerContainer } from "./server-container.ts";
 import { ServerProcess } from "./server-process.ts";
 
 export interface RedisServerOptions {
-  /** Every write is on disk before it is answered, so a restart after a kill has lost nothing. Else it comes back empty. */
+  /**
+   * The kernel has every write before it is answered, so a restart after a kill has lost nothing. Else it comes back
+   * empty. Nothing waits for a disk: on a slow one that takes longer than a gateway waits for Redis.
+   */
   persistent?: boolean;
   port?: number;
   /** Outside of vitest, where nothing was provided: what `findServers` gave. */
@@ -21,7 +24,7 @@ const clientPort = 6379;
 export async function startRedisServer(options: RedisServerOptions = {}): Promise<OwnServer> {
   const found = options.found ?? foundServers().redis;
   if (found.by === "lent") throw new Error(`No Redis server of one's own: ${found.variable} only lends one`);
-  const saving = ["--save", "", "--appendonly", options.persistent === true ? "yes" : "no", "--appendfsync", "always"];
+  const saving = ["--save", "", "--appendonly", options.persistent === true ? "yes" : "no", "--appendfsync", "no"];
   const open = async (port: number): Promise<ServerBody> =>
     found.by === "docker"
       ? inContainer({ image: found.image, saving, port })

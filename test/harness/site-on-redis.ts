@@ -57,8 +57,8 @@ export class SiteOnRedis implements AsyncDisposable {
   async knownKey(terms?: Partial<NewKey>): Promise<KeyInUse> {
     const key = await this.unknownKey(terms);
     await this.untilAllIsHeard();
-    const { status } = await key.endpoint.models();
-    if (status !== 200) throw new Error(`a new key was answered with ${status}`);
+    const served = async (): Promise<boolean> => (await key.endpoint.models()).status === 200;
+    await until(served, { what: "the gateway to serve a new key" });
     return key;
   }
 
