@@ -55,6 +55,7 @@ import { keepAccounts } from "./routes/keep-accounts.ts";
 import { postChatCompletions } from "./routes/post-chat-completions.ts";
 import { postCompletions } from "./routes/post-completions.ts";
 import { postEmbeddings } from "./routes/post-embeddings.ts";
+import { postResponses } from "./routes/post-responses.ts";
 import { tellStandingAlways } from "./routes/tell-standing.ts";
 import { readCertificate } from "./edge/read-certificate.ts";
 import { refuseOtherMethods } from "./edge/refuse-other-methods.ts";
@@ -251,6 +252,7 @@ function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
         insistOnHeapRoom(inference, { clock });
         keepAccounts(inference, { ...limited, meter, clock, log, bodyBytesMax, bodyLimitName });
         postChatCompletions(inference, parts);
+        postResponses(inference, parts);
         postCompletions(inference, parts);
         postEmbeddings(inference, parts);
       });
@@ -260,6 +262,7 @@ function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
   refuseOtherMethods(server, "/v1/models", ["GET", "HEAD"]);
   refuseOtherMethods(server, "/v1/models/*", ["GET", "HEAD"]);
   refuseOtherMethods(server, "/v1/chat/completions", ["POST"]);
+  refuseOtherMethods(server, "/v1/responses", ["POST"]);
   refuseOtherMethods(server, "/v1/completions", ["POST"]);
   refuseOtherMethods(server, "/v1/embeddings", ["POST"]);
 }

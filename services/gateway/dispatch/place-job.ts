@@ -16,7 +16,7 @@ import type { PlacedJob } from "./open-job.ts";
 import type { OpenJobs } from "./open-jobs.ts";
 import type { PendingJob } from "./pending-jobs.ts";
 import type { MachineRanking, Wanted } from "./rank-machines.ts";
-import { RenderedEvents, rendersHere } from "./render-events.ts";
+import { renderedHere, RenderedEvents, type Render } from "./render-events.ts";
 import { RetryBudget } from "./retry-budget.ts";
 
 interface PlacerOptions {
@@ -40,6 +40,8 @@ export interface PlacementMeter {
 /** A request that is to run on some machine. */
 export interface Placement extends Wanted {
   readonly shape: string;
+  /** What renders the answer, where it has to be this gateway. */
+  readonly render?: Render | undefined;
   readonly keyId: string;
   /** Let go of as soon as a part of the answer is there: bodies are large, and answers take long. */
   body: Uint8Array;
@@ -243,15 +245,16 @@ export class JobPlacer {
 
   #offer(offer: Offer): Promise<JobOutcome> {
     const { placement, chosen } = offer;
-    return rendersHere(placement.shape, chosen.shapes) ? this.#offerForEvents(offer) : this.#submit(offer, placement);
+    const render = renderedHere(placement, chosen.shapes);
+    return render === undefined ? this.#submit(offer, placement) : this.#offerForEvents(offer, render);
   }
 
-  async #offerForEvents(offer: Offer): Promise<JobOutcome> {
+  async #offerForEvents(offer: Offer, render: Render): Promise<JobOutcome> {
     const { placement, chosen } = offer;
-    const { shape, listener, signal, responseId: id, createdSeconds, includeUsage } = placement;
+    const { listener, signal, responseId: id, createdSeconds, includeUsage } = placement;
     const broken = new AbortController();
-    const head = { id, createdSeconds, includeUsage, model: chosen.model.id };
-    const rendered = new RenderedEvents({ shape, head, listener, onBroken: (fault) => broken.abort(fault) });
+    const renderer = render({ id, createdSeconds, includeUsage, model: chosen.model.id });
+    const rendered = new RenderedEvents({ renderer, listener, onBroken: (fault) => broken.abort(fault) });
     const either = AbortSignal.any([signal, broken.signal]);
     const outcome = await this.#submit(offer, { shape: eventsShape, listener: rendered, signal: either });
     if (outcome.outcome === "end") rendered.end(outcome.end.usage?.completionTokens ?? 0);

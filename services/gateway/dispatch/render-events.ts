@@ -7,15 +7,30 @@ import { limits } from "#shared/protocol/limits.ts";
 import { LineCutter } from "#shared/process/line-cutter.ts";
 import type { JobListener } from "./follow-frames.ts";
 
-/** Whether an answer has to be rendered here: its machine knows events, and not the shape that its client reads. */
-export function rendersHere(shape: string, known: readonly string[]): boolean {
-  return !known.includes(shape) && known.includes(eventsShape);
+/** Makes what renders an answer, once it is known which model gives it. */
+export type Render = (head: AnswerHead) => AnswerRenderer;
+
+interface Wish {
+  readonly shape: string;
+  /** What renders it in any case, where machines do not know all that it is to say. */
+  readonly render?: Render | undefined;
 }
 
 /**
- * Stands between a machine that tells of an answer in events and whoever waits for the answer in another shape: so a new
- * shape reaches agents that were built before it.
+ * What renders an answer here, if it is not its machine: that knows events, and not the shape that its client reads. So
+ * a new shape reaches agents that were built before it.
  */
+export function renderedHere({ shape, render }: Wish, known: readonly string[]): Render | undefined {
+  if (render !== undefined) return render;
+  if (known.includes(shape) || !known.includes(eventsShape)) return undefined;
+  return (head) => {
+    const renderer = rendererFor(shape, head);
+    if (renderer === undefined) throw Fault.from(new Error(`no part of this build renders ${shape}`));
+    return renderer;
+  };
+}
+
+/** Stands between a machine that tells of an answer in events and whoever waits for the answer in another shape. */
 export class RenderedEvents implements JobListener {
   readonly #listener: JobListener;
   readonly #onBroken: (fault: Fault) => void;
@@ -26,14 +41,11 @@ export class RenderedEvents implements JobListener {
 
   /** `onBroken` is to cancel the job: what it says is no answer. */
   constructor(options: {
-    readonly shape: string;
-    readonly head: AnswerHead;
+    readonly renderer: AnswerRenderer;
     readonly listener: JobListener;
     readonly onBroken: (fault: Fault) => void;
   }) {
-    const { shape, head, listener, onBroken } = options;
-    const renderer = rendererFor(shape, head);
-    if (renderer === undefined) throw Fault.from(new Error(`no part of this build renders ${shape}`));
+    const { renderer, listener, onBroken } = options;
     this.#renderer = renderer;
     this.#listener = listener;
     this.#onBroken = onBroken;

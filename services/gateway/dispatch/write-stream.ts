@@ -2,15 +2,23 @@ import type { ServerResponse } from "node:http";
 import { Fault } from "#shared/fault/fault.ts";
 import type { BeatRow } from "#shared/protocol/frame-payload.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import { faultBody } from "../openai/fault-body.ts";
 import type { JobListener } from "./follow-frames.ts";
 import { TurnWriter } from "./turn-writer.ts";
 
 /** What a client may leave unread in this process where its machine knows of no credit and sends all it has. */
 export const clientBacklogBytesMax = 8 * 1024 * 1024;
 
+/** How clients of an API know that a stream has ended, and how. */
+export interface StreamEnds {
+  /** What comes after a success and only then. */
+  readonly whole: Uint8Array;
+  /** What tells a failure after the first piece. */
+  failed(fault: Fault): Uint8Array;
+}
+
 interface WriterOptions {
   readonly response: ServerResponse;
+  readonly ends: StreamEnds;
   readonly timing: Timing;
   /** The headers that are due beside its own when its status goes out: a name, its value, the next name. */
   readonly headers: () => string[];
@@ -32,7 +40,6 @@ const streamLines = [
 export const machineHeader = "x-trunkline-machine";
 
 const newline = 0x0a;
-const done = Buffer.from("data: [DONE]\n\n");
 
 /**
  * Writes a stream to its client, frame by frame as they come and byte for byte. The status line is held back while a
@@ -111,16 +118,16 @@ export class StreamWriter implements JobListener {
   /** The answer is whole. */
   end(): void {
     this.#begin();
-    this.#body.end(done);
+    this.#body.end(this.#options.ends.whole);
   }
 
   /**
-   * The answer broke off after its first bytes; no `[DONE]`, since clients would take it for a success. Within an event
+   * The answer broke off after its first bytes, which no client may take for a success. Within an event
    * nothing can be told that a client could read, so that the connection breaks: that too no client takes for a success.
    */
   fail(fault: Fault): void {
-    const { response } = this.#options;
-    if (this.#betweenEvents) this.#body.end(Buffer.from(`data: ${JSON.stringify(faultBody(fault))}\n\n`));
+    const { response, ends } = this.#options;
+    if (this.#betweenEvents) this.#body.end(ends.failed(fault));
     else response.destroy();
   }
 

@@ -4,13 +4,15 @@ import { modelId } from "#shared/model/model.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
 import { readShape } from "../intake/read-shape.ts";
 import { innerMessage, outerMessage } from "./chat-message.ts";
+import { chosenTools } from "./chosen-tools.ts";
 import { dropEmptyLists, dropNulls, isEmptyList, objectsIn } from "./drop-what-says-nothing.ts";
 import { readPlainChat } from "./plain-chat.ts";
 import { innerResponseFormat, outerResponseFormat } from "./response-format.ts";
 import { insistOnSchemaSize } from "./schema-size.ts";
+import { insistOnSentImage } from "./sent-image.ts";
 import { outerStop, stopStrings } from "./stop-strings.ts";
 import { streamFields, streamWish, type StreamWish } from "./stream-wish.ts";
-import { chosenTools, outerToolChoice } from "./tool-choice.ts";
+import { choiceOf, outerToolChoice } from "./tool-choice.ts";
 import { checkToolOrder } from "./tool-order.ts";
 import { refuseUnsupportedFields } from "./unsupported-fields.ts";
 
@@ -91,11 +93,11 @@ function dropWhatSaysNothing(input: Record<string, unknown>): void {
 /** What is given is all that differs from its null, which was left out. */
 function bodyOf(request: ChatRequest): ChatBody {
   const { model: _m, stream: _s, stream_options: _o, max_completion_tokens: current, ...rest } = request;
-  const { messages, stop, tools, tool_choice, response_format: format, ...same } = rest;
+  const { messages, stop, tools, tool_choice: choice, response_format: format, ...same } = rest;
   const body = {
     ...same,
     messages: messages.map(innerMessage),
-    ...chosenTools({ tools, tool_choice }),
+    ...chosenTools(tools, choice ? choiceOf(choice) : undefined),
     ...stopStrings(stop),
     ...innerResponseFormat(format),
   };
@@ -129,7 +131,7 @@ function checkSchemas({ tools, response_format: format }: ChatRequest): void {
   if (format?.type === "json_object") insistOnSchemaSize(format.schema, "response_format.schema");
 }
 
-/** Machines do not fetch what a request points at: an address inside somebody's network is no picture. */
+/** The path of the first image of a request, all of which have to be sent with it. */
 function checkImages(request: ChatRequest): string | undefined {
   let first: string | undefined;
   for (const [place, message] of request.messages.entries()) {
@@ -138,12 +140,7 @@ function checkImages(request: ChatRequest): string | undefined {
       if (content.type !== "image_url") continue;
       const param = `messages[${place}].content[${part}]`;
       first ??= param;
-      if (/^data:image\/[a-z0-9.+-]+;base64,/i.test(content.image_url.url.slice(0, 100))) continue;
-      throw new Fault("invalid_value", {
-        message:
-          "An image must be sent as a data URL, 'data:image/png;base64,…'; images are not fetched from elsewhere.",
-        param: `${param}.image_url.url`,
-      });
+      insistOnSentImage(content.image_url.url, `${param}.image_url.url`);
     }
   }
   return first;

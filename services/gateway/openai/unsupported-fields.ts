@@ -26,6 +26,21 @@ const unsupportedCompletionFields: Readonly<Record<string, Unsupported>> = {
   response_format: { why: "is a field of chats; a text is continued as it is" },
 };
 
+/** The same of the Responses API. */
+export const unsupportedResponseFields: Readonly<Record<string, Unsupported>> = {
+  previous_response_id: {
+    why: "names an earlier response, and none is kept here; send the whole conversation in 'input'",
+  },
+  conversation: { why: "names a conversation that is kept, and none is kept here; send the whole of it in 'input'" },
+  prompt: { why: "names a prompt that is kept, and none is kept here; send its text" },
+  background: { why: "can only be false here: an answer ends with its client", isNeutral: (value) => value === false },
+  moderation: { why: "asks for a verdict on the answer, and nothing here gives one" },
+};
+
+const unsupportedTextFields: Readonly<Record<string, Unsupported>> = {
+  verbosity: { why: "can only be 'medium' here", isNeutral: (value) => value === "medium" },
+};
+
 const unsupportedMessageFields: Readonly<Record<string, Unsupported>> = {
   function_call: { why: "was replaced by 'tool_calls'; send those" },
   audio: { why: "names an earlier spoken answer, and answers are text here" },
@@ -45,6 +60,12 @@ export function refuseUnsupportedFields(request: Record<string, unknown>): void 
 /** The same of a legacy completion. */
 export function refuseFieldsOfChats(request: Record<string, unknown>): void {
   refuse(request, unsupportedCompletionFields, "");
+}
+
+export function refuseFieldsOfResponses(request: Record<string, unknown>): void {
+  refuse(request, unsupportedResponseFields, "");
+  const { text } = request;
+  if (typeof text === "object" && text !== null) refuse({ ...text }, unsupportedTextFields, "text.");
 }
 
 function refuse(holder: Record<string, unknown>, fields: Readonly<Record<string, Unsupported>>, path: string): void {

@@ -5,10 +5,14 @@ import { mayUse } from "../access/authorize.ts";
 import { callerOf } from "../access/caller.ts";
 import type { JobPlacer, Placement } from "../dispatch/place-job.ts";
 import { modelNotFound } from "../dispatch/rank-machines.ts";
+import type { Render } from "../dispatch/render-events.ts";
+import type { StreamEnds } from "../dispatch/write-stream.ts";
 import type { Asked } from "../asked/asked.ts";
 import type { ReadAside } from "../asked/read-aside.ts";
 import type { Outer } from "../asked/read-asked.ts";
 import { ignoredHeader } from "../openai/ignored-header.ts";
+import { renderResponse } from "../openai/responses/render-response.ts";
+import { endsOfChunks } from "../openai/stream-ends.ts";
 import type { RequestAccount } from "../settlement/request-account.ts";
 import { accountOf } from "./keep-accounts.ts";
 import { takeBody } from "./take-body.ts";
@@ -21,7 +25,12 @@ export interface Admitted {
   readonly account: RequestAccount;
   readonly job: Omit<Placement, "listener">;
   readonly streamed: boolean;
+  /** How the stream of its API ends. */
+  readonly ends: StreamEnds;
 }
+
+/** Machines render what comes in chunks. */
+const chunks = { render: undefined, ends: endsOfChunks } as const;
 
 /**
  * Reads a request and takes it through all that comes before its run, or throws what it ends in: its shape, the scopes of its
@@ -37,29 +46,35 @@ export async function admitRequest(
   const read = means.reader.read(outer, takeBody(request));
   const asked = read instanceof Promise ? await read : read;
   const { key, leaving } = callerOf(request);
-  const { model, promptTokens, tokens, stream: streamed } = asked;
+  const { model, promptTokens, tokens, stream: streamed, terms } = asked;
   const account = accountOf(request);
   account.asksFor(model, { streamed });
   if (!mayUse(key, model)) throw modelNotFound(model);
   const ignored = ignoredHeader(asked.ignored);
   if (ignored !== undefined) reply.header("x-trunkline-ignored", ignored);
-  const job = jobOf(request, asked, means.clock);
+  const { render, ends } = terms === undefined ? chunks : renderResponse(terms, { streamed });
+  const job = jobOf(request, asked, { render, clock: means.clock });
   // Nearly always there is one, and nothing to wait for.
   if (!means.placer.hasTaker(job)) await means.placer.insistOnTaker(job);
   const asking = account.admit({ promptTokens, tokens, signal: job.signal });
   const { standing, fault } = asking instanceof Promise ? await asking : asking;
   noteStanding(request, standing);
   if (fault !== undefined) throw fault;
-  return { reply, leaving, account, job, streamed };
+  return { reply, leaving, account, job, streamed, ends };
 }
 
-function jobOf(request: FastifyRequest, asked: Asked, clock: Clock): Admitted["job"] {
+function jobOf(
+  request: FastifyRequest,
+  asked: Asked,
+  { render, clock }: { readonly render: Render | undefined; readonly clock: Clock },
+): Admitted["job"] {
   const { key, leaving } = callerOf(request);
   const { kind, shape, model: modelId, needs, body, sha256, idPrefix, includeUsage } = asked;
   const traceparent = traceparentOf(request);
   return {
     kind,
     shape,
+    render,
     modelId,
     needs,
     keyId: key.id,

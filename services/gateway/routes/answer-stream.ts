@@ -12,12 +12,13 @@ import { standingLines } from "./tell-standing.ts";
  * with a status; what fails later is told inside the stream.
  */
 export async function answerStream(
-  { reply, leaving, account, job }: Admitted,
+  { reply, leaving, account, job, ends }: Admitted,
   { placer, timing, log }: InferenceMeans,
 ): Promise<void> {
   const response = reply.raw;
   const writer = new StreamWriter({
     response,
+    ends,
     timing,
     headers: () => {
       const lines = standingLines(reply.request);

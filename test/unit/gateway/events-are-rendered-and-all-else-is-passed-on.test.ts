@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
+import { ChatChunks } from "#shared/answer/chat/chat-chunks.ts";
 import type { BeatRow, Usage } from "#shared/protocol/frame-payload.ts";
 import { RenderedEvents } from "../../../services/gateway/dispatch/render-events.ts";
 
 test("what a machine says beside the events of an answer reaches whoever waits for it", () => {
   const heard: unknown[] = [];
   const rendered = new RenderedEvents({
-    shape: "chat-stream",
-    head: { id: "chatcmpl-1", createdSeconds: 7, model: "llama3", includeUsage: false },
+    renderer: new ChatChunks({ id: "chatcmpl-1", createdSeconds: 7, model: "llama3", includeUsage: false }),
     listener: {
       onAccept: (machine) => void heard.push(machine),
       onData: (bytes, outputTokens) => void heard.push([Buffer.from(bytes).includes("Hello"), outputTokens]),

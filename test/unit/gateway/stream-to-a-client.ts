@@ -5,6 +5,7 @@ import { onTestFinished } from "vitest";
 import type { Fault } from "#shared/fault/fault.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { StreamWriter } from "../../../services/gateway/dispatch/write-stream.ts";
+import { endsOfChunks } from "../../../services/gateway/openai/stream-ends.ts";
 import { until } from "../../harness/until.ts";
 
 export const timing = timingAt(1);
@@ -40,6 +41,7 @@ export async function streamToAClient(options: { readonly reads?: boolean } = {}
   const response = await opened.promise;
   const due = new Map<string, string>();
   const writer = new StreamWriter({
+    ends: endsOfChunks,
     response,
     timing,
     headers: () => [...due].flat(),

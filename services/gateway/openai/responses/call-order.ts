@@ -1,0 +1,28 @@
+import { Fault } from "#shared/fault/fault.ts";
+import { findToolDisorder, namedCalls } from "../tool-disorder.ts";
+import type { Placed } from "./conversation.ts";
+
+/** Insists that the functions of a conversation gave what was asked of them, and in time. */
+export function insistOnCallOrder(placed: readonly Placed[]): void {
+  const disorder = findToolDisorder(placed.map(({ message }) => message));
+  if (disorder === undefined) return;
+  const param = placed[disorder.place]?.param ?? "input";
+  switch (disorder.kind) {
+    case "answers nothing":
+      throw new Fault("tool_messages_out_of_order", {
+        message:
+          "A 'function_call_output' must follow the 'function_call' with the same 'call_id', before anybody speaks on.",
+        param: `${param}.call_id`,
+      });
+    case "same ids":
+      throw new Fault("invalid_value", {
+        message: "Two calls in a row have the same 'call_id', so that nobody can tell which of them is answered.",
+        param,
+      });
+    case "left open":
+      throw new Fault("tool_messages_out_of_order", {
+        message: `Every 'function_call' must be followed by its 'function_call_output'; without one are ${namedCalls(disorder.ids)}.`,
+        param,
+      });
+  }
+}

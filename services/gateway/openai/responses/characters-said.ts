@@ -1,0 +1,17 @@
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+
+/** How many characters of an answer an event is of, as it is told. */
+export function charactersSaid(event: AnswerEvent): number {
+  switch (event.kind) {
+    case "text":
+      return event.text.length + (event.logprobs === undefined ? 0 : JSON.stringify(event.logprobs).length);
+    case "reasoning":
+      return event.text.length;
+    case "tool-call-start":
+      return event.name.length;
+    case "tool-call-delta":
+      return event.arguments.length;
+    default:
+      return 0;
+  }
+}

@@ -1,0 +1,65 @@
+import { z } from "zod";
+
+/** What items have that were answered once and are sent back. It means nothing to a model. */
+const asAnswered = { id: z.string().nullish(), status: z.string().nullish() };
+
+const inputText = z.strictObject({ type: z.literal("input_text"), text: z.string() });
+const inputImage = z.strictObject({
+  type: z.literal("input_image"),
+  image_url: z.string(),
+  detail: z.enum(["auto", "low", "high", "original"]).nullish(),
+});
+const outputText = z.strictObject({
+  type: z.literal("output_text"),
+  text: z.string(),
+  annotations: z.array(z.unknown()).nullish(),
+  logprobs: z.array(z.unknown()).nullish(),
+});
+const refusal = z.strictObject({ type: z.literal("refusal"), refusal: z.string() });
+export const messagePart = z.discriminatedUnion("type", [inputText, inputImage, outputText, refusal]);
+
+/** What somebody says. */
+export const messageItem = z.strictObject({
+  type: z.literal("message"),
+  role: z.enum(["user", "assistant", "system", "developer"]),
+  content: z.union([z.string(), z.array(messagePart)]),
+  ...asAnswered,
+});
+
+/** What the model thought before: in full, or in short where only that was told. */
+export const reasoningItem = z.strictObject({
+  type: z.literal("reasoning"),
+  summary: z.array(z.strictObject({ type: z.literal("summary_text"), text: z.string() })).nullish(),
+  content: z.array(z.strictObject({ type: z.literal("reasoning_text"), text: z.string() })).nullish(),
+  ...asAnswered,
+});
+
+/** A function that the model called. */
+export const callItem = z.strictObject({
+  type: z.literal("function_call"),
+  call_id: z.string().min(1),
+  name: z.string().min(1),
+  arguments: z.string(),
+  ...asAnswered,
+});
+
+/** What the function gave. */
+export const callOutputItem = z.strictObject({
+  type: z.literal("function_call_output"),
+  call_id: z.string().min(1),
+  output: z.union([z.string(), z.array(inputText)]),
+  ...asAnswered,
+});
+
+/** One item of a conversation as clients of the Responses API write it. */
+export const inputItem = z.discriminatedUnion("type", [messageItem, reasoningItem, callItem, callOutputItem]);
+
+export type MessageItem = z.infer<typeof messageItem>;
+export type MessagePart = z.infer<typeof messagePart>;
+export type InputItem = z.infer<typeof inputItem>;
+
+/** What a part says; an image says nothing. */
+export function textOf(part: MessagePart): string {
+  if (part.type === "refusal") return part.refusal;
+  return part.type === "input_image" ? "" : part.text;
+}

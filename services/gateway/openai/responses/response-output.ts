@@ -1,0 +1,102 @@
+import type { AnswerEvent, FinishReason, Usage } from "#shared/answer/answer-event.ts";
+import { newToken } from "#shared/protocol/token.ts";
+import { CallItem } from "./call-item.ts";
+import type { OutputItem, Tell } from "./output-item.ts";
+import { TextItem } from "./text-item.ts";
+
+/** What a response says of its answer once that has ended. */
+export interface ToldOutput {
+  readonly status: "completed" | "incomplete";
+  readonly incomplete_details: { readonly reason: string } | null;
+  readonly output: readonly object[];
+  readonly usage: object;
+}
+
+/** Why an answer is incomplete, by how it finished. */
+const cutShort: Partial<Record<FinishReason, string>> = {
+  length: "max_output_tokens",
+  content_filter: "content_filter",
+};
+
+/**
+ * An answer as a list of items, made of its events: a text goes on until something else is said. Calls of functions may
+ * come mixed, so that each is open until the end.
+ */
+export class ResponseOutput {
+  readonly #tell: Tell;
+  readonly #items: OutputItem[] = [];
+  readonly #calls = new Map<number, CallItem>();
+  /** What is being said. */
+  #text: TextItem | undefined;
+  #reason: FinishReason = "stop";
+  #usage: Usage = { promptTokens: 0, completionTokens: 0 };
+
+  constructor(tell: Tell) {
+    this.#tell = tell;
+  }
+
+  take(event: AnswerEvent): void {
+    switch (event.kind) {
+      case "text":
+        return this.#textOf("text").add(event.text, event.logprobs);
+      case "reasoning":
+        return this.#textOf("reasoning").add(event.text);
+      case "tool-call-start": {
+        this.#endText();
+        const { id = newToken("call_"), name } = event;
+        this.#calls.set(event.index, this.#begin(new CallItem({ id, name }, this.#items.length, this.#tell)));
+        return;
+      }
+      case "tool-call-delta":
+        return this.#calls.get(event.index)?.add(event.arguments);
+      case "finish":
+        this.#reason = event.reason;
+        return;
+      case "usage":
+        this.#usage = event;
+        return;
+      case "embedding":
+    }
+  }
+
+  /** All has been said. */
+  end(): ToldOutput {
+    const reason = cutShort[this.#reason];
+    const last = this.#items.at(-1);
+    const open = [...(this.#text === undefined ? [] : [this.#text]), ...this.#calls.values()];
+    for (const item of open) item.end(reason !== undefined && item === last ? "incomplete" : "completed");
+    return {
+      status: reason === undefined ? "completed" : "incomplete",
+      incomplete_details: reason === undefined ? null : { reason },
+      output: this.#items.map((item) => item.told()),
+      usage: toldUsage(this.#usage),
+    };
+  }
+
+  #textOf(is: TextItem["is"]): TextItem {
+    if (this.#text?.is === is) return this.#text;
+    this.#endText();
+    return (this.#text = this.#begin(new TextItem(is, this.#items.length, this.#tell)));
+  }
+
+  #endText(): void {
+    this.#text?.end("completed");
+    this.#text = undefined;
+  }
+
+  #begin<Item extends OutputItem>(item: Item): Item {
+    this.#items.push(item);
+    return item;
+  }
+}
+
+/** Clients read the details without asking whether they are there, so that what no runtime tells is none. */
+function toldUsage({ promptTokens, completionTokens, cachedTokens = 0, reasoningTokens = 0 }: Usage): object {
+  return {
+    input_tokens: promptTokens,
+    input_tokens_details: { cached_tokens: cachedTokens },
+    output_tokens: completionTokens,
+    output_tokens_details: { reasoning_tokens: reasoningTokens },
+    total_tokens: promptTokens + completionTokens,
+  };
+}

@@ -1,0 +1,167 @@
+import { z } from "zod";
+import { Fault } from "#shared/fault/fault.ts";
+import { modelId } from "#shared/model/model.ts";
+import { chatBody, responseFormat, toolsMax, type ChatBody } from "#shared/protocol/chat-body.ts";
+import { readShape } from "../../intake/read-shape.ts";
+import { messagesMax, type ReadChatRequest } from "../chat-request.ts";
+import { chosenTools } from "../chosen-tools.ts";
+import { dropEmptyLists, dropNulls, objectsIn } from "../drop-what-says-nothing.ts";
+import { insistOnSchemaSize } from "../schema-size.ts";
+import { refuseFieldsOfResponses } from "../unsupported-fields.ts";
+import { conversationOf } from "./conversation.ts";
+import { inputItem } from "./input-items.ts";
+import { termsOf, type ResponseTerms } from "./response-terms.ts";
+import { choiceOf, innerTool, responseTool, responseToolChoice } from "./response-tools.ts";
+import { checkShownImages } from "./shown-images.ts";
+
+export const metadataPairsMax = 16;
+/** What a streamed response repeats of its request, which is three times. */
+export const repeatedCharactersMax = 512 * 1024;
+const logprobsIncluded = "message.output_text.logprobs";
+
+const inner = chatBody.shape;
+const [text, jsonObject, jsonSchema] = responseFormat.options;
+
+/** A request of the Responses API as OpenAI's clients write it: a null counts as a field that is not there. */
+export const responseRequest = z.strictObject({
+  model: modelId,
+  input: z.union([z.string(), z.array(inputItem).min(1).max(messagesMax)]),
+  instructions: z.string().nullish(),
+  stream: z.boolean().nullish(),
+  stream_options: z.strictObject({}).nullish(),
+  tools: z.array(responseTool).min(1).max(toolsMax).nullish(),
+  tool_choice: responseToolChoice.nullish(),
+  parallel_tool_calls: inner.parallel_tool_calls.nullable(),
+  max_output_tokens: inner.max_tokens.nullable(),
+  temperature: inner.temperature.nullable(),
+  top_p: inner.top_p.nullable(),
+  top_logprobs: inner.top_logprobs.nullable(),
+  include: z.array(z.string()).nullish(),
+  text: z
+    .strictObject({
+      format: z
+        .discriminatedUnion("type", [
+          text,
+          jsonObject,
+          jsonSchema.shape.json_schema.extend({ type: z.literal("json_schema") }),
+        ])
+        .nullish(),
+    })
+    .nullish(),
+  reasoning: z.strictObject({ effort: inner.reasoning_effort.nullable() }).nullish(),
+  metadata: z.record(z.string().max(64), z.string().max(512)).nullish(),
+});
+export type ResponseRequest = z.infer<typeof responseRequest>;
+
+export interface ReadResponseRequest extends ReadChatRequest {
+  readonly terms: ResponseTerms;
+}
+
+/** Reads such a request and translates it to what machines are given: it is a chat, told in other words. */
+export function readResponseRequest(input: Record<string, unknown>): ReadResponseRequest {
+  dropWhatSaysNothing(input);
+  refuseFieldsOfResponses(input);
+  const { value, ignored } = readShape(responseRequest, input);
+  checkTogether(value);
+  insistOnSizes(value);
+  const terms = termsOf(value);
+  if (value.stream === true) insistOnTerms(terms, value);
+  return {
+    model: value.model,
+    stream: value.stream ?? false,
+    includeUsage: true,
+    body: bodyOf(value),
+    imageParam: checkShownImages(value.input),
+    ignored: [...ignored, ...ignoredInclusions(value)],
+    terms,
+  };
+}
+
+/** Clients send the items of an answer back as they got them, and write a message without saying that it is one. */
+function dropWhatSaysNothing(input: Record<string, unknown>): void {
+  dropNulls(input);
+  dropEmptyLists(input, ["tools", "include"]);
+  for (const item of objectsIn(input["input"])) {
+    dropNulls(item);
+    if (item["type"] === undefined && item["role"] !== undefined) item["type"] = "message";
+  }
+  for (const tool of objectsIn(input["tools"])) dropNulls(tool);
+  for (const holder of ["text", "reasoning"]) dropNulls(Object(input[holder]));
+}
+
+function bodyOf(request: ResponseRequest): ChatBody {
+  const { tools, tool_choice: choice, text: wished, reasoning } = request;
+  const { parallel_tool_calls, max_output_tokens: max_tokens, temperature, top_p, top_logprobs } = request;
+  const logprobs = request.include?.includes(logprobsIncluded) === true ? true : undefined;
+  const given = {
+    parallel_tool_calls,
+    max_tokens,
+    temperature,
+    top_p,
+    logprobs,
+    top_logprobs: logprobs && top_logprobs,
+    reasoning_effort: reasoning?.effort,
+  };
+  return {
+    messages: conversationOf(request),
+    ...chosenTools(tools?.map(innerTool), choice ? choiceOf(choice) : undefined),
+    ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined && value !== null)),
+    ...formatOf(wished?.format),
+  };
+}
+
+function formatOf(format: NonNullable<ResponseRequest["text"]>["format"]): Pick<ChatBody, "response_format"> {
+  if (!format) return {};
+  if (format.type !== "json_schema") return { response_format: format };
+  const { type, ...schema } = format;
+  return { response_format: { type, json_schema: schema } };
+}
+
+/** What a schema of single fields cannot say. */
+function checkTogether({
+  stream,
+  stream_options: options,
+  top_logprobs: others,
+  include,
+  metadata,
+}: ResponseRequest): void {
+  if (options && stream !== true) {
+    throw new Fault("invalid_value", {
+      message: "'stream_options' is only allowed when 'stream' is true.",
+      param: "stream_options",
+    });
+  }
+  if (others && include?.includes(logprobsIncluded) !== true) {
+    throw new Fault("invalid_value", {
+      message: `'top_logprobs' is only allowed when 'include' names '${logprobsIncluded}'.`,
+      param: "top_logprobs",
+    });
+  }
+  if (metadata && Object.keys(metadata).length > metadataPairsMax) {
+    throw new Fault("invalid_value", {
+      message: `'metadata' must have at most ${metadataPairsMax} fields (metadataPairsMax).`,
+      param: "metadata",
+    });
+  }
+}
+
+function insistOnSizes({ tools, text: wished }: ResponseRequest): void {
+  for (const [place, tool] of (tools ?? []).entries()) {
+    insistOnSchemaSize(tool.parameters ?? undefined, `tools[${place}].parameters`);
+  }
+  if (wished?.format?.type === "json_schema") insistOnSchemaSize(wished.format.schema, "text.format.schema");
+}
+
+function insistOnTerms({ length }: ResponseTerms, { instructions }: ResponseRequest): void {
+  if (length <= repeatedCharactersMax) return;
+  const param = (instructions?.length ?? 0) > length / 2 ? "instructions" : "tools";
+  throw new Fault("string_too_long", {
+    message: `A streamed response repeats '${param}', which may come to ${repeatedCharactersMax} characters as JSON (repeatedCharactersMax); ask for it whole, or at /v1/chat/completions.`,
+    param,
+  });
+}
+
+/** All others are of tools that are not here, or of thoughts under a lock that nothing here has. */
+function ignoredInclusions({ include }: ResponseRequest): string[] {
+  return (include ?? []).flatMap((each, place) => (each === logprobsIncluded ? [] : [`include[${place}]`]));
+}

@@ -1,0 +1,35 @@
+import type { ResponseRequest } from "./response-request.ts";
+
+/**
+ * What a response repeats of its request, and says of what was left to the model: fields of a JSON object as they are
+ * written, since they are written several times, and hold what a client gave digit by digit.
+ */
+export type ResponseTerms = string;
+
+export function termsOf(request: ResponseRequest): ResponseTerms {
+  const { instructions, metadata, reasoning, text, tool_choice: choice, tools } = request;
+  const terms = {
+    ...never,
+    instructions: instructions ?? null,
+    max_output_tokens: request.max_output_tokens ?? null,
+    metadata: metadata ?? {},
+    parallel_tool_calls: request.parallel_tool_calls ?? true,
+    reasoning: { effort: reasoning?.effort ?? null, summary: null },
+    temperature: request.temperature ?? null,
+    text: { format: text?.format ?? { type: "text" } },
+    tool_choice: choice ?? "auto",
+    tools: (tools ?? []).map((tool) => ({ ...tool, parameters: tool.parameters ?? null, strict: tool.strict ?? null })),
+    top_logprobs: request.top_logprobs ?? 0,
+    top_p: request.top_p ?? null,
+  };
+  return JSON.stringify(terms).slice(1, -1);
+}
+
+/** What no response here is asked for: none is kept, none goes on without its client, and no input is cut. */
+const never = {
+  access_programs: null,
+  background: false,
+  previous_response_id: null,
+  store: false,
+  truncation: "disabled",
+} as const;

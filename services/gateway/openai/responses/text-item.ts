@@ -1,0 +1,93 @@
+import type { TokenLogprobs } from "#shared/answer/answer-event.ts";
+import { newToken } from "#shared/protocol/token.ts";
+import type { ItemStatus, OutputItem, Tell } from "./output-item.ts";
+
+/** What differs between what a model says and what it thinks. */
+interface TextKind {
+  readonly idPrefix: string;
+  /** What the names of its events begin with. */
+  readonly event: string;
+  item(content: readonly object[]): object;
+  part(text: string, logprobs: readonly object[]): object;
+  /** What its events tell beside the text. */
+  beside(logprobs: readonly object[]): object;
+}
+
+const kinds = {
+  text: {
+    idPrefix: "msg_",
+    event: "response.output_text",
+    item: (content) => ({ type: "message", role: "assistant", content }),
+    part: (text, logprobs) => ({ type: "output_text", text, annotations: [], logprobs }),
+    beside: (logprobs) => ({ logprobs }),
+  },
+  reasoning: {
+    idPrefix: "rs_",
+    event: "response.reasoning_text",
+    item: (content) => ({ type: "reasoning", summary: [], content }),
+    part: (text) => ({ type: "reasoning_text", text }),
+    beside: () => ({}),
+  },
+} as const satisfies Record<string, TextKind>;
+
+/** A text of an answer, said or thought, as an item of one part. */
+export class TextItem implements OutputItem {
+  readonly is: keyof typeof kinds;
+  readonly #kind: TextKind;
+  readonly #id: string;
+  readonly #index: number;
+  readonly #tell: Tell;
+  readonly #logprobs: object[] = [];
+  #text = "";
+  #status: ItemStatus = "in_progress";
+
+  constructor(is: keyof typeof kinds, index: number, tell: Tell) {
+    this.is = is;
+    this.#kind = kinds[is];
+    this.#id = newToken(this.#kind.idPrefix);
+    this.#index = index;
+    this.#tell = tell;
+    tell("response.output_item.added", { output_index: index, item: this.#with([]) });
+    tell("response.content_part.added", { ...this.#place(), part: this.#part() });
+  }
+
+  add(delta: string, logprobs: TokenLogprobs = []): void {
+    const likely = logprobs.map(toldLogprob);
+    this.#text += delta;
+    this.#logprobs.push(...likely);
+    this.#tell(`${this.#kind.event}.delta`, { ...this.#place(), delta, ...this.#kind.beside(likely) });
+  }
+
+  end(status: ItemStatus): void {
+    this.#status = status;
+    const place = this.#place();
+    this.#tell(`${this.#kind.event}.done`, { ...place, text: this.#text, ...this.#kind.beside(this.#logprobs) });
+    this.#tell("response.content_part.done", { ...place, part: this.#part() });
+    this.#tell("response.output_item.done", { output_index: this.#index, item: this.told() });
+  }
+
+  told(): object {
+    return this.#with([this.#part()]);
+  }
+
+  #with(content: readonly object[]): object {
+    return { id: this.#id, status: this.#status, ...this.#kind.item(content) };
+  }
+
+  #part(): object {
+    return this.#kind.part(this.#text, this.#logprobs);
+  }
+
+  #place(): object {
+    return { item_id: this.#id, output_index: this.#index, content_index: 0 };
+  }
+}
+
+/** In this API a token always has its bytes, be they none. */
+function toldLogprob({ top_logprobs: others, ...token }: TokenLogprobs[number]): object {
+  return { ...withBytes(token), top_logprobs: others.map(withBytes) };
+}
+
+function withBytes<Token extends { readonly bytes: readonly number[] | null }>(token: Token): object {
+  return { ...token, bytes: token.bytes ?? [] };
+}

@@ -1,0 +1,35 @@
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import { insistOnLength } from "#shared/answer/answer-length.ts";
+import type { AnswerHead, AnswerRenderer } from "#shared/answer/answer-renderer.ts";
+import { ResponseOutput } from "./response-output.ts";
+import type { ResponseTerms } from "./response-terms.ts";
+import { charactersSaid } from "./characters-said.ts";
+import { writtenResponse } from "./written-response.ts";
+
+const nothing = new Uint8Array();
+
+/** A response in one piece. */
+export class WholeResponse implements AnswerRenderer {
+  readonly #head: AnswerHead;
+  readonly #terms: ResponseTerms;
+  readonly #output = new ResponseOutput(() => undefined);
+  #characters = 0;
+
+  constructor(head: AnswerHead, terms: ResponseTerms) {
+    this.#head = head;
+    this.#terms = terms;
+  }
+
+  push(events: readonly AnswerEvent[]): Uint8Array {
+    for (const event of events) {
+      this.#output.take(event);
+      this.#characters += charactersSaid(event);
+    }
+    insistOnLength(this.#characters);
+    return nothing;
+  }
+
+  end(): Uint8Array {
+    return Buffer.from(writtenResponse(this.#head, this.#terms, this.#output.end()));
+  }
+}

@@ -1,0 +1,21 @@
+import type { AnswerHead } from "#shared/answer/answer-renderer.ts";
+import type { ToldOutput } from "./response-output.ts";
+import type { ResponseTerms } from "./response-terms.ts";
+
+interface Begun {
+  readonly status: "in_progress";
+  readonly incomplete_details: null;
+  readonly output: readonly [];
+  readonly usage: null;
+}
+
+/** A response that has said nothing yet. */
+export const begun: Begun = { status: "in_progress", incomplete_details: null, output: [], usage: null };
+
+/** A response as it is written, with all that is known of its answer so far. */
+export function writtenResponse(head: AnswerHead, terms: ResponseTerms, answer: ToldOutput | Begun): string {
+  const { id, createdSeconds: created_at, model } = head;
+  const { output, usage, ...standing } = answer;
+  const first = JSON.stringify({ id, object: "response", created_at, model, error: null, ...standing }).slice(0, -1);
+  return `${first},${terms},"output":${JSON.stringify(output)},"usage":${JSON.stringify(usage)}}`;
+}
