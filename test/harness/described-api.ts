@@ -64,10 +64,10 @@ export class DescribedApi {
   }
 }
 
-/** The data of all events but the last, which has to be the one that is none. */
+/** The data of all events, but of the one that is none. */
 function dataOf(stream: string): string[] {
-  const events = stream.split("\n\n").filter((each) => each.startsWith("data: "));
-  return events.map((each) => each.slice("data: ".length)).filter((each) => each !== "[DONE]");
+  const data = stream.split("\n\n").flatMap((each) => /^(?:event: .*\n)?data: (.*)$/.exec(each)?.[1] ?? []);
+  return data.filter((each) => each !== "[DONE]");
 }
 
 function headerFaults(described: Described, headers: Headers): string[] {

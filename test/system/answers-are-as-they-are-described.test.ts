@@ -9,11 +9,14 @@ const document = publicDocument({ bodyBytesMax, bodyLimitName: "TRUNKLINE_BODY_B
 const api = new DescribedApi(document);
 
 const chat = "/v1/chat/completions";
+const responses = "/v1/responses";
 const completions = "/v1/completions";
 const embeddings = "/v1/embeddings";
 
 const tool = { type: "function", function: { name: "get_weather", parameters: { type: "object", properties: {} } } };
 const says = (content: string) => ({ model: "scripted", messages: [{ role: "user", content }] });
+const inputs = (input: string) => ({ model: "scripted", input });
+const calls = { tools: [{ type: "function", name: "get_weather", parameters: { type: "object", properties: {} } }] };
 const embeds = { model: "scripted:embed", input: "The sky is blue." };
 
 let up: UpProcess;
@@ -63,6 +66,14 @@ const codeOf = ({ body }: Answer): unknown => (JSON.parse(body) as { error?: { c
 const issuedKey = async (...flags: string[]): Promise<string> =>
   (await issueKey({ TRUNKLINE_STATE_DIR: up.stateDir }, ...flags)).key;
 
+/** What a stream that is whole ends in. */
+const endOf: Readonly<Record<string, RegExp>> = {
+  [chat]: /data: \[DONE\]\n\n$/,
+  [completions]: /data: \[DONE\]\n\n$/,
+  [responses]: /event: response\.(?:completed|incomplete)\ndata: .*\n\n$/,
+};
+const never = /(?!)/;
+
 describe("what is answered", () => {
   const usage = { stream_options: { include_usage: true } };
   const answered: [string, string, Wish][] = [
@@ -81,6 +92,21 @@ describe("what is answered", () => {
     ["a stream of two answers", chat, { body: { ...says("/script tokens=2"), n: 2, stream: true, ...usage } }],
     ["a text that was cut", chat, { body: { ...says("/script tokens=9"), max_tokens: 3 } }],
     ["fields that are ignored", chat, { body: { ...says("Hello!"), user: "ann", metadata: {} } }],
+    ["a response", responses, { body: inputs("Hello!") }],
+    ["a response of thoughts", responses, { body: inputs("/script tokens=2 think=2") }],
+    ["a stream of a response", responses, { body: { ...inputs("/script tokens=2 think=2"), stream: true } }],
+    ["a response that calls", responses, { body: { ...inputs("/script tokens=0 tool=get_weather"), ...calls } }],
+    [
+      "a response that says something and calls, streamed",
+      responses,
+      { body: { ...inputs("/script tokens=2 tool=get_weather"), ...calls, stream: true } },
+    ],
+    ["a response that was cut", responses, { body: { ...inputs("/script tokens=9"), max_output_tokens: 3 } }],
+    [
+      "a stream of a response that was cut",
+      responses,
+      { body: { ...inputs("/script tokens=9"), max_output_tokens: 3, stream: true, store: true } },
+    ],
     ["a continued text", completions, { body: { model: "scripted", prompt: "/script tokens=3" } }],
     [
       "two continued texts",
@@ -104,7 +130,7 @@ describe("what is answered", () => {
   test.each(answered)("%s", async (_what, path, wish) => {
     const { status, body, headers } = await asked(path, wish);
     expect(status).toBe(200);
-    if (headers.get("content-type")?.startsWith("text/event-stream")) expect(body).toMatch(/data: \[DONE\]\n\n$/);
+    if (headers.get("content-type")?.startsWith("text/event-stream")) expect(body).toMatch(endOf[path] ?? never);
   });
 
   test("how a key stands with its limits", async () => {
@@ -153,6 +179,14 @@ describe("what is refused", () => {
       "decimal_above_max_value",
       completions,
       { body: { model: "scripted", prompt: "a", temperature: 3 } },
+    ],
+    ["items that are none", 400, "invalid_value", responses, { body: { model: "scripted", input: [{ type: "a" }] } }],
+    [
+      "what is not kept",
+      400,
+      "unsupported_parameter",
+      responses,
+      { body: { ...inputs("a"), previous_response_id: "r" } },
     ],
     ["an empty list", 400, "empty_array", chat, { body: { model: "scripted", messages: [] } }],
     [
@@ -220,6 +254,15 @@ describe("what is refused", () => {
     expect(body).not.toContain("[DONE]");
   });
 
+  test("the rest of a response that breaks", async () => {
+    const { status, body } = await asked(responses, {
+      body: { ...inputs("/script tokens=4 fail_at=2"), stream: true },
+    });
+    expect(status).toBe(200);
+    expect(body).toMatch(/event: error\ndata: .*"code":"upstream_error".*\n\n$/);
+    expect(body).not.toContain("response.completed");
+  });
+
   test("what is no operation has the same errors", async () => {
     for (const [path, method] of [
       ["/nothing", "GET"],
@@ -244,7 +287,7 @@ const examples = Object.entries(document.paths).flatMap(([path, { post }]) =>
 );
 
 describe("the examples", () => {
-  test("are there for every request", () => expect(new Set(examples.map(([, path]) => path)).size).toBe(3));
+  test("are there for every request", () => expect(new Set(examples.map(([, path]) => path)).size).toBe(4));
 
   test.each(examples)("%s at %s is taken", async (name, path, body) => {
     // The demonstration makes no JSON by a schema, and says so of that field and of nothing else.

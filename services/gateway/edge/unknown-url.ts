@@ -5,7 +5,8 @@ import { pathOf } from "./log-requests.ts";
 const pathCharactersTold = 200;
 
 /** Where chats are asked for in APIs that are not spoken here. */
-const otherChats = /^(?:\/v1)?\/(?:responses|messages)$|^\/api\/(?:chat|generate)$/;
+const otherChats = /^(?:\/v1)?\/messages$|^\/api\/(?:chat|generate)$/;
+const keptResponses = /^\/v1\/responses\/|^\/v1\/conversations(?:\/|$)/;
 const chats = "/v1/chat/completions";
 const reference = "/docs";
 
@@ -29,5 +30,6 @@ function hint(request: FastifyRequest, path: string): string {
   if (meant !== undefined) return ` Did you mean ${meant}?`;
   if (!isHere(reference, "GET")) return "";
   const chatsAre = otherChats.test(path) ? ` Chats are asked for at ${chats}.` : "";
-  return `${chatsAre} What is here is told at ${reference}.`;
+  const isNotKept = keptResponses.test(path) ? " No response is kept here: send the whole conversation each time." : "";
+  return `${chatsAre}${isNotKept} What is here is told at ${reference}.`;
 }

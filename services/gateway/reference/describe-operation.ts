@@ -10,6 +10,13 @@ import { requestHeaders } from "./request-headers.ts";
 
 const always: readonly AnswerHeaderName[] = ["x-request-id", "openai-processing-ms"];
 
+/** How a stream's success and its failure are told. */
+const ends: Readonly<Record<NonNullable<PublicOperation["endsBy"]>, string>> = {
+  done: "Each event's data is one chunk, after the last of them `[DONE]`. What fails in between is told as an error in place of a chunk, and then no `[DONE]` follows.",
+  event:
+    "Each event has a name and a number. The last is `response.completed`, or `response.incomplete` where the answer was cut short. What fails in between is told as an event `error`, and nothing follows it.",
+};
+
 /** How a key stands with its limits. */
 const standing: readonly AnswerHeaderName[] = [
   "x-ratelimit-limit-requests",
@@ -43,16 +50,18 @@ function requestBody({ schema, examples }: NonNullable<PublicOperation["body"]>)
 }
 
 function success(operation: PublicOperation): Response {
-  const { answer, chunk, headers } = operation;
+  const { answer, chunk, endsBy = "done", headers } = operation;
   return {
     description:
       chunk === undefined
         ? "Done."
-        : "Done: the answer whole, or with `stream` as server-sent events. Each event's data is one chunk, after the last of them `[DONE]`. Lines that begin with a colon only keep the connection alive. What fails in between is told as an error in place of a chunk, and then no `[DONE]` follows.",
+        : `Done: the answer whole, or with \`stream\` as server-sent events. ${ends[endsBy]} Lines that begin with a colon only keep the connection alive.`,
     headers: headerRefs([...always, ...onceProven(operation), ...headers]),
     content: {
       ...(typeof answer === "string" ? json(answer) : { [answer.media]: { schema: whole(answer.media) } }),
-      ...(chunk === undefined ? {} : { "text/event-stream": { schema: eitherOf(chunk, "Error") } }),
+      ...(chunk === undefined
+        ? {}
+        : { "text/event-stream": { schema: eitherOf(chunk, ...(endsBy === "done" ? (["Error"] as const) : [])) } }),
     },
   };
 }

@@ -1,4 +1,5 @@
 import type { SchemaName } from "./public-schemas.ts";
+import { responseSentences } from "./response-sentences.ts";
 
 /** A sentence for each field, by its path. */
 export type Sentences = Readonly<Record<string, string>>;
@@ -23,6 +24,7 @@ const common: Sentences = {
 
 /** What every field is for that no schema says of itself. A test sees that none is missing and none is left over. */
 export const fieldSentences: Readonly<Partial<Record<SchemaName, Sentences>>> = {
+  ...responseSentences,
   ChatRequest: {
     ...common,
     messages: "The conversation so far, the oldest message first.",

@@ -1,6 +1,6 @@
 import type { PublicOperation } from "./public-operation.ts";
 import { refusalsOfDecimals, refusalsOfJobs, refusalsOfKeys, refusalsOfMachines } from "./public-refusals.ts";
-import { chatExamples, completionExamples, embeddingsExamples } from "./request-examples.ts";
+import { chatExamples, completionExamples, embeddingsExamples, responseExamples } from "./request-examples.ts";
 
 const asksModel = { method: "POST", open: false, headers: [] } as const;
 const open = { method: "GET", open: true, refusals: [], headers: [] } as const;
@@ -17,6 +17,19 @@ export const publicApi: Readonly<Record<string, PublicOperation>> = {
     body: { schema: "ChatRequest", examples: chatExamples },
     answer: "ChatCompletion",
     chunk: "ChatCompletionChunk",
+    refusals: [...refusalsOfJobs, ...refusalsOfDecimals, "tool_messages_out_of_order", "model_does_not_support_tools"],
+  },
+  createResponse: {
+    ...asksModel,
+    path: "/v1/responses",
+    tag: "Responses",
+    summary: "Have a model answer, in items and events",
+    description:
+      "The same as a chat, told in items and events, for clients that speak the Responses API. No response is kept: send the whole conversation in `input`, with the items of earlier answers as they came. The tools are functions of your own.",
+    body: { schema: "ResponseRequest", examples: responseExamples },
+    answer: "Response",
+    chunk: "ResponseEvent",
+    endsBy: "event",
     refusals: [...refusalsOfJobs, ...refusalsOfDecimals, "tool_messages_out_of_order", "model_does_not_support_tools"],
   },
   createCompletion: {

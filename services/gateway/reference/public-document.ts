@@ -1,5 +1,5 @@
 import type { BodyLimit } from "../intake/adopt-error.ts";
-import { unsupportedChatFields } from "../openai/unsupported-fields.ts";
+import { unsupportedChatFields, unsupportedResponseFields } from "../openai/unsupported-fields.ts";
 import { answerHeaders } from "./answers/answer-headers.ts";
 import { describeFields } from "./describe-fields.ts";
 import { describeOperation } from "./describe-operation.ts";
@@ -14,6 +14,7 @@ import { toldFaults } from "./told-faults.ts";
 
 const tags = [
   { name: "Chat", description: "Conversations with a model." },
+  { name: "Responses", description: "The same in items and events, as OpenAI has them now." },
   { name: "Completions", description: "Texts that a model continues." },
   { name: "Embeddings", description: "Vectors of texts." },
   { name: "Models", description: "What there is to ask." },
@@ -66,11 +67,16 @@ function headersTold(): Record<string, Header> {
   );
 }
 
+const refusedFields = { ChatRequest: unsupportedChatFields, ResponseRequest: unsupportedResponseFields };
+
 /** What is refused although OpenAI knows it is told beside what is taken. */
 function describedSchemas(): Record<string, Schema> {
   const schemas = namedSchemas(publicSchemas, sentLeniently);
   const sentences: Readonly<Record<string, Sentences | undefined>> = fieldSentences;
   for (const [name, schema] of Object.entries(schemas)) describeFields(schema, sentences[name] ?? {});
-  const refused = Object.entries(unsupportedChatFields).map(([field, { why }]) => [field, why]);
-  return { ...schemas, ChatRequest: { ...schemas["ChatRequest"], "x-trunkline-refused": Object.fromEntries(refused) } };
+  for (const [name, unsupported] of Object.entries(refusedFields)) {
+    const refused = Object.entries(unsupported).map(([field, { why }]) => [field, why]);
+    schemas[name] = { ...schemas[name], "x-trunkline-refused": Object.fromEntries(refused) };
+  }
+  return schemas;
 }

@@ -8,6 +8,8 @@ import type { BodyLimit } from "../intake/adopt-error.ts";
 import { clientRequestCharactersMax } from "../intake/client-request.ts";
 import { headerLinesMax, headersBytesMax, urlBytesMax } from "../intake/framing-fault.ts";
 import { messagesMax } from "../openai/chat-request.ts";
+import { metadataPairsMax, repeatedCharactersMax } from "../openai/responses/response-request.ts";
+import { streamedResponseCharactersMax } from "../openai/responses/response-stream.ts";
 
 /** A limit that callers may hit, by the name that the message of the error calls it. */
 export interface PublicLimit {
@@ -25,7 +27,15 @@ export function publicLimits({ bodyBytesMax, bodyLimitName }: BodyLimit): Public
     limit("urlBytesMax", urlBytesMax, "bytes", "The URL of a request."),
     limit("clientRequestCharactersMax", clientRequestCharactersMax, "characters", "Your own name for a request."),
     limit("modelIdCharactersMax", modelIdCharactersMax, "characters", "The id of a model."),
-    limit("messagesMax", messagesMax, "messages", "A conversation."),
+    limit("messagesMax", messagesMax, "messages", "A conversation, in messages or items."),
+    limit("metadataPairsMax", metadataPairsMax, "fields", "The `metadata` of a response."),
+    limit(
+      "repeatedCharactersMax",
+      repeatedCharactersMax,
+      "characters",
+      "What a streamed response repeats of its request: `instructions`, `tools` and the like.",
+    ),
+    limit("streamedResponseCharactersMax", streamedResponseCharactersMax, "characters", "A response that is streamed."),
     limit("toolsMax", toolsMax, "tools", "The tools of a request."),
     limit("stopsMax", stopsMax, "texts", "The texts before which an answer ends."),
     limit("completionsMax", completionsMax, "answers", "What a legacy completion may come to: its prompts, times `n`."),

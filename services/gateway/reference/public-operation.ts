@@ -7,7 +7,7 @@ import type { SchemaName } from "./public-schemas.ts";
 export interface PublicOperation {
   readonly method: "GET" | "POST";
   readonly path: string;
-  readonly tag: "Chat" | "Completions" | "Embeddings" | "Models" | "Health" | "Reference";
+  readonly tag: "Chat" | "Responses" | "Completions" | "Embeddings" | "Models" | "Health" | "Reference";
   readonly summary: string;
   readonly description: string;
   /** Whether anybody may ask, without a key. */
@@ -18,6 +18,8 @@ export interface PublicOperation {
   readonly answer: SchemaName | { readonly media: string };
   /** One event of the answer where it is asked for as a stream. */
   readonly chunk?: SchemaName;
+  /** What tells that a stream has ended well: an event of the answer's own, or `[DONE]`. */
+  readonly endsBy?: "event" | "done";
   /** The answer of a status that is no success and yet no error. */
   readonly otherwise?: { readonly status: number; readonly schema: SchemaName };
   readonly refusals: readonly (FaultCode & PublicCode)[];

@@ -5,11 +5,24 @@ import { chatRequest } from "../openai/chat-request.ts";
 import { completionRequest } from "../openai/completion-request.ts";
 import { embeddingsRequest } from "../openai/embeddings-request.ts";
 import { outerResponseFormat } from "../openai/response-format.ts";
+import { callItem, callOutputItem, inputItem, messageItem, reasoningItem } from "../openai/responses/input-items.ts";
+import { responseRequest } from "../openai/responses/response-request.ts";
+import { responseTool, responseToolChoice } from "../openai/responses/response-tools.ts";
+import { outerTextFormat } from "../openai/responses/text-format.ts";
 import { outerToolChoice } from "../openai/tool-choice.ts";
 import { tokenLogprob, tokenUsage } from "./answers/answer-parts.ts";
 import { chatCompletion, chatCompletionChunk } from "./answers/chat-answer.ts";
 import { embedding, embeddingList } from "./answers/embedding-answer.ts";
 import { errorAnswer } from "./answers/error-answer.ts";
+import {
+  outputCall,
+  outputItem,
+  outputMessage,
+  outputReasoning,
+  response,
+  responseEvent,
+  responseLogprob,
+} from "./answers/response-answer.ts";
 import { health, modelList, readinessTold } from "./answers/standing-answer.ts";
 import { textCompletion, textCompletionChunk, textLogprobs } from "./answers/text-answer.ts";
 
@@ -18,6 +31,7 @@ const [systemMessage, developerMessage, userMessage, assistantMessage, toolMessa
 /** Everything that has a name in the public API. Requests are of the very schemas that they are read with. */
 export const publicSchemas = {
   ChatRequest: chatRequest,
+  ResponseRequest: responseRequest,
   CompletionRequest: completionRequest,
   EmbeddingsRequest: embeddingsRequest,
 
@@ -32,8 +46,24 @@ export const publicSchemas = {
   ToolCall: toolCall,
   ResponseFormat: outerResponseFormat,
 
+  InputItem: inputItem,
+  InputMessage: messageItem,
+  InputReasoning: reasoningItem,
+  InputFunctionCall: callItem,
+  InputFunctionCallOutput: callOutputItem,
+  ResponseTool: responseTool,
+  ResponseToolChoice: responseToolChoice,
+  TextFormat: outerTextFormat,
+
   ChatCompletion: chatCompletion,
   ChatCompletionChunk: chatCompletionChunk,
+  Response: response,
+  ResponseEvent: responseEvent,
+  OutputItem: outputItem,
+  OutputMessage: outputMessage,
+  OutputReasoning: outputReasoning,
+  OutputFunctionCall: outputCall,
+  ResponseLogprob: responseLogprob,
   TextCompletion: textCompletion,
   TextCompletionChunk: textCompletionChunk,
   EmbeddingList: embeddingList,

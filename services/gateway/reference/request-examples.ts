@@ -25,6 +25,17 @@ const weather = {
   },
 };
 
+const city = {
+  name: "city",
+  strict: true,
+  schema: {
+    type: "object",
+    properties: { city: { type: "string" }, country: { type: "string" } },
+    required: ["city", "country"],
+    additionalProperties: false,
+  },
+};
+
 export const chatExamples: RequestExamples = {
   question: { summary: "A question, answered whole", value: { model, messages: [question] } },
   stream: {
@@ -75,17 +86,57 @@ export const chatExamples: RequestExamples = {
       messages: [{ role: "user", content: "Name a city and its country." }],
       response_format: {
         type: "json_schema",
-        json_schema: {
-          name: "city",
-          strict: true,
-          schema: {
-            type: "object",
-            properties: { city: { type: "string" }, country: { type: "string" } },
-            required: ["city", "country"],
-            additionalProperties: false,
-          },
-        },
+        json_schema: city,
       },
+    },
+  },
+};
+
+const { function: weatherFunction } = weather;
+
+export const responseExamples: RequestExamples = {
+  question: {
+    summary: "A question, answered whole",
+    value: { model, input: "Why is the sky blue? One sentence.", instructions: "Answer like a pirate." },
+  },
+  stream: { summary: "The same, piece by piece", value: { model, input: [question], stream: true } },
+  tools: {
+    summary: "A function that the model may call",
+    value: { model, input: "Do I need an umbrella in Oslo?", tools: [{ type: "function", ...weatherFunction }] },
+  },
+  tool_answer: {
+    summary: "What the function gave",
+    value: {
+      model,
+      input: [
+        { role: "user", content: "Do I need an umbrella in Oslo?" },
+        { type: "function_call", call_id: "call_1", name: "get_weather", arguments: '{"city":"Oslo"}' },
+        { type: "function_call_output", call_id: "call_1", output: "Rain until four." },
+      ],
+      tools: [{ type: "function", ...weatherFunction }],
+    },
+  },
+  image: {
+    summary: "A question about an image",
+    value: {
+      model: "llama3.2-vision",
+      input: [
+        {
+          role: "user",
+          content: [
+            { type: "input_text", text: "What is this?" },
+            { type: "input_image", image_url: onePixel },
+          ],
+        },
+      ],
+    },
+  },
+  json: {
+    summary: "An answer that fits a schema",
+    value: {
+      model,
+      input: "Name a city and its country.",
+      text: { format: { type: "json_schema", ...city } },
     },
   },
 };

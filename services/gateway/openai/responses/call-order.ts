@@ -1,6 +1,12 @@
 import { Fault } from "#shared/fault/fault.ts";
+import type { ChatMessage } from "#shared/protocol/chat-body.ts";
 import { findToolDisorder, namedCalls } from "../tool-disorder.ts";
-import type { Placed } from "./conversation.ts";
+
+/** A message, and where in the request it stands or begins. */
+export interface Placed {
+  readonly message: ChatMessage;
+  readonly param: string;
+}
 
 /** Insists that the functions of a conversation gave what was asked of them, and in time. */
 export function insistOnCallOrder(placed: readonly Placed[]): void {

@@ -1,17 +1,13 @@
 import type { ChatMessage } from "#shared/protocol/chat-body.ts";
-import { insistOnCallOrder } from "./call-order.ts";
-import { textOf, type InputItem, type MessagePart } from "./input-items.ts";
-import { isOfModel, ModelTurn, type ModelItem } from "./model-turn.ts";
+import { insistOnCallOrder, type Placed } from "./call-order.ts";
+import { textOf, type CallOutputItem, type InputItem, type MessageItem, type MessagePart } from "./input-items.ts";
+import { isOfModel, ModelTurn } from "./model-turn.ts";
 
-type OtherItem = Exclude<InputItem, ModelItem>;
+/** What others say, and what functions give. */
+type OtherItem = MessageItem | CallOutputItem;
 type UserMessage = Extract<ChatMessage, { role: "user" }>;
 type UserPart = Exclude<UserMessage["content"], string>[number];
-
-/** A message, and where in the request it stands or begins. */
-export interface Placed {
-  readonly message: ChatMessage;
-  readonly param: string;
-}
+type TextPart = Extract<UserPart, { type: "text" }>;
 
 interface Given {
   readonly instructions?: string | null | undefined;
@@ -46,17 +42,17 @@ function placedItems(items: readonly InputItem[]): Placed[] {
 }
 
 function told(item: OtherItem): ChatMessage {
-  if (item.type === "function_call_output") {
+  if ("output" in item) {
     const { call_id: id, output } = item;
-    return { role: "tool", tool_call_id: id, content: typeof output === "string" ? output : joined(output) };
+    return { role: "tool", tool_call_id: id, content: typeof output === "string" ? output : textContent(output) };
   }
   const { role, content } = item;
   if (role === "user") return { role, content: typeof content === "string" ? content : userContent(content) };
-  return { role: "system", content: typeof content === "string" ? content : joined(content) };
+  return { role: "system", content: typeof content === "string" ? content : textContent(content) };
 }
 
 function userContent(parts: readonly MessagePart[]): UserMessage["content"] {
-  if (!parts.some(({ type }) => type === "input_image")) return joined(parts);
+  if (!parts.some(({ type }) => type === "input_image")) return textContent(parts);
   return parts.map((part): UserPart => {
     if (part.type !== "input_image") return { type: "text", text: textOf(part) };
     const { image_url: url, detail } = part;
@@ -66,6 +62,8 @@ function userContent(parts: readonly MessagePart[]): UserMessage["content"] {
   });
 }
 
-function joined(parts: readonly MessagePart[]): string {
-  return parts.map(textOf).join("");
+/** A single part is a mere text, as most write it. */
+function textContent(parts: readonly MessagePart[]): string | TextPart[] {
+  const texts = parts.map((part): TextPart => ({ type: "text", text: textOf(part) }));
+  return texts.length > 1 ? texts : (texts[0]?.text ?? "");
 }

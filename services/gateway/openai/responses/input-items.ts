@@ -18,9 +18,9 @@ const outputText = z.strictObject({
 const refusal = z.strictObject({ type: z.literal("refusal"), refusal: z.string() });
 export const messagePart = z.discriminatedUnion("type", [inputText, inputImage, outputText, refusal]);
 
-/** What somebody says. */
+/** What somebody says. Few write that it is a message. */
 export const messageItem = z.strictObject({
-  type: z.literal("message"),
+  type: z.literal("message").optional(),
   role: z.enum(["user", "assistant", "system", "developer"]),
   content: z.union([z.string(), z.array(messagePart)]),
   ...asAnswered,
@@ -55,6 +55,9 @@ export const callOutputItem = z.strictObject({
 export const inputItem = z.discriminatedUnion("type", [messageItem, reasoningItem, callItem, callOutputItem]);
 
 export type MessageItem = z.infer<typeof messageItem>;
+export type ReasoningItem = z.infer<typeof reasoningItem>;
+export type CallItem = z.infer<typeof callItem>;
+export type CallOutputItem = z.infer<typeof callOutputItem>;
 export type MessagePart = z.infer<typeof messagePart>;
 export type InputItem = z.infer<typeof inputItem>;
 

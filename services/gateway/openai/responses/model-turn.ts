@@ -1,16 +1,14 @@
 import type { ChatMessage } from "#shared/protocol/chat-body.ts";
-import { textOf, type InputItem, type MessageItem } from "./input-items.ts";
+import { textOf, type CallItem, type InputItem, type MessageItem, type ReasoningItem } from "./input-items.ts";
 
 type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 type ToolCalls = NonNullable<AssistantMessage["tool_calls"]>;
 
 /** What the model does: of these, several in a row are one turn. */
-export type ModelItem =
-  | Exclude<InputItem, { type: "message" | "function_call_output" }>
-  | (MessageItem & { readonly role: "assistant" });
+export type ModelItem = ReasoningItem | CallItem | (MessageItem & { readonly role: "assistant" });
 
 export function isOfModel(item: InputItem): item is ModelItem {
-  return item.type === "message" ? item.role === "assistant" : item.type !== "function_call_output";
+  return "role" in item ? item.role === "assistant" : item.type !== "function_call_output";
 }
 
 /** One turn of the model, whose thoughts, texts and calls are items of their own in this API, and one message to a model. */
@@ -21,9 +19,6 @@ export class ModelTurn {
 
   add(item: ModelItem): void {
     switch (item.type) {
-      case "message":
-        this.#texts.push(typeof item.content === "string" ? item.content : item.content.map(textOf).join(""));
-        return;
       case "reasoning":
         // Some tell their thoughts in full, some in short, some not at all.
         for (const { text } of item.content?.length ? item.content : (item.summary ?? [])) this.#thoughts.push(text);
@@ -31,7 +26,10 @@ export class ModelTurn {
       case "function_call": {
         const { call_id: id, name, arguments: given } = item;
         this.#calls.push({ id, type: "function", function: { name, arguments: given } });
+        return;
       }
+      default:
+        this.#texts.push(typeof item.content === "string" ? item.content : item.content.map(textOf).join(""));
     }
   }
 

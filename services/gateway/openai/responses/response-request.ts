@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { modelId } from "#shared/model/model.ts";
-import { chatBody, responseFormat, toolsMax, type ChatBody } from "#shared/protocol/chat-body.ts";
+import { chatBody, toolsMax, type ChatBody } from "#shared/protocol/chat-body.ts";
 import { readShape } from "../../intake/read-shape.ts";
 import { messagesMax, type ReadChatRequest } from "../chat-request.ts";
 import { chosenTools } from "../chosen-tools.ts";
@@ -13,6 +13,7 @@ import { inputItem } from "./input-items.ts";
 import { termsOf, type ResponseTerms } from "./response-terms.ts";
 import { choiceOf, innerTool, responseTool, responseToolChoice } from "./response-tools.ts";
 import { checkShownImages } from "./shown-images.ts";
+import { innerTextFormat, outerTextFormat } from "./text-format.ts";
 
 export const metadataPairsMax = 16;
 /** What a streamed response repeats of its request, which is three times. */
@@ -20,7 +21,6 @@ export const repeatedCharactersMax = 512 * 1024;
 const logprobsIncluded = "message.output_text.logprobs";
 
 const inner = chatBody.shape;
-const [text, jsonObject, jsonSchema] = responseFormat.options;
 
 /** A request of the Responses API as OpenAI's clients write it: a null counts as a field that is not there. */
 export const responseRequest = z.strictObject({
@@ -37,19 +37,11 @@ export const responseRequest = z.strictObject({
   top_p: inner.top_p.nullable(),
   top_logprobs: inner.top_logprobs.nullable(),
   include: z.array(z.string()).nullish(),
-  text: z
-    .strictObject({
-      format: z
-        .discriminatedUnion("type", [
-          text,
-          jsonObject,
-          jsonSchema.shape.json_schema.extend({ type: z.literal("json_schema") }),
-        ])
-        .nullish(),
-    })
-    .nullish(),
+  text: z.strictObject({ format: outerTextFormat.nullish() }).nullish(),
   reasoning: z.strictObject({ effort: inner.reasoning_effort.nullable() }).nullish(),
   metadata: z.record(z.string().max(64), z.string().max(512)).nullish(),
+  store: z.boolean().nullish(),
+  truncation: z.enum(["auto", "disabled"]).nullish(),
 });
 export type ResponseRequest = z.infer<typeof responseRequest>;
 
@@ -72,21 +64,18 @@ export function readResponseRequest(input: Record<string, unknown>): ReadRespons
     includeUsage: true,
     body: bodyOf(value),
     imageParam: checkShownImages(value.input),
-    ignored: [...ignored, ...ignoredInclusions(value)],
+    ignored: [...ignored, ...ignoredWishes(value)],
     terms,
   };
 }
 
-/** Clients send the items of an answer back as they got them, and write a message without saying that it is one. */
 function dropWhatSaysNothing(input: Record<string, unknown>): void {
   dropNulls(input);
   dropEmptyLists(input, ["tools", "include"]);
-  for (const item of objectsIn(input["input"])) {
-    dropNulls(item);
-    if (item["type"] === undefined && item["role"] !== undefined) item["type"] = "message";
-  }
+  for (const item of objectsIn(input["input"])) dropNulls(item);
   for (const tool of objectsIn(input["tools"])) dropNulls(tool);
-  for (const holder of ["text", "reasoning"]) dropNulls(Object(input[holder]));
+  const { text, reasoning } = input;
+  for (const holder of [text, reasoning, Reflect.get(Object(text), "format")]) dropNulls(Object(holder));
 }
 
 function bodyOf(request: ResponseRequest): ChatBody {
@@ -106,15 +95,8 @@ function bodyOf(request: ResponseRequest): ChatBody {
     messages: conversationOf(request),
     ...chosenTools(tools?.map(innerTool), choice ? choiceOf(choice) : undefined),
     ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined && value !== null)),
-    ...formatOf(wished?.format),
+    ...innerTextFormat(wished?.format),
   };
-}
-
-function formatOf(format: NonNullable<ResponseRequest["text"]>["format"]): Pick<ChatBody, "response_format"> {
-  if (!format) return {};
-  if (format.type !== "json_schema") return { response_format: format };
-  const { type, ...schema } = format;
-  return { response_format: { type, json_schema: schema } };
 }
 
 /** What a schema of single fields cannot say. */
@@ -161,7 +143,14 @@ function insistOnTerms({ length }: ResponseTerms, { instructions }: ResponseRequ
   });
 }
 
-/** All others are of tools that are not here, or of thoughts under a lock that nothing here has. */
-function ignoredInclusions({ include }: ResponseRequest): string[] {
-  return (include ?? []).flatMap((each, place) => (each === logprobsIncluded ? [] : [`include[${place}]`]));
+/**
+ * What clients wish for by habit and do without: to include what is of tools that are not here, or thoughts under lock and
+ * key; that the response is kept; that input is cut where it is too long, which is an error here.
+ */
+function ignoredWishes({ include, store, truncation }: ResponseRequest): string[] {
+  return [
+    ...(include ?? []).flatMap((each, place) => (each === logprobsIncluded ? [] : [`include[${place}]`])),
+    ...(store === true ? ["store"] : []),
+    ...(truncation === "auto" ? ["truncation"] : []),
+  ];
 }

@@ -7,7 +7,7 @@ export function checkShownImages(input: string | readonly InputItem[]): string |
   let first: string | undefined;
   if (typeof input === "string") return first;
   for (const [place, item] of input.entries()) {
-    if (item.type !== "message" || typeof item.content === "string") continue;
+    if (!("role" in item) || typeof item.content === "string") continue;
     for (const [at, part] of item.content.entries()) {
       if (part.type !== "input_image") continue;
       const param = `input[${place}].content[${at}]`;

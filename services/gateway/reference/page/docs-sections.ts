@@ -18,9 +18,9 @@ data: [DONE]`;
 
 function streams(baseUrl: string): Markup {
   return markup`<section><h2 id="streams">Streams</h2>
-<p>A stream is a sequence of server-sent events. The data of each is one JSON object, and after the last of them comes <code>[DONE]</code>, which is none.</p>
+<p>A stream is a sequence of server-sent events. The data of each is one JSON object, and after the last of them comes <code>[DONE]</code>, which is none. The events of a response have names instead, and the last is <code>response.completed</code> or <code>response.incomplete</code>.</p>
 ${code(stream, { baseUrl, label: "text/event-stream" })}
-<ul><li><code>[DONE]</code> is sent after success and only then. A stream that ends without it broke off.</li>
+<ul><li><code>[DONE]</code>, or the last event of a response, is sent after success and only then. A stream that ends without it broke off.</li>
 <li>What fails after the first event is told as an event of the form of every <a href="#errors">error</a>; nothing follows it.</li>
 <li>The status is true: it is held back until the first piece of the answer, or for the first seconds of a wait.</li>
 <li>Lines that begin with a colon are comments. They keep the connection alive, and say what is waited for. Clients leave them out.</li>

@@ -7,7 +7,7 @@ const model = "llama3.2";
 export function startSection(baseUrl: string): Markup {
   const block = (label: string, text: string): Markup => code(text, { baseUrl, label });
   return markup`<section><h2 id="start">Start</h2>
-<p>Any client of OpenAI’s chat completions works when it is given another base URL and a key of this service. The Responses API is not here: where a client speaks it by default, tell it to chat (<code>openai.chat(id)</code> in the AI SDK). The base URL here is <code data-base>${baseUrl}</code>.</p>
+<p>Any client of OpenAI’s chat completions or of its Responses API works when it is given another base URL and a key of this service. No response is kept: where a client counts on that, tell it not to (<code>store: false</code> in the AI SDK). The base URL here is <code data-base>${baseUrl}</code>.</p>
 <ol class="steps"><li><p>Ask whoever runs this service for a key, and see which models it may use:</p>${block("Shell", listing(baseUrl))}</li>
 <li><p>Ask one of them something; <code>${model}</code> stands for yours:</p>${block("Shell", shell(baseUrl))}${block("Node.js, with openai", node(baseUrl))}${block("Python, with openai", python(baseUrl))}</li></ol></section>`;
 }

@@ -1,6 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { answerShapes, rendererFor } from "#shared/answer/answer-shape.ts";
+import type { Render } from "../../../../services/gateway/dispatch/render-events.ts";
+import { responseRequest } from "../../../../services/gateway/openai/responses/response-request.ts";
+import { ResponseStream } from "../../../../services/gateway/openai/responses/response-stream.ts";
+import { termsOf } from "../../../../services/gateway/openai/responses/response-terms.ts";
+import { WholeResponse } from "../../../../services/gateway/openai/responses/whole-response.ts";
 import { publicDocument } from "../../../../services/gateway/reference/public-document.ts";
 import { DescribedApi } from "../../../harness/described-api.ts";
 
@@ -34,7 +39,32 @@ const vectors: AnswerEvent[] = [
   usage,
 ];
 
+/** A response is one answer, and its stream begins before and ends behind what is said. */
+const terms = termsOf(
+  responseRequest.parse({
+    model: "a",
+    input: "Hello",
+    instructions: "Be kind.",
+    tools: [{ type: "function", name: "get_weather" }],
+    tool_choice: { type: "function", name: "get_weather" },
+    text: { format: { type: "json_schema", name: "any", schema: {} } },
+    reasoning: { effort: "low" },
+    metadata: { team: "blue" },
+  }),
+);
+const ofResponses: Record<string, Render> = {
+  "response-stream": (head) => new ResponseStream(head, terms),
+  "response-whole": (head) => new WholeResponse(head, terms),
+};
+const oneAnswer = conversation.filter((event) => !("choice" in event));
+const cutShort: AnswerEvent[] = [
+  { kind: "text", text: "Hi", logprobs },
+  { kind: "finish", reason: "length" },
+];
+
 const told: Record<string, { events: AnswerEvent[]; schema: string }> = {
+  "response-stream": { events: oneAnswer, schema: "ResponseEvent" },
+  "response-whole": { events: oneAnswer, schema: "Response" },
   "chat-stream": { events: conversation, schema: "ChatCompletionChunk" },
   "chat-whole": { events: conversation, schema: "ChatCompletion" },
   "text-stream": { events: text, schema: "TextCompletionChunk" },
@@ -43,23 +73,26 @@ const told: Record<string, { events: AnswerEvent[]; schema: string }> = {
   "embeddings-base64": { events: vectors, schema: "EmbeddingList" },
 };
 
-function rendered(shape: string, { includeUsage = true } = {}): unknown[] {
-  const renderer = rendererFor(shape, { id: "id", createdSeconds: 1, model: "a", includeUsage });
-  const pieces = [renderer?.push(told[shape]?.events ?? []) ?? new Uint8Array(), renderer?.end() ?? new Uint8Array()];
-  const bytes = Buffer.concat(pieces).toString();
-  const events = shape.endsWith("-stream") ? bytes.split("\n\n").filter(Boolean) : [bytes];
-  return events.map((event) => JSON.parse(event.replace(/^data: /, "")) as unknown);
+function rendered(shape: string, { includeUsage = true, events = told[shape]?.events ?? [] } = {}): unknown[] {
+  const head = { id: "id", createdSeconds: 1, model: "a", includeUsage };
+  const renderer = ofResponses[shape]?.(head) ?? rendererFor(shape, head);
+  const bytesOf = [renderer?.push(events) ?? new Uint8Array(), renderer?.end() ?? new Uint8Array()];
+  const bytes = Buffer.concat(bytesOf).toString();
+  const objects = shape.endsWith("-stream") ? bytes.split("\n\n").filter(Boolean) : [bytes];
+  return objects.map((event) => JSON.parse(event.replace(/^(?:event: .*\n)?data: /, "")) as unknown);
 }
 
 test("every shape that clients get is described", () => {
-  expect(Object.keys(told).toSorted()).toEqual(answerShapes.filter((shape) => shape !== "events").toSorted());
+  const shapes = [...answerShapes.filter((shape) => shape !== "events"), ...Object.keys(ofResponses)];
+  expect(Object.keys(told).toSorted()).toEqual(shapes.toSorted());
 });
 
 describe.each(Object.entries(told))("%s", (shape, { schema }) => {
   const $ref = `#/components/schemas/${schema}`;
 
   test("holds nothing that is not described", () => {
-    const objects = [...rendered(shape), ...rendered(shape, { includeUsage: false })];
+    const shorter = shape in ofResponses ? { events: cutShort } : { includeUsage: false };
+    const objects = [...rendered(shape), ...rendered(shape, shorter)];
     expect(objects.length).toBeGreaterThan(1);
     for (const each of objects) expect(api.misfits({ $ref }, each)).toEqual([]);
   });

@@ -2,6 +2,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, test } from "vitest";
 import { faultCodes, isFaultCode } from "#shared/fault/fault-code.ts";
 import { chatRequest } from "../../../../services/gateway/openai/chat-request.ts";
+import { responseRequest } from "../../../../services/gateway/openai/responses/response-request.ts";
 import { answerHeaders } from "../../../../services/gateway/reference/answers/answer-headers.ts";
 import { fieldsOf } from "../../../../services/gateway/reference/describe-fields.ts";
 import { publicCodes } from "../../../../services/gateway/reference/fault-meanings.ts";
@@ -35,9 +36,10 @@ describe("fields", () => {
       [...fieldsOf(schema)].filter(({ schema: field }) => !field.description).map(({ path }) => `${name}.${path}`),
     );
     expect(silent).toEqual([]);
-    expect([...fieldsOf(schemas["ChatRequest"] ?? {})].map(({ path }) => path)).toEqual(
-      expect.arrayContaining(Object.keys(chatRequest.shape)),
-    );
+    for (const [name, { shape }] of Object.entries({ ChatRequest: chatRequest, ResponseRequest: responseRequest })) {
+      const paths = [...fieldsOf(schemas[name] ?? {})].map(({ path }) => path);
+      expect(paths).toEqual(expect.arrayContaining(Object.keys(shape)));
+    }
   });
 
   test("are all there that a sentence is about", () => {
@@ -105,7 +107,12 @@ test("every operation has a name of its own, an id in every answer, and needs a 
 
 test("requests are described by the schemas that they are read with", () => {
   const bodies = operations.flatMap(({ requestBody }) => requestBody?.content["application/json"]?.schema.$ref ?? []);
-  expect(bodies.map((ref) => ref.split("/").at(-1))).toEqual(["ChatRequest", "CompletionRequest", "EmbeddingsRequest"]);
+  expect(bodies.map((ref) => ref.split("/").at(-1))).toEqual([
+    "ChatRequest",
+    "ResponseRequest",
+    "CompletionRequest",
+    "EmbeddingsRequest",
+  ]);
   expect(publicSchemas.ChatRequest).toBe(chatRequest);
 });
 

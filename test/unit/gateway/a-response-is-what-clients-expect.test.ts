@@ -1,0 +1,219 @@
+import { describe, expect, test } from "vitest";
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import {
+  ResponseStream,
+  streamedResponseCharactersMax,
+} from "../../../services/gateway/openai/responses/response-stream.ts";
+import { WholeResponse } from "../../../services/gateway/openai/responses/whole-response.ts";
+import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
+import { readResponse } from "./response-requests.ts";
+
+type Told = Readonly<Record<string, unknown>>;
+
+const head = { id: "resp_1", createdSeconds: 7, model: "llama3", includeUsage: true };
+const { terms } = readResponse({ instructions: "Be kind.", metadata: { team: "blue" }, temperature: 0.5 });
+const usage = { kind: "usage", promptTokens: 7, completionTokens: 5, cachedTokens: 3, reasoningTokens: 2 } as const;
+const stop: AnswerEvent[] = [{ kind: "finish", reason: "stop" }, usage];
+const says = (text: string): AnswerEvent => ({ kind: "text", text });
+const thinks = (text: string): AnswerEvent => ({ kind: "reasoning", text });
+const calls = (index: number): AnswerEvent => ({
+  kind: "tool-call-start",
+  index,
+  id: `call_${index}`,
+  name: "weather",
+});
+const given = (index: number, text: string): AnswerEvent => ({ kind: "tool-call-delta", index, arguments: text });
+
+/** The events of a stream, which all come with their name and their number. */
+function eventsIn(bytes: Uint8Array): Told[] {
+  const blocks = Buffer.from(bytes).toString().split("\n\n").filter(Boolean);
+  return blocks.map((block) => {
+    const [, name, data = ""] = /^event: (.*)\ndata: (.*)$/.exec(block) ?? [];
+    const told = JSON.parse(data) as Told;
+    expect(told["type"]).toBe(name);
+    return told;
+  });
+}
+
+function streamed(events: readonly AnswerEvent[]): Told[] {
+  const stream = new ResponseStream(head, terms);
+  const pieces = [...events.map((event) => stream.push([event])), stream.end()];
+  return pieces.flatMap(eventsIn);
+}
+
+function whole(events: readonly AnswerEvent[]): Told {
+  const response = new WholeResponse(head, terms);
+  for (const event of events) expect(response.push([event])).toHaveLength(0);
+  return JSON.parse(Buffer.from(response.end()).toString()) as Told;
+}
+
+const outputOf = (events: readonly AnswerEvent[]): Told[] => whole(events)["output"] as Told[];
+const idsMasked = (value: unknown): unknown =>
+  JSON.parse(JSON.stringify(value).replaceAll(/"(msg|rs|fc)_\w+"/g, '"$1_…"'));
+
+describe("a response", () => {
+  test("is its answer and what it was asked, with the usage in the words of its API", () => {
+    expect(whole([says("Hello "), says("there."), ...stop])).toMatchObject({
+      id: "resp_1",
+      object: "response",
+      created_at: 7,
+      model: "llama3",
+      status: "completed",
+      incomplete_details: null,
+      error: null,
+      instructions: "Be kind.",
+      metadata: { team: "blue" },
+      temperature: 0.5,
+      top_p: null,
+      store: false,
+      output: [
+        {
+          type: "message",
+          role: "assistant",
+          status: "completed",
+          content: [{ text: "Hello there.", annotations: [] }],
+        },
+      ],
+      usage: {
+        input_tokens: 7,
+        input_tokens_details: { cached_tokens: 3 },
+        output_tokens: 5,
+        output_tokens_details: { reasoning_tokens: 2 },
+        total_tokens: 12,
+      },
+    });
+  });
+
+  test("tells thoughts, texts and calls in the order in which they began, each as an item", () => {
+    const events = [
+      thinks("Hm. "),
+      thinks("Well."),
+      says("Hi."),
+      calls(0),
+      given(0, "{}"),
+      thinks("So."),
+      says("Bye."),
+    ];
+    expect(outputOf([...events, ...stop])).toMatchObject([
+      { type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: "Hm. Well." }] },
+      { type: "message", content: [{ text: "Hi." }] },
+      { type: "function_call", call_id: "call_0", name: "weather", arguments: "{}", status: "completed" },
+      { type: "reasoning", content: [{ text: "So." }] },
+      { type: "message", content: [{ text: "Bye." }] },
+    ]);
+  });
+
+  test("keeps calls apart that come mixed", () => {
+    const events = [calls(0), calls(1), given(0, '{"a":'), given(1, '{"b":'), given(0, "1}"), given(1, "2}")];
+    expect(outputOf([...events, ...stop])).toMatchObject([{ arguments: '{"a":1}' }, { arguments: '{"b":2}' }]);
+  });
+
+  test.each([
+    ["length", "max_output_tokens"],
+    ["content_filter", "content_filter"],
+  ] as const)("that ended for %s is incomplete, and so is its last item", (reason, why) => {
+    const answer = whole([thinks("Hm."), says("Hel"), { kind: "finish", reason }, usage]);
+    expect(answer).toMatchObject({ status: "incomplete", incomplete_details: { reason: why } });
+    expect(answer["output"]).toMatchObject([{ status: "completed" }, { status: "incomplete" }]);
+  });
+
+  test("says how likely its tokens were, with bytes for every one", () => {
+    const odd = { token: "\ufffd", logprob: -3, bytes: null };
+    const logprobs = [{ token: "Hi", logprob: -0.5, bytes: [72, 105], top_logprobs: [odd] }];
+    const [message] = outputOf([{ kind: "text", text: "Hi", logprobs }, ...stop]);
+    expect(message).toMatchObject({
+      content: [{ logprobs: [{ token: "Hi", bytes: [72, 105], top_logprobs: [{ token: "\ufffd", bytes: [] }] }] }],
+    });
+  });
+
+  test("of nothing at all is complete and empty", () => {
+    expect(whole(stop)).toMatchObject({ status: "completed", output: [] });
+    expect(streamed(stop).map(({ type }) => type)).toEqual([
+      "response.created",
+      "response.in_progress",
+      "response.completed",
+    ]);
+  });
+});
+
+describe("its stream", () => {
+  const answer = [thinks("Hm."), says("Hello "), says("there."), calls(0), given(0, '{"a":'), given(0, "1}"), ...stop];
+
+  test("begins and ends with the response, and tells each item from its beginning to its end", () => {
+    expect(streamed(answer).map(({ type }) => String(type).replace("response.", ""))).toEqual([
+      "created",
+      "in_progress",
+      "output_item.added",
+      "content_part.added",
+      "reasoning_text.delta",
+      "reasoning_text.done",
+      "content_part.done",
+      "output_item.done",
+      "output_item.added",
+      "content_part.added",
+      "output_text.delta",
+      "output_text.delta",
+      "output_text.done",
+      "content_part.done",
+      "output_item.done",
+      "output_item.added",
+      "function_call_arguments.delta",
+      "function_call_arguments.delta",
+      "function_call_arguments.done",
+      "output_item.done",
+      "completed",
+    ]);
+  });
+
+  test("numbers its events without a gap", () => {
+    const numbers = streamed(answer).map(({ sequence_number }) => sequence_number);
+    expect(numbers).toEqual(numbers.map((_, place) => place));
+  });
+
+  test("ends in what the whole answer would have been", () => {
+    const { response } = streamed(answer).at(-1) ?? {};
+    expect(idsMasked(response)).toEqual(idsMasked(whole(answer)));
+  });
+
+  test("names the item in every piece of it, and ends each with all of it", () => {
+    const events = streamed(answer);
+    const added = events.filter(({ type }) => type === "response.output_item.added");
+    for (const { item, output_index } of added) {
+      const { id } = item as { id: string };
+      const ofItem = events.filter(({ item_id }) => item_id === id);
+      expect(ofItem.length).toBeGreaterThan(1);
+      expect(ofItem.every((event) => event["output_index"] === output_index)).toBe(true);
+    }
+    const deltas = events.filter(({ type }) => type === "response.output_text.delta").map(({ delta }) => delta);
+    const done = events.find(({ type }) => type === "response.output_text.done");
+    expect(deltas.join("")).toBe(done?.["text"]);
+  });
+
+  test("that was cut short ends in an event of that name", () => {
+    const cut: AnswerEvent[] = [says("Hel"), { kind: "finish", reason: "length" }, usage];
+    expect(streamed(cut).at(-1)).toMatchObject({ type: "response.incomplete", response: { status: "incomplete" } });
+  });
+
+  test("that breaks off says so as clients of either kind read it, with the next number", () => {
+    const stream = new ResponseStream(head, terms);
+    const before = eventsIn(stream.push([says("Hel")])).length;
+    const error = { message: "The runtime failed.", type: "server_error", param: null, code: "upstream_error" };
+    const { type: _, ...flat } = error;
+    expect(eventsIn(stream.failed(new Fault("upstream_error", { message: error.message })))).toEqual([
+      { type: "error", sequence_number: before, error, ...flat },
+    ]);
+  });
+
+  test("says nothing before there is something to say", () => {
+    expect(new ResponseStream(head, terms).push([])).toHaveLength(0);
+  });
+
+  test("has a longest length, since it repeats all of it, and says which", () => {
+    const stream = new ResponseStream(head, terms);
+    stream.push([says("a".repeat(streamedResponseCharactersMax))]);
+    const fault = faultThrownBy(() => stream.push([says("a")]));
+    expect([fault.code, fault.param]).toEqual(["invalid_value", "stream"]);
+    expect(fault.message).toContain(`${streamedResponseCharactersMax} characters (streamedResponseCharactersMax)`);
+  });
+});

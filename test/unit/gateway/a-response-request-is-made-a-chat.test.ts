@@ -1,0 +1,267 @@
+import { describe, expect, test } from "vitest";
+import { chatBody } from "#shared/protocol/chat-body.ts";
+import { readJsonObject } from "../../../services/gateway/intake/read-json.ts";
+import {
+  readResponseRequest,
+  repeatedCharactersMax,
+} from "../../../services/gateway/openai/responses/response-request.ts";
+import { called, faultOf, gave, readResponse, thrownBy, weather } from "./response-requests.ts";
+
+const hello = { role: "user", content: "Hello" };
+const call = (id: string) => ({ id, type: "function", function: { name: "weather", arguments: "{}" } });
+const thought = (text: string) => ({ type: "reasoning", summary: [], content: [{ type: "reasoning_text", text }] });
+const said = (text: string) => ({ type: "message", role: "assistant", content: [{ type: "output_text", text }] });
+const pixel = "data:image/png;base64,iVBORw0KGgo=";
+const messagesOf = (input: unknown, fields: object = {}): unknown => readResponse({ input, ...fields }).body.messages;
+
+describe("a request of the Responses API", () => {
+  test("of a model and a text is all that is needed", () => {
+    expect(readResponse()).toMatchObject({ model: "llama3", stream: false, ignored: [], body: { messages: [hello] } });
+    expect(Object.keys(readResponse().body)).toEqual(["messages"]);
+  });
+
+  test("is handed on with everything that changes the answer, in the one form that agents take", () => {
+    const { body, ignored } = readResponse({
+      instructions: "Be kind.",
+      max_output_tokens: 9,
+      temperature: 0.5,
+      top_p: 0.5,
+      top_logprobs: 2,
+      include: ["message.output_text.logprobs"],
+      parallel_tool_calls: false,
+      tools: [{ ...weather, description: "The weather", strict: true }],
+      tool_choice: { type: "function", name: "weather" },
+      reasoning: { effort: "low" },
+      text: { format: { type: "json_schema", name: "any", schema: { type: "object" }, strict: true } },
+    });
+    expect(body).toEqual({
+      messages: [{ role: "system", content: "Be kind." }, hello],
+      max_tokens: 9,
+      temperature: 0.5,
+      top_p: 0.5,
+      logprobs: true,
+      top_logprobs: 2,
+      parallel_tool_calls: false,
+      tools: [
+        {
+          type: "function",
+          function: { name: "weather", description: "The weather", parameters: { type: "object" }, strict: true },
+        },
+      ],
+      tool_choice: { type: "function", function: { name: "weather" } },
+      reasoning_effort: "low",
+      response_format: { type: "json_schema", json_schema: { name: "any", schema: { type: "object" }, strict: true } },
+    });
+    expect(ignored).toEqual([]);
+    expect(chatBody.safeParse(body).success).toBe(true);
+  });
+
+  test("may say null for anything that it does not say", () => {
+    const fields = ["instructions", "stream", "tools", "tool_choice", "max_output_tokens", "metadata", "include"];
+    const nulls = Object.fromEntries(
+      [...fields, "store", "previous_response_id", "background"].map((at) => [at, null]),
+    );
+    expect(readResponse({ ...nulls, text: { format: null }, reasoning: { effort: null, summary: null } })).toEqual(
+      readResponse({ text: {}, reasoning: {} }),
+    );
+  });
+
+  test("gives only the tools that may be called", () => {
+    const tools = [weather, { ...weather, name: "time" }];
+    const allowed = { type: "allowed_tools", mode: "required", tools: [{ type: "function", name: "time" }] };
+    const { body } = readResponse({ tools, tool_choice: allowed });
+    expect([body.tools?.map((tool) => tool.function.name), body.tool_choice]).toEqual([["time"], "required"]);
+  });
+
+  test("names what it wishes for and nothing here gives, and nothing else", () => {
+    const { ignored } = readResponse({
+      store: true,
+      truncation: "auto",
+      include: ["reasoning.encrypted_content", "message.output_text.logprobs"],
+      reasoning: { effort: "low", summary: "auto" },
+      user: "ann",
+      input: [{ ...hello, phase: "commentary" }],
+    });
+    expect(ignored.toSorted()).toEqual(
+      ["include[0]", "input[0].phase", "reasoning.summary", "store", "truncation", "user"].toSorted(),
+    );
+    expect(readResponse({ store: false, truncation: "disabled" }).ignored).toEqual([]);
+  });
+});
+
+describe("its items", () => {
+  test("are messages, with or without saying so, a developer's as the system's", () => {
+    const input = [
+      { role: "developer", content: "Be brief." },
+      { type: "message", role: "user", content: [{ type: "input_text", text: "Hello" }] },
+      { role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
+      { role: "user", content: [1, 2].map((at) => ({ type: "input_text", text: `${at}` })) },
+    ];
+    expect(messagesOf(input)).toEqual([
+      { role: "system", content: "Be brief." },
+      hello,
+      { role: "assistant", content: "No." },
+      { role: "user", content: [1, 2].map((at) => ({ type: "text", text: `${at}` })) },
+    ]);
+  });
+
+  test("of the model in a row are one turn, whatever order its thoughts, texts and calls are in", () => {
+    const turn = [thought("Hm."), called("a"), said("Let me see."), thought("So."), called("b"), said("Wait.")];
+    expect(messagesOf([hello, ...turn, gave("b"), gave("a"), said("12 °C.")])).toEqual([
+      hello,
+      {
+        role: "assistant",
+        content: "Let me see.\n\nWait.",
+        reasoning_content: "Hm.\n\nSo.",
+        tool_calls: [call("a"), call("b")],
+      },
+      { role: "tool", tool_call_id: "b", content: "12 °C" },
+      { role: "tool", tool_call_id: "a", content: "12 °C" },
+      { role: "assistant", content: "12 °C." },
+    ]);
+  });
+
+  test("of a turn that only calls have no text, and calls one after the other are turns of their own", () => {
+    expect(messagesOf([called("a"), gave("a"), called("b"), gave("b")])).toEqual([
+      { role: "assistant", tool_calls: [call("a")] },
+      { role: "tool", tool_call_id: "a", content: "12 °C" },
+      { role: "assistant", tool_calls: [call("b")] },
+      { role: "tool", tool_call_id: "b", content: "12 °C" },
+    ]);
+  });
+
+  test("that tell their thoughts in short only are read so", () => {
+    const short = { type: "reasoning", summary: [{ type: "summary_text", text: "Hm." }] };
+    expect(messagesOf([hello, short, said("Well.")])).toEqual([
+      hello,
+      { role: "assistant", content: "Well.", reasoning_content: "Hm." },
+    ]);
+  });
+
+  test("show images that were sent, as closely as a runtime can look", () => {
+    const image = { type: "input_image", image_url: pixel, detail: "original" };
+    const { body, imageParam } = readResponse({
+      input: [hello, { role: "user", content: [{ type: "input_text", text: "And this?" }, image] }],
+    });
+    expect(imageParam).toBe("input[1].content[1]");
+    expect(body.messages[1]?.content).toEqual([
+      { type: "text", text: "And this?" },
+      { type: "image_url", image_url: { url: pixel, detail: "high" } },
+    ]);
+  });
+
+  test("may be sent back as an answer had them", () => {
+    const asAnswered = { id: "x_1", status: "completed" };
+    const text = { type: "output_text", text: "Hi.", annotations: [], logprobs: [] };
+    const input = [
+      { ...thought("Hm."), ...asAnswered, encrypted_content: null },
+      { type: "message", role: "assistant", content: [text], ...asAnswered },
+      { ...called("a"), ...asAnswered },
+      { ...gave("a"), ...asAnswered, output: [{ type: "input_text", text: "12 °C" }] },
+    ];
+    expect(readResponse({ input }).ignored).toEqual([]);
+  });
+});
+
+describe("what is refused says where it is:", () => {
+  const image = (url: string) => ({ type: "input_image", image_url: url });
+  test.each([
+    ["a model that is missing", { model: undefined }, "missing_required_parameter", "model"],
+    ["an input that is missing", { input: undefined }, "missing_required_parameter", "input"],
+    ["no items", { input: [] }, "empty_array", "input"],
+    ["an item that is none", { input: [{ type: "item_reference", id: "msg_1" }] }, "invalid_value", "input[0].type"],
+    ["a message of nobody", { input: [{ content: "a" }] }, "missing_required_parameter", "input[0].role"],
+    ["a role that is none", { input: [{ role: "tool", content: "a" }] }, "invalid_value", "input[0].role"],
+    [
+      "a part that is none",
+      { input: [{ role: "user", content: [{ type: "input_file", file_id: "a" }] }] },
+      "invalid_value",
+      "input[0].content[0].type",
+    ],
+    [
+      "an image elsewhere",
+      { input: [{ role: "user", content: [image("https://example.com/a.png")] }] },
+      "invalid_value",
+      "input[0].content[0].image_url",
+    ],
+    [
+      "an image of the model's",
+      { input: [hello, { role: "assistant", content: [image(pixel)] }] },
+      "invalid_value",
+      "input[1].content[0]",
+    ],
+    ["a tool that is not a function", { tools: [{ type: "web_search" }] }, "invalid_value", "tools[0].type"],
+    ["a choice without tools", { tool_choice: "required" }, "invalid_value", "tool_choice"],
+    [
+      "a choice that is not there",
+      { tools: [weather], tool_choice: { type: "function", name: "time" } },
+      "invalid_value",
+      "tool_choice.name",
+    ],
+    [
+      "an allowed tool that is not there",
+      {
+        tools: [weather],
+        tool_choice: { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "time" }] },
+      },
+      "invalid_value",
+      "tool_choice.tools[0].name",
+    ],
+    ["others without their token", { top_logprobs: 2 }, "invalid_value", "top_logprobs"],
+    ["how to stream without a stream", { stream_options: {} }, "invalid_value", "stream_options"],
+    [
+      "a response that is to go on",
+      { previous_response_id: "resp_1" },
+      "unsupported_parameter",
+      "previous_response_id",
+    ],
+    ["a conversation that is kept", { conversation: "conv_1" }, "unsupported_parameter", "conversation"],
+    ["a prompt that is kept", { prompt: { id: "pmpt_1" } }, "unsupported_parameter", "prompt"],
+    ["to go on without its client", { background: true }, "unsupported_value", "background"],
+    ["a length of words", { text: { verbosity: "low" } }, "unsupported_value", "text.verbosity"],
+    [
+      "notes without end",
+      { metadata: Object.fromEntries([..."abcdefghijklmnopq"].map((at) => [at, at])) },
+      "invalid_value",
+      "metadata",
+    ],
+    ["an output to nothing", { input: [hello, gave("a")] }, "tool_messages_out_of_order", "input[1].call_id"],
+    ["a call without its output", { input: [called("a"), hello] }, "tool_messages_out_of_order", "input[1]"],
+    [
+      "a call at the very end",
+      { input: [hello, said("Well."), called("a")] },
+      "tool_messages_out_of_order",
+      "input[1]",
+    ],
+    [
+      "two calls that nobody can tell apart",
+      { input: [called("a"), called("a"), gave("a")] },
+      "invalid_value",
+      "input[0]",
+    ],
+    [
+      "a schema without end",
+      { text: { format: { type: "json_schema", name: "any", schema: { a: "a".repeat(300_000) } } } },
+      "string_too_long",
+      "text.format.schema",
+    ],
+  ])("%s", (_, fields, code, param) => {
+    expect(faultOf(fields)).toEqual({ code, param });
+  });
+
+  test("what a stream would repeat without end, though it may be asked for whole", () => {
+    const instructions = "a".repeat(repeatedCharactersMax);
+    expect(faultOf({ instructions, stream: true })).toEqual({ code: "string_too_long", param: "instructions" });
+    expect(thrownBy({ instructions, stream: true }).message).toContain("repeatedCharactersMax");
+    expect(readResponse({ instructions }).stream).toBe(false);
+    const tools = Array.from({ length: 8 }, () => ({ ...weather, description: "a".repeat(repeatedCharactersMax / 8) }));
+    expect(faultOf({ tools, stream: true })).toEqual({ code: "string_too_long", param: "tools" });
+  });
+});
+
+test("an integer of many digits is repeated with all of them", () => {
+  const maximum = "12345678901234567890";
+  const tool = `{"type":"function","name":"a","parameters":{"maximum":${maximum}}}`;
+  const request = readJsonObject(Buffer.from(`{"model":"llama3","input":"Hello","tools":[${tool}]}`));
+  expect(readResponseRequest(request).terms).toContain(`"maximum":${maximum}`);
+});
