@@ -10,10 +10,14 @@ import {
   embeddings,
   embeddingsAsBase64,
   failure,
+  failureInResponse,
   failureInStream,
   listed,
+  outputOfTools,
+  responseOfThoughts,
   streamOfContinuation,
   streamOfLogprobs,
+  streamOfResponse,
   streamOfText,
   streamOfThoughts,
   streamOfTools,
@@ -54,7 +58,7 @@ describe("every answer of today is as it was recorded:", () => {
     staged = await startStagedVllm();
     client = new OpenAI({ baseURL: staged.up.endpoint.baseUrl, apiKey: staged.up.endpoint.key, maxRetries: 0 });
     staged.answers((chat) => {
-      const [asked] = chat.request.body["messages"] as { content: string }[];
+      const asked = (chat.request.body["messages"] as { content: string }[]).at(-1);
       const finishReason = answers[asked?.content ?? ""]?.(chat) ?? "stop";
       const usage = {
         prompt_tokens: 20,
@@ -106,6 +110,22 @@ describe("every answer of today is as it was recorded:", () => {
     expect(await events("thoughts")).toEqual([...streamOfThoughts, "[DONE]"]);
   });
 
+  const askResponse = async (input: string, fields: object = {}) => {
+    const asked = { model: staged.model, input, instructions: "Be kind.", metadata: { team: "blue" }, ...fields };
+    return client.responses.create(asked).asResponse();
+  };
+
+  test("a response with thoughts", async () => {
+    expect(masked(await (await askResponse("thoughts")).json())).toEqual(responseOfThoughts);
+    const stream = await askResponse("thoughts", { stream: true });
+    expect(eventsIn(await stream.text())).toEqual(streamOfResponse);
+  });
+
+  test("a response that calls tools", async () => {
+    const response = await askResponse("tools", { tools: [{ type: "function", name: "get_weather" }] });
+    expect(masked(await response.json())).toMatchObject({ output: outputOfTools });
+  });
+
   test("a text that is continued", async () => {
     staged.vllm.onText = (text) => {
       text.say(" upon");
@@ -146,22 +166,25 @@ describe("every answer of today is as it was recorded:", () => {
       chat.end();
     });
     expect((await events("text")).at(-1)).toEqual(failureInStream);
+    const stream = await askResponse("text", { stream: true });
+    expect(eventsIn(await stream.text()).at(-1)).toEqual(failureInResponse);
   });
 });
 
 /** The data of all events of a stream. */
 function eventsIn(body: string): unknown[] {
-  const data = body.split("\n\n").filter((event) => event.startsWith("data: "));
-  return data
-    .map((event) => event.slice("data: ".length))
-    .map((text) => (text === "[DONE]" ? text : masked(JSON.parse(text))));
+  const data = body.split("\n\n").flatMap((event) => /^(?:event: .*\n)?data: (.*)$/.exec(event)?.[1] ?? []);
+  return data.map((text) => (text === "[DONE]" ? text : masked(JSON.parse(text))));
 }
 
 /** The same value with every id and time masked, and nothing else. */
 function masked(value: unknown): unknown {
   const mask = (key: string, inner: unknown): unknown => {
-    if (key === "created") return typeof inner === "number" && Number.isInteger(inner) ? 0 : inner;
-    if (key === "id" && typeof inner === "string") return inner.replace(/^(chatcmpl-|cmpl-|call_)\w+$/, "$1…");
+    if (key === "created" || key === "created_at")
+      return typeof inner === "number" && Number.isInteger(inner) ? 0 : inner;
+    const isId = key === "id" || key === "item_id" || key === "call_id";
+    if (isId && typeof inner === "string")
+      return inner.replace(/^(chatcmpl-|cmpl-|call_|resp_|rs_|msg_|fc_)\w+$/, "$1…");
     return inner;
   };
   return JSON.parse(JSON.stringify(value, mask));

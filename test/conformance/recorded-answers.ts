@@ -144,6 +144,121 @@ export const streamOfThoughts = [
   { ...chunk, choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: "stop" }] },
 ] satisfies (OpenAI.Chat.ChatCompletionChunk & { choices: { delta: Partial<Thoughts> }[] })[];
 
+/** The SDK puts the text there by itself. */
+type SentResponse = Omit<OpenAI.Responses.Response, "output_text">;
+
+const responseHead = { id: "resp_…", object: "response", created_at: 0, model, error: null } as const;
+const responseTerms = () => ({
+  incomplete_details: null,
+  store: false as const,
+  access_programs: null,
+  background: false,
+  previous_response_id: null,
+  truncation: "disabled" as const,
+  instructions: "Be kind.",
+  max_output_tokens: null,
+  metadata: { team: "blue" },
+  parallel_tool_calls: true,
+  reasoning: { effort: null, summary: null },
+  temperature: null,
+  text: { format: { type: "text" as const } },
+  tool_choice: "auto" as const,
+  tools: [],
+  top_logprobs: 0,
+  top_p: null,
+});
+
+const reasoningPart = { type: "reasoning_text" as const, text: "Hm." };
+const messagePart = { type: "output_text" as const, text: "Hello.", annotations: [], logprobs: [] };
+
+const reasoningItem = {
+  id: "rs_…",
+  status: "completed",
+  type: "reasoning",
+  summary: [],
+  content: [reasoningPart],
+} satisfies OpenAI.Responses.ResponseReasoningItem;
+
+const messageItem = {
+  id: "msg_…",
+  status: "completed",
+  type: "message",
+  role: "assistant",
+  content: [messagePart],
+} satisfies OpenAI.Responses.ResponseOutputMessage;
+
+const responseUsage = {
+  input_tokens: 20,
+  input_tokens_details: { cached_tokens: 16, cache_write_tokens: 0 },
+  output_tokens: 3,
+  output_tokens_details: { reasoning_tokens: 1 },
+  total_tokens: 23,
+} satisfies OpenAI.Responses.ResponseUsage;
+
+/** Beside what the SDK knows: that it is not kept. */
+export const responseOfThoughts = {
+  ...responseHead,
+  ...responseTerms(),
+  status: "completed",
+  output: [reasoningItem, messageItem],
+  usage: responseUsage,
+} satisfies SentResponse & { store: false };
+
+const begun = { ...responseHead, ...responseTerms(), status: "in_progress" as const, output: [], usage: null };
+
+/** The SDK's type is that of a response that has ended: OpenAI itself sends null until then. */
+type ResponseEvent =
+  | Exclude<OpenAI.Responses.ResponseStreamEvent, { response: unknown }>
+  | { type: `response.${string}`; sequence_number: number; response: Omit<SentResponse, "usage"> & { usage: unknown } };
+
+const inReasoning = { item_id: "rs_…", output_index: 0, content_index: 0 };
+const inMessage = { item_id: "msg_…", output_index: 1, content_index: 0 };
+
+export const streamOfResponse = [
+  { type: "response.created", sequence_number: 0, response: begun },
+  { type: "response.in_progress", sequence_number: 1, response: begun },
+  {
+    type: "response.output_item.added",
+    sequence_number: 2,
+    output_index: 0,
+    item: { ...reasoningItem, status: "in_progress", content: [] },
+  },
+  {
+    type: "response.content_part.added",
+    sequence_number: 3,
+    ...inReasoning,
+    part: { type: "reasoning_text", text: "" },
+  },
+  { type: "response.reasoning_text.delta", sequence_number: 4, ...inReasoning, delta: "Hm." },
+  { type: "response.reasoning_text.done", sequence_number: 5, ...inReasoning, text: "Hm." },
+  { type: "response.content_part.done", sequence_number: 6, ...inReasoning, part: reasoningPart },
+  { type: "response.output_item.done", sequence_number: 7, output_index: 0, item: reasoningItem },
+  {
+    type: "response.output_item.added",
+    sequence_number: 8,
+    output_index: 1,
+    item: { ...messageItem, status: "in_progress", content: [] },
+  },
+  { type: "response.content_part.added", sequence_number: 9, ...inMessage, part: { ...messagePart, text: "" } },
+  { type: "response.output_text.delta", sequence_number: 10, ...inMessage, delta: "Hello.", logprobs: [] },
+  { type: "response.output_text.done", sequence_number: 11, ...inMessage, text: "Hello.", logprobs: [] },
+  { type: "response.content_part.done", sequence_number: 12, ...inMessage, part: messagePart },
+  { type: "response.output_item.done", sequence_number: 13, output_index: 1, item: messageItem },
+  { type: "response.completed", sequence_number: 14, response: responseOfThoughts },
+] satisfies ResponseEvent[];
+
+const responseCall = (id: string, city: string) =>
+  ({
+    id: "fc_…",
+    status: "completed",
+    type: "function_call",
+    call_id: id,
+    name: "get_weather",
+    arguments: `{"city":"${city}"}`,
+  }) satisfies OpenAI.Responses.ResponseFunctionToolCallItem;
+
+export const outputOfTools = [responseCall("call_…", "Oslo"), responseCall("call_…", "Rome")];
+
 export const embeddings = {
   object: "list",
   data: [
@@ -242,3 +357,12 @@ export const failureInStream = {
     code: "upstream_error",
   },
 } satisfies { error: OpenAI.ErrorObject };
+
+export const failureInResponse = {
+  type: "error",
+  sequence_number: 5,
+  code: "upstream_error",
+  message: failureInStream.error.message,
+  param: null,
+  ...failureInStream,
+} satisfies OpenAI.Responses.ResponseErrorEvent & { error: OpenAI.ErrorObject };

@@ -7,6 +7,7 @@ import {
   completionFields,
   contentParts,
   embeddingFields,
+  responseFields,
   roles,
   streamOptions,
   toolTypes,
@@ -26,6 +27,13 @@ const beside: Readonly<Record<string, Fields>> = {
   top_logprobs: { logprobs: true },
   tool_choice: { tools: chatFields.tools.value },
   parallel_tool_calls: { tools: chatFields.tools.value },
+  stream_options: { stream: true },
+};
+
+const besideInResponse: Readonly<Record<string, Fields>> = {
+  top_logprobs: { include: responseFields.include.value },
+  tool_choice: { tools: responseFields.tools.value },
+  parallel_tool_calls: { tools: responseFields.tools.value },
   stream_options: { stream: true },
 };
 
@@ -143,6 +151,15 @@ describe("every request field that the official SDK knows:", () => {
     ),
   );
 
+  const askResponse = (fields: Fields) => send("/responses", { input: "Hello", ...fields, model: staged.model });
+
+  test.each(rows(responseFields))("a response's %s", async (name, treatment) => {
+    const around = besideInResponse[name] ?? {};
+    const told = name === "model" ? { ...treatment, value: staged.model } : treatment;
+    const sendOne = (value: unknown) => askResponse({ ...around, [name]: value });
+    await expectTreated([name, told], { send: sendOne, asked: staged.asked, param: name });
+  });
+
   test("marks of OpenAI's own cache, on any part of a message", async () => {
     const prompt_cache_breakpoint = { mode: "explicit" } as const;
     const content = [{ type: "text", text: "Hello", prompt_cache_breakpoint }];
@@ -154,6 +171,13 @@ describe("every request field that the official SDK knows:", () => {
     expect(await ask({ ...nothing, messages: [hello] })).toBeNull();
     expect(Object.keys(staged.asked()).toSorted()).toEqual(["messages", "model", "stream", "stream_options"]);
   });
+
+  test("null, which counts as a field that is not there, in a response too", async () => {
+    const nothing = Object.fromEntries(Object.keys(responseFields).map((name) => [name, null]));
+    expect(await askResponse({ ...nothing, input: "Hello" })).toBeNull();
+    expect(Object.keys(staged.asked()).toSorted()).toEqual(["messages", "model", "stream", "stream_options"]);
+  });
+
   /** Some mean nothing to a runtime, which is asked for one answer to one text at a time. */
   test.each(rows(completionFields))("a completion's %s", (name, treatment) => {
     const around = { model: staged.model, prompt: "Once upon", ...(name === "stream_options" && { stream: true }) };

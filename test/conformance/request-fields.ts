@@ -111,6 +111,49 @@ export const toolTypes = {
   custom: { ...never, value: { type: "custom", custom: { name: "shell" } }, param: "tools[0].type" },
 } satisfies { readonly [Type in Tool["type"]]: Treatment<Extract<Tool, { type: Type }>> };
 
+const responseTool = { type: "function" as const, ...weather, strict: null };
+const textFormat = { type: "json_schema" as const, name: "any", schema: { type: "object" } };
+
+export const responseFields = {
+  input: { ...asked, value: "Hello", asks: { messages: hello } },
+  instructions: {
+    ...asked,
+    value: "Be kind.",
+    asks: { messages: [{ role: "system", content: "Be kind." }, ...hello] },
+  },
+  model: { ...asked, value: "" },
+  stream: { ...asked, value: false, asks: {} },
+  stream_options: { ...asked, value: {}, asks: {} },
+  temperature: { ...asked, value: 0.5 },
+  top_p: { ...asked, value: 0.5 },
+  max_output_tokens: { ...asked, value: 9, asks: { max_tokens: 9 } },
+  top_logprobs: { ...asked, value: 2 },
+  include: { ...asked, value: ["message.output_text.logprobs"], asks: { logprobs: true } },
+  tools: { ...asked, value: [responseTool], asks: { tools: [tool] } },
+  tool_choice: { ...asked, value: { type: "function", name: "get_weather" }, asks: { tool_choice: named } },
+  parallel_tool_calls: { ...asked, value: false },
+  text: { ...asked, value: { format: textFormat }, asks: { response_format: schema } },
+  reasoning: { ...asked, value: { effort: "low", summary: "auto" }, asks: { reasoning_effort: "low" } },
+  metadata: { ...asked, value: { team: "blue" }, asks: {} },
+  store: { ...dropped, value: true },
+  truncation: { ...dropped, value: "auto" },
+  user: { ...dropped, value: "ann" },
+  safety_identifier: { ...dropped, value: "ann" },
+  service_tier: { ...dropped, value: "priority" },
+  prompt_cache_key: { ...dropped, value: "blue" },
+  prompt_cache_options: { ...dropped, value: { mode: "explicit" } },
+  prompt_cache_retention: { ...dropped, value: "24h" },
+  max_tool_calls: { ...dropped, value: 2 },
+  context_management: { ...dropped, value: [{ type: "compaction", compact_threshold: 9_000 }] },
+  access_programs: { ...dropped, value: { cyber: "standard" } },
+  image: { ...dropped, value: {} },
+  background: { ...never, value: true, neutral: false },
+  conversation: { ...never, value: "conv_1" },
+  moderation: { ...never, value: { model: "omni-moderation-latest" } },
+  previous_response_id: { ...never, value: "resp_1" },
+  prompt: { ...never, value: { id: "pmpt_1" } },
+} satisfies EveryField<OpenAI.Responses.ResponseCreateParamsNonStreaming>;
+
 export const embeddingFields = {
   input: { ...asked, value: "Hello" },
   model: { ...asked, value: "" },

@@ -1,4 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
+import { objectsIn } from "./drop-what-says-nothing.ts";
 
 interface Unsupported {
   /** What it asks for, as the end of a sentence that begins with its name. */
@@ -64,8 +65,15 @@ export function refuseFieldsOfChats(request: Record<string, unknown>): void {
 
 export function refuseFieldsOfResponses(request: Record<string, unknown>): void {
   refuse(request, unsupportedResponseFields, "");
-  const { text } = request;
-  if (typeof text === "object" && text !== null) refuse({ ...text }, unsupportedTextFields, "text.");
+  const { text, input } = request;
+  for (const wished of objectsIn([text])) refuse(wished, unsupportedTextFields, "text.");
+  if (!Array.isArray(input)) return;
+  const place = input.findIndex((item) => Reflect.get(Object(item), "type") === "item_reference");
+  if (place === -1) return;
+  throw new Fault("unsupported_value", {
+    message: `'input[${place}]' refers to an item of an earlier response, and none is kept here; send the item itself, as clients do that are told 'store: false'.`,
+    param: `input[${place}].type`,
+  });
 }
 
 function refuse(holder: Record<string, unknown>, fields: Readonly<Record<string, Unsupported>>, path: string): void {

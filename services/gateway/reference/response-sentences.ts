@@ -29,6 +29,7 @@ export const responseSentences = {
     "text.format": "What form it has. `text` unless given.",
     reasoning: "How the model is to think.",
     "reasoning.effort": "How much it thinks before it answers, for models whose `capabilities.thinking` is true.",
+    "reasoning.summary": "Tells the thoughts as a summary, as some clients read them. It leaves nothing out.",
     metadata: "Your own notes, which the response repeats; they are not kept.",
     store: "No response is kept, so that true means nothing here.",
     truncation: "No input is cut: what is too long is an error, and `auto` means nothing here.",

@@ -36,14 +36,14 @@ function eventsIn(bytes: Uint8Array): Told[] {
   });
 }
 
-function streamed(events: readonly AnswerEvent[]): Told[] {
-  const stream = new ResponseStream(head, terms);
+function streamed(events: readonly AnswerEvent[], asked = terms): Told[] {
+  const stream = new ResponseStream(head, asked);
   const pieces = [...events.map((event) => stream.push([event])), stream.end()];
   return pieces.flatMap(eventsIn);
 }
 
-function whole(events: readonly AnswerEvent[]): Told {
-  const response = new WholeResponse(head, terms);
+function whole(events: readonly AnswerEvent[], asked = terms): Told {
+  const response = new WholeResponse(head, asked);
   for (const event of events) expect(response.push([event])).toHaveLength(0);
   return JSON.parse(Buffer.from(response.end()).toString()) as Told;
 }
@@ -77,7 +77,7 @@ describe("a response", () => {
       ],
       usage: {
         input_tokens: 7,
-        input_tokens_details: { cached_tokens: 3 },
+        input_tokens_details: { cached_tokens: 3, cache_write_tokens: 0 },
         output_tokens: 5,
         output_tokens_details: { reasoning_tokens: 2 },
         total_tokens: 12,
@@ -107,6 +107,23 @@ describe("a response", () => {
   test("keeps calls apart that come mixed", () => {
     const events = [calls(0), calls(1), given(0, '{"a":'), given(1, '{"b":'), given(0, "1}"), given(1, "2}")];
     expect(outputOf([...events, ...stop])).toMatchObject([{ arguments: '{"a":1}' }, { arguments: '{"b":2}' }]);
+  });
+
+  test("tells thoughts as a summary to whoever asks for one, and nothing of them twice", () => {
+    const asked = readResponse({ reasoning: { summary: "auto" } }).terms;
+    const events = [thinks("Hm. "), thinks("Well."), says("Hi."), ...stop];
+    const item = { type: "reasoning", summary: [{ type: "summary_text", text: "Hm. Well." }], status: "completed" };
+    const { output, reasoning } = whole(events, asked) as { output: unknown[]; reasoning: unknown };
+    expect(idsMasked(output[0])).toEqual({ id: "rs_…", ...item });
+    expect(reasoning).toEqual({ effort: null, summary: "auto" });
+    const told = streamed(events, asked).filter((event) => "summary_index" in event);
+    expect(told.map(({ type, delta = "", text = "" }) => [type, delta, text])).toEqual([
+      ["response.reasoning_summary_part.added", "", ""],
+      ["response.reasoning_summary_text.delta", "Hm. ", ""],
+      ["response.reasoning_summary_text.delta", "Well.", ""],
+      ["response.reasoning_summary_text.done", "", "Hm. Well."],
+      ["response.reasoning_summary_part.done", "", ""],
+    ]);
   });
 
   test.each([

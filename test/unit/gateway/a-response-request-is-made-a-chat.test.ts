@@ -78,14 +78,14 @@ describe("a request of the Responses API", () => {
       store: true,
       truncation: "auto",
       include: ["reasoning.encrypted_content", "message.output_text.logprobs"],
-      reasoning: { effort: "low", summary: "auto" },
+      reasoning: { effort: "low", summary: "concise" },
       user: "ann",
       input: [{ ...hello, phase: "commentary" }],
     });
     expect(ignored.toSorted()).toEqual(
       ["include[0]", "input[0].phase", "reasoning.summary", "store", "truncation", "user"].toSorted(),
     );
-    expect(readResponse({ store: false, truncation: "disabled" }).ignored).toEqual([]);
+    expect(readResponse({ store: false, truncation: "disabled", reasoning: { summary: "auto" } }).ignored).toEqual([]);
   });
 });
 
@@ -169,7 +169,13 @@ describe("what is refused says where it is:", () => {
     ["a model that is missing", { model: undefined }, "missing_required_parameter", "model"],
     ["an input that is missing", { input: undefined }, "missing_required_parameter", "input"],
     ["no items", { input: [] }, "empty_array", "input"],
-    ["an item that is none", { input: [{ type: "item_reference", id: "msg_1" }] }, "invalid_value", "input[0].type"],
+    ["an item that is none", { input: [{ type: "computer_call", id: "a" }] }, "invalid_value", "input[0].type"],
+    [
+      "an item by its id",
+      { input: [hello, { type: "item_reference", id: "a" }] },
+      "unsupported_value",
+      "input[1].type",
+    ],
     ["a message of nobody", { input: [{ content: "a" }] }, "missing_required_parameter", "input[0].role"],
     ["a role that is none", { input: [{ role: "tool", content: "a" }] }, "invalid_value", "input[0].role"],
     [
@@ -263,5 +269,5 @@ test("an integer of many digits is repeated with all of them", () => {
   const maximum = "12345678901234567890";
   const tool = `{"type":"function","name":"a","parameters":{"maximum":${maximum}}}`;
   const request = readJsonObject(Buffer.from(`{"model":"llama3","input":"Hello","tools":[${tool}]}`));
-  expect(readResponseRequest(request).terms).toContain(`"maximum":${maximum}`);
+  expect(readResponseRequest(request).terms.repeated).toContain(`"maximum":${maximum}`);
 });

@@ -24,6 +24,7 @@ const cutShort: Partial<Record<FinishReason, string>> = {
  */
 export class ResponseOutput {
   readonly #tell: Tell;
+  readonly #thoughts: "reasoning" | "summary";
   readonly #items: OutputItem[] = [];
   readonly #calls = new Map<number, CallItem>();
   /** What is being said. */
@@ -31,8 +32,9 @@ export class ResponseOutput {
   #reason: FinishReason = "stop";
   #usage: Usage = { promptTokens: 0, completionTokens: 0 };
 
-  constructor(tell: Tell) {
+  constructor(tell: Tell, { thoughts }: { readonly thoughts: "reasoning" | "summary" }) {
     this.#tell = tell;
+    this.#thoughts = thoughts;
   }
 
   take(event: AnswerEvent): void {
@@ -40,7 +42,7 @@ export class ResponseOutput {
       case "text":
         return this.#textOf("text").add(event.text, event.logprobs);
       case "reasoning":
-        return this.#textOf("reasoning").add(event.text);
+        return this.#textOf(this.#thoughts).add(event.text);
       case "tool-call-start": {
         this.#endText();
         const { id = newToken("call_"), name } = event;
@@ -94,7 +96,7 @@ export class ResponseOutput {
 function toldUsage({ promptTokens, completionTokens, cachedTokens = 0, reasoningTokens = 0 }: Usage): object {
   return {
     input_tokens: promptTokens,
-    input_tokens_details: { cached_tokens: cachedTokens },
+    input_tokens_details: { cached_tokens: cachedTokens, cache_write_tokens: 0 },
     output_tokens: completionTokens,
     output_tokens_details: { reasoning_tokens: reasoningTokens },
     total_tokens: promptTokens + completionTokens,

@@ -38,7 +38,12 @@ export const responseRequest = z.strictObject({
   top_logprobs: inner.top_logprobs.nullable(),
   include: z.array(z.string()).nullish(),
   text: z.strictObject({ format: outerTextFormat.nullish() }).nullish(),
-  reasoning: z.strictObject({ effort: inner.reasoning_effort.nullable() }).nullish(),
+  reasoning: z
+    .strictObject({
+      effort: inner.reasoning_effort.nullable(),
+      summary: z.enum(["auto", "concise", "detailed"]).nullish(),
+    })
+    .nullish(),
   metadata: z.record(z.string().max(64), z.string().max(512)).nullish(),
   store: z.boolean().nullish(),
   truncation: z.enum(["auto", "disabled"]).nullish(),
@@ -134,7 +139,7 @@ function insistOnSizes({ tools, text: wished }: ResponseRequest): void {
   if (wished?.format?.type === "json_schema") insistOnSchemaSize(wished.format.schema, "text.format.schema");
 }
 
-function insistOnTerms({ length }: ResponseTerms, { instructions }: ResponseRequest): void {
+function insistOnTerms({ repeated: { length } }: ResponseTerms, { instructions }: ResponseRequest): void {
   if (length <= repeatedCharactersMax) return;
   const param = (instructions?.length ?? 0) > length / 2 ? "instructions" : "tools";
   throw new Fault("string_too_long", {
@@ -145,12 +150,13 @@ function insistOnTerms({ length }: ResponseTerms, { instructions }: ResponseRequ
 
 /**
  * What clients wish for by habit and do without: to include what is of tools that are not here, or thoughts under lock and
- * key; that the response is kept; that input is cut where it is too long, which is an error here.
+ * key; that the response is kept; that input is cut where it is too long, which is an error here; that thoughts are short.
  */
-function ignoredWishes({ include, store, truncation }: ResponseRequest): string[] {
+function ignoredWishes({ include, store, truncation, reasoning }: ResponseRequest): string[] {
   return [
     ...(include ?? []).flatMap((each, place) => (each === logprobsIncluded ? [] : [`include[${place}]`])),
     ...(store === true ? ["store"] : []),
     ...(truncation === "auto" ? ["truncation"] : []),
+    ...(reasoning?.summary === "concise" ? ["reasoning.summary"] : []),
   ];
 }

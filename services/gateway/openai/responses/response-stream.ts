@@ -14,7 +14,7 @@ export const streamedResponseCharactersMax = 512 * 1024;
 export class ResponseStream implements AnswerRenderer {
   readonly #head: AnswerHead;
   readonly #terms: ResponseTerms;
-  readonly #output = new ResponseOutput((type, fields) => this.#tell(type, JSON.stringify(fields)));
+  readonly #output: ResponseOutput;
   #written = "";
   #number = 0;
   #characters = 0;
@@ -22,6 +22,7 @@ export class ResponseStream implements AnswerRenderer {
   constructor(head: AnswerHead, terms: ResponseTerms) {
     this.#head = head;
     this.#terms = terms;
+    this.#output = new ResponseOutput((type, fields) => this.#tell(type, JSON.stringify(fields)), terms);
   }
 
   push(events: readonly AnswerEvent[]): Uint8Array {

@@ -1,20 +1,26 @@
 import type { ResponseRequest } from "./response-request.ts";
 
-/**
- * What a response repeats of its request, and says of what was left to the model: fields of a JSON object as they are
- * written, since they are written several times, and hold what a client gave digit by digit.
- */
-export type ResponseTerms = string;
+/** How a response is told, and what it repeats of its request. */
+export interface ResponseTerms {
+  /** As what thoughts are told: who asks for a summary reads nothing else, and gets one that leaves nothing out. */
+  readonly thoughts: "reasoning" | "summary";
+  /**
+   * Fields of a JSON object as they are written, since they are written several times and hold what a client gave digit by
+   * digit: what was asked, and what was left to the model.
+   */
+  readonly repeated: string;
+}
 
 export function termsOf(request: ResponseRequest): ResponseTerms {
   const { instructions, metadata, reasoning, text, tool_choice: choice, tools } = request;
-  const terms = {
+  const summary = reasoning?.summary ?? null;
+  const repeated = {
     ...never,
     instructions: instructions ?? null,
     max_output_tokens: request.max_output_tokens ?? null,
     metadata: metadata ?? {},
     parallel_tool_calls: request.parallel_tool_calls ?? true,
-    reasoning: { effort: reasoning?.effort ?? null, summary: null },
+    reasoning: { effort: reasoning?.effort ?? null, summary },
     temperature: request.temperature ?? null,
     text: { format: text?.format ?? { type: "text" } },
     tool_choice: choice ?? "auto",
@@ -22,7 +28,10 @@ export function termsOf(request: ResponseRequest): ResponseTerms {
     top_logprobs: request.top_logprobs ?? 0,
     top_p: request.top_p ?? null,
   };
-  return JSON.stringify(terms).slice(1, -1);
+  return {
+    thoughts: summary === null ? "reasoning" : "summary",
+    repeated: JSON.stringify(repeated).slice(1, -1),
+  };
 }
 
 /** What no response here is asked for: none is kept, none goes on without its client, and no input is cut. */

@@ -2,12 +2,15 @@ import type { TokenLogprobs } from "#shared/answer/answer-event.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import type { ItemStatus, OutputItem, Tell } from "./output-item.ts";
 
-/** What differs between what a model says and what it thinks. */
+/** What differs between what a model says and what it thinks, which some clients read as a summary only. */
 interface TextKind {
   readonly idPrefix: string;
-  /** What the names of its events begin with. */
+  /** What the names of its events begin with, and those of its part. */
   readonly event: string;
-  item(content: readonly object[]): object;
+  readonly partEvent: string;
+  /** Which part of the item it is: there is one. */
+  readonly place: object;
+  item(parts: readonly object[]): object;
   part(text: string, logprobs: readonly object[]): object;
   /** What its events tell beside the text. */
   beside(logprobs: readonly object[]): object;
@@ -17,6 +20,8 @@ const kinds = {
   text: {
     idPrefix: "msg_",
     event: "response.output_text",
+    partEvent: "response.content_part",
+    place: { content_index: 0 },
     item: (content) => ({ type: "message", role: "assistant", content }),
     part: (text, logprobs) => ({ type: "output_text", text, annotations: [], logprobs }),
     beside: (logprobs) => ({ logprobs }),
@@ -24,8 +29,19 @@ const kinds = {
   reasoning: {
     idPrefix: "rs_",
     event: "response.reasoning_text",
+    partEvent: "response.content_part",
+    place: { content_index: 0 },
     item: (content) => ({ type: "reasoning", summary: [], content }),
     part: (text) => ({ type: "reasoning_text", text }),
+    beside: () => ({}),
+  },
+  summary: {
+    idPrefix: "rs_",
+    event: "response.reasoning_summary_text",
+    partEvent: "response.reasoning_summary_part",
+    place: { summary_index: 0 },
+    item: (summary) => ({ type: "reasoning", summary }),
+    part: (text) => ({ type: "summary_text", text }),
     beside: () => ({}),
   },
 } as const satisfies Record<string, TextKind>;
@@ -48,7 +64,7 @@ export class TextItem implements OutputItem {
     this.#index = index;
     this.#tell = tell;
     tell("response.output_item.added", { output_index: index, item: this.#with([]) });
-    tell("response.content_part.added", { ...this.#place(), part: this.#part() });
+    tell(`${this.#kind.partEvent}.added`, { ...this.#place(), part: this.#part() });
   }
 
   add(delta: string, logprobs: TokenLogprobs = []): void {
@@ -62,7 +78,7 @@ export class TextItem implements OutputItem {
     this.#status = status;
     const place = this.#place();
     this.#tell(`${this.#kind.event}.done`, { ...place, text: this.#text, ...this.#kind.beside(this.#logprobs) });
-    this.#tell("response.content_part.done", { ...place, part: this.#part() });
+    this.#tell(`${this.#kind.partEvent}.done`, { ...place, part: this.#part() });
     this.#tell("response.output_item.done", { output_index: this.#index, item: this.told() });
   }
 
@@ -70,8 +86,8 @@ export class TextItem implements OutputItem {
     return this.#with([this.#part()]);
   }
 
-  #with(content: readonly object[]): object {
-    return { id: this.#id, status: this.#status, ...this.#kind.item(content) };
+  #with(parts: readonly object[]): object {
+    return { id: this.#id, status: this.#status, ...this.#kind.item(parts) };
   }
 
   #part(): object {
@@ -79,7 +95,7 @@ export class TextItem implements OutputItem {
   }
 
   #place(): object {
-    return { item_id: this.#id, output_index: this.#index, content_index: 0 };
+    return { item_id: this.#id, output_index: this.#index, ...this.#kind.place };
   }
 }
 

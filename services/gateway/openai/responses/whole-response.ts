@@ -12,12 +12,13 @@ const nothing = new Uint8Array();
 export class WholeResponse implements AnswerRenderer {
   readonly #head: AnswerHead;
   readonly #terms: ResponseTerms;
-  readonly #output = new ResponseOutput(() => undefined);
+  readonly #output: ResponseOutput;
   #characters = 0;
 
   constructor(head: AnswerHead, terms: ResponseTerms) {
     this.#head = head;
     this.#terms = terms;
+    this.#output = new ResponseOutput(() => undefined, terms);
   }
 
   push(events: readonly AnswerEvent[]): Uint8Array {

@@ -13,9 +13,9 @@ interface Begun {
 export const begun: Begun = { status: "in_progress", incomplete_details: null, output: [], usage: null };
 
 /** A response as it is written, with all that is known of its answer so far. */
-export function writtenResponse(head: AnswerHead, terms: ResponseTerms, answer: ToldOutput | Begun): string {
+export function writtenResponse(head: AnswerHead, { repeated }: ResponseTerms, answer: ToldOutput | Begun): string {
   const { id, createdSeconds: created_at, model } = head;
   const { output, usage, ...standing } = answer;
   const first = JSON.stringify({ id, object: "response", created_at, model, error: null, ...standing }).slice(0, -1);
-  return `${first},${terms},"output":${JSON.stringify(output)},"usage":${JSON.stringify(usage)}}`;
+  return `${first},${repeated},"output":${JSON.stringify(output)},"usage":${JSON.stringify(usage)}}`;
 }

@@ -32,6 +32,11 @@ const reasoningText = z.object({
   text: z.string().describe("The thoughts."),
 });
 
+const summaryText = z.object({
+  type: z.literal("summary_text").describe("What the part is."),
+  text: z.string().describe("The thoughts."),
+});
+
 /** What the model says. */
 export const outputMessage = z.object({
   id: itemId,
@@ -46,8 +51,13 @@ export const outputReasoning = z.object({
   id: itemId,
   type: z.literal("reasoning").describe("What the item is."),
   status: itemStatus,
-  summary: z.array(z.never()).describe("Always empty: thoughts are told in full."),
-  content: z.array(reasoningText).describe("The thoughts, as one part."),
+  summary: z
+    .array(summaryText)
+    .describe("The thoughts, as one part, where a summary was asked for. Nothing is left out."),
+  content: z
+    .array(reasoningText)
+    .optional()
+    .describe("The thoughts, as one part; absent where a summary was asked for."),
 });
 
 /** A function that the model calls. */
@@ -65,7 +75,10 @@ export const outputItem = z.discriminatedUnion("type", [outputMessage, outputRea
 const usage = z.object({
   input_tokens: count("The tokens of the prompt."),
   input_tokens_details: z
-    .object({ cached_tokens: count("How many of them the runtime still had from before, as far as it tells.") })
+    .object({
+      cached_tokens: count("How many of them the runtime still had from before, as far as it tells."),
+      cache_write_tokens: z.literal(0).describe("Always 0: nothing is charged for keeping them."),
+    })
     .describe("The same, looked at closely."),
   output_tokens: count("The tokens of the answer, thoughts included."),
   output_tokens_details: z
@@ -109,7 +122,10 @@ export const response = z.object({
   reasoning: z
     .object({
       effort: reasoningEffort.nullable().describe(`${repeated("How much the model was to think")}.`),
-      summary: nothing("thoughts are told in full"),
+      summary: z
+        .enum(["auto", "concise", "detailed"])
+        .nullable()
+        .describe(`${repeated("Which summary of its thoughts was asked for")}.`),
     })
     .describe("How the model was to think."),
   temperature: z
@@ -138,6 +154,8 @@ const ofItem = {
 };
 const ofPart = { ...ofItem, item_id: itemId };
 const inPart = { ...ofPart, content_index: z.literal(0).describe("Which part of the item this is of.") };
+const ofSummary = { ...ofPart, summary_index: z.literal(0).describe("Which part of the summary this is of.") };
+const summaryPart = summaryText.describe("The part as it stands.");
 const part = z.discriminatedUnion("type", [outputText, reasoningText]).describe("The part as it stands.");
 const delta = z.string().describe("The next piece.");
 
@@ -161,6 +179,10 @@ export const responseEvent = z.discriminatedUnion("type", [
   }),
   named("response.reasoning_text.delta", { ...inPart, delta }),
   named("response.reasoning_text.done", { ...inPart, text: z.string().describe("All of it.") }),
+  named("response.reasoning_summary_part.added", { ...ofSummary, part: summaryPart }),
+  named("response.reasoning_summary_text.delta", { ...ofSummary, delta }),
+  named("response.reasoning_summary_text.done", { ...ofSummary, text: z.string().describe("All of it.") }),
+  named("response.reasoning_summary_part.done", { ...ofSummary, part: summaryPart }),
   named("response.function_call_arguments.delta", { ...ofPart, delta }),
   named("response.function_call_arguments.done", {
     ...ofPart,

@@ -40,21 +40,24 @@ const vectors: AnswerEvent[] = [
 ];
 
 /** A response is one answer, and its stream begins before and ends behind what is said. */
-const terms = termsOf(
-  responseRequest.parse({
-    model: "a",
-    input: "Hello",
-    instructions: "Be kind.",
-    tools: [{ type: "function", name: "get_weather" }],
-    tool_choice: { type: "function", name: "get_weather" },
-    text: { format: { type: "json_schema", name: "any", schema: {} } },
-    reasoning: { effort: "low" },
-    metadata: { team: "blue" },
-  }),
-);
+const termsWith = (summary: "auto" | null) =>
+  termsOf(
+    responseRequest.parse({
+      model: "a",
+      input: "Hello",
+      instructions: "Be kind.",
+      tools: [{ type: "function", name: "get_weather" }],
+      tool_choice: { type: "function", name: "get_weather" },
+      text: { format: { type: "json_schema", name: "any", schema: {} } },
+      reasoning: { effort: "low", summary },
+      metadata: { team: "blue" },
+    }),
+  );
 const ofResponses: Record<string, Render> = {
-  "response-stream": (head) => new ResponseStream(head, terms),
-  "response-whole": (head) => new WholeResponse(head, terms),
+  "response-stream": (head) => new ResponseStream(head, termsWith(null)),
+  "response-whole": (head) => new WholeResponse(head, termsWith(null)),
+  "summarised-response-stream": (head) => new ResponseStream(head, termsWith("auto")),
+  "summarised-response-whole": (head) => new WholeResponse(head, termsWith("auto")),
 };
 const oneAnswer = conversation.filter((event) => !("choice" in event));
 const cutShort: AnswerEvent[] = [
@@ -65,6 +68,8 @@ const cutShort: AnswerEvent[] = [
 const told: Record<string, { events: AnswerEvent[]; schema: string }> = {
   "response-stream": { events: oneAnswer, schema: "ResponseEvent" },
   "response-whole": { events: oneAnswer, schema: "Response" },
+  "summarised-response-stream": { events: oneAnswer, schema: "ResponseEvent" },
+  "summarised-response-whole": { events: oneAnswer, schema: "Response" },
   "chat-stream": { events: conversation, schema: "ChatCompletionChunk" },
   "chat-whole": { events: conversation, schema: "ChatCompletion" },
   "text-stream": { events: text, schema: "TextCompletionChunk" },

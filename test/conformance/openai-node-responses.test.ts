@@ -1,0 +1,199 @@
+import OpenAI, { APIError, NotFoundError } from "openai";
+import { zodResponsesFunction, zodTextFormat } from "openai/helpers/zod";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
+import { until } from "../harness/until.ts";
+import { callTwice, cities, failBefore, failInTheMiddle, sayHello, sayLikely } from "./staged-answers.ts";
+import { startStagedVllm, type StagedVllm } from "./staged-vllm.ts";
+import { thrownBy } from "./thrown-by.ts";
+import { WatchedFetch } from "./watched-fetch.ts";
+
+type Item = OpenAI.Responses.ResponseInputItem;
+
+const weather = z.object({ city: z.string(), degrees: z.number() });
+const oslo = { city: "Oslo", degrees: 7 };
+const getWeather = {
+  type: "function" as const,
+  name: "get_weather",
+  description: "The weather of a city",
+  strict: true,
+  parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+};
+
+describe("the official SDK's Responses API, with the demonstration,", () => {
+  let up: UpProcess;
+  let client: OpenAI;
+  beforeAll(async () => {
+    up = await startUp();
+    client = new OpenAI({ baseURL: up.endpoint.baseUrl, apiKey: up.endpoint.key });
+  });
+  afterAll(() => up[Symbol.asyncDispose]());
+  const ask = (input: string) => ({ model: "scripted", input });
+
+  test("answers in one call, with the text where the SDK puts it", async () => {
+    const response = await client.responses.create({ ...ask("/script tokens=3 nonce=abc"), instructions: "Be kind." });
+    expect(response).toMatchObject({ object: "response", status: "completed", model: "scripted", error: null });
+    expect(response.output_text).toBe("abc-0 abc-1 abc-2 ");
+    expect(response.id).toMatch(/^resp_\w+$/);
+    expect(response._request_id).toMatch(/^req_/);
+    expect(response.usage).toMatchObject({ output_tokens: 3, total_tokens: response.usage?.input_tokens! + 3 });
+  });
+
+  test("streams event by event, and the SDK makes the same response of them", async () => {
+    const stream = client.responses.stream(ask("/script tokens=5 think=2 delay_ms=2 nonce=abc"));
+    const deltas: string[] = [];
+    stream.on("response.output_text.delta", ({ delta }) => void deltas.push(delta));
+    const response = await stream.finalResponse();
+    expect(deltas).toEqual([0, 1, 2, 3, 4].map((at) => `abc-${at} `));
+    expect(response.output_text).toBe(deltas.join(""));
+    expect(response.output).toMatchObject([
+      { type: "reasoning", content: [{ text: "think-0 think-1 " }] },
+      { type: "message", status: "completed" },
+    ]);
+    expect(response.usage?.output_tokens_details.reasoning_tokens).toBe(2);
+  });
+
+  test("is told that an answer was cut short, whole and streamed", async () => {
+    const asked = { ...ask("/script tokens=50 nonce=abc"), max_output_tokens: 2 };
+    const cut = { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } };
+    expect(await client.responses.create(asked)).toMatchObject({ ...cut, output_text: "abc-0 abc-1 " });
+    const events = await Array.fromAsync(await client.responses.create({ ...asked, stream: true }));
+    expect(events.at(-1)).toMatchObject({ type: "response.incomplete", response: cut });
+  });
+
+  test("runs a loop of functions to its end, with the items sent back as they came", async () => {
+    const content = '/script tokens=3 think=1 tool=get_weather args={"city":"Oslo"} nonce=abc';
+    const input: Item[] = [{ role: "user", content }];
+    const first = await client.responses.create({ model: "scripted", input, tools: [getWeather] });
+    expect(first.output.map(({ type }) => type)).toEqual(["reasoning", "message", "function_call"]);
+    const call = first.output.find((item) => item.type === "function_call");
+    expect(call).toMatchObject({ name: "get_weather", arguments: '{"city":"Oslo"}', status: "completed" });
+    const output: Item = { type: "function_call_output", call_id: call?.call_id ?? "", output: "7 degrees" };
+    const again = { model: "scripted", input: [...input, ...(first.output as Item[]), output], tools: [getWeather] };
+    const { data, response } = await client.responses.create(again).withResponse();
+    expect([data.output_text, data.status]).toEqual(["abc-0 abc-1 abc-2 ", "completed"]);
+    expect(response.headers.get("x-trunkline-ignored")).toBeNull();
+  });
+
+  test("is told plainly that nothing is kept", async () => {
+    const going = client.responses.create({ ...ask("Hello"), previous_response_id: "resp_1" });
+    expect(await thrownBy(going)).toMatchObject({ status: 400, param: "previous_response_id" });
+    const kept = await thrownBy(client.responses.retrieve("resp_1"));
+    expect(kept).toBeInstanceOf(NotFoundError);
+    expect(String(kept)).toContain("No response is kept here");
+  });
+
+  test("aborts in the middle of a stream, and the one slot of the machine is free again", async () => {
+    await using narrow = await startUp({ TRUNKLINE_SLOTS: "1" });
+    const { responses } = new OpenAI({ baseURL: narrow.endpoint.baseUrl, apiKey: narrow.endpoint.key });
+    const stream = await responses.create({ ...ask("/script tokens=100000 delay_ms=10"), stream: true });
+    for await (const event of stream) if (event.type === "response.output_text.delta") stream.controller.abort();
+    expect((await responses.create(ask("/script tokens=1"))).output_text).toBe("token-0 ");
+  });
+});
+
+describe("the official SDK's Responses API", () => {
+  let staged: StagedVllm;
+  let client: OpenAI;
+  let watched: WatchedFetch;
+  beforeAll(async () => {
+    staged = await startStagedVllm();
+  });
+  beforeEach(() => {
+    watched = new WatchedFetch();
+    const { baseUrl: baseURL, key: apiKey } = staged.up.endpoint;
+    client = new OpenAI({ baseURL, apiKey, maxRetries: 0, fetch: watched.fetch });
+    staged.answers(sayHello);
+  });
+  afterAll(() => staged[Symbol.asyncDispose]());
+  const ask = (fields: object = {}) => ({ model: staged.model, input: "How cold is Oslo?", ...fields });
+
+  test("asks the runtime for nothing that the client did not say", async () => {
+    await client.responses.create(ask());
+    expect(Object.keys(staged.asked()).toSorted()).toEqual(["messages", "model", "stream", "stream_options"]);
+    expect(watched.ignored).toEqual([]);
+  });
+
+  test("gets structured output that its helper parses, whole and streamed", async () => {
+    staged.answers((chat) => {
+      for (const piece of ['{"city":', '"Oslo",', '"degrees":7}']) chat.say(piece);
+      chat.done();
+    });
+    const asked = ask({ text: { format: zodTextFormat(weather, "weather") } });
+    expect((await client.responses.parse(asked)).output_parsed).toEqual(oslo);
+    expect(staged.asked()["response_format"]).toMatchObject({
+      type: "json_schema",
+      json_schema: { name: "weather", strict: true },
+    });
+    expect((await client.responses.stream(asked).finalResponse()).output_parsed).toEqual(oslo);
+  });
+
+  test("gets the arguments of a function parsed, and calls that come at once, each with its own", async () => {
+    staged.answers(callTwice);
+    const tool = zodResponsesFunction({ name: "get_weather", parameters: z.object({ city: z.string() }) });
+    const expected = cities.map((city) => ({ call_id: `call_${city}`, parsed_arguments: { city } }));
+    expect((await client.responses.parse(ask({ tools: [tool] }))).output).toMatchObject(expected);
+    const streamed = await client.responses.stream(ask({ tools: [tool] })).finalResponse();
+    expect(streamed.output).toMatchObject(expected);
+    expect(staged.asked()["tools"]).toMatchObject([{ function: { name: "get_weather", strict: true } }]);
+  });
+
+  test("gives what functions gave to the runtime as it takes it", async () => {
+    staged.answers(callTwice);
+    const tools = [getWeather];
+    const { output } = await client.responses.create(ask({ tools }));
+    const gave = cities.map((city): Item => ({ type: "function_call_output", call_id: `call_${city}`, output: "7" }));
+    const input: Item[] = [{ role: "user", content: "Oslo or Rome?" }, ...(output as Item[]), ...gave];
+    expect((await client.responses.create({ model: staged.model, input, tools })).output_text).toBe("Hello there.");
+    expect(staged.asked()["messages"]).toMatchObject([
+      { role: "user" },
+      { role: "assistant", tool_calls: [{ id: "call_Oslo" }, { id: "call_Rome" }] },
+      { role: "tool", tool_call_id: "call_Oslo", content: "7" },
+      { role: "tool", tool_call_id: "call_Rome", content: "7" },
+    ]);
+    expect(watched.ignored).toEqual([]);
+  });
+
+  test("hears how likely each token was, whole and streamed", async () => {
+    staged.answers((chat) => sayLikely(chat));
+    const asked = ask({ include: ["message.output_text.logprobs"], top_logprobs: 1 });
+    const likely = [{ token: "Hello", logprob: -0.5, top_logprobs: [{ token: "Hi" }] }];
+    const part = { type: "output_text", text: "Hello", logprobs: likely };
+    expect((await client.responses.create(asked)).output).toMatchObject([{ content: [part] }]);
+    expect((await client.responses.stream(asked).finalResponse()).output).toMatchObject([{ content: [part] }]);
+    expect(staged.asked()).toMatchObject({ logprobs: true, top_logprobs: 1 });
+  });
+
+  test("throws what fails before the answer with its status, and retries it if it may", async () => {
+    staged.answers(failBefore);
+    const failed = { status: 502, code: "upstream_error", type: "server_error" };
+    for (const stream of [false, true])
+      expect(await thrownBy(client.responses.create({ ...ask(), stream }))).toMatchObject(failed);
+    let times = 0;
+    staged.answers((chat) => ((times += 1) === 1 ? failBefore(chat) : sayHello(chat)));
+    const retrying = client.withOptions({ maxRetries: 2 });
+    expect((await retrying.responses.create(ask())).output_text).toBe("Hello there.");
+  });
+
+  test("throws what fails in the middle of a stream, and never takes it for the end", async () => {
+    staged.answers(failInTheMiddle);
+    const heard: string[] = [];
+    const listening = (async () => {
+      for await (const event of await client.responses.create({ ...ask(), stream: true })) heard.push(event.type);
+    })();
+    const error = await thrownBy(listening);
+    expect(error).toBeInstanceOf(APIError);
+    expect(error).toMatchObject({ code: "upstream_error", type: "server_error", param: null });
+    expect(heard.at(-1)).toBe("response.output_text.delta");
+    expect(await thrownBy(client.responses.stream(ask()).finalResponse())).toMatchObject({ code: "upstream_error" });
+  });
+
+  test("stops the runtime when it leaves", async () => {
+    staged.answers((chat) => chat.say("Hello "));
+    const stream = await client.responses.create({ ...ask(), stream: true });
+    for await (const event of stream) if (event.type === "response.output_text.delta") break;
+    await until(() => staged.vllm.atWork === 0, { what: "the runtime to stop" });
+    expect(staged.vllm.chats.at(-1)).toMatchObject({ closedEarly: true });
+  });
+});
