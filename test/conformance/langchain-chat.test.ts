@@ -109,6 +109,19 @@ describe("LangChain", () => {
     expect(alone.tool_calls).toHaveLength(1);
   });
 
+  test("speaks the Responses API where it is told to, and comes to the end of its loop there too", async () => {
+    staged.answers(callTwice);
+    const model = chat({ useResponsesApi: true }).bindTools([getWeather]);
+    const question = new HumanMessage("Oslo or Rome?");
+    const calling = await model.invoke([question]);
+    expect(calling.tool_calls?.map(({ args }) => args)).toEqual([{ city: "Oslo" }, { city: "Rome" }]);
+    const answers: ToolMessage[] = await Promise.all((calling.tool_calls ?? []).map((call) => getWeather.invoke(call)));
+    const stream = await model.stream([question, calling, ...answers]);
+    expect((await Array.fromAsync(stream)).map(({ text }) => text).join("")).toBe("Hello there.");
+    expect(watched.sent.map(({ path }) => path)).toEqual(["/v1/responses", "/v1/responses"]);
+    expect(watched.ignored).toEqual([]);
+  });
+
   test("shows images to a model that sees", async () => {
     const url = "data:image/png;base64,iVBORw==";
     const content = [

@@ -132,6 +132,13 @@ describe.skipIf("missing" in sdk)("the official Python SDK, changed in nothing b
     expect(got["ignored"]).toBe("metadata,user");
   });
 
+  test("gets responses, whole, streamed, parsed and to the end of a loop", () => {
+    expect(got["response_whole"]).toEqual(["Hello there.", "completed", 3, [0, 0]]);
+    expect(got["response_streamed"]).toEqual(["Hello there.", ["reasoning", "message"], "response.completed"]);
+    expect(got["response_parsed"]).toEqual([oslo, oslo]);
+    expect(got["response_of_tools_to_the_end"]).toEqual([["call_Oslo", "call_Rome"], "Hello there.", null]);
+  });
+
   test("gets embeddings in the form that it asks for by itself, and as numbers", () => {
     expect(got["embeddings"]).toEqual([8, true, false, true, 32, 3]);
   });
@@ -151,6 +158,8 @@ describe.skipIf("missing" in sdk)("the official Python SDK, changed in nothing b
       key: { as: "AuthenticationError", status: 401, code: "key_invalid", param: null, ...invalid },
       model: { as: "NotFoundError", status: 404, code: "model_not_found", param: "model", ...invalid },
       url: { as: "NotFoundError", status: 404, code: "unknown_url", param: null, ...invalid },
+      kept: { as: "NotFoundError", status: 404, code: "unknown_url", param: null, ...invalid },
+      response: { as: "APIError", code: "upstream_error", ...failed },
       method: { as: "APIStatusError", status: 405, code: "method_not_allowed", param: null, ...invalid },
       runtime: { as: "InternalServerError", status: 502, code: "upstream_error", request: "req_", ...failed },
       time: { as: "APITimeoutError", code: null, type: null, param: null },

@@ -177,6 +177,39 @@ def continued():
     return [[choice.text for choice in whole.choices], whole.choices[0].logprobs.tokens, pieces]
 
 
+def respond(question, **fields):
+    return client.responses.create(model=MODEL, input=question, **fields)
+
+
+def response_whole():
+    answer = respond("text", instructions="Be kind.")
+    details = [answer.usage.input_tokens_details.cached_tokens, answer.usage.output_tokens_details.reasoning_tokens]
+    return [answer.output_text, answer.status, answer.usage.output_tokens, details]
+
+
+def response_streamed():
+    events = list(respond("thoughts", stream=True))
+    text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    return [text, [item.type for item in events[-1].response.output], events[-1].type]
+
+
+def response_parsed():
+    whole = client.responses.parse(model=MODEL, input="object", text_format=Weather).output_parsed
+    with client.responses.stream(model=MODEL, input="object", text_format=Weather) as stream:
+        streamed = stream.get_final_response().output_parsed
+    return [whole.model_dump(), streamed.model_dump()]
+
+
+def response_of_tools_to_the_end():
+    tools = [{"type": "function", "strict": None, **GET_WEATHER["function"]}]
+    question = [{"role": "user", "content": "tools"}]
+    first = client.responses.create(model=MODEL, input=question, tools=tools)
+    calls = [item for item in first.output if item.type == "function_call"]
+    gave = [{"type": "function_call_output", "call_id": call.call_id, "output": "7 degrees"} for call in calls]
+    last = client.responses.with_raw_response.create(model=MODEL, input=question + first.output + gave, tools=tools)
+    return [[call.call_id for call in calls], last.parse().output_text, last.headers.get("x-trunkline-ignored")]
+
+
 def ignored():
     answer = client.chat.completions.with_raw_response.create(**asking("text", user="ann", metadata={"team": "blue"}))
     return answer.headers.get("x-trunkline-ignored")
@@ -189,7 +222,9 @@ def errors():
         "audio": thrown(lambda: chat("text", modalities=["text", "audio"])),
         "key": thrown(lambda: client.with_options(api_key="sk-nonsense").models.list()),
         "model": thrown(lambda: client.models.retrieve("absent")),
-        "url": thrown(lambda: client.responses.create(model=MODEL, input="Hello")),
+        "url": thrown(lambda: client.images.generate(prompt="Hello")),
+        "kept": thrown(lambda: client.responses.retrieve("resp_1")),
+        "response": thrown(lambda: list(respond("failing in the middle", stream=True))),
         "method": thrown(lambda: client.models.delete(MODEL)),
         "runtime": thrown(lambda: chat("failing")),
         "time": thrown(lambda: chat("silence", sdk=client.with_options(timeout=0.3))),
@@ -260,6 +295,10 @@ THINGS = [
     drawn,
     embeddings,
     continued,
+    response_whole,
+    response_streamed,
+    response_parsed,
+    response_of_tools_to_the_end,
     ignored,
     errors,
     left_by_a_break,

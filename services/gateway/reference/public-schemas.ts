@@ -7,7 +7,7 @@ import { embeddingsRequest } from "../openai/embeddings-request.ts";
 import { outerResponseFormat } from "../openai/response-format.ts";
 import { callItem, callOutputItem, inputItem, messageItem, reasoningItem } from "../openai/responses/input-items.ts";
 import { responseRequest } from "../openai/responses/response-request.ts";
-import { responseTool, responseToolChoice } from "../openai/responses/response-tools.ts";
+import { functionTool, namespaceTool, responseTool, responseToolChoice } from "../openai/responses/response-tools.ts";
 import { outerTextFormat } from "../openai/responses/text-format.ts";
 import { outerToolChoice } from "../openai/tool-choice.ts";
 import { tokenLogprob, tokenUsage } from "./answers/answer-parts.ts";
@@ -52,6 +52,8 @@ export const publicSchemas = {
   InputFunctionCall: callItem,
   InputFunctionCallOutput: callOutputItem,
   ResponseTool: responseTool,
+  FunctionTool: functionTool,
+  NamespaceTool: namespaceTool,
   ResponseToolChoice: responseToolChoice,
   TextFormat: outerTextFormat,
 

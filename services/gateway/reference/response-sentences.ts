@@ -60,6 +60,7 @@ export const responseSentences = {
   InputFunctionCall: {
     type: what,
     call_id: "The id of this call; its `function_call_output` names it.",
+    namespace: "The namespace that it stands in, if it does.",
     name: "The function's name.",
     arguments: "Its arguments, as a text of JSON.",
     ...asAnswered,
@@ -72,7 +73,14 @@ export const responseSentences = {
     "output.text": text,
     ...asAnswered,
   },
-  ResponseTool: {
+  ResponseTool: { type: "A search of the web, which some clients offer by habit: it is left out." },
+  NamespaceTool: {
+    type: "What the tool is: functions under a common name.",
+    name: "The common name. The model is told both names in one, with `__` between.",
+    description: "What they have in common. The model is told of each function alone.",
+    tools: "The functions.",
+  },
+  FunctionTool: {
     type: "What the tool is: a function of your own.",
     name: "Its name: letters, digits, underscores and hyphens.",
     description: "What it does and when to call it, for the model to read.",

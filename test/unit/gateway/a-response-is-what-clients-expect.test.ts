@@ -104,6 +104,15 @@ describe("a response", () => {
     ]);
   });
 
+  test("calls a function of a namespace as its client named it", () => {
+    const tools = [{ type: "namespace", name: "home", tools: [{ type: "function", name: "open" }] }];
+    const events: AnswerEvent[] = [{ kind: "tool-call-start", index: 0, id: "call_0", name: "home__open" }, ...stop];
+    const { output } = whole(events, readResponse({ tools }).terms) as { output: unknown[] };
+    expect(output).toMatchObject([{ namespace: "home", name: "open" }]);
+    expect(outputOf(events)[0]).toMatchObject({ name: "home__open" });
+    expect(outputOf(events)[0]).not.toHaveProperty("namespace");
+  });
+
   test("keeps calls apart that come mixed", () => {
     const events = [calls(0), calls(1), given(0, '{"a":'), given(1, '{"b":'), given(0, "1}"), given(1, "2}")];
     expect(outputOf([...events, ...stop])).toMatchObject([{ arguments: '{"a":1}' }, { arguments: '{"b":2}' }]);

@@ -12,6 +12,7 @@ const call = (id: string) => ({ id, type: "function", function: { name: "weather
 const thought = (text: string) => ({ type: "reasoning", summary: [], content: [{ type: "reasoning_text", text }] });
 const said = (text: string) => ({ type: "message", role: "assistant", content: [{ type: "output_text", text }] });
 const pixel = "data:image/png;base64,iVBORw0KGgo=";
+const home = (name: string) => ({ type: "namespace", name: "home", description: "", tools: [{ ...weather, name }] });
 const messagesOf = (input: unknown, fields: object = {}): unknown => readResponse({ input, ...fields }).body.messages;
 
 describe("a request of the Responses API", () => {
@@ -71,6 +72,27 @@ describe("a request of the Responses API", () => {
     const allowed = { type: "allowed_tools", mode: "required", tools: [{ type: "function", name: "time" }] };
     const { body } = readResponse({ tools, tool_choice: allowed });
     expect([body.tools?.map((tool) => tool.function.name), body.tool_choice]).toEqual([["time"], "required"]);
+  });
+
+  test("gives functions of a namespace by both of their names, and takes calls of them so", () => {
+    const { body, ignored, terms } = readResponse({
+      tools: [weather, home("open")],
+      input: [hello, { ...called("a"), namespace: "home", name: "open" }, gave("a")],
+    });
+    expect(body.tools?.map((tool) => tool.function.name)).toEqual(["weather", "home__open"]);
+    expect(body.messages[1]).toMatchObject({ tool_calls: [{ function: { name: "home__open" } }] });
+    expect(terms.namespaced).toEqual({ home__open: { namespace: "home", name: "open" } });
+    expect(ignored).toEqual([]);
+  });
+
+  test("leaves a search of the web out, and says so", () => {
+    const { body, ignored, terms } = readResponse({
+      tools: [{ type: "web_search", external_web_access: true }, weather],
+    });
+    expect([body.tools?.length, ignored]).toEqual([1, ["tools[0]"]]);
+    expect(terms.repeated).not.toContain("web_search");
+    const alone = readResponse({ tools: [{ type: "web_search_preview" }], tool_choice: "auto" });
+    expect(Object.keys(alone.body)).toEqual(["messages"]);
   });
 
   test("names what it wishes for and nothing here gives, and nothing else", () => {
@@ -196,7 +218,25 @@ describe("what is refused says where it is:", () => {
       "invalid_value",
       "input[1].content[0]",
     ],
-    ["a tool that is not a function", { tools: [{ type: "web_search" }] }, "invalid_value", "tools[0].type"],
+    ["a tool of OpenAI's own", { tools: [weather, { type: "file_search" }] }, "invalid_value", "tools[1].type"],
+    [
+      "a choice of what is left out",
+      { tools: [{ type: "web_search" }], tool_choice: "required" },
+      "invalid_value",
+      "tool_choice",
+    ],
+    [
+      "a name that is too long with its namespace",
+      { tools: [weather, home("a".repeat(60))] },
+      "string_too_long",
+      "tools[1].tools[0].name",
+    ],
+    [
+      "a name that two functions have",
+      { tools: [{ ...weather, name: "home__open" }, home("open")] },
+      "invalid_value",
+      "tools[1].tools[0].name",
+    ],
     ["a choice without tools", { tool_choice: "required" }, "invalid_value", "tool_choice"],
     [
       "a choice that is not there",

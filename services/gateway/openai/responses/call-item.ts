@@ -1,10 +1,10 @@
 import { newToken } from "#shared/protocol/token.ts";
+import type { FunctionName } from "./function-names.ts";
 import type { ItemStatus, OutputItem, Tell } from "./output-item.ts";
 
-interface Called {
+interface Called extends FunctionName {
   /** The id by which its output is sent back. */
   readonly id: string;
-  readonly name: string;
 }
 
 /** A function that the model calls. */
@@ -36,8 +36,9 @@ export class CallItem implements OutputItem {
   }
 
   told(): object {
-    const { id: call_id, name } = this.#called;
-    return { id: this.#id, status: this.#status, type: "function_call", call_id, name, arguments: this.#arguments };
+    const { id: call_id, name, namespace } = this.#called;
+    const standing = { id: this.#id, status: this.#status, type: "function_call", call_id };
+    return { ...standing, namespace, name, arguments: this.#arguments };
   }
 
   #place(): object {

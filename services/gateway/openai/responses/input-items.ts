@@ -38,6 +38,7 @@ export const reasoningItem = z.strictObject({
 export const callItem = z.strictObject({
   type: z.literal("function_call"),
   call_id: z.string().min(1),
+  namespace: z.string().min(1).nullish(),
   name: z.string().min(1),
   arguments: z.string(),
   ...asAnswered,

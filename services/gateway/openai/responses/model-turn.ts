@@ -1,4 +1,5 @@
 import type { ChatMessage } from "#shared/protocol/chat-body.ts";
+import { innerName } from "./function-names.ts";
 import { textOf, type CallItem, type InputItem, type MessageItem, type ReasoningItem } from "./input-items.ts";
 
 type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
@@ -24,8 +25,8 @@ export class ModelTurn {
         for (const { text } of item.content?.length ? item.content : (item.summary ?? [])) this.#thoughts.push(text);
         return;
       case "function_call": {
-        const { call_id: id, name, arguments: given } = item;
-        this.#calls.push({ id, type: "function", function: { name, arguments: given } });
+        const { call_id: id, arguments: given } = item;
+        this.#calls.push({ id, type: "function", function: { name: innerName(item), arguments: given } });
         return;
       }
       default:

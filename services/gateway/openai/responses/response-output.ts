@@ -1,7 +1,9 @@
 import type { AnswerEvent, FinishReason, Usage } from "#shared/answer/answer-event.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import { CallItem } from "./call-item.ts";
+import type { FunctionName } from "./function-names.ts";
 import type { OutputItem, Tell } from "./output-item.ts";
+import type { ResponseTerms } from "./response-terms.ts";
 import { TextItem } from "./text-item.ts";
 
 /** What a response says of its answer once that has ended. */
@@ -24,7 +26,7 @@ const cutShort: Partial<Record<FinishReason, string>> = {
  */
 export class ResponseOutput {
   readonly #tell: Tell;
-  readonly #thoughts: "reasoning" | "summary";
+  readonly #terms: Pick<ResponseTerms, "thoughts" | "namespaced">;
   readonly #items: OutputItem[] = [];
   readonly #calls = new Map<number, CallItem>();
   /** What is being said. */
@@ -32,9 +34,9 @@ export class ResponseOutput {
   #reason: FinishReason = "stop";
   #usage: Usage = { promptTokens: 0, completionTokens: 0 };
 
-  constructor(tell: Tell, { thoughts }: { readonly thoughts: "reasoning" | "summary" }) {
+  constructor(tell: Tell, terms: Pick<ResponseTerms, "thoughts" | "namespaced">) {
     this.#tell = tell;
-    this.#thoughts = thoughts;
+    this.#terms = terms;
   }
 
   take(event: AnswerEvent): void {
@@ -42,11 +44,12 @@ export class ResponseOutput {
       case "text":
         return this.#textOf("text").add(event.text, event.logprobs);
       case "reasoning":
-        return this.#textOf(this.#thoughts).add(event.text);
+        return this.#textOf(this.#terms.thoughts).add(event.text);
       case "tool-call-start": {
         this.#endText();
-        const { id = newToken("call_"), name } = event;
-        this.#calls.set(event.index, this.#begin(new CallItem({ id, name }, this.#items.length, this.#tell)));
+        const { index, id = newToken("call_"), name } = event;
+        const called = { id, name, ...this.#namespaced(name) };
+        this.#calls.set(index, this.#begin(new CallItem(called, this.#items.length, this.#tell)));
         return;
       }
       case "tool-call-delta":
@@ -79,6 +82,11 @@ export class ResponseOutput {
     if (this.#text?.is === is) return this.#text;
     this.#endText();
     return (this.#text = this.#begin(new TextItem(is, this.#items.length, this.#tell)));
+  }
+
+  #namespaced(name: string): FunctionName | undefined {
+    const { namespaced } = this.#terms;
+    return Object.hasOwn(namespaced, name) ? namespaced[name] : undefined;
   }
 
   #endText(): void {

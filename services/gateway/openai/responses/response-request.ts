@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { modelId } from "#shared/model/model.ts";
-import { chatBody, toolsMax, type ChatBody } from "#shared/protocol/chat-body.ts";
+import { chatBody, toolsMax, type ChatBody, type ToolDefinition } from "#shared/protocol/chat-body.ts";
 import { readShape } from "../../intake/read-shape.ts";
 import { messagesMax, type ReadChatRequest } from "../chat-request.ts";
 import { chosenTools } from "../chosen-tools.ts";
@@ -9,9 +9,10 @@ import { dropEmptyLists, dropNulls, objectsIn } from "../drop-what-says-nothing.
 import { insistOnSchemaSize } from "../schema-size.ts";
 import { refuseFieldsOfResponses } from "../unsupported-fields.ts";
 import { conversationOf } from "./conversation.ts";
+import { choiceOf, innerTools } from "./inner-tools.ts";
 import { inputItem } from "./input-items.ts";
 import { termsOf, type ResponseTerms } from "./response-terms.ts";
-import { choiceOf, innerTool, responseTool, responseToolChoice } from "./response-tools.ts";
+import { isOwnTool, responseTool, responseToolChoice } from "./response-tools.ts";
 import { checkShownImages } from "./shown-images.ts";
 import { innerTextFormat, outerTextFormat } from "./text-format.ts";
 
@@ -60,14 +61,16 @@ export function readResponseRequest(input: Record<string, unknown>): ReadRespons
   refuseFieldsOfResponses(input);
   const { value, ignored } = readShape(responseRequest, input);
   checkTogether(value);
-  insistOnSizes(value);
-  const terms = termsOf(value);
+  const { tools, namespaced } = innerTools(value.tools ?? []);
+  const terms = termsOf(value, namespaced);
+  const format = value.text?.format;
+  if (format?.type === "json_schema") insistOnSchemaSize(format.schema, "text.format.schema");
   if (value.stream === true) insistOnTerms(terms, value);
   return {
     model: value.model,
     stream: value.stream ?? false,
     includeUsage: true,
-    body: bodyOf(value),
+    body: bodyOf(value, tools),
     imageParam: checkShownImages(value.input),
     ignored: [...ignored, ...ignoredWishes(value)],
     terms,
@@ -78,13 +81,16 @@ function dropWhatSaysNothing(input: Record<string, unknown>): void {
   dropNulls(input);
   dropEmptyLists(input, ["tools", "include"]);
   for (const item of objectsIn(input["input"])) dropNulls(item);
-  for (const tool of objectsIn(input["tools"])) dropNulls(tool);
+  for (const tool of objectsIn(input["tools"])) {
+    dropNulls(tool);
+    for (const inside of objectsIn(tool["tools"])) dropNulls(inside);
+  }
   const { text, reasoning } = input;
   for (const holder of [text, reasoning, Reflect.get(Object(text), "format")]) dropNulls(Object(holder));
 }
 
-function bodyOf(request: ResponseRequest): ChatBody {
-  const { tools, tool_choice: choice, text: wished, reasoning } = request;
+function bodyOf(request: ResponseRequest, tools: readonly ToolDefinition[]): ChatBody {
+  const { tool_choice: choice, text: wished, reasoning } = request;
   const { parallel_tool_calls, max_output_tokens: max_tokens, temperature, top_p, top_logprobs } = request;
   const logprobs = request.include?.includes(logprobsIncluded) === true ? true : undefined;
   const given = {
@@ -98,7 +104,7 @@ function bodyOf(request: ResponseRequest): ChatBody {
   };
   return {
     messages: conversationOf(request),
-    ...chosenTools(tools?.map(innerTool), choice ? choiceOf(choice) : undefined),
+    ...chosenTools(tools.length > 0 ? tools : undefined, choice ? choiceOf(choice) : undefined),
     ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined && value !== null)),
     ...innerTextFormat(wished?.format),
   };
@@ -132,13 +138,6 @@ function checkTogether({
   }
 }
 
-function insistOnSizes({ tools, text: wished }: ResponseRequest): void {
-  for (const [place, tool] of (tools ?? []).entries()) {
-    insistOnSchemaSize(tool.parameters ?? undefined, `tools[${place}].parameters`);
-  }
-  if (wished?.format?.type === "json_schema") insistOnSchemaSize(wished.format.schema, "text.format.schema");
-}
-
 function insistOnTerms({ repeated: { length } }: ResponseTerms, { instructions }: ResponseRequest): void {
   if (length <= repeatedCharactersMax) return;
   const param = (instructions?.length ?? 0) > length / 2 ? "instructions" : "tools";
@@ -149,12 +148,13 @@ function insistOnTerms({ repeated: { length } }: ResponseTerms, { instructions }
 }
 
 /**
- * What clients wish for by habit and do without: to include what is of tools that are not here, or thoughts under lock and
+ * What clients wish for by habit and do without: to search the web; to include what is of tools that are not here, or thoughts under lock and
  * key; that the response is kept; that input is cut where it is too long, which is an error here; that thoughts are short.
  */
-function ignoredWishes({ include, store, truncation, reasoning }: ResponseRequest): string[] {
+function ignoredWishes({ include, store, tools, truncation, reasoning }: ResponseRequest): string[] {
   return [
     ...(include ?? []).flatMap((each, place) => (each === logprobsIncluded ? [] : [`include[${place}]`])),
+    ...(tools ?? []).flatMap((tool, place) => (isOwnTool(tool) ? [] : [`tools[${place}]`])),
     ...(store === true ? ["store"] : []),
     ...(truncation === "auto" ? ["truncation"] : []),
     ...(reasoning?.summary === "concise" ? ["reasoning.summary"] : []),

@@ -1,18 +1,39 @@
 import { z } from "zod";
-import { toolDefinition, toolsMax, type ToolDefinition } from "#shared/protocol/chat-body.ts";
-import type { Choice } from "../chosen-tools.ts";
+import { toolDefinition, toolsMax } from "#shared/protocol/chat-body.ts";
 
 const { name, description, parameters, strict } = toolDefinition.shape.function.shape;
 
 /** A function that the model may call, as clients of the Responses API write it. */
-export const responseTool = z.strictObject({
+export const functionTool = z.strictObject({
   type: z.literal("function"),
   name,
   description: description.nullable(),
   parameters: parameters.nullable(),
   strict,
 });
+export type FunctionTool = z.infer<typeof functionTool>;
+
+/** Functions under a common name. */
+export const namespaceTool = z.strictObject({
+  type: z.literal("namespace"),
+  name,
+  description: description.nullable(),
+  tools: z.array(functionTool).min(1).max(toolsMax),
+});
+
+/** What some clients offer by habit, whomever they ask. It is left out, and they are told so. */
+const webSearchTool = z.looseObject({
+  type: z.enum(["web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"]),
+});
+
+export const responseTool = z.discriminatedUnion("type", [functionTool, namespaceTool, webSearchTool]);
 export type ResponseTool = z.infer<typeof responseTool>;
+/** A tool that is a client's own, to run by itself. */
+export type OwnTool = FunctionTool | z.infer<typeof namespaceTool>;
+
+export function isOwnTool(tool: ResponseTool): tool is OwnTool {
+  return tool.type === "function" || tool.type === "namespace";
+}
 
 const namedFunction = z.strictObject({ type: z.literal("function"), name: z.string().min(1) });
 
@@ -27,31 +48,3 @@ export const responseToolChoice = z.union([
   }),
 ]);
 export type ResponseToolChoice = z.infer<typeof responseToolChoice>;
-
-/** A tool as machines are given it. */
-export function innerTool({
-  name: called,
-  description: told,
-  parameters: takes,
-  strict: exact,
-}: ResponseTool): ToolDefinition {
-  return {
-    type: "function",
-    function: {
-      name: called,
-      ...(told ? { description: told } : {}),
-      ...(takes ? { parameters: takes } : {}),
-      ...(typeof exact === "boolean" ? { strict: exact } : {}),
-    },
-  };
-}
-
-export function choiceOf(choice: ResponseToolChoice): Choice {
-  if (typeof choice === "string") return choice;
-  if (choice.type === "function") return { name: choice.name, param: "tool_choice.name" };
-  const { mode, tools } = choice;
-  return {
-    mode,
-    allowed: tools.map((tool, place) => ({ name: tool.name, param: `tool_choice.tools[${place}].name` })),
-  };
-}

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { tokenLogprobs } from "#shared/answer/answer-event.ts";
 import { reasoningEffort } from "#shared/protocol/chat-body.ts";
 import { outerTextFormat } from "../../openai/responses/text-format.ts";
-import { responseTool, responseToolChoice } from "../../openai/responses/response-tools.ts";
+import { functionTool, namespaceTool, responseToolChoice } from "../../openai/responses/response-tools.ts";
 import { answeringModel } from "./answer-parts.ts";
 import { errorAnswer } from "./error-answer.ts";
 
@@ -66,6 +66,7 @@ export const outputCall = z.object({
   type: z.literal("function_call").describe("What the item is."),
   status: itemStatus,
   call_id: z.string().describe("The id of the call; its `function_call_output` names it."),
+  namespace: z.string().optional().describe("The namespace that it stands in, if it does."),
   name: z.string().describe("The function's name."),
   arguments: z.string().describe("Its arguments, as a text of JSON. The model wrote it: check it."),
 });
@@ -134,7 +135,9 @@ export const response = z.object({
     .describe(`${repeated("How freely the words were chosen")}.`),
   text: z.object({ format: outerTextFormat.describe("What form the text has.") }).describe("How the text was to be."),
   tool_choice: responseToolChoice.describe("Which of the tools might be called."),
-  tools: z.array(responseTool).describe("The functions that the model might call."),
+  tools: z
+    .array(z.discriminatedUnion("type", [functionTool, namespaceTool]))
+    .describe("The functions that the model might call."),
   top_logprobs: z.int().describe(`${repeated("How many likely others are told beside each token")}.`),
   top_p: z
     .number()

@@ -2,9 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { answerShapes, rendererFor } from "#shared/answer/answer-shape.ts";
 import type { Render } from "../../../../services/gateway/dispatch/render-events.ts";
-import { responseRequest } from "../../../../services/gateway/openai/responses/response-request.ts";
+import { readResponseRequest } from "../../../../services/gateway/openai/responses/response-request.ts";
 import { ResponseStream } from "../../../../services/gateway/openai/responses/response-stream.ts";
-import { termsOf } from "../../../../services/gateway/openai/responses/response-terms.ts";
 import { WholeResponse } from "../../../../services/gateway/openai/responses/whole-response.ts";
 import { publicDocument } from "../../../../services/gateway/reference/public-document.ts";
 import { DescribedApi } from "../../../harness/described-api.ts";
@@ -41,25 +40,29 @@ const vectors: AnswerEvent[] = [
 
 /** A response is one answer, and its stream begins before and ends behind what is said. */
 const termsWith = (summary: "auto" | null) =>
-  termsOf(
-    responseRequest.parse({
-      model: "a",
-      input: "Hello",
-      instructions: "Be kind.",
-      tools: [{ type: "function", name: "get_weather" }],
-      tool_choice: { type: "function", name: "get_weather" },
-      text: { format: { type: "json_schema", name: "any", schema: {} } },
-      reasoning: { effort: "low", summary },
-      metadata: { team: "blue" },
-    }),
-  );
+  readResponseRequest({
+    model: "a",
+    input: "Hello",
+    instructions: "Be kind.",
+    tools: [
+      { type: "function", name: "get_weather" },
+      { type: "namespace", name: "home", tools: [{ type: "function", name: "open", strict: true }] },
+    ],
+    tool_choice: { type: "function", name: "get_weather" },
+    text: { format: { type: "json_schema", name: "any", schema: {} } },
+    reasoning: { effort: "low", summary },
+    metadata: { team: "blue" },
+  }).terms;
 const ofResponses: Record<string, Render> = {
   "response-stream": (head) => new ResponseStream(head, termsWith(null)),
   "response-whole": (head) => new WholeResponse(head, termsWith(null)),
   "summarised-response-stream": (head) => new ResponseStream(head, termsWith("auto")),
   "summarised-response-whole": (head) => new WholeResponse(head, termsWith("auto")),
 };
-const oneAnswer = conversation.filter((event) => !("choice" in event));
+const oneAnswer: AnswerEvent[] = [
+  { kind: "tool-call-start", index: 1, id: "call_2", name: "home__open" },
+  ...conversation.filter((event) => !("choice" in event)),
+];
 const cutShort: AnswerEvent[] = [
   { kind: "text", text: "Hi", logprobs },
   { kind: "finish", reason: "length" },
