@@ -10,6 +10,7 @@ import { paramCharactersMax } from "../../services/gateway/intake/param-of.ts";
 import { readChatRequest } from "../../services/gateway/openai/chat-request.ts";
 import { readCompletionRequest } from "../../services/gateway/openai/completion-request.ts";
 import { readEmbeddingsRequest } from "../../services/gateway/openai/embeddings-request.ts";
+import { readResponseRequest } from "../../services/gateway/openai/responses/response-request.ts";
 import { faultBody } from "../../services/gateway/openai/fault-body.ts";
 import { errorIn, type ErrorTold } from "../harness/endpoint.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
@@ -82,6 +83,7 @@ describe("in a process, answered or refused", () => {
 
 const readers: Readonly<Record<Endpoint, (input: Record<string, unknown>) => unknown>> = {
   "chat/completions": (input) => chatBody.parse(throughTheWire(readChatRequest(input).body)),
+  responses: (input) => chatBody.parse(throughTheWire(readResponseRequest(input).body)),
   completions: (input) => completeBody.parse(throughTheWire(readCompletionRequest(input).body)),
   embeddings: (input) => embedBody.parse(throughTheWire(readEmbeddingsRequest(input).body)),
 };

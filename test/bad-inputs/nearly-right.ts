@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 
-export type Endpoint = "chat/completions" | "completions" | "embeddings";
+export type Endpoint = "chat/completions" | "responses" | "completions" | "embeddings";
 
 /** A body, and where it is sent. */
 export interface Sent {
@@ -62,6 +62,41 @@ const rightRequests: readonly { readonly endpoint: Endpoint; readonly fields: Fi
       ],
       max_tokens: 1,
       response_format: { type: "text" },
+    },
+  },
+  {
+    endpoint: "responses",
+    fields: {
+      model: "scripted",
+      instructions: "Be brief.",
+      input: [
+        { role: "developer", content: [{ type: "input_text", text: "Be kind." }] },
+        { type: "message", role: "user", content: "Hello" },
+        { type: "reasoning", id: "rs_1", summary: [], content: [{ type: "reasoning_text", text: "Hm." }] },
+        { type: "function_call", id: "fc_1", call_id: "c", namespace: "home", name: "f", arguments: "{}" },
+        { type: "function_call_output", call_id: "c", output: [{ type: "input_text", text: "12" }] },
+        {
+          role: "assistant",
+          content: [{ type: "output_text", text: "Well.", annotations: [], logprobs: [] }],
+          status: "completed",
+        },
+        { role: "user", content: [{ type: "input_text", text: "/script tokens=1" }] },
+      ],
+      tools: [
+        { type: "function", name: "f", parameters: { type: "object", properties: {} }, strict: true },
+        { type: "namespace", name: "home", tools: [{ type: "function", name: "f" }] },
+        { type: "web_search" },
+      ],
+      tool_choice: { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "f" }] },
+      max_output_tokens: 1,
+      temperature: 0.5,
+      text: { format: { type: "text" } },
+      reasoning: { summary: "auto" },
+      include: ["reasoning.encrypted_content"],
+      metadata: { a: "b" },
+      stream: true,
+      store: false,
+      user: "me",
     },
   },
   {

@@ -173,7 +173,7 @@ describe("every answer of today is as it was recorded:", () => {
 
 /** The data of all events of a stream. */
 function eventsIn(body: string): unknown[] {
-  const data = body.split("\n\n").flatMap((event) => /^(?:event: .*\n)?data: (.*)$/.exec(event)?.[1] ?? []);
+  const data = body.split("\n\n").flatMap((event) => /^(?:event: .*\n)?data: ([^\r\n]*)$/.exec(event)?.[1] ?? []);
   return data.map((text) => (text === "[DONE]" ? text : masked(JSON.parse(text))));
 }
 

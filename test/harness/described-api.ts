@@ -66,7 +66,7 @@ export class DescribedApi {
 
 /** The data of all events, but of the one that is none. */
 function dataOf(stream: string): string[] {
-  const data = stream.split("\n\n").flatMap((each) => /^(?:event: .*\n)?data: (.*)$/.exec(each)?.[1] ?? []);
+  const data = stream.split("\n\n").flatMap((each) => /^(?:event: .*\n)?data: ([^\r\n]*)$/.exec(each)?.[1] ?? []);
   return data.filter((each) => each !== "[DONE]");
 }
 

@@ -1,12 +1,15 @@
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import { renderResponse } from "../../../services/gateway/openai/responses/render-response.ts";
 import {
   ResponseStream,
   streamedResponseCharactersMax,
 } from "../../../services/gateway/openai/responses/response-stream.ts";
 import { WholeResponse } from "../../../services/gateway/openai/responses/whole-response.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
+import { regular, runtimeEvents } from "../answer/answers.ts";
 import { readResponse } from "./response-requests.ts";
 
 type Told = Readonly<Record<string, unknown>>;
@@ -29,7 +32,7 @@ const given = (index: number, text: string): AnswerEvent => ({ kind: "tool-call-
 function eventsIn(bytes: Uint8Array): Told[] {
   const blocks = Buffer.from(bytes).toString().split("\n\n").filter(Boolean);
   return blocks.map((block) => {
-    const [, name, data = ""] = /^event: (.*)\ndata: (.*)$/.exec(block) ?? [];
+    const [, name, data = ""] = /^event: (\S+)\ndata: ([^\r\n]*)$/.exec(block) ?? [];
     const told = JSON.parse(data) as Told;
     expect(told["type"]).toBe(name);
     return told;
@@ -46,6 +49,12 @@ function whole(events: readonly AnswerEvent[], asked = terms): Told {
   const response = new WholeResponse(head, asked);
   for (const event of events) expect(response.push([event])).toHaveLength(0);
   return JSON.parse(Buffer.from(response.end()).toString()) as Told;
+}
+
+/** All that an item says. */
+function textIn(item: Told): unknown {
+  if (item["type"] === "function_call") return item["arguments"];
+  return (item["content"] as { text: string }[])[0]?.text;
 }
 
 const outputOf = (events: readonly AnswerEvent[]): Told[] => whole(events)["output"] as Told[];
@@ -229,6 +238,32 @@ describe("its stream", () => {
     expect(eventsIn(stream.failed(new Fault("upstream_error", { message: error.message })))).toEqual([
       { type: "error", sequence_number: before, error, ...flat },
     ]);
+  });
+
+  test("says what the whole answer says, for anything a runtime says", () => {
+    fc.assert(
+      fc.property(runtimeEvents, (events) => {
+        const all = regular(events);
+        const told = streamed(all);
+        const { response } = told.at(-1) as { response: { output: Told[] } };
+        expect(idsMasked(response)).toEqual(idsMasked(whole(all)));
+        const items = response.output.map((_, place) =>
+          told.filter((each) => each["output_index"] === place && "delta" in each).map(({ delta }) => delta),
+        );
+        expect(items.map((deltas) => deltas.join(""))).toEqual(response.output.map(textIn));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("begins anew where a request goes to another machine", () => {
+    const { render, ends } = renderResponse(terms, { streamed: true });
+    render(head).push([says("Hel")]);
+    const again = eventsIn(render({ ...head, model: "llama3:8b" }).push([says("Hello")]));
+    expect(again[0]).toMatchObject({ sequence_number: 0, response: { model: "llama3:8b" } });
+    const [error] = eventsIn(ends.failed(new Fault("upstream_error", { message: "The runtime failed." })));
+    expect(error).toMatchObject({ type: "error", sequence_number: again.length });
+    expect(ends.whole).toHaveLength(0);
   });
 
   test("says nothing before there is something to say", () => {

@@ -28,6 +28,7 @@ async function faultOf(read: Asked | Promise<Asked>): Promise<Fault> {
 describe("a large request", () => {
   test.each<[Outer, Buffer]>([
     ["chat", chat("ä".repeat(mib), { stream: true, stop: "END" })],
+    ["response", bytesOf({ model: "llama3", input: "ä".repeat(mib), tools: [{ type: "function", name: "f" }] })],
     ["completion", bytesOf({ model: "llama3", prompt: ["a".repeat(mib), "b"], n: 2 })],
     ["embeddings", bytesOf({ model: "embed", input: ["a".repeat(mib)], encoding_format: "base64" })],
   ])("of the kind %s is read beside the loop as it would be read on it", async (outer, bytes) => {
