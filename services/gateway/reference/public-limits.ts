@@ -9,7 +9,7 @@ import { clientRequestCharactersMax } from "../intake/client-request.ts";
 import { headerLinesMax, headersBytesMax, urlBytesMax } from "../intake/framing-fault.ts";
 import { messagesMax } from "../openai/chat-request.ts";
 import { metadataPairsMax, repeatedCharactersMax } from "../openai/responses/response-request.ts";
-import { streamedResponseCharactersMax } from "../openai/responses/response-stream.ts";
+import { streamedResponseCharactersMax } from "../openai/responses/output/response-stream.ts";
 
 /** A limit that callers may hit, by the name that the message of the error calls it. */
 export interface PublicLimit {
@@ -33,7 +33,7 @@ export function publicLimits({ bodyBytesMax, bodyLimitName }: BodyLimit): Public
       "repeatedCharactersMax",
       repeatedCharactersMax,
       "characters",
-      "What a streamed response repeats of its request: `instructions`, `tools` and the like.",
+      "What a response repeats of its request: `instructions`, `tools` and the like.",
     ),
     limit("streamedResponseCharactersMax", streamedResponseCharactersMax, "characters", "A response that is streamed."),
     limit("toolsMax", toolsMax, "tools", "The tools of a request."),

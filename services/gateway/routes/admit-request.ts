@@ -11,7 +11,7 @@ import type { Asked } from "../asked/asked.ts";
 import type { ReadAside } from "../asked/read-aside.ts";
 import type { Outer } from "../asked/read-asked.ts";
 import { ignoredHeader } from "../openai/ignored-header.ts";
-import { renderResponse } from "../openai/responses/render-response.ts";
+import { renderResponse } from "../openai/responses/output/render-response.ts";
 import { endsOfChunks } from "../openai/stream-ends.ts";
 import type { RequestAccount } from "../settlement/request-account.ts";
 import { accountOf } from "./keep-accounts.ts";

@@ -2,12 +2,12 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { renderResponse } from "../../../services/gateway/openai/responses/render-response.ts";
+import { renderResponse } from "../../../services/gateway/openai/responses/output/render-response.ts";
 import {
   ResponseStream,
   streamedResponseCharactersMax,
-} from "../../../services/gateway/openai/responses/response-stream.ts";
-import { WholeResponse } from "../../../services/gateway/openai/responses/whole-response.ts";
+} from "../../../services/gateway/openai/responses/output/response-stream.ts";
+import { WholeResponse } from "../../../services/gateway/openai/responses/output/whole-response.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 import { regular, runtimeEvents } from "../answer/answers.ts";
 import { readResponse } from "./response-requests.ts";

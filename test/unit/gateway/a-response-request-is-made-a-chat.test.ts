@@ -295,13 +295,13 @@ describe("what is refused says where it is:", () => {
     expect(faultOf(fields)).toEqual({ code, param });
   });
 
-  test("what a stream would repeat without end, though it may be asked for whole", () => {
+  test("what a response would repeat without end", () => {
     const instructions = "a".repeat(repeatedCharactersMax);
-    expect(faultOf({ instructions, stream: true })).toEqual({ code: "string_too_long", param: "instructions" });
-    expect(thrownBy({ instructions, stream: true }).message).toContain("repeatedCharactersMax");
-    expect(readResponse({ instructions }).stream).toBe(false);
+    expect(faultOf({ instructions })).toEqual({ code: "string_too_long", param: "instructions" });
+    expect(thrownBy({ instructions }).message).toContain("repeatedCharactersMax");
+    expect(readResponse({ input: instructions }).ignored).toEqual([]);
     const tools = Array.from({ length: 8 }, () => ({ ...weather, description: "a".repeat(repeatedCharactersMax / 8) }));
-    expect(faultOf({ tools, stream: true })).toEqual({ code: "string_too_long", param: "tools" });
+    expect(faultOf({ tools })).toEqual({ code: "string_too_long", param: "tools" });
   });
 });
 

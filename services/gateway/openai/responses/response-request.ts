@@ -17,7 +17,7 @@ import { checkShownImages } from "./shown-images.ts";
 import { innerTextFormat, outerTextFormat } from "./text-format.ts";
 
 export const metadataPairsMax = 16;
-/** What a streamed response repeats of its request, which is three times. */
+/** What a response repeats of its request; a streamed one does so three times. */
 export const repeatedCharactersMax = 512 * 1024;
 const logprobsIncluded = "message.output_text.logprobs";
 
@@ -65,7 +65,7 @@ export function readResponseRequest(input: Record<string, unknown>): ReadRespons
   const terms = termsOf(value, namespaced);
   const format = value.text?.format;
   if (format?.type === "json_schema") insistOnSchemaSize(format.schema, "text.format.schema");
-  if (value.stream === true) insistOnTerms(terms, value);
+  insistOnTerms(terms, value);
   return {
     model: value.model,
     stream: value.stream ?? false,
@@ -142,7 +142,7 @@ function insistOnTerms({ repeated: { length } }: ResponseTerms, { instructions }
   if (length <= repeatedCharactersMax) return;
   const param = (instructions?.length ?? 0) > length / 2 ? "instructions" : "tools";
   throw new Fault("string_too_long", {
-    message: `A streamed response repeats '${param}', which may come to ${repeatedCharactersMax} characters as JSON (repeatedCharactersMax); ask for it whole, or at /v1/chat/completions.`,
+    message: `A response repeats '${param}', which may come to ${repeatedCharactersMax} characters as JSON (repeatedCharactersMax); ask at /v1/chat/completions, which repeats nothing.`,
     param,
   });
 }

@@ -3,8 +3,8 @@ import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { answerShapes, rendererFor } from "#shared/answer/answer-shape.ts";
 import type { Render } from "../../../../services/gateway/dispatch/render-events.ts";
 import { readResponseRequest } from "../../../../services/gateway/openai/responses/response-request.ts";
-import { ResponseStream } from "../../../../services/gateway/openai/responses/response-stream.ts";
-import { WholeResponse } from "../../../../services/gateway/openai/responses/whole-response.ts";
+import { ResponseStream } from "../../../../services/gateway/openai/responses/output/response-stream.ts";
+import { WholeResponse } from "../../../../services/gateway/openai/responses/output/whole-response.ts";
 import { publicDocument } from "../../../../services/gateway/reference/public-document.ts";
 import { DescribedApi } from "../../../harness/described-api.ts";
 

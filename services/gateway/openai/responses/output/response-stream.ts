@@ -1,9 +1,9 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { AnswerHead, AnswerRenderer } from "#shared/answer/answer-renderer.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { faultBody } from "../fault-body.ts";
+import { faultBody } from "../../fault-body.ts";
 import { ResponseOutput } from "./response-output.ts";
-import type { ResponseTerms } from "./response-terms.ts";
+import type { ResponseTerms } from "../response-terms.ts";
 import { charactersSaid } from "./characters-said.ts";
 import { begun, writtenResponse } from "./written-response.ts";
 

@@ -1,5 +1,5 @@
 import { newToken } from "#shared/protocol/token.ts";
-import type { FunctionName } from "./function-names.ts";
+import type { FunctionName } from "../function-names.ts";
 import type { ItemStatus, OutputItem, Tell } from "./output-item.ts";
 
 interface Called extends FunctionName {

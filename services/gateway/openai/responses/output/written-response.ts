@@ -1,6 +1,6 @@
 import type { AnswerHead } from "#shared/answer/answer-renderer.ts";
 import type { ToldOutput } from "./response-output.ts";
-import type { ResponseTerms } from "./response-terms.ts";
+import type { ResponseTerms } from "../response-terms.ts";
 
 interface Begun {
   readonly status: "in_progress";

@@ -1,9 +1,9 @@
 import type { AnswerEvent, FinishReason, Usage } from "#shared/answer/answer-event.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import { CallItem } from "./call-item.ts";
-import type { FunctionName } from "./function-names.ts";
+import type { FunctionName } from "../function-names.ts";
 import type { OutputItem, Tell } from "./output-item.ts";
-import type { ResponseTerms } from "./response-terms.ts";
+import type { ResponseTerms } from "../response-terms.ts";
 import { TextItem } from "./text-item.ts";
 
 /** What a response says of its answer once that has ended. */

@@ -2,7 +2,7 @@ import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { insistOnLength } from "#shared/answer/answer-length.ts";
 import type { AnswerHead, AnswerRenderer } from "#shared/answer/answer-renderer.ts";
 import { ResponseOutput } from "./response-output.ts";
-import type { ResponseTerms } from "./response-terms.ts";
+import type { ResponseTerms } from "../response-terms.ts";
 import { charactersSaid } from "./characters-said.ts";
 import { writtenResponse } from "./written-response.ts";
 

@@ -1,7 +1,7 @@
-import type { Render } from "../../dispatch/render-events.ts";
-import type { StreamEnds } from "../../dispatch/write-stream.ts";
-import { endsOfChunks } from "../stream-ends.ts";
-import type { ResponseTerms } from "./response-terms.ts";
+import type { Render } from "../../../dispatch/render-events.ts";
+import type { StreamEnds } from "../../../dispatch/write-stream.ts";
+import { endsOfChunks } from "../../stream-ends.ts";
+import type { ResponseTerms } from "../response-terms.ts";
 import { ResponseStream } from "./response-stream.ts";
 import { WholeResponse } from "./whole-response.ts";
 
