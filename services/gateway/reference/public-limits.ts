@@ -9,7 +9,7 @@ import { clientRequestCharactersMax } from "../intake/client-request.ts";
 import { headerLinesMax, headersBytesMax, urlBytesMax } from "../intake/framing-fault.ts";
 import { messagesMax } from "../openai/chat-request.ts";
 import { metadataPairsMax, repeatedCharactersMax } from "../openai/responses/response-request.ts";
-import { streamedResponseCharactersMax } from "../openai/responses/output/response-stream.ts";
+import { responseCharactersMax } from "../openai/responses/output/response-output.ts";
 
 /** A limit that callers may hit, by the name that the message of the error calls it. */
 export interface PublicLimit {
@@ -35,7 +35,7 @@ export function publicLimits({ bodyBytesMax, bodyLimitName }: BodyLimit): Public
       "characters",
       "What a response repeats of its request: `instructions`, `tools` and the like.",
     ),
-    limit("streamedResponseCharactersMax", streamedResponseCharactersMax, "characters", "A response that is streamed."),
+    limit("responseCharactersMax", responseCharactersMax, "characters", "The answer of a response."),
     limit("toolsMax", toolsMax, "tools", "The tools of a request."),
     limit("stopsMax", stopsMax, "texts", "The texts before which an answer ends."),
     limit("completionsMax", completionsMax, "answers", "What a legacy completion may come to: its prompts, times `n`."),

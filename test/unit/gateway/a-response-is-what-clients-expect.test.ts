@@ -3,10 +3,8 @@ import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { renderResponse } from "../../../services/gateway/openai/responses/output/render-response.ts";
-import {
-  ResponseStream,
-  streamedResponseCharactersMax,
-} from "../../../services/gateway/openai/responses/output/response-stream.ts";
+import { responseCharactersMax } from "../../../services/gateway/openai/responses/output/response-output.ts";
+import { ResponseStream } from "../../../services/gateway/openai/responses/output/response-stream.ts";
 import { WholeResponse } from "../../../services/gateway/openai/responses/output/whole-response.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 import { regular, runtimeEvents } from "../answer/answers.ts";
@@ -269,12 +267,14 @@ describe("its stream", () => {
   test("says nothing before there is something to say", () => {
     expect(new ResponseStream(head, terms).push([])).toHaveLength(0);
   });
+});
 
-  test("has a longest length, since it repeats all of it, and says which", () => {
-    const stream = new ResponseStream(head, terms);
-    stream.push([says("a".repeat(streamedResponseCharactersMax))]);
-    const fault = faultThrownBy(() => stream.push([says("a")]));
-    expect([fault.code, fault.param]).toEqual(["invalid_value", "stream"]);
-    expect(fault.message).toContain(`${streamedResponseCharactersMax} characters (streamedResponseCharactersMax)`);
-  });
+test.each([
+  ["a response", () => new WholeResponse(head, terms)],
+  ["its stream", () => new ResponseStream(head, terms)],
+])("%s has a longest length, since all of it is told once more at its end, and says which", (_, begin) => {
+  const renderer = begin();
+  renderer.push([says("a".repeat(responseCharactersMax))]);
+  const fault = faultThrownBy(() => renderer.push([says("a")]));
+  expect([fault.code, fault.message]).toEqual(["invalid_value", expect.stringContaining("(responseCharactersMax)")]);
 });

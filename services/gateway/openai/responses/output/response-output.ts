@@ -1,6 +1,8 @@
 import type { AnswerEvent, FinishReason, Usage } from "#shared/answer/answer-event.ts";
+import { Fault } from "#shared/fault/fault.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import { CallItem } from "./call-item.ts";
+import { charactersSaid } from "./characters-said.ts";
 import type { FunctionName } from "../function-names.ts";
 import type { OutputItem, Tell } from "./output-item.ts";
 import type { ResponseTerms } from "../response-terms.ts";
@@ -13,6 +15,9 @@ export interface ToldOutput {
   readonly output: readonly object[];
   readonly usage: object;
 }
+
+/** How long an answer may be: all of it is held to be told once more at its end, in a stream four times. */
+export const responseCharactersMax = 512 * 1024;
 
 /** Why an answer is incomplete, by how it finished. */
 const cutShort: Partial<Record<FinishReason, string>> = {
@@ -31,6 +36,7 @@ export class ResponseOutput {
   readonly #calls = new Map<number, CallItem>();
   /** What is being said. */
   #text: TextItem | undefined;
+  #characters = 0;
   #reason: FinishReason = "stop";
   #usage: Usage = { promptTokens: 0, completionTokens: 0 };
 
@@ -40,6 +46,8 @@ export class ResponseOutput {
   }
 
   take(event: AnswerEvent): void {
+    this.#characters += charactersSaid(event);
+    if (this.#characters > responseCharactersMax) throw tooLong();
     switch (event.kind) {
       case "text":
         return this.#textOf("text").add(event.text, event.logprobs);
@@ -109,4 +117,10 @@ function toldUsage({ promptTokens, completionTokens, cachedTokens = 0, reasoning
     output_tokens_details: { reasoning_tokens: reasoningTokens },
     total_tokens: promptTokens + completionTokens,
   };
+}
+
+function tooLong(): Fault {
+  return new Fault("invalid_value", {
+    message: `The answer is longer than ${responseCharactersMax} characters (responseCharactersMax); ask for it as a stream at /v1/chat/completions.`,
+  });
 }

@@ -1,14 +1,10 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { AnswerHead, AnswerRenderer } from "#shared/answer/answer-renderer.ts";
-import { Fault } from "#shared/fault/fault.ts";
+import type { Fault } from "#shared/fault/fault.ts";
 import { faultBody } from "../../fault-body.ts";
 import { ResponseOutput } from "./response-output.ts";
 import type { ResponseTerms } from "../response-terms.ts";
-import { charactersSaid } from "./characters-said.ts";
 import { begun, writtenResponse } from "./written-response.ts";
-
-/** How long an answer may be that is streamed, since each of its texts comes four times more at its end. */
-export const streamedResponseCharactersMax = 512 * 1024;
 
 /** A response as a stream: server-sent events with names, each with its number. Without `data: [DONE]`, which is none. */
 export class ResponseStream implements AnswerRenderer {
@@ -17,7 +13,6 @@ export class ResponseStream implements AnswerRenderer {
   readonly #output: ResponseOutput;
   #written = "";
   #number = 0;
-  #characters = 0;
 
   constructor(head: AnswerHead, terms: ResponseTerms) {
     this.#head = head;
@@ -27,11 +22,7 @@ export class ResponseStream implements AnswerRenderer {
 
   push(events: readonly AnswerEvent[]): Uint8Array {
     if (events.length > 0) this.#begin();
-    for (const event of events) {
-      this.#output.take(event);
-      this.#characters += charactersSaid(event);
-    }
-    if (this.#characters > streamedResponseCharactersMax) throw tooLong();
+    for (const event of events) this.#output.take(event);
     return this.#taken();
   }
 
@@ -70,11 +61,4 @@ export class ResponseStream implements AnswerRenderer {
     this.#written = "";
     return bytes;
   }
-}
-
-function tooLong(): Fault {
-  return new Fault("invalid_value", {
-    message: `The answer is longer than ${streamedResponseCharactersMax} characters (streamedResponseCharactersMax), all of which a streamed response repeats at its end; ask for it whole, or at /v1/chat/completions.`,
-    param: "stream",
-  });
 }
