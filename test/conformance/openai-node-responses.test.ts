@@ -37,7 +37,7 @@ describe("the official SDK's Responses API, with the demonstration,", () => {
     expect(response.output_text).toBe("abc-0 abc-1 abc-2 ");
     expect(response.id).toMatch(/^resp_\w+$/);
     expect(response._request_id).toMatch(/^req_/);
-    expect(response.usage).toMatchObject({ output_tokens: 3, total_tokens: response.usage?.input_tokens! + 3 });
+    expect(response.usage).toMatchObject({ input_tokens: expect.any(Number), output_tokens: 3 });
   });
 
   test("streams event by event, and the SDK makes the same response of them", async () => {

@@ -247,17 +247,17 @@ export const streamOfResponse = [
   { type: "response.completed", sequence_number: 14, response: responseOfThoughts },
 ] satisfies ResponseEvent[];
 
-const responseCall = (id: string, city: string) =>
+const responseCall = (city: string) =>
   ({
     id: "fc_…",
     status: "completed",
     type: "function_call",
-    call_id: id,
+    call_id: "call_…",
     name: "get_weather",
     arguments: `{"city":"${city}"}`,
   }) satisfies OpenAI.Responses.ResponseFunctionToolCallItem;
 
-export const outputOfTools = [responseCall("call_…", "Oslo"), responseCall("call_…", "Rome")];
+export const outputOfTools = [responseCall("Oslo"), responseCall("Rome")];
 
 export const embeddings = {
   object: "list",

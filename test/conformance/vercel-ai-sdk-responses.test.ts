@@ -1,7 +1,7 @@
 import { createOpenAI } from "@ai-sdk/openai";
-import { APICallError, generateText, stepCountIs, streamText, tool } from "ai";
+import { APICallError, generateText, streamText } from "ai";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { z } from "zod";
+import { weatherOfAiSdk } from "./ai-sdk-weather.ts";
 import { answerAsOpenAi, questions, said } from "./knowing-model.ts";
 import { failInTheMiddle } from "./staged-answers.ts";
 import { startStagedVllm, type StagedVllm } from "./staged-vllm.ts";
@@ -27,18 +27,7 @@ describe("the Vercel AI SDK's own provider for OpenAI, which speaks the Response
     const { baseUrl: baseURL, key: apiKey } = staged.up.endpoint;
     return createOpenAI({ baseURL, apiKey, fetch: watched.fetch })(id);
   };
-  const weather = () => {
-    const asked: unknown[] = [];
-    const get_weather = tool({
-      description: "The weather of a city",
-      inputSchema: z.object({ city: z.string() }),
-      execute: async (given) => {
-        asked.push(given);
-        return "7 degrees";
-      },
-    });
-    return { asked, tools: { get_weather }, stopWhen: stepCountIs(5), providerOptions };
-  };
+  const weather = () => ({ ...weatherOfAiSdk(), providerOptions });
 
   test("chats", async () => {
     const { text, finishReason, usage } = await generateText({ model: model(), prompt: questions.text });

@@ -1,7 +1,7 @@
 import { createOpenAICompatible, type OpenAICompatibleProvider } from "@ai-sdk/openai-compatible";
-import { APICallError, cosineSimilarity, embed, embedMany, generateText, stepCountIs, streamText, tool } from "ai";
+import { APICallError, cosineSimilarity, embed, embedMany, generateText, streamText } from "ai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { z } from "zod";
+import { weatherOfAiSdk } from "./ai-sdk-weather.ts";
 import { frontedRuntimes, type Fronted } from "./fronted-runtimes.ts";
 import { questions, said } from "./knowing-model.ts";
 
@@ -16,18 +16,6 @@ describe.each(frontedRuntimes)("the Vercel AI SDK, through $name,", ({ start, em
   afterAll(() => fronted[Symbol.asyncDispose]());
 
   const chatModel = () => trunkline.chatModel(fronted.chatModel);
-  const weather = () => {
-    const asked: unknown[] = [];
-    const get_weather = tool({
-      description: "The weather of a city",
-      inputSchema: z.object({ city: z.string() }),
-      execute: async (given) => {
-        asked.push(given);
-        return "7 degrees";
-      },
-    });
-    return { asked, tools: { get_weather }, stopWhen: stepCountIs(5) };
-  };
 
   test("chats", async () => {
     const { text, finishReason, usage, response } = await generateText({ model: chatModel(), prompt: questions.text });
@@ -52,7 +40,7 @@ describe.each(frontedRuntimes)("the Vercel AI SDK, through $name,", ({ start, em
   });
 
   test("runs a tool and comes to the end of its loop", async () => {
-    const { asked, ...calling } = weather();
+    const { asked, ...calling } = weatherOfAiSdk();
     const { text, steps } = await generateText({ model: chatModel(), prompt: questions.tool, ...calling });
     expect(asked).toEqual([said.city]);
     expect(steps.map(({ finishReason }) => finishReason)).toEqual(["tool-calls", "stop"]);
@@ -60,7 +48,7 @@ describe.each(frontedRuntimes)("the Vercel AI SDK, through $name,", ({ start, em
   });
 
   test("runs a tool out of a stream, and comes to the end of its loop", async () => {
-    const { asked, ...calling } = weather();
+    const { asked, ...calling } = weatherOfAiSdk();
     const { steps, text } = streamText({ model: chatModel(), prompt: questions.tool, ...calling });
     expect(await text).toBe(said.text);
     expect((await steps).map(({ finishReason }) => finishReason)).toEqual(["tool-calls", "stop"]);

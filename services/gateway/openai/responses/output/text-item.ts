@@ -104,6 +104,6 @@ function toldLogprob({ top_logprobs: others, ...token }: TokenLogprobs[number]):
   return { ...withBytes(token), top_logprobs: others.map(withBytes) };
 }
 
-function withBytes<Token extends { readonly bytes: readonly number[] | null }>(token: Token): object {
+function withBytes(token: Omit<TokenLogprobs[number], "top_logprobs">): object {
   return { ...token, bytes: token.bytes ?? [] };
 }
