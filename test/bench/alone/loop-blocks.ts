@@ -23,9 +23,24 @@ const large: readonly Body[] = [
   { name: "a chat of 1.2 MB", of: "chat", text: chat("x".repeat(1_200_000)) },
   { name: "a chat of 10 MB", of: "chat", text: chat("x".repeat(10_000_000)) },
   { name: "a chat of 33 MB", of: "chat", text: chat("x".repeat(33_000_000)) },
+  {
+    name: "a response that is answered at length",
+    of: "responses",
+    text: JSON.stringify({ model: "scripted", input: "/script tokens=43000" }),
+  },
+  {
+    name: "the same, streamed",
+    of: "responses",
+    text: JSON.stringify({ model: "scripted", input: "/script tokens=43000", stream: true }),
+  },
   { name: "a chat of 32 MB of escapes", of: "chat", text: chat('"'.repeat(16_000_000)) },
 ];
-const paths = { chat: "chat/completions", embeddings: "embeddings", completions: "completions" } as const;
+const paths = {
+  chat: "chat/completions",
+  responses: "responses",
+  embeddings: "embeddings",
+  completions: "completions",
+} as const;
 
 const { nats: foundNats, redis: foundRedis } = await findServers();
 await using parts = new AsyncDisposableStack();

@@ -1,7 +1,7 @@
 import { jsonKeysMax, jsonValuesMax } from "../../../services/gateway/intake/scan-json.ts";
 import { messagesMax } from "../../../services/gateway/openai/chat-request.ts";
 
-export type Endpoint = "chat" | "embeddings" | "completions";
+export type Endpoint = "chat" | "responses" | "embeddings" | "completions";
 
 export interface Body {
   readonly name: string;
@@ -101,6 +101,51 @@ const chats: Readonly<Record<string, string>> = {
   "brackets without end": "[".repeat(1_000_000),
 };
 
+const response = (fields: object) => JSON.stringify({ model: "m", input: "Hello", ...fields });
+const called = (id: string) => ({ type: "function_call", call_id: id, name: "f", arguments: "{}" });
+const gave = (id: string) => ({ type: "function_call_output", call_id: id, output: "12 °C" });
+const ofUser = (content: unknown) => response({ input: [{ role: "user", content }] });
+
+const responses: Readonly<Record<string, string>> = {
+  "a response to 2,500 calls and what they gave": response({
+    input: many(messagesMax / 4, (place) => [called(`c${place}`), gave(`c${place}`)]).flat(),
+  }),
+  "a turn of 5,000 calls": response({
+    input: [
+      ...many(messagesMax / 2, (place) => called(`c${place}`)),
+      ...many(messagesMax / 2, (place) => gave(`c${place}`)),
+    ],
+  }),
+  "items that are numbers": response({ input: many(messagesMax, () => 1) }),
+  "more items than there may be": response({ input: full(1, () => 1) }),
+  "items of a wrong type": response({ input: many(messagesMax, () => ({ type: "robot" })) }),
+  "items without end": response({ input: many(messagesMax, () => hello) }),
+  "only the last item is wrong": response({ input: [...many(messagesMax - 1, () => hello), 1] }),
+  "items with null fields": response({ input: full(4, () => ({ ...hello, id: null })).slice(0, messagesMax) }),
+  "items with fields too many": response({ input: many(messagesMax, () => ({ ...hello, x: 1 })) }),
+  "items with tables of fields too many": response({ input: tables(1).map((fields) => ({ ...hello, ...fields })) }),
+  "parts of an item": ofUser(full(3, () => ({ type: "input_text", text: "a" }))),
+  "parts of an item with fields too many": ofUser(full(4, () => ({ type: "input_text", text: "a", x: 1 }))),
+  "thoughts without end": response({
+    input: [{ type: "reasoning", content: full(3, () => ({ type: "reasoning_text", text: "a" })) }, hello],
+  }),
+  "namespaces of empty functions": response({
+    tools: many(128, () => ({ type: "namespace", name: "a", tools: full(128 * 3, () => ({})).slice(0, 128) })),
+  }),
+  "namespaces of many functions": response({
+    tools: many(80, (place) => ({
+      type: "namespace",
+      name: `n${place}`,
+      tools: many(128, (at) => ({ type: "function", name: `f${at}` })),
+    })),
+  }),
+  "inclusions without end": response({ include: full(1, () => "a") }),
+  "searches of the web": response({ tools: many(128, () => ({ type: "web_search", x: many(300, () => 1) })) }),
+  "notes that are numbers": response({ metadata: table(1) }),
+  "notes without end": response({ metadata: table("a") }),
+  "a response with fields too many": response(table(1)),
+};
+
 const embeddings: Readonly<Record<string, string>> = {
   "empty texts": JSON.stringify({ model: "m", input: many(2_048, () => "") }),
   "texts that are objects": JSON.stringify({ model: "m", input: ["a", ...many(2_047, () => ({}))] }),
@@ -116,6 +161,7 @@ const completions: Readonly<Record<string, string>> = {
 /** The most that one request may make a gateway read, each kind of it wrong in another way, or right. */
 export const worstBodies: readonly Body[] = [
   ...named("chat", chats),
+  ...named("responses", responses),
   ...named("embeddings", embeddings),
   ...named("completions", completions),
 ];

@@ -3,6 +3,7 @@ import { readJsonObject } from "../../../services/gateway/intake/read-json.ts";
 import { readChatRequest } from "../../../services/gateway/openai/chat-request.ts";
 import { readCompletionRequest } from "../../../services/gateway/openai/completion-request.ts";
 import { readEmbeddingsRequest } from "../../../services/gateway/openai/embeddings-request.ts";
+import { readResponseRequest } from "../../../services/gateway/openai/responses/response-request.ts";
 import { ignoredHeader } from "../../../services/gateway/openai/ignored-header.ts";
 import { ordinaryBody, worstBodies, type Body, type Endpoint } from "./worst-bodies.ts";
 
@@ -14,6 +15,7 @@ import { ordinaryBody, worstBodies, type Body, type Endpoint } from "./worst-bod
 const readers: Readonly<Record<Endpoint, (input: Record<string, unknown>) => { readonly ignored: readonly string[] }>> =
   {
     chat: readChatRequest,
+    responses: readResponseRequest,
     embeddings: readEmbeddingsRequest,
     completions: readCompletionRequest,
   };
