@@ -122,8 +122,8 @@ export class StreamWriter implements JobListener {
   }
 
   /**
-   * The answer broke off after its first bytes, which no client may take for a success. Within an event
-   * nothing can be told that a client could read, so that the connection breaks: that too no client takes for a success.
+   * The answer broke off after its first bytes, which no client may take for a success. Within an event nothing can be
+   * told that a client could read, so that the connection breaks: that too no client takes for a success.
    */
   fail(fault: Fault): void {
     const { response, ends } = this.#options;

@@ -148,8 +148,9 @@ function insistOnTerms({ repeated: { length } }: ResponseTerms, { instructions }
 }
 
 /**
- * What clients wish for by habit and do without: to search the web; to include what is of tools that are not here, or thoughts under lock and
- * key; that the response is kept; that input is cut where it is too long, which is an error here; that thoughts are short.
+ * What clients wish for by habit and do without: to search the web; to include what is of tools that are not here, or
+ * thoughts under lock and key; that the response is kept; that input is cut where it is too long, which is an error here;
+ * that thoughts are short.
  */
 function ignoredWishes({ include, store, tools, truncation, reasoning }: ResponseRequest): string[] {
   return [
