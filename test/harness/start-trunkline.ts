@@ -18,9 +18,9 @@ export type UpProcess = TrunklineProcess & {
 };
 
 /** What the ready line of `trunkline up --json` tells, with the key that it made for itself. */
-export function endpointOf(line: string): Endpoint {
-  const { base_url: baseUrl, api_key: key } = readyLine.parse(JSON.parse(line));
-  return new Endpoint({ baseUrl, key });
+export function readyIn(line: string): Pick<UpProcess, "endpoint" | "runtime"> {
+  const { base_url: baseUrl, api_key: key, runtime } = readyLine.parse(JSON.parse(line));
+  return { endpoint: new Endpoint({ baseUrl, key }), runtime };
 }
 
 /** Starts `trunkline up --json` and comes back when it is ready. */
@@ -29,9 +29,8 @@ export async function startUp(env: Settings = {}): Promise<UpProcess> {
   const up = await TrunklineProcess.start({ args: ["up", "--json"], settings });
   return orDispose(up, async () => {
     const [line] = await up.printed(/^.*\n/);
-    const { runtime } = readyLine.parse(JSON.parse(line));
     const { operationsUrl } = listening.parse(await up.logged("gateway listens"));
-    return Object.assign(up, { endpoint: endpointOf(line), runtime, operationsUrl });
+    return Object.assign(up, { ...readyIn(line), operationsUrl });
   });
 }
 

@@ -6,7 +6,7 @@ import { timingAt } from "#shared/protocol/timing.ts";
 import { findBinary } from "../harness/find-binary.ts";
 import { OwnedChild } from "../harness/owned-child.ts";
 import { startFleet } from "../harness/start-fleet.ts";
-import { anywhere, demonstration, endpointOf, startUp } from "../harness/start-trunkline.ts";
+import { anywhere, demonstration, readyIn, startUp } from "../harness/start-trunkline.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { until } from "../harness/until.ts";
 
@@ -43,7 +43,7 @@ test("whoever ends the npm that started it ends it as well, and a running stream
     environment: { PATH: process.env["PATH"], TRUNKLINE_STATE_DIR: stateDir, ...anywhere, ...demonstration },
   });
   const ready = async () => /^.*\n/.exec(await npm.stdout())?.[0];
-  const endpoint = endpointOf(await until(ready, { what: "its ready line", timeoutMs: 10_000 }));
+  const { endpoint } = readyIn(await until(ready, { what: "its ready line", timeoutMs: 10_000 }));
   const stream = await endpoint.stream(slow);
   await until(() => stream.text.includes("abc-1 "), { what: "the first tokens" });
   npm.signal("SIGTERM");
