@@ -9,7 +9,7 @@ export function startSection(baseUrl: string): Markup {
   return markup`<section><h2 id="start">Start</h2>
 <p>Any client of OpenAI’s chat completions or of its Responses API works when it is given another base URL and a key of this service. No response is kept: where a client counts on that, tell it not to (<code>store: false</code> in the AI SDK). The base URL here is <code data-base>${baseUrl}</code>.</p>
 <ol class="steps"><li><p>Ask whoever runs this service for a key, and see which models it may use:</p>${block("Shell", listing(baseUrl))}</li>
-<li><p>Ask one of them something; <code>${model}</code> stands for yours:</p>${block("Shell", shell(baseUrl))}${block("Node.js, with openai", node(baseUrl))}${block("Python, with openai", python(baseUrl))}</li></ol></section>`;
+<li><p>Ask one of them something; <code>${model}</code> stands for yours:</p>${block("Shell", shell(baseUrl))}${block("Node.js, with openai", node(baseUrl))}${block("Python, with openai", python(baseUrl))}${block("Codex, in its config.toml", codex(baseUrl))}</li></ol></section>`;
 }
 
 function listing(baseUrl: string): string {
@@ -55,4 +55,15 @@ answer = client.chat.completions.create(
     messages=[{"role": "user", "content": "Hello!"}],
 )
 print(answer.choices[0].message.content)`;
+}
+
+function codex(baseUrl: string): string {
+  return `model = "${model}"
+model_provider = "trunkline"
+
+[model_providers.trunkline]
+name = "Trunkline"
+base_url = "${baseUrl}"
+env_key = "API_KEY"
+wire_api = "responses"`;
 }

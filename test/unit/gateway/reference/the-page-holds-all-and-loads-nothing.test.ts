@@ -58,6 +58,7 @@ describe("the page", () => {
     expect(said).toContain(`curl -N ${baseUrl}/chat/completions`);
     expect(said).toContain(`baseURL: &quot;${baseUrl}&quot;`);
     expect(said).toContain(`base_url=&quot;${baseUrl}&quot;`);
+    expect(said).toContain(`base_url = &quot;${baseUrl}&quot;`);
     for (const word of said.split(/[^0-9A-Za-z_]+/)) expect(parseKeyToken(word).outcome).toBe("malformed");
   });
 });
