@@ -4,15 +4,19 @@ import { laneOf } from "./test/faults/lane.ts";
 import { ClosingLine } from "./test/harness/closing-line.ts";
 
 const faultTable = laneOf(process.env).isWhole ? [new FaultTable()] : [];
+const shared = { testTimeout: 20_000, hookTimeout: 60_000 };
+const pure = "test/unit/**/*.test.ts";
 
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
     globalSetup: ["test/harness/global-setup.ts"],
     reporters: ["default", ...faultTable, new ClosingLine()],
-    testTimeout: 20_000,
-    hookTimeout: 60_000,
     // One for each core: tests mostly wait for servers and processes, and those have to run beside them.
     maxWorkers: "100%",
+    projects: [
+      // What a unit test tests keeps nothing that another could trip over, and to load it anew for each takes longest.
+      { test: { ...shared, name: "unit", include: [pure], isolate: false } },
+      { test: { ...shared, name: "real", include: ["test/**/*.test.ts"], exclude: [pure] } },
+    ],
   },
 });
