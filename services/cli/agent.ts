@@ -1,6 +1,5 @@
 import { Command } from "commander";
 import type { Environment } from "#shared/process/config.ts";
-import { runAgent } from "../agent/main.ts";
 import { ggufOption, withGguf, type GgufGiven } from "./gguf-option.ts";
 
 export function agentCommand(environment: Environment): Command {
@@ -18,5 +17,8 @@ Examples:
   TRUNKLINE_NATS_URL=nats://broker.example:4222 TRUNKLINE_MACHINE=attic trunkline agent
   TRUNKLINE_NATS_URL=nats://broker.example:4222 trunkline agent --gguf model.gguf`,
     )
-    .action((given: GgufGiven) => runAgent(withGguf(environment, given)));
+    .action(async (given: GgufGiven) => {
+      const { runAgent } = await import("../agent/main.ts");
+      await runAgent(withGguf(environment, given));
+    });
 }

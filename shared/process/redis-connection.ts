@@ -1,4 +1,4 @@
-import { Redis, type ChainableCommander } from "ioredis";
+import type { ChainableCommander, Redis } from "ioredis";
 import { Fault } from "../fault/fault.ts";
 import type { Log } from "./log.ts";
 import { exitCodes, StartFailure } from "./start-failure.ts";
@@ -29,7 +29,9 @@ const reconnectDelayMsMax = 400;
 
 /** Connects once, or fails with a line for the operator; from then on it reconnects by itself for ever. */
 export async function connectRedis(options: RedisOptions): Promise<RedisConnection> {
-  const redis = new Redis(options.url, {
+  // Whoever keeps keys in the state folder does without, and starts sooner.
+  const { Redis: Client } = await import("ioredis");
+  const redis = new Client(options.url, {
     protocol: 2,
     keyPrefix: options.keyPrefix ?? redisKeyPrefix,
     lazyConnect: true,

@@ -28,7 +28,7 @@ export const importRules: readonly ImportRule[] = [
     rule: "only up stands above gateway and agent both",
     files: "services/cli/**",
     never: "services/{gateway,agent}/compose.ts",
-    only: ["services/cli/up.ts"],
+    only: ["services/cli/run-up.ts"],
   },
   {
     rule: "only nats adapters know NATS",

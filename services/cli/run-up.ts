@@ -1,0 +1,107 @@
+import type { Broker } from "#shared/broker/broker.ts";
+import { MemoryBroker } from "#shared/broker/memory-broker.ts";
+import { connectNats } from "#shared/broker/nats-broker.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import { openKeyStore } from "#shared/keys/open-key-store.ts";
+import { systemClock as clock } from "#shared/process/clock.ts";
+import { readBoth, type Environment } from "#shared/process/config.ts";
+import { createLog, type Log } from "#shared/process/log.ts";
+import { runUntilStopped } from "#shared/process/run-until-stopped.ts";
+import { startAgent } from "../agent/compose.ts";
+import { agentConfig } from "../agent/config.ts";
+import { startGateway } from "../gateway/compose.ts";
+import { gatewayConfig, type GatewayConfig } from "../gateway/config.ts";
+import { withGguf, type GgufGiven } from "./gguf-option.ts";
+import { keepAdminKey, ownKey } from "./own-key.ts";
+import { welcome } from "./welcome.ts";
+
+export interface UpSurroundings {
+  readonly environment: Environment;
+  readonly stdout: { write(text: string): unknown };
+}
+
+export interface UpGiven extends GgufGiven {
+  readonly json?: true;
+}
+
+/** Runs gateway and agent in one process until they are stopped. */
+export async function runUp(surroundings: UpSurroundings, { json, ...given }: UpGiven): Promise<void> {
+  const { stdout } = surroundings;
+  // A person looks at this terminal, so only what needs attention is logged unless more is asked for.
+  const named = withGguf(withoutEmpty(surroundings.environment), given);
+  // No balancer stands before it, so nobody has to hear first that it stops.
+  const environment = { TRUNKLINE_LOG_LEVEL: "warn", TRUNKLINE_GRACE_MS: "0", ...named };
+  const [forGateway, forAgent] = readBoth(
+    () => gatewayConfig(environment),
+    () => agentConfig(environment),
+  );
+  const log = createLog({ level: forGateway.logLevel, name: "trunkline" });
+  await runUntilStopped({
+    environment,
+    drainMs: forGateway.drainMs,
+    log,
+    onStopping: () => {
+      if (!json) stdout.write("\nFinishing what is under way; Ctrl-C again stops at once.\n");
+    },
+    async start(lifecycle) {
+      const store = await openKeyStore(forGateway.keyStore, { clock, log });
+      lifecycle.onStop("keys", () => store.keys.close());
+      const [gatewaySide, agentSide] = await connectBoth(forGateway, log);
+      lifecycle.onStop("broker", async () => {
+        await Promise.all([gatewaySide.close(), agentSide.close()]);
+      });
+      const ownMeans = { stateDir: forGateway.keyStore.stateDir, store, lifecycle, clock, log };
+      const key = await ownKey(ownMeans);
+      await keepAdminKey(ownMeans);
+      const agent = await startAgent({
+        config: forAgent,
+        broker: agentSide,
+        alone: forGateway.natsUrl === undefined,
+        lifecycle,
+        clock,
+        log,
+        fallbackToScripted: true,
+        exit: refuseToExit,
+      });
+      const { baseUrl } = await startGateway({
+        config: forGateway,
+        broker: gatewaySide,
+        store,
+        lifecycle,
+        clock,
+        log,
+      });
+      const { runtime, models } = agent;
+      stdout.write(
+        json
+          ? `${JSON.stringify({ base_url: baseUrl, api_key: key, runtime })}\n`
+          : welcome({ baseUrl, key, runtime, models, machine: agent.machine }),
+      );
+    },
+  });
+}
+
+async function connectBoth(config: GatewayConfig, log: Log): Promise<[Broker, Broker]> {
+  const { natsUrl: url, natsCredentialsFile: credentialsFile } = config;
+  if (url === undefined) {
+    const broker = new MemoryBroker({ clock, log });
+    return [broker.connect(), broker.connect()];
+  }
+  const settings = { url, credentialsFile, clock, log };
+  return [
+    await connectNats({ ...settings, name: "trunkline gateway" }),
+    await connectNats({ ...settings, name: "trunkline agent" }),
+  ];
+}
+
+/** Here the process is the gateway too, and no holder of a key may end that. */
+function refuseToExit(): never {
+  throw new Fault("unsupported_value", {
+    message: "'exit_at' works with an agent that is a process of its own, not with trunkline up.",
+    param: "messages",
+  });
+}
+
+function withoutEmpty(environment: Environment): Environment {
+  return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ""));
+}
