@@ -24,6 +24,9 @@ const readHereBytesMax = limits.partBytes;
 /** The sum of the requests that wait to be read, or are being read, beside the loop. */
 export const readingBytesMax = 256 * 1024 * 1024;
 
+/** What one of them may come to while it is read. A thread that needs more ends, and not the gateway with all its streams. */
+const readingHeapMb = 1_024;
+
 interface Waiting {
   readonly bytes: number;
   readonly settle: (answer: ReadAnswer) => void;
@@ -70,7 +73,8 @@ export class ReadAside {
   }
 
   #start(): Worker {
-    const thread = new Worker(new URL("./reading-thread.ts", import.meta.url));
+    const url = new URL("./reading-thread.ts", import.meta.url);
+    const thread = new Worker(url, { resourceLimits: { maxOldGenerationSizeMb: readingHeapMb } });
     thread.unref();
     thread.on("message", (answer: ReadAnswer) => this.#settle(answer));
     // A thread that fails is a bug, or out of memory; the next request gets another.

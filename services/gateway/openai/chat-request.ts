@@ -86,8 +86,8 @@ function dropWhatSaysNothing(input: Record<string, unknown>): void {
     // Of a tool that had nothing to say.
     if (message["role"] === "tool" && isEmptyList(message["content"])) message["content"] = "";
   }
-  for (const tool of objectsIn(input["tools"])) dropNulls(Object(tool["function"]));
-  dropNulls(Object(Reflect.get(Object(input["response_format"]), "json_schema")));
+  for (const tool of objectsIn(input["tools"])) dropNulls(tool["function"]);
+  for (const format of objectsIn([input["response_format"]])) dropNulls(format["json_schema"]);
 }
 
 /** What is given is all that differs from its null, which was left out. */

@@ -1,8 +1,10 @@
 /**
  * A null counts as a field that is not there: clients name every field that they know, and send an answer back as they
- * got it. `kept` is a field of which null says something.
+ * got it. `kept` is a field of which null says something. What should hold fields and is none that could is left to be
+ * refused: a text of many megabytes has as many characters, each of which would be looked at.
  */
-export function dropNulls(holder: Record<string, unknown>, kept?: string): void {
+export function dropNulls(holder: unknown, kept?: string): void {
+  if (typeof holder !== "object" || holder === null || Array.isArray(holder)) return;
   for (const [field, value] of Object.entries(holder)) {
     if (value === null && field !== kept) Reflect.deleteProperty(holder, field);
   }

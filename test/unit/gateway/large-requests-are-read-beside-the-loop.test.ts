@@ -12,6 +12,8 @@ function aside(): ReadAside {
   return reader;
 }
 
+/** Each of its characters looked at alone would take more memory than a reading thread has. */
+const text = "x".repeat(16 * mib);
 const bytesOf = (request: object): Buffer => Buffer.from(JSON.stringify(request));
 const chat = (content: string, fields: object = {}): Buffer =>
   bytesOf({ model: "llama3", user: "ann", messages: [{ role: "user", content }], ...fields });
@@ -47,6 +49,23 @@ describe("a large request", () => {
     expect(fault).toMatchObject({ code: "integer_below_min_value", param: "n" });
     expect(fault.message).toBe("'n' must be at least 1.");
   });
+
+  test.each<[Outer, string, object]>([
+    ["chat", "tools[0].function", { tools: [{ type: "function", function: text }] }],
+    ["chat", "response_format.json_schema", { response_format: { type: "json_schema", json_schema: text } }],
+    ["response", "text", { input: "Hello", text }],
+    ["response", "text.format", { input: "Hello", text: { format: text } }],
+    ["response", "reasoning", { input: "Hello", reasoning: text }],
+  ])(
+    "of the kind %s with a text where an object belongs, %s, costs no more than its length",
+    async (outer, param, fields) => {
+      const messages = [{ role: "user", content: "Hello" }];
+      const fault = await faultOf(
+        aside().read(outer, bytesOf({ model: "llama3", ...(outer === "chat" && { messages }), ...fields })),
+      );
+      expect([fault.code, fault.param]).toEqual(["invalid_type", param]);
+    },
+  );
 
   test("lets the loop go on while it is read", async () => {
     const reader = aside();

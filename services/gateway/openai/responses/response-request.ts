@@ -80,13 +80,16 @@ export function readResponseRequest(input: Record<string, unknown>): ReadRespons
 function dropWhatSaysNothing(input: Record<string, unknown>): void {
   dropNulls(input);
   dropEmptyLists(input, ["tools", "include"]);
-  for (const item of objectsIn(input["input"])) dropNulls(item);
+  for (const item of objectsIn(input["input"])) {
+    dropNulls(item);
+    for (const part of [...objectsIn(item["content"]), ...objectsIn(item["output"])]) dropNulls(part);
+  }
   for (const tool of objectsIn(input["tools"])) {
     dropNulls(tool);
     for (const inside of objectsIn(tool["tools"])) dropNulls(inside);
   }
-  const { text, reasoning } = input;
-  for (const holder of [text, reasoning, Reflect.get(Object(text), "format")]) dropNulls(Object(holder));
+  for (const field of ["text", "reasoning", "stream_options", "tool_choice"]) dropNulls(input[field]);
+  for (const text of objectsIn([input["text"]])) dropNulls(text["format"]);
 }
 
 function bodyOf(request: ResponseRequest, tools: readonly ToolDefinition[]): ChatBody {
