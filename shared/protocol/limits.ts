@@ -18,6 +18,8 @@ export const limits = {
    * the agent, which keeps it until the client has it.
    */
   streamCreditBytes: 256 * kib,
+  /** The same of a stream that the gateway renders, since what it makes of an event is some ten times as long. */
+  renderedCreditBytes: 32 * kib,
   /** Each time a client has taken so much more, its machine is told at once: it keeps what it sent until then. */
   creditStepBytes: 16 * kib,
   /** Of a slower stream it is told with the next lease, from this much on. */

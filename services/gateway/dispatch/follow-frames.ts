@@ -45,6 +45,10 @@ export interface JobListener {
    * such thing.
    */
   backlogBytes?(): number;
+  /** How far a machine may run ahead of it, where that is not as far as usual. */
+  readonly creditBytes?: number;
+  /** Whether anything of the answer is out. Who does not tell passes on every piece. */
+  hasSaid?(): boolean;
   /** Called at a steady pace for as long as the job is open, with the job's latest row of its machine's beats. */
   onTick?(nowMs: number, row: BeatRow | undefined): void;
 }
@@ -121,6 +125,8 @@ export class FrameFollower {
   #attachedAtMs = -Infinity;
   #cameAgain = 0;
   #receivedBytes = 0;
+  /** A part of the answer is out, so that no other machine can give it. */
+  #said = false;
   #takenBytes = 0;
   #creditLimit: number;
   #row: BeatRow | undefined;
@@ -299,9 +305,13 @@ export class FrameFollower {
   }
 
   #take({ payload, outputTokens }: Frame): void {
-    if (this.#receivedBytes === 0) this.#options.wire.bodyTaken();
+    const { listener, wire } = this.#options;
     this.#receivedBytes += payload.byteLength;
-    this.#options.listener.onData(payload, outputTokens);
+    listener.onData(payload, outputTokens);
+    if (!this.#said && (listener.hasSaid === undefined || listener.hasSaid())) {
+      this.#said = true;
+      wire.bodyTaken();
+    }
     this.#giveCredit();
   }
 
@@ -425,7 +435,7 @@ export class FrameFollower {
   }
 
   #fail(fault: Fault): void {
-    this.#settle({ outcome: "fault", fault, said: this.#receivedBytes > 0 });
+    this.#settle({ outcome: "fault", fault, said: this.#said });
   }
 
   #settle(outcome: JobOutcome): void {

@@ -87,7 +87,8 @@ export class OpenJob implements JobWire {
     this.#placed = placed;
     this.#body = body;
     this.#inParts = body.byteLength > limits.partBytes;
-    const creditBytes = listener.backlogBytes === undefined ? limits.wholeCreditBytes : limits.streamCreditBytes;
+    const usual = listener.backlogBytes === undefined ? limits.wholeCreditBytes : limits.streamCreditBytes;
+    const creditBytes = listener.creditBytes ?? usual;
     const { id, kind, shape, model, keyId, responseId, createdSeconds, includeUsage, traceparent } = head;
     this.#headers = encodeJobHead({
       id,

@@ -36,8 +36,11 @@ export class RenderedEvents implements JobListener {
   readonly #onBroken: (fault: Fault) => void;
   readonly #renderer: AnswerRenderer;
   readonly #lines = new LineCutter(limits.wholeAnswerBytesMax, () => irregular("a line without an end"));
-
+  /** Only of an answer whose client has to be waited for. */
+  readonly backlogBytes?: () => number;
+  readonly creditBytes?: number;
   #finished = false;
+  #said = false;
 
   /** `onBroken` is to cancel the job: what it says is no answer. */
   constructor(options: {
@@ -49,6 +52,13 @@ export class RenderedEvents implements JobListener {
     this.#renderer = renderer;
     this.#listener = listener;
     this.#onBroken = onBroken;
+    if (listener.backlogBytes === undefined) return;
+    this.backlogBytes = () => listener.backlogBytes?.() ?? 0;
+    this.creditBytes = limits.renderedCreditBytes;
+  }
+
+  hasSaid(): boolean {
+    return this.#said;
   }
 
   onAccept(machine: string): void {
@@ -73,10 +83,6 @@ export class RenderedEvents implements JobListener {
     this.#listener.onTimings?.(timings);
   }
 
-  backlogBytes(): number {
-    return this.#listener.backlogBytes?.() ?? 0;
-  }
-
   onTick(nowMs: number, row: BeatRow | undefined): void {
     this.#listener.onTick?.(nowMs, row);
   }
@@ -88,7 +94,9 @@ export class RenderedEvents implements JobListener {
   }
 
   #pass(bytes: Uint8Array, outputTokens: number): void {
-    if (bytes.byteLength > 0) this.#listener.onData(bytes, outputTokens);
+    if (bytes.byteLength === 0) return;
+    this.#said = true;
+    this.#listener.onData(bytes, outputTokens);
   }
 }
 

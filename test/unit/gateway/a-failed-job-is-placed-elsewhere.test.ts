@@ -1,15 +1,19 @@
 import { expect, test, describe } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { FaultPayload } from "#shared/protocol/frame-payload.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import type { JobHead } from "#shared/protocol/job.ts";
 import { Breakers } from "../../../services/gateway/dispatch/breakers.ts";
 import { JobRoutes } from "../../../services/gateway/dispatch/job-routes.ts";
-import { JobPlacer } from "../../../services/gateway/dispatch/place-job.ts";
+import { JobPlacer, type Placement } from "../../../services/gateway/dispatch/place-job.ts";
 import { MachineRanking } from "../../../services/gateway/dispatch/rank-machines.ts";
+import { renderResponse } from "../../../services/gateway/openai/responses/output/render-response.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
 import type { KnownModels } from "../../../services/gateway/fleet/known-models.ts";
 import { end } from "./follower-on-a-wire.ts";
 import { gatewayOnBroker, type ScriptedMachine } from "./gateway-on-a-broker.ts";
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
+import { readResponse } from "./response-requests.ts";
 
 /** Requests of one gateway with four machines, each of which says what the test lets it say. */
 async function placing({ present }: { readonly present?: readonly string[] | undefined } = {}) {
@@ -45,7 +49,7 @@ async function placing({ present }: { readonly present?: readonly string[] | und
   const placer = new JobPlacer({ ranking, breakers, routes, jobs, timing, clock, log });
   const heard: string[] = [];
   const leaving = new AbortController();
-  const run = (body = '{"messages":[]}'): Promise<string> => {
+  const run = (body = '{"messages":[]}', wish: Partial<Placement> = {}): Promise<string> => {
     const outcome = placer.run({
       kind: "chat",
       shape: "chat-stream",
@@ -62,6 +66,7 @@ async function placing({ present }: { readonly present?: readonly string[] | und
       requestId: "req_1",
       listener: { onData: (bytes) => void heard.push(Buffer.from(bytes).toString()) },
       signal: leaving.signal,
+      ...wish,
     });
     return outcome.then(
       () => "end",
@@ -70,14 +75,14 @@ async function placing({ present }: { readonly present?: readonly string[] | und
   };
   /** The machine that was given the latest job, and that job. */
   const seen = new Map<ScriptedMachine, number>();
-  const next = async (): Promise<{ machine: ScriptedMachine; job: string; body: string }> => {
+  const next = async (): Promise<{ machine: ScriptedMachine; job: string; body: string; head: JobHead }> => {
     await settle();
     for (const machine of machines) {
       const known = seen.get(machine) ?? 0;
       const given = machine.jobs[known];
       if (given === undefined) continue;
       seen.set(machine, known + 1);
-      return { machine, job: given.head.id, body: Buffer.from(given.body).toString() };
+      return { machine, job: given.head.id, body: Buffer.from(given.body).toString(), head: given.head };
     }
     throw new Error("no machine was given a job");
   };
@@ -234,4 +239,46 @@ test("failures use up the budget of second tries, and then cost each request its
   // 20 in reserve, and a tenth of 40.
   expect(placed()).toBeLessThanOrEqual(40 + 20 + 4);
   expect(placed()).toBeGreaterThanOrEqual(40 + 20);
+});
+
+describe("a job whose answer is rendered here", () => {
+  const hello = '{"kind":"text","text":"Hello"}\n';
+  const finish = '{"kind":"finish","reason":"stop"}\n';
+  const { terms } = readResponse();
+
+  test("goes to another machine for as long as nothing of the answer is out, whatever was told of it", async () => {
+    const { run, next, heard, settle } = await placing();
+    const outcome = run("the body", { shape: "events", ...renderResponse(terms, { streamed: false }) });
+    const first = await next();
+    first.machine.say(first.job, "data", hello, 1);
+    first.machine.say(first.job, "fault", broken, 2);
+    await settle();
+    const second = await next();
+    expect([second.machine === first.machine, second.body]).toEqual([false, "the body"]);
+    second.machine.say(second.job, "data", hello + finish, 1);
+    second.machine.say(second.job, "end", end, 2);
+    expect(await outcome).toBe("end");
+    expect(heard.map((text) => (JSON.parse(text) as { status: string }).status)).toEqual(["completed"]);
+    expect(second.head.credit).toBe(limits.wholeCreditBytes);
+  });
+
+  test("stays where it is once its client has something of it", async () => {
+    const { run, next, heard, placed } = await placing();
+    const outcome = run("the body", { shape: "events", ...renderResponse(terms, { streamed: true }) });
+    const { machine, job } = await next();
+    machine.say(job, "data", hello, 1);
+    machine.say(job, "fault", broken, 2);
+    expect(await outcome).toBe("upstream_error");
+    expect([heard.length, placed()]).toEqual([1, 1]);
+  });
+
+  test("is not far ahead of its client, since what is made of it is long", async () => {
+    const { run, next, leaving } = await placing();
+    const listener = { onData: () => undefined, backlogBytes: () => 0 };
+    const outcome = run("the body", { shape: "events", ...renderResponse(terms, { streamed: true }), listener });
+    const { head } = await next();
+    expect(head.credit).toBe(limits.renderedCreditBytes);
+    leaving.abort(new Fault("client_closed", { message: "The client left." }));
+    await outcome;
+  });
 });

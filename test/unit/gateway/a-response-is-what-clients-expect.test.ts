@@ -269,12 +269,23 @@ describe("its stream", () => {
   });
 });
 
-test.each([
+describe.each([
   ["a response", () => new WholeResponse(head, terms)],
   ["its stream", () => new ResponseStream(head, terms)],
-])("%s has a longest length, since all of it is told once more at its end, and says which", (_, begin) => {
-  const renderer = begin();
-  renderer.push([says("a".repeat(responseCharactersMax))]);
-  const fault = faultThrownBy(() => renderer.push([says("a")]));
-  expect([fault.code, fault.message]).toEqual(["invalid_value", expect.stringContaining("(responseCharactersMax)")]);
+])("%s has a longest length, since all of it is told once more at its end,", (_, begin) => {
+  test("and says which", () => {
+    const renderer = begin();
+    renderer.push([says("a".repeat(responseCharactersMax - 1_024))]);
+    const fault = faultThrownBy(() => renderer.push([says("a".repeat(1_024))]));
+    expect([fault.code, fault.message]).toEqual(["invalid_value", expect.stringContaining("(responseCharactersMax)")]);
+  });
+
+  test.each<[string, (place: number) => AnswerEvent]>([
+    ["changes between thoughts and texts", (place) => (place % 2 === 0 ? says("a") : thinks("b"))],
+    ["calls", calls],
+  ])("however little each of many %s is", (_what, event) => {
+    const renderer = begin();
+    const events = Array.from({ length: 5_000 }, (_each, place) => event(place));
+    expect(faultThrownBy(() => renderer.push(events)).message).toContain("(responseCharactersMax)");
+  });
 });

@@ -8,7 +8,7 @@ export function charactersSaid(event: AnswerEvent): number {
     case "reasoning":
       return event.text.length;
     case "tool-call-start":
-      return event.name.length;
+      return event.name.length + (event.id?.length ?? 0);
     case "tool-call-delta":
       return event.arguments.length;
     default:

@@ -19,6 +19,9 @@ export interface ToldOutput {
 /** How long an answer may be: all of it is held to be told once more at its end, in a stream four times. */
 export const responseCharactersMax = 512 * 1024;
 
+/** What an item counts for beside what it says: all that stands around that in a stream. */
+const itemCharacters = 512;
+
 /** Why an answer is incomplete, by how it finished. */
 const cutShort: Partial<Record<FinishReason, string>> = {
   length: "max_output_tokens",
@@ -46,8 +49,7 @@ export class ResponseOutput {
   }
 
   take(event: AnswerEvent): void {
-    this.#characters += charactersSaid(event);
-    if (this.#characters > responseCharactersMax) throw tooLong();
+    this.#charge(charactersSaid(event));
     switch (event.kind) {
       case "text":
         return this.#textOf("text").add(event.text, event.logprobs);
@@ -103,8 +105,14 @@ export class ResponseOutput {
   }
 
   #begin<Item extends OutputItem>(item: Item): Item {
+    this.#charge(itemCharacters);
     this.#items.push(item);
     return item;
+  }
+
+  #charge(characters: number): void {
+    this.#characters += characters;
+    if (this.#characters > responseCharactersMax) throw tooLong();
   }
 }
 
