@@ -139,8 +139,11 @@ describe("the official SDK's Responses API", () => {
     expect(staged.asked()["tools"]).toMatchObject([{ function: { name: "get_weather", strict: true } }]);
   });
 
-  test("gives what functions gave to the runtime as it takes it", async () => {
-    staged.answers(callTwice);
+  test("gives what functions gave to the runtime as it takes it, with what the model thought", async () => {
+    staged.answers((chat) => {
+      chat.think("Hm.");
+      callTwice(chat);
+    });
     const tools = [getWeather];
     const { output } = await client.responses.create(ask({ tools }));
     const gave = cities.map((city): Item => ({ type: "function_call_output", call_id: `call_${city}`, output: "7" }));
@@ -148,7 +151,7 @@ describe("the official SDK's Responses API", () => {
     expect((await client.responses.create({ model: staged.model, input, tools })).output_text).toBe("Hello there.");
     expect(staged.asked()["messages"]).toMatchObject([
       { role: "user" },
-      { role: "assistant", tool_calls: [{ id: "call_Oslo" }, { id: "call_Rome" }] },
+      { role: "assistant", reasoning: "Hm.", tool_calls: [{ id: "call_Oslo" }, { id: "call_Rome" }] },
       { role: "tool", tool_call_id: "call_Oslo", content: "7" },
       { role: "tool", tool_call_id: "call_Rome", content: "7" },
     ]);

@@ -293,7 +293,8 @@ describe("the examples", () => {
     // The demonstration makes no JSON by a schema, and says so of that field and of nothing else.
     const answer = await asked(path, { body });
     const refusal = answer.status === 200 ? undefined : (JSON.parse(answer.body) as { error: { param: string } }).error;
-    if (name === "json") expect(refusal?.param ?? "response_format").toBe("response_format");
+    const format = path === responses ? "text.format" : "response_format";
+    if (name === "json") expect(refusal?.param ?? format).toBe(format);
     else expect(refusal).toBeUndefined();
     expect(answer.headers.get("x-trunkline-ignored")).toBeNull();
     expect(

@@ -61,7 +61,10 @@ export function shapeFault({ issue, path }: Leaf): Fault {
       );
     case "invalid_union":
       return "options" in issue && Array.isArray(issue.options)
-        ? wrongValue(param, issue.options)
+        ? wrongValue(
+            param,
+            issue.options.filter((option) => option !== undefined),
+          )
         : wrongType(param, `${typeName(issue.input)} does not fit here`);
     case "invalid_value":
       return isOfOtherType(issue)

@@ -27,6 +27,8 @@ const unsupportedCompletionFields: Readonly<Record<string, Unsupported>> = {
   response_format: { why: "is a field of chats; a text is continued as it is" },
 };
 
+const onlyInChats: Unsupported = { why: "is a field of chats; ask at /v1/chat/completions" };
+
 /** The same of the Responses API. */
 export const unsupportedResponseFields: Readonly<Record<string, Unsupported>> = {
   previous_response_id: {
@@ -36,6 +38,20 @@ export const unsupportedResponseFields: Readonly<Record<string, Unsupported>> = 
   prompt: { why: "names a prompt that is kept, and none is kept here; send its text" },
   background: { why: "can only be false here: an answer ends with its client", isNeutral: (value) => value === false },
   moderation: { why: "asks for a verdict on the answer, and nothing here gives one" },
+  n: { why: "can only be 1 here: a response is one answer", isNeutral: (value) => value === 1 },
+  messages: { why: "is a field of chats; send 'input'" },
+  max_tokens: { why: "is a field of chats; send 'max_output_tokens'" },
+  max_completion_tokens: { why: "is a field of chats; send 'max_output_tokens'" },
+  response_format: { why: "is a field of chats; send 'text.format'" },
+  reasoning_effort: { why: "is a field of chats; send 'reasoning.effort'" },
+  functions: { why: "was replaced by 'tools'; send those" },
+  function_call: { why: "was replaced by 'tool_choice'; send that" },
+  logprobs: { why: "is a field of chats; name 'message.output_text.logprobs' in 'include'" },
+  stop: onlyInChats,
+  seed: onlyInChats,
+  logit_bias: onlyInChats,
+  frequency_penalty: onlyInChats,
+  presence_penalty: onlyInChats,
 };
 
 const unsupportedTextFields: Readonly<Record<string, Unsupported>> = {

@@ -77,7 +77,7 @@ export const responseSentences = {
   NamespaceTool: {
     type: "What the tool is: functions under a common name.",
     name: "The common name. The model is told both names in one, with `__` between.",
-    description: "What they have in common. The model is told of each function alone.",
+    description: "What they have in common. The model is told it with each function.",
     tools: "The functions.",
   },
   FunctionTool: {
@@ -89,7 +89,7 @@ export const responseSentences = {
   },
   ResponseToolChoice: {
     type: "One function that is to be called, or some of the tools that may be.",
-    name: "The name of the function that is to be called, which is one of `tools`.",
+    name: "The name of the function that is to be called, which is one of `tools`; that of its namespace is left out.",
     mode: "Whether one of the allowed tools may be called, or has to be.",
     tools: "The only tools that may be called.",
     "tools.type": "What the tool is.",

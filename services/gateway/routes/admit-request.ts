@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Clock } from "#shared/process/clock.ts";
+import type { Fault } from "#shared/fault/fault.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import { mayUse } from "../access/authorize.ts";
 import { callerOf } from "../access/caller.ts";
@@ -27,10 +28,12 @@ export interface Admitted {
   readonly streamed: boolean;
   /** How the stream of its API ends. */
   readonly ends: StreamEnds;
+  /** A fault of its run, in the words of its API. */
+  readonly told: (fault: Fault) => Fault;
 }
 
 /** Machines render what comes in chunks. */
-const chunks = { render: undefined, ends: endsOfChunks } as const;
+const chunks = { render: undefined, ends: endsOfChunks, told: (fault: Fault) => fault } as const;
 
 /**
  * Reads a request and takes it through all that comes before its run, or throws what it ends in: its shape, the scopes of its
@@ -52,7 +55,7 @@ export async function admitRequest(
   if (!mayUse(key, model)) throw modelNotFound(model);
   const ignored = ignoredHeader(asked.ignored);
   if (ignored !== undefined) reply.header("x-trunkline-ignored", ignored);
-  const { render, ends } = terms === undefined ? chunks : renderResponse(terms, { streamed });
+  const { render, ends, told } = terms === undefined ? chunks : renderResponse(terms, { streamed });
   const job = jobOf(request, asked, { render, clock: means.clock });
   // Nearly always there is one, and nothing to wait for.
   if (!means.placer.hasTaker(job)) await means.placer.insistOnTaker(job);
@@ -60,7 +63,7 @@ export async function admitRequest(
   const { standing, fault } = asking instanceof Promise ? await asking : asking;
   noteStanding(request, standing);
   if (fault !== undefined) throw fault;
-  return { reply, leaving, account, job, streamed, ends };
+  return { reply, leaving, account, job, streamed, ends, told };
 }
 
 function jobOf(

@@ -12,7 +12,7 @@ import { standingLines } from "./tell-standing.ts";
  * with a status; what fails later is told inside the stream.
  */
 export async function answerStream(
-  { reply, leaving, account, job, ends }: Admitted,
+  { reply, leaving, account, job, ends, told }: Admitted,
   { placer, timing, log }: InferenceMeans,
 ): Promise<void> {
   const response = reply.raw;
@@ -32,7 +32,7 @@ export async function answerStream(
     const listener = account.following(writer);
     await placer.run(Object.assign(job, { listener }));
   } catch (thrown) {
-    const fault = Fault.from(thrown);
+    const fault = told(Fault.from(thrown));
     account.endedIn(fault.code);
     if (!writer.begun) throw fault;
     const fields = { ...tiesOf(reply.request), code: fault.code, internal: fault.internal };

@@ -1,3 +1,4 @@
+import { Fault } from "#shared/fault/fault.ts";
 import { CollectedAnswer } from "../dispatch/collect-answer.ts";
 import { bearsInterim, interimResponses } from "../dispatch/interim-responses.ts";
 import { machineHeader } from "../dispatch/write-stream.ts";
@@ -8,7 +9,7 @@ import { standingLines } from "./tell-standing.ts";
 
 /** Runs a request and sends its answer in one piece, once it is known to be whole. */
 export async function answerWhole(
-  { reply, leaving, account, job }: Admitted,
+  { reply, leaving, account, job, told }: Admitted,
   { placer, interimMs }: InferenceMeans,
 ): Promise<void> {
   const waits = interimMs > 0 && bearsInterim(reply.request.raw);
@@ -17,7 +18,11 @@ export async function answerWhole(
     onAccept: (machine) => void reply.header(machineHeader, machine),
     onTick: waits ? interimResponses(reply.raw, interimMs).onTick : undefined,
   });
-  await placer.run(Object.assign(job, { listener: account.following(collected) }));
+  try {
+    await placer.run(Object.assign(job, { listener: account.following(collected) }));
+  } catch (thrown) {
+    throw told(Fault.from(thrown));
+  }
   account.endedIn("ok");
   const lines = standingLines(reply.request);
   lines.push("content-type", "application/json; charset=utf-8");

@@ -85,6 +85,35 @@ describe("a request of the Responses API", () => {
     expect(ignored).toEqual([]);
   });
 
+  test("tells with each function of a namespace what all of them are for", () => {
+    const tools = [
+      {
+        type: "namespace",
+        name: "home",
+        description: "Of the house.",
+        tools: [weather, { ...weather, name: "open", description: "A door." }],
+      },
+    ];
+    const { body } = readResponse({ tools });
+    expect(body.tools?.map((tool) => tool.function.description)).toEqual(["Of the house.", "Of the house.\n\nA door."]);
+  });
+
+  test("may choose a function of a namespace by its own name, where no other has it", () => {
+    const chooses = (name: string) =>
+      readResponse({ tools: [weather, home("open")], tool_choice: { type: "function", name } }).body.tool_choice;
+    const chosen = (name: string) => ({ type: "function", function: { name } });
+    expect([chooses("open"), chooses("home__open"), chooses("weather")]).toEqual([
+      chosen("home__open"),
+      chosen("home__open"),
+      chosen("weather"),
+    ]);
+    const twice = {
+      tools: [home("open"), { ...home("open"), name: "car" }],
+      tool_choice: { type: "function", name: "open" },
+    };
+    expect(faultOf(twice)).toEqual({ code: "invalid_value", param: "tool_choice.name" });
+  });
+
   test("leaves a search of the web out, and says so", () => {
     const { body, ignored, terms } = readResponse({
       tools: [{ type: "web_search", external_web_access: true }, weather],
@@ -152,6 +181,12 @@ describe("its items", () => {
     ]);
   });
 
+  test("of a turn of which nothing is told are no turn", () => {
+    const locked = { type: "reasoning", summary: [], encrypted_content: "gAAAA" };
+    expect(messagesOf([hello, locked, hello])).toEqual([hello, hello]);
+    expect(readResponse({ input: [hello, locked] }).ignored).toEqual(["input[1].encrypted_content"]);
+  });
+
   test("that tell their thoughts in short only are read so", () => {
     const short = { type: "reasoning", summary: [{ type: "summary_text", text: "Hm." }] };
     expect(messagesOf([hello, short, said("Well.")])).toEqual([
@@ -161,11 +196,11 @@ describe("its items", () => {
   });
 
   test("show images that were sent, as closely as a runtime can look", () => {
-    const image = { type: "input_image", image_url: pixel, detail: "original" };
-    const { body, imageParam } = readResponse({
+    const image = { type: "input_image", image_url: pixel, detail: "original", file_id: null };
+    const { body, imageParam, ignored } = readResponse({
       input: [hello, { role: "user", content: [{ type: "input_text", text: "And this?" }, image] }],
     });
-    expect(imageParam).toBe("input[1].content[1]");
+    expect([imageParam, ignored]).toEqual(["input[1].content[1]", []]);
     expect(body.messages[1]?.content).toEqual([
       { type: "text", text: "And this?" },
       { type: "image_url", image_url: { url: pixel, detail: "high" } },
@@ -254,6 +289,33 @@ describe("what is refused says where it is:", () => {
       "tool_choice.tools[0].name",
     ],
     ["others without their token", { top_logprobs: 2 }, "invalid_value", "top_logprobs"],
+    ["nothing that was said", { input: [{ type: "reasoning", summary: [] }] }, "invalid_value", "input"],
+    ["a length by its name in chats", { max_tokens: 3 }, "unsupported_parameter", "max_tokens"],
+    [
+      "a form by its name in chats",
+      { response_format: { type: "json_object" } },
+      "unsupported_parameter",
+      "response_format",
+    ],
+    ["what only chats have", { stop: "END" }, "unsupported_parameter", "stop"],
+    ["several answers", { n: 2 }, "unsupported_value", "n"],
+    [
+      "more functions than there may be, in namespaces",
+      {
+        tools: [
+          weather,
+          { ...home("a"), tools: Array.from({ length: 128 }, (_each, at) => ({ ...weather, name: `f${at}` })) },
+        ],
+      },
+      "array_above_max_length",
+      "tools",
+    ],
+    [
+      "a name that two functions have, the other way round",
+      { tools: [home("open"), { ...weather, name: "home__open" }] },
+      "invalid_value",
+      "tools[1].name",
+    ],
     ["how to stream without a stream", { stream_options: {} }, "invalid_value", "stream_options"],
     [
       "a response that is to go on",
@@ -302,7 +364,18 @@ describe("what is refused says where it is:", () => {
     expect(readResponse({ input: instructions }).ignored).toEqual([]);
     const tools = Array.from({ length: 8 }, () => ({ ...weather, description: "a".repeat(repeatedCharactersMax / 8) }));
     expect(faultOf({ tools })).toEqual({ code: "string_too_long", param: "tools" });
+    const half = '"'.repeat(190_000);
+    const format = { type: "json_schema", name: "any", schema: { a: half.slice(0, 100_000) } };
+    expect(faultOf({ instructions: half, text: { format } })).toEqual({
+      code: "string_too_long",
+      param: "instructions",
+    });
   });
+});
+
+test("an item of a type that is none is told those that there are, and no others", () => {
+  const { message } = thrownBy({ input: [{ type: "robot" }] });
+  expect(message).toContain("supported are 'message', 'reasoning', 'function_call', 'function_call_output'.");
 });
 
 test("an integer of many digits is repeated with all of them", () => {

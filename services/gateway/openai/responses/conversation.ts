@@ -1,3 +1,4 @@
+import { Fault } from "#shared/fault/fault.ts";
 import type { ChatMessage } from "#shared/protocol/chat-body.ts";
 import { insistOnCallOrder, type Placed } from "./call-order.ts";
 import { textOf, type CallOutputItem, type InputItem, type MessageItem, type MessagePart } from "./input-items.ts";
@@ -18,6 +19,7 @@ interface Given {
 export function conversationOf({ instructions, input }: Given): ChatMessage[] {
   const placed = typeof input === "string" ? [placedText(input)] : placedItems(input);
   if (instructions) placed.unshift({ message: { role: "system", content: instructions }, param: "instructions" });
+  if (placed.length === 0) throw new Fault("invalid_value", { message: "'input' says nothing.", param: "input" });
   insistOnCallOrder(placed);
   return placed.map(({ message }) => message);
 }
@@ -38,7 +40,10 @@ function placedItems(items: readonly InputItem[]): Placed[] {
     if (!(turn instanceof ModelTurn)) said.push({ by: (turn = new ModelTurn()), param });
     turn.add(item);
   }
-  return said.map(({ by, param }) => ({ message: by instanceof ModelTurn ? by.message() : told(by), param }));
+  return said.flatMap(({ by, param }) => {
+    const message = by instanceof ModelTurn ? by.message() : told(by);
+    return message === undefined ? [] : [{ message, param }];
+  });
 }
 
 function told(item: OtherItem): ChatMessage {

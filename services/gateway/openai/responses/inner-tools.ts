@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { ToolDefinition } from "#shared/protocol/chat-body.ts";
+import { toolsMax, type ToolDefinition } from "#shared/protocol/chat-body.ts";
 import type { Choice } from "../chosen-tools.ts";
 import { insistOnSchemaSize } from "../schema-size.ts";
 import { innerName, type FunctionName } from "./function-names.ts";
@@ -15,46 +15,56 @@ interface Placed {
   readonly param: string;
 }
 
-interface InnerTools {
-  /** The functions of a request as machines are given them. */
+/** The functions of a request. */
+export interface InnerTools {
+  /** As machines are given them. */
   readonly tools: ToolDefinition[];
   /** Those that stand in a namespace, by the names that machines know. */
   readonly namespaced: Readonly<Record<string, FunctionName>>;
+  /** What machines know a function as that a choice names. */
+  innerNameOf(name: string): string;
 }
 
 export function innerTools(tools: readonly ResponseTool[]): InnerTools {
   const placed = tools.flatMap((tool, place) => functionsOf(tool, `tools[${place}]`));
+  if (placed.length > toolsMax) throw tooMany(placed.length);
   const names = new Map<string, FunctionName>();
   for (const { tool, called, param } of placed) {
     insistOnSchemaSize(tool.parameters ?? undefined, `${param}.parameters`);
     const inner = innerName(called);
     if (inner.length > innerNameCharactersMax) throw tooLong(param);
-    if (called.namespace !== undefined && names.has(inner)) throw sameName(inner, param);
+    const other = names.get(inner);
+    if (other !== undefined && (other.namespace ?? called.namespace) !== undefined) throw sameName(inner, param);
     names.set(inner, called);
   }
   return {
     tools: placed.map(({ tool, called }) => innerTool(tool, innerName(called))),
     namespaced: Object.fromEntries([...names].filter(([, { namespace }]) => namespace !== undefined)),
+    innerNameOf(name) {
+      const meant = [...names].filter(([, called]) => called.name === name);
+      return names.has(name) || meant.length !== 1 ? name : (meant[0]?.[0] ?? name);
+    },
   };
 }
 
 /** A choice names functions as they are called alone. */
-export function choiceOf(choice: ResponseToolChoice): Choice {
+export function choiceOf(choice: ResponseToolChoice, { innerNameOf }: Pick<InnerTools, "innerNameOf">): Choice {
   if (typeof choice === "string") return choice;
-  if (choice.type === "function") return { name: choice.name, param: "tool_choice.name" };
+  if (choice.type === "function") return { name: innerNameOf(choice.name), param: "tool_choice.name" };
   const { mode, tools } = choice;
   return {
     mode,
-    allowed: tools.map((tool, place) => ({ name: tool.name, param: `tool_choice.tools[${place}].name` })),
+    allowed: tools.map(({ name }, place) => ({ name: innerNameOf(name), param: `tool_choice.tools[${place}].name` })),
   };
 }
 
 function functionsOf(tool: ResponseTool, param: string): Placed[] {
   if (tool.type === "function") return [{ tool, called: tool, param }];
   if (tool.type !== "namespace") return [];
-  const { name: namespace, tools } = tool;
+  const { name: namespace, description, tools } = tool;
   return tools.map((each, place) => ({
-    tool: each,
+    // Models know of no namespaces, and are told with each function what all of them are for.
+    tool: { ...each, description: [description, each.description].filter(Boolean).join("\n\n") },
     called: { name: each.name, namespace },
     param: `${param}.tools[${place}]`,
   }));
@@ -70,6 +80,13 @@ function innerTool({ description, parameters, strict }: FunctionTool, name: stri
       ...(typeof strict === "boolean" ? { strict } : {}),
     },
   };
+}
+
+function tooMany(functions: number): Fault {
+  return new Fault("array_above_max_length", {
+    message: `'tools' must hold at most ${toolsMax} functions (toolsMax), those of namespaces included; it holds ${functions}.`,
+    param: "tools",
+  });
 }
 
 function tooLong(param: string): Fault {

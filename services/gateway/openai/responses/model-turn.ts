@@ -34,7 +34,9 @@ export class ModelTurn {
     }
   }
 
-  message(): AssistantMessage {
+  /** Nothing where the model did nothing that can be told, such as to think under lock and key. */
+  message(): AssistantMessage | undefined {
+    if (this.#texts.length + this.#thoughts.length + this.#calls.length === 0) return undefined;
     const message: AssistantMessage = { role: "assistant" };
     if (this.#texts.length > 0 || this.#calls.length === 0) message.content = this.#texts.join("\n\n");
     if (this.#thoughts.length > 0) message.reasoning_content = this.#thoughts.join("\n\n");

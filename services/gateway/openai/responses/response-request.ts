@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { modelId } from "#shared/model/model.ts";
-import { chatBody, toolsMax, type ChatBody, type ToolDefinition } from "#shared/protocol/chat-body.ts";
+import { chatBody, toolsMax, type ChatBody } from "#shared/protocol/chat-body.ts";
 import { readShape } from "../../intake/read-shape.ts";
 import { messagesMax, type ReadChatRequest } from "../chat-request.ts";
 import { chosenTools } from "../chosen-tools.ts";
@@ -9,7 +9,7 @@ import { dropEmptyLists, dropNulls, objectsIn } from "../drop-what-says-nothing.
 import { insistOnSchemaSize } from "../schema-size.ts";
 import { refuseFieldsOfResponses } from "../unsupported-fields.ts";
 import { conversationOf } from "./conversation.ts";
-import { choiceOf, innerTools } from "./inner-tools.ts";
+import { choiceOf, innerTools, type InnerTools } from "./inner-tools.ts";
 import { inputItem } from "./input-items.ts";
 import { termsOf, type ResponseTerms } from "./response-terms.ts";
 import { isOwnTool, responseTool, responseToolChoice } from "./response-tools.ts";
@@ -61,8 +61,8 @@ export function readResponseRequest(input: Record<string, unknown>): ReadRespons
   refuseFieldsOfResponses(input);
   const { value, ignored } = readShape(responseRequest, input);
   checkTogether(value);
-  const { tools, namespaced } = innerTools(value.tools ?? []);
-  const terms = termsOf(value, namespaced);
+  const inside = innerTools(value.tools ?? []);
+  const terms = termsOf(value, inside.namespaced);
   const format = value.text?.format;
   if (format?.type === "json_schema") insistOnSchemaSize(format.schema, "text.format.schema");
   insistOnTerms(terms, value);
@@ -70,7 +70,7 @@ export function readResponseRequest(input: Record<string, unknown>): ReadRespons
     model: value.model,
     stream: value.stream ?? false,
     includeUsage: true,
-    body: bodyOf(value, tools),
+    body: bodyOf(value, inside),
     imageParam: checkShownImages(value.input),
     ignored: [...ignored, ...ignoredWishes(value)],
     terms,
@@ -92,7 +92,7 @@ function dropWhatSaysNothing(input: Record<string, unknown>): void {
   for (const text of objectsIn([input["text"]])) dropNulls(text["format"]);
 }
 
-function bodyOf(request: ResponseRequest, tools: readonly ToolDefinition[]): ChatBody {
+function bodyOf(request: ResponseRequest, inside: InnerTools): ChatBody {
   const { tool_choice: choice, text: wished, reasoning } = request;
   const { parallel_tool_calls, max_output_tokens: max_tokens, temperature, top_p, top_logprobs } = request;
   const logprobs = request.include?.includes(logprobsIncluded) === true ? true : undefined;
@@ -107,7 +107,7 @@ function bodyOf(request: ResponseRequest, tools: readonly ToolDefinition[]): Cha
   };
   return {
     messages: conversationOf(request),
-    ...chosenTools(tools.length > 0 ? tools : undefined, choice ? choiceOf(choice) : undefined),
+    ...chosenTools(inside.tools.length > 0 ? inside.tools : undefined, choice ? choiceOf(choice, inside) : undefined),
     ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined && value !== null)),
     ...innerTextFormat(wished?.format),
   };
@@ -141,9 +141,12 @@ function checkTogether({
   }
 }
 
-function insistOnTerms({ repeated: { length } }: ResponseTerms, { instructions }: ResponseRequest): void {
-  if (length <= repeatedCharactersMax) return;
-  const param = (instructions?.length ?? 0) > length / 2 ? "instructions" : "tools";
+function insistOnTerms({ repeated }: ResponseTerms, { instructions, text, tools }: ResponseRequest): void {
+  if (repeated.length <= repeatedCharactersMax) return;
+  const lengths = Object.entries({ instructions, text, tools }).map(
+    ([field, value]) => [JSON.stringify(value ?? null).length, field] as const,
+  );
+  const [[, param] = [0, "tools"]] = lengths.toSorted(([a], [b]) => b - a);
   throw new Fault("string_too_long", {
     message: `A response repeats '${param}', which may come to ${repeatedCharactersMax} characters as JSON (repeatedCharactersMax); ask at /v1/chat/completions, which repeats nothing.`,
     param,
