@@ -33,12 +33,19 @@ describe.skipIf(lentOnly("nats", "redis") || onlyInWholeLane("two hundred agents
           const told = await Promise.all(endpoints.map((endpoint) => endpoint.models()));
           return told.every((list) => list.unanswered === null && ids.every((id) => list.ids.includes(id)));
         };
+        /** The list of models may be of just before: who gets work is there. */
+        const allServe = async (): Promise<boolean> => {
+          const asked = endpoints.flatMap((endpoint) =>
+            ids.map(async (model) => (await endpoint.chat({ model, says: "Hello" })).status),
+          );
+          return (await Promise.all(asked)).every((status) => status === 200);
+        };
         await until(allThere, { what: "all agents", timeoutMs: 20_000 });
         await fleet.nats.restart();
         const restartedAtMs = performance.now();
-        await until(allThere, { what: "all agents again", timeoutMs: backWithinMs });
+        await until(allServe, { what: "all agents again", timeoutMs: backWithinMs });
         console.log(`${agents} agents back ${Math.round(performance.now() - restartedAtMs)} ms after the restart`);
-        expect(await endpoints[0]?.answer({ model: "scripted", says: "/script tokens=1" })).toBe("token-0 ");
+        expect(await allThere()).toBe(true);
       },
       testTimeoutMs,
     );
