@@ -18,14 +18,14 @@ export const limits = {
    * the agent, which keeps it until the client has it.
    */
   streamCreditBytes: 256 * kib,
-  /** The same of a stream that the gateway renders, since what it makes of an event is some ten times as long. */
-  renderedCreditBytes: 32 * kib,
   /** Each time a client has taken so much more, its machine is told at once: it keeps what it sent until then. */
   creditStepBytes: 16 * kib,
   /** Of a slower stream it is told with the next lease, from this much on. */
   takenStepBytes: 1 * kib,
   /** The same of an answer that the gateway gathers, and takes as fast as it comes. */
   wholeCreditBytes: 1 * mib,
+  /** The same of any answer that the gateway renders: what it makes of an event is some ten times as long. */
+  renderedCreditBytes: 32 * kib,
   /** The text of an answer that is not streamed, so that its JSON stays below the next limit. */
   wholeAnswerCharactersMax: 16 * mib,
   /** The vectors of one answer as they are written: those of 2,048 texts with 4,096 numbers each fit, as base64. */

@@ -38,7 +38,8 @@ export class RenderedEvents implements JobListener {
   readonly #lines = new LineCutter(limits.wholeAnswerBytesMax, () => irregular("a line without an end"));
   /** Only of an answer whose client has to be waited for. */
   readonly backlogBytes?: () => number;
-  readonly creditBytes?: number;
+  /** What is made of an event is long, and takes a while to make: many at once would hold up all others. */
+  readonly creditBytes = limits.renderedCreditBytes;
   #finished = false;
   #said = false;
 
@@ -52,9 +53,7 @@ export class RenderedEvents implements JobListener {
     this.#renderer = renderer;
     this.#listener = listener;
     this.#onBroken = onBroken;
-    if (listener.backlogBytes === undefined) return;
-    this.backlogBytes = () => listener.backlogBytes?.() ?? 0;
-    this.creditBytes = limits.renderedCreditBytes;
+    if (listener.backlogBytes !== undefined) this.backlogBytes = () => listener.backlogBytes?.() ?? 0;
   }
 
   hasSaid(): boolean {

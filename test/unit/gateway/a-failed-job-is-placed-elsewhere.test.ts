@@ -259,7 +259,7 @@ describe("a job whose answer is rendered here", () => {
     second.machine.say(second.job, "end", end, 2);
     expect(await outcome).toBe("end");
     expect(heard.map((text) => (JSON.parse(text) as { status: string }).status)).toEqual(["completed"]);
-    expect(second.head.credit).toBe(limits.wholeCreditBytes);
+    expect(second.head.credit).toBe(limits.renderedCreditBytes);
   });
 
   test("stays where it is once its client has something of it", async () => {

@@ -91,7 +91,7 @@ function tooMany(functions: number): Fault {
 
 function tooLong(param: string): Fault {
   return new Fault("string_too_long", {
-    message: `'${param}.name' and the name of its namespace must have at most ${innerNameCharactersMax - 2} characters together.`,
+    message: `'${param}.name' and the name of its namespace must have at most ${innerNameCharactersMax} characters together, with the two between them (innerNameCharactersMax).`,
     param: `${param}.name`,
   });
 }
