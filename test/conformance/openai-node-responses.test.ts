@@ -76,6 +76,19 @@ describe("the official SDK's Responses API, with the demonstration,", () => {
     expect(response.headers.get("x-trunkline-ignored")).toBeNull();
   });
 
+  test.each([false, true])(
+    "is told of the field that it sent, with stream %s, when the runtime cannot honour it",
+    async (stream) => {
+      const format = { type: "json_schema" as const, name: "any", schema: { type: "object" } };
+      const error = await thrownBy(client.responses.create({ ...ask("Hello"), text: { format }, stream }));
+      expect(error).toMatchObject({
+        status: 400,
+        param: "text.format",
+        message: expect.stringContaining("'text.format'"),
+      });
+    },
+  );
+
   test("is told plainly that nothing is kept", async () => {
     const going = client.responses.create({ ...ask("Hello"), previous_response_id: "resp_1" });
     expect(await thrownBy(going)).toMatchObject({ status: 400, param: "previous_response_id" });

@@ -280,6 +280,15 @@ describe.each([
     expect([fault.code, fault.message]).toEqual(["invalid_value", expect.stringContaining("(responseCharactersMax)")]);
   });
 
+  test.each([
+    ["name", { id: "call_1", name: "a".repeat(responseCharactersMax) }],
+    ["id", { id: "a".repeat(responseCharactersMax), name: "weather" }],
+  ])("also where a call has a %s without end", (_what, called) => {
+    const renderer = begin();
+    const fault = faultThrownBy(() => renderer.push([{ kind: "tool-call-start", index: 0, ...called }]));
+    expect(fault.message).toContain("(responseCharactersMax)");
+  });
+
   test.each<[string, (place: number) => AnswerEvent]>([
     ["changes between thoughts and texts", (place) => (place % 2 === 0 ? says("a") : thinks("b"))],
     ["calls", calls],

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { ChatChunks } from "#shared/answer/chat/chat-chunks.ts";
 import type { BeatRow, Usage } from "#shared/protocol/frame-payload.ts";
+import type { JobListener } from "../../../services/gateway/dispatch/follow-frames.ts";
 import { RenderedEvents } from "../../../services/gateway/dispatch/render-events.ts";
 
 test("what a machine says beside the events of an answer reaches whoever waits for it", () => {
@@ -22,4 +23,12 @@ test("what a machine says beside the events of an answer reaches whoever waits f
   rendered.onData(Buffer.from('{"kind":"text","text":"Hello"}\n'), 1);
   rendered.onUsage(usage);
   expect(heard).toEqual(["attic", [5, row], [true, 1], usage]);
+});
+
+test("who waits for its client's reading is asked for it, and who gathers the answer is not", () => {
+  const head = { id: "chatcmpl-1", createdSeconds: 7, model: "llama3", includeUsage: false };
+  const passedOn = (listener: JobListener) =>
+    new RenderedEvents({ renderer: new ChatChunks(head), listener, onBroken: () => undefined }).backlogBytes?.();
+  const onData = (): void => undefined;
+  expect([passedOn({ onData, backlogBytes: () => 5 }), passedOn({ onData })]).toEqual([5, undefined]);
 });
