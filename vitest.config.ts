@@ -9,14 +9,22 @@ const pure = "test/unit/**/*.test.ts";
 
 export default defineConfig({
   test: {
-    globalSetup: ["test/harness/global-setup.ts"],
     reporters: ["default", ...faultTable, new ClosingLine()],
     // One for each core: tests mostly wait for servers and processes, and those have to run beside them.
     maxWorkers: "100%",
     projects: [
       // What a unit test tests keeps nothing that another could trip over, and to load it anew for each takes longest.
       { test: { ...shared, name: "unit", include: [pure], isolate: false } },
-      { test: { ...shared, name: "real", include: ["test/**/*.test.ts"], exclude: [pure] } },
+      // Only these need servers: `npm run test:unit` runs on a machine that has neither NATS nor Redis.
+      {
+        test: {
+          ...shared,
+          name: "real",
+          include: ["test/**/*.test.ts"],
+          exclude: [pure],
+          globalSetup: ["test/harness/global-setup.ts"],
+        },
+      },
     ],
   },
 });

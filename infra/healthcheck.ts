@@ -1,21 +1,28 @@
 /**
- * What Docker asks of a container again and again: exit code 0 is healthy.
+ * The health check that Docker runs repeatedly in a container. Exit code 0 means healthy.
  *
- * A gateway is asked by HTTP whether it runs, and not whether it is ready: while NATS or Redis is away a restart helps
- * nothing, and the proxy looks at readiness for itself. An agent opens no port and needs none: its health is its
- * presence, by which every gateway judges it each second. Here it is healthy for as long as its process runs, which is
- * no more than Docker knows anyway; compose.yaml switches the check off for it.
+ * For a gateway the check requests `/healthz`, which reports whether it runs, not whether it is ready. While NATS or
+ * Redis is away a restart does not help, and the proxy checks readiness itself. An agent opens no port and needs none:
+ * its health is its presence, by which every gateway judges it each second. In this check an agent is healthy while its
+ * process runs. Docker knows that anyway, so compose.yaml disables the check for agents.
  */
+import { once } from "node:events";
+import http from "node:http";
+import https from "node:https";
 import { readFileSync } from "node:fs";
 
 const command = readFileSync("/proc/1/cmdline", "utf8").split("\0");
 if (!command.includes("agent")) {
   const host = process.env["TRUNKLINE_OPERATIONS_HOST"] || "127.0.0.1";
   const port = process.env["TRUNKLINE_OPERATIONS_PORT"] || "8081";
-  const url = `http://${host}:${port}/healthz`;
+  const isSecure = Boolean(process.env["TRUNKLINE_OPERATIONS_TLS_CERT"]);
+  const url = `${isSecure ? "https" : "http"}://${host}:${port}/healthz`;
   try {
-    const { status } = await fetch(url, { signal: AbortSignal.timeout(2_000) });
-    if (status !== 200) throw new Error(`status ${status}`);
+    // The certificate is not verified: nothing secret is sent, and the port belongs to this container.
+    const options = { rejectUnauthorized: false, signal: AbortSignal.timeout(2_000) };
+    const [response] = await once((isSecure ? https : http).get(url, options), "response");
+    response.destroy();
+    if (response.statusCode !== 200) throw new Error(`status ${response.statusCode}`);
   } catch (error) {
     process.stderr.write(`${url}: ${String(error)}\n`);
     process.exitCode = 1;

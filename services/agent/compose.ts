@@ -24,22 +24,24 @@ interface AgentParts {
   readonly lifecycle: Lifecycle;
   readonly clock: Clock;
   readonly log: Log;
-  /** No other agent can be on this broker. */
+  /** True if no other agent can be on this broker. */
   readonly alone?: boolean;
-  /** `trunkline up` answers with the demonstration when there is no real runtime; a plain agent waits instead. */
+  /**
+   * True for `trunkline up`, which offers the demonstration when there is no real runtime; a plain agent waits instead.
+   */
   readonly fallbackToScripted: boolean;
-  /** What the demonstration does when a script asks it to end its process, where that is not the agent's alone. */
+  /** Ends the process when a script of the demonstration asks for it, where the agent shares the process. */
   readonly exit?: (code: number) => void;
 }
 
 interface StartedAgent {
   readonly machine: string;
-  /** What was found at the start; an agent without a runtime goes on looking. */
+  /** The names of the runtimes found at the start; an agent without a runtime goes on looking. */
   readonly runtime: string | null;
   readonly models: readonly OfferedModel[];
 }
 
-/** Builds an agent of its parts and starts it. It offers itself as soon as there is a runtime. */
+/** Builds an agent from its parts and starts it. The agent offers models as soon as there is a runtime. */
 export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
   const { config, broker, lifecycle, clock, log } = parts;
   const { machine } = config;
@@ -84,20 +86,22 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
   if (found === null) {
     log.warn(`no runtime answers yet (looked at ${runtime.places}); this machine offers nothing until one does`);
   }
-  log.info({ machine, epoch, runtime: found }, "agent ready");
+  const { trouble } = broker;
+  if (trouble !== undefined) log.error(`this machine takes no work: ${trouble}`);
+  else log.info({ machine, epoch, runtime: found }, "agent ready");
   return { machine, runtime: found, models: runtime.offer?.catalogue ?? [] };
 }
 
 /**
- * Where this agent looks for runtimes. One that is inside this process is made here, and fails the start when it cannot
- * be: a file that is not there will not be there in a second.
+ * Returns the places where this agent looks for runtimes. A runtime inside this process is created here, and fails the
+ * start when it cannot be created. A missing file will still be missing a second later.
  */
 async function sourcesOf({ config, clock, log, exit }: AgentParts): Promise<readonly RuntimeSource[]> {
   const { runtime: kind, runtimeUrls: urls, runtimeKey: apiKey, gguf: files, slots } = config;
   if (kind === "scripted") {
     return [atHand("demonstration", scriptedRuntime({ clock, slots, models: config.scriptedModels, exit }))];
   }
-  const found = runtimeSources({ kind, urls, apiKey, slots, clock });
+  const found = runtimeSources({ kind, urls, apiKey, slots, clock, log });
   if (files.length === 0) return found;
   const { engineDir, ggufContextTokens: contextTokens } = config;
   const llama = await llamaRuntime({ files, engineDir, contextTokens, slots, clock, log });
@@ -105,7 +109,7 @@ async function sourcesOf({ config, clock, log, exit }: AgentParts): Promise<read
   return kind === "auto" && urls.length === 0 ? [own] : [own, ...found];
 }
 
-/** The demonstration stands in only where nothing real was asked for by name. */
+/** Returns the demonstration as a stand-in, only where the operator named no real runtime. */
 function standInOf({ config, clock, exit, fallbackToScripted }: AgentParts): (() => Runtime) | undefined {
   const { runtime, runtimeUrls, gguf, slots, scriptedModels: models } = config;
   const nothingNamed = runtime === "auto" && runtimeUrls.length === 0 && gguf.length === 0;

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { ConfigFailure, readConfig, urlList, wholeNumber, type Environment } from "#shared/process/config.ts";
+import { ConfigFailure, readConfig, secret, urlList, wholeNumber, type Environment } from "#shared/process/config.ts";
 import { processConfig, processSettings, waitMs } from "#shared/process/process-settings.ts";
 import { machineName, machineNameOf } from "#shared/protocol/machine-name.ts";
 import { manageActions, type ManageAction } from "#shared/protocol/manage-job.ts";
@@ -10,7 +10,7 @@ import { scriptedModelIds } from "./runtimes/scripted/scripted-models.ts";
 
 const commaList = z.string().transform((text) => text.split(",").map((each) => each.trim()));
 
-/** What the owner of the machine lets operators do with its models. */
+/** The model actions that the owner of the machine allows operators. */
 const manageList: z.ZodType<readonly ManageAction[], string> = commaList.transform((names, context) => {
   const known = (name: string): name is ManageAction => manageActions.some((action) => action === name);
   if (names.length === 1 && names[0] === "all") return manageActions;
@@ -26,8 +26,8 @@ const settings = z.object({
   TRUNKLINE_RUNTIME_URL: urlList(["http:", "https:"])
     .transform((text) => text.split(",").map((url) => url.trim()))
     .optional(),
-  /** The API key that runtimes want, where they were started with one. */
-  TRUNKLINE_RUNTIME_KEY: z.string().optional(),
+  /** The API key of runtimes that were started with one. */
+  TRUNKLINE_RUNTIME_KEY: secret(z.string().optional()),
   TRUNKLINE_GGUF: commaList.optional(),
   TRUNKLINE_GGUF_CONTEXT: wholeNumber(256, 10_000_000).optional(),
   TRUNKLINE_ENGINE_DIR: z.string().optional(),
@@ -48,7 +48,7 @@ const settings = z.object({
   TRUNKLINE_QUEUE_MAX: wholeNumber(0, 10_000).default(64),
 });
 
-/** What a schema of single settings cannot say. */
+/** Refuses combinations of settings that the schema of single settings cannot check. */
 function insistOnSense(given: z.output<typeof settings>): void {
   const { TRUNKLINE_RUNTIME: kind, TRUNKLINE_RUNTIME_URL: urls, TRUNKLINE_GGUF: files } = given;
   const problems: string[] = [];
@@ -63,7 +63,7 @@ function insistOnSense(given: z.output<typeof settings>): void {
   if (problems.length > 0) throw new ConfigFailure(problems);
 }
 
-/** The settings of an agent, by its own words. */
+/** Reads the agent's configuration from the environment. */
 export function agentConfig(environment: Environment) {
   const given = readConfig(settings, environment);
   insistOnSense(given);

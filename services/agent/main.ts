@@ -7,7 +7,7 @@ import { runUntilStopped } from "#shared/process/run-until-stopped.ts";
 import { startAgent } from "./compose.ts";
 import { agentConfig } from "./config.ts";
 
-/** An agent as a process of its own, until it is told to stop. */
+/** Runs an agent as a process of its own until it is stopped. */
 export async function runAgent(environment: Environment): Promise<void> {
   const config = agentConfig(environment);
   const url = insistOnNats("agent", config.natsUrl);
@@ -17,8 +17,9 @@ export async function runAgent(environment: Environment): Promise<void> {
     drainMs: config.drainMs,
     log,
     async start(lifecycle) {
-      const { natsCredentialsFile: credentialsFile, machine } = config;
-      const broker = await connectNats({ url, credentialsFile, name: `trunkline agent ${machine}`, clock, log });
+      const { natsCredentialsFile: credentialsFile, natsSecurity: security, machine } = config;
+      const name = `trunkline agent ${machine}`;
+      const broker = await connectNats({ url, credentialsFile, security, name, clock, log });
       lifecycle.onStop("broker", () => broker.close());
       await startAgent({ config, broker, lifecycle, clock, log, fallbackToScripted: false });
     },

@@ -14,8 +14,8 @@ this machine, or those at TRUNKLINE_RUNTIME_URL, and waits for them when they ar
 none: llama.cpp runs in the agent itself, by node-llama-cpp, which is installed apart from Trunkline.
 
 Examples:
-  TRUNKLINE_NATS_URL=nats://broker.example:4222 TRUNKLINE_MACHINE=attic trunkline agent
-  TRUNKLINE_NATS_URL=nats://broker.example:4222 trunkline agent --gguf model.gguf`,
+  TRUNKLINE_NATS_URL=tls://attic:…@broker.example:4222 TRUNKLINE_MACHINE=attic trunkline agent
+  TRUNKLINE_NATS_URL=tls://attic:…@broker.example:4222 trunkline agent --gguf model.gguf`,
     )
     .action(async (given: GgufGiven) => {
       const { runAgent } = await import("../agent/main.ts");

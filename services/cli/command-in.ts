@@ -3,8 +3,8 @@ import { scrub } from "#shared/process/log.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 /**
- * A command, and all that are made below it, that throws instead of ending the process. What commander says of wrong
- * usage repeats what was given, so that a key which was pasted in a wrong place is taken out of it.
+ * Makes a command that throws instead of ending the process; so do its subcommands. Commander's usage errors repeat the
+ * arguments, so a key that was pasted in a wrong place is removed from them.
  */
 export function commandIn(name: string, { stdout, stderr }: Surroundings): Command {
   return new Command(name).exitOverride().configureOutput({

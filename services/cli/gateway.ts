@@ -16,7 +16,8 @@ Example:
   trunkline gateway`,
     )
     .action(async () => {
-      // Here and in its like: a command that runs nothing starts in little more than half the time.
+      // Imported here, and likewise in the other commands: a command that runs no service then starts in little more
+      // than half the time.
       const { runGateway } = await import("../gateway/main.ts");
       await runGateway(environment);
     });

@@ -12,7 +12,10 @@ import { addShow } from "./keys/show.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { whichStoreHelp } from "./with-key-store.ts";
 
-/** `trunkline keys …`. Whoever runs it is told of wrong usage by a CommanderError, of all other trouble by a StartFailure. */
+/**
+ * Makes the command `trunkline keys …`. It throws a CommanderError for wrong usage, and a StartFailure for every other
+ * error.
+ */
 export function keysCommand(surroundings: Surroundings): Command {
   const keys = commandIn("keys", surroundings)
     .description("issue API keys, list and change them, take them back")

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { enableCompileCache } from "node:module";
 
-// With what was compiled before, a command starts in little more than half the time; only what is imported after this
-// line is kept.
+// With the compile cache, a command starts in little more than half the time. Only modules imported after this line are
+// cached.
 enableCompileCache();
 const { trunkline } = await import("./trunkline.ts");
 

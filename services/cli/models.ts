@@ -5,7 +5,7 @@ import { addManage } from "./models/manage.ts";
 import { whichGatewayHelp } from "./models/operations-options.ts";
 import type { Surroundings } from "./surroundings.ts";
 
-/** `trunkline models …`. It tells what is wrong as `trunkline keys` does. */
+/** Makes the command `trunkline models …`. It reports errors as `trunkline keys` does. */
 export function modelsCommand(surroundings: Surroundings): Command {
   const models = commandIn("models", surroundings)
     .description("list the models of all machines, pull, remove, load and unload them")

@@ -14,14 +14,14 @@ import type { Log } from "#shared/process/log.ts";
 const dayMs = 86_400_000;
 const actor: Actor = { by: "trunkline up" };
 
-/** A key that `trunkline up` has for itself. */
+/** A key that `trunkline up` makes for itself. */
 interface Own {
   readonly kind: KeyKind;
   readonly name: string;
-  /** Of the state folder. */
+  /** The file name in the state folder. */
   readonly file: string;
   readonly ttlMs: number;
-  /** A key with less than this left is extended, so that none runs out while it is in use. */
+  /** The key is extended when less than this is left, so that it never expires while in use. */
   readonly extendBelowMs: number;
 }
 
@@ -48,25 +48,30 @@ interface OwnKeyMeans {
   readonly log: Pick<Log, "warn">;
 }
 
-/** The key that `trunkline up` shows. */
+/** Returns the API key that `trunkline up` shows. */
 export async function ownKey(means: OwnKeyMeans): Promise<string> {
   return (await keep(forChats, means)).reveal();
 }
 
-/** The key with which the command line on this machine works on a running `trunkline up`. */
+/** Keeps the admin key with which the command line on this machine manages a running `trunkline up`. */
 export async function keepAdminKey(means: OwnKeyMeans): Promise<void> {
   await keep(forOperators, means);
 }
 
-/** Where `trunkline up` keeps its admin key. */
+/** Returns the file in which `trunkline up` keeps the key that it shows. */
+export function ownKeyFile(stateDir: string): string {
+  return join(stateDir, forChats.file);
+}
+
+/** Returns the file in which `trunkline up` keeps its admin key. */
 export function adminKeyFile(stateDir: string): string {
   return join(stateDir, forOperators.file);
 }
 
 /**
- * A key of one's own: made at the first start and kept in the state folder, for its owner alone. It is extended before
- * it expires, at the start and while the process runs; another takes its place only at a start at which it does not work
- * any more.
+ * Reads the key from the state folder, or makes it at the first start, readable by its owner only. Extends the key
+ * before it expires, at the start and while the process runs. Replaces the key only at a start, when it is no longer
+ * valid.
  */
 async function keep(own: Own, means: OwnKeyMeans): Promise<KeyToken> {
   makeStateFolder(means.stateDir);
@@ -99,7 +104,10 @@ async function newToken({ kind, name, file, ttlMs }: Own, { stateDir, store, clo
   return token;
 }
 
-/** Of a key that an operator took back nothing is said: the change is refused, and is to be. */
+/**
+ * Extends the key when little time is left. A key that an operator disabled or revoked refuses the extension, as it
+ * should, and nothing is logged.
+ */
 async function extendInTime(id: KeyId, own: Own, { store: { keys }, clock, log }: OwnKeyMeans): Promise<void> {
   const { ttlMs, extendBelowMs } = own;
   try {
@@ -111,7 +119,7 @@ async function extendInTime(id: KeyId, own: Own, { store: { keys }, clock, log }
   }
 }
 
-/** Nothing when there is no key yet, or none that this user may read. */
+/** Returns an empty string when there is no key file, or when this user may not read it. */
 function readKept(file: string): string {
   try {
     return readFileSync(file, "utf8").trim();

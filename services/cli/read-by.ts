@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from "commander";
 import { z } from "zod";
 
-/** Reads the value of an option; what is wrong with it is told as wrong usage, with the option's name. */
+/** Returns a parser of an option's value. A value that does not fit becomes a usage error that names the option. */
 export function readBy<Value>(schema: z.ZodType<Value, string>): (text: string) => Value {
   return (text) => {
     const read = schema.safeParse(text);
@@ -10,11 +10,11 @@ export function readBy<Value>(schema: z.ZodType<Value, string>): (text: string) 
   };
 }
 
-/** What a limit is set to that is to be none; commander would make an empty text of a null. */
+/** The value that removes a limit. Commander would turn null into an empty string. */
 export const none = "none";
 export type OrNone<Value> = Value | typeof none;
 
-/** The same, where one of these words says that there is to be none. */
+/** Like `readBy`, but returns `none` for each of these words. */
 export function readByUnless<Value>(
   words: readonly string[],
   schema: z.ZodType<Value, string>,
@@ -23,5 +23,5 @@ export function readByUnless<Value>(
   return (text) => (words.includes(text) ? none : read(text));
 }
 
-/** `a,b` and `a, b`. */
+/** Reads a list with commas: `a,b` or `a, b`. */
 export const commaList = z.string().transform((text): readonly string[] => text.split(",").map((each) => each.trim()));

@@ -13,7 +13,7 @@ import {
   type GivenOperations,
 } from "./models/operations-options.ts";
 import { readBy } from "./read-by.ts";
-import type { Surroundings } from "./surroundings.ts";
+import { widthOf, type Surroundings } from "./surroundings.ts";
 
 interface Given extends GivenOperations, GivenJson {
   readonly kind: string;
@@ -24,7 +24,7 @@ interface Given extends GivenOperations, GivenJson {
 
 const promptTokensMax = 999_999_999;
 
-/** `trunkline route <model>`. It tells what is wrong as `trunkline keys` does. */
+/** Makes the command `trunkline route <model>`. It reports errors as `trunkline keys` does. */
 export function routeCommand(surroundings: Surroundings): Command {
   const { stdout } = surroundings;
   return commandIn("route", surroundings)
@@ -65,7 +65,7 @@ ${whichGatewayHelp}`,
       );
       if (json) stdout.write(`${JSON.stringify(route)}\n`);
       else if (route.machines.length > 0) {
-        stdout.write(routeTable(route.machines, { widthMax: stdout.isTTY ? stdout.columns : undefined }));
+        stdout.write(routeTable(route.machines, { widthMax: widthOf(stdout) }));
       }
       const why = whyNobody(route);
       if (why !== undefined) throw new StartFailure(exitCodes.failed, why);
@@ -83,7 +83,7 @@ function queryOf(model: string, { kind, tools, vision, promptTokens }: Given): U
 }
 
 function whyNobody({ refusal, machines }: ShownRoute): string | undefined {
-  if (refusal !== null) return `No machine would take it: ${refusal.message} (${refusal.code})`;
+  if (refusal !== null) return `No machine would take it. A client reads: ${refusal.message} (${refusal.code})`;
   const asked = machines.filter(({ rank }) => rank !== null);
   const hasRoom = asked.some(({ has_room: each }) => each);
   return hasRoom ? undefined : "No machine would take it just now: all their queues are full.";

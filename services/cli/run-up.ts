@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import type { Broker } from "#shared/broker/broker.ts";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { connectNats } from "#shared/broker/nats-broker.ts";
@@ -12,7 +13,7 @@ import { agentConfig } from "../agent/config.ts";
 import { startGateway } from "../gateway/compose.ts";
 import { gatewayConfig, type GatewayConfig } from "../gateway/config.ts";
 import { withGguf, type GgufGiven } from "./gguf-option.ts";
-import { keepAdminKey, ownKey } from "./own-key.ts";
+import { keepAdminKey, ownKey, ownKeyFile } from "./own-key.ts";
 import { welcome } from "./welcome.ts";
 
 export interface UpSurroundings {
@@ -22,14 +23,15 @@ export interface UpSurroundings {
 
 export interface UpGiven extends GgufGiven {
   readonly json?: true;
+  readonly hideKey?: true;
 }
 
 /** Runs gateway and agent in one process until they are stopped. */
-export async function runUp(surroundings: UpSurroundings, { json, ...given }: UpGiven): Promise<void> {
+export async function runUp(surroundings: UpSurroundings, { json, hideKey, ...given }: UpGiven): Promise<void> {
   const { stdout } = surroundings;
-  // A person looks at this terminal, so only what needs attention is logged unless more is asked for.
+  // A person reads this terminal, so the log shows only warnings and errors unless configured otherwise.
   const named = withGguf(withoutEmpty(surroundings.environment), given);
-  // No balancer stands before it, so nobody has to hear first that it stops.
+  // There is no balancer before this process that must learn of a stop first, so the grace period is 0.
   const environment = { TRUNKLINE_LOG_LEVEL: "warn", TRUNKLINE_GRACE_MS: "0", ...named };
   const [forGateway, forAgent] = readBoth(
     () => gatewayConfig(environment),
@@ -50,7 +52,7 @@ export async function runUp(surroundings: UpSurroundings, { json, ...given }: Up
       lifecycle.onStop("broker", async () => {
         await Promise.all([gatewaySide.close(), agentSide.close()]);
       });
-      const ownMeans = { stateDir: forGateway.keyStore.stateDir, store, lifecycle, clock, log };
+      const ownMeans = { stateDir: forGateway.keyStore.stateDir, store, lifecycle, clock: store.clock, log };
       const key = await ownKey(ownMeans);
       await keepAdminKey(ownMeans);
       const agent = await startAgent({
@@ -72,29 +74,30 @@ export async function runUp(surroundings: UpSurroundings, { json, ...given }: Up
         log,
       });
       const { runtime, models } = agent;
+      const keyFile = hideKey && resolve(ownKeyFile(forGateway.keyStore.stateDir));
       stdout.write(
         json
           ? `${JSON.stringify({ base_url: baseUrl, api_key: key, runtime })}\n`
-          : welcome({ baseUrl, key, runtime, models, machine: agent.machine }),
+          : welcome({ baseUrl, key, keyFile, runtime, models, machine: agent.machine }),
       );
     },
   });
 }
 
 async function connectBoth(config: GatewayConfig, log: Log): Promise<[Broker, Broker]> {
-  const { natsUrl: url, natsCredentialsFile: credentialsFile } = config;
+  const { natsUrl: url, natsCredentialsFile: credentialsFile, natsSecurity: security } = config;
   if (url === undefined) {
     const broker = new MemoryBroker({ clock, log });
     return [broker.connect(), broker.connect()];
   }
-  const settings = { url, credentialsFile, clock, log };
+  const settings = { url, credentialsFile, security, clock, log };
   return [
     await connectNats({ ...settings, name: "trunkline gateway" }),
     await connectNats({ ...settings, name: "trunkline agent" }),
   ];
 }
 
-/** Here the process is the gateway too, and no holder of a key may end that. */
+/** In this process the gateway runs too, and no holder of a key may end it. */
 function refuseToExit(): never {
   throw new Fault("unsupported_value", {
     message: "'exit_at' works with an agent that is a process of its own, not with trunkline up.",

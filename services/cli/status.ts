@@ -1,5 +1,5 @@
 import { Option, type Command } from "commander";
-import { fleetListing, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
+import { fleetListing, type FleetListing, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { sleep } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 import { commandIn } from "./command-in.ts";
@@ -14,7 +14,8 @@ import {
 } from "./models/operations-options.ts";
 import type { OperationsPort } from "./models/operations-port.ts";
 import { untilInterrupted } from "./models/until-interrupted.ts";
-import type { Output, Surroundings } from "./surroundings.ts";
+import { widthOf, type Output, type Surroundings } from "./surroundings.ts";
+import { onOneLine } from "./text/on-one-line.ts";
 import { utcTime } from "./text/utc-time.ts";
 
 interface Given extends GivenOperations, GivenJson {
@@ -23,7 +24,7 @@ interface Given extends GivenOperations, GivenJson {
 
 const redrawMs = 1_000;
 
-/** `trunkline status`. It tells what is wrong as `trunkline keys` does. */
+/** Makes the command `trunkline status`. It reports errors as `trunkline keys` does. */
 export function statusCommand(surroundings: Surroundings): Command {
   return commandIn("status", surroundings)
     .description("show every machine of the fleet, what it is busy with, and why it gets no work")
@@ -53,28 +54,31 @@ ${whichGatewayHelp}`,
 async function showOnce(
   port: OperationsPort,
   { json }: GivenJson,
-  { stdout, environment }: Surroundings,
+  { stdout, stderr, environment }: Surroundings,
 ): Promise<void> {
-  const machines = await machinesOf(port);
-  if (json) stdout.write(lineOf(machines));
+  const fleet = await fleetAt(port);
+  const { data: machines, problem } = fleet;
+  if (json) stdout.write(lineOf(fleet));
   else if (machines.length > 0) stdout.write(tableFor(stdout, machines, environment));
-  if (machines.some(isReady)) return;
-  throw new StartFailure(
-    exitCodes.unavailable,
-    machines.length === 0 ? "No machine is there: start `trunkline agent` on one." : "No machine is ready.",
-  );
+  if (!machines.some(isReady)) throw new StartFailure(exitCodes.unavailable, whyNoneIsReady(fleet));
+  if (problem !== null && !json) stderr.write(`This gateway has a problem: ${onOneLine(problem)}.\n`);
 }
 
-/** The first look must bring something; when a later one does not, that is shown and the next one is waited for. */
+/**
+ * Redraws the fleet until Ctrl-C. Fails if the first request fails. A later failure is shown, and the next request
+ * follows.
+ */
 async function watchFleet(port: OperationsPort, { json }: GivenJson, surroundings: Surroundings): Promise<void> {
   const { stdout, clock, environment } = surroundings;
   const interrupted = untilInterrupted();
   const draw = json ? (block: string): void => void stdout.write(block) : redraw(stdout);
   const look = async (): Promise<string> => {
-    const machines = await machinesOf(port, interrupted.signal);
-    if (json) return lineOf(machines);
+    const fleet = await fleetAt(port, interrupted.signal);
+    if (json) return lineOf(fleet);
+    const { data: machines, problem } = fleet;
     const table = machines.length === 0 ? "No machine is there.\n" : tableFor(stdout, machines, environment);
-    return `${utcTime(clock.wall())}\n${table}\n`;
+    const trouble = problem === null ? "" : `This gateway has a problem: ${onOneLine(problem)}.\n`;
+    return `${utcTime(clock.wall())}\n${table}${trouble}\n`;
   };
   try {
     draw(await look());
@@ -96,12 +100,18 @@ function failedLook(error: unknown, json: true | undefined, nowMs: number): stri
   return json ? `${JSON.stringify({ error: error.message })}\n` : `${utcTime(nowMs)}\n${error.message}\n\n`;
 }
 
-async function machinesOf(port: OperationsPort, signal?: AbortSignal): Promise<readonly ShownFleetMachine[]> {
-  return (await port.get("/fleet", fleetListing, signal && { signal })).data;
+async function fleetAt(port: OperationsPort, signal?: AbortSignal): Promise<FleetListing> {
+  return port.get("/fleet", fleetListing, signal && { signal });
 }
 
-function lineOf(machines: readonly ShownFleetMachine[]): string {
-  return `${JSON.stringify({ machines })}\n`;
+function whyNoneIsReady({ data: machines, problem }: FleetListing): string {
+  const none = machines.length === 0 ? "No machine is there" : "No machine is ready";
+  if (problem !== null) return `${none}: ${onOneLine(problem)}.`;
+  return machines.length === 0 ? `${none}: start \`trunkline agent\` on one.` : `${none}.`;
+}
+
+function lineOf({ data: machines, problem }: FleetListing): string {
+  return `${JSON.stringify({ machines, problem })}\n`;
 }
 
 function tableFor(
@@ -110,5 +120,5 @@ function tableFor(
   environment: Surroundings["environment"],
 ): string {
   if (!stdout.isTTY) return fleetTable(machines);
-  return fleetTable(machines, { widthMax: stdout.columns, coloured: !environment["NO_COLOR"] });
+  return fleetTable(machines, { widthMax: widthOf(stdout), coloured: !environment["NO_COLOR"] });
 }

@@ -1,10 +1,12 @@
 import { Command, CommanderError } from "commander";
 import packageJson from "../../package.json" with { type: "json" };
 import { systemClock as clock } from "#shared/process/clock.ts";
+import { unknownSettings } from "#shared/process/setting-names.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 import { agentCommand } from "./agent.ts";
 import { gatewayCommand } from "./gateway.ts";
 import { keysCommand } from "./keys.ts";
+import { machinesCommand } from "./machines.ts";
 import { modelsCommand } from "./models.ts";
 import { routeCommand } from "./route.ts";
 import { statusCommand } from "./status.ts";
@@ -16,7 +18,7 @@ interface CommandLine extends Omit<Surroundings, "clock"> {
   readonly arguments: readonly string[];
 }
 
-/** Runs one command of `trunkline` to its end and returns its exit code; what is wrong is one line on standard error. */
+/** Runs one command of `trunkline` and returns its exit code. Writes an error as one line on standard error. */
 export async function trunkline(commandLine: CommandLine): Promise<number> {
   const { environment, stdout, stderr } = commandLine;
   const program = new Command("trunkline")
@@ -26,13 +28,21 @@ export async function trunkline(commandLine: CommandLine): Promise<number> {
     .addCommand(gatewayCommand(environment))
     .addCommand(agentCommand(environment))
     .addCommand(keysCommand({ environment, stdout, stderr, clock }))
+    .addCommand(machinesCommand({ environment, stdout, stderr, clock }))
     .addCommand(modelsCommand({ environment, stdout, stderr, clock }))
     .addCommand(statusCommand({ environment, stdout, stderr, clock }))
     .addCommand(routeCommand({ environment, stdout, stderr, clock }))
     .addCommand(usageCommand({ environment, stdout, stderr, clock }))
+    .addHelpText(
+      "after",
+      `
+Start with \`trunkline up\`. Every command has examples in its own --help. Settings are variables of the environment that
+begin with TRUNKLINE_: infra/settings.md lists them.`,
+    )
     .showHelpAfterError("Run it with --help to see what there is.");
   for (const command of program.commands) command.exitOverride();
   program.exitOverride();
+  for (const told of unknownSettings(environment)) stderr.write(`trunkline: ${told}\n`);
   try {
     await program.parseAsync(commandLine.arguments, { from: "user" });
     return exitCodes.ok;

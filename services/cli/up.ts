@@ -1,12 +1,20 @@
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { ggufOption } from "./gguf-option.ts";
 import type { UpGiven, UpSurroundings } from "./run-up.ts";
 
-/** `trunkline up`: gateway and agent in one process, with the embedded broker and key store unless others are named. */
+/**
+ * Makes the command `trunkline up`: gateway and agent in one process. The broker and the key store are embedded unless
+ * others are configured.
+ */
 export function upCommand(surroundings: UpSurroundings): Command {
   return new Command("up")
     .description("run everything in one process: gateway, agent, broker and keys")
     .option("--json", "print one line of JSON when ready: base_url, api_key, runtime")
+    .addOption(
+      new Option("--hide-key", "tell the file of the API key, and not the key: for logs that others read").conflicts(
+        "json",
+      ),
+    )
     .addOption(ggufOption())
     .addHelpText(
       "after",

@@ -29,7 +29,7 @@ const parts: z.ZodType<readonly UsagePart[], string> = commaList
   .pipe(z.array(z.enum(usageParts, `must be one or more of ${usageParts.join(", ")}`)))
   .transform((each) => [...new Set(each)]);
 
-/** `trunkline usage`. It tells what is wrong as `trunkline keys` does. */
+/** Makes the command `trunkline usage`. It reports errors as `trunkline keys` does. */
 export function usageCommand(surroundings: Surroundings): Command {
   const { stdout, stderr, clock } = surroundings;
   const usage: Command = commandIn("usage", surroundings)

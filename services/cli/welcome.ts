@@ -2,28 +2,30 @@ import type { Model } from "#shared/model/model.ts";
 import { onOneLine } from "./text/on-one-line.ts";
 
 interface Welcome {
-  /** Where the endpoints are, `/v1` included. */
+  /** The base URL of the endpoints, including `/v1`. */
   readonly baseUrl: string;
   readonly key: string;
+  /** Shown in place of the key where other people can read the output. */
+  readonly keyFile?: string | undefined;
   readonly runtime: string | null;
   readonly machine: string;
   readonly models: readonly Model[];
 }
 
-/** What a person sees when `trunkline up` is ready: where it is, with which key, and a line to paste. */
-export function welcome({ baseUrl, key, runtime, machine, models }: Welcome): string {
+/** Returns the message that `trunkline up` prints when it is ready: the URL, the key, and a command to paste. */
+export function welcome({ baseUrl, key, keyFile, runtime, machine, models }: Welcome): string {
   const chats = models.find(({ capabilities }) => capabilities.completion);
   return `
 Trunkline is ready.
 
   Base URL  ${baseUrl}
-  API key   ${key}
+  API key   ${keyFile === undefined ? key : `in the file ${keyFile}`}
   Machine   ${machine}
   Runtime   ${runtimeLine(runtime)}
   Models    ${models.length === 0 ? "none yet" : listed(models.map(({ id }) => id))}
   API page  ${new URL("/docs", baseUrl).href}
 
-${chats === undefined ? noModelYet : firstChat({ baseUrl, key, model: chats.id })}
+${chats === undefined ? noModelYet : firstChat({ baseUrl, key: keyFile === undefined ? key : `$(cat ${inShell(keyFile)})`, model: chats.id })}
 
 Ctrl-C stops it.
 `;
@@ -40,7 +42,10 @@ function firstChat({ baseUrl, key, model }: { baseUrl: string; key: string; mode
     -d ${inShell(JSON.stringify({ model, stream: true, messages: [{ role: "user", content: "Hello!" }] }))}`;
 }
 
-/** A model's name is its runtime's to choose, and is to be neither a command nor steer the terminal that it is shown on. */
+/**
+ * Quotes a text for a shell. A runtime chooses the names of its models: a name must neither run as a command nor
+ * control the terminal that shows it.
+ */
 function inShell(text: string): string {
   return `'${onOneLine(text).replaceAll("'", String.raw`'\''`)}'`;
 }

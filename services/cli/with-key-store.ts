@@ -7,13 +7,15 @@ import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 import type { GivenJson } from "./json-option.ts";
 import type { Surroundings } from "./surroundings.ts";
 
-/** An operator would rather wait than read that nothing came of it: for a far Redis, or another process's write. */
+/**
+ * Timeout of the key store. An operator prefers to wait for a far Redis, or for another process's write, to a failure.
+ */
 const patienceMs = 5_000;
 
 /**
- * One command's work on the keys that the environment names; a store that fails meanwhile is told to the operator.
- * Which store it was is said last, in full, since a variable that is not set or another working directory makes it
- * another one. Programs, who asked for JSON, are not told.
+ * Runs one command on the key store that the environment names. Reports a failing store to the operator. At the end it
+ * prints the store's full location: an unset variable or another working directory selects another store. With `--json`
+ * the location is not printed.
  */
 export async function withKeyStore(
   surroundings: Surroundings,
@@ -27,7 +29,10 @@ export async function withKeyStore(
   );
   try {
     await work(opened);
-    if (!json) surroundings.stderr.write(`Key store: ${opened.place}\n`);
+    const { place, clock } = opened;
+    if (json) return;
+    if (clock.fault !== undefined) surroundings.stderr.write(`Beware: ${clock.fault}.\n`);
+    surroundings.stderr.write(`Key store: ${place}\n`);
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     throw new StartFailure(exitCodes.unavailable, `The key store does not work: ${error.internal ?? error.message}.`);

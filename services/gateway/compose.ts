@@ -1,7 +1,9 @@
 import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import type { KeyRecord } from "#shared/keys/key-record.ts";
 import type { OpenedKeyStore } from "#shared/keys/open-key-store.ts";
+import type { Peppers } from "#shared/keys/peppers.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
@@ -13,11 +15,14 @@ import { allowCrossOrigin } from "./access/cross-origin.ts";
 import { followKeyChanges } from "./access/follow-key-changes.ts";
 import { KnownKeys } from "./access/known-keys.ts";
 import { moveToNewPepper } from "./access/move-to-new-pepper.ts";
+import { NewestRecords } from "./access/newest-records.ts";
 import { proveCallers } from "./access/prove-callers.ts";
+import { StoreWatch } from "./access/store-watch.ts";
 import { RunningRequests } from "./access/running-requests.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { AnswerMeter } from "./dispatch/answer-course.ts";
 import { Breakers } from "./dispatch/breakers.ts";
+import { BusyClaims } from "./dispatch/busy-claims.ts";
 import { JobRoutes } from "./dispatch/job-routes.ts";
 import { OpenJobs } from "./dispatch/open-jobs.ts";
 import { JobPlacer } from "./dispatch/place-job.ts";
@@ -28,12 +33,15 @@ import { Catalogues } from "./fleet/catalogues.ts";
 import { FleetModels } from "./fleet/fleet-models.ts";
 import { findModel } from "./fleet/find-model.ts";
 import { FleetView } from "./fleet/fleet-view.ts";
+import { FloodGuard } from "./fleet/flood-guard.ts";
 import { followPresence } from "./fleet/follow-presence.ts";
 import type { KnownModels } from "./fleet/known-models.ts";
 import { LeftOut } from "./fleet/left-out.ts";
 import { LiveModels } from "./fleet/live-models.ts";
+import { PermittedModels } from "./fleet/permitted-models.ts";
 import { RedisKnownModels } from "./fleet/redis-known-models.ts";
 import { Roster } from "./fleet/roster.ts";
+import { watchSecondConnections } from "./fleet/second-connections.ts";
 import { SqliteKnownModels } from "./fleet/sqlite-known-models.ts";
 import { closeGently } from "./edge/close-gently.ts";
 import { insistOnHeapRoom } from "./edge/heap-room.ts";
@@ -42,6 +50,7 @@ import { listen } from "./edge/listen.ts";
 import { adminRoutes } from "./operations/admin-routes.ts";
 import type { BodyLimit } from "./intake/adopt-error.ts";
 import { GatewayMeters } from "./meters/gateway-meters.ts";
+import { insistOnKnownName } from "./operations/known-names.ts";
 import { healthRoutes } from "./operations/health-routes.ts";
 import { metricsRoute } from "./operations/metrics-route.ts";
 import { readiness } from "./operations/readiness.ts";
@@ -61,10 +70,10 @@ import { readCertificate } from "./edge/read-certificate.ts";
 import { refuseOtherMethods } from "./edge/refuse-other-methods.ts";
 import { createServer } from "./server.ts";
 
-/** The largest request to the operations port: the terms of a key take a few kilobytes. */
+/** Largest request body on the operations port: the terms of a key take a few kilobytes. */
 const operationsBodyBytesMax = 256 * 1024;
 
-/** What was used until the very end is written down even when the time to stop in is over. */
+/** Time to record the last usage at a stop, even when the shutdown deadline has passed. */
 const settleAtStopMs = 1_000;
 
 interface GatewayParts {
@@ -81,16 +90,25 @@ interface RunningGateway {
   readonly operationsUrl: string;
 }
 
-/** Builds a gateway of its parts and starts it. When this resolves it listens, and knows its fleet. */
+/**
+ * Builds a gateway from its parts and starts it. When the promise resolves, the gateway listens and knows its fleet.
+ */
 export async function startGateway(parts: GatewayParts): Promise<RunningGateway> {
-  const { config, broker, store, lifecycle, clock, log } = parts;
+  const { config, broker, store, lifecycle, log } = parts;
+  const { clock } = store;
   const timing = timingAt(config.timeScale, config);
   const leaving = (): boolean => lifecycle.draining;
   let draining = false;
 
   const gateway = newToken();
 
-  const access = await openAccess(parts);
+  const permitted = new PermittedModels({ machines: store.machines, log });
+  await permitted.load();
+  const access = await openAccess(parts, permitted);
+  const watch = new StoreWatch({ keys: store.keys, judged: access.newest, clock, log });
+  lifecycle.onStop("store watch", () => watch.stop());
+  await watch.look().catch(() => undefined);
+  const storeReady = { ready: () => watch.look() };
   const limited = openLimits(store.state, { gateway, clock, log });
   lifecycle.onStop("settlements", () => limited.stop(AbortSignal.timeout(settleAtStopMs)));
 
@@ -98,7 +116,8 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const leftOut = new LeftOut({ forgetMs: timing.offlineAfterMs });
   const meters: GatewayMeters = new GatewayMeters({
     broker,
-    keys: store.keys,
+    keys: storeReady,
+    store: watch,
     clock,
     machines: () => roster.all(clock.now()),
     offered: (model) => {
@@ -108,18 +127,35 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     openJobs: () => jobs.size,
   });
   lifecycle.onStop("meters", () => meters.stop());
-  const jobs: OpenJobs = new OpenJobs({ broker, gateway, roster, timing, clock, log, meter: meters.fleet });
+  const floodGuard = new FloodGuard({ timing, clock, log, meter: meters.fleet });
+  const jobs: OpenJobs = new OpenJobs({
+    broker,
+    gateway,
+    roster,
+    floodGuard,
+    timing,
+    clock,
+    log,
+    meter: meters.fleet,
+  });
   lifecycle.onStop("jobs", () => jobs.stop());
   const knownModels = openKnownModels(store);
+  const permits = (machine: string, modelId: string): boolean => permitted.permits(machine, modelId);
   const catalogues: Catalogues = new Catalogues({
-    ask: (target) => askCatalogue({ jobs, target, withinMs: timing.catalogueWaitMs, clock }),
+    ask: (target) => {
+      const withinMs = timing.catalogueWaitMs + jobs.roundTripMsTo(target);
+      return askCatalogue({ jobs, target, withinMs, clock });
+    },
     knownModels,
+    permits,
     clock,
     log,
   });
-  const models = new LiveModels({ jobs, roster, timing, clock });
+  permitted.onChange(() => catalogues.believeAnew());
+  const models = new LiveModels({ jobs, roster, permits, timing, clock });
   const breakers = new Breakers(timing);
-  const routes = new JobRoutes({ roster, catalogues, breakers, clock, random: Math.random });
+  const claims = new BusyClaims(timing);
+  const routes = new JobRoutes({ roster, catalogues, breakers, claims, clock, random: Math.random });
   const known = { roster, catalogues, knownModels, routes };
   const ranking = new MachineRanking({ ...known, waitMs: config.waitMs, timing, clock });
   const placer = new JobPlacer({ ranking, breakers, routes, jobs, timing, clock, log, meter: meters.fleet });
@@ -130,9 +166,12 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     log,
     ...bodyLimit,
     trustedProxies,
-    tls: readCertificate(config),
+    tls: readCertificate("TRUNKLINE_TLS_", config),
     leaving,
     draining: () => draining,
+    connections: config.connections,
+    answers: { clientStallMs: timing.clientStallMs },
+    clock,
     meter: meters.requests,
   });
   allowCrossOrigin(server, config.corsOrigins);
@@ -141,22 +180,28 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   getDocs(server, document);
   const { knownKeys } = access;
   const { brokerWatch } = meters;
-  const check = () => readiness({ broker, brokerWatch, keys: store.keys, knownKeys, clock, draining: leaving });
+  const check = () =>
+    readiness({ broker, brokerWatch, keys: storeReady, store: watch, knownKeys, clock, draining: leaving });
   healthRoutes(server, check);
   const reader = new ReadAside();
   lifecycle.onStop("reading thread", () => reader.stop());
-  const means = { reader, ranking, placer, timing, clock, log, interimMs: config.interimMs };
+  const cacheSaltOf = config.promptCache === "shared" ? undefined : saltsOf(store.peppers);
+  const means = { reader, ranking, placer, timing, clock, log, cacheSaltOf, interimMs: config.interimMs };
   mountPublicRoutes(server, { access, limited, models, meter: meters.answers, ...means, ...bodyLimit });
   const operations = createServer({
     log,
     bodyBytesMax: operationsBodyBytesMax,
     bodyLimitName: "operationsBodyBytesMax",
     trustedProxies,
+    tls: readCertificate("TRUNKLINE_OPERATIONS_TLS_", config.operationsTls),
     draining: () => false,
+    connections: config.connections,
+    clock,
   });
+  insistOnKnownName(operations, config.operationsNames);
   healthRoutes(operations, check);
-  metricsRoute(operations, meters);
-  const { keys, peppers, state } = store;
+  metricsRoute(operations, meters, config.metricsToken);
+  const { keys, machines, peppers, state } = store;
   const fleet = new FleetModels({ live: models, jobs, roster, timing, clock });
   const view = new FleetView({
     roster,
@@ -165,11 +210,15 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     jobs,
     routes,
     breakers,
+    broker: brokerWatch,
+    claims,
     clock,
     absence: (modelId) => ranking.absence(modelId, undefined),
   });
   const badKeys = new BadKeys(clock);
-  adminRoutes(operations, { keys, peppers, usage: openUsage(state), badKeys, fleet, view, clock, log });
+  const { newest } = access;
+  const usage = openUsage(state);
+  adminRoutes(operations, { keys, newest, machines, peppers, usage, badKeys, fleet, view, clock, log });
 
   lifecycle.onStop("operations", async (deadline) => {
     fleet.stop();
@@ -180,13 +229,14 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
       jobs.cancelAll(new Fault("shutting_down", { message: "This gateway shuts down and could not finish in time." }));
     };
     deadline.addEventListener("abort", cut, { once: true });
-    // Balancers have heard by then that this gateway is not ready, and send no more.
+    // By then load balancers know that this gateway is not ready, and send no more requests.
     await sleep(clock, config.graceMs ?? timing.readinessGraceMs, deadline).catch(() => undefined);
     draining = true;
     await closeGently(server, { deadline, clock });
   });
 
-  await followPresence({ broker, roster, leftOut, catalogues, routes, timing, clock, log });
+  const seconds = await watchSecondConnections({ config, broker, roster, lifecycle, timing, clock, log });
+  await followPresence({ broker, roster, leftOut, catalogues, routes, floodGuard, seconds, timing, clock, log });
   await broker.flush();
   const { host, operationsHost } = config;
   const port = await listen(server, {
@@ -203,23 +253,26 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   });
   const scheme = config.tlsCertificateFile === undefined ? "http" : "https";
   const baseUrl = `${scheme}://${urlHost(host)}:${port}/v1`;
-  const operationsUrl = `http://${urlHost(operationsHost)}:${operationsPort}`;
+  const operationsScheme = config.operationsTls.tlsCertificateFile === undefined ? "http" : "https";
+  const operationsUrl = `${operationsScheme}://${urlHost(operationsHost)}:${operationsPort}`;
   log.info({ baseUrl, operationsUrl }, "gateway listens");
   return { baseUrl, operationsUrl };
 }
 
-/** Who may call, as far as this gateway knows, and what it hears of it. */
+/** The parts of a gateway that check keys and follow their changes. */
 interface Access {
   readonly knownKeys: KnownKeys;
+  readonly newest: NewestRecords;
   readonly badKeys: BadKeys;
   readonly running: RunningRequests;
 }
 
-async function openAccess({ config, store, lifecycle, clock, log }: GatewayParts): Promise<Access> {
-  const { keys, peppers } = store;
+async function openAccess({ config, store, lifecycle, log }: GatewayParts, machines: PermittedModels): Promise<Access> {
+  const { keys, peppers, clock } = store;
   const running = new RunningRequests();
+  const newest = new NewestRecords({ keys, log });
   const knownKeys = new KnownKeys({
-    keys,
+    keys: newest,
     peppers,
     clock,
     awayMs: config.keysAwayMs,
@@ -227,8 +280,8 @@ async function openAccess({ config, store, lifecycle, clock, log }: GatewayParts
   });
   const changes = await store.openChanges();
   lifecycle.onStop("key changes", () => changes.close());
-  followKeyChanges({ changes, keys, knownKeys, running, log });
-  return { knownKeys, badKeys: new BadKeys(clock), running };
+  followKeyChanges({ changes, keys, knownKeys, newest, running, machines, log });
+  return { knownKeys, newest, badKeys: new BadKeys(clock), running };
 }
 
 interface PublicParts extends BodyLimit, InferenceMeans {
@@ -239,7 +292,13 @@ interface PublicParts extends BodyLimit, InferenceMeans {
   readonly meter: AnswerMeter;
 }
 
-/** Everything under `/v1`. Whatever is mounted inside the inner scopes is reached with a proven key only. */
+/** Returns a function for the cache salts of keys. Each salt is made once for as long as the key's record is known. */
+function saltsOf({ current }: Peppers): (key: KeyRecord) => string {
+  const salts = new WeakMap<KeyRecord, string>();
+  return (key) => salts.getOrInsertComputed(key, () => current.cacheSalt(key.id));
+}
+
+/** Mounts all routes under `/v1`. Routes inside the inner scopes are reached with a proven key only. */
 function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
   const { limited, meter, clock, log, bodyBytesMax, bodyLimitName } = parts;
   void server.register(
@@ -273,7 +332,7 @@ function openKnownModels(store: OpenedKeyStore): KnownModels {
     : new SqliteKnownModels(store.state.database);
 }
 
-/** What to write into a URL for a host to listen on: all addresses are reached by the loopback one. */
+/** Returns a listening host as a URL writes it. The loopback address stands for a host that means all addresses. */
 function urlHost(host: string): string {
   if (host === "0.0.0.0" || host === "::") return "127.0.0.1";
   return host.includes(":") ? `[${host}]` : host;

@@ -8,7 +8,7 @@ import { runUntilStopped } from "#shared/process/run-until-stopped.ts";
 import { startGateway } from "./compose.ts";
 import { gatewayConfig } from "./config.ts";
 
-/** A gateway as a process of its own, until it is told to stop. */
+/** Runs a gateway as a process of its own until it is told to stop. */
 export async function runGateway(environment: Environment): Promise<void> {
   const config = gatewayConfig(environment);
   const url = insistOnNats("gateway", config.natsUrl);
@@ -20,8 +20,8 @@ export async function runGateway(environment: Environment): Promise<void> {
     async start(lifecycle) {
       const store = await openKeyStore(config.keyStore, { clock, log });
       lifecycle.onStop("keys", () => store.keys.close());
-      const { natsCredentialsFile: credentialsFile } = config;
-      const broker = await connectNats({ url, credentialsFile, name: "trunkline gateway", clock, log });
+      const { natsCredentialsFile: credentialsFile, natsSecurity: security } = config;
+      const broker = await connectNats({ url, credentialsFile, security, name: "trunkline gateway", clock, log });
       lifecycle.onStop("broker", () => broker.close());
       await startGateway({ config, broker, store, lifecycle, clock, log });
       log.info("gateway ready");

@@ -1,9 +1,11 @@
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
+import { systemClock, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import { AnswersUnderWay } from "./edge/answers-under-way.ts";
 import { boundUploads } from "./edge/bound-uploads.ts";
+import { boundConnections, type ConnectionBounds } from "./edge/bound-connections.ts";
 import { BrokenConnections, type ConnectionMeter } from "./edge/broken-connections.ts";
 import { unknownUrl } from "./edge/unknown-url.ts";
 import { adoptError, type BodyLimit } from "./intake/adopt-error.ts";
@@ -13,14 +15,15 @@ import { knowEveryMethod } from "./edge/refuse-other-methods.ts";
 import { carryStates } from "./edge/request-state.ts";
 import { tellFault, tellFaults } from "./edge/tell-faults.ts";
 import { TimedResponse } from "./edge/timed-response.ts";
+import { UnreadAnswers, type AnswerBounds, type AnswerMeter } from "./edge/unread-answers.ts";
 
-/** How long a server waits for what its clients send. */
+/** How long a server waits for the input of its clients. */
 export interface Patience {
-  /** From the connection, or the answer before, to the end of a request's head. */
+  /** From the connection, or the previous answer, to the end of a request's head. */
   readonly headersMs: number;
-  /** The same to the end of its body. */
+  /** From the connection, or the previous answer, to the end of a request's body. */
   readonly requestMs: number;
-  /** How often it looks who has used these up. */
+  /** How often the server checks connections for these timeouts. */
   readonly lookEveryMs: number;
 }
 
@@ -30,25 +33,34 @@ interface ServerOptions extends BodyLimit {
   readonly log: Log;
   readonly trustedProxies?: readonly string[];
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer } | undefined;
-  /** Once true, connections are closed with their next answer, so that clients go elsewhere. */
+  /** Once true, connections close after their next answer, so that clients go elsewhere. */
   readonly leaving?: () => boolean;
-  /** Once true, what still arrives on open connections is turned away. */
+  /** Once true, requests that still arrive on open connections are refused. */
   readonly draining: () => boolean;
   readonly patience?: Patience;
-  readonly meter?: RequestMeter & ConnectionMeter;
+  readonly connections?: ConnectionBounds;
+  readonly answers?: AnswerBounds;
+  readonly clock?: Pick<Clock, "now" | "every">;
+  readonly meter?: RequestMeter & ConnectionMeter & AnswerMeter;
 }
+
+const usualConnections: ConnectionBounds = { connectionsMax: 1_024, connectionsPerAddressMax: 1_024 };
+const usualAnswers: AnswerBounds = { clientStallMs: 30_000 };
 
 const keepAliveTimeoutMs = 72_000;
 const urlParamCharactersMax = 1_024;
-/** What is read of a request's head before it is judged: more than is allowed, so that it can be said what is too much. */
+/**
+ * Bytes of a request's head that are read before it is judged. The limit allows fewer, so that the error can name what
+ * is too large.
+ */
 const headBytesReadMax = 32 * 1024;
 
 /**
- * The HTTP server without its routes: how every request gets an id, every failure the contract's body, and every body
- * is left as bytes until its sender has proved a key.
+ * Creates the HTTP server without its routes. Every request gets an id, every failure the contract's body. Every body
+ * stays bytes until its sender has proved a key.
  */
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { log, bodyBytesMax, trustedProxies = [], patience = usualPatience, meter } = options;
+  const { log, bodyBytesMax, trustedProxies = [], patience = usualPatience, meter, clock = systemClock } = options;
   const underWay = new AnswersUnderWay();
   const broken = new BrokenConnections({ underWay, log, meter });
   const server: FastifyInstance = fastify({
@@ -70,19 +82,24 @@ export function createServer(options: ServerOptions): FastifyInstance {
       void tellFault(adoptError(error, options), { request, reply, ...options });
     },
   });
-  // None is left out in silence; how many there may be is ours to say.
+  // 0 lifts Node's limit, so that Node drops no header silently; `framingFault` limits their number.
   server.server.maxHeadersCount = 0;
-  // What Node would answer by itself, without a body or an id, is left to us.
+  // Node would answer these events by itself, without a body or an id. They are handled as requests instead.
   for (const event of ["checkContinue", "checkExpectation"])
     server.server.on(event, (request, response) => server.server.emit("request", request, response));
   server.server.prependListener("request", (request, response) => underWay.begin(request.socket, response));
   broken.refuseTunnels(server.server);
+  boundConnections(server.server, options.connections ?? usualConnections, { trustedProxies, clock, log, meter });
+  const unread = new UnreadAnswers({ ...(options.answers ?? usualAnswers), underWay, clock, log, meter });
+  server.addHook("onListen", async () => unread.start());
+  server.addHook("onClose", async () => unread.stop());
   knowEveryMethod(server);
   carryStates(server);
 
   followRequests(server, { log, meter });
   server.addHook("onRequest", (request, reply, done) => {
     reply.header("x-request-id", request.id);
+    if (reply.raw instanceof TimedResponse) reply.raw.requestId = request.id;
     if (options.leaving?.()) reply.header("connection", "close");
     const fault = edgeFault(request, { underWay, draining: options.draining });
     if (fault !== undefined && fault.code !== "unknown_url") reply.header("connection", "close");
@@ -93,7 +110,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   return server;
 }
 
-/** What keeps a request out before anything is asked of it, whoever sent it. */
+/** Returns the fault that refuses a request before its key is checked, whoever sent it; undefined if there is none. */
 function edgeFault(
   request: FastifyRequest,
   { underWay, draining }: { readonly underWay: AnswersUnderWay; readonly draining: () => boolean },
@@ -114,5 +131,5 @@ function socketOptions(tls: ServerOptions["tls"], patience: Patience) {
     headersTimeout: patience.headersMs,
     connectionsCheckingInterval: patience.lookEveryMs,
   };
-  return tls === undefined ? { http: own } : { https: { ...tls, ...own } };
+  return tls === undefined ? { http: own } : { https: { ...tls, handshakeTimeout: patience.headersMs, ...own } };
 }

@@ -5,19 +5,19 @@ export type FinishReason = (typeof finishReasons)[number];
 
 const tokenLogprob = z.strictObject({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() });
 
-/** How likely each token of a text was, and which others were likely in its place; in OpenAI's own form. */
+/** Logprobs of each token of a text and of its alternatives, in OpenAI's format. */
 export const tokenLogprobs = z.array(tokenLogprob.extend({ top_logprobs: z.array(tokenLogprob) }));
 export type TokenLogprobs = z.infer<typeof tokenLogprobs>;
 
-/** Which of several answers to one request (`n`) an event belongs to; the first unless told. */
+/** The choice that an event belongs to, when a request asks for several (`n`). Undefined means the first. */
 const choice = z.int().nonnegative().optional();
 
 /**
- * What a runtime says, in the order in which it says it. Runtime adapters yield these and nothing else;
- * `assembleAnswer` makes them regular, and the renderers beside it turn them into a shape that clients know.
+ * One event of a runtime's answer, in the runtime's order. Runtime adapters emit only these. `AnswerAssembly`
+ * normalises them, and the renderers turn them into a shape that clients know.
  *
- * A tool call starts once, with its name, and its arguments follow in pieces of JSON text (one piece is fine).
- * `index` counts the calls of an answer from 0. An embedding is one vector for each text that was sent.
+ * A tool call starts once, with its name. Its arguments follow in pieces of JSON text (one piece is fine). `index`
+ * counts the tool calls of an answer from 0. An embedding is one vector for each text of the request.
  */
 export const answerEvent = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("text"), choice, text: z.string(), logprobs: tokenLogprobs.optional() }),

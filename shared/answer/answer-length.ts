@@ -1,7 +1,7 @@
 import { Fault } from "../fault/fault.ts";
 import { limits } from "../protocol/limits.ts";
 
-/** An answer that is gathered to be sent in one piece may not grow without end. */
+/** Throws when a gathered answer, which is sent in one piece, exceeds its limit. */
 export function insistOnLength(characters: number): void {
   if (characters <= limits.wholeAnswerCharactersMax) return;
   throw new Fault("invalid_value", {

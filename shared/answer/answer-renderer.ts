@@ -1,24 +1,24 @@
 import type { AnswerEvent } from "./answer-event.ts";
 import type { WrittenTexts } from "./written-texts.ts";
 
-/** What an answer says about itself, whatever its shape. */
+/** The metadata of an answer, in every shape. */
 export interface AnswerHead {
   readonly id: string;
   readonly createdSeconds: number;
   readonly model: string;
-  /** On streams: whether the client asked for the usage as a chunk of its own. */
+  /** True if the client asked for usage as a chunk of its own; streams only. */
   readonly includeUsage: boolean;
 }
 
-/** Turns the regular events of one answer into the bytes that a client is to be sent. */
+/** Renders the normalised events of one answer as the bytes for its client. */
 export interface AnswerRenderer {
-  /** The bytes for these events; empty when the shape says nothing before the end. */
+  /** Returns the bytes for these events; empty when the shape writes nothing before the end. */
   push(events: readonly AnswerEvent[]): Uint8Array;
   /**
-   * The bytes for these texts, exactly as `push` would give them for as many events, and before them so many bytes that
-   * are anybody's. A shape without this has to be given the events.
+   * Returns the bytes for these texts, as `push` would for one text event each. `room` unset bytes precede them, for
+   * the caller to fill. A shape without this method needs the events.
    */
   pushWritten?(texts: WrittenTexts, room: number): Uint8Array;
-  /** The last bytes, after the last event. */
+  /** Returns the last bytes, after the last event. */
   end(): Uint8Array;
 }

@@ -7,7 +7,7 @@ import { EventLines } from "./event-lines.ts";
 import { TextChunks } from "./text-completion/text-chunks.ts";
 import { textCompletion } from "./text-completion/text-completion.ts";
 
-/** The kinds of jobs that a model answers. */
+/** Kinds of jobs that a model answers. */
 type AnsweredKind = Extract<JobKind, "chat" | "complete" | "embed">;
 
 interface Shape {
@@ -28,7 +28,7 @@ const shapes = {
 
 export type AnswerShape = keyof typeof shapes;
 
-/** What an agent gives when it does not know the shape that a gateway wants, which then renders it. */
+/** The shape to request from an agent that does not know the client's shape. The gateway then renders the answer. */
 export const eventsShape: AnswerShape = "events";
 
 export const answerShapes = Object.freeze(Object.keys(shapes));
@@ -37,7 +37,7 @@ export function rendererFor(shape: string, head: AnswerHead): AnswerRenderer | u
   return shapeNamed(shape)?.render(head);
 }
 
-/** Whether a job of this kind can be answered so. */
+/** Returns true if a job of this kind can be answered in this shape. */
 export function canAnswer(kind: JobKind, shape: string): boolean {
   return shapeNamed(shape)?.of.some((each) => each === kind) ?? false;
 }

@@ -3,20 +3,22 @@ import { Fault } from "../fault/fault.ts";
 import type { AnswerEvent, FinishReason, Usage } from "./answer-event.ts";
 
 /**
- * Makes what a runtime says regular, so that a stream and a whole answer are made of the same events: no empty text,
- * every tool call announced once with an id of its own, and at the end exactly one finish for each choice and at most
- * one usage, in this order, whichever came first. Runtimes send these in any order; what they say is trusted no further.
+ * Normalises a runtime's events, so that a stream and a whole answer come from the same events. It drops empty texts,
+ * announces every tool call once with a unique id, and ends with exactly one finish for each choice. At most one usage
+ * follows the finishes. Runtimes send finishes and usage in any order; their events are not trusted any further.
  */
 export class AnswerAssembly {
   /** The first choice, which is nearly always the only one, and the others by their number. */
   #first: ChoiceSoFar | undefined;
   #others: Map<number, ChoiceSoFar> | undefined;
-  /** Of tool calls. */
+  /** Ids of the tool calls so far. */
   #ids: Set<string> | undefined;
   #usage: Extract<AnswerEvent, { kind: "usage" }> | undefined;
   #outputTokens = 0;
 
-  /** Pieces of output so far. Runtimes send one token at a time, and the true number comes with the usage. */
+  /**
+   * Output tokens so far, counted in pieces: runtimes send one token at a time. The exact number comes with the usage.
+   */
   get outputTokens(): number {
     return this.#usage?.completionTokens ?? this.#outputTokens;
   }
@@ -27,7 +29,7 @@ export class AnswerAssembly {
     return usage;
   }
 
-  /** Why the first choice ended. */
+  /** Finish reason of the first choice. */
   get finishReason(): FinishReason | undefined {
     return this.#first?.finishReason;
   }
@@ -41,15 +43,15 @@ export class AnswerAssembly {
     return regular;
   }
 
-  /** So many pieces of the first choice's text have come that are passed on as they are. */
+  /** Counts pieces of the first choice's text that are passed on without events. */
   pushWritten(texts: number): void {
     this.#choiceOf({});
     this.#outputTokens += texts;
   }
 
   /**
-   * To be called once, when the runtime has ended. An answer without a finish has broken off and is no answer, and so
-   * has one of several of which one is missing.
+   * Returns the closing events; call it once, when the runtime has ended. Throws when a choice has no finish or when a
+   * choice of several is missing: the answer is incomplete.
    */
   end(): AnswerEvent[] {
     const reason = this.#first?.finishReason;
@@ -93,7 +95,7 @@ export class AnswerAssembly {
     return this.#others.getOrInsertComputed(choice, () => new ChoiceSoFar());
   }
 
-  /** Ids are told apart over all choices: clients send a call back by its id alone. */
+  /** Returns an id that is unique across all choices: clients refer to a tool call by its id alone. */
   #ownId(given: string | undefined): string {
     this.#ids ??= new Set();
     const isNone = given === undefined || given === "" || this.#ids.has(given);
@@ -103,12 +105,15 @@ export class AnswerAssembly {
   }
 }
 
-/** What one choice of an answer has said so far. */
+/** State of one choice so far. */
 class ChoiceSoFar {
   reason: FinishReason | undefined;
   #calls: Set<number> | undefined;
 
-  /** A choice that calls tools has ended for that, and one that calls none has not. */
+  /**
+   * Corrects the finish reason: `tool_calls` instead of `stop` with tool calls, and `stop` instead of `tool_calls`
+   * without.
+   */
   get finishReason(): FinishReason | undefined {
     const called = this.#calls !== undefined;
     if (this.reason === "stop" && called) return "tool_calls";
@@ -125,7 +130,7 @@ class ChoiceSoFar {
   }
 }
 
-/** In the order of their numbers, of which none may be missing. */
+/** Returns the finishes in the order of the choices. Throws when a choice or a finish is missing. */
 function finishesOf(others: ReadonlyMap<number, ChoiceSoFar>): AnswerEvent[] {
   return [...others]
     .toSorted(([a], [b]) => a - b)

@@ -2,8 +2,8 @@ import type { AnswerEvent } from "./answer-event.ts";
 import type { AnswerRenderer } from "./answer-renderer.ts";
 
 /**
- * The answer events themselves, one JSON object a line: what a gateway asks for when it knows a shape that the agent
- * does not, and renders on its own.
+ * Renders the answer events themselves, one JSON object a line. A gateway requests this shape when the agent does not
+ * know the client's shape, and renders that shape itself.
  */
 export class EventLines implements AnswerRenderer {
   push(events: readonly AnswerEvent[]): Uint8Array {

@@ -1,6 +1,6 @@
 import type { Usage } from "./answer-event.ts";
 
-/** Usage as OpenAI writes it; details only where the runtime knows them. */
+/** Returns usage in OpenAI's format, with details only where the runtime reports them. */
 export function tokenUsage(usage: Usage): Record<string, unknown> {
   const { promptTokens, completionTokens, cachedTokens, reasoningTokens } = usage;
   return {

@@ -3,20 +3,20 @@ import { insistOnLength } from "./answer-length.ts";
 import type { AnswerHead, AnswerRenderer } from "./answer-renderer.ts";
 import { tokenUsage } from "./token-usage.ts";
 
-/** What a choice is made of. */
+/** Events that make up a choice. */
 export type Said = Exclude<AnswerEvent, { kind: "usage" | "embedding" }>;
 
-/** One choice of an answer that is gathered. */
+/** One choice of an answer that is gathered and sent as a whole. */
 export interface FoldedChoice {
-  /** Takes an event, and tells how many characters it was of. */
+  /** Adds an event and returns the characters that it adds to the answer. */
   fold(event: Said): number;
-  /** The choice as its clients know it. */
+  /** Returns the choice in the client's format. */
   told(index: number): object;
 }
 
 const nothing = new Uint8Array();
 
-/** An answer of choices as one object: the same events as a stream's, folded. */
+/** Renders an answer as one object, from the same events as a stream. */
 export class WholeCompletion<Choice extends FoldedChoice> implements AnswerRenderer {
   readonly #object: string;
   readonly #head: AnswerHead;

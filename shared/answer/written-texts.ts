@@ -1,9 +1,10 @@
 /**
- * Pieces of the first answer's text as they stand in JSON, between its quotes, where JSON writes them as they are: UTF-8
- * without quotes, backslashes or control characters. They lie in other bytes, and none of them is empty.
+ * Pieces of the first choice's text, in JSON's written form without the quotation marks: UTF-8 without quotes,
+ * backslashes or control characters, so that no escapes are needed. They are slices of `bytes`, which holds other bytes
+ * too. No piece is empty.
  */
 export interface WrittenTexts {
   readonly bytes: Uint8Array;
-  /** Where each begins and where it ends, one after the other. */
+  /** Start and end of each piece, one after the other. */
   readonly bounds: readonly number[];
 }

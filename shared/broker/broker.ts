@@ -1,41 +1,49 @@
 /**
- * A connection to the broker, as gateway and agent see it: the port of NATS and of the in-process broker.
+ * A gateway's or an agent's connection to the broker. NATS and the in-process broker implement it.
  *
- * Delivery is at most once. Messages of one connection arrive at another in the order in which they were published,
- * across subjects. What is published while the connection is down is not kept: `publish` says so, and the caller
- * decides. A message that was handed over when the connection broke may be lost without a word; the protocol above
- * numbers what must not be.
+ * Delivery is at most once. Messages of one connection arrive at another in the order of publishing, across subjects.
+ * Messages published while the connection is down are dropped: `publish` returns "disconnected", and the caller
+ * decides. A message that was handed over just before a disconnect may be lost without an error. The protocol above
+ * numbers the messages that must not be lost.
  */
 export interface Broker {
-  /** Up and usable just now. */
+  /** True if the connection is up and usable now. */
   readonly connected: boolean;
-  /** When the connection last came up, by the process's monotonic clock: silence counts from here at the earliest. */
+  /** Time of the last connect, by the process's monotonic clock. Silence counts from here at the earliest. */
   readonly connectedSinceMs: number;
+  /** Explains to people why the broker is unreachable, or which grant it denies. Undefined when all is well. */
+  readonly trouble: string | undefined;
+  /**
+   * Identifies the current connection to the broker's operators. Undefined where the broker has no connection names.
+   */
+  readonly connectionId: string | undefined;
+  /** Median of the latest round trips to the broker. 0 within a process, or before the first measurement. */
+  readonly roundTripMs: number;
   /** The largest message that the broker carries; a larger one makes `publish` throw. */
   readonly payloadBytesMax: number;
 
   /**
-   * With `reply`, a message that nobody subscribes to comes back to that subject as an empty message whose
-   * `nobodyThere` is true, provided that this connection subscribes to it.
+   * Publishes a message. With `reply`, a message without subscribers comes back to the reply subject as an empty
+   * message whose `nobodyThere` is true, provided that this connection subscribes to that subject.
    */
   publish(subject: string, data: Uint8Array, options?: PublishOptions): PublishOutcome;
 
   /**
    * Subscribes to a subject, in which `*` stands for one token and a final `>` for one or more. The subscription
-   * outlives reconnects. What the handler throws is logged and stops nothing.
+   * survives reconnects. An error that the handler throws is logged and stops nothing.
    */
   subscribe(pattern: string, handler: (message: BrokerMessage) => void): Subscription;
 
-  /** Tells of every change of `connected`, after it has happened. */
+  /** Calls the listener after every change of `connected`. */
   onChange(listener: (connected: boolean) => void): Subscription;
 
   /**
-   * Resolves when the broker has everything that was published and subscribed to before. Rejects when the connection is
-   * down, or when the broker has refused this connection a subscription.
+   * Resolves when the broker has received every earlier publish and subscription. Rejects when the connection is down,
+   * or when the broker has refused this connection a subscription.
    */
   flush(): Promise<void>;
 
-  /** Sends what is still to be sent and ends the connection for good. */
+  /** Sends the buffered messages and ends the connection for good. */
   close(): Promise<void>;
 }
 
@@ -48,10 +56,13 @@ export interface PublishOptions {
 
 export interface BrokerMessage {
   readonly subject: string;
-  /** Read only, and shared with other subscribers of the same process. */
+  /** Read-only: other subscribers of the same process share these bytes. */
   readonly data: Uint8Array;
   readonly reply: string | undefined;
-  /** The broker's own word that nobody subscribes to what was published with this subject as its reply. */
+  /**
+   * True if the broker reports that the message published with this subject as its `reply` had no subscribers (NATS:
+   * 503).
+   */
   readonly nobodyThere: boolean;
   header(name: string): string | undefined;
 }

@@ -1,6 +1,16 @@
+import type { Broker } from "./broker.ts";
 import { exitCodes, StartFailure } from "../process/start-failure.ts";
 
-/** A gateway or an agent of its own is nothing without the broker that the others are on. */
+/** Throws when the broker denies this process a publish or a subscription that it made before the latest flush. */
+export function insistOnGrants({ trouble }: Pick<Broker, "trouble">): void {
+  if (trouble === undefined) return;
+  throw new StartFailure(
+    exitCodes.config,
+    `${trouble}: give its user that grant (infra/nats.conf shows all), or set TRUNKLINE_NATS_URL or TRUNKLINE_NATS_CREDS to the credential that was made for this process.`,
+  );
+}
+
+/** Returns the NATS URL, or throws: a gateway or an agent in its own process needs the broker that the others use. */
 export function insistOnNats(service: "gateway" | "agent", natsUrl: string | undefined): string {
   if (natsUrl !== undefined) return natsUrl;
   throw new StartFailure(

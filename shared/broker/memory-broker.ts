@@ -5,9 +5,9 @@ import { payloadTooLarge } from "./payload-too-large.ts";
 import { subjectMatches } from "./subject-match.ts";
 
 /**
- * The broker of the embedded default: real connections inside one process, with what the protocol uses of NATS and
- * nothing else. Each connection has one ordered queue, so that a cancel never overtakes its job, and a queue that
- * grows past its limit cuts its connection, as a NATS server cuts a slow consumer.
+ * The in-process broker of the embedded default. It implements only those parts of NATS that the protocol uses. Each
+ * connection has one ordered queue, so that a cancel never overtakes its job. A queue that grows past its limit cuts
+ * its connection, as a NATS server cuts a slow consumer.
  */
 export class MemoryBroker {
   readonly #connections = new Set<MemoryConnection>();
@@ -51,7 +51,9 @@ interface Delivery {
 }
 
 export class MemoryConnection implements Broker {
+  readonly roundTripMs = 0;
   readonly payloadBytesMax: number;
+  readonly connectionId = undefined;
   connected = true;
   connectedSinceMs: number;
 
@@ -66,6 +68,10 @@ export class MemoryConnection implements Broker {
     this.#options = options;
     this.payloadBytesMax = options.payloadBytesMax;
     this.connectedSinceMs = options.clock.now();
+  }
+
+  get trouble(): string | undefined {
+    return this.connected ? undefined : "the in-process connection is cut";
   }
 
   publish(subject: string, data: Uint8Array, options: PublishOptions = {}): PublishOutcome {
@@ -108,7 +114,7 @@ export class MemoryConnection implements Broker {
     this.#options.connections.delete(this);
   }
 
-  /** Breaks the connection as a network would: what waits for this side is lost, and nothing more arrives. */
+  /** Breaks the connection as a network would: messages queued for this side are lost, and no more arrive. */
   cut(): void {
     if (!this.connected) return;
     this.connected = false;

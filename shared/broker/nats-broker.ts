@@ -3,6 +3,7 @@ import {
   AuthorizationError,
   credsAuthenticator,
   PermissionViolationError,
+  UserAuthenticationExpiredError,
   wsconnect,
   type ConnectionOptions,
   type Msg,
@@ -10,63 +11,98 @@ import {
   type Subscription as NatsSubscription,
 } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
-import type { Clock } from "../process/clock.ts";
+import type { Clock, Timer } from "../process/clock.ts";
 import type { Log } from "../process/log.ts";
 import { exitCodes, StartFailure } from "../process/start-failure.ts";
 import { atTurnEnd } from "../process/turn-end.ts";
 import { limits } from "../protocol/limits.ts";
+import { grantFor } from "../protocol/subjects.ts";
 import type { Broker, BrokerMessage, PublishOptions, PublishOutcome, Subscription } from "./broker.ts";
 import { headerLines } from "./nats-header-lines.ts";
 import { readNatsHeaders } from "./nats-headers.ts";
+import { protectNats, tlsFailure, webSocketFactory, type NatsProtection, type NatsSecurity } from "./nats-security.ts";
 import { readNatsUrl } from "./nats-url.ts";
 import { payloadTooLarge } from "./payload-too-large.ts";
 import { ReconnectPace } from "./reconnect-pace.ts";
 
 interface NatsOptions {
-  /** One URL or several with commas between: `nats://`, `tls://`, `ws://` or `wss://`, with `user:password@` if need be. */
+  /**
+   * One URL or several separated by commas: `nats://`, `tls://`, `ws://` or `wss://`, optionally with `user:password@`.
+   */
   readonly url: string;
   readonly credentialsFile?: string | undefined;
-  /** How this connection calls itself towards the server's operators. */
+  readonly security?: NatsSecurity | undefined;
+  /** The connection name that the server's operators see. */
   readonly name: string;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** How soon a frozen server is noticed. */
-const connectTimeoutMs = 2_000;
+/** Timeout of a connect. TCP, TLS, INFO and the first PONG take four to five round trips; each may last 1 s. */
+const connectTimeoutMs = 5_000;
+const closeWaitMs = 2_000;
+/** Intervals of `#watchLine`: how often it sends a ping, and how often it checks for a late answer. */
 const pingIntervalMs = 1_000;
-const pingsUnansweredMax = 1;
-/** Refusals that were logged once are not logged again; there are few, and this bounds what is remembered. */
-const refusalsToldMax = 100;
+const pingLookMs = 250;
+/**
+ * A ping times out this long after three round trips. The first ping of a connection has longer: its round trip is
+ * unknown.
+ */
+const pingWaitMs = 1_000;
+const firstPingWaitMs = connectTimeoutMs;
+const roundTripsAwaited = 3;
+/** `roundTripMs` is the median of this many round trips, so that one pause of a busy host does not count. */
+const roundTripsKept = 5;
+/** Pings of the client library. They ignore the round trip, and are only a fallback for `#watchLine`. */
+const clientPings = { pingInterval: 10_000, maxPingOut: 2 };
+/** Bounds the remembered denials. A site has only a handful of different ones. */
+const denialsMax = 100;
+/** A denied publish that does not recur within this time counts as allowed: grants can change while a broker runs. */
+const denialStandsMs = 5_000;
 
-/** Connects once, or fails with a line for the operator; from then on it reconnects by itself for ever. */
+/**
+ * Connects once, or fails with a message for the operator. From then on the connection reconnects by itself for ever.
+ */
 export async function connectNats(options: NatsOptions): Promise<Broker> {
-  const { servers, user, pass, websocket } = readNatsUrl(options.url);
+  const url = readNatsUrl(options.url);
+  const { servers, user, pass, websocket } = url;
+  const { security = {}, credentialsFile } = options;
+  const protection = protectNats(url, { ...security, credentialsFile });
+  if (security.insecure === true && !url.onLoopback) {
+    options.log.warn({ hosts: url.hosts }, "TRUNKLINE_NATS_INSECURE: passwords and prompts may cross in clear text");
+  }
   const pace = new ReconnectPace(Math.random);
   const settings: ConnectionOptions = {
     servers,
     name: options.name,
     timeout: connectTimeoutMs,
-    pingInterval: pingIntervalMs,
-    maxPingOut: pingsUnansweredMax,
+    ...clientPings,
     maxReconnectAttempts: -1,
     reconnectDelayHandler: () => pace.nextMs(),
     ignoreAuthErrorAbort: true,
     noAsyncTraces: true,
+    // A server may announce other servers. In clear text only the servers of the URL are trusted.
+    ignoreClusterUpdates: protection.tls === undefined && security.insecure !== true,
   };
+  if (protection.tls !== undefined && !websocket) settings.tls = protection.tls;
   if (user !== undefined && pass !== undefined) Object.assign(settings, { user, pass });
   else if (user !== undefined) settings.token = user;
-  if (options.credentialsFile !== undefined) settings.authenticator = readCredentials(options.credentialsFile);
+  if (credentialsFile !== undefined) settings.authenticator = readCredentials(credentialsFile);
   let connection: NatsConnection;
   try {
-    connection = websocket ? await wsconnect(settings) : await connect(settings);
+    const wsFactory = webSocketFactory(security);
+    connection = websocket
+      ? await wsconnect({ ...settings, ...(wsFactory && { wsFactory }) })
+      : await connect(settings);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new StartFailure(
-      exitCodes.unavailable,
-      `NATS at ${servers.join(", ")} cannot be used (${reason}): start it there, or set TRUNKLINE_NATS_URL to where it is and TRUNKLINE_NATS_CREDS to a credential it accepts.`,
-      { cause: error },
-    );
+    const withoutTls = tlsFailure(error, url);
+    if (withoutTls !== undefined) throw new StartFailure(exitCodes.unavailable, withoutTls, { cause: error });
+    throw whyNotConnected(error, servers);
+  }
+  const open = protection.openTo(connection.info);
+  if (open !== undefined) {
+    await connection.close();
+    throw new StartFailure(exitCodes.unavailable, open);
   }
   const payloadBytesMax = connection.info?.max_payload ?? 0;
   if (payloadBytesMax < limits.brokerPayloadBytesMin) {
@@ -76,7 +112,27 @@ export async function connectNats(options: NatsOptions): Promise<Broker> {
       `NATS at ${servers.join(", ")} carries messages of ${payloadBytesMax} bytes only: set its max_payload to 1MB, or ${limits.brokerPayloadBytesMin} bytes at least.`,
     );
   }
-  return new NatsBroker(connection, { ...options, pace });
+  return new NatsBroker(connection, { ...options, pace, protection });
+}
+
+const credentialRefused = "NATS refuses this credential (TRUNKLINE_NATS_URL, TRUNKLINE_NATS_CREDS)";
+
+function isCredentialRefused(error: unknown): boolean {
+  return error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError;
+}
+
+/** Explains why the connect failed. A refused credential and an unreachable server need different remedies. */
+function whyNotConnected(error: unknown, servers: readonly string[]): StartFailure {
+  const reason = error instanceof Error ? error.message : String(error);
+  const named = `NATS at ${servers.join(", ")}`;
+  // Both cases share one exit code that lets a supervisor retry: a credential may be added to a running server.
+  return new StartFailure(
+    exitCodes.unavailable,
+    isCredentialRefused(error)
+      ? `${named} refuses the credential of this process (${reason}): put a user and password that it knows into TRUNKLINE_NATS_URL, or name a .creds file that it accepts in TRUNKLINE_NATS_CREDS.`
+      : `${named} cannot be reached (${reason}): start it there, or set TRUNKLINE_NATS_URL to where it is.`,
+    { cause: error },
+  );
 }
 
 function readCredentials(file: string): ReturnType<typeof credsAuthenticator> {
@@ -91,6 +147,11 @@ function readCredentials(file: string): ReturnType<typeof credsAuthenticator> {
   }
 }
 
+interface BrokerOptions extends NatsOptions {
+  readonly pace: ReconnectPace;
+  readonly protection: NatsProtection;
+}
+
 interface Outgoing {
   readonly subject: string;
   readonly data: Uint8Array;
@@ -98,26 +159,51 @@ interface Outgoing {
 }
 
 /**
- * NATS. All that is published in one turn of the event loop leaves in one write at its end, which is the cheapest
- * thing that either side of the wire does for the other.
+ * The NATS broker. It sends all messages that are published in one turn of the event loop in one write at the end of
+ * the turn. That is the cheapest way for both sides of the wire.
  */
 class NatsBroker implements Broker {
   connected = true;
   connectedSinceMs: number;
+  roundTripMs = 0;
+  #roundTripsMs: readonly number[] = [];
   readonly #connection: NatsConnection;
-  readonly #options: NatsOptions & { readonly pace: ReconnectPace };
-  readonly #refusalsTold = new Set<string>();
+  readonly #options: BrokerOptions;
+  /** Denied publishes and subscriptions, each with the time until which the denial stands. */
+  readonly #denials = new Map<string, number>();
   readonly #listeners = new Set<(connected: boolean) => void>();
   readonly #subscriptions = new Set<NatsSubscription>();
   #refusedPattern: string | undefined;
+  /** True if NATS refused the credential at the latest completed attempt to connect. */
+  #refusesCredential = false;
+  #refusedThisAttempt = false;
   #outgoing: Outgoing[] = [];
   #closing = false;
+  readonly #lineWatch: Timer;
+  #lookedAtMs: number;
+  /** The ping without an answer yet. */
+  #ping: { sentAtMs: number; readonly waitMs: number } | undefined;
+  #pingedAtMs = -Infinity;
+  #isFirstPing = true;
 
-  constructor(connection: NatsConnection, options: NatsOptions & { readonly pace: ReconnectPace }) {
+  constructor(connection: NatsConnection, options: BrokerOptions) {
     this.#connection = connection;
     this.#options = options;
-    this.connectedSinceMs = options.clock.now();
+    this.connectedSinceMs = this.#lookedAtMs = options.clock.now();
     void this.#watch();
+    this.#lineWatch = options.clock.every(pingLookMs, () => this.#watchLine());
+    this.#watchLine();
+  }
+
+  get trouble(): string | undefined {
+    if (!this.connected) return this.#refusesCredential ? credentialRefused : "NATS cannot be reached";
+    const [denied] = this.#denials.keys().filter((each) => this.#stands(each));
+    return denied === undefined ? undefined : `NATS does not let its credential ${denied}`;
+  }
+
+  get connectionId(): string | undefined {
+    const { info } = this.#connection;
+    return info === undefined ? undefined : `${info.server_id}.${info.client_id}`;
   }
 
   get payloadBytesMax(): number {
@@ -137,9 +223,13 @@ class NatsBroker implements Broker {
       callback: (error, message) => {
         if (error) {
           this.#refusedPattern = pattern;
-          this.#tellRefusal(`subscribe to ${pattern}`);
+          // The client library drops the subscription, so the denial stands until this process ends.
+          this.#deny(`subscribe to ${grantFor(pattern)}`, Infinity);
           return;
         }
+        // Drops messages until the server has this subscription again. Until then only bytes from before the TLS
+        // handshake can claim to be for it.
+        if (!this.connected) return;
         try {
           handler(new NatsMessage(message));
         } catch (thrown) {
@@ -165,25 +255,28 @@ class NatsBroker implements Broker {
     if (!this.connected) throw new Error("the connection to NATS is down");
     this.#send();
     await this.#connection.flush();
+    // The client library reports a denied publish a few microtasks after the answer to the flush.
+    await new Promise((resolve) => setImmediate(resolve));
     if (this.#refusedPattern === undefined) return;
     throw new StartFailure(
       exitCodes.config,
-      `NATS does not let this credential subscribe to ${this.#refusedPattern}: TRUNKLINE_NATS_URL or TRUNKLINE_NATS_CREDS must hold the one that was made for this process, and an agent's TRUNKLINE_MACHINE must be the machine it was made for.`,
+      `NATS does not let this credential subscribe to ${grantFor(this.#refusedPattern)}: TRUNKLINE_NATS_URL or TRUNKLINE_NATS_CREDS must hold the one that was made for this process, and an agent's TRUNKLINE_MACHINE must be the machine it was made for.`,
     );
   }
 
   async close(): Promise<void> {
     this.#closing = true;
+    this.#lineWatch.cancel();
     if (this.connected) {
       for (const subscription of this.#subscriptions) subscription.unsubscribe();
-      await this.#flushWithin(connectTimeoutMs);
+      await this.#flushWithin(closeWaitMs);
     }
     await this.#connection.close();
     this.#turn(false);
     this.#listeners.clear();
   }
 
-  /** A server that does not answer any more holds no process up. */
+  /** Flushes with a time limit, so that a server that no longer answers does not delay the shutdown. */
   async #flushWithin(limitMs: number): Promise<void> {
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = this.#options.clock.after(limitMs, resolve);
@@ -191,7 +284,7 @@ class NatsBroker implements Broker {
     timer.cancel();
   }
 
-  /** What was published in this turn leaves. */
+  /** Sends the messages that were published in this turn. */
   atTurnEnd(): void {
     this.#send();
   }
@@ -213,10 +306,16 @@ class NatsBroker implements Broker {
 
   async #watch(): Promise<void> {
     for await (const status of this.#connection.status()) {
-      const { log, pace } = this.#options;
+      const { log, pace, protection } = this.#options;
       if (status.type === "disconnect") this.#turn(false);
-      else if (status.type === "reconnect") {
+      else if (status.type === "reconnecting") {
+        this.#refusesCredential = this.#refusedThisAttempt;
+        this.#refusedThisAttempt = false;
+      } else if (status.type === "reconnect") {
         pace.connected();
+        this.#refusesCredential = this.#refusedThisAttempt = false;
+        const open = protection.openTo(this.#connection.info);
+        if (open !== undefined) log.error(open);
         this.#turn(true);
       } else if (status.type === "error") this.#report(status.error);
       else if (status.type === "ldm") log.info("this NATS server is about to shut down");
@@ -224,24 +323,72 @@ class NatsBroker implements Broker {
     this.#turn(false);
   }
 
+  /** Detects a dead connection or a frozen server. The timeout follows the measured round trips of this connection. */
+  #watchLine(): void {
+    const nowMs = this.#options.clock.now();
+    const stoodStill = nowMs - this.#lookedAtMs > pingLookMs + pingWaitMs;
+    this.#lookedAtMs = nowMs;
+    if (!this.connected) return;
+    const ping = this.#ping;
+    if (ping === undefined) {
+      if (nowMs - this.#pingedAtMs >= pingIntervalMs) this.#sendPing(nowMs);
+      return;
+    }
+    // This process was paused, so the answer may lie unread in the socket: restart the timeout.
+    if (stoodStill) ping.sentAtMs = nowMs;
+    if (nowMs - ping.sentAtMs <= ping.waitMs) return;
+    this.#ping = undefined;
+    this.#options.log.warn({ waitedMs: Math.round(nowMs - ping.sentAtMs) }, "NATS does not answer a ping");
+    void this.#connection.reconnect().catch(() => undefined);
+  }
+
+  #sendPing(sentAtMs: number): void {
+    const waitMs = this.#isFirstPing
+      ? firstPingWaitMs
+      : pingWaitMs + roundTripsAwaited * Math.max(...this.#roundTripsMs);
+    const ping = { sentAtMs, waitMs };
+    this.#ping = ping;
+    this.#pingedAtMs = sentAtMs;
+    const answered = (): void => {
+      if (this.#ping !== ping) return;
+      this.#ping = undefined;
+      this.#isFirstPing = false;
+      const tookMs = this.#options.clock.now() - ping.sentAtMs;
+      this.#roundTripsMs = [tookMs, ...this.#roundTripsMs.slice(0, roundTripsKept - 1)];
+      const sorted = this.#roundTripsMs.toSorted((one, other) => one - other);
+      this.roundTripMs = Math.round(sorted[Math.floor(sorted.length / 2)] ?? tookMs);
+    };
+    this.#connection.flush().then(answered, () => undefined);
+  }
+
   #report(error: Error): void {
     const { log, pace } = this.#options;
     if (error instanceof PermissionViolationError) {
-      if (error.operation === "publish") this.#tellRefusal(`publish to ${error.subject}`);
-    } else if (!(error instanceof AuthorizationError)) log.error({ err: error }, "NATS reports an error");
-    else if (pace.refused()) log.error("NATS refuses this credential; it is asked again, ever more rarely");
+      if (error.operation === "publish") this.#deny(`publish to ${grantFor(error.subject)}`, denialStandsMs);
+    } else if (isCredentialRefused(error)) {
+      this.#refusesCredential = this.#refusedThisAttempt = true;
+      if (pace.refused()) log.error(`${credentialRefused}; it is asked again, ever more rarely`);
+    } else log.error({ err: error }, "NATS reports an error");
   }
 
-  #tellRefusal(what: string): void {
-    if (this.#refusalsTold.has(what) || this.#refusalsTold.size >= refusalsToldMax) return;
-    this.#refusalsTold.add(what);
-    this.#options.log.error(`NATS does not let this credential ${what}`);
+  #stands(denied: string): boolean {
+    return (this.#denials.get(denied) ?? 0) > this.#options.clock.now();
+  }
+
+  #deny(what: string, standsMs: number): void {
+    const { log, clock } = this.#options;
+    if (!this.#denials.has(what) && this.#denials.size >= denialsMax) return;
+    if (!this.#stands(what)) log.error(`NATS does not let this credential ${what}`);
+    this.#denials.set(what, clock.now() + standsMs);
   }
 
   #turn(connected: boolean): void {
     if (this.connected === connected) return;
     this.connected = connected;
     this.#outgoing = [];
+    this.#ping = undefined;
+    this.#isFirstPing = true;
+    this.#pingedAtMs = -Infinity;
     if (connected) this.connectedSinceMs = this.#options.clock.now();
     if (!this.#closing) {
       this.#options.log.warn({ connected }, connected ? "connected to NATS again" : "the connection to NATS is lost");

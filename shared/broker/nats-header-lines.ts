@@ -1,9 +1,9 @@
 import type { MsgHdrs } from "@nats-io/nats-core";
 
 /**
- * The headers of a message to NATS, written at once. The library's own look through all that are there for each one that
- * is added, twice: the thirteen of a job take longer than everything else of its message. Of headers that go out it asks
- * for nothing but their bytes.
+ * Writes the headers of a NATS message at once. The library's own `MsgHdrs` scans all existing headers twice for each
+ * added one: the thirteen headers of a job take longer than the rest of its message. For outgoing headers the library
+ * calls only `encode`.
  */
 export function headerLines(headers: Readonly<Record<string, string>>): MsgHdrs {
   let text = "NATS/1.0\r\n";

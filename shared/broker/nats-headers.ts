@@ -4,16 +4,19 @@ const begin = "NATS/1.0";
 const end = "\r\n\r\n";
 
 /**
- * The headers of a message from NATS, the first of each name, read at once. The library's own reading takes longer than
- * everything else that an agent does to understand a job; it keeps the bytes of the headers right before those of the
- * data, and tells by the size of the message how many they are. Wherever that is not so, its own reading counts.
+ * Reads the headers of a NATS message at once, and keeps the first value of each name. The library's own parser takes
+ * longer than everything else that an agent does to read a job. The library stores the header bytes right before the
+ * data bytes, and the message size gives their number. Where that does not hold, the library's parser is used.
  */
 export function readNatsHeaders(message: Msg): ReadonlyMap<string, string> {
   const text = headerText(message);
   return text === undefined ? asTheLibraryReads(message) : linesOf(text);
 }
 
-/** All bytes of a message: subject, reply, headers and data. Its messages have this, though their type does not say so. */
+/**
+ * A message with `size()`: the bytes of subject, reply, headers and data. The library's messages have it; its type does
+ * not declare it.
+ */
 interface Sized {
   size?(): number;
 }

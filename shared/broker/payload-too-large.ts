@@ -1,6 +1,8 @@
 import { Fault } from "../fault/fault.ts";
 
-/** A message that the broker does not carry. Bodies and answers are cut to fit before; to see this is a bug. */
+/**
+ * The fault for a message above the broker's payload limit. Bodies and answers are split to fit before, so it is a bug.
+ */
 export function payloadTooLarge(bytes: number, payloadBytesMax: number): Fault {
   return new Fault("internal_error", {
     message: "A message inside Trunkline is larger than its broker carries.",

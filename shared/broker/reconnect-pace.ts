@@ -1,11 +1,11 @@
-/** How fast a lost server is looked for: two sides of a restart come back within this of each other. */
+/** Delay between attempts to reach a lost server. Two sides of a restart reconnect within this time of each other. */
 const waitMs = 100;
 const jitterMs = 150;
-/** A server that refuses a credential will do so again, so it is asked ever more rarely. */
+/** Bounds of the backoff after a refused credential: the server will likely refuse it again. */
 const refusedWaitMsMin = 500;
 const refusedWaitMsMax = 30_000;
 
-/** How long to wait before the next attempt to connect. Jitter keeps a fleet from coming back all at once. */
+/** Computes the delay before the next attempt to connect. Jitter keeps a fleet from reconnecting all at once. */
 export class ReconnectPace {
   readonly #random: () => number;
   #refusals = 0;
@@ -14,7 +14,7 @@ export class ReconnectPace {
     this.#random = random;
   }
 
-  /** Returns whether this is the first refusal since the connection last stood. */
+  /** Counts a refused credential. Returns true for the first refusal since the last successful connect. */
   refused(): boolean {
     this.#refusals += 1;
     return this.#refusals === 1;

@@ -1,4 +1,4 @@
-/** Whether a subject falls under a pattern: `*` is one token, a final `>` is one token or more. */
+/** Returns true if the subject matches the pattern: `*` is one token, a final `>` is one token or more. */
 export function subjectMatches(pattern: string, subject: string): boolean {
   const wanted = pattern.split(".");
   const given = subject.split(".");

@@ -1,8 +1,8 @@
 /**
- * The closed list of what can go wrong in a way that Trunkline expects. There are no other codes: what is not
- * listed is a bug and becomes `internal_error`.
+ * The closed list of failures that Trunkline expects. There are no other codes: an unlisted failure is a bug and
+ * becomes `internal_error`.
  *
- * `wire` is the code a caller sees where it differs from the name (OpenAI sends null for broken JSON). `retry`
+ * `wire` is the code that a client receives where it differs from the name (OpenAI sends null for broken JSON). `retry`
  * false means that the same request would fail the same way, so official clients are told not to repeat it.
  */
 interface FaultEntry {
@@ -18,7 +18,7 @@ const unavailable = "service_unavailable_error";
 const server = "server_error";
 
 export const faultCodes = {
-  // The request itself
+  // Errors in the request itself
   bad_request: { status: 400, type: invalid },
   invalid_json: { status: 400, type: invalid, wire: null },
   missing_required_parameter: { status: 400, type: invalid },
@@ -53,14 +53,13 @@ export const faultCodes = {
   headers_too_large: { status: 431, type: invalid },
   client_closed: { status: 499, type: invalid },
 
-  // A key that asks for more than it may. Which limit it was is told by the type and the message.
+  // A key over its limits. The type and the message name the limit.
   rate_limit_requests: { status: 429, type: "requests", wire: "rate_limit_exceeded" },
   rate_limit_tokens: { status: 429, type: "tokens", wire: "rate_limit_exceeded" },
-  rate_limit_bad_keys: { status: 429, type: "requests", wire: "rate_limit_exceeded" },
   concurrency_limit_exceeded: { status: 429, type: "requests" },
   insufficient_quota: { status: 429, type: "insufficient_quota", retry: false },
 
-  // Our side: the machines, what runs on them, and what connects us to them
+  // Trunkline's side: the machines, their runtimes and the connections to them
   internal_error: { status: 500, type: server, retry: false },
   upstream_error: { status: 502, type: server },
   agent_disconnected: { status: 502, type: server },
@@ -74,7 +73,7 @@ export const faultCodes = {
   shutting_down: { status: 503, type: unavailable, retryAfterSeconds: 1 },
   upstream_timeout: { status: 504, type: server, retry: false },
 
-  // Between gateway and agent; a caller sees them only as the outcome of its own request
+  // Between gateway and agent; a client sees them only as the outcome of its own request
   cancelled: { status: 499, type: invalid },
   slow_client: { status: 499, type: invalid },
   job_unknown: { status: 502, type: server },

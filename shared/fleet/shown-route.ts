@@ -4,15 +4,36 @@ import { machineName } from "../protocol/machine-name.ts";
 
 const count = z.int().nonnegative();
 
-/** Why a machine has its rank. */
-export const rankReasons = ["breaker", "suspect", "small_window", "full", "busy", "slower", "warm", "drawn"] as const;
+/** Reasons for a machine's rank. */
+export const rankReasons = [
+  "breaker",
+  "contradicts",
+  "suspect",
+  "small_window",
+  "full",
+  "busy",
+  "slower",
+  "warm",
+  "drawn",
+] as const;
 export type RankReason = (typeof rankReasons)[number];
 
-/** Why a machine is not asked at all. */
-export const leftOutReasons = ["offline", "stopping", "no_runtime", "no_model", "unable", "too_old", "tried"] as const;
+/** Reasons why a request is not offered to a machine. */
+export const leftOutReasons = [
+  "broker_away",
+  "offline",
+  "draining",
+  "denied",
+  "no_runtime",
+  "no_model",
+  "not_permitted",
+  "unable",
+  "too_old",
+  "tried",
+] as const;
 export type LeftOutReason = (typeof leftOutReasons)[number];
 
-/** What becomes of one machine when a request for a model comes, as operators are shown it. */
+/** The ranking of one machine for a request of a model, in the format for operators. */
 export const shownRouteMachine = z.object({
   machine: machineName,
   rank: z.int().positive().nullable().describe("In which place it is asked; null when it is not asked."),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { machineName } from "../protocol/machine-name.ts";
 import { keyName } from "./key-record.ts";
 import { keyId } from "./key-token.ts";
 
@@ -11,27 +12,67 @@ export const auditActions = [
   "changed",
   "revoked",
   "repeppered",
+  "machine_set",
+  "machine_removed",
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 
-/** How many entries a store keeps; the oldest go first. */
+/**
+ * True if a change may leave a key, or one of its secrets, with fewer rights. Also true for undefined, an action that
+ * only a newer version knows.
+ */
+export function takesAway(action: AuditAction | undefined): boolean {
+  return action !== "issued" && action !== "extended" && action !== "enabled" && action !== "repeppered";
+}
+
+/** Maximum number of audit entries in a store; the oldest are removed first. */
 export const auditEntriesMax = 100_000;
 
-/** Who did what to which key, and when. It holds no secret and no digest. */
+/**
+ * One entry of the audit trail: the actor, the action, its key or machine, and the time. It contains no secret and no
+ * digest.
+ */
 export const auditEntry = z.strictObject({
   /** Milliseconds since 1970. */
   at: z.int().nonnegative(),
   /** A person at a command line, an admin key, or a process that acted by itself. */
   by: z.string().min(1).max(200),
   action: z.enum(auditActions),
-  key: keyId,
+  /** The subject of the action: either `key` or `machine` is set. */
+  key: keyId.optional(),
+  machine: machineName.optional(),
   name: keyName,
-  /** What the action said beside that, such as a new expiry. */
+  /** Further data of the action, such as a new expiry. */
   detail: z.record(z.string(), z.unknown()).optional(),
-  /** The request that asked for it, where there was one. */
+  /** Id of the request that made the change. Undefined when no request made it. */
   request: z.string().max(100).optional(),
 });
 export type AuditEntry = Readonly<z.infer<typeof auditEntry>>;
 
-/** Who is named in the trail, and for which request. */
+/** The author of a change as named in the audit trail, and the id of the request if there is one. */
 export type Actor = Pick<AuditEntry, "by" | "request">;
+
+const withAction = z.object({ action: z.enum(auditActions) });
+
+/** Returns the action of a stored entry (JSON); undefined when this version does not know the action. */
+export function actionIn(text: string | undefined): AuditAction | undefined {
+  try {
+    return withAction.safeParse(JSON.parse(text ?? "")).data?.action;
+  } catch {
+    return undefined;
+  }
+}
+
+const machineBegin = "machine:";
+
+/**
+ * Returns the subject of an entry, as stores keep it beside the entry. A key has its id; a machine has its name behind
+ * a prefix that no key id contains.
+ */
+export function subjectOf({ key, machine = "" }: Pick<AuditEntry, "key" | "machine">): string {
+  return key ?? `${machineBegin}${machine}`;
+}
+
+export function isMachine(subject: string): boolean {
+  return subject.startsWith(machineBegin);
+}

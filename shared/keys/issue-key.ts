@@ -1,5 +1,7 @@
 import { z } from "zod";
+import { Fault } from "../fault/fault.ts";
 import type { Clock } from "../process/clock.ts";
+import { adminLineageMax, issuersOf } from "./admin-lineage.ts";
 import type { Actor } from "./audit-entry.ts";
 import { durationMsMax, formatDuration } from "./duration.ts";
 import { keyLimits } from "./key-limits.ts";
@@ -13,10 +15,10 @@ import { shownTerms } from "./shown-key.ts";
 const dayMs = 86_400_000;
 
 export const defaultTtlMs = 90 * dayMs;
-/** Whoever holds an admin key can make keys of any kind, so none of them is for long. */
+/** Longest validity of an admin key. It is short because an admin key can issue keys of any kind. */
 export const adminTtlMsMax = 90 * dayMs;
 
-/** What whoever issues a key may choose about it. */
+/** The properties that the issuer of a key may choose. */
 export const newKey = z
   .strictObject({
     kind: z.enum(keyKinds).default("model"),
@@ -32,23 +34,26 @@ export const newKey = z
   });
 export type NewKey = Readonly<z.input<typeof newKey>>;
 
-/** What it takes to issue a key or to change one. */
+/** Dependencies for issuing or changing a key. */
 export interface KeyMeans {
-  readonly keys: Pick<KeyStore, "find" | "issue" | "replace" | "forget">;
+  readonly keys: Pick<KeyStore, "find" | "issue" | "replace" | "forget"> & Partial<Pick<KeyStore, "awaitReplica">>;
   readonly peppers: Peppers;
   readonly clock: Pick<Clock, "wall">;
-  /** Who is to be named for it in the audit trail. */
+  /** The actor that the audit trail names. */
   readonly actor: Actor;
+  /** The admin key that requests the change, if there is one. */
+  readonly admin?: KeyRecord | undefined;
 }
 
 export interface IssuedKey {
-  /** To be shown to its holder once; nobody can find it out again. */
+  /** Shown to its holder once. Nothing stored allows it to be recovered. */
   readonly token: KeyToken;
   readonly record: KeyRecord;
 }
 
-export async function issueKey(key: NewKey, { keys, peppers, clock, actor }: KeyMeans): Promise<IssuedKey> {
+export async function issueKey(key: NewKey, { keys, peppers, clock, actor, admin }: KeyMeans): Promise<IssuedKey> {
   const { kind, name, scopes: granted, ttlMs, machines, limits } = newKey.parse(key);
+  if (admin !== undefined && kind !== "model") await insistOnLineage(admin, keys);
   const token = mintKeyToken(kind);
   const createdAt = clock.wall();
   const record = keyRecord.parse({
@@ -61,8 +66,10 @@ export async function issueKey(key: NewKey, { keys, peppers, clock, actor }: Key
     scopes: granted,
     ...(machines === undefined ? {} : { machines }),
     ...(Object.values(limits ?? {}).some((limit) => limit !== undefined) ? { limits } : {}),
+    ...(admin === undefined ? {} : { issuedBy: admin.id }),
     createdAt,
-    expiresAt: createdAt + ttlMs,
+    // Without this limit an admin key would prolong itself by issuing its successor.
+    expiresAt: Math.min(createdAt + ttlMs, admin !== undefined && kind === "admin" ? admin.expiresAt : Infinity),
   });
   await keys.issue(record, {
     at: createdAt,
@@ -73,4 +80,11 @@ export async function issueKey(key: NewKey, { keys, peppers, clock, actor }: Key
     detail: shownTerms(record),
   });
   return { token, record };
+}
+
+async function insistOnLineage(admin: KeyRecord, keys: Pick<KeyStore, "find">): Promise<void> {
+  if ((await issuersOf(admin, keys)).length + 1 < adminLineageMax) return;
+  throw new Fault("key_change_refused", {
+    message: `Admin keys issue admin keys at most ${adminLineageMax} in a row (adminLineageMax): issue this one from the command line.`,
+  });
 }

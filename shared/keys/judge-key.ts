@@ -2,30 +2,32 @@ import { randomBytes, timingSafeEqual } from "node:crypto";
 import { keyState, type FoundKey, type KeyRecord } from "./key-record.ts";
 import type { KeyDigest, PepperFingerprint } from "./pepper.ts";
 
-/** A record whose holder has shown a right secret, and until when that secret is good. */
+/** A record whose holder has presented a valid secret, and the end of that secret's validity. */
 export interface ProvenKey {
   readonly record: KeyRecord;
-  /** Later than any expiry for the current secret. */
+  /** Milliseconds since 1970; `Infinity` for the current secret. */
   readonly secretUntil: number;
 }
 
 export type KeyVerdict =
   | { readonly outcome: "valid"; readonly proven: ProvenKey }
   | { readonly outcome: "expired" }
-  /** Its time goes on with another secret, and this one's grace is over. */
+  /** The key is still valid with another secret. The grace period of this secret is over. */
   | { readonly outcome: "replaced" }
   | { readonly outcome: "disabled" }
   | { readonly outcome: "invalid" }
-  /** The digests that are kept of it were made with a pepper that this process does not have. */
+  /** The kind in the record differs from the kind in the token. */
+  | { readonly outcome: "altered" }
+  /** The stored digests were made with a pepper that this process does not have. */
   | { readonly outcome: "unjudged" };
 
 /**
- * Says what a key is worth. Only who holds a right secret is told more than that it is invalid. Comparisons take the
- * same time for every wrong digest, and one is made for unknown keys too.
+ * Returns the verdict on a key. Only the holder of a correct secret learns more than that the key is invalid.
+ * Comparisons take the same time for every wrong digest. An unknown key causes a comparison too.
  */
 export function judgeKey(key: {
   readonly found: FoundKey;
-  /** What the digest of the key that was sent may be: one for each pepper that this process has. */
+  /** The possible digests of the key that was sent: one for each pepper that this process has. */
   readonly digests: readonly KeyDigest[];
   readonly knowsPepper: (fingerprint: PepperFingerprint) => boolean;
   readonly nowMs: number;
@@ -57,7 +59,7 @@ export function judgeKey(key: {
   }
 }
 
-/** The same for a key whose secret was proved before: what is left to judge is its state and the time. */
+/** Judges a key whose secret was proved before. Only its state and the time remain to be checked. */
 export function judgeProven(proven: ProvenKey, nowMs: number): KeyVerdict {
   const state = keyState(proven.record, nowMs);
   if (state === "revoked") return { outcome: "invalid" };

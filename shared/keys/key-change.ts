@@ -2,6 +2,7 @@ import { adminTtlMsMax } from "./issue-key.ts";
 import { formatDuration } from "./duration.ts";
 import type { KeyLimits } from "./key-limits.ts";
 import { keyState, replacedSecretsMax, type KeyRecord } from "./key-record.ts";
+import type { KeyId } from "./key-token.ts";
 import type { KeyDigest, PepperFingerprint } from "./pepper.ts";
 import { shownTerms } from "./shown-key.ts";
 
@@ -10,7 +11,9 @@ interface NewSecret {
   readonly pepper: PepperFingerprint;
 }
 
-/** The terms of a key that may be changed while it lives; a term that is not named stays as it is, null takes it away. */
+/**
+ * The terms of a key that can be changed after it was issued. An omitted term stays as it is; null removes the term.
+ */
 export interface NewTerms {
   readonly name?: string | undefined;
   readonly scopes?: readonly string[] | undefined;
@@ -18,30 +21,32 @@ export interface NewTerms {
   readonly limits?: { readonly [Limit in keyof KeyLimits]?: KeyLimits[Limit] | null } | undefined;
 }
 
-/** What may be done to a key after it was issued. */
+/** A change to a key that was issued before. */
 export type KeyChange =
-  /** Valid for this long from now on. */
+  /** The key is valid for `ttlMs` from now on. */
   | { readonly action: "extended"; readonly ttlMs: number }
-  /** Another secret, while those before stay good for the grace at most. */
+  /** The key gets a new secret. Earlier secrets stay valid for at most `graceMs`. */
   | { readonly action: "rotated"; readonly secret: NewSecret; readonly graceMs: number }
   | { readonly action: "changed"; readonly terms: NewTerms }
   | { readonly action: "disabled" }
   | { readonly action: "enabled" }
-  | { readonly action: "revoked" }
-  /** The same secret under another pepper. */
+  /** `with` is set when the key is revoked together with the admin key that issued it. */
+  | { readonly action: "revoked"; readonly with?: KeyId }
+  /** The secret stays the same; its digest is made with another pepper. */
   | { readonly action: "repeppered"; readonly from: KeyDigest; readonly secret: NewSecret };
 
 export type ChangedKey =
   | { readonly outcome: "changed"; readonly record: KeyRecord; readonly detail?: Readonly<Record<string, unknown>> }
-  /** It was so before. */
+  /** The change has no effect: the record already has the requested values. */
   | { readonly outcome: "unchanged"; readonly record: KeyRecord }
-  /** It cannot be, and why, in words that follow «The key …». */
+  /** The change is not allowed. `reason` follows «The key …» in a sentence. */
   | { readonly outcome: "refused"; readonly reason: string };
 
-/** What a change makes of a record. */
+/** Returns the record after a change, or why the change is refused. */
 export function applyChange(record: KeyRecord, change: KeyChange, nowMs: number): ChangedKey {
   if (change.action === "revoked") {
-    return record.revokedAt === undefined ? changed(record, { revokedAt: nowMs }) : { outcome: "unchanged", record };
+    if (record.revokedAt !== undefined) return { outcome: "unchanged", record };
+    return changed(record, { revokedAt: nowMs }, change.with === undefined ? undefined : { with: change.with });
   }
   const state = keyState(record, nowMs);
   if (state === "revoked") return { outcome: "refused", reason: "was revoked, and stays so" };
@@ -87,8 +92,11 @@ function extend(record: KeyRecord, ttlMs: number, nowMs: number): ChangedKey {
 }
 
 function changeTerms(record: KeyRecord, terms: NewTerms): ChangedKey {
-  if (record.kind === "admin" && (terms.scopes ?? terms.machines ?? terms.limits) !== undefined) {
-    return { outcome: "refused", reason: "is an admin key, which calls no models: only its name can be changed" };
+  if (record.kind !== "model" && (terms.scopes ?? terms.machines ?? terms.limits) !== undefined) {
+    return {
+      outcome: "refused",
+      reason: `is a key of kind ${record.kind}, which calls no models: only its name can be changed`,
+    };
   }
   const { machines, limits, ...rest } = record;
   const named = Object.entries(terms.limits ?? {}).filter(([, limit]) => limit !== undefined);

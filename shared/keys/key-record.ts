@@ -7,17 +7,17 @@ import { scopes } from "./scope.ts";
 
 export const keyNameCharactersMax = 100;
 export const machinesPerKeyMax = 64;
-/** Above this the secret that was replaced first is forgotten, and counts as one that never was. */
+/** Maximum number of replaced secrets in a record. Beyond it the oldest is dropped, and then counts as unknown. */
 export const replacedSecretsMax = 8;
 
-/** What people call a key, for the operator's eyes only. */
+/** The name that people give a key. Only operators see it. */
 export const keyName = z
   .string()
   .min(1, "must not be empty")
   .max(keyNameCharactersMax, `must have at most ${keyNameCharactersMax} characters`)
   .regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u, "must be printable, on one line");
 
-/** The machines that a key is bound to; for it there are no others. */
+/** The machines that a key is bound to. The key can use no other machine. */
 export const boundMachines = z
   .array(machineName)
   .min(1, "must name at least one machine")
@@ -26,21 +26,21 @@ export const boundMachines = z
 
 const wallMs = z.int().nonnegative();
 
-/** A secret as a store keeps it, and the pepper that the digest was made with. */
+/** A stored secret: its digest, and the fingerprint of the pepper that made the digest. */
 const keptSecret = { digest: keyDigest, pepper: pepperFingerprint };
 
 /**
- * What is known of a key; times are milliseconds since 1970. Strict on purpose: a field that this version does not
- * know may be a restriction that a newer one has set, so such a record is refused rather than read without it.
+ * The record of a key; times are milliseconds since 1970. The schema is strict on purpose: an unknown field may be a
+ * restriction that a newer version has set. A record with an unknown field is therefore refused.
  */
 export const keyRecord = z.strictObject({
   id: keyId,
-  /** Counts up with every change, so that no change is made on a record that somebody else has changed meanwhile. */
+  /** Increases with every change, so that a writer detects a concurrent change of the record. */
   version: z.int().nonnegative().default(0),
   kind: z.enum(keyKinds).default("model"),
   name: keyName,
   ...keptSecret,
-  /** Former secrets, the latest first; each is good until its own end. */
+  /** Replaced secrets, the latest first. Each is valid until its own `validUntil`. */
   replaced: z
     .array(z.strictObject({ ...keptSecret, validUntil: wallMs }))
     .max(replacedSecretsMax)
@@ -49,6 +49,8 @@ export const keyRecord = z.strictObject({
   scopes,
   machines: boundMachines.optional(),
   limits: keyLimits.optional(),
+  /** The admin key that issued this key over the admin API. */
+  issuedBy: keyId.optional(),
   createdAt: wallMs,
   expiresAt: wallMs,
   disabledAt: wallMs.optional(),
@@ -56,7 +58,9 @@ export const keyRecord = z.strictObject({
 });
 export type KeyRecord = Readonly<z.infer<typeof keyRecord>>;
 
-/** What remains of a key that was never revoked, for good, so that its holder can always be told that it expired. */
+/**
+ * The permanent remainder of a key that was never revoked. With it the holder can always be told that the key expired.
+ */
 export const keyTombstone = z.strictObject({ digest: keyDigest, expiresAt: wallMs });
 export type KeyTombstone = Readonly<z.infer<typeof keyTombstone>>;
 
@@ -68,7 +72,7 @@ export type FoundKey =
 export const keyStates = ["valid", "disabled", "expired", "revoked"] as const;
 export type KeyState = (typeof keyStates)[number];
 
-/** Revocation is the last word on a key: one that also expired stays revoked. */
+/** Returns the state of a key. A revoked key that has also expired is `revoked`. */
 export function keyState(record: KeyRecord, nowMs: number): KeyState {
   if (record.revokedAt !== undefined) return "revoked";
   if (nowMs >= record.expiresAt) return "expired";

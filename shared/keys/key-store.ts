@@ -5,39 +5,62 @@ import type { PepperFingerprint } from "./pepper.ts";
 
 const dayMs = 86_400_000;
 
-/** How long a record outlives its expiry: until then operators see it in lists, and can still extend it. */
+/**
+ * Time for which a store keeps a record after its expiry. Until then operators see it in lists and can still extend it.
+ */
 export const recordAfterlifeMs = 90 * dayMs;
 
-/** `conflict`: somebody else has changed the record meanwhile. */
+/** `conflict`: another writer has changed the record in the meantime. */
 export type Written = "written" | "conflict";
 
+/** Longest wait for a replica after a change that takes a right away. */
+export const replicaWaitMs = 1_000;
+
 /**
- * Where keys are kept, and the trail of what was done to them. It holds no secret: neither a key's text nor the pepper.
- * Every method fails with a Fault `backend_unavailable` when the store does not answer in time, and works again as soon
- * as the store does. A change and its audit entry are written together or not at all.
+ * `none`: this store has no replicas. `unconfirmed`: the store has or had a replica, and none confirmed the change
+ * within `replicaWaitMs`. If the store is lost now, the change is lost too.
+ */
+export type Replication = "none" | "replicated" | "unconfirmed";
+
+/**
+ * Stores keys and the audit trail. It contains no secret: neither the text of a key nor the pepper. Every method fails
+ * with a Fault `backend_unavailable` when the store does not answer in time. It works again as soon as the store does.
+ * A change and its audit entry are written together or not at all.
  *
- * The first key that is issued founds a store: it notes which peppers its keys are made with. A store without that note
- * was emptied, or is not the right one: it judges no key, since the answer would be «invalid» for all of them.
+ * The first issued key founds a store: the store then records the peppers of its keys. A store without that record was
+ * emptied, or is the wrong store. It judges no key, because the verdict on every key would be `invalid`.
  */
 export interface KeyStore {
-  /** The record, a tombstone once the record has outlived its expiry by `recordAfterlifeMs`, or nothing. */
+  /**
+   * Returns the record, or a tombstone after the record has outlived its expiry by `recordAfterlifeMs`, or `absent`.
+   */
   find(id: KeyId): Promise<FoundKey>;
-  /** Keeps a new record. Its id is a freshly drawn one. */
+  /** Stores a new record. Its id has just been generated. */
   issue(record: KeyRecord, entry: AuditEntry): Promise<void>;
-  /** Puts a record, whose version is one higher, in the place of the one before. Without a tombstone if it is revoked. */
+  /** Replaces a record by one whose version is one higher. A revoked record leaves no tombstone. */
   replace(record: KeyRecord, entry: AuditEntry): Promise<Written>;
-  /** Removes the tombstone of a key whose record has lapsed. */
+  /**
+   * Removes the tombstone of a key whose record has lapsed. A store that is not founded only writes the entry, for
+   * gateways that still know the key.
+   */
   forget(id: KeyId, entry: AuditEntry): Promise<Written>;
-  /** All records, revoked and lately expired ones too, the oldest first. */
+  /** Returns all records, the oldest first, including revoked and recently expired ones. */
   list(): Promise<readonly KeyRecord[]>;
-  /** The latest entries of the audit trail, the oldest of them first; of one key, if one is named. */
+  /** Returns the latest entries of the audit trail, the oldest of them first. `key` selects the entries of one key. */
   log(wish: { readonly entriesMax: number; readonly key?: KeyId | undefined }): Promise<readonly AuditEntry[]>;
-  /** Resolves when the store answers, and is founded or has never been. */
+  /** Resolves when the store answers, also when it is not founded. */
   ready(): Promise<void>;
-  /** The peppers that the keys were made with, the latest first; none in a store that holds no keys yet. */
+  /**
+   * Returns whether the store is founded. `wallMs` is the time of the store's host, in milliseconds since 1970, if that
+   * is another host.
+   */
+  state(): Promise<{ readonly founded: boolean; readonly wallMs?: number | undefined }>;
+  /** Returns the peppers of the keys, the latest first. Empty in a store that holds no keys yet. */
   peppers(): Promise<readonly PepperFingerprint[]>;
-  /** Notes that keys are made with this pepper too from now on. A store without keys has nothing to be noted in. */
+  /** Records that keys are made with this pepper too from now on. A store that is not founded cannot record it. */
   addPepper(fingerprint: PepperFingerprint): Promise<void>;
-  /** Ends what the store stands on, and with it whatever else uses that. */
+  /** Waits until a replica has all earlier writes, and returns whether one has them. It never fails. */
+  awaitReplica(): Promise<Replication>;
+  /** Closes the connection or database of the store, also for its other users. */
   close(): Promise<void>;
 }

@@ -1,17 +1,22 @@
 import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
+import type { MachineStore } from "../machines/machine-record.ts";
+import { RedisMachineStore } from "../machines/redis-machine-store.ts";
+import { SqliteMachineStore } from "../machines/sqlite-machine-store.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Log } from "../process/log.ts";
+import { secret } from "../process/config.ts";
 import { connectRedis, type RedisConnection } from "../process/redis-connection.ts";
 import { exitCodes, StartFailure } from "../process/start-failure.ts";
 import type { KeyChanges } from "./key-changes.ts";
-import type { KeyStore } from "./key-store.ts";
+import { replicaWaitMs, type KeyStore } from "./key-store.ts";
 import { pepperText, type Pepper } from "./pepper.ts";
 import { pepperFile, readOrMakePepper } from "./pepper-file.ts";
 import { Peppers } from "./peppers.ts";
 import { redisDoubts } from "./redis-doubts.ts";
 import { changesTimeoutMs, RedisKeyChanges } from "./redis-key-changes.ts";
-import { RedisKeyStore } from "./redis-key-store.ts";
+import { noteReplica, RedisKeyStore } from "./redis-key-store.ts";
+import { StoreClock } from "./store-clock.ts";
 import { SqliteKeyChanges } from "./sqlite-key-changes.ts";
 import { SqliteKeyStore } from "./sqlite-key-store.ts";
 import { openStateDatabase, type StateDatabase } from "./state-database.ts";
@@ -23,18 +28,18 @@ const redisUrl = z
     "must be a URL that begins with redis:// or rediss://, special characters of a password percent-encoded",
   );
 
-/** What every process that works with keys reads from its environment. */
+/** The environment variables of every process that works with keys. */
 export const keyStoreVariables = {
-  TRUNKLINE_REDIS_URL: redisUrl.optional(),
+  TRUNKLINE_REDIS_URL: secret(redisUrl.optional()),
   TRUNKLINE_STATE_DIR: z.string().default(".trunkline"),
-  TRUNKLINE_KEY_PEPPER: pepperText.optional(),
-  /** Accepted beside it while one pepper takes the place of another. */
-  TRUNKLINE_KEY_PEPPER_ALSO: pepperText.optional(),
+  TRUNKLINE_KEY_PEPPER: secret(pepperText.optional()),
+  /** Accepted in addition to `TRUNKLINE_KEY_PEPPER` while one pepper replaces another. */
+  TRUNKLINE_KEY_PEPPER_ALSO: secret(pepperText.optional()),
 };
 
 export interface KeyStoreSettings {
   readonly redisUrl?: string | undefined;
-  /** Where the embedded store and its pepper are; not touched when there is Redis. */
+  /** The folder of the embedded store and its pepper. It is not touched when Redis is configured. */
   readonly stateDir: string;
   readonly pepper?: Pepper | undefined;
   readonly pepperAlso?: Pepper | undefined;
@@ -49,29 +54,39 @@ export function keyStoreSettings(config: z.output<z.ZodObject<typeof keyStoreVar
   };
 }
 
-/** What the keys stand on, for what is kept beside them. It ends when the key store is closed. */
+/** The backend of the key store, for other data that is stored beside the keys. Closing the key store closes it. */
 export type StateStore =
   | { readonly kind: "redis"; readonly redis: RedisConnection }
   | { readonly kind: "sqlite"; readonly database: StateDatabase };
 
 export interface OpenedKeyStore {
   readonly keys: KeyStore;
+  /** The records of the site's machines. */
+  readonly machines: MachineStore;
   readonly peppers: Peppers;
   readonly state: StateStore;
-  /** Where it is, for people: without a password. */
+  /** The clock by which keys are judged and changed. */
+  readonly clock: StoreClock;
+  /** The location of the store for people, without a password. */
   readonly place: string;
-  /** For processes that keep what they know of keys; whoever opens it closes it. */
+  /** Opens the changes, for a process that caches keys. The caller closes them. */
   openChanges(): Promise<KeyChanges>;
 }
 
 interface Means {
   readonly clock: Clock;
   readonly log?: Pick<Log, "info" | "warn"> | undefined;
-  /** For whoever has nothing else to do meanwhile: how long a store may take, where a gateway would go on without it. */
+  /**
+   * Longest wait for the store, for a caller that has nothing else to do. A gateway leaves it undefined and continues
+   * without the store.
+   */
   readonly patienceMs?: number | undefined;
 }
 
-/** Opens the store that the settings choose, with the pepper that its keys were made with, or says why it cannot. */
+/**
+ * Opens the store that the settings select, with the pepper of its keys. Throws a `StartFailure` with the reason when
+ * it cannot.
+ */
 export async function openKeyStore(settings: KeyStoreSettings, means: Means): Promise<OpenedKeyStore> {
   const { redisUrl: url } = settings;
   const opened = url === undefined ? openEmbedded(settings, means) : await openRedis(url, settings, means);
@@ -95,9 +110,21 @@ async function openRedis(url: string, settings: KeyStoreSettings, means: Means):
     );
   }
   const redis = await connectRedis({ url, log, commandTimeoutMs: patienceMs, silenceMsMax: patienceMs });
+  // A failure is ignored: Redis may be away again by now. The next process that opens the store then records the
+  // replica.
+  await noteReplica(redis, "new").catch(() => undefined);
+  const storeClock = new StoreClock(clock);
+  const waitMs = replicaWaitMs * 2;
+  const connectToWait = () => connectRedis({ url, commandTimeoutMs: waitMs, silenceMsMax: waitMs });
   if (log !== undefined) await tellDoubts(redis, log);
+  const keys = new RedisKeyStore(redis, { connectToWait });
+  const askedAtMs = clock.now();
+  const told = await keys.state().catch(() => undefined);
+  if (told !== undefined) storeClock.learn(told.wallMs, askedAtMs);
   return {
-    keys: new RedisKeyStore(redis),
+    keys,
+    machines: new RedisMachineStore(redis),
+    clock: storeClock,
     peppers: new Peppers(pepper, pepperAlso),
     state: { kind: "redis", redis },
     place: `Redis at ${new URL(url).host}`,
@@ -108,7 +135,7 @@ async function openRedis(url: string, settings: KeyStoreSettings, means: Means):
   };
 }
 
-/** Whoever may not ask is told nothing. */
+/** Logs the doubts about the configuration of Redis. Logs nothing when this user may not run `INFO`. */
 async function tellDoubts(redis: RedisConnection, log: Pick<Log, "warn">): Promise<void> {
   const info = await redis.run("tell how it is set up", (client) => client.info()).catch(() => "");
   for (const doubt of redisDoubts(info)) log.warn(doubt);
@@ -120,6 +147,8 @@ function openEmbedded(settings: KeyStoreSettings, { clock, patienceMs }: Means):
   const database = openStateDatabase(stateDir, { patienceMs });
   return {
     keys: new SqliteKeyStore(database, { clock }),
+    machines: new SqliteMachineStore(database),
+    clock: new StoreClock(clock),
     peppers: new Peppers(pepper, pepperAlso),
     state: { kind: "sqlite", database },
     place: `the folder ${stateDir}`,

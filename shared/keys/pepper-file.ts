@@ -8,7 +8,9 @@ export function pepperFile(stateDir: string): string {
   return join(stateDir, "pepper");
 }
 
-/** The pepper of a state folder, made at the first call. Processes that start at once all get the same. */
+/**
+ * Reads the pepper of a state folder; the first call creates it. Processes that start at once all get the same pepper.
+ */
 export function readOrMakePepper(stateDir: string): Pepper {
   makeStateFolder(stateDir);
   const file = pepperFile(stateDir);
@@ -24,7 +26,7 @@ export function readOrMakePepper(stateDir: string): Pepper {
   }
 }
 
-/** The file appears whole or not at all, and the first to link it wins. */
+/** Creates the file. It appears whole or not at all, and the first process that links it wins. */
 function makePepper(file: string): void {
   const draft = `${file}.${process.pid}`;
   try {

@@ -3,32 +3,33 @@ import { z } from "zod";
 
 export const pepperBytesMin = 32;
 
-/** What a store keeps of a key: HMAC-SHA-256 under the pepper, in hexadecimal. */
+/** The stored digest of a key: HMAC-SHA-256 under the pepper, in hexadecimal. */
 export const keyDigest = z
   .string()
   .regex(/^[0-9a-f]{64}$/)
   .brand<"KeyDigest">();
 export type KeyDigest = z.infer<typeof keyDigest>;
 
-/** Which pepper a digest was made with. It says nothing about the pepper itself. */
+/** Identifies the pepper that made a digest. It reveals nothing about the pepper itself. */
 export const pepperFingerprint = z
   .string()
   .regex(/^[0-9a-f]{16}$/)
   .brand<"PepperFingerprint">();
 export type PepperFingerprint = z.infer<typeof pepperFingerprint>;
 
-/** What SHA-256 takes at a time. */
+/** Block size of SHA-256. */
 const blockBytes = 64;
 
 const fingerprintLabel = "trunkline pepper fingerprint";
+const cacheSaltLabel = "trunkline cache salt";
 
 /**
- * The secret that turns keys into digests. It lives outside the store: who can read the store cannot use its keys,
- * and who can write to it cannot make any.
+ * The secret that turns keys into digests. It is stored outside the key store. A reader of the store cannot use its
+ * keys, and a writer of the store cannot create any.
  */
 class Pepper {
   readonly fingerprint: PepperFingerprint;
-  /** The two keys that HMAC (RFC 2104) makes of one. */
+  /** The inner and outer key that HMAC (RFC 2104) derives from one key. */
   readonly #inner: Buffer;
   readonly #outer: Buffer;
 
@@ -44,7 +45,15 @@ class Pepper {
     return this.#hmac(keyText) as KeyDigest;
   }
 
-  /** Every request asks for one, and two hashes at one go take a fifth of the time of an object that makes an HMAC. */
+  /**
+   * Returns the salt that separates the data a runtime caches for this key from that of other keys. The salt is the
+   * same at every gateway. A machine that has the salt and the id of one key cannot derive the salt of another key.
+   */
+  cacheSalt(keyId: string): string {
+    return this.#hmac(`${cacheSaltLabel} ${keyId}`).slice(0, 32);
+  }
+
+  /** Every request needs an HMAC. Two one-shot hashes take a fifth of the time of an HMAC object. */
   #hmac(text: string): string {
     const inner = hash("sha256", Buffer.concat([this.#inner, Buffer.from(text, "utf8")]), "buffer");
     return hash("sha256", Buffer.concat([this.#outer, inner]), "hex");
@@ -58,7 +67,7 @@ function padded(key: Buffer, pad: number): Buffer {
 }
 export type { Pepper };
 
-/** A pepper as an operator gives it; parsing is the only way to a Pepper. */
+/** A pepper as an operator configures it. Parsing is the only way to create a `Pepper`. */
 export const pepperText = z
   .string()
   .refine(

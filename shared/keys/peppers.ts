@@ -2,8 +2,8 @@ import type { KeyToken } from "./key-token.ts";
 import type { KeyDigest, Pepper, PepperFingerprint } from "./pepper.ts";
 
 /**
- * The peppers that a process has: the one that it makes digests with, and perhaps another that it accepts beside it.
- * While a pepper is being replaced, every process knows both, in whichever order.
+ * The peppers of a process: the one that makes digests, and optionally another one that is also accepted. While a
+ * pepper is being replaced, every process has both, in either order.
  */
 export class Peppers {
   readonly current: Pepper;
@@ -18,7 +18,7 @@ export class Peppers {
     return fingerprint === this.current.fingerprint || fingerprint === this.#also?.fingerprint;
   }
 
-  /** What a key's digest may be; the one under the current pepper comes first. */
+  /** Returns the possible digests of a key. The digest under the current pepper comes first. */
   digestsOf(token: KeyToken): readonly [KeyDigest, ...KeyDigest[]] {
     const digest = token.digest(this.current);
     return this.#also === undefined ? [digest] : [digest, token.digest(this.#also)];

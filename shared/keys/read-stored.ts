@@ -2,8 +2,8 @@ import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
 
 /**
- * Reads what a store keeps. What cannot be read was written by another version, or damaged: then nobody can say what
- * the key is worth, which is the store's failure and not the caller's.
+ * Parses stored data. Data that cannot be parsed was written by another version, or is damaged. The key cannot be
+ * judged then, and that is a failure of the store, not of the caller.
  */
 export function readStored<Schema extends z.ZodType>(schema: Schema, read: () => unknown): z.output<Schema> {
   try {

@@ -1,5 +1,5 @@
 /**
- * What is to be feared of a Redis that is set up like this, by its own INFO: keys must not vanish from it, neither to make
+ * Returns warnings about the configuration of Redis, read from its `INFO`. Redis must not drop keys, neither to make
  * room for others nor at a restart.
  */
 export function redisDoubts(info: string): readonly string[] {

@@ -1,11 +1,12 @@
 import { z } from "zod";
 import type { RedisConnection } from "../process/redis-connection.ts";
 import { sleep, type Clock } from "../process/clock.ts";
+import { actionIn, isMachine } from "./audit-entry.ts";
 import type { KeyChanges, KeyChangesListener } from "./key-changes.ts";
 import { keyId } from "./key-token.ts";
 import { auditAt, peppersAt } from "./redis-key-store.ts";
 
-/** How long Redis may hold an answer back when there is nothing to tell. An answer that does not come then is missed. */
+/** Longest time for which Redis may hold back an answer without entries. A missing answer is noticed after that. */
 export const changesWaitMs = 1_000;
 /** Below the silence after which a connection is given up, so that the two are not confused. */
 export const changesTimeoutMs = 1_600;
@@ -15,14 +16,14 @@ const entriesPerAnswer = 1_000;
 const entry = z.tuple([z.string(), z.array(z.string())]);
 const end = z.tuple([z.number(), z.array(entry)]);
 
-/** Where an empty trail is read from. */
+/** The start position of an empty trail. */
 const beforeAll = "0-0";
 
 const answer = z.tuple([z.number(), z.array(z.tuple([z.string(), z.array(entry)])).nullable()]);
 
 /**
- * Reads the audit trail as it grows, on a connection of its own, for Redis holds the answer until there is an entry. What
- * is read next is named by the last entry that was read: a notification cannot be lost, for there is none.
+ * Reads the audit trail as it grows. It needs its own connection, because Redis holds the answer until there is an
+ * entry. Each read starts after the last entry that was read. No notification can be lost, because none is used.
  */
 export class RedisKeyChanges implements KeyChanges {
   readonly #redis: RedisConnection;
@@ -45,8 +46,9 @@ export class RedisKeyChanges implements KeyChanges {
 
   async #follow(listener: KeyChangesListener): Promise<void> {
     let cursor: string | undefined;
-    /** A store that has just been founded has no changes but those that are to be told. */
+    /** False while the store is not founded. Once it is founded again, all entries of its trail are reported. */
     let foundedBefore = true;
+    let toldRevoked = beforeAll;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
@@ -55,10 +57,11 @@ export class RedisKeyChanges implements KeyChanges {
           cursor = last === undefined || foundedBefore ? last : beforeAll;
           foundedBefore = last !== undefined;
           if (!signal.aborted && cursor !== undefined) listener.onGap();
+          if (cursor === undefined) toldRevoked = await this.#tellRevoked(toldRevoked, listener);
         }
         while (cursor !== undefined) cursor = await this.#read(cursor, listener);
       } catch {
-        // Told below, and tried again.
+        // `onAway` reports the failure below, and the loop tries again.
       }
       if (signal.aborted) return;
       listener.onAway();
@@ -66,7 +69,10 @@ export class RedisKeyChanges implements KeyChanges {
     }
   }
 
-  /** Where to read on, or nothing when the trail is not the one that was read so far, or there are no keys any more. */
+  /**
+   * Reports the next entries and returns the position to continue from. Returns undefined when the trail is not the one
+   * that was read so far, or the store has no keys any more.
+   */
   async #read(cursor: string, listener: KeyChangesListener): Promise<string | undefined> {
     const replies = await this.#redis.pipeline("tell of changed keys", (batch) =>
       batch.exists(peppersAt).xread("COUNT", entriesPerAnswer, "BLOCK", changesWaitMs, "STREAMS", auditAt, cursor),
@@ -75,16 +81,34 @@ export class RedisKeyChanges implements KeyChanges {
     const entries = streams?.[0]?.[1] ?? [];
     const goesOn = founded === 1 && (entries.length === 0 || (await this.#holds(cursor)));
     if (this.#stopping.signal.aborted) return undefined;
-    for (const [, fields] of entries) {
-      const id = keyId.safeParse(fields[1]);
-      if (id.success) listener.onChange(id.data);
-    }
+    this.#tell(entries, listener);
     if (!goesOn) return undefined;
     if (entries.length < entriesPerAnswer) listener.onHeard();
     return entries.at(-1)?.[0] ?? cursor;
   }
 
-  /** Where the trail ends, or nothing while the store has lost its keys. */
+  /**
+   * Reports the revocations in an emptied store, for keys that gateways still know. Returns the position to continue
+   * from.
+   */
+  async #tellRevoked(after: string, listener: KeyChangesListener): Promise<string> {
+    const entries = await this.#redis.run("tell of revoked keys", (redis) =>
+      redis.xrange(auditAt, `(${after}`, "+", "COUNT", entriesPerAnswer),
+    );
+    this.#tell(entries, listener);
+    return entries.at(-1)?.[0] ?? after;
+  }
+
+  #tell(entries: readonly z.output<typeof entry>[], listener: KeyChangesListener): void {
+    for (const [, [, subject = "", , text]] of entries) {
+      if (this.#stopping.signal.aborted) return;
+      const id = keyId.safeParse(subject);
+      if (id.success) listener.onChange(id.data, actionIn(text));
+      else if (isMachine(subject)) listener.onMachineChange();
+    }
+  }
+
+  /** Returns the end of the trail, or undefined while the store has lost its keys. */
   async #end(): Promise<string | undefined> {
     const replies = await this.#redis.pipeline("find the last change", (batch) =>
       batch.exists(peppersAt).xrevrange(auditAt, "+", "-", "COUNT", 1),
@@ -93,7 +117,10 @@ export class RedisKeyChanges implements KeyChanges {
     return founded === 1 ? (last?.[0] ?? beforeAll) : undefined;
   }
 
-  /** Whether the trail still has what was read last. If not, it is another one: emptied, or given back as an older copy. */
+  /**
+   * True if the trail still contains the entry that was read last. If not, the trail is another one: emptied, or
+   * restored from an older copy.
+   */
   async #holds(cursor: string): Promise<boolean> {
     if (cursor === beforeAll) return true;
     const found = await this.#redis.run("find the change that was read last", (redis) =>

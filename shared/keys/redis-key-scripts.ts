@@ -1,9 +1,12 @@
-/** What is done in one step, so that of two who change one key at once only one does, and nothing lapses in between. */
+/**
+ * Lua scripts, each executed in one step. Of two concurrent changes of a key only one succeeds, and nothing lapses in
+ * between.
+ */
 
 /**
- * KEYS: record, tombstone, ids, peppers, audit. ARGV: id, the version that is replaced or `nothing`, fingerprint of the
- * pepper, when the record lapses, audit entry, how many of those are kept, number of the tombstone's fields and values,
- * these, and the record's.
+ * KEYS: record, tombstone, ids, peppers, audit. ARGV: id, version that is replaced or `nothing`, fingerprint of the
+ * pepper, time when the record lapses, audit entry, maximum number of audit entries, number of the tombstone's fields
+ * and values, the tombstone's fields and values, the record's fields and values.
  */
 export const writeScript = `
 local peppers = redis.call("GET", KEYS[4])
@@ -28,16 +31,20 @@ redis.call("XADD", KEYS[5], "MAXLEN", "~", ARGV[6], "*", "key", ARGV[1], "entry"
 return "written"
 `;
 
-/** KEYS: record, tombstone, peppers, audit. ARGV: id, audit entry, how many of those are kept. */
+/**
+ * KEYS: record, tombstone, peppers, audit. ARGV: id, audit entry, maximum number of audit entries. An emptied store
+ * only gets the entry, because gateways may still know the key.
+ */
 export const forgetScript = `
-if redis.call("EXISTS", KEYS[3]) == 0 then return "unfounded" end
-if redis.call("EXISTS", KEYS[1]) == 1 then return "conflict" end
-if redis.call("DEL", KEYS[2]) == 0 then return "conflict" end
+if redis.call("EXISTS", KEYS[3]) == 1 then
+  if redis.call("EXISTS", KEYS[1]) == 1 then return "conflict" end
+  if redis.call("DEL", KEYS[2]) == 0 then return "conflict" end
+end
 redis.call("XADD", KEYS[4], "MAXLEN", "~", ARGV[3], "*", "key", ARGV[1], "entry", ARGV[2])
 return "written"
 `;
 
-/** KEYS: peppers. ARGV: fingerprint of a pepper. A store that was emptied is not begun anew by it. */
+/** KEYS: peppers. ARGV: fingerprint of a pepper. The script does not found an emptied store. */
 export const addPepperScript = `
 local peppers = redis.call("GET", KEYS[1])
 if not peppers then return "unfounded" end

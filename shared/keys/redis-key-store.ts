@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { RedisConnection } from "../process/redis-connection.ts";
 import { auditEntriesMax, auditEntry, type AuditEntry } from "./audit-entry.ts";
 import { keyRecord, keyTombstone, type FoundKey, type KeyRecord } from "./key-record.ts";
-import { recordAfterlifeMs, type KeyStore, type Written } from "./key-store.ts";
+import { recordAfterlifeMs, replicaWaitMs, type KeyStore, type Replication, type Written } from "./key-store.ts";
 import { keyId, type KeyId } from "./key-token.ts";
 import { pepperFingerprint, type PepperFingerprint } from "./pepper.ts";
 import { readStored } from "./read-stored.ts";
@@ -10,16 +10,17 @@ import { addPepperScript, forgetScript, writeScript } from "./redis-key-scripts.
 import { foreignPepper, unfoundedStore } from "./store-failure.ts";
 
 /**
- * Keys in Redis. A record is a hash that Redis itself drops after its afterlife; the tombstone beside it, written in
- * the same step, has no such end. The fields of both hold JSON. The audit trail is a stream, and what gateways follow to
- * hear of changes. The connection puts its prefix before all names.
+ * Keys in Redis. A record is a hash that Redis itself drops after its afterlife. The tombstone beside it is written in
+ * the same step and never expires. The fields of both hold JSON. The audit trail is a stream, which gateways follow to
+ * learn of changes. The connection puts its prefix before all names.
  */
 const recordAt = (id: KeyId): string => `key:${id}`;
 const tombstoneAt = (id: KeyId): string => `tombstone:${id}`;
 const idsAt = "keys";
 export const peppersAt = "pepper";
-/** Each entry has two fields: the id of the key, and the entry of the audit trail as JSON. */
+/** Each entry has two fields: `key` is the subject (`subjectOf`), and `entry` is the audit entry as JSON. */
 export const auditAt = "audit";
+const replicaAt = "replica";
 
 const idsPerPage = 250;
 const entriesPerPage = 500;
@@ -27,10 +28,19 @@ const entriesPerPage = 500;
 export class RedisKeyStore implements KeyStore {
   readonly #redis: RedisConnection;
   readonly #afterlifeMs: number;
+  readonly #connectToWait: (() => Promise<RedisConnection>) | undefined;
 
-  constructor(redis: RedisConnection, options: { readonly afterlifeMs?: number } = {}) {
+  constructor(
+    redis: RedisConnection,
+    options: {
+      readonly afterlifeMs?: number;
+      /** Opens a connection that may block for `replicaWaitMs`, because Redis answers nothing else on it meanwhile. */
+      readonly connectToWait?: () => Promise<RedisConnection>;
+    } = {},
+  ) {
     this.#redis = redis;
     this.#afterlifeMs = options.afterlifeMs ?? recordAfterlifeMs;
+    this.#connectToWait = options.connectToWait;
   }
 
   async find(id: KeyId): Promise<FoundKey> {
@@ -95,6 +105,12 @@ export class RedisKeyStore implements KeyStore {
     await this.#redis.run("answer a ping", (redis) => redis.ping());
   }
 
+  async state(): Promise<{ readonly founded: boolean; readonly wallMs: number }> {
+    const replies = await this.#redis.pipeline("tell its time", (batch) => batch.exists(peppersAt).time());
+    const [founded, [seconds, microseconds]] = stateReply.parse(replies);
+    return { founded: founded === 1, wallMs: seconds * 1_000 + microseconds / 1_000 };
+  }
+
   async peppers(): Promise<readonly PepperFingerprint[]> {
     const kept = await this.#redis.run("compare the pepper", (redis) => redis.get(peppersAt));
     return readStored(z.array(pepperFingerprint), () => kept?.split(",") ?? []);
@@ -105,6 +121,25 @@ export class RedisKeyStore implements KeyStore {
       redis.eval(addPepperScript, 1, peppersAt, fingerprint),
     );
     this.#written(reply);
+  }
+
+  /**
+   * `WAIT` covers the writes of its own connection. `noteReplica` writes a note on that connection, after all writes
+   * that must be confirmed. A replica that has the note therefore has all of those writes.
+   */
+  async awaitReplica(): Promise<Replication> {
+    let waiting: RedisConnection | undefined;
+    try {
+      waiting = await this.#connectToWait?.();
+      const redis = waiting ?? this.#redis;
+      if ((await noteReplica(redis, "always")) === "none") return "none";
+      const replicas = await redis.run("wait for a replica", (client) => client.wait(1, replicaWaitMs));
+      return replicas > 0 ? "replicated" : "unconfirmed";
+    } catch {
+      return "unconfirmed";
+    } finally {
+      waiting?.close();
+    }
   }
 
   async close(): Promise<void> {
@@ -129,7 +164,10 @@ export class RedisKeyStore implements KeyStore {
     return reply === "written" ? "written" : "conflict";
   }
 
-  /** Forgets the ids whose records have lapsed; an id is never issued again, so none can be lost. */
+  /**
+   * Returns the records of `ids`, and removes the ids whose records have lapsed. An id is never issued again, so no key
+   * can be lost.
+   */
   async #recordsOf(ids: readonly KeyId[]): Promise<KeyRecord[]> {
     if (ids.length === 0) return [];
     const replies = await this.#redis.pipeline("list keys", (batch) =>
@@ -141,6 +179,21 @@ export class RedisKeyStore implements KeyStore {
   }
 }
 
+/**
+ * Records in the store that it has a replica. A replica that is cut off is then missed, and the store does not count as
+ * one without replicas. An operator who gives up replicas for good removes the note.
+ */
+export async function noteReplica(redis: RedisConnection, when: "new" | "always"): Promise<"none" | "noted"> {
+  const replies = await redis.pipeline("tell of its replicas", (batch) => batch.info("replication").exists(replicaAt));
+  const [info, noted] = z.tuple([z.string(), z.number()]).parse(replies);
+  if (noted === 0 && !/^connected_slaves:[1-9]/m.test(info)) return "none";
+  if (noted === 0 || when === "always") {
+    await redis.run("note that it has a replica", (client) => client.set(replicaAt, "seen"));
+  }
+  return "noted";
+}
+
+const stateReply = z.tuple([z.number(), z.tuple([z.coerce.number(), z.coerce.number()])]);
 const hash = z.record(z.string(), z.string());
 
 function isEmpty(reply: unknown): boolean {

@@ -5,9 +5,9 @@ export const scopeCharactersMax = modelIdCharactersMax;
 export const scopesPerKeyMax = 64;
 
 /**
- * A pattern of model ids, case-sensitive, in one of three forms: a glob, in which each `*` stands for any run of
- * characters, none included; `name`, which is that id and all its variants `name:…`; or `name:variant`, which is that
- * id alone.
+ * A pattern of model ids, case-sensitive, in one of three forms. In a glob, each `*` matches any run of characters,
+ * also an empty one. `name` matches that id and all its variants `name:…`. `name:variant` matches that id alone. A
+ * request for `name:latest` that `name` answers needs a scope for each of the two ids.
  */
 export const scope = z
   .string()
@@ -32,8 +32,8 @@ function names(pattern: string, modelId: string): boolean {
 }
 
 /**
- * Each piece between two stars takes its leftmost place. That never has to be taken back, since a later place would
- * only leave less room for the pieces after it; so a pattern made to be slow is not.
+ * Matches each piece between two stars at its leftmost position. Backtracking is never needed: a later position would
+ * only leave less room for the pieces after it. A pattern that is made to be slow is therefore not slow.
  */
 function globMatches(glob: string, text: string): boolean {
   const [first = "", ...rest] = glob.split("*");

@@ -5,11 +5,11 @@ import { keyId, keyKinds } from "./key-token.ts";
 
 const time = z.iso.datetime();
 
-/** The terms of a key as people and programs are shown them. */
+/** The terms of a key as shown to people and programs. */
 const terms = {
   kind: z.enum(keyKinds),
   scopes: z.array(z.string()).readonly(),
-  /** Null: all machines. */
+  /** Null means all machines. */
   machines: z.array(z.string()).readonly().nullable(),
   rpm: keyLimits.shape.requestsPerMinute.unwrap().nullable(),
   tpm: keyLimits.shape.tokensPerMinute.unwrap().nullable(),
@@ -18,27 +18,29 @@ const terms = {
   expires_at: time,
 };
 
-/** A key as the command line and the admin API show it: all but its secret. */
+/** A key as the command line and the admin API show it: everything but its secret. */
 export const shownKey = z.strictObject({
   id: keyId,
   name: z.string(),
   ...terms,
   state: z.enum(keyStates),
+  issued_by: keyId.optional().describe("The admin key that issued it over the admin API; absent for the command line."),
   created_at: time,
   disabled_at: time.nullable(),
   revoked_at: time.nullable(),
-  /** Until when the secrets that were replaced by a rotation and are not over yet stay good. */
+  /** The end of validity of each replaced secret that is still valid. */
   old_secrets_valid_until: z.array(time),
 });
 export type ShownKey = z.infer<typeof shownKey>;
 
 export function showKey(record: KeyRecord, nowMs: number): ShownKey {
-  const { id, name, createdAt, disabledAt, revokedAt, replaced = [] } = record;
+  const { id, name, issuedBy, createdAt, disabledAt, revokedAt, replaced = [] } = record;
   return {
     id,
     name,
     ...shownTerms(record),
     state: keyState(record, nowMs),
+    ...(issuedBy === undefined ? {} : { issued_by: issuedBy }),
     created_at: isoTime(createdAt),
     disabled_at: disabledAt === undefined ? null : isoTime(disabledAt),
     revoked_at: revokedAt === undefined ? null : isoTime(revokedAt),

@@ -1,14 +1,15 @@
 import type { Clock, Timer } from "../process/clock.ts";
+import { actionIn, isMachine } from "./audit-entry.ts";
 import type { KeyChanges, KeyChangesListener } from "./key-changes.ts";
 import { keyId } from "./key-token.ts";
 import type { StateDatabase } from "./state-database.ts";
 
-/** A look takes microseconds. */
+/** The polling interval. One poll takes microseconds. */
 const lookIntervalMs = 100;
 
 /**
- * Looks for new entries of the audit trail, whoever wrote them: another process that has the file open, or this one,
- * of whose own writes the database would say nothing.
+ * Polls for new entries of the audit trail. Their writer is another process that has the file open, or this process.
+ * The database would not report a process's own writes.
  */
 export class SqliteKeyChanges implements KeyChanges {
   readonly #database: StateDatabase;
@@ -39,10 +40,11 @@ export class SqliteKeyChanges implements KeyChanges {
       const lastSeen = this.#lastSeen;
       const rows = this.#database.read(
         "tell of changed keys",
-        (sql) => sql.all`SELECT sequence, key_id FROM audit WHERE sequence > ${lastSeen} ORDER BY sequence`,
+        (sql) => sql.all`SELECT sequence, key_id, entry FROM audit WHERE sequence > ${lastSeen} ORDER BY sequence`,
       );
-      for (const { sequence, key_id: key } of rows) {
-        listener.onChange(keyId.parse(key));
+      for (const { sequence, key_id: subject, entry } of rows) {
+        if (isMachine(String(subject))) listener.onMachineChange();
+        else listener.onChange(keyId.parse(subject), actionIn(String(entry)));
         this.#lastSeen = Number(sequence);
       }
       listener.onHeard();

@@ -1,7 +1,7 @@
 import type { SQLTagStore } from "node:sqlite";
 import { z } from "zod";
 import type { Clock } from "../process/clock.ts";
-import { auditEntriesMax, auditEntry, type AuditEntry } from "./audit-entry.ts";
+import { auditEntriesMax, auditEntry, subjectOf, type AuditEntry } from "./audit-entry.ts";
 import { keyRecord, type FoundKey, type KeyRecord } from "./key-record.ts";
 import { recordAfterlifeMs, type KeyStore, type Written } from "./key-store.ts";
 import type { KeyId } from "./key-token.ts";
@@ -11,8 +11,8 @@ import type { StateDatabase } from "./state-database.ts";
 import { foreignPepper, unfoundedStore } from "./store-failure.ts";
 
 /**
- * Keys in the embedded database. Nothing is dropped here by itself: a record past its afterlife is no longer shown,
- * and its tombstone is read off it.
+ * Keys in the embedded database. The store itself drops no record. A record past its afterlife is no longer shown, and
+ * its tombstone is derived from the record.
  */
 export class SqliteKeyStore implements KeyStore {
   readonly #database: StateDatabase;
@@ -66,6 +66,10 @@ export class SqliteKeyStore implements KeyStore {
   async forget(id: KeyId, entry: AuditEntry): Promise<Written> {
     return this.#database.change("revoke a key", (sql) => {
       const row = sql.get`SELECT record FROM keys WHERE id = ${id}`;
+      if (kept(sql).length === 0) {
+        note(sql, entry);
+        return "written";
+      }
       if (row === undefined || !this.#hasLapsed(recordOf(row)) || recordOf(row).revokedAt !== undefined)
         return "conflict";
       const record = { ...recordOf(row), revokedAt: entry.at };
@@ -97,6 +101,10 @@ export class SqliteKeyStore implements KeyStore {
     this.#database.read("answer", (sql) => sql.get`SELECT 1`);
   }
 
+  async state(): Promise<{ readonly founded: boolean }> {
+    return { founded: (await this.peppers()).length > 0 };
+  }
+
   async peppers(): Promise<readonly PepperFingerprint[]> {
     return this.#database.read("compare the pepper", kept);
   }
@@ -107,6 +115,10 @@ export class SqliteKeyStore implements KeyStore {
       if (peppers.length === 0) throw unfoundedStore();
       if (!peppers.includes(fingerprint)) keep(sql, [fingerprint, ...peppers]);
     });
+  }
+
+  async awaitReplica(): Promise<"none"> {
+    return "none";
   }
 
   async close(): Promise<void> {
@@ -131,12 +143,17 @@ function kept(sql: SQLTagStore): PepperFingerprint[] {
   return readStored(z.array(pepperFingerprint), () => (row === undefined ? [] : String(row["fingerprint"]).split(",")));
 }
 
+export function isFounded(sql: SQLTagStore): boolean {
+  return kept(sql).length > 0;
+}
+
 function keep(sql: SQLTagStore, fingerprints: readonly PepperFingerprint[]): void {
   const text = fingerprints.join(",");
   sql.run`INSERT INTO pepper (only, fingerprint) VALUES (1, ${text}) ON CONFLICT DO UPDATE SET fingerprint = ${text}`;
 }
 
-function note(sql: SQLTagStore, entry: AuditEntry): void {
-  sql.run`INSERT INTO audit (key_id, entry) VALUES (${entry.key}, ${JSON.stringify(entry)})`;
+/** Writes an audit entry. Call it in the transaction of the change that the entry describes. */
+export function note(sql: SQLTagStore, entry: AuditEntry): void {
+  sql.run`INSERT INTO audit (key_id, entry) VALUES (${subjectOf(entry)}, ${JSON.stringify(entry)})`;
   sql.run`DELETE FROM audit WHERE sequence <= (SELECT max(sequence) FROM audit) - ${auditEntriesMax}`;
 }

@@ -7,12 +7,12 @@ import { makeStateFolder } from "./state-folder.ts";
 
 const fileName = "trunkline.db";
 
-/** How long a process that has more to do stands still for another's write. Writes are few and take milliseconds. */
+/** Default wait of a process with other work for another process's write. Writes are few and take milliseconds. */
 const patienceMsDefault = 1_000;
 
 /**
- * One step for each version of the file, never changed once released. A file is brought to the last one as it is
- * opened; one that is already beyond is from a newer Trunkline and left alone.
+ * One step for each version of the file. A released step is never changed. Opening a file applies the missing steps. A
+ * file with a higher version is from a newer Trunkline and is left alone.
  */
 const schemaSteps = [
   `CREATE TABLE keys (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, record TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -26,10 +26,11 @@ const schemaSteps = [
      requests INTEGER NOT NULL, failed INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
      completion_tokens INTEGER NOT NULL, answered INTEGER NOT NULL, first_token_ms INTEGER NOT NULL,
      duration_ms INTEGER NOT NULL, PRIMARY KEY (day, key_id, model)) STRICT, WITHOUT ROWID;`,
+  `CREATE TABLE machines (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;`,
 ];
 
 /**
- * The embedded store: one SQLite file in the state folder, for its owner's eyes only. Several processes may have it
+ * The embedded store: one SQLite file in the state folder, accessible only to its owner. Several processes may have it
  * open at once, so that the CLI works beside a running gateway. Failures are Faults `backend_unavailable`.
  */
 export class StateDatabase {
@@ -45,7 +46,10 @@ export class StateDatabase {
     this.#inode = statSync(file).ino;
   }
 
-  /** `purpose` says in the log what was tried. Each statement is prepared once and its values are bound. */
+  /**
+   * Runs a query. `purpose` names the attempted operation in the log. Each statement is prepared once, and its values
+   * are bound.
+   */
   read<Answer>(purpose: string, query: (sql: SQLTagStore) => Answer): Answer {
     try {
       this.#insistOnFile();
@@ -55,7 +59,10 @@ export class StateDatabase {
     }
   }
 
-  /** As `read`, in one transaction: all of it happens or nothing, and no other process writes in between. */
+  /**
+   * Runs statements as `read` does, in one transaction. All of them apply or none, and no other process writes in
+   * between.
+   */
   change<Answer>(purpose: string, statements: (sql: SQLTagStore) => Answer): Answer {
     try {
       this.#insistOnFile();
@@ -66,7 +73,7 @@ export class StateDatabase {
     }
   }
 
-  /** What is read from or written to a file that was removed or replaced is nobody else's any more. */
+  /** Throws when the file was removed or replaced. Other processes no longer read or write the open file. */
   #insistOnFile(): void {
     if (statSync(this.#file, { throwIfNoEntry: false })?.ino === this.#inode) return;
     throw new Error(`${this.#file} was removed or replaced while it was in use`);
@@ -77,7 +84,10 @@ export class StateDatabase {
   }
 }
 
-/** Opens the database of a state folder, making both when they are absent, or fails with a line for the operator. */
+/**
+ * Opens the database of a state folder and creates both when they are absent. Throws a `StartFailure` with a line for
+ * the operator.
+ */
 export function openStateDatabase(
   folder: string,
   { patienceMs = patienceMsDefault }: { readonly patienceMs?: number | undefined } = {},
@@ -113,7 +123,10 @@ function bringUpToDate(database: DatabaseSync, file: string): void {
   });
 }
 
-/** Takes the write lock at once: a transaction that begins by reading can fail at its first write instead of waiting. */
+/**
+ * Runs statements in a transaction that takes the write lock at once. A transaction that begins by reading can fail at
+ * its first write instead of waiting.
+ */
 function inTransaction<Answer>(database: DatabaseSync, statements: () => Answer): Answer {
   database.exec("BEGIN IMMEDIATE");
   try {

@@ -1,7 +1,10 @@
 import { accessSync, constants, mkdirSync } from "node:fs";
 import { exitCodes, StartFailure } from "../process/start-failure.ts";
 
-/** Makes the state folder when it is absent, for its owner alone, or fails with a line for the operator. */
+/**
+ * Creates the state folder when it is absent, accessible only to its owner. Throws a `StartFailure` with a line for the
+ * operator.
+ */
 export function makeStateFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 const bytes = z.int().nonnegative().nullable();
 
-/** How far the work on a machine's model has come, as operators are told it. */
+/** Progress of an action on a machine's model, in the format for operators. */
 export const progressLine = z.object({
   status: z.string(),
   completed_bytes: bytes.describe("Of what is being moved just now; null where the runtime does not tell."),
@@ -10,7 +10,7 @@ export const progressLine = z.object({
 });
 export type ProgressLine = z.infer<typeof progressLine>;
 
-/** The last line of work that went well, and of work that failed after its first line. */
+/** The last line of a successful action, and of an action that failed after its first line. */
 export const doneLine = z.object({ done: z.literal(true) });
 export const errorLine = z.object({
   error: z.object({
@@ -25,8 +25,8 @@ export type ToldError = z.infer<typeof errorLine>["error"];
 export const manageLine = z.union([progressLine, doneLine, errorLine]);
 export type ManageLine = z.infer<typeof manageLine>;
 
-/** What an answer of such lines is called. */
+/** Media type of an answer of such lines. */
 export const linesMedia = "application/x-ndjson";
 
-/** No line of it is longer than this. */
+/** Bounds a line of such an answer. */
 export const manageLineBytesMax = 64 * 1024;

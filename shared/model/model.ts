@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** A model id as clients write it: `name` or `name:variant`, with namespaces such as `hf.co/org/name:tag`. */
+/** A model id in the client's form: `name` or `name:variant`, with namespaces such as `hf.co/org/name:tag`. */
 export const modelIdCharactersMax = 256;
 export const modelId = z
   .string()
@@ -17,7 +17,7 @@ export const capabilities = z.object({
 });
 export type Capabilities = z.infer<typeof capabilities>;
 
-/** The Model object of the contract, as clients read it and as machines describe their catalogue. */
+/** The Model object of the contract: the format for clients, and of a machine's catalogue. */
 export const model = z.object({
   id: modelId,
   object: z.literal("model"),
@@ -31,17 +31,17 @@ export const model = z.object({
 });
 export type Model = z.infer<typeof model>;
 
-/** A model as a machine offers it: with what operators want to see, and clients are not told. */
+/** A model in a machine's offer, with fields for operators that clients do not receive. */
 export const offeredModel = model.extend({
   /** The name of the runtime that runs it. */
   runtime: z.string().max(100).optional(),
-  /** Whether it lies in memory now, where the runtime tells. */
+  /** True if the model is loaded in memory now; undefined where the runtime does not report it. */
   loaded: z.boolean().optional(),
 });
 export type OfferedModel = z.infer<typeof offeredModel>;
 
 export const modelsPerMachineMax = 2_000;
 
-/** What one machine offers. */
+/** The models that one machine offers. */
 export const catalogue = z.array(offeredModel).max(modelsPerMachineMax);
 export type Catalogue = z.infer<typeof catalogue>;

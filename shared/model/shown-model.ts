@@ -11,7 +11,7 @@ const {
   runtime_profile: profile,
 } = model.shape;
 
-/** A model on one machine, as operators are shown it: over the admin API and by the command line. */
+/** A model on one machine, in the format for operators: in the admin API and on the command line. */
 export const shownModel = z.object({
   id,
   machine: machineName,
@@ -41,7 +41,7 @@ export function showModel(offered: OfferedModel, machine: string): ShownModel {
   };
 }
 
-/** How a machine took part in a listing: only the models of those that are `listed` are in it. */
+/** The result of a machine in a listing. The listing holds only the models of `listed` machines. */
 export const machineStates = ["listed", "no_runtime", "no_answer", "stopping", "offline"] as const;
 export type MachineState = (typeof machineStates)[number];
 

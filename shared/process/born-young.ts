@@ -1,10 +1,11 @@
 import { setFlagsFromString } from "node:v8";
 
 /**
- * Has V8 make all objects young, and not some of them old at once. It would do that where it finds that nearly all of a
- * kind survived, as those of requests do while many are under way for the first time, and would do it for as long as the
- * process lives. An object that is made old keeps all that belongs to its request until the whole heap is gone through;
- * one that is made young lets go of it at the next of the small collections, which cost next to nothing.
+ * Disables V8's pretenuring, so that all objects start in the young generation. V8 otherwise allocates a kind of object
+ * in the old generation once nearly all of its objects survived. Objects of requests do survive while many first
+ * requests are under way, and V8 keeps that decision for the life of the process. An old object keeps everything of its
+ * request alive until a full collection. A young one is freed by the next small collection, which costs next to
+ * nothing.
  */
 export function bearYoung(): void {
   setFlagsFromString("--no-allocation-site-pretenuring");

@@ -1,11 +1,11 @@
 /**
- * Time as the rest of the code sees it, so that tests can turn it. `now` is monotonic and decides; `wall` is what
- * people and other hosts read, and decides only about expiry dates.
+ * The clock of all other code, so that tests can replace it. `now` is monotonic and drives all decisions. `wall` is for
+ * people and other hosts, and decides only about expiry dates.
  */
 export interface Clock {
-  /** Milliseconds since some fixed moment of this process. Never jumps. */
+  /** Milliseconds since a fixed moment of this process. Never jumps. */
   now(): number;
-  /** Milliseconds since 1970, as this host believes. */
+  /** Milliseconds since 1970 by this host's clock. */
   wall(): number;
   after(delayMs: number, run: () => void): Timer;
   every(intervalMs: number, run: () => void): Timer;

@@ -1,31 +1,65 @@
+import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
+import { join } from "node:path";
 import { z } from "zod";
 import { logLevels } from "./log.ts";
 import { exitCodes, StartFailure } from "./start-failure.ts";
 
-/** The environment as it was handed to the process. Only the CLI's entry reads `process.env`. */
+/** The environment of the process. Only the CLI's entry reads `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Reads settings by their names in the environment: all problems are told at once, each with its name and its fix,
- * and the answer is frozen. An empty variable counts as one that is not set. A value is never repeated in a message,
- * since it may be a secret.
+ * Reads settings from the environment and returns them frozen. It reports all problems at once, each with the setting's
+ * name and its fix. An empty variable counts as unset. A message never repeats a value, since it may be a secret.
  */
 export function readConfig<Schema extends z.ZodObject>(
   schema: Schema,
   environment: Environment,
 ): Readonly<z.output<Schema>> {
-  const given = Object.fromEntries(
-    Object.keys(schema.shape)
-      .map((name) => [name, environment[name]] as const)
-      .filter(([, value]) => value !== undefined && value !== ""),
-  );
+  const given: Record<string, string> = {};
+  const problems: string[] = [];
+  for (const [name, field] of Object.entries<z.ZodType>(schema.shape)) {
+    try {
+      const value = field.meta()?.["secret"] === true ? readSecret(name, environment) : environment[name];
+      if (value !== undefined && value !== "") given[name] = value;
+    } catch (error) {
+      if (!(error instanceof ConfigFailure)) throw error;
+      problems.push(...error.problems);
+    }
+  }
   const parsed = schema.safeParse(given);
-  if (parsed.success) return Object.freeze(parsed.data);
-  throw new ConfigFailure(parsed.error.issues.map((issue) => `${issue.path.join(".")} ${issue.message}`));
+  for (const { path, message } of parsed.error?.issues ?? []) problems.push(`${path.join(".")} ${message}`);
+  if (parsed.success && problems.length === 0) return Object.freeze(parsed.data);
+  throw new ConfigFailure(problems);
 }
 
-/** All that is wrong with a configuration. */
+/** Marks a setting as a secret: `NAME` may then also come from the file `NAME_FILE` or from a systemd credential `NAME`. */
+export function secret<Schema extends z.ZodType>(schema: Schema): Schema {
+  return schema.meta({ secret: true });
+}
+
+/** Reads a secret. Trims the text of a file, since its last line break is not part of the secret. */
+function readSecret(name: string, environment: Environment): string | undefined {
+  const { [name]: value, [`${name}_FILE`]: file, CREDENTIALS_DIRECTORY: credentials } = environment;
+  const credential = credentials ? join(credentials, name) : "";
+  const sources = [
+    ...(value ? [name] : []),
+    ...(file ? [`${name}_FILE`] : []),
+    ...(credential !== "" && existsSync(credential) ? [`the systemd credential ${name}`] : []),
+  ];
+  if (sources.length > 1) throw new ConfigFailure([`${name} is set more than once: keep one of ${sources.join(", ")}`]);
+  const [source] = sources;
+  if (source === undefined || value) return value;
+  try {
+    const text = readFileSync(file || credential, "utf8").trim();
+    if (text !== "") return text;
+  } catch {
+    throw new ConfigFailure([`${source} must be a file that this user may read`]);
+  }
+  throw new ConfigFailure([`${source} must be a file that is not empty`]);
+}
+
+/** All problems of a configuration. */
 export class ConfigFailure extends StartFailure {
   readonly problems: readonly string[];
 
@@ -67,7 +101,7 @@ export const portNumber = wholeNumber(0, 65_535);
 
 export const logLevel = z.enum(logLevels, `must be one of ${logLevels.join(", ")}`);
 
-/** IP addresses and networks, with commas between. */
+/** IP addresses and networks, separated by commas. */
 export const networkList: z.ZodType<readonly string[], string> = z
   .string()
   .transform((text) => text.split(",").map((each) => each.trim()))
@@ -80,7 +114,7 @@ function isNetwork(text: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
 }
 
-/** One URL, or several with commas between, whose scheme is one of those named. */
+/** One URL or several separated by commas, each with one of the given schemes. */
 export function urlList(schemes: readonly string[]): z.ZodType<string, string> {
   const fits = (text: string): boolean =>
     text.split(",").every((part) => URL.canParse(part.trim()) && schemes.includes(new URL(part.trim()).protocol));

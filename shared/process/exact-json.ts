@@ -1,4 +1,4 @@
-/** What this runtime's JSON can do beyond what its types say. */
+/** Functions of Node's `JSON` that TypeScript's types lack. */
 interface ExactJson {
   parse(
     text: string,
@@ -10,14 +10,14 @@ interface ExactJson {
 
 const exact = JSON as unknown as ExactJson;
 
-/** Whether a text may hold an integer with more digits than a number keeps. */
+/** Returns true if the text may hold an integer with more digits than a number keeps. */
 export function mayHoldBigInteger(text: string): boolean {
   return /\d{16}/.test(text);
 }
 
 /**
- * Reads JSON so that an integer with too many digits for a number keeps them all: it becomes something that is written
- * again as it came, and is nothing else. Slower than reading it as usual.
+ * Parses JSON and keeps all digits of an integer that no number can hold. Such an integer becomes a raw JSON value,
+ * whose only use is to be written again unchanged. Slower than `JSON.parse`.
  */
 export function parseExactly(text: string): unknown {
   return exact.parse(text, (_key, value, { source }) =>
@@ -25,12 +25,12 @@ export function parseExactly(text: string): unknown {
   );
 }
 
-/** Whether this is an integer that was read by `parseExactly` and no number holds. */
+/** Returns true for an integer that `parseExactly` kept as raw JSON. */
 export function isHeldInteger(value: unknown): boolean {
   return exact.isRawJSON(value);
 }
 
-/** Whether an integer would be written otherwise than it came, if it were read as a number. */
+/** Returns true if an integer would be written with other digits after it was read as a number. */
 export function isBigInteger(literal: string, value: number): boolean {
   return literal.length > 15 && /^-?\d+$/.test(literal) && String(value) !== literal;
 }

@@ -1,17 +1,17 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-/** When bodies have left buffers behind for so many of their bytes, these are collected. */
+/** Bytes of passed bodies after which their buffers are collected. */
 const leftBytesMax = 4 * 1024 * 1024;
 
 let leftBytes = 0;
 
 /**
- * To be called with every body that goes by. The buffers that it went through are of no use any more, and still V8 counts
- * them as memory until it collects; when they come to some ten megabytes it goes through all of the heap, on both cores and
- * for many times as long as the bodies took, where prompts are long several times a second. They are young, and a look at
- * the young part of the heap, which takes a millisecond or so, frees them as well. It waits until what this turn has to send
- * is out. There is one heap to a thread, and so one count.
+ * Counts the bytes of a passed body, and starts a young collection after every `leftBytesMax`. Call it for every body.
+ * Its buffers are garbage then, but V8 counts them as memory until it collects. At some ten megabytes V8 collects the
+ * whole heap, on both cores and for many times as long as the bodies took: several times a second when prompts are
+ * long. The buffers are young, so a young collection of a millisecond or so frees them too. The collection waits until
+ * this turn's output has been sent. A thread has one heap, and so one counter.
  */
 export function bodyWent(bytes: number): void {
   leftBytes += bytes;
@@ -22,7 +22,9 @@ export function bodyWent(bytes: number): void {
 
 let collector: (() => void) | undefined;
 
-/** V8's own, which Node gives only to those who ask for it by a flag. Where it cannot be had, nothing is collected early. */
+/**
+ * Returns V8's collector, which Node exposes only behind a flag. Where it is unavailable, nothing is collected early.
+ */
 function youngCollector(): () => void {
   if (collector !== undefined) return collector;
   setFlagsFromString("--expose-gc");

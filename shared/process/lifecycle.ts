@@ -2,8 +2,8 @@ import type { Clock } from "./clock.ts";
 import type { Log } from "./log.ts";
 
 /**
- * The life of a process: its parts start one after the other and are stopped in the reverse order. A stop step gets a
- * signal that aborts when the deadline passes: until then it may wait for work under way, after that it must cut.
+ * Runs the stop steps of a process in reverse order of their start. A stop step gets a signal that aborts at the
+ * deadline. Until then it may wait for work under way; after that it must cut the work off.
  */
 export class Lifecycle {
   readonly #steps: { name: string; stop: (deadline: AbortSignal) => Promise<void> | void }[] = [];
@@ -17,7 +17,7 @@ export class Lifecycle {
     this.#log = options.log;
   }
 
-  /** Resolves when a part cannot go on, with the reason: whoever runs the process is to stop it. */
+  /** Resolves with the reason when a part cannot go on. The owner of the process must then stop it. */
   get failed(): Promise<Error> {
     return this.#failed.promise;
   }
@@ -34,7 +34,7 @@ export class Lifecycle {
     this.#steps.push({ name, stop });
   }
 
-  /** Stops everything once; a second call waits for the first. A step that fails is logged and the rest go on. */
+  /** Runs all stop steps once; a second call waits for the first. A failing step is logged and the rest still run. */
   stop(deadlineMs: number): Promise<void> {
     this.#draining ??= this.#stopAll(deadlineMs);
     return this.#draining;
@@ -54,7 +54,7 @@ export class Lifecycle {
   }
 }
 
-/** Runs until SIGINT, SIGTERM or the given signal; a second SIGINT or SIGTERM ends the process at once. */
+/** Resolves at SIGINT, SIGTERM or the given signal; a second SIGINT or SIGTERM ends the process at once. */
 export function untilToldToStop(signal?: AbortSignal): Promise<string> {
   return new Promise((resolve) => {
     const stop = (reason: string): void => {

@@ -1,8 +1,8 @@
 const newline = 0x0a;
 
 /**
- * Cuts a text that comes in pieces into its lines. It is cut as bytes and decoded line by line, so that a character
- * which spans two pieces stays whole. A line that grows past the limit is the error that its owner makes of it.
+ * Splits a byte stream into lines. It splits the bytes and decodes each line, so that a character across two pieces
+ * stays whole. A line above the limit throws the error of `tooLong`.
  */
 export class LineCutter {
   readonly #lineBytesMax: number;
@@ -15,12 +15,12 @@ export class LineCutter {
     this.#tooLong = tooLong;
   }
 
-  /** Whether there is a line whose end has not come. */
+  /** True if a line has begun and its end has not arrived. */
   get hasBegun(): boolean {
     return this.#begunBytes > 0;
   }
 
-  /** The lines that this piece completes, without those that are empty. */
+  /** Returns the lines that this piece completes, without empty ones. */
   take(piece: Uint8Array): string[] {
     const lines: string[] = [];
     let from = 0;

@@ -6,7 +6,7 @@ const beginnings: typeof pino.symbols.lsCacheSym = pino.symbols.lsCacheSym;
 
 type Render = (this: Internals, fields: object, message: unknown, level: number, time: string) => string;
 
-/** What a logger of pino knows of its lines: how each begins by its level, and what all of them have in common. */
+/** Internals of a pino logger: the beginning of a line by level, and the bindings that all its lines share. */
 interface Internals {
   readonly [beginnings]: Readonly<Record<number, string>>;
   readonly [bindingsText]: string;
@@ -14,9 +14,9 @@ interface Internals {
 }
 
 /**
- * Has a logger write its lines in one go. Pino asks for the text of each name and each value by itself, which is most of
- * what a line costs, and every request has two. The lines are the same to the byte; those with an error in them, which is
- * not shown as it is, and all that JSON cannot say are still pino's own.
+ * Makes a logger render each line with one `JSON.stringify`. Pino stringifies each name and each value separately,
+ * which is most of the cost of a line, and every request has two. The lines are identical to the byte. Pino still
+ * renders lines with an error, which has its own format, and lines that JSON cannot represent.
  */
 export function renderLinesAtOnce(logger: Logger): Logger {
   const internals = logger as unknown as Internals;
@@ -30,7 +30,7 @@ export function renderLinesAtOnce(logger: Logger): Logger {
   return logger;
 }
 
-/** Whoever is an object of its own kind may say by itself how it is shown. */
+/** Returns true for a plain object: an object of a class, or with `toJSON` or `err`, may define its own format. */
 function isPlain(fields: object): boolean {
   return Object.getPrototypeOf(fields) === Object.prototype && !("err" in fields) && !("toJSON" in fields);
 }

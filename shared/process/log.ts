@@ -1,10 +1,11 @@
+import { unescape } from "node:querystring";
 import { pino, type Logger } from "pino";
 import { renderLinesAtOnce } from "./log-line.ts";
 
 /**
- * The log of a process: one JSON object a line, on standard error, so that standard output stays free for what a
- * command prints. Every line passes the scrubber last, whatever put the text there: rule 9 does not depend on
- * anybody's care.
+ * The log of a process: one JSON object a line on standard error. Standard output stays free for the output of a
+ * command. Every line passes the scrubber last, wherever its text came from, so that rule 9 does not depend on the
+ * callers.
  */
 export type Log = Pick<Logger, "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "level"> & {
   child(bindings: Record<string, unknown>): Log;
@@ -13,22 +14,41 @@ export type Log = Pick<Logger, "trace" | "debug" | "info" | "warn" | "error" | "
 export const logLevels = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** So much of a log waits for the end of a turn at most. */
+/** Bounds the log text that is buffered until the end of a turn. */
 const gatheredCharactersMax = 64 * 1024;
 
-const keyText = /trunkline_(?:admin_)?[0-9A-Za-z]{6,}_[0-9A-Za-z]+/g;
+const keyText = /trunkline_(?:admin_|viewer_)?[0-9A-Za-z]{6,}_[0-9A-Za-z]+/g;
 const bearerText = /(bearer\s+)[^\s"\\]+/gi;
 
-/** What either may begin with: nearly no line has any of it, and is looked through once. */
+/** Matches the beginning of a key or a bearer token. Nearly no line has one, so most lines need only this scan. */
 const suspect = /trunkline_|bearer\s/i;
 
-/** One line or several; nothing of what it looks for goes on in the next. */
+/** A part of a URL. A key has none of the characters that separate two parts. */
+const urlPart = /[^\s"\\/?&=#]+/g;
+/** Bounds the rounds of percent-decoding: a URL may be encoded again on its way. */
+const decodingsMax = 4;
+
+/** Removes keys and bearer tokens from one line or several. No match spans two lines. */
 export function scrub(lines: string): string {
-  if (!suspect.test(lines)) return lines;
-  return lines.replace(keyText, "[key]").replace(bearerText, "$1[key]");
+  const plain = suspect.test(lines) ? scrubPlain(lines) : lines;
+  return plain.includes("%") ? plain.replace(urlPart, scrubEncoded) : plain;
 }
 
-/** One for the process, so that lines of several logs keep their order. */
+function scrubPlain(text: string): string {
+  return text.replace(keyText, "[key]").replace(bearerText, "$1[key]");
+}
+
+/** Replaces a URL part that holds a percent-encoded key as a whole; no decoded text ever gets into a line. */
+function scrubEncoded(part: string): string {
+  let decoded = part;
+  for (let times = 0; times < decodingsMax && decoded.includes("%"); times += 1) {
+    decoded = unescape(decoded);
+    if (suspect.test(decoded) && scrubPlain(decoded) !== decoded) return "[key]";
+  }
+  return part;
+}
+
+/** All logs of the process share one writer, so that their lines keep their order. */
 const standardError = gatherLines((lines) => void process.stderr.write(scrub(lines)));
 
 export function createLog(options: { level: LogLevel; name: string; write?: (line: string) => void }): Log {
@@ -38,8 +58,8 @@ export function createLog(options: { level: LogLevel; name: string; write?: (lin
 }
 
 /**
- * Writes what is said in one turn of the event loop at its end: a busy process has a line for every request, and each
- * write waits for the kernel. What was said is written too when the process ends, however it does so by itself.
+ * Buffers the lines of one turn of the event loop and writes them at its end. A busy process has a line for every
+ * request, and each write waits for the kernel. The buffer is also written on the process's `exit` event.
  */
 function gatherLines(write: (lines: string) => void): (line: string) => void {
   let gathered = "";

@@ -1,29 +1,32 @@
 import { isUtf8 } from "node:buffer";
 
-/** From this size on a text is long: to read and write it costs more than to step over it. */
+/** Texts of at least this size count as long: parsing and writing them costs more than stepping over them. */
 const longTextBytesMin = 2_048;
-/** A piece of a text as written, of which both ends are read: it has more than `endCharacters`, however they are written. */
+/**
+ * Bytes of a stride. `ends` reads the first and the last stride: each holds more than `endCharacters`, even when
+ * escaped.
+ */
 const strideBytes = 4_096;
 
-/** How much can be had of each end of a long text without reading all of it. */
+/** Characters of each end of a long text that `ends` returns without reading all of it. */
 export const endCharacters = 512;
 
-/** What stands in JSON for each long text that was taken out of it. */
+/** Replaces each long text in the shortened JSON. */
 export const standIn = "<a long text>";
 const writtenStandIn = Buffer.from(standIn);
 const quotedStandIn = `"${standIn}"`;
-/** The same as the value of a field. Within a text a backslash would stand before the quotation mark. */
+/** `standIn` as the value of a field. Within a text a backslash would precede the quotation mark. */
 const valueStandIn = `:${quotedStandIn}`;
 
-/** JSON without its long texts, and these in their order. */
+/** JSON without its long texts, and these texts in their order. */
 export interface ShortJson {
   readonly json: Buffer;
   readonly texts: readonly LongText[];
 }
 
-/** A text of JSON that is known to be right and was not read: as it is written, and how many characters it has. */
+/** A valid JSON text that was not parsed: its written form and its length in characters. */
 export class LongText {
-  /** What stands between its quotation marks. */
+  /** The written form between the quotation marks. */
   readonly written: Buffer;
   readonly length: number;
   readonly #quoted: Buffer;
@@ -36,13 +39,13 @@ export class LongText {
     this.#steps = steps;
   }
 
-  /** All of it, read. */
+  /** Decodes the whole text. */
   read(): string {
     if (!this.written.includes(backslash)) return this.written.toString("utf8");
     return String(JSON.parse(this.#quoted.toString("utf8")));
   }
 
-  /** Its first characters and its last ones, so many of each; all of one that has no more. */
+  /** Returns the first and the last `endCharacters` of the text, or the whole of a shorter text. */
   ends(): string {
     if (this.length <= 2 * endCharacters) return this.read();
     const { firstEnd, lastFrom } = this.#steps;
@@ -53,10 +56,10 @@ export class LongText {
 }
 
 /**
- * Takes the long texts out of JSON, so that all else of it can be read as ever while they, which are nearly all of its bytes,
- * are looked at once and passed on as they came. Nothing where there are none, or where a text is none of JSON, or holds
- * half of a character: who reads the whole of it will say so. Where fields are named, only their values are taken out, as far
- * as nothing stands between the two but the colon.
+ * Takes the long texts out of JSON. The rest is parsed as usual. The long texts, which are nearly all of the bytes, are
+ * scanned once and passed on unchanged. Returns undefined when there are none, when a text is not valid JSON, or when
+ * one holds half a surrogate pair: parsing the whole body then reports the error. With `fields`, only the values of
+ * these fields are taken out, where only the colon stands between name and value.
  */
 export function takeOutLongTexts(bytes: Buffer, fields?: readonly string[]): ShortJson | undefined {
   if (!isUtf8(bytes)) return undefined;
@@ -82,15 +85,15 @@ export function takeOutLongTexts(bytes: Buffer, fields?: readonly string[]): Sho
   return { json: Buffer.concat(pieces), texts };
 }
 
-/** Whether a text whose first byte is at `from` is the value of this field. */
+/** Returns true if the text that begins at `from` is the value of this field. */
 function isValueOf(field: string, { bytes, from }: { bytes: Buffer; from: number }): boolean {
   const before = `"${field}":"`;
   return bytes.toString("latin1", Math.max(0, from - before.length), from) === before;
 }
 
 /**
- * Writes JSON with the long texts in their places again: the values of fields, in the order in which they were taken out.
- * Nothing where there are not exactly as many places.
+ * Puts the long texts back as values of fields, in the order in which they were taken out. Returns undefined unless the
+ * JSON has exactly as many places.
  */
 export function putInLongTexts(json: string, texts: readonly LongText[]): Buffer | undefined {
   const pieces: Uint8Array[] = [];
@@ -107,17 +110,19 @@ export function putInLongTexts(json: string, texts: readonly LongText[]): Buffer
   return Buffer.concat(pieces);
 }
 
-/** How many texts of this JSON say what stands for one that was taken out. */
+/** Counts the texts of this JSON that equal `standIn`. */
 export function placesOfLongTexts(json: string): number {
   return json.split(quotedStandIn).length - 1;
 }
 
-/** What is learnt of a text by stepping through it. */
+/** The result of scanning one text. */
 interface Steps {
   readonly bytes: number;
-  /** In UTF-16, as strings are counted. */
+  /** Length in UTF-16 code units, as strings count. */
   readonly characters: number;
-  /** Where the first stride ends and the last whole one begins; either may cut a character that is not escaped in two. */
+  /**
+   * End of the first stride and start of the last full one. Either may split an unescaped character of several bytes.
+   */
   readonly firstEnd: number;
   readonly lastFrom: number;
 }
@@ -125,7 +130,7 @@ interface Steps {
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** How many characters a byte adds to its text; those that end it, escape or are not allowed in it are `special`. */
+/** Characters that each byte adds to its text. Quotation mark, backslash and forbidden bytes are `special`. */
 const special = 3;
 const added = new Uint8Array(256);
 for (let byte = 0; byte < added.length; byte += 1) added[byte] = charactersAt(byte);
@@ -133,11 +138,13 @@ for (let byte = 0; byte < added.length; byte += 1) added[byte] = charactersAt(by
 function charactersAt(byte: number): number {
   if (byte < 0x20 || byte === quote || byte === backslash) return special;
   if (byte < 0x80) return 1;
-  // Of a character of several bytes the first one tells, and one of four takes two places.
+  // Only the first byte of a UTF-8 sequence counts. A sequence of four bytes is two UTF-16 code units.
   return byte < 0xc0 ? 0 : byte < 0xf0 ? 1 : 2;
 }
 
-/** Steps to the quotation mark that ends the text whose first byte is at `from`; nothing where it is no text. */
+/**
+ * Scans to the closing quotation mark of the text that begins at `from`. Returns undefined when the text is invalid.
+ */
 function stepThrough({ bytes, words }: Steppable, from: number): Steps | undefined {
   const { byteLength, byteOffset } = bytes;
   let place = from;
@@ -176,13 +183,16 @@ function stepThrough({ bytes, words }: Steppable, from: number): Steps | undefin
   return undefined;
 }
 
-/** Bytes, and the same four at a time. */
+/** The bytes, and a view of them as 32-bit words. */
 interface Steppable {
   readonly bytes: Buffer;
   readonly words: Int32Array;
 }
 
-/** Whether one of four bytes is less than a space, a quotation mark or a backslash: a byte that is 0 borrows from its highest bit. */
+/**
+ * Returns true if one of four bytes is below a space, a quotation mark or a backslash. The subtraction makes a zero
+ * byte borrow from its highest bit.
+ */
 function holdsSpecial(four: number): boolean {
   const quotes = four ^ 0x22222222;
   const backslashes = four ^ 0x5c5c5c5c;
@@ -195,11 +205,14 @@ function charactersOf(four: number): number {
   return low + (added[(four >> 16) & 0xff] ?? 0) + (added[four >>> 24] ?? 0);
 }
 
-/** What may be escaped by a backslash alone. */
+/** Characters that a backslash alone escapes. */
 const escaped = new Uint8Array(256);
 for (const character of '"\\/bfnrt') escaped[character.charCodeAt(0)] = 1;
 
-/** How many bytes the escape takes after whose backslash this is: both halves of a character together. None where it is none. */
+/**
+ * Returns the bytes of the escape after a backslash, with both halves of a surrogate pair. 0 when the escape is
+ * invalid.
+ */
 function escapeAt(bytes: Buffer, place: number): 0 | 2 | 6 | 12 {
   const kind = bytes[place] ?? 0;
   if (escaped[kind] === 1) return 2;
@@ -227,7 +240,7 @@ const hexDigits = new Uint8Array(256).fill(notHex);
 for (const digits of ["0123456789abcdef", "0123456789ABCDEF"])
   for (let value = 0; value < digits.length; value += 1) hexDigits[digits.charCodeAt(value)] = value;
 
-/** Four hexadecimal digits. */
+/** Reads four hexadecimal digits. */
 function unitAt(bytes: Buffer, place: number): number | undefined {
   let unit = 0;
   for (let at = place; at < place + 4; at += 1) {

@@ -1,8 +1,8 @@
 const encoder = new TextEncoder();
 
 /**
- * A text as bytes, for those that stay. `Buffer.from` cuts from memory that buffers share, and one that stays keeps all 64 KiB
- * of it from being freed.
+ * Encodes a text into an `ArrayBuffer` of its own, for long-lived bytes. `Buffer.from` allocates from a shared pool,
+ * and a long-lived slice keeps all 64 KiB of the pool alive.
  */
 export function ownBytes(text: string): Uint8Array {
   return encoder.encode(text);

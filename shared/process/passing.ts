@@ -1,19 +1,20 @@
 interface Entry<Value> {
   readonly name: string;
   value: Value;
-  /** Of those that fall into the same place, the one that came before. */
+  /** The next entry of the same bucket; it was added earlier. */
   next: Entry<Value> | undefined;
 }
 
 const placesMin = 16;
-/** Names end in chance: so many characters of it tell nearly all of them apart. */
+/** Names end in random characters; the last five are the hash. */
 const charactersTold = 5;
 
 /**
- * What comes and goes with every request, by a name that comes only once and ends in a random token. A `Map` would do but
- * for its garbage: each time that it makes room it leaves a table behind that points at its next one, and one of those that
- * grew old keeps all after it alive, with what was in them. A third of all that requests allocate would be copied twice and
- * die old. An object would do but for its names: each becomes one of the texts that the engine knows by heart.
+ * A map for entries that live as long as a request. Each name is used only once and ends in a random token.
+ *
+ * A `Map` leaves garbage behind: each time that it grows, its old table points at the next one. An old table in the old
+ * generation keeps all later tables and their entries alive. A third of all bytes that requests allocate would be
+ * copied twice and die old. A plain object would make the engine internalise each name.
  */
 export class Passing<Value> {
   #places: (Entry<Value> | undefined)[] = placesOf(placesMin);
@@ -53,12 +54,12 @@ export class Passing<Value> {
     if (entry === undefined) return;
     if (before === undefined) this.#places[place] = entry.next;
     else before.next = entry.next;
-    // What is gone keeps nothing alive.
+    // A removed entry must not keep others alive.
     entry.next = undefined;
     this.#size -= 1;
   }
 
-  /** All that are there now; what comes and goes meanwhile changes nothing in it. */
+  /** Returns a snapshot of all values; later changes do not affect it. */
   values(): readonly Value[] {
     const values: Value[] = [];
     for (const first of this.#places) {
@@ -96,7 +97,7 @@ function placesOf<Value>(count: number): (Entry<Value> | undefined)[] {
   return Array.from({ length: count }, () => undefined);
 }
 
-/** `count` is a power of two. */
+/** Returns the bucket of a name. `count` is a power of two. */
 function placeOf(name: string, count: number): number {
   let told = 0;
   for (let at = Math.max(0, name.length - charactersTold); at < name.length; at += 1) {

@@ -4,32 +4,37 @@ import type { Log } from "./log.ts";
 import { exitCodes, StartFailure } from "./start-failure.ts";
 
 interface RedisOptions {
-  /** `redis://` or `rediss://`, with `user:password@` and `/database` if need be. */
+  /** `redis://` or `rediss://`, optionally with `user:password@` and `/database`. */
   readonly url: string;
   readonly commandTimeoutMs?: number | undefined;
-  /** With commands under way and not a byte back for so long, the connection is given up and made anew. */
+  /** Time without a received byte, while commands are pending, after which the connection is dropped and made anew. */
   readonly silenceMsMax?: number | undefined;
-  /** Stands before the name of every key. */
+  /** Prefix of every key. */
   readonly keyPrefix?: string | undefined;
   readonly log?: Pick<Log, "info" | "warn"> | undefined;
 }
 
 export const redisKeyPrefix = "trunkline:";
 
-/** How long one command, or several sent together, may take before its caller is told that Redis is away. */
+/** Timeout of one command, or of several sent together. After it the caller gets a Fault `backend_unavailable`. */
 export const redisCommandTimeoutMs = 150;
 const connectTimeoutMs = 2_000;
-/** Longer than a connection takes: a server that is still loading its data is waited for as well. */
+/** Timeout of the first connect. Longer than a connect takes, to wait for a server that is still loading its data. */
 const openTimeoutMs = 5_000;
 const silenceMsMaxDefault = 1_000;
-/** A socket that never stood is given up at once, or it would keep a process that could not start from its end. */
+/**
+ * Bounds the wait for a socket to close that never connected: it would delay the exit of a process that failed to
+ * start.
+ */
 const disconnectMsMax = 100;
 const reconnectDelayMsMin = 25;
 const reconnectDelayMsMax = 400;
 
-/** Connects once, or fails with a line for the operator; from then on it reconnects by itself for ever. */
+/**
+ * Connects once, or fails with a message for the operator. From then on the connection reconnects by itself for ever.
+ */
 export async function connectRedis(options: RedisOptions): Promise<RedisConnection> {
-  // Whoever keeps keys in the state folder does without, and starts sooner.
+  // Imported here, so that a gateway with its keys in the state folder does not load it and starts sooner.
   const { Redis: Client } = await import("ioredis");
   const redis = new Client(options.url, {
     protocol: 2,
@@ -41,7 +46,7 @@ export async function connectRedis(options: RedisOptions): Promise<RedisConnecti
     disconnectTimeout: disconnectMsMax,
     connectTimeout: connectTimeoutMs,
     retryStrategy: reconnectDelayMs,
-    // A server that has become a replica of another: the name may lead to the new master by now.
+    // The server has become a replica: the name may resolve to the new master by now.
     reconnectOnError: (error) => error.message.startsWith("READONLY"),
   });
   let reason = `no answer within ${openTimeoutMs} ms`;
@@ -62,7 +67,7 @@ export async function connectRedis(options: RedisOptions): Promise<RedisConnecti
   return new RedisConnection(redis, options.commandTimeoutMs ?? redisCommandTimeoutMs);
 }
 
-/** One line when Redis goes and one when it is back, however often a new connection is tried in between. */
+/** Logs one line when Redis disconnects and one when it is back, regardless of the attempts in between. */
 function logComings(redis: Redis, log: Pick<Log, "info" | "warn">): void {
   let away = false;
   redis.on("close", () => {
@@ -75,15 +80,15 @@ function logComings(redis: Redis, log: Pick<Log, "info" | "warn">): void {
   });
 }
 
-/** Half of each delay is chance, so that many gateways do not come back in step. */
+/** Returns the delay before an attempt. Half of it is random, so that many gateways do not reconnect in step. */
 function reconnectDelayMs(attempt: number): number {
   const delayMs = Math.min(reconnectDelayMsMin * 2 ** Math.min(attempt, 10), reconnectDelayMsMax);
   return delayMs / 2 + (Math.random() * delayMs) / 2;
 }
 
 /**
- * A connection on which no command can hang: it fails at once while Redis is away, and soon when Redis is frozen.
- * Whatever goes wrong is a Fault `backend_unavailable`.
+ * A Redis connection on which no command can hang. A command fails at once while Redis is disconnected, and soon when
+ * Redis is frozen. Every failure is a Fault `backend_unavailable`.
  */
 export class RedisConnection {
   readonly #redis: Redis;
@@ -95,8 +100,8 @@ export class RedisConnection {
   }
 
   /**
-   * `purpose` says in the log what was tried. Whoever sends more than one command asks before each further one whether
-   * it is too late for it: its caller has been told that nothing came of it.
+   * Runs a command with a timeout. `purpose` names it in the log. A callback with several commands checks `isTooLate`
+   * before each further one: after the timeout its caller has already received the fault.
    */
   async run<Reply>(
     purpose: string,
@@ -112,12 +117,12 @@ export class RedisConnection {
     }
   }
 
-  /** Several commands in one round trip. The replies come in the same order; one error fails all. */
+  /** Runs several commands in one round trip. The replies come in the same order; one error fails all. */
   async pipeline(purpose: string, commands: (batch: ChainableCommander) => ChainableCommander): Promise<unknown[]> {
     return this.run(purpose, async (redis) => repliesOf(await commands(redis.pipeline()).exec()));
   }
 
-  /** Several commands that happen all at once or not at all. */
+  /** Runs several commands in one transaction: all or none. */
   async transaction(purpose: string, commands: (batch: ChainableCommander) => ChainableCommander): Promise<unknown[]> {
     return this.run(purpose, async (redis) => repliesOf(await commands(redis.multi()).exec()));
   }
@@ -129,8 +134,8 @@ export class RedisConnection {
 }
 
 /**
- * A time limit that a busy event loop cannot fake: when it is up, replies that have arrived are still read first. The
- * library's own `commandTimeout` blames Redis for every pause of this process that is longer than the limit.
+ * Starts a timeout that a busy event loop cannot trigger falsely: replies that have arrived are read before it fires.
+ * The library's own `commandTimeout` blames Redis for every pause of this process that is longer than the limit.
  */
 function startDeadline(timeoutMs: number): { passed: Promise<never>; isOver: () => boolean; cancel: () => void } {
   const { promise, reject } = Promise.withResolvers<never>();
@@ -151,7 +156,10 @@ function repliesOf(results: [error: Error | null, reply: unknown][] | null): unk
   });
 }
 
-/** Without the library's error as its cause: that carries the command's arguments, among them passwords and records. */
+/**
+ * Returns the fault of a failed command. The library's error is not its cause, since it carries the command's
+ * arguments, such as passwords and records.
+ */
 function redisIsAway(purpose: string, error: unknown): Fault {
   return new Fault("backend_unavailable", {
     message: "A store that this request needs does not answer just now. Try again in a moment.",
@@ -159,7 +167,7 @@ function redisIsAway(purpose: string, error: unknown): Fault {
   });
 }
 
-/** Node says nothing in the message when several addresses of one host all refused. */
+/** Returns the reason of an error. Node leaves the message empty when several addresses of one host all refused. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.message !== "") return error.message;

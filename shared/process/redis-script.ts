@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import type { RedisConnection } from "./redis-connection.ts";
 
-/** The connection puts its prefix before every key; before none it is the prefix itself. */
+/** An empty key: the connection adds its prefix to every key, so that Redis receives the prefix itself. */
 const prefixOnly = "";
 
 /**
- * Commands in Lua that Redis runs as one. They are sent by name, and in full to a server that does not know them yet.
- * KEYS[1] is the prefix of all names, from which a script builds those that it needs: that is for one Redis, which
- * Sentinel may watch, and not for Redis Cluster.
+ * A Lua script that Redis runs atomically. It is sent by its hash, and in full to a server that does not know it yet.
+ * KEYS[1] is the prefix of all keys, from which a script builds the ones that it needs. That works with one Redis, with
+ * or without Sentinel, but not with Redis Cluster.
  */
 export class RedisScript {
   readonly #lua: string;
@@ -18,7 +18,7 @@ export class RedisScript {
     this.#sha1 = createHash("sha1").update(lua).digest("hex");
   }
 
-  /** `purpose` says in the log what was tried. */
+  /** Runs the script. `purpose` names it in the log. */
   run(redis: RedisConnection, purpose: string, ...values: readonly string[]): Promise<unknown> {
     return redis.run(purpose, async (client, isTooLate) => {
       try {

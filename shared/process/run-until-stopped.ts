@@ -6,16 +6,16 @@ import type { Log } from "./log.ts";
 import { watchNpm } from "./watch-npm.ts";
 
 /**
- * Starts a long-running process and stops it in order when it is told to, when the npm that started it has gone, or when
- * a part of it cannot go on, which it then throws: work under way may finish within `drainMs`, and a second signal ends
- * the process at once. What was started when the start fails is stopped again.
+ * Runs a long-running process until a signal, until the npm that started it has ended, or until a part fails. That
+ * part's error is thrown after the stop. Work under way may finish within `drainMs`; a second signal ends the process
+ * at once. A failed start stops all started parts.
  */
 export async function runUntilStopped(options: {
   readonly environment: Environment;
   readonly drainMs: number;
   readonly log: Log;
   readonly start: (lifecycle: Lifecycle) => Promise<void>;
-  /** Called when it is told to stop, before anything is. */
+  /** Called when the process begins to stop, before any part is stopped. */
   readonly onStopping?: () => void;
 }): Promise<void> {
   const { environment, drainMs, log, start } = options;

@@ -3,7 +3,7 @@ import type { Clock } from "./clock.ts";
 const forgetMs = 60_000;
 const keysMax = 1_000;
 
-/** Tells whether something is worth saying again: each thing at most once a minute, so that no flood fills a log. */
+/** Limits repeated log lines: each one at most once a minute, so that a flood does not fill the log. */
 export class Seldom {
   readonly #clock: Pick<Clock, "now">;
   readonly #saidAtMs = new Map<string, number>();

@@ -1,4 +1,4 @@
-/** Exit codes that scripts can rely on; the numbers are those of sysexits. */
+/** Exit codes for scripts; the numbers follow sysexits. */
 export const exitCodes = {
   ok: 0,
   failed: 1,
@@ -8,7 +8,7 @@ export const exitCodes = {
   config: 78,
 } as const;
 
-/** Why a process did not start or a command did not work, told to a person: one line, with what to do about it. */
+/** A failed start or command, explained to a person in one line that names the remedy. */
 export class StartFailure extends Error {
   override readonly name = "StartFailure";
   readonly exitCode: number;

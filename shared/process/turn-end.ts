@@ -5,9 +5,9 @@ interface Due {
 let due: Due[] = [];
 
 /**
- * Calls these when this turn of the event loop is over, in the order in which they asked. One that asks while others are
- * called still belongs to this turn: what jobs hand to the broker at its end leaves with it, and not a turn later, when
- * hundreds of sockets may have been read in between.
+ * Calls `one.atTurnEnd` at the end of this turn of the event loop, in the order of registration. A registration during
+ * these calls still runs in this turn. Messages that jobs publish then are sent with this turn, not one turn later,
+ * when hundreds of sockets may have been read in between.
  */
 export function atTurnEnd(one: Due): void {
   if (due.push(one) === 1) setImmediate(callAll);

@@ -5,8 +5,9 @@ import type { Lifecycle } from "./lifecycle.ts";
 const lookEveryMs = 250;
 
 /**
- * Aborts when the npm that started this process has gone. `npm start` starts a shell, and that starts us: a signal to npm
- * ends those two and never comes here, so whoever starts Trunkline anew would find this one still there.
+ * Returns a signal that aborts when the npm that started this process has ended. `npm start` starts a shell, and the
+ * shell starts this process. A signal to npm ends those two but never reaches this process, so a restart would find it
+ * still running.
  */
 export function watchNpm(options: {
   readonly environment: Environment;
@@ -25,7 +26,9 @@ export function watchNpm(options: {
   return gone.signal;
 }
 
-/** A script of somebody else's may leave us behind on purpose. */
+/**
+ * Returns true if a script of this package started the process. A script of another package may detach it on purpose.
+ */
 function isOwnScript({ npm_package_name: name, npm_lifecycle_event: script }: Environment): boolean {
   return name === "trunkline" && (script === "start" || script === "trunkline");
 }

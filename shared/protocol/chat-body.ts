@@ -1,9 +1,9 @@
 import { z } from "zod";
 
 /**
- * The body of a `chat` job: a chat request as gateway and agent agree on it. Names are OpenAI's. The gateway has
- * translated what OpenAI allows in several forms (`developer`, `max_completion_tokens`, a single `stop`) into the one
- * form here. Unknown fields are refused, so that an older agent never drops what a newer gateway means.
+ * The body of a `chat` job: a chat request in the form between gateway and agent, with OpenAI's names. The gateway has
+ * normalised what OpenAI allows in several forms (`developer`, `max_completion_tokens`, a single `stop`). Unknown
+ * fields are refused, so that an older agent never drops a field that a newer gateway sends.
  */
 
 export const textPart = z.strictObject({ type: z.literal("text"), text: z.string() });
@@ -80,11 +80,11 @@ export const responseFormat = z.discriminatedUnion("type", [
 export const reasoningEffort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
 
 export const toolsMax = 128;
-/** OpenAI takes four; what completes code sends a dozen, and every runtime here takes them. */
+/** OpenAI allows four. Code completion clients send a dozen, and every supported runtime accepts them. */
 export const stopsMax = 16;
 export const stopText = z.string().min(1).max(1_024);
 
-/** Everything of a chat request that changes the answer, beside the model. */
+/** All fields of a chat request that change the answer, except the model. */
 export const chatBody = z.strictObject({
   messages: z.array(chatMessage).min(1),
   tools: z.array(toolDefinition).min(1).max(toolsMax).optional(),
@@ -106,7 +106,7 @@ export const chatBody = z.strictObject({
 });
 export type ChatBody = z.infer<typeof chatBody>;
 
-/** The text of a message's content, its text parts joined. */
+/** Returns the text of a message's content: its text parts joined. */
 export function contentText(content: ChatMessage["content"]): string {
   if (content === null || content === undefined) return "";
   if (typeof content === "string") return content;

@@ -1,23 +1,23 @@
 import { z } from "zod";
 import { chatBody } from "./chat-body.ts";
 
-/** How many answers one request may come to: its prompts, times `n`. */
+/** Bounds the answers to one request: its prompts times `n`. */
 export const completionsMax = 128;
-/** Legacy completions give as many others for each token as this. */
+/** Bounds the alternative tokens that a legacy completion reports for each token. */
 export const completionLogprobsMax = 5;
 
 const { max_tokens, temperature, top_p, frequency_penalty, presence_penalty, seed, stop, n, logit_bias } =
   chatBody.shape;
 
 /**
- * The body of a `complete` job: texts that are to be continued as they are, without a template. The agent asks its
- * runtime for one answer to one text at a time; the answers to the first text come first.
+ * The body of a `complete` job: prompts that are continued without a chat template. The agent asks its runtime for one
+ * answer to one prompt at a time. The answers to the first prompt come first.
  */
 export const completeBody = z.strictObject({
   prompts: z.array(z.string()).min(1).max(completionsMax),
-  /** What is to follow the answer. */
+  /** The text that follows the answer. */
   suffix: z.string().min(1).optional(),
-  /** Whether each answer begins with its prompt. */
+  /** True if each answer begins with its prompt. */
   echo: z.boolean().optional(),
   max_tokens,
   temperature,
@@ -28,10 +28,10 @@ export const completeBody = z.strictObject({
   stop,
   n,
   logit_bias,
-  /** How many others are wanted beside each token; with 0 only how likely the token itself was. */
+  /** Number of alternatives to report for each token. With 0 only the token's own logprob is reported. */
   logprobs: z.int().min(0).max(completionLogprobsMax).optional(),
 });
 export type CompleteBody = z.infer<typeof completeBody>;
 
-/** One text that is to be continued once: what a runtime is asked for. */
+/** One runtime request: one prompt that is continued once. */
 export type TextToContinue = Omit<CompleteBody, "prompts" | "echo" | "n"> & { readonly prompt: string };

@@ -4,8 +4,8 @@ export const embedInputsMax = 2_048;
 export const embedDimensionsMax = 65_536;
 
 /**
- * The body of an `embed` job: the texts of an embeddings request. Whether vectors travel as numbers or as base64 is a
- * matter of the job's shape, so that every runtime can be asked for either.
+ * The body of an `embed` job: the texts of an embeddings request. The job's shape decides between numbers and base64,
+ * so that every runtime can serve both.
  */
 export const embedBody = z.strictObject({
   input: z.array(z.string().min(1)).min(1).max(embedInputsMax),

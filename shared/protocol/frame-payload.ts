@@ -10,18 +10,18 @@ export const jobStates = ["receiving", "queued", "loading", "prefill", "running"
 export const jobState = z.enum(jobStates);
 export type JobState = z.infer<typeof jobState>;
 
-/** The job is the agent's now. Also the answer to a job id that it has already: it is not run twice. */
+/** The agent has accepted the job. Also the answer to a duplicate job id, which does not run twice. */
 export const acceptPayload = z.object({ state: jobState, position: count.optional() });
 export type AcceptPayload = z.infer<typeof acceptPayload>;
 
-/** The agent does not take the job, and nothing of it was begun. */
+/** The agent refuses the job, and has not started any of it. */
 export const rejectPayload = z.object({
   reason: z.enum(["busy", "draining", "unknown_model", "unsupported", "malformed"]),
   message: z.string().max(1_000),
 });
 export type RejectPayload = z.infer<typeof rejectPayload>;
 
-/** Everything below this offset of the body has arrived. */
+/** The agent has received the body up to this offset. */
 export const partAckPayload = z.object({ received: count });
 
 export const usage = z.object({
@@ -41,22 +41,25 @@ export const endPayload = z.object({
 export type EndPayload = z.infer<typeof endPayload>;
 
 export const faultMessageCharactersMax = 2_000;
+export const faultReasonCharactersMax = 300;
 
-/** The code is one of `faultCodes`; one that this build does not know is shown as `upstream_error`. */
+/** A failed job. The code is one of `faultCodes`; a code that this build does not know becomes `upstream_error`. */
 export const faultPayload = z.object({
   code: z.string().max(100),
   message: z.string().max(faultMessageCharactersMax),
   param: z.string().max(500).optional(),
-  /** The runtime broke off while it worked on this job, as one does that dies. */
+  /** The cause in the agent's own words, for operators and never for clients. An overlong reason is dropped. */
+  reason: z.string().max(faultReasonCharactersMax).optional().catch(undefined),
+  /** True if the connection to the runtime broke during this job, as when a runtime crashes. */
   runtimeDied: z.boolean().optional(),
   usage: usage.nullable().optional(),
 });
 export type FaultPayload = z.infer<typeof faultPayload>;
 
 /**
- * Which boot speaks, and one row for each job that it holds for the gateway it writes to:
- * job, state, place in the queue, progress counter, last sequence sent, credit limit known.
- * A job that has no row is not there.
+ * One row of a beat: job, state, place in the queue, tokens of the answer so far, last sequence sent, credit limit
+ * known. A beat carries the agent's epoch, and a row for each job that the agent holds for the receiving gateway. The
+ * agent does not have a job without a row.
  */
 const beatRow = z.tuple([z.string().regex(tokenText), jobState, count, count, count, count]);
 export type BeatRow = z.infer<typeof beatRow>;
@@ -68,7 +71,9 @@ export function encodeJson(value: unknown): Uint8Array {
   return Buffer.from(JSON.stringify(value));
 }
 
-/** Reads a JSON payload against its schema, or nothing when it is not that: what other processes send is not trusted. */
+/**
+ * Parses a JSON payload against its schema. Returns undefined when it does not match: other processes are not trusted.
+ */
 export function decodeJson<Schema extends z.ZodType>(schema: Schema, bytes: Uint8Array): z.output<Schema> | undefined {
   try {
     const parsed = schema.safeParse(readJson(bytes));
@@ -78,7 +83,7 @@ export function decodeJson<Schema extends z.ZodType>(schema: Schema, bytes: Uint
   }
 }
 
-/** What the bytes say as JSON; throws when they say nothing. */
+/** Parses the bytes as JSON; throws on a syntax error. */
 export function readJson(bytes: Uint8Array): unknown {
   const readable = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return JSON.parse(readable.toString());

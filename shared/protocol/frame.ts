@@ -3,20 +3,20 @@
  *
  *     version u8 | kind u8 | flags u16 | sequence u32 | output tokens so far u32      (little-endian)
  *
- * Data frames and the terminal frame of a job are numbered 1, 2, 3 … without a hole; the other kinds carry 0. The
- * payload of a data frame is exactly what the client is to be sent, and nobody on the way looks inside. The payload
- * of every other kind is JSON: see `frame-payload.ts`.
+ * Data frames and the terminal frame of a job are numbered 1, 2, 3 … without a gap; the other kinds carry 0. The
+ * payload of a data frame is exactly what the client receives. No process on the way parses it. The payload of every
+ * other kind is JSON: see `frame-payload.ts`.
  */
 export const frameVersion = 1;
 export const framePrefixBytes = 12;
 
-/** A runtime may claim any number of tokens; the frame carries as many as it can hold. */
+/** The largest count that fits into a frame. A runtime may report more tokens; the frame then carries this maximum. */
 const countMax = 0xffff_ffff;
 
 const kindCodes = { accept: 1, reject: 2, "part-ack": 3, data: 4, end: 5, fault: 6, beat: 7 } as const;
 export type FrameKind = keyof typeof kindCodes;
 
-/** Each kind at the place of its code. */
+/** Frame kinds, indexed by their code. */
 const kindsByCode: readonly (FrameKind | undefined)[] = [
   undefined,
   "accept",
@@ -35,7 +35,7 @@ export interface Frame {
   readonly payload: Uint8Array;
 }
 
-/** The frame that ends a job: after it nothing of the job has meaning. */
+/** Returns true for the kinds that end a job. Later frames of the job are meaningless. */
 export function isTerminal(kind: FrameKind): boolean {
   return kind === "end" || kind === "fault";
 }
@@ -56,7 +56,7 @@ export function encodeFrame(
   return frame;
 }
 
-/** Makes a frame of a payload that was written with room for the prefix before it. */
+/** Writes the frame prefix into the bytes that the caller reserved before the payload. */
 export function writeFramePrefix(
   frame: Uint8Array,
   { kind, sequence = 0, outputTokens = 0 }: { kind: FrameKind; sequence?: number; outputTokens?: number },
@@ -85,7 +85,10 @@ export type Decoded =
 const malformed: Decoded = { outcome: "malformed" };
 const unknownKind: Decoded = { outcome: "unknown-kind" };
 
-/** Reads a frame; the payload is a view of `bytes`. A kind of a later minor version is told apart from garbage. */
+/**
+ * Reads a frame; the payload is a view of `bytes`. A kind of a later minor version gives `unknown-kind`, not
+ * `malformed`.
+ */
 export function decodeFrame(bytes: Uint8Array): Decoded {
   const payloadBytes = bytes.byteLength - framePrefixBytes;
   if (payloadBytes < 0) return malformed;
@@ -104,7 +107,7 @@ export function decodeFrame(bytes: Uint8Array): Decoded {
   };
 }
 
-/** By hand, since each piece of each answer has two. */
+/** Reads a little-endian u32. Written by hand for speed: each frame of each answer has two. */
 function countAt(bytes: Uint8Array, at: number): number {
   const low = (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8) | ((bytes[at + 2] ?? 0) << 16);
   return low + (bytes[at + 3] ?? 0) * 0x1_00_00_00;

@@ -3,7 +3,7 @@ import { modelId } from "../model/model.ts";
 import { limits } from "./limits.ts";
 import { tokenText } from "./token.ts";
 
-/** What can be asked of a machine. An agent rejects a kind that it does not know or does not allow. */
+/** The kinds of jobs. An agent rejects a kind that it does not know or does not allow. */
 export const jobKinds = ["models", "chat", "complete", "embed", "manage"] as const;
 export type JobKind = (typeof jobKinds)[number];
 
@@ -20,17 +20,20 @@ const header = {
   createdSeconds: "tl-created",
   includeUsage: "tl-include-usage",
   credit: "tl-credit",
+  cacheSalt: "tl-cache-salt",
   traceparent: "traceparent",
   offset: "tl-offset",
 } as const;
 
-/** What routes and bounds a job. The body is the request itself; `sha256` is set when it follows in parts. */
+/**
+ * The metadata that routes and bounds a job. The body is the request itself; `sha256` is set when it follows in parts.
+ */
 export interface JobHead {
   readonly id: string;
   readonly kind: JobKind;
   readonly shape: string;
   readonly model?: string | undefined;
-  /** The key that asked; a gateway asks for itself without one. */
+  /** The key of the request. A gateway's own jobs have none. */
   readonly keyId?: string | undefined;
   readonly remainingMs: number;
   readonly bodyBytes: number;
@@ -39,14 +42,16 @@ export interface JobHead {
   readonly createdSeconds?: number | undefined;
   readonly includeUsage?: boolean | undefined;
   /**
-   * How many bytes of the answer may be sent before the first credit. A job that names none comes from a gateway that
-   * gives no credit and attaches to nothing.
+   * Bytes of the answer that the agent may send before the first credit. Undefined when the gateway gives no credit and
+   * never attaches.
    */
   readonly credit?: number | undefined;
+  /** Runtimes that support salts share their prompt cache only between jobs with the same salt. */
+  readonly cacheSalt?: string | undefined;
   readonly traceparent?: string | undefined;
 }
 
-/** What stands in a header, where that is nothing that its field can be. */
+/** Marks a header whose value is invalid for its field. */
 const wrong = Symbol("wrong");
 type Read<Value> = Value | undefined | typeof wrong;
 
@@ -77,7 +82,7 @@ function switchOf(text: string | undefined): Read<boolean> {
 
 let lastModel: { readonly text: string; readonly id: string | undefined } | undefined;
 
-/** Most jobs that come to one machine are for the model that the one before them was for. */
+/** Decodes a model id. Caches the last one: most jobs of a machine name the same model as the job before. */
 function modelOf(text: string | undefined): Read<string> {
   if (text === undefined) return undefined;
   if (lastModel?.text !== text) lastModel = { text, id: decodedModel(text) };
@@ -94,9 +99,9 @@ function decodedModel(text: string): string | undefined {
 
 export type Headers = Readonly<Record<string, string>>;
 
-/** Field by field and by hand, since every request has one. */
+/** Encodes the head of a job. Written field by field for speed: every request has one. */
 export function encodeJobHead(head: JobHead): Headers {
-  const { model, keyId, sha256, responseId, createdSeconds, includeUsage, credit, traceparent } = head;
+  const { model, keyId, sha256, responseId, createdSeconds, includeUsage, credit, cacheSalt, traceparent } = head;
   const headers: Record<string, string> = {};
   headers[header.id] = head.id;
   headers[header.kind] = head.kind;
@@ -110,6 +115,7 @@ export function encodeJobHead(head: JobHead): Headers {
   if (createdSeconds !== undefined) headers[header.createdSeconds] = String(createdSeconds);
   if (includeUsage !== undefined) headers[header.includeUsage] = includeUsage ? "1" : "0";
   if (credit !== undefined) headers[header.credit] = String(credit);
+  if (cacheSalt !== undefined) headers[header.cacheSalt] = cacheSalt;
   if (traceparent !== undefined) headers[header.traceparent] = traceparent;
   return headers;
 }
@@ -122,8 +128,8 @@ function encodedModel(id: string): string {
 }
 
 /**
- * Reads the head of a job, or nothing when it is none that this build understands. Field by field and by hand, since every
- * request has one.
+ * Decodes the head of a job. Returns undefined when this build does not understand it. Written field by field for
+ * speed: every request has one.
  */
 export function decodeJobHead(read: (name: string) => string | undefined): JobHead | undefined {
   const id = matching(read(header.id), tokenText);
@@ -138,12 +144,14 @@ export function decodeJobHead(read: (name: string) => string | undefined): JobHe
   const createdSeconds = decimalOf(read(header.createdSeconds));
   const includeUsage = switchOf(read(header.includeUsage));
   const credit = decimalOf(read(header.credit));
+  const cacheSalt = noLongerThan(read(header.cacheSalt), 64);
   const traceparent = noLongerThan(read(header.traceparent), 100);
   if (id === undefined || kind === undefined || shape === undefined) return undefined;
   if (remainingMs === undefined || bodyBytes === undefined) return undefined;
   if (id === wrong || kind === wrong || shape === wrong || model === wrong || keyId === wrong) return undefined;
   if (remainingMs === wrong || bodyBytes === wrong || sha256 === wrong || responseId === wrong) return undefined;
-  if (createdSeconds === wrong || includeUsage === wrong || credit === wrong || traceparent === wrong) return undefined;
+  if (createdSeconds === wrong || includeUsage === wrong || credit === wrong) return undefined;
+  if (cacheSalt === wrong || traceparent === wrong) return undefined;
   return {
     id,
     kind,
@@ -157,6 +165,7 @@ export function decodeJobHead(read: (name: string) => string | undefined): JobHe
     createdSeconds,
     includeUsage,
     credit,
+    cacheSalt,
     traceparent,
   };
 }
@@ -168,7 +177,7 @@ const decimal = z
 
 const partHeader = z.object({ id: z.string().regex(tokenText), offset: decimal });
 
-/** Which piece of which body a part message holds. */
+/** Identifies the job and the body offset of a part message. */
 export type PartHead = z.output<typeof partHeader>;
 
 export function encodePartHead(head: PartHead): Headers {

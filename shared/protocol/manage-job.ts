@@ -3,14 +3,14 @@ import { z } from "zod";
 export const manageActions = ["pull", "remove", "load", "unload"] as const;
 export type ManageAction = (typeof manageActions)[number];
 
-/** The body of a `manage` job: what is to be done with the model that its head names. */
+/** The body of a `manage` job: the action on the model that the job's head names. */
 export const manageBody = z.strictObject({ action: z.enum(manageActions) });
 export type ManageBody = z.infer<typeof manageBody>;
 
 /** The only shape of the answer to a `manage` job: lines of JSON, each a `ManageProgress`. */
 export const manageShape = "manage-lines";
 
-/** How far a `manage` job has come. Byte counts are of what is being moved just now, where the runtime tells them. */
+/** Progress of a `manage` job. The byte counts cover the current download, where the runtime reports them. */
 export const manageProgress = z.object({
   status: z.string().max(500),
   completedBytes: z.int().nonnegative().optional(),

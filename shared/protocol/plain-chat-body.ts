@@ -1,6 +1,6 @@
 import type { ChatBody, ChatMessage } from "./chat-body.ts";
 
-/** The numbers of a chat that may be plain, with the least and the most that each may be. */
+/** Numeric fields that a plain chat may have, each with its least and greatest value. */
 const ranges: ReadonlyMap<string, readonly [least: number, most: number]> = new Map([
   ["temperature", [0, 2]],
   ["top_p", [0, 1]],
@@ -14,8 +14,9 @@ const wholeRanges: ReadonlyMap<string, readonly [least: number, most: number]> =
 ]);
 
 /**
- * Whether this is the body of a chat as nearly all are: messages of text, and numbers. The schema would take each such
- * body as it is, in many times the time; what is not as plain, or may be wrong, is for the schema to read and to explain.
+ * Returns true for a plain chat body: text messages and numbers, as nearly all requests have. The schema would accept
+ * each such body unchanged, but takes many times as long. Any other body, valid or not, goes to the schema, which
+ * explains errors.
  */
 export function isPlainChatBody(value: unknown): value is ChatBody {
   if (typeof value !== "object" || value === null) return false;
@@ -33,7 +34,7 @@ function isPlainNumber(field: string, value: unknown): boolean {
   return value >= range[0] && value <= range[1];
 }
 
-/** A message of a text by someone who may say nothing but text, or who says nothing else here. */
+/** Returns true for a message of a user, an assistant or a system that holds only a text. */
 function isPlainMessage(message: unknown): message is ChatMessage {
   if (typeof message !== "object" || message === null) return false;
   for (const field in message) if (field !== "role" && field !== "content") return false;

@@ -5,28 +5,37 @@ import { machineName } from "./machine-name.ts";
 const count = z.int().nonnegative();
 
 export const runtimeNameCharactersMax = 100;
+export const problemCharactersMax = 200;
+/** Bounds the round trip that a gateway accepts from a machine, since gateways wait for it. */
+export const roundTripMsMax = 5_000;
 
 /**
- * An agent's heartbeat. It is a whole picture each time, never a change of one, so that a gateway may miss any number
- * of them. `gone` is the goodbye of an agent that shuts down.
+ * An agent's heartbeat. Each one is complete, never a delta, so that a gateway may miss any number of them. `gone` is
+ * the last message of an agent that shuts down.
  */
 export const presence = z.object({
   machine: machineName,
   epoch,
   state: z.enum(["ready", "waiting", "draining", "gone"]),
-  /** The runtimes that answer just now, or null: then the machine offers nothing. */
+  /** The runtimes that respond now. Null when none does: then the machine offers nothing. */
   runtime: z.string().max(runtimeNameCharactersMax).nullable(),
   slots: count,
   running: count,
   queued: count,
   queueMax: count,
-  /** Requests that the runtimes go on with although they were cancelled, as far as they can be asked. */
+  /** The reason why the machine takes no work, unless its runtimes are the reason: its broker grant is too narrow. */
+  problem: z.string().max(problemCharactersMax).optional(),
+  /** Cancelled requests that the runtimes still work on, where a runtime reports it. */
   strays: count.optional(),
-  /** Changes whenever the catalogue does, so that gateways fetch it only then. */
+  /** Changes with the catalogue, so that gateways fetch the catalogue only then. */
   catalogueDigest: z.string().max(64),
-  /** The shapes of answers that this agent renders. For any other it can be asked for `events`. */
+  /** The machine's round trip to the broker in steps of 100 ms; absent below that. Gateways wait longer by it. */
+  roundTripMs: count.max(roundTripMsMax).optional(),
+  /** Answer shapes that this agent renders. For any other shape a gateway requests `events`. */
   shapes: z.array(z.string().max(40)).max(40),
-  /** See `timingAt`. */
+  /** The `connectionId` of the agent's broker, where it has one. */
+  connection: z.string().max(100).optional(),
+  /** The agent's time scale; see `timingAt`. */
   scale: z.number().positive(),
 });
 export type Presence = z.infer<typeof presence>;

@@ -1,9 +1,9 @@
 /**
- * Every subject of version 1 of the wire. Nothing but machine names, epochs and random tokens ever enters one: no
- * model, no key, no text of a user.
+ * All subjects of version 1 of the wire. A subject holds only machine names, epochs and random tokens: never a model, a
+ * key or a user's text.
  *
  * A reply subject carries the machine's name, so that the broker itself keeps a machine from answering in the name of
- * another, and the gateway's token is new at every boot, so that frames for a gateway that is gone find nobody.
+ * another. The gateway's token is new at every boot, so that frames for an ended gateway have no subscriber.
  */
 
 export const machineChannels = ["job", "part", "control"] as const;
@@ -18,14 +18,17 @@ export function machineSubject(target: Machine, channel: MachineChannel): string
   return `tl1.machine.${target.machine}.${target.epoch}.${channel}`;
 }
 
-/** What an agent subscribes to: its own epoch only, or it would swallow the 503 that tells of a dead one. */
+/**
+ * Returns an agent's subscription. It covers the agent's own epoch only: a wider one would swallow the 503 that reports
+ * a dead epoch.
+ */
 export function machinePattern(self: Machine): string {
   return `tl1.machine.${self.machine}.${self.epoch}.>`;
 }
 
 /**
- * The reply subject of beats. Nobody sends here but the broker, when it finds nobody to give a beat to; the gateway's
- * token tells which of them is gone.
+ * Returns the reply subject of beats. Only the broker sends here, when a beat has no subscriber. The gateway's token
+ * names the gateway that is gone.
  */
 export function echoSubject(self: Machine, gateway: string): string {
   return `tl1.machine.${self.machine}.${self.epoch}.echo.${gateway}`;
@@ -45,7 +48,7 @@ const channels: Readonly<Record<MachineChannel, Addressed>> = {
 
 const echo = "echo.";
 
-/** What a subject under `machinePattern` is for. */
+/** Parses a subject that matches `machinePattern`. */
 export function parseMachineSubject(subject: string): Addressed {
   const epochAt = subject.indexOf(".", machinesBegin.length) + 1;
   const rest = subject.slice(subject.indexOf(".", epochAt) + 1);
@@ -57,7 +60,7 @@ export function replySubject(reply: { gateway: string; machine: string; job: str
   return `tl1.reply.${reply.gateway}.${reply.machine}.${reply.job}`;
 }
 
-/** Where the beats for all jobs of one gateway go; `beats` is no job id, since those are 22 characters long. */
+/** Returns the subject of the beats for all jobs of one gateway. `beats` is no job id: job ids have 22 characters. */
 export function beatsSubject(reply: { gateway: string; machine: string }): string {
   return replySubject({ ...reply, job: "beats" });
 }
@@ -72,9 +75,9 @@ const reply = new RegExp(
   `^tl1\\.reply\\.[0-9A-Za-z]{${tokenCharacters}}\\.[a-z0-9][a-z0-9-]{0,62}\\.(?:[0-9A-Za-z]{${tokenCharacters}}|beats)$`,
 );
 
-/** The parts of a reply subject, or nothing when the text is none: what arrives from the broker is not trusted. */
+/** Parses a reply subject. Returns undefined when the text is not one: messages from the broker are not trusted. */
 export function parseReplySubject(subject: string): { gateway: string; machine: string; job: string } | undefined {
-  // Every job and every frame comes with one: to cut the parts out takes less than to have them captured.
+  // Every job and every frame has one: slicing is faster than capture groups.
   if (!reply.test(subject)) return undefined;
   const gatewayEnd = repliesBegin.length + tokenCharacters;
   const machineEnd = subject.indexOf(".", gatewayEnd + 1);
@@ -83,6 +86,14 @@ export function parseReplySubject(subject: string): { gateway: string; machine: 
     machine: subject.slice(gatewayEnd + 1, machineEnd),
     job: subject.slice(machineEnd + 1),
   };
+}
+
+/** Returns the broker grant that allows this subject, without epochs and random tokens. For messages to operators. */
+export function grantFor(subject: string): string {
+  const [, family, third = "", fourth = ""] = subject.split(".");
+  if (family === "machine") return `tl1.machine.${third}.>`;
+  if (family === "reply") return fourth === ">" ? "tl1.reply.>" : `tl1.reply.*.${fourth}.>`;
+  return subject;
 }
 
 export function presenceSubject(machine: string): string {

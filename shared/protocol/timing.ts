@@ -1,6 +1,6 @@
 /**
- * Every time of the wire, in milliseconds. `scale` shrinks them all alike for tests; processes that talk to each other
- * must run at the same scale, so it travels in presence and a gateway leaves out a machine whose scale is another.
+ * Returns all times of the wire, in milliseconds. `scale` multiplies them for tests. Processes that talk to each other
+ * must run at the same scale. Presence carries it, and a gateway leaves out a machine with another scale.
  */
 export function timingAt(scale: number, chosen: ChosenWaits = {}): Timing {
   return {
@@ -40,6 +40,7 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}): Timing {
     catalogueWaitMs: 2_000 * scale,
     cataloguePollMs: 1_000 * scale,
     runtimeAnswerMs: 700 * scale,
+    runtimeSilentMs: 10_000 * scale,
     straysWaitMs: 5_000 * scale,
 
     breakerOpenMs: 30_000 * scale,
@@ -52,7 +53,20 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}): Timing {
   };
 }
 
-/** The waits for a model that operators may choose for themselves: hardware and models differ more than networks do. */
+/** Extends the waits for a machine's answer by its round trip. */
+export function timingOver(timing: Timing, roundTripMs: number): Timing {
+  if (roundTripMs === 0) return timing;
+  return {
+    ...timing,
+    acceptWaitMs: timing.acceptWaitMs + roundTripMs,
+    probeAfterMs: timing.probeAfterMs + roundTripMs,
+    lostAfterMs: timing.lostAfterMs + roundTripMs,
+    parkRetryMs: timing.parkRetryMs + roundTripMs,
+    partRepeatMs: timing.partRepeatMs + roundTripMs,
+  };
+}
+
+/** Waits for a model that operators may configure: hardware and models differ more than networks do. */
 interface ChosenWaits {
   readonly noProgressMs?: number | undefined;
   readonly firstTokenMs?: number | undefined;
@@ -62,71 +76,81 @@ interface ChosenWaits {
 export interface Timing {
   readonly scale: number;
 
-  /** How often an agent says that it lives, and when silence makes a gateway doubt it and then leave it out. */
+  /** Interval of presence, and the silence after which a gateway suspects a machine and then counts it as offline. */
   readonly presenceIntervalMs: number;
   readonly suspectAfterMs: number;
   readonly offlineAfterMs: number;
-  /** How long a gateway that starts waits for answers to its rollcall before it calls itself ready. */
+  /** Time that a starting gateway waits for answers to its rollcall before it reports ready. */
   readonly rollcallSettleMs: number;
-  /** How long an agent that starts waits for another one of its name to say that it is there. */
+  /** Time that a starting agent waits for another agent of its name to answer. */
   readonly claimWaitMs: number;
-  /** How long a gateway that is told to stop goes on serving after it said that it is not ready. */
+  /** Time that a stopping gateway keeps serving after it reported not ready. */
   readonly readinessGraceMs: number;
 
-  /** An agent accepts or rejects within this; after it the gateway sends the same job once more. */
+  /** Timeout of an accept or a reject. After it the gateway sends the same job once more. */
   readonly acceptWaitMs: number;
-  /** An agent waits so long, and twice as long at most, for something to say of a job before it says that it has it. */
+  /**
+   * Time that an agent delays an accept, at most twice: any other frame of the job within it makes the accept
+   * unnecessary.
+   */
   readonly acceptHoldMs: number;
-  /** How long after «nobody there» a gateway asks a machine once more whose presence is fresh. */
+  /** Delay of the second offer to a machine with a fresh presence, after a 503 (no responders). */
   readonly retryAfterNobodyMs: number;
-  /** A job that is silent for this long is probed, and for that long is lost: a freeze of two seconds survives. */
+  /** Silence after which a job is probed, and after which it counts as lost. A pause of two seconds survives. */
   readonly probeAfterMs: number;
   readonly lostAfterMs: number;
   readonly parkRetryMs: number;
-  /** A part whose acknowledgement does not come within this is sent again. */
+  /** Timeout of a part's acknowledgement. After it the part is sent again. */
   readonly partRepeatMs: number;
-  /** A body whose next part does not come within this is given up. */
+  /** Timeout of a body's next part. After it the agent gives the job up. */
   readonly partsWaitMs: number;
 
   readonly beatIntervalMs: number;
   readonly terminalRepeatMs: number;
   readonly terminalRepeatForMs: number;
-  /** A cancel is remembered for this long, to beat a job or a part that comes late. */
+  /** Time that an agent remembers a cancel, so that it still stops a job or a part that arrives late. */
   readonly cancelRememberMs: number;
-  /** How often a gateway tells a machine that holds its jobs that it lives. */
+  /** Interval of the leases that a gateway sends to each machine that holds its jobs. */
   readonly leaseIntervalMs: number;
-  /** Without a lease for this long, or with beats that found nobody for as long, a gateway is gone and its jobs end. */
+  /**
+   * A gateway counts as gone after this long without a lease, or with beats that found no subscriber. Its jobs then
+   * end.
+   */
   readonly gatewayGoneAfterMs: number;
-  /** For how long either side keeps its jobs while it is cut off itself: brokers restart, and the other goes on. */
+  /** Time that a disconnected gateway or agent keeps its jobs: a broker may restart, and the other side goes on. */
   readonly cutOffAfterMs: number;
 
-  /** A runtime that shows no progress for this long is hung; before the first token it has longer. */
+  /** A runtime without progress for this long counts as hung. Before the first token `firstTokenMs` applies. */
   readonly noProgressMs: number;
   readonly firstTokenMs: number;
   readonly jobTotalMs: number;
-  /** How long nothing may be heard of a model that is pulled, removed, loaded or unloaded: checking one takes minutes. */
+  /** Allowed silence while a model is pulled, removed, loaded or unloaded: checking a model takes minutes. */
   readonly manageSilentMs: number;
 
-  /** How long `GET /v1/models` waits for machines, and for how long callers share one round of asking. */
+  /** Time that `GET /v1/models` waits for machines, and time within which callers share one round of requests. */
   readonly modelsWaitMs: number;
   readonly modelsShareMs: number;
-  /** How long a gateway waits for a catalogue that it fetches for itself. */
+  /** Time that a gateway waits for a catalogue that it fetches for its own use. */
   readonly catalogueWaitMs: number;
   readonly cataloguePollMs: number;
   readonly runtimeAnswerMs: number;
-  /** How long a runtime may go on with a cancelled request before that is told. */
+  /**
+   * A runtime counts as dead after this long without an answer to a check or to any job. A model list may take as long.
+   */
+  readonly runtimeSilentMs: number;
+  /** Time that a runtime may go on with a cancelled request before the agent reports it as a stray. */
   readonly straysWaitMs: number;
 
-  /** For how long a model of a machine that fails all the time is asked last. */
+  /** Time that a machine with a constantly failing model ranks last for that model. */
   readonly breakerOpenMs: number;
-  /** For how long a request is remembered under which runtimes died. */
+  /** Time that a gateway remembers a request that killed runtimes. */
   readonly deadlyRememberMs: number;
 
-  /** A client that takes nothing of what waits for it for this long is cut off. */
+  /** A client that reads nothing of its pending answer for this long is disconnected. */
   readonly clientStallMs: number;
-  /** For how long an accepted stream holds its status line back, and how often it comments on its waiting. */
+  /** Time that an accepted stream delays its status line, and the interval of its comments while it waits. */
   readonly statusHeldMs: number;
   readonly commentIntervalMs: number;
-  /** What it waits for is told sooner when that has changed, but no sooner than this after the last comment. */
+  /** Minimum gap between comments: a stream whose reason to wait has changed comments earlier, but not within this. */
   readonly newsIntervalMs: number;
 }

@@ -2,17 +2,17 @@ import { randomFillSync } from "node:crypto";
 
 const alphabet = Buffer.from("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
 export const tokenCharacters = 22;
-/** So long may a word be that a token stands behind. */
+/** Bounds the prefix of a token. */
 const prefixCharactersMax = 16;
 
-/** Characters that nobody has had yet, as bytes. Before them is what was used up, and room for a prefix at least. */
+/** Random characters as bytes, unused from `used` to `filled`. Before `used` there is always room for a prefix. */
 const pool = Buffer.alloc(16 * 1024);
 let filled = 0;
 let used = 0;
 
 /**
- * A random name of 22 characters, about 130 bits: a job, or one boot of a gateway. Safe in subjects and headers. One with a
- * prefix is made in one piece: JSON takes twice as long over a text that was put together.
+ * Returns a random name of 22 characters, about 130 bits: for a job, or one boot of a gateway. Safe in subjects and
+ * headers. A prefix is written in the same string: `JSON.stringify` takes twice as long over a concatenated one.
  */
 export function newToken(prefix = ""): string {
   if (filled - used < tokenCharacters) fill();
@@ -22,7 +22,7 @@ export function newToken(prefix = ""): string {
   return pool.toString("latin1", from, used);
 }
 
-/** Six bits of each random byte are a character, unless they are above the last one. */
+/** Refills the pool. Maps six bits of each random byte to a character, and skips values beyond the alphabet. */
 function fill(): void {
   randomFillSync(pool, prefixCharactersMax);
   used = prefixCharactersMax;

@@ -2,15 +2,15 @@ import { z } from "zod";
 import type { RedisConnection } from "../process/redis-connection.ts";
 import { compareUsage, usageMetrics, usageRow, type UsageMetric, type UsageRow, type UsageRows } from "./usage-row.ts";
 
-/** All days that there are rows of, in order of their names. */
+/** The sorted set of all days with usage rows. */
 export const usageDaysAt = "usage-days";
 
-/** A hash for each day, so that old days lapse whole. */
+/** The hash of one day. Each day has its own hash, so that an old day expires as a whole. */
 export const usageAt = (day: string): string => `usage:${day}`;
 
 /**
- * The fields of a row in the hash of its day: `<key id>:<metric>:<model>`, without the last part for no model. Neither
- * a key id nor a metric has a colon in it; a model may have anything.
+ * Returns the hash fields of a row: `<key id>:<metric>:<model>`, without the last part when there is no model. A key id
+ * and a metric have no colon; a model may have any character.
  */
 export function usageFields(row: UsageRow): readonly (readonly [field: string, count: number])[] {
   const model = row.model === null ? "" : `:${row.model}`;
@@ -30,7 +30,7 @@ export class RedisUsage implements UsageRows {
     this.#redis = redis;
   }
 
-  /** Day by day and in pages, so that however much there is, Redis is not held up by it. */
+  /** Reads day by day and in pages, so that no amount of data blocks Redis. */
   async read({ from, to }: { readonly from: string; readonly to: string }): Promise<readonly UsageRow[]> {
     const told = await this.#redis.run("tell the days of usage", (redis) =>
       redis.zrangebylex(usageDaysAt, `[${from}`, `[${to}`),
@@ -42,7 +42,7 @@ export class RedisUsage implements UsageRows {
     return rows.sort(compareUsage);
   }
 
-  /** A field that is told twice has the same count, or a later one. */
+  /** Reads all fields of a day. A field that HSCAN returns twice has the same count, or a later one. */
   async #fieldsOf(day: string): Promise<Readonly<Record<string, string>>> {
     const fields: Record<string, string> = {};
     let cursor = "0";
@@ -70,7 +70,7 @@ function rowsOf(day: string, fields: Readonly<Record<string, string>>): UsageRow
 
 const nothing = Object.fromEntries(usageMetrics.map((metric) => [metric, 0]));
 
-/** A newer version may count what this one does not know of. */
+/** Returns true for a metric of this build. A newer build may store others. */
 function isMetric(name: string | undefined): name is UsageMetric {
   return usageMetrics.some((metric) => metric === name);
 }

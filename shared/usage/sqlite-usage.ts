@@ -1,7 +1,7 @@
 import type { StateDatabase } from "../keys/state-database.ts";
 import { compareUsage, usageRow, type UsageRow, type UsageRows } from "./usage-row.ts";
 
-/** The table has an empty text for no model, since the model is part of its key. */
+/** Reads usage from SQLite. The table stores an empty text for no model, since the model is part of its key. */
 export class SqliteUsage implements UsageRows {
   readonly #database: StateDatabase;
 

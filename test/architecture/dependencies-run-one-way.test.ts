@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { findViolations, importsOf } from "./find-violations.ts";
+import { findHiddenSubjects, findViolations, importsOf } from "./find-violations.ts";
 import { importRules } from "./import-rules.ts";
 import { readSources } from "./read-sources.ts";
 
@@ -30,7 +30,7 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
     "services/gateway/access/x.ts",
     `import { fastifyCors } from "@fastify/cors";`,
   ],
-  "only runtimes know undici": ["services/gateway/x.ts", `import { request } from "undici";`],
+  "only runtimes and WebSockets to NATS know undici": ["services/gateway/x.ts", `import { request } from "undici";`],
   "only the engine of GGUF files knows node-llama-cpp": [
     "services/agent/runtimes/llama/llama.ts",
     `const library = await import("node-llama-cpp");`,
@@ -64,5 +64,28 @@ describe("dependencies run one way", () => {
   test("imports are found however they are written", () => {
     const text = `import "a";\nimport b from "b";\nexport * from "c";\nconst d = await import("d");\nimport {\n  e,\n} from "./e.ts";`;
     expect(importsOf("shared/x/y.ts", text)).toEqual(["a", "b", "c", "d", "shared/x/e.ts"]);
+  });
+});
+
+describe("a comment of the product begins with its subject", () => {
+  test("in every file", () => {
+    expect(findHiddenSubjects(readSources())).toEqual([]);
+  });
+
+  test.each([
+    ["What is left of it.", "/** What is left of it. */"],
+    ["Who asks", "  // Who asks is told."],
+    ["Of a machine", "/**\n * Of a machine that is gone.\n */"],
+  ])("a comment that begins with %s is found", (_, text) => {
+    expect(findHiddenSubjects([{ path: "shared/model/x.ts", text }])).toHaveLength(1);
+  });
+
+  test.each([
+    ["a line that goes on", "/**\n * A job knows\n * What it waits for.\n */"],
+    ["a second line of a short comment", "// A job knows\n// What it waits for."],
+    ["a test", "// What a test says"],
+  ])("%s is no beginning", (kind, text) => {
+    const path = kind === "a test" ? "test/unit/x.ts" : "shared/model/x.ts";
+    expect(findHiddenSubjects([{ path, text }])).toEqual([]);
   });
 });

@@ -9,6 +9,11 @@ export interface Source {
 
 const importing =
   /(?:^|[\s;])(?:import|export)\b[^"';]*?from\s*["']([^"']+)["']|(?:^|[\s;])import\s*\(?\s*["']([^"']+)["']/g;
+/** The beginnings of comments that hide their subject: a reader has to guess which thing is meant. */
+const hiddenSubjects =
+  /^[ \t]*(?:\/\*\*|\/\/|\*)[ \t]+((?:What|Who|Whoever|Whom|Whose|Nobody|Such|So that|Of (?:a|an|the|all|those))\b)/;
+/** A line of a comment that holds text and does not end the comment: the next line may go on with any word. */
+const commentText = /^[ \t]*(?:\/\*\*|\/\/|\*)[ \t]+(?!.*\*\/[ \t]*$)\S/;
 const vagueNames = /(^|\/)(utils?|helpers?|common|misc|types|index|manager|impl)(\.ts|\/)/;
 
 /** What the sources do that the rules forbid, a line each. */
@@ -22,6 +27,21 @@ export function findViolations(sources: readonly Source[], rules: readonly Impor
         .map((rule) => `${path} imports ${imported}: ${rule.rule}`),
     ),
   ]);
+}
+
+/** Returns a line for each comment of the product whose first word hides its subject. */
+export function findHiddenSubjects(sources: readonly Source[]): string[] {
+  return sources
+    .filter(({ path }) => !path.startsWith("test/"))
+    .flatMap(({ path, text }) => {
+      const lines = text.split("\n");
+      return lines.flatMap((line, at) => {
+        const [, begin] = hiddenSubjects.exec(line) ?? [];
+        const goesOn = commentText.test(lines[at - 1] ?? "") && !/^[ \t]*\/\*\*/.test(line);
+        if (begin === undefined || goesOn) return [];
+        return [`${path}:${at + 1}: the comment begins with "${begin}"; begin it with its subject`];
+      });
+    });
 }
 
 /** The imports of a file: own files by their paths from the root, others by their specifiers. */

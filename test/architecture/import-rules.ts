@@ -49,7 +49,12 @@ export const importRules: readonly ImportRule[] = [
     never: "@fastify/cors",
     only: ["services/gateway/access/cross-origin.ts"],
   },
-  { rule: "only runtimes know undici", files: "**", never: "undici", only: ["services/agent/runtimes/**", "test/**"] },
+  {
+    rule: "only runtimes and WebSockets to NATS know undici",
+    files: "**",
+    never: "undici",
+    only: ["services/agent/runtimes/**", "shared/broker/nats-security.ts", "test/**"],
+  },
   {
     rule: "only the engine of GGUF files knows node-llama-cpp",
     files: "**",

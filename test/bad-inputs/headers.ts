@@ -227,7 +227,6 @@ const urls: readonly Case[] = [
     "/v1//models",
     "/admin/v1/keys",
     "/v1",
-    "/",
   ].map((path): Case => ({
     rows: [64],
     what: path,

@@ -179,7 +179,11 @@ export const keys: Section = {
       file: "unit/keys/a-scope-allows-what-it-names",
       name: "a pattern matches exactly what the definition of a glob says",
     },
-    { rows: [96], file: "bad-inputs/guessers-are-not-listened-to", name: "and whoever has a key is served" },
+    {
+      rows: [96],
+      file: "bad-inputs/guessers-are-not-listened-to",
+      name: "and whoever has a key is served from the same address",
+    },
     { rows: [97], file: "integration/bodies-of-nobody-are-not-read", name: "makes this process read next to nothing" },
     { rows: [99], file: "integration/admin-api-refuses-wrong-requests", name: "a new key" },
   ],

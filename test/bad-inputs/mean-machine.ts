@@ -44,8 +44,10 @@ export class MeanMachine implements AsyncDisposable {
     /** What it answers when it is asked for its models. */
     readonly catalogue: () => readonly Said[];
     readonly answer?: (job: MeanJob) => readonly Said[];
+    /** Whether it refuses a job as busy once it has read it. */
+    readonly refuses?: () => boolean;
   }): Promise<MeanMachine> {
-    const { natsUrl: url, machine: name, catalogue, answer = () => [] } = options;
+    const { natsUrl: url, machine: name, catalogue, answer = () => [], refuses = () => false } = options;
     const broker = await connectNats({ url, name, clock, log: createLog({ level: "silent", name }) });
     const machine = new MeanMachine(name, broker);
     const { epoch } = machine;
@@ -54,8 +56,13 @@ export class MeanMachine implements AsyncDisposable {
       const head = decodeJobHead((header) => message.header(header));
       const { reply } = message;
       if (head === undefined || reply === undefined) return;
-      machine.say(reply, ["accept", { state: "queued" }]);
       const job = { head, reply, body: message.data };
+      if (head.kind !== "models" && refuses()) {
+        machine.jobs.push(job);
+        machine.say(reply, ["reject", { reason: "busy", message: "Busy." }]);
+        return;
+      }
+      machine.say(reply, ["accept", { state: "queued" }]);
       if (head.kind === "models") machine.asked += 1;
       else machine.jobs.push(job);
       for (const said of head.kind === "models" ? catalogue() : answer(job)) machine.say(reply, said);

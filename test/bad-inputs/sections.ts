@@ -5,7 +5,8 @@ import { json } from "./json.ts";
 import { keys } from "./keys.ts";
 import { meaning } from "./meaning.ts";
 import type { Section } from "./row.ts";
+import { trust } from "./trust.ts";
 import { volume } from "./volume.ts";
 
 /** The whole list of bad inputs, section by section. */
-export const sections: readonly Section[] = [framing, headers, keys, json, meaning, volume, hostileAgents];
+export const sections: readonly Section[] = [framing, headers, keys, json, meaning, volume, hostileAgents, trust];

@@ -50,7 +50,8 @@ describe("what the official SDK asks reaches the runtime:", () => {
 
   test("nothing that the client did not say, but what the gateway itself must know", async () => {
     await chat({});
-    expect(Object.keys(staged.asked()).toSorted()).toEqual(["messages", "model", "stream", "stream_options"]);
+    const fields = ["cache_salt", "messages", "model", "stream", "stream_options"];
+    expect(Object.keys(staged.asked()).toSorted()).toEqual(fields);
   });
 
   test("the words of each role, a developer's as the system's", async () => {

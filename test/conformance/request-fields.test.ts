@@ -169,13 +169,25 @@ describe("every request field that the official SDK knows:", () => {
   test("null, which counts as a field that is not there", async () => {
     const nothing = Object.fromEntries(Object.keys(chatFields).map((name) => [name, null]));
     expect(await ask({ ...nothing, messages: [hello] })).toBeNull();
-    expect(Object.keys(staged.asked()).toSorted()).toEqual(["messages", "model", "stream", "stream_options"]);
+    expect(Object.keys(staged.asked()).toSorted()).toEqual([
+      "cache_salt",
+      "messages",
+      "model",
+      "stream",
+      "stream_options",
+    ]);
   });
 
   test("null, which counts as a field that is not there, in a response too", async () => {
     const nothing = Object.fromEntries(Object.keys(responseFields).map((name) => [name, null]));
     expect(await askResponse({ ...nothing, input: "Hello" })).toBeNull();
-    expect(Object.keys(staged.asked()).toSorted()).toEqual(["messages", "model", "stream", "stream_options"]);
+    expect(Object.keys(staged.asked()).toSorted()).toEqual([
+      "cache_salt",
+      "messages",
+      "model",
+      "stream",
+      "stream_options",
+    ]);
   });
 
   /** Some mean nothing to a runtime, which is asked for one answer to one text at a time. */
@@ -192,7 +204,7 @@ describe("every request field that the official SDK knows:", () => {
     const nothing = Object.fromEntries(Object.keys(completionFields).map((name) => [name, null]));
     expect(await send("/completions", { ...nothing, model: staged.model, prompt: "Once upon" })).toBeNull();
     const asked = Object.keys(staged.vllm.texts.at(-1)?.body ?? {});
-    expect(asked.toSorted()).toEqual(["max_tokens", "model", "prompt", "stream", "stream_options"]);
+    expect(asked.toSorted()).toEqual(["cache_salt", "max_tokens", "model", "prompt", "stream", "stream_options"]);
   });
 });
 

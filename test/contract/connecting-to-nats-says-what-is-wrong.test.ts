@@ -3,10 +3,12 @@ import { connectNats } from "#shared/broker/nats-broker.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { StartFailure } from "#shared/process/start-failure.ts";
-import { lentOnly } from "../harness/found-servers.ts";
+import { foundServers, lentOnly } from "../harness/found-servers.ts";
 import { freePort } from "../harness/free-port.ts";
+import { startNatsOnFiles } from "../harness/nats-on-files.ts";
 import { startNatsServer } from "../harness/nats-server.ts";
 import type { OwnServer } from "../harness/own-server.ts";
+import { until } from "../harness/until.ts";
 
 const log = createLog({ level: "silent", name: "test" });
 
@@ -28,11 +30,12 @@ async function carries(url: string): Promise<boolean> {
   return connection.connected;
 }
 
-test("nothing listens: the URL and what to do about it", async () => {
+test("an absent server is said to be unreachable, with its URL and the remedy, and no word of credentials", async () => {
   const url = `nats://127.0.0.1:${await freePort()}`;
   const failure = await failureOf({ url });
   expect(failure).toContain(url);
-  expect(failure).toMatch(/start it there, or set TRUNKLINE_NATS_URL/);
+  expect(failure).toMatch(/cannot be reached .*start it there, or set TRUNKLINE_NATS_URL/);
+  expect(failure).not.toMatch(/credential|TRUNKLINE_NATS_CREDS/);
 });
 
 test("nothing listens: the password in the URL is not repeated", async () => {
@@ -82,8 +85,9 @@ describe.skipIf(lentOnly("nats"))("a server with users", () => {
     ["a wrong password over a WebSocket", () => as("gate way", "opensesame", `ws://127.0.0.1:${websocketPort}`)],
   ])("turns away %s, and that is what the failure says", async (_, url) => {
     const failure = await failureOf({ url: url() });
-    expect(failure).toMatch(/authorization/i);
+    expect(failure).toMatch(/refuses the credential of this process \(.*authorization/i);
     expect(failure).toContain("TRUNKLINE_NATS_CREDS");
+    expect(failure).not.toMatch(/cannot be reached|start it there/);
     expect(failure).not.toContain("opensesame");
     expect(failure).not.toContain(password);
   });
@@ -101,5 +105,30 @@ describe.skipIf(lentOnly("nats"))("a server that does not fit", () => {
     await using server = await startNatsServer({ extraConfig: `authorization { token: "opensesame" }` });
     expect(await carries(server.url.replace("//", "//opensesame@"))).toBe(true);
     expect(await failureOf({ url: server.url })).toMatch(/authorization/i);
+  });
+});
+
+describe.skipIf(lentOnly("nats") || foundServers().nats.by !== "binary")("a connection that was lost", () => {
+  const users = (password: string): string => `authorization { users: [{ user: attic, password: "${password}" }] }`;
+
+  test("tells a server that refuses its credential from a server that is gone, and nothing once it is back", async () => {
+    await using nats = await startNatsOnFiles({ changeable: users("right") });
+    const url = nats.server.url.replace("//", "//attic:right@");
+    const connection = await connectNats({ url, name: "test", clock, log });
+    onTestFinished(() => connection.close());
+    expect(connection.trouble).toBeUndefined();
+    const tells = (wanted: RegExp | undefined): Promise<unknown> =>
+      until(() => (wanted === undefined ? connection.connected : wanted.test(connection.trouble ?? "")), {
+        what: `the connection to tell ${wanted}; it tells ${connection.trouble}`,
+        timeoutMs: 10_000,
+      });
+    await nats.reload(users("another"));
+    await tells(/^NATS refuses this credential \(TRUNKLINE_NATS_URL, TRUNKLINE_NATS_CREDS\)$/);
+    await nats.server.kill();
+    await tells(/^NATS cannot be reached$/);
+    await nats.reload(users("right")).catch(() => undefined);
+    await nats.server.restart();
+    await tells(undefined);
+    expect(connection.trouble).toBeUndefined();
   });
 });

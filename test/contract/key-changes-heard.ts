@@ -2,7 +2,7 @@ import type { KeyChanges } from "#shared/keys/key-changes.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import { until } from "../harness/until.ts";
 
-type Told = { readonly id: KeyId } | "gap" | "heard" | "away";
+type Told = { readonly id: KeyId } | "machine" | "gap" | "heard" | "away";
 
 /** Everything that one follower of the changes was told, in order. */
 export class HeardChanges {
@@ -11,6 +11,7 @@ export class HeardChanges {
   constructor(changes: KeyChanges) {
     changes.follow({
       onChange: (id) => void this.#told.push({ id }),
+      onMachineChange: () => void this.#told.push("machine"),
       onGap: () => void this.#told.push("gap"),
       onHeard: () => void this.#told.push("heard"),
       onAway: () => void this.#told.push("away"),
@@ -35,7 +36,10 @@ export class HeardChanges {
     return this.#told.length;
   }
 
-  untilTold(what: "gap" | "heard" | "away", options: { since?: number; timeoutMs?: number } = {}): Promise<true> {
+  untilTold(
+    what: "machine" | "gap" | "heard" | "away",
+    options: { since?: number; timeoutMs?: number } = {},
+  ): Promise<true> {
     const { since = 0, timeoutMs = 5_000 } = options;
     return until(() => this.#told.includes(what, since), { what: `«${what}» to be told`, timeoutMs });
   }

@@ -13,6 +13,9 @@ import { changesTimeoutMs, RedisKeyChanges } from "#shared/keys/redis-key-change
 import { RedisKeyStore } from "#shared/keys/redis-key-store.ts";
 import { SqliteKeyChanges } from "#shared/keys/sqlite-key-changes.ts";
 import { SqliteKeyStore } from "#shared/keys/sqlite-key-store.ts";
+import type { MachineStore } from "#shared/machines/machine-record.ts";
+import { RedisMachineStore } from "#shared/machines/redis-machine-store.ts";
+import { SqliteMachineStore } from "#shared/machines/sqlite-machine-store.ts";
 import { openStateDatabase } from "#shared/keys/state-database.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { connectRedis } from "#shared/process/redis-connection.ts";
@@ -21,6 +24,8 @@ import { connectRedis } from "#shared/process/redis-connection.ts";
 export interface KeyPlace {
   open(options?: { readonly afterlifeMs?: number }): Promise<KeyStore>;
   openChanges(): Promise<KeyChanges>;
+  /** The records of machines beside the keys. */
+  openMachines(): Promise<MachineStore>;
   /** Puts a record there in the way of the first release, into a place that was not opened yet. */
   keepAsBefore(record: OldRecord): Promise<void>;
   /** Takes everything away under whoever has it open. */
@@ -54,6 +59,11 @@ export async function redisPlace(url: string): Promise<KeyPlace> {
       const changes = new RedisKeyChanges(await connectRedis({ url, keyPrefix, ...timeouts }), { clock: systemClock });
       onTestFinished(() => changes.close());
       return changes;
+    },
+    async openMachines() {
+      const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
+      onTestFinished(() => redis.close());
+      return new RedisMachineStore(redis);
     },
     async keepAsBefore(record) {
       const fields = Object.entries(record).flatMap(([field, value]) => [field, JSON.stringify(value)]);
@@ -94,6 +104,11 @@ export async function sqlitePlace(): Promise<KeyPlace> {
         database.close();
       });
       return changes;
+    },
+    async openMachines() {
+      const database = openStateDatabase(folder);
+      onTestFinished(() => database.close());
+      return new SqliteMachineStore(database);
     },
     async keepAsBefore(record) {
       const database = new DatabaseSync(file);

@@ -90,6 +90,76 @@ export const elsewhere: readonly { readonly rows: readonly number[]; readonly fi
       file: "faults/load/a-noisy-key-does-not-starve-others",
       name: "it is refused, and every request of the others is served",
     },
+    {
+      rows: [75],
+      file: "faults/a-thin-line-only-slows-down",
+      name: "60 streams of 100 tokens/s over 125 KB/s",
+    },
+    {
+      rows: [76],
+      file: "faults/a-machine-that-is-far-away-does-not-flap",
+      name: "connects, stays there, and answers every chat",
+    },
+    {
+      rows: [77],
+      file: "faults/a-model-server-that-works-is-never-taken-for-dead",
+      name: "a runtime whose model list takes three seconds keeps its models, idle or busy",
+    },
+    {
+      rows: [77],
+      file: "faults/a-model-server-that-works-is-never-taken-for-dead",
+      name: "a runtime of unknown kind is asked nothing while it answers, and its answer is whole",
+    },
+    {
+      rows: [78],
+      file: "faults/a-model-server-that-works-is-never-taken-for-dead",
+      name: "a chat whose kept connection the runtime closes as it is sent is answered by the only machine",
+    },
+    {
+      rows: [79],
+      file: "faults/a-model-server-that-works-is-never-taken-for-dead",
+      name: "a stream that ends in [DONE] without a finish reason is a success, and the log says so once",
+    },
+    {
+      rows: [80],
+      file: "faults/a-revocation-survives-a-failover",
+      name: "a gateway keeps to every right that was taken away although the promoted replica never heard of it",
+    },
+    {
+      rows: [81],
+      file: "faults/keys-expire-by-the-clock-of-redis",
+      name: "a gateway serves a key until it expires by the clock of Redis, and not longer",
+    },
+    {
+      rows: [82],
+      file: "faults/an-emptied-store-is-told-everywhere",
+      name: "is not ready, says so in readiness, metric, log and status, and is well again once a key is issued",
+    },
+    {
+      rows: [83],
+      file: "faults/an-outage-grants-a-share-once",
+      name: "gets no more of two gateways than both their shares, however often Redis goes",
+    },
+    {
+      rows: [84],
+      file: "faults/a-gateway-that-wakes-opens-no-breaker",
+      name: "blames no machine for streams that ended meanwhile, and finds it at once",
+    },
+    {
+      rows: [85],
+      file: "bad-inputs/a-prompt-that-a-runtime-quotes-reaches-no-log",
+      name: "leaves every failure with its reason in the logs of the machine and the gateway",
+    },
+    {
+      rows: [86],
+      file: "faults/status-and-route-name-the-true-reason",
+      name: "say that the broker is away while NATS is gone, and call no machine offline",
+    },
+    {
+      rows: [86],
+      file: "faults/a-grant-that-is-too-narrow-is-told",
+      name: "that lacks tl1.reply is told by the agent, the gateway, `status` and `route`, until it is mended",
+    },
   ];
 
 /** Rows that nothing here asserts, and why. */

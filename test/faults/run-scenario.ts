@@ -373,7 +373,7 @@ class Play implements AsyncDisposable {
       proxy.latencyMs = step.latencyMs ?? 0;
       proxy.jitterMs = step.jitterMs ?? 0;
       proxy.sliceBytesMax = step.sliceBytesMax ?? Number.POSITIVE_INFINITY;
-      proxy.bytesPerSecond = step.bytesPerSecond ?? Number.POSITIVE_INFINITY;
+      proxy.bytesPerSecond.there = proxy.bytesPerSecond.back = step.bytesPerSecond ?? Number.POSITIVE_INFINITY;
     }
   }
 

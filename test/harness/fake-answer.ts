@@ -29,6 +29,11 @@ export abstract class FakeAnswer {
     seen.abort();
   }
 
+  /** Nothing more can be sent: it was ended, or its client left. */
+  get ended(): boolean {
+    return this.#response.writableEnded || this.#response.destroyed;
+  }
+
   end(): void {
     this.#response.end();
   }

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { setTimeout as pause } from "node:timers/promises";
 import { FakeOpenAiChat, type ChatForm } from "./fake-openai-chat.ts";
 import { FakeOpenAiText, type TextForm } from "./fake-openai-text.ts";
 
@@ -39,6 +40,8 @@ export abstract class FakeOpenAiServer implements AsyncDisposable {
   };
   /** While true it takes requests and answers none. */
   silent = false;
+  /** How long it takes to list its models. */
+  listMs = 0;
   readonly requests: FakeRequest[] = [];
   readonly #server: Server;
   readonly #atWork = new Set<FakeRequest>();
@@ -131,6 +134,7 @@ export abstract class FakeOpenAiServer implements AsyncDisposable {
       request.closedEarly = !response.writableFinished;
     });
     this.requests.push(request);
+    if (path === "/v1/models" && this.listMs > 0) await pause(this.listMs);
     if (!this.silent) await this.answer({ request, response, sent, route: `${method} ${path}` });
   }
 }

@@ -50,7 +50,7 @@ export class FakeOtherServer extends FakeOpenAiServer {
   }
 }
 
-const otherForm: ChatForm = {
+export const otherForm: ChatForm = {
   opening: { role: "assistant", content: "" },
   reasoning: "reasoning_content",
   ending: {},

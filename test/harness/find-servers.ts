@@ -41,7 +41,7 @@ const redisKind: Kind = {
   urlVariable: "TRUNKLINE_TEST_REDIS_URL",
   binaryVariable: "TRUNKLINE_TEST_REDIS_SERVER",
   binary: "redis-server",
-  image: "redis:7-alpine",
+  image: "redis:7.4.11-alpine",
   version: async (url) => (await readRedisInfo(new URL(url))).version,
   start: (found) => startRedisServer({ found }),
 };

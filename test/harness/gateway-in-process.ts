@@ -1,9 +1,12 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Broker } from "#shared/broker/broker.ts";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { issueKey, type NewKey } from "#shared/keys/issue-key.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
-import { systemClock as clock } from "#shared/process/clock.ts";
+import { systemClock, type Clock } from "#shared/process/clock.ts";
 import { Lifecycle } from "#shared/process/lifecycle.ts";
 import { createLog, type LogLevel } from "#shared/process/log.ts";
 import { decodeFrame } from "#shared/protocol/frame.ts";
@@ -45,8 +48,11 @@ export async function startGatewayInProcess(options: {
   readonly stateDir?: string;
   readonly logLevel?: LogLevel;
   readonly env?: Settings;
+  /** The clock of the host that it believes to be on. */
+  readonly clock?: Clock;
 }): Promise<GatewayInProcess> {
-  const { redisUrl, stateDir = "/nowhere", logLevel = "silent", env } = options;
+  const { redisUrl, logLevel = "silent", env, clock = systemClock } = options;
+  const stateDir = options.stateDir ?? (await mkdtemp(join(tmpdir(), "trunkline-gateway-")));
   const redis = redisUrl === undefined ? {} : { TRUNKLINE_REDIS_URL: redisUrl };
   const settings = {
     TRUNKLINE_PORT: "0",
@@ -88,6 +94,9 @@ export async function startGatewayInProcess(options: {
       const { token, record } = await issueKey(key, { keys, peppers, clock, actor: { by: "test" } });
       return { record, endpoint: new Endpoint({ baseUrl: running.baseUrl, key: token.reveal() }) };
     },
-    [Symbol.asyncDispose]: () => lifecycle.stop(1_000),
+    async [Symbol.asyncDispose]() {
+      await lifecycle.stop(1_000);
+      if (options.stateDir === undefined) await rm(stateDir, { recursive: true, force: true });
+    },
   };
 }

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type FoundServer, foundServers } from "./found-servers.ts";
 import { readNatsInfo } from "./nats-info.ts";
 import { type OwnServer, type ServerBody, startOwnServer } from "./own-server.ts";
@@ -9,8 +10,10 @@ import { ServerContainer } from "./server-container.ts";
 import { ServerProcess } from "./server-process.ts";
 
 export interface NatsServerOptions {
-  /** A configuration that stands in for the harness's own settings; it must not name other files. */
+  /** A configuration that stands in for the harness's own settings; other files that it names are in `files`. */
   configFile?: string;
+  /** Files of this host that the configuration names; a container gets them at the same paths. */
+  files?: readonly string[];
   /** Put behind the settings, so what it says wins. */
   extraConfig?: string;
   port?: number;
@@ -32,7 +35,7 @@ export async function startNatsServer(options: NatsServerOptions = {}): Promise<
   const name = `trunkline-test-${randomUUID()}`;
   const open = async (port: number): Promise<ServerBody> =>
     found.by === "docker"
-      ? inContainer({ image: found.image, config, name, port })
+      ? inContainer({ image: found.image, config, name, port, files: options.files ?? [] })
       : asProcess({ binary: found.path, config, name, port });
   return startOwnServer({
     title: "nats-server",
@@ -65,14 +68,22 @@ async function asProcess({ binary, config, name, port }: Run & { binary: string 
   return new ServerProcess({ binary, args, folder, environment: oneCore });
 }
 
-function inContainer({ image, config, name, port }: Run & { image: string }): ServerBody {
+function inContainer({
+  image,
+  config,
+  name,
+  port,
+  files,
+}: Run & { image: string; files: readonly string[] }): ServerBody {
   const path = "/tmp/nats.conf";
-  const script = `printf '%s' "$NATS_CONFIG" > ${path} && exec nats-server "$@"`;
+  const copies = files.map((file, place) => `mkdir -p ${dirname(file)} && printf '%s' "$FILE_${place}" > ${file} && `);
+  const contents = files.map((file, place) => [`FILE_${place}`, readFileSync(file, "utf8")]);
+  const script = `${copies.join("")}printf '%s' "$NATS_CONFIG" > ${path} && exec nats-server "$@"`;
   return new ServerContainer({
     image,
     entrypoint: ["sh", "-c", script, "sh"],
     command: ["-c", path, "-a", "0.0.0.0", "-p", String(clientPort), "--server_name", name],
-    environment: { ...oneCore, NATS_CONFIG: config },
+    environment: { ...oneCore, ...Object.fromEntries(contents), NATS_CONFIG: config },
     ports: { inside: clientPort, outside: port },
   });
 }

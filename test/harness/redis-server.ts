@@ -14,6 +14,8 @@ export interface RedisServerOptions {
    */
   persistent?: boolean;
   port?: number;
+  /** Follows the server at this port of this host. */
+  replicaOf?: number;
   /** Outside of vitest, where nothing was provided: what `findServers` gave. */
   found?: FoundServer;
 }
@@ -25,6 +27,7 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
   const found = options.found ?? foundServers().redis;
   if (found.by === "lent") throw new Error(`No Redis server of one's own: ${found.variable} only lends one`);
   const saving = ["--save", "", "--appendonly", options.persistent === true ? "yes" : "no", "--appendfsync", "no"];
+  if (options.replicaOf !== undefined) saving.push("--replicaof", "127.0.0.1", String(options.replicaOf));
   const open = async (port: number): Promise<ServerBody> =>
     found.by === "docker"
       ? inContainer({ image: found.image, saving, port })

@@ -11,8 +11,10 @@ export type Direction = "there" | "back";
  */
 export type Inspector = (chunk: Buffer) => number | undefined;
 
-/** More than this waits for nobody: whoever sends it has to wait, as on a real line that nothing gets through. */
-const waitingBytesMax = 4 * 1024 * 1024;
+/** Default of `bufferBytesMax`. */
+const bufferBytes = 4 * 1024 * 1024;
+/** A paced direction passes on slices of this duration, so that bytes trickle as on a real line. */
+const pacedSliceMs = 20;
 
 /**
  * A stretch of network between a client and a server on loopback, which can be made bad. What is held back is not lost,
@@ -23,6 +25,7 @@ export class TcpProxy implements AsyncDisposable {
   readonly #held = new Set<Direction>();
   readonly #lanes = new Set<Lane>();
   readonly #inspect: ((direction: Direction) => Inspector) | undefined;
+  #target: { readonly host: string; readonly port: number };
   #random = Math.random;
   #refuses = false;
   readonly #passed = { there: 0, back: 0 };
@@ -32,17 +35,20 @@ export class TcpProxy implements AsyncDisposable {
   jitterMs = 0;
   /** The most bytes that are written at once; each slice is a packet of its own. */
   sliceBytesMax = Number.POSITIVE_INFINITY;
-  /** How much goes through in each direction of each connection. */
-  bytesPerSecond = Number.POSITIVE_INFINITY;
+  /** Drain rate of each connection, by direction. */
+  readonly bytesPerSecond = { there: Number.POSITIVE_INFINITY, back: Number.POSITIVE_INFINITY };
+  /** The proxy stops reading from a sender when more than this waits, so that back-pressure reaches it. */
+  bufferBytesMax = bufferBytes;
 
   private constructor(
     target: { readonly host: string; readonly port: number },
     inspect?: (direction: Direction) => Inspector,
   ) {
     this.#inspect = inspect;
+    this.#target = target;
     this.#server = createServer((client) => {
       if (this.#refuses) client.resetAndDestroy();
-      else this.#join(client, connect({ ...target, noDelay: true }));
+      else this.#join(client, connect({ ...this.#target, noDelay: true }));
     });
   }
 
@@ -102,6 +108,13 @@ export class TcpProxy implements AsyncDisposable {
     this.#refuses = refuses;
   }
 
+  /** New connections lead to another server, as a name does after a failover; those that there are break. */
+  leadTo(url: string): void {
+    const { hostname, port } = new URL(url);
+    this.#target = { host: hostname, port: Number(port) };
+    this.cut();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.cut();
     this.#server.close();
@@ -124,7 +137,8 @@ export class TcpProxy implements AsyncDisposable {
       badness: () => ({
         delayMs: this.latencyMs + (this.jitterMs === 0 ? 0 : this.#random() * this.jitterMs),
         sliceBytesMax: this.sliceBytesMax,
-        bytesPerSecond: this.bytesPerSecond,
+        bytesPerSecond: this.bytesPerSecond[direction],
+        bufferBytesMax: this.bufferBytesMax,
       }),
       onPassed: (bytes) => void (this.#passed[direction] += bytes),
     });
@@ -137,6 +151,7 @@ interface Badness {
   readonly delayMs: number;
   readonly sliceBytesMax: number;
   readonly bytesPerSecond: number;
+  readonly bufferBytesMax: number;
 }
 
 /** One direction of one connection. */
@@ -211,7 +226,7 @@ class Lane {
   /** Whoever sends goes on when there is room on the line, also where the other end takes nothing. */
   #letSend(): void {
     const waiting = this.#bytesWaiting + this.#to.writableLength;
-    if (waiting > waitingBytesMax) this.#from.pause();
+    if (waiting > this.#badness().bufferBytesMax) this.#from.pause();
     else if (this.#from.isPaused()) this.#from.resume();
   }
 
@@ -235,7 +250,9 @@ class Lane {
   }
 
   #queue(chunk: Buffer): void {
-    const { delayMs, sliceBytesMax, bytesPerSecond } = this.#badness();
+    const { delayMs, bytesPerSecond, ...badness } = this.#badness();
+    const pacedBytes = Math.max(1, Math.ceil((bytesPerSecond * pacedSliceMs) / 1_000));
+    const sliceBytesMax = Math.min(badness.sliceBytesMax, pacedBytes);
     const nowMs = performance.now();
     for (let at = 0; at < chunk.byteLength; at += sliceBytesMax) {
       const slice = chunk.subarray(at, Math.min(chunk.byteLength, at + sliceBytesMax));

@@ -53,6 +53,11 @@ export class TurnableClock implements Clock {
     this.#nowMs = endMs;
   }
 
+  /** Lets time pass while no timer runs, as for a process that stands still: they run with the next `advance`. */
+  standStill(forMs: number): void {
+    this.#nowMs += forMs;
+  }
+
   /** Like `advance`, for code that awaits: promises settle before time moves on, so that what they set counts too. */
   async advanceAwaiting(byMs: number): Promise<void> {
     const endMs = this.#nowMs + byMs;

@@ -8,7 +8,14 @@ import { adminApi, adminPrefix } from "../../services/gateway/operations/admin-a
 import { adminRoutes } from "../../services/gateway/operations/admin-routes.ts";
 import { createServer } from "../../services/gateway/server.ts";
 import { sqlitePlace } from "../contract/key-store-place.ts";
-import { AdminOnStore, noFleet, noView, operations, peppers } from "../unit/gateway/operations/admin-on-a-store.ts";
+import {
+  AdminOnStore,
+  noFleet,
+  noMachines,
+  noView,
+  operations,
+  peppers,
+} from "../unit/gateway/operations/admin-on-a-store.ts";
 
 const medium = z.strictObject({ schema: z.looseObject({}), example: z.looseObject({}).optional() });
 const json = z.strictObject({ "application/json": medium });
@@ -50,7 +57,8 @@ let api: AdminOnStore;
 let document: z.infer<typeof openApi>;
 let text: string;
 beforeEach(async () => {
-  api = new AdminOnStore(await (await sqlitePlace()).open());
+  const place = await sqlitePlace();
+  api = new AdminOnStore(await place.open(), await place.openMachines());
   const response = await api.server.inject({ method: "GET", url: `${adminPrefix}/openapi.json` });
   text = response.body;
   document = openApi.parse(response.json());
@@ -71,7 +79,17 @@ test("every route that is mounted is described, and every one that is described 
   server.addHook("onRoute", (route) => void routes.push(route));
   const { keys, clock } = api;
   const usage = { read: async () => [] };
-  adminRoutes(server, { keys, peppers, usage, badKeys: new BadKeys(clock), fleet: noFleet, view: noView, clock, log });
+  adminRoutes(server, {
+    keys,
+    machines: noMachines,
+    peppers,
+    usage,
+    badKeys: new BadKeys(clock),
+    fleet: noFleet,
+    view: noView,
+    clock,
+    log,
+  });
   await server.ready();
   const served: string[] = [];
   for (const { url, method } of routes) {
@@ -117,7 +135,10 @@ test("every reference leads somewhere, and what is optional or has a default is 
   expect(issue).toMatchObject({
     required: ["name"],
     additionalProperties: false,
-    properties: { ttl: { type: "string", default: "90d" }, kind: { default: "model", enum: ["model", "admin"] } },
+    properties: {
+      ttl: { type: "string", default: "90d" },
+      kind: { default: "model", enum: ["model", "admin", "viewer"] },
+    },
   });
   const page = document.paths["/keys"]?.get?.parameters;
   expect(page).toMatchObject([
@@ -132,7 +153,7 @@ test("nothing that may be sent is called read-only, and answers may get further 
   expect(text).not.toContain('"readOnly"');
   expect(JSON.stringify(document.components.schemas)).not.toContain('"additionalProperties":false');
   const bodies = eachDescribed().flatMap(({ operation }) => operation.requestBody ?? []);
-  expect(bodies.map(({ required }) => required)).toEqual([true, false, false, false, true]);
+  expect(bodies.map(({ required }) => required)).toEqual([true, false, false, false, true, true]);
 });
 
 describe("the examples", () => {
@@ -140,9 +161,12 @@ describe("the examples", () => {
     const admin = (await api.issue({ kind: "admin" })).token.reveal();
     const { record } = await api.issue();
     const withExample = Object.values(adminApi).filter((each) => "example" in each);
-    expect(withExample).toHaveLength(4);
+    expect(withExample).toHaveLength(5);
     for (const { method, path, status, example } of withExample) {
-      const told = await api.ask(method, path.replace("{id}", record.id), { key: admin, body: example });
+      const told = await api.ask(method, path.replace("{id}", record.id).replace("{machine}", "attic"), {
+        key: admin,
+        body: example,
+      });
       expect(told.status).toBe(status);
     }
   });

@@ -23,6 +23,7 @@ const ask = (path: string, key = adminKey): Promise<Response> =>
 const fleetTold = z.strictObject({
   object: z.literal("list"),
   data: z.array(z.strictObject(shownFleetMachine.shape)),
+  problem: z.null(),
 });
 const routeTold = z.strictObject({
   ...shownRoute.shape,
@@ -66,6 +67,7 @@ test("every machine is told of with its boot, its load, and whether it gets work
     heard_ms_ago: expect.any(Number),
     models: 2,
     open_jobs: 0,
+    last_fault: null,
     takes_work: true,
     why: null,
   });

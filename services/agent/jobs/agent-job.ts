@@ -1,5 +1,6 @@
 import {
   faultMessageCharactersMax,
+  faultReasonCharactersMax,
   type AcceptPayload,
   type FaultPayload,
   type JobState,
@@ -14,31 +15,32 @@ import type { PartCollector } from "./collect-parts.ts";
 import type { FrameEmitter } from "./emit-frames.ts";
 import type { Outcome } from "./outcome.ts";
 
-/** Faults that are told at once, whatever of the answer still waits for a client that is slow. */
+/** Faults that are sent at once, even if a part of the answer still waits for a slow client. */
 const waitsForNobody: ReadonlySet<FaultCode> = new Set(["cancelled", "shutting_down"]);
 
-/** One job as the agent holds it, from its acceptance until the gateway has its terminal frame. */
+/** A job of the agent, from its acceptance until the gateway has its terminal frame. */
 export class AgentJob {
   readonly head: JobHead;
-  /** Who waits for it: the one that submitted it, or attached to it last. */
+  /** The gateway that waits for the job: the one that submitted it, or attached to it last. */
   gateway: string;
   readonly frames: FrameEmitter;
   readonly acceptedAtMs: number;
-  /** Who is to run it, for kinds that a model answers. */
+  /** The runtime and model of the job, for kinds that a model answers. */
   route: Route | undefined;
   readonly #abort = new AbortController();
   state: JobState;
-  /** Once it is there, and until its answer begins: bodies are large, and answers take long. */
+  /** The request body, from its arrival until the answer begins: bodies are large, and answers take long. */
   body: Uint8Array | undefined;
   parts: PartCollector | undefined;
   reservedBytes = 0;
-  /** How many sequences its runtime works on for it at once. */
+  /** Sequences that the runtime works on at once for this job. */
   width = 1;
-  /** What its runtime is at while it says nothing, if it said so when it was last heard of. */
+  /** The runtime's phase while it produces no output, if its latest progress report named one. */
   silence: Silence | undefined;
-  progress = 0;
+  /** Tokens of the answer so far, sent or not. */
+  outputTokens = 0;
   progressAtMs: number;
-  /** The answer is ahead of the credit that its gateway gives, so its runtime is not read on. */
+  /** True while the answer is ahead of the gateway's credit, so that the runtime is not read on. */
   heldBack = false;
   startedAtMs: number | undefined;
   firstTokenAtMs: number | undefined;
@@ -64,28 +66,28 @@ export class AgentJob {
     return this.#abort.signal;
   }
 
-  /** Stops what runs for this job; the reason becomes its outcome. */
+  /** Aborts the job's work; the reason becomes its outcome. */
   abort(reason: Fault): void {
     this.#abort.abort(reason);
   }
 
-  /** The job has come on, and before its first token also with what its runtime is at. */
+  /** Records progress and the runtime's phase. Before the first token the phase becomes the job's state. */
   moved(nowMs: number, silence?: Silence): void {
-    this.progress += 1;
     this.progressAtMs = nowMs;
     this.silence = silence;
     if (silence !== undefined && (this.state === "prefill" || this.state === "loading")) this.state = silence;
   }
 
-  /** Something of the answer is there. */
-  spoke(nowMs: number): void {
+  /** Records output; the answer now has `outputTokens` tokens. */
+  spoke(nowMs: number, outputTokens: number): void {
+    this.outputTokens = outputTokens;
     if (this.firstTokenAtMs !== undefined) return;
     this.state = "running";
     this.firstTokenAtMs = nowMs;
     this.body = undefined;
   }
 
-  /** Sends the one terminal frame. Later outcomes of the same job change nothing. */
+  /** Sends the one terminal frame. Later outcomes of the same job are ignored. */
   end(outcome: Outcome, nowMs: number): void {
     if (this.state === "ended") return;
     this.state = "ended";
@@ -114,7 +116,9 @@ export class AgentJob {
 
 function faultPayloadOf(fault: Fault, usage: Usage | null): FaultPayload {
   const { code, param, runtimeDied } = fault;
+  // The stack of a bug stays in this machine's log.
+  const reason = fault.internal?.split("\n", 1)[0]?.slice(0, faultReasonCharactersMax);
   const message = fault.message.slice(0, faultMessageCharactersMax);
   const died = runtimeDied ? { runtimeDied } : {};
-  return { code, message, ...(param === undefined ? {} : { param }), ...died, usage };
+  return { code, message, ...(param === undefined ? {} : { param }), ...(reason && { reason }), ...died, usage };
 }

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 
 /**
- * Puts a body together that crosses the broker in parts. Parts are taken in order only: one that came twice, or after
- * a lost one, changes nothing, and the sender learns from the acknowledged offset where to go on.
+ * Joins a body that crosses the broker in parts. Parts are taken in order only: a duplicate part, or a part after a
+ * lost one, changes nothing. The sender learns from the acknowledged offset where to continue.
  */
 export class PartCollector {
   readonly #body: Buffer;
@@ -15,7 +15,7 @@ export class PartCollector {
     this.#sha256 = options.sha256;
   }
 
-  /** Everything below this offset is here. */
+  /** Bytes received so far: everything below this offset is here. */
   get received(): number {
     return this.#received;
   }

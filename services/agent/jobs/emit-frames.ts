@@ -1,16 +1,15 @@
-import type { Broker } from "#shared/broker/broker.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { atTurnEnd } from "#shared/process/turn-end.ts";
 import { encodeJson, type EndPayload, type FaultPayload } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame, framePrefixBytes, writeFramePrefix } from "#shared/protocol/frame.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { ReplayBuffer } from "./replay-buffer.ts";
+import type { Uplink, UplinkSender } from "./uplink.ts";
 
 interface EmitterOptions {
-  readonly broker: Broker;
+  readonly uplink: Uplink;
   readonly clock: Pick<Clock, "now">;
   readonly subject: string;
-  /** How many bytes may be sent before the first credit; without it there is no bound, and no replay. */
+  /** Bytes that may be sent before the first credit. Undefined means no bound and no replay. */
   readonly credit: number | undefined;
 }
 
@@ -19,33 +18,47 @@ interface Terminal {
   readonly payload: EndPayload | FaultPayload;
 }
 
-/** Where an event ends in the shapes that are streams of events. */
+/** Ends an event in the answer shapes that are event streams. */
 const eventEnd = "\n\n";
+/** Bounds an event that is still sent in one piece on a full line. */
+const thinUncutBytesMax = 16 * 1024;
 
 /**
- * The frames of one job, numbered without a hole. What is written in one turn of the event loop leaves as one data
- * frame, however many tokens it holds, as far as the gateway gives credit for it; the terminal frame comes after all that
- * was written, exactly once. What was sent is kept until the client has it, so that what is lost on the way can be sent
- * again. A frame ends where an event does, unless one is larger than half the credit: whatever fails after it can then be
- * told as an event of its own.
+ * Emits the frames of one job, numbered without a gap. Bytes written in one turn of the event loop leave as one data
+ * frame, however many tokens they hold. The gateway's credit and the room on the uplink bound them. Bytes that waited
+ * leave joined. The terminal frame follows all written bytes, exactly once. Sent frames are kept until the client has
+ * read them, so that lost frames can be sent again.
+ *
+ * A frame ends where an event ends, so that a later fault can be sent as an event of its own. The exceptions are events
+ * larger than half the credit, or larger than a full uplink carries in one piece.
  */
-export class FrameEmitter {
-  readonly #broker: Broker;
+export class FrameEmitter implements UplinkSender {
+  readonly #uplink: Uplink;
   readonly #clock: Pick<Clock, "now">;
   readonly #replay: ReplayBuffer | undefined;
-  /** There is always credit for so much once the client has taken all. */
+  /** Once the client has read everything, the credit always covers this many bytes. */
   readonly #uncutBytesMax: number;
-  /** How far the answer may be ahead of what its client took. */
+  /** Bytes that the answer may be ahead of what its client has read. */
   readonly #window: number;
   #subject: string;
   #limit: number;
   #offset = 0;
   #pending: Uint8Array[] = [];
-  /** All that is pending, where that came with room for the prefix. */
+  /** All pending bytes, if they came with room for the frame prefix. */
   #draft: Uint8Array | undefined;
   #pendingBytes = 0;
-  #flushing = false;
+  /** True while this emitter waits for its turn on the uplink. */
+  #enqueued = false;
   #sequence = 0;
+  /** The next frame to send again. Undefined when no replay is under way. */
+  #againFrom: number | undefined;
+  /** The broker has all frames up to this number. */
+  #drainedSequence = 0;
+  /** The broker has all frames up to `#markSequence` once the uplink has drained to `#markPosition`. */
+  #markSequence = 0;
+  #markPosition = 0;
+  /** The broker has the latest frame once the uplink has drained to this position. */
+  #sentPosition = 0;
   #outputTokens = 0;
   #silent = true;
   #ending: Terminal | undefined;
@@ -53,8 +66,8 @@ export class FrameEmitter {
   #terminalAtMs: number | undefined;
   #room: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
 
-  constructor({ broker, clock, subject, credit }: EmitterOptions) {
-    this.#broker = broker;
+  constructor({ uplink, clock, subject, credit }: EmitterOptions) {
+    this.#uplink = uplink;
     this.#clock = clock;
     this.#subject = subject;
     this.#window = credit ?? Infinity;
@@ -67,33 +80,37 @@ export class FrameEmitter {
     return this.#sequence;
   }
 
-  /** Nothing was told of this job yet. */
+  /** True until the first frame of this job is sent. */
   get silent(): boolean {
     return this.#silent;
   }
 
-  /** The credit that is known here; 0 where none is asked for. */
+  get isFresh(): boolean {
+    return this.#sequence === 0;
+  }
+
+  /** The credit limit in bytes; 0 where there is no bound. */
   get credit(): number {
     return Number.isFinite(this.#limit) ? this.#limit : 0;
   }
 
-  /** When the terminal frame was sent for the first time. */
+  /** When the terminal frame was sent. Undefined while frames before it are still to be sent again. */
   get endedAtMs(): number | undefined {
-    return this.#terminalAtMs;
+    return this.#againFrom === undefined ? this.#terminalAtMs : undefined;
   }
 
-  /** More of the answer is there than the gateway gave credit for. */
+  /** True while the answer is ahead of the gateway's credit. */
   get heldBack(): boolean {
     return this.#terminal === undefined && this.#offset + this.#pendingBytes > this.#limit;
   }
 
-  /** Frames outside the numbering: accept, reject, part-ack. */
+  /** Sends a frame outside the numbering: accept, reject, part-ack. */
   say(kind: "accept" | "reject" | "part-ack", payload: unknown): void {
     this.#silent = false;
-    this.#broker.publish(this.#subject, encodeFrame({ kind }, [encodeJson(payload)]));
+    this.#uplink.publish(this.#subject, encodeFrame({ kind }, [encodeJson(payload)]));
   }
 
-  /** Takes a piece of the answer. What it returns, if anything, is to be waited for before there is more. */
+  /** Takes a piece of the answer. The caller awaits the returned promise, if any, before it writes more. */
   write(bytes: Uint8Array, outputTokens: number): Promise<void> | undefined {
     if (this.#ending !== undefined || bytes.byteLength === 0) return undefined;
     this.#undraft();
@@ -101,7 +118,9 @@ export class FrameEmitter {
     return this.#written(bytes.byteLength, outputTokens);
   }
 
-  /** The same for a piece that comes with room for a prefix before it: if nothing else leaves with it, it is the frame. */
+  /**
+   * Like `write`, for a piece with room for a frame prefix before it. Sent alone, the draft itself becomes the frame.
+   */
   writeDraft(draft: Uint8Array, outputTokens: number): Promise<void> | undefined {
     if (this.#ending !== undefined || draft.byteLength === framePrefixBytes) return undefined;
     if (this.#pendingBytes === 0) this.#draft = draft;
@@ -116,52 +135,76 @@ export class FrameEmitter {
     this.#finish({ kind: "end", payload });
   }
 
-  /** With `dropping`, nobody wants what has not been sent yet. */
+  /** Ends the job with a fault. With `dropping`, bytes that are not sent yet are discarded. */
   fault(payload: FaultPayload, { dropping = false } = {}): void {
     if (dropping && this.#ending === undefined) this.#drop();
     this.#finish({ kind: "fault", payload });
   }
 
+  /**
+   * Publishes the terminal frame again, unless the uplink is full: it may still hold the first copy, and has no room
+   * for two.
+   */
   repeatTerminal(): void {
-    if (this.#terminal !== undefined) this.#broker.publish(this.#subject, this.#terminal);
+    if (this.#terminal !== undefined && !this.#uplink.isFull) this.#uplink.publish(this.#subject, this.#terminal);
   }
 
-  /** The client has taken this many bytes, and the gateway takes frames up to that limit. Both only ever grow. */
+  /**
+   * Applies a credit: the client has read `taken` bytes, and the gateway takes frames up to `limit`. Both only grow.
+   */
   grant(credit: { readonly taken: number; readonly limit: number }): void {
     this.#replay?.taken(Math.min(credit.taken, this.#offset));
     if (credit.limit <= this.#limit) return;
     this.#limit = credit.limit;
-    this.#flush();
+    this.#enqueue();
   }
 
-  /** The client has taken this many bytes, and the answer may go on as far beyond that as it might at first. */
+  /** Applies a lease's count of bytes that the client has read. The answer may be a full window ahead of it. */
   taken(bytes: number): void {
     const taken = Math.min(bytes, this.#offset);
     this.grant({ taken, limit: taken + this.#window });
   }
 
-  /** The gateway has all that it wants, and nothing is sent again. */
+  /** Discards everything: the gateway needs no more frames, new or repeated. */
   release(): void {
+    this.#againFrom = undefined;
+    this.#drop();
     this.#replay?.clear();
   }
 
   /**
-   * Sends everything from this number on once more, and to this subject from now on. False when some of it is not kept:
-   * then nothing is sent.
+   * Sends all frames from this number on again, and every later frame to this subject. Frames that may still be on
+   * their way to the broker are not repeated; a gateway that misses them attaches again. Returns false and sends
+   * nothing when one of the frames is no longer kept.
    */
   attach(to: { readonly subject: string; readonly from: number; readonly credit: number }): boolean {
-    const again = to.from > this.#sequence ? [] : this.#replay?.from(to.from);
-    if (again === undefined) return false;
+    const oldest = this.#replay?.first ?? Infinity;
+    if (to.from <= this.#sequence && to.from < oldest) return false;
+    const isElsewhere = to.subject !== this.#subject;
     this.#subject = to.subject;
-    for (const frame of again) this.#broker.publish(this.#subject, frame);
+    const wasSentBelow = this.#againFrom ?? this.#sequence + 1;
+    if (to.from > wasSentBelow) this.#againFrom = to.from > this.#sequence ? undefined : to.from;
+    else if (isElsewhere || to.from <= this.#drained(wasSentBelow - 1)) this.#sendAgainFrom(to.from);
+    else this.#uplink.measure();
     this.grant({ taken: 0, limit: to.credit });
     return true;
+  }
+
+  /**
+   * Sends about `bytesMax` bytes: repeated frames, then new ones, then the terminal frame. Returns true when more can
+   * be sent at once.
+   */
+  sendTurn(bytesMax: number): boolean {
+    this.#enqueued = false;
+    const more = this.#againFrom !== undefined ? this.#sendAgain(bytesMax) : this.#sendNew(bytesMax);
+    this.#enqueued = more;
+    return more;
   }
 
   #written(bytes: number, outputTokens: number): Promise<void> | undefined {
     this.#pendingBytes += bytes;
     this.#outputTokens = outputTokens;
-    this.#flushSoon();
+    if (this.#offset < this.#limit) this.#enqueue();
     if (!this.heldBack) return undefined;
     this.#room ??= Promise.withResolvers<void>();
     return this.#room.promise;
@@ -176,7 +219,7 @@ export class FrameEmitter {
   #finish(terminal: Terminal): void {
     if (this.#ending !== undefined) return;
     this.#ending = terminal;
-    this.#flush();
+    this.#enqueue();
   }
 
   #drop(): void {
@@ -185,36 +228,62 @@ export class FrameEmitter {
     this.#pendingBytes = 0;
   }
 
-  #flushSoon(): void {
-    if (this.#flushing || this.#offset >= this.#limit) return;
-    this.#flushing = true;
-    atTurnEnd(this);
+  #enqueue(): void {
+    if (this.#enqueued) return;
+    this.#enqueued = true;
+    this.#uplink.enqueue(this);
   }
 
-  /** What was written in this turn leaves. */
-  atTurnEnd(): void {
-    this.#flushing = false;
-    this.#flush();
+  #sendAgainFrom(sequence: number): void {
+    if (sequence > this.#sequence) return;
+    this.#againFrom = sequence;
+    this.#drainedSequence = this.#markSequence = sequence - 1;
+    this.#markPosition = 0;
+    this.#enqueue();
   }
 
-  #flush(): void {
-    if (this.#draft !== undefined) this.#sendDraft(this.#draft);
-    while (this.#pendingBytes > 0 && this.#offset < this.#limit) {
-      const chunks = this.#take(Math.min(limits.dataFrameBytesMax, this.#limit - this.#offset));
-      if (chunks.length === 0) break;
+  #sendAgain(bytesMax: number): boolean {
+    const { first = Infinity } = this.#replay ?? {};
+    let next = Math.max(this.#againFrom ?? 0, first);
+    for (let sent = 0; sent < bytesMax && next <= this.#sequence; next += 1) {
+      const frame = this.#replay?.frame(next);
+      // The frame is not kept. A gateway that misses it attaches again and learns so from the fault.
+      if (frame === undefined) next = this.#sequence + 1;
+      if (frame === undefined) break;
+      this.#publish(next, frame);
+      sent += frame.byteLength;
+    }
+    this.#againFrom = next <= this.#sequence ? next : undefined;
+    if (this.#againFrom === undefined && this.#terminal !== undefined) this.#terminalAtMs = this.#clock.now();
+    return this.#againFrom !== undefined || this.#canSend;
+  }
+
+  get #canSend(): boolean {
+    if (this.#pendingBytes > 0) return this.#offset < this.#limit;
+    return this.#ending !== undefined && this.#terminal === undefined;
+  }
+
+  #sendNew(bytesMax: number): boolean {
+    const creditBytes = this.#limit - this.#offset;
+    if (this.#draft !== undefined) this.#sendDraft(this.#draft, Math.min(bytesMax, creditBytes));
+    if (this.#pendingBytes > 0 && creditBytes > 0) {
+      const chunks = this.#take(Math.min(bytesMax, limits.dataFrameBytesMax), creditBytes);
+      if (chunks.length === 0) return false;
       this.#send("data", chunks);
     }
     if (!this.heldBack) {
       this.#room?.resolve();
       this.#room = undefined;
     }
-    if (this.#pendingBytes > 0 || this.#ending === undefined || this.#terminal !== undefined) return;
+    if (this.#pendingBytes > 0) return this.#canSend;
+    if (this.#ending === undefined || this.#terminal !== undefined) return false;
     this.#terminal = this.#send(this.#ending.kind, [encodeJson(this.#ending.payload)]);
     this.#terminalAtMs = this.#clock.now();
+    return false;
   }
 
-  #sendDraft(draft: Uint8Array): void {
-    if (this.#pendingBytes > Math.min(limits.dataFrameBytesMax, this.#limit - this.#offset)) {
+  #sendDraft(draft: Uint8Array, bytesMax: number): void {
+    if (this.#pendingBytes > Math.min(limits.dataFrameBytesMax, bytesMax)) {
       this.#undraft();
       return;
     }
@@ -237,31 +306,54 @@ export class FrameEmitter {
     this.#silent = false;
     const endOffset = kind === "data" ? this.#offset : Infinity;
     this.#replay?.keep({ sequence: this.#sequence, frame, endOffset });
-    this.#broker.publish(this.#subject, frame);
+    this.#publish(this.#sequence, frame);
   }
 
-  /** Takes up to so many bytes of what waits; nothing when it is better to wait for more credit than to cut it. */
-  #take(bytesMax: number): readonly Uint8Array[] {
-    if (this.#pendingBytes <= bytesMax) return this.#takeAll();
+  #publish(sequence: number, frame: Uint8Array): void {
+    const uplink = this.#uplink;
+    uplink.publish(this.#subject, frame);
+    this.#sentPosition = uplink.publishedBytes;
+    if (uplink.drainedBytes < this.#markPosition) return;
+    this.#drainedSequence = this.#markSequence;
+    this.#markSequence = sequence;
+    this.#markPosition = this.#sentPosition;
+  }
+
+  /** Returns the last number up to which the broker has all frames. `lastSent` is the latest number that was sent. */
+  #drained(lastSent: number): number {
+    const { drainedBytes } = this.#uplink;
+    if (drainedBytes >= this.#sentPosition) return lastSent;
+    return drainedBytes >= this.#markPosition ? Math.min(this.#markSequence, lastSent) : this.#drainedSequence;
+  }
+
+  /**
+   * Takes about `bytesMax` pending bytes, within the credit. One event is taken whole even if it is larger. Returns
+   * nothing when it is better to wait for more credit than to cut an event.
+   */
+  #take(bytesMax: number, creditBytes: number): readonly Uint8Array[] {
+    let room = Math.min(bytesMax, creditBytes);
+    if (this.#pendingBytes <= room) return this.#takeAll();
     const chunks: Uint8Array[] = [];
-    let room = bytesMax;
     let whole = 0;
+    let taken = 0;
     for (const chunk of this.#pending) {
       if (chunk.byteLength > room) break;
       chunks.push(chunk);
       room -= chunk.byteLength;
+      taken += chunk.byteLength;
       whole += 1;
     }
     const rest = this.#pending[whole];
-    const cutAt = rest === undefined ? 0 : this.#cutAt(rest, room, whole === 0);
+    const cutAt = rest === undefined ? 0 : this.#cutAt(rest, { room, bytesMax, creditBytes, isFirst: whole === 0 });
     if (rest !== undefined && cutAt > 0) {
       chunks.push(rest.subarray(0, cutAt));
-      room -= cutAt;
-      this.#pending[whole] = rest.subarray(cutAt);
+      taken += cutAt;
+      if (cutAt === rest.byteLength) whole += 1;
+      else this.#pending[whole] = rest.subarray(cutAt);
     }
     this.#pending.splice(0, whole);
-    this.#pendingBytes -= bytesMax - room;
-    this.#offset += bytesMax - room;
+    this.#pendingBytes -= taken;
+    this.#offset += taken;
     return chunks;
   }
 
@@ -272,14 +364,24 @@ export class FrameEmitter {
     return all;
   }
 
-  /** How much of a chunk that does not fit goes along: whole events, or of an event that is too large what there is room for. */
-  #cutAt(chunk: Uint8Array, room: number, isFirst: boolean): number {
+  /**
+   * Returns how many bytes to take of a chunk that does not fit. Takes whole events, the first one even beyond `room`.
+   * Takes a piece of an event that is too large, and 0 bytes to wait for more credit.
+   */
+  #cutAt(
+    chunk: Uint8Array,
+    at: { readonly room: number; readonly bytesMax: number; readonly creditBytes: number; readonly isFirst: boolean },
+  ): number {
+    const { room, bytesMax, creditBytes, isFirst } = at;
     if (room === 0) return 0;
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     const lastEnd = room < eventEnd.length ? -1 : bytes.lastIndexOf(eventEnd, room - eventEnd.length);
     if (lastEnd >= 0) return lastEnd + eventEnd.length;
-    const ofOneEvent = bytes.subarray(0, this.#uncutBytesMax);
-    const isTooLarge = bytes.byteLength > this.#uncutBytesMax && !ofOneEvent.includes(eventEnd);
-    return isFirst && isTooLarge ? room : 0;
+    if (!isFirst) return 0;
+    const uncutBytesMax = Math.min(this.#uncutBytesMax, Math.max(bytesMax, thinUncutBytesMax));
+    const firstEnd = bytes.subarray(0, uncutBytesMax).indexOf(eventEnd);
+    if (firstEnd < 0 && bytes.byteLength > uncutBytesMax) return room;
+    const eventBytes = firstEnd < 0 ? bytes.byteLength : firstEnd + eventEnd.length;
+    return eventBytes <= creditBytes ? eventBytes : 0;
   }
 }

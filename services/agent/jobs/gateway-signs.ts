@@ -1,23 +1,23 @@
 import type { Timing } from "#shared/protocol/timing.ts";
 
 interface Signs {
-  /** When it last said that it lives; an older gateway never does. */
+  /** When the gateway last sent a lease; an older gateway never sends one. */
   leasedAtMs: number | undefined;
-  /** Since when, and when last, the broker did not find it. */
+  /** When the broker first and last found no subscriber for this gateway's beats. */
   missing: { readonly sinceMs: number; lastMs: number } | undefined;
 }
 
-/** Since when this agent can hear gateways at all: its connection is up, and it did not stand still. */
+/** Whether and since when this agent can hear gateways: its connection is up, and the process did not stand still. */
 export interface Hearing {
   readonly connected: boolean;
   readonly sinceMs: number;
 }
 
 /**
- * Whether the gateways live that wait for jobs here. One is gone when it gave no lease for `gatewayGoneAfterMs`, or when
- * the broker did not find it for as long; a moment of either is a broker that restarts, where agent and gateway come back
- * one after the other. What this agent could not hear is held against nobody, but whoever cannot be heard for
- * `cutOffAfterMs` has given up by then.
+ * Judges whether the gateways that wait for jobs here are alive. A gateway is gone when it gave no lease for
+ * `gatewayGoneAfterMs`, or when the broker did not find it for as long. A shorter gap is a broker restart, after which
+ * agent and gateway come back one after the other. Time in which this agent could not hear counts against no gateway.
+ * After `cutOffAfterMs` without a connection, however, all gateways have given up.
  */
 export class GatewaySigns {
   readonly #timing: Timing;
@@ -33,7 +33,7 @@ export class GatewaySigns {
     signs.missing = undefined;
   }
 
-  /** The broker found nobody to give a beat to. */
+  /** Notes that the broker found no subscriber for a beat to this gateway. */
   notFound(gateway: string, nowMs: number): void {
     const signs = this.#of(gateway);
     if (signs.missing === undefined) signs.missing = { sinceMs: nowMs, lastMs: nowMs };
@@ -41,8 +41,8 @@ export class GatewaySigns {
   }
 
   /**
-   * Those of the gateways that are gone for good. Of the others that are not named, a lease is remembered for as long as it
-   * says something: a gateway whose next job comes a moment later does not give it again.
+   * Returns the waiting gateways that are gone for good. The lease of a gateway that waits for nothing is remembered
+   * for `gatewayGoneAfterMs`. The gateway does not send it again for a job that comes a moment later.
    */
   gone(waiting: ReadonlySet<string>, nowMs: number, hearing: Hearing): string[] {
     for (const [gateway, { leasedAtMs = -Infinity }] of this.#signs) {

@@ -2,14 +2,17 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { AgentJob } from "./agent-job.ts";
 
 /**
- * Acceptances that wait a moment before they are told. Any frame of a job tells its gateway that it was accepted, and a
- * job that is answered within this moment needs no message that says so and nothing else.
+ * Holds acceptances for a moment before they are sent. Any frame of a job tells its gateway that the job was accepted.
+ * A job that is answered within this moment therefore needs no accept frame.
  */
 export class HeldAccepts {
   readonly #clock: Clock;
   readonly #holdMs: number;
   readonly #tell: (job: AgentJob) => void;
-  /** Those that were held before the last look, and those since: each waits for one look at least and two at most. */
+  /**
+   * `#due` holds the jobs from before the last look, `#held` those since. Each job waits for one look at least and two
+   * at most.
+   */
   #due: AgentJob[] = [];
   #held: AgentJob[] = [];
   #looking = false;

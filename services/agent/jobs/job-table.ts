@@ -12,6 +12,7 @@ import { replySubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
 import type { RuntimeWatch } from "../offer/watch-runtimes.ts";
+import type { RuntimeWork } from "../offer/watch-source.ts";
 import { AgentJob } from "./agent-job.ts";
 import { beatRows } from "./beat-rows.ts";
 import { PartCollector } from "./collect-parts.ts";
@@ -27,6 +28,7 @@ import { manageModels } from "./manage-models.ts";
 import type { Outcome } from "./outcome.ts";
 import { PastJobs } from "./past-jobs.ts";
 import { runJob } from "./run-job.ts";
+import { Uplink } from "./uplink.ts";
 import { StrayWatch } from "./watch-strays.ts";
 
 interface JobTableOptions {
@@ -37,22 +39,23 @@ interface JobTableOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly queueMax: number;
-  /** What this machine's owner lets operators do with its models. */
+  /** The model actions that this machine's owner allows operators. */
   readonly manage: ReadonlySet<ManageAction>;
 }
 
-/** Where a job's answer goes. */
+/** The address of a job's answer. */
 export interface ReplyTo {
   readonly gateway: string;
   readonly job: string;
 }
 
 /**
- * All jobs of this agent: the one owner of their state. Messages, the runtime and the clock come in as calls; frames
- * go out. Every job that is accepted ends in exactly one terminal frame, and a job id that was seen once is never run
- * again.
+ * Owns all jobs of this agent and their state. Messages, the runtime and the clock come in as calls; frames go out.
+ * Every accepted job ends in exactly one terminal frame. A job id that was seen once is never run again.
  */
 export class JobTable {
+  /** Every frame of a job is sent through it. */
+  readonly uplink: Uplink;
   readonly #options: JobTableOptions;
   readonly #jobs = new Passing<AgentJob>();
   readonly #past: PastJobs;
@@ -67,6 +70,7 @@ export class JobTable {
 
   constructor(options: JobTableOptions) {
     this.#options = options;
+    this.uplink = new Uplink(options);
     this.#past = new PastJobs(options.timing.cancelRememberMs);
     this.#gateways = new GatewaySigns(options.timing);
     this.#tickedAtMs = options.clock.now();
@@ -81,6 +85,7 @@ export class JobTable {
       holdMs: options.timing.acceptHoldMs,
       tell: (job) => this.#accept(job),
     });
+    options.runtime.heedWork((runtime) => this.#workOn(runtime));
     options.runtime.onChange(() => this.#start(this.#lanes.resize(this.#jobs.values())));
   }
 
@@ -137,7 +142,7 @@ export class JobTable {
       job.reservedBytes = head.bodyBytes;
       this.#receivingBytes += head.bodyBytes;
     }
-    // Who has to wait is told so at once.
+    // A job that has to wait in the queue is accepted at once.
     if (submitted.start.includes(head.id)) this.#accepts.hold(job);
     else this.#accept(job);
     this.#start(submitted.start);
@@ -148,7 +153,7 @@ export class JobTable {
     if (job === undefined || job.state === "ended") return;
     const { parts } = job;
     if (parts === undefined) {
-      // The last acknowledgement was lost, and the sender goes on asking for it.
+      // The last `part-ack` was lost, and the gateway goes on asking for it.
       if (job.head.sha256 !== undefined) job.frames.say("part-ack", { received: job.head.bodyBytes });
       return;
     }
@@ -167,7 +172,7 @@ export class JobTable {
     this.#start(this.#lanes.makeReady(head.id));
   }
 
-  /** `reply` is where an attach wants its frames. */
+  /** Handles one control of a gateway. `reply` is the address to which an attach wants its frames. */
   control(control: Control, reply?: ReplyTo): void {
     switch (control.kind) {
       case "cancel":
@@ -190,24 +195,27 @@ export class JobTable {
         return;
       case "probe":
       case "fence":
-        // A probe is answered by the beat that `receiveJobs` asks for; of a fence hears whoever claimed the machine.
+        // `receiveJobs` answers a probe with a beat; `claimMachine` subscribes to fences itself.
         return;
     }
   }
 
-  /** The broker found nobody to give a beat to. */
+  /** Notes that the broker found no subscriber for a beat to this gateway. */
   gatewayMissing(gateway: string): void {
     this.#gateways.notFound(gateway, this.#options.clock.now());
   }
 
-  /** What time does to jobs: to be called at the pace of the beats. */
+  /**
+   * Applies the timeouts of jobs and gateways, and repeats terminal frames. The caller calls it once per
+   * `beatIntervalMs`.
+   */
   tick(): void {
     const { clock, timing } = this.#options;
     const nowMs = clock.now();
     this.#past.forgetOld(nowMs);
     const stoodStill = nowMs - this.#tickedAtMs > timing.probeAfterMs;
     this.#tickedAtMs = nowMs;
-    // What came while this process stood still is yet to be read: nobody else was silent.
+    // Messages that came while this process stood still are not read yet, so no gateway was silent.
     if (stoodStill) this.#hearingSinceMs = nowMs;
     for (const job of this.#jobs.values()) {
       const { endedAtMs } = job.frames;
@@ -226,12 +234,12 @@ export class JobTable {
     this.#strays.tick();
   }
 
-  /** A row for every job, by the gateway that waits for it. */
+  /** Returns a beat row for every job, by the gateway that waits for it. */
   rows(): ReadonlyMap<string, BeatRow[]> {
     return beatRows(this.#jobs.values(), this.#lanes.places());
   }
 
-  /** Takes no more jobs, and resolves when those it has are over; what is not by the deadline is ended. */
+  /** Stops taking jobs and resolves when those it has are over. Jobs that still run at the deadline are ended. */
   async drain(deadline: AbortSignal): Promise<void> {
     this.#draining = true;
     const { clock, timing } = this.#options;
@@ -249,7 +257,7 @@ export class JobTable {
     deadline.addEventListener("abort", cut, { once: true });
     const acknowledged = (): boolean => {
       const nowMs = clock.now();
-      // An answer that is over may still wait for a client that is slow, and it waits no longer than this.
+      // An answer that is over may still wait for a slow client, but no longer than this.
       if (nowMs - cutAtMs > timing.terminalRepeatMs * 2) return true;
       return [...this.#jobs.values()].every(
         ({ frames }) => frames.endedAtMs !== undefined && nowMs - frames.endedAtMs > timing.terminalRepeatMs * 2,
@@ -265,11 +273,14 @@ export class JobTable {
   }
 
   #framesTo(reply: ReplyTo, credit?: number): FrameEmitter {
-    const { broker, clock, machine } = this.#options;
-    return new FrameEmitter({ broker, clock, subject: replySubject({ ...reply, machine }), credit });
+    const { clock, machine } = this.#options;
+    return new FrameEmitter({ uplink: this.uplink, clock, subject: replySubject({ ...reply, machine }), credit });
   }
 
-  /** The gateway misses frames, or another one goes on with the request: from now on they go where this came from. */
+  /**
+   * Sends the job's frames from number `from` on to `reply`. The gateway misses frames, or another gateway goes on with
+   * the request.
+   */
   #attach({ job: id, from, keyId, credit }: Extract<Control, { kind: "attach" }>, reply: ReplyTo): void {
     const job = this.#jobs.get(id);
     if (job === undefined || (job.head.keyId ?? "") !== keyId) {
@@ -282,11 +293,11 @@ export class JobTable {
     this.#refuseAttach(reply, "stream_gap", "A part of the answer was lost on its way from the machine.");
   }
 
-  /** A fault outside the numbering: it ends no job, it answers an attach. */
+  /** Answers an attach with a fault frame outside the numbering, which ends no job. */
   #refuseAttach(reply: ReplyTo, code: FaultCode, message: string): void {
-    const { broker, machine } = this.#options;
+    const { machine } = this.#options;
     const payload: FaultPayload = { code, message };
-    broker.publish(replySubject({ ...reply, machine }), encodeFrame({ kind: "fault" }, [encodeJson(payload)]));
+    this.uplink.publish(replySubject({ ...reply, machine }), encodeFrame({ kind: "fault" }, [encodeJson(payload)]));
   }
 
   #start(ids: readonly string[]): void {
@@ -302,7 +313,7 @@ export class JobTable {
     job.startedAtMs = clock.now();
     job.moved(job.startedAtMs);
     try {
-      // The runtime may have come and gone while the job waited.
+      // The runtime may have come and gone while the job was queued.
       const route = runtime.offer?.route(job.head.model ?? "");
       if (route === undefined) throw runtimeOffline();
       job.route = route;
@@ -319,13 +330,13 @@ export class JobTable {
         write: (bytes, outputTokens) => {
           const nowMs = clock.now();
           job.moved(nowMs, job.silence);
-          if (bytes.byteLength > 0 || outputTokens > 0) job.spoke(nowMs);
+          if (bytes.byteLength > 0 || outputTokens > 0) job.spoke(nowMs, outputTokens);
           return this.#heldBack(job, job.frames.write(bytes, outputTokens));
         },
         writeDraft: (draft, outputTokens) => {
           const nowMs = clock.now();
           job.moved(nowMs);
-          job.spoke(nowMs);
+          job.spoke(nowMs, outputTokens);
           return this.#heldBack(job, job.frames.writeDraft(draft, outputTokens));
         },
       });
@@ -352,7 +363,7 @@ export class JobTable {
     job.moved(this.#options.clock.now(), job.silence);
   }
 
-  /** A runtime that had no room for a job beside the others is asked again when one of them has ended. */
+  /** Queues a job again that its runtime had no room for. It is retried when another job on that runtime has ended. */
   #putBack(job: AgentJob): void {
     job.state = "queued";
     job.startedAtMs = undefined;
@@ -399,7 +410,7 @@ export class JobTable {
       this.#past.add(id, this.#options.clock.now());
       return;
     }
-    // Of an answer that is over, something may still wait for credit.
+    // An ended job may still hold bytes that wait for credit.
     if (job.state === "ended") {
       this.#forget(id);
       return;
@@ -407,7 +418,7 @@ export class JobTable {
     this.#stop(job, new Fault("cancelled", { message: "The request was cancelled." }));
   }
 
-  /** Ends a job wherever it stands: what runs is aborted and reports by itself, what waits ends here. */
+  /** Ends a job in any state. A running job is aborted and reports its own outcome; a waiting job ends here. */
   #stop(job: AgentJob, fault: Fault): void {
     job.abort(fault);
     if (job.state !== "ended" && job.startedAtMs === undefined) this.#end(job, fault);
@@ -420,7 +431,7 @@ export class JobTable {
     this.#start(this.#lanes.remove(job.head.id));
   }
 
-  /** A body that came in parts counts from its first part until its job has begun or ended. */
+  /** Releases the bytes that a body in parts reserved. They count from the job's acceptance until it begins or ends. */
   #releaseBody(job: AgentJob): void {
     this.#receivingBytes -= job.reservedBytes;
     job.reservedBytes = 0;
@@ -448,13 +459,21 @@ export class JobTable {
     return [...this.#jobs.values()].filter(({ head, state }) => head.kind === "manage" && state !== "ended").length;
   }
 
-  /** How many sequences a runtime works on for jobs of ours. */
+  /** Returns the number of sequences that a runtime works on for jobs of this agent. */
   #runningOn(runtime: Runtime): number {
-    let sequences = 0;
-    for (const { route, startedAtMs, state, width } of this.#jobs.values()) {
-      if (route?.runtime === runtime && startedAtMs !== undefined && state !== "ended") sequences += width;
-    }
-    return sequences;
+    return this.#jobsOn(runtime).reduce((sequences, { width }) => sequences + width, 0);
+  }
+
+  #workOn(runtime: Runtime): RuntimeWork {
+    const jobs = this.#jobsOn(runtime);
+    const heardAtMs = jobs.map((job) => (job.firstTokenAtMs === undefined ? -Infinity : job.progressAtMs));
+    return { running: jobs.length > 0, heardAtMs: Math.max(-Infinity, ...heardAtMs) };
+  }
+
+  #jobsOn(runtime: Runtime): AgentJob[] {
+    return [...this.#jobs.values()].filter(
+      ({ route, startedAtMs, state }) => route?.runtime === runtime && startedAtMs !== undefined && state !== "ended",
+    );
   }
 }
 
@@ -463,7 +482,7 @@ function bodyOf({ body }: AgentJob): Uint8Array {
   return body;
 }
 
-/** Whether a runtime refused a job before it said anything, because of what else it has to do. */
+/** True if a runtime refused a job before its first token because the runtime is busy with other work. */
 function wasTooMuch(job: AgentJob, outcome: Outcome): boolean {
   const isRefused = outcome.outcome === "fault" && outcome.fault.code === "server_is_overloaded";
   return isRefused && job.firstTokenAtMs === undefined && !job.signal.aborted;

@@ -4,21 +4,21 @@ import type { JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { manageShape } from "#shared/protocol/manage-job.ts";
 
-/** Models that are pulled, removed, loaded or unloaded at once. */
+/** Bounds the `manage` jobs at once: models that are pulled, removed, loaded or unloaded. */
 const manageJobsMax = 8;
 
-/** What an agent looks at before it takes a job, beside the schedule's own bounds. */
+/** The agent's state that admission checks, beside the schedule's own bounds. */
 interface Admission {
   readonly draining: boolean;
-  /** Whether the machine offers the model that the job names. */
+  /** True if the machine offers the model that the job names. */
   readonly offersModel: boolean;
-  /** How many `manage` jobs it holds. */
+  /** The `manage` jobs that the agent holds. */
   readonly managing: number;
   readonly jobs: number;
   readonly receivingBytes: number;
 }
 
-/** Why the agent does not take a job, or nothing when it may. Only hard facts count, no predictions. */
+/** Returns why the agent rejects a job, or undefined when it accepts it. Only hard facts count, no predictions. */
 export function judgeAdmission(head: JobHead, agent: Admission): RejectPayload | undefined {
   if (agent.draining) return { reason: "draining", message: "The machine shuts down." };
   if (head.kind === "models") return undefined;

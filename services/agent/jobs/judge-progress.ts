@@ -8,14 +8,14 @@ interface Progress {
   readonly state: JobState;
   readonly acceptedAtMs: number;
   readonly progressAtMs: number;
-  /** The runtime is not read on, since the client is slow: its silence is not its own. */
+  /** True while the runtime is not read on because the client is slow: its silence then does not count. */
   readonly heldBack?: boolean;
-  /** What the runtime is at, if that is no answering: it may be silent for longer then. */
+  /** The runtime's phase, if it is not answering: it may be silent for longer then. */
   readonly silence?: Silence | undefined;
   readonly head: { readonly kind: JobKind; readonly remainingMs: number };
 }
 
-/** Whether a job has waited, hung or run for too long, and then the fault that ends it. */
+/** Returns the fault that ends a job that waited, hung or ran for too long; undefined otherwise. */
 export function judgeProgress(job: Progress, nowMs: number, timing: Timing): Fault | undefined {
   if (job.state === "ended") return undefined;
   const totalMs = Math.min(job.head.remainingMs, job.head.kind === "manage" ? Infinity : timing.jobTotalMs);

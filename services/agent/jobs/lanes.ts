@@ -4,7 +4,7 @@ import type { AgentJob } from "./agent-job.ts";
 import { LearntSlots } from "./learn-slots.ts";
 import { Schedule, type Submitted } from "./schedule.ts";
 
-/** The schedule of an agent's jobs, with lanes as wide as the runtimes behind them take jobs, as far as that is known. */
+/** The schedule of an agent's jobs. Each lane has as many slots as its runtime takes jobs, as far as that is known. */
 export class Lanes {
   readonly #schedule: Schedule;
   readonly #learnt = new LearntSlots();
@@ -27,7 +27,7 @@ export class Lanes {
     return this.#schedule.places();
   }
 
-  /** Takes a job in or refuses it for good. */
+  /** Queues a job or refuses it for good. */
   submit(job: string, route: Route, turn: { readonly sender: string; readonly ready: boolean }): Submitted {
     const widened = this.#schedule.resize(route.lane, this.#slotsOf(route));
     const submitted = this.#schedule.submit(job, { lane: route.lane, sender: turn.sender, ready: turn.ready });
@@ -45,8 +45,8 @@ export class Lanes {
   }
 
   /**
-   * The runtime of this route refused a job as too much, and has so shown how much it takes: the lane is as narrow from
-   * now on. Whether the job can wait for its turn once more, since others run there whose end makes room.
+   * Narrows the lane of a route whose runtime refused a job as too much. Returns true if other jobs run there: their
+   * end makes room, so the job can wait for another turn.
    */
   refused(route: Route): boolean {
     const others = this.#schedule.runningIn(route.lane) - 1;
@@ -59,7 +59,7 @@ export class Lanes {
     return this.#schedule.putBack(job);
   }
 
-  /** Runtimes come and go, and learn and tell how much they take at once: makes the lanes of these jobs as wide. */
+  /** Resizes the lanes of these jobs: runtimes come and go, and their slots are learnt or reported anew. */
   resize(jobs: Iterable<AgentJob>): readonly string[] {
     const routes = new Map<string, Route>();
     for (const { route, state } of jobs) if (route && state !== "ended") routes.set(route.lane, route);

@@ -1,16 +1,18 @@
 /**
- * How many jobs a runtime takes at once, as it showed: one that refuses a job while others run has room for those only.
- * After a while it is tried with one more, since what took the room may be gone.
+ * Learns how many jobs a runtime takes at once. A runtime that refuses a job while others run has room for those only.
+ * Every `tryOneMoreMs` it is tried with one more job, since the work that took the room may be gone.
  */
 export class LearntSlots {
   readonly #lanes = new Map<string, { readonly slots: number; readonly learntAtMs: number }>();
 
-  /** The runtime refused a job as too much, beside `running` others. With none beside it, there is nothing to learn. */
+  /**
+   * Notes that the runtime refused a job as too much beside `running` others. With no others there is nothing to learn.
+   */
   refused(lane: string, running: number, nowMs: number): void {
     if (running > 0) this.#lanes.set(lane, { slots: running, learntAtMs: nowMs });
   }
 
-  /** How many may run at once now, of those that are configured. */
+  /** Returns how many jobs may run at once now, at most the configured number. */
   limit(lane: string, configured: number, nowMs: number): number {
     const learnt = this.#lanes.get(lane);
     if (learnt === undefined) return configured;

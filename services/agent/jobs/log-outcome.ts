@@ -4,8 +4,8 @@ import type { AgentJob } from "./agent-job.ts";
 import type { Outcome } from "./outcome.ts";
 
 /**
- * Tells the log how a job ended: a machine that fails is the operator's matter, a request that was wrong is not. By the
- * job's id the gateway that asked has a line of the request that it was for.
+ * Logs how a job ended: a failing machine is the operator's matter, an invalid request is not. The gateway's log has a
+ * line with the job's id that names the request.
  */
 export function logOutcome(
   log: Pick<Log, "debug" | "info" | "warn">,
@@ -17,7 +17,7 @@ export function logOutcome(
     log.debug(ties, "job done");
     return;
   }
-  const { code, internal } = outcome.fault;
+  const { code, reason: internal } = outcome.fault;
   const fields = { ...ties, code, internal };
   if (code === "cancelled") log.debug(fields, "job cancelled");
   else if (faultEntry(code).status < 500) log.info(fields, "job refused");

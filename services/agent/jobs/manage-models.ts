@@ -8,17 +8,17 @@ import { readBody } from "./read-body.ts";
 import { untilAborted } from "./until-aborted.ts";
 
 interface ManageJob {
-  /** As the operator wrote it. */
+  /** The model id as the operator wrote it. */
   readonly model: string;
   readonly body: Uint8Array;
   readonly offer: Offer | undefined;
-  /** What this machine's owner lets operators do. */
+  /** The model actions that this machine's owner allows operators. */
   readonly allowed: ReadonlySet<ManageAction>;
   readonly signal: AbortSignal;
   readonly write: (bytes: Uint8Array) => void;
 }
 
-/** Pulls, removes, loads or unloads a model, where the machine's owner lets it and its runtime can. */
+/** Pulls, removes, loads or unloads a model, if the machine's owner allows the action and the runtime supports it. */
 export async function manageModels(job: ManageJob): Promise<Outcome> {
   try {
     const { action } = readBody(manageBody, job.body);
@@ -42,7 +42,7 @@ function progressOf(job: ManageJob, action: ManageAction): AsyncIterable<ManageP
   if (offer === undefined) {
     throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
   }
-  // Who is used to Ollama writes the tag that it takes for granted.
+  // Users of Ollama write its default tag `:latest`.
   const route = offer.route(model) ?? offer.route(model.replace(/:latest$/, ""));
   if (route === undefined && action !== "pull") {
     throw new Fault("model_not_found", { message: "This machine does not have that model.", param: "model" });

@@ -1,7 +1,7 @@
 import type { FinishReason, Usage } from "#shared/answer/answer-event.ts";
 import type { Fault } from "#shared/fault/fault.ts";
 
-/** How a job ends: as one terminal frame tells it. */
+/** How a job ends, as its one terminal frame reports it. */
 export type Outcome =
   | {
       readonly outcome: "end";

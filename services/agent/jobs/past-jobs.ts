@@ -1,6 +1,6 @@
 /**
- * Ids of jobs that are over, or were cancelled before they came, for as long as a late message about them may still be
- * under way: a job id that was seen once is never run again.
+ * Remembers the ids of jobs that are over, or were cancelled before they arrived. It keeps them while a late message
+ * about them may still be under way. A job id that was seen once is never run again.
  */
 export class PastJobs {
   readonly #rememberMs: number;
@@ -11,7 +11,7 @@ export class PastJobs {
   }
 
   add(job: string, nowMs: number): void {
-    // One that is added again is the youngest anew: they stand in the order in which they are forgotten.
+    // An id that is added again becomes the newest: the map is in the order in which ids are forgotten.
     this.#untilMs.delete(job);
     this.#untilMs.set(job, nowMs + this.#rememberMs);
   }

@@ -1,10 +1,11 @@
 import type { z } from "zod";
-import { Fault } from "#shared/fault/fault.ts";
+import { Fault, misfitOf } from "#shared/fault/fault.ts";
 import { mayHoldBigInteger, parseExactly } from "#shared/process/exact-json.ts";
 
 /**
- * Reads the body of a job. The gateway has checked it, so what does not fit comes from a gateway that is newer than this
- * agent: it is refused by name, and never run with a field dropped. What `isPlain` knows the schema would take as it is.
+ * Reads the body of a job. The gateway has checked it, so an invalid body comes from a gateway that is newer than this
+ * agent. It is refused with the field's name, and never run with a field dropped. A value that satisfies `isPlain` is
+ * valid as it is and skips the schema.
  */
 export function readBody<Schema extends z.ZodType>(
   schema: Schema,
@@ -20,14 +21,15 @@ export function readBody<Schema extends z.ZodType>(
   throw new Fault("unsupported_parameter", {
     message: "The agent on this machine does not know a part of this request; it may be older than its gateway.",
     ...(field === undefined ? {} : { param: String(field) }),
-    internal: parsed.error.message,
+    internal: misfitOf(parsed.error),
   });
 }
 
 function parseJson(bytes: Uint8Array): unknown {
   try {
     const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    // All other numbers of a body are ours, and small.
+    // Only tools and response formats may hold big integers. All other numbers of a body are Trunkline's own, and
+    // small.
     const holdsSchema = buffer.includes('"tools"') || buffer.includes('"response_format"');
     const text = buffer.toString();
     return holdsSchema && mayHoldBigInteger(text) ? parseExactly(text) : JSON.parse(text);

@@ -5,18 +5,18 @@ import { isPlainChatBody } from "#shared/protocol/plain-chat-body.ts";
 import { longMessages } from "../runtimes/long-messages.ts";
 import { readBody } from "./read-body.ts";
 
-/** Up to this size a body is read whole sooner than its long texts are taken out. */
+/** Up to this size, reading a body whole is faster than taking out its long texts. */
 const wholeBytesMax = 16 * 1024;
 
-/** The fields of a message, and of what it consists of, whose long texts are left as they are written. */
+/** The fields of a message and its parts whose long texts stay as they are written. */
 const fieldsLeft = ["content", "text", "url"];
 
-/** Reads the body of a chat. The long texts of its messages are left as they are written until somebody needs them. */
+/** Reads the body of a chat. Its messages' long texts stay as they are written until they are read. */
 export function readChatBody(bytes: Uint8Array): ChatBody {
   return readLong(bytes) ?? readBody(chatBody, bytes, isPlainChatBody);
 }
 
-/** Nothing where there is no such text, or what is left is not right: the whole is to be read then. */
+/** Returns undefined where there is no long text or the rest is invalid; the caller then reads the whole body. */
 function readLong(bytes: Uint8Array): ChatBody | undefined {
   if (bytes.byteLength <= wholeBytesMax) return undefined;
   const short = takeOutLongTexts(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), fieldsLeft);
@@ -29,7 +29,8 @@ function readLong(bytes: Uint8Array): ChatBody | undefined {
 function bodyWithout({ json, texts }: ShortJson): ChatBody | undefined {
   try {
     const body = readBody(chatBody, json, isPlainChatBody);
-    // A schema may have such fields too, and anything may say the stand-in, where nobody looks for a text; a plain chat has neither.
+    // A JSON schema may have fields of these names. Any text may equal the stand-in where no long text is looked for. A
+    // plain chat has neither.
     const isSure = isPlainChatBody(body) || placesOfLongTexts(JSON.stringify(body)) === texts.length;
     return isSure ? body : undefined;
   } catch (error) {

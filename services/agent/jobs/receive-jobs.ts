@@ -20,8 +20,8 @@ interface ReceiveOptions {
 }
 
 /**
- * Takes what the broker brings for this boot of this machine and hands it to the job table, and gives the table its
- * pace. What is malformed is logged and dropped: a gateway that gets no answer says so to its client.
+ * Passes the broker's messages for this boot of the machine to the job table, and ticks the table. Malformed messages
+ * are logged and dropped; a gateway that gets no answer reports that to its client.
  */
 export function receiveJobs(options: ReceiveOptions): { stop(): void } {
   const { broker, machine, epoch, jobs, clock, timing, log } = options;
@@ -52,7 +52,7 @@ export function receiveJobs(options: ReceiveOptions): { stop(): void } {
     if (told.kind === "probe") answerProbes();
   };
 
-  // However many probes come in one turn of the event loop, one beat answers them all.
+  // A single beat answers all probes of one turn of the event loop.
   let probed = false;
   const answerProbes = (): void => {
     if (probed) return;
@@ -86,7 +86,7 @@ export function receiveJobs(options: ReceiveOptions): { stop(): void } {
     jobs.tick();
     sendBeats(options);
   });
-  // What was published while the connection was down is lost; a beat tells the gateways which frames they are to ask for.
+  // Messages published while the connection was down are lost. A beat tells the gateways which frames to ask for.
   const connection = broker.onChange((connected) => {
     if (connected) sendBeats(options);
   });

@@ -3,30 +3,30 @@ import { giveBack, replayBlockBytes, takeBlock } from "./replay-blocks.ts";
 interface Kept {
   readonly sequence: number;
   readonly frame: Uint8Array;
-  /** Where its bytes end in the answer. The terminal frame has none, and is never taken. */
+  /** The answer's offset at which the frame's bytes end. `Infinity` for the terminal frame, which is never taken. */
   readonly endOffset: number;
 }
 
-/** Frames one behind the other, or a large one alone in its own bytes. */
+/** Consecutive frames, or one large frame alone in its own bytes. */
 interface Block {
   readonly first: number;
   readonly bytes: Uint8Array;
   readonly isLent: boolean;
-  /** Where each ends, in these bytes and in the answer. */
+  /** Where each frame ends: `ends` in `bytes`, `endOffsets` in the answer. */
   readonly ends: number[];
   readonly endOffsets: number[];
 }
 
 /**
- * The numbered frames of one job that its gateway may still ask for again: all that its client has not taken. How much
- * that can be is bounded by the credit that the gateway gives.
+ * Keeps the numbered frames of one job that its gateway may still ask for again: all that its client has not read. The
+ * gateway's credit bounds their size.
  *
- * They are copied together, into memory that goes from stream to stream: what is kept of each chunk on its own takes as
- * much again, and grows old.
+ * Frames are copied together into blocks that streams reuse. Keeping each chunk on its own would take twice the memory
+ * and let it grow old in V8's heap.
  */
 export class ReplayBuffer {
   #blocks: Block[] = [];
-  /** The number of the first frame that is not taken. */
+  /** The number of the first frame that the client has not read. */
   #first = 1;
 
   keep({ sequence, frame, endOffset }: Kept): void {
@@ -41,7 +41,7 @@ export class ReplayBuffer {
     last.endOffsets.push(endOffset);
   }
 
-  /** The client has the answer up to this offset, and nobody will ask for that again. */
+  /** Drops the frames up to this offset: the client has read them, so no gateway asks for them again. */
   taken(offset: number): void {
     for (let block = this.#blocks[0]; block !== undefined; block = this.#blocks[0]) {
       const left = block.endOffsets.findIndex((endOffset) => endOffset > offset);
@@ -55,17 +55,24 @@ export class ReplayBuffer {
     }
   }
 
-  /** Nobody will ask for anything again. */
+  /** Drops all frames: no gateway asks for them again. */
   clear(): void {
     const blocks = this.#blocks;
     this.#blocks = [];
     for (const block of blocks) release(block);
   }
 
-  /** All frames from this number on, or nothing when some of them are not kept any more. */
-  from(sequence: number): readonly Uint8Array[] | undefined {
-    if (this.#blocks.length === 0 || sequence < this.#first) return undefined;
-    return this.#blocks.flatMap((block) => framesIn(block, sequence));
+  /** The oldest number that is kept. Undefined when no frame is kept. */
+  get first(): number | undefined {
+    return this.#blocks.length === 0 ? undefined : this.#first;
+  }
+
+  /** Returns a copy of this frame: its block may hold another stream before the frame has left. */
+  frame(sequence: number): Uint8Array | undefined {
+    const block = this.#blocks.findLast(({ first }) => first <= sequence);
+    const place = sequence - (block?.first ?? 0);
+    if (block === undefined || sequence < this.#first || place >= block.ends.length) return undefined;
+    return new Uint8Array(block.bytes.subarray(block.ends[place - 1] ?? 0, block.ends[place]));
   }
 
   #begin({ sequence, frame, endOffset }: Kept): void {
@@ -74,12 +81,6 @@ export class ReplayBuffer {
     if (isLent) bytes.set(frame);
     this.#blocks.push({ first: sequence, bytes, isLent, ends: [frame.byteLength], endOffsets: [endOffset] });
   }
-}
-
-/** Copies, since a block may hold another stream before they have left. */
-function framesIn({ first, bytes, ends }: Block, from: number): Uint8Array[] {
-  const skipped = Math.max(0, from - first);
-  return ends.slice(skipped).map((end, place) => new Uint8Array(bytes.subarray(ends[skipped + place - 1] ?? 0, end)));
 }
 
 function release({ bytes, isLent }: Block): void {

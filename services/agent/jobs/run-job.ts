@@ -26,22 +26,22 @@ const nothing = new Uint8Array();
 
 interface RunningJob {
   readonly head: JobHead;
-  /** Let go of as soon as it is read. */
+  /** The request body; dropped as soon as it is read. */
   body: Uint8Array;
   readonly route: Route;
   readonly signal: AbortSignal;
   readonly onProgress: (silence?: Silence) => void;
-  /** How many sequences the runtime is to work on at once for this job. */
+  /** Reports how many sequences the runtime works on at once for this job. */
   readonly onWidth: (width: number) => void;
-  /** What it returns, if anything, is waited for before the runtime is read on. */
+  /** Writes a piece of the answer. The runtime is not read on until the returned promise, if any, resolves. */
   readonly write: (bytes: Uint8Array, outputTokens: number) => Promise<void> | undefined;
-  /** The same for bytes with room for a frame's prefix before them. */
+  /** Like `write`, for bytes with room for a frame prefix before them. */
   readonly writeDraft: (draft: Uint8Array, outputTokens: number) => Promise<void> | undefined;
 }
 
 /**
- * Runs one job on its runtime and writes its answer in the shape that the job asked for. Always comes to one outcome:
- * when the signal aborts, at once and with the signal's reason, even if the runtime's adapter hangs.
+ * Runs one job on its runtime and writes its answer in the shape that the client requested. Always returns one outcome:
+ * when the signal aborts, at once and with the signal's reason, even if the adapter hangs.
  */
 export async function runJob(job: RunningJob): Promise<Outcome> {
   const assembly = new AnswerAssembly();
@@ -56,7 +56,7 @@ export async function runJob(job: RunningJob): Promise<Outcome> {
 
 async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> {
   const writing = new AnswerWriting(job, assembly);
-  // To read a large body takes long, and so does to write the runtime's request: other answers go on in between.
+  // Reading a large body takes long, and so does writing the runtime's request. Other answers go on in between.
   const { byteLength } = job.body;
   const isLarge = byteLength > limits.partBytes;
   if (isLarge) await nextTurn();
@@ -71,7 +71,7 @@ async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> 
   writing.end();
 }
 
-/** Makes what a runtime says regular and writes it, until nobody waits for it any more. */
+/** Normalises a runtime's answer events, renders them and writes them until the job is aborted. */
 class AnswerWriting implements AnswerTaker {
   readonly #job: RunningJob;
   readonly #assembly: AnswerAssembly;
@@ -118,11 +118,15 @@ function rendererOf(head: JobHead): AnswerRenderer {
   return renderer;
 }
 
-/** Reads a job, by its kind, and gives how its runtime is asked: of a large one, the two are for a turn each. */
+/**
+ * Reads a job's body by its kind and returns a function that sends the request to its runtime. For a large body, the
+ * caller runs each of the two in a turn of its own.
+ */
 function askingOf({ head, body, route, signal, onProgress, onWidth }: RunningJob): () => Answering {
   const { runtime, ownId, model } = route;
   const { capabilities, context_window: contextWindow } = model;
-  const run = { model: ownId, capabilities, contextWindow, signal, onProgress };
+  const { cacheSalt } = head;
+  const run = { model: ownId, capabilities, contextWindow, cacheSalt, signal, onProgress };
   if (head.kind === "embed") {
     if (!capabilities.embedding || runtime.embed === undefined) throw doesNotEmbed(model.id);
     const embed = runtime.embed.bind(runtime);
@@ -144,7 +148,7 @@ function askingOf({ head, body, route, signal, onProgress, onWidth }: RunningJob
   return () => runtime.chat(chatRun);
 }
 
-/** Vectors have no finish of their own: they are complete when the runtime has come to its end. */
+/** Appends the finish event that embeddings lack: they are complete when the runtime ends its events. */
 async function* embedded(events: AsyncIterable<readonly AnswerEvent[]>): AsyncGenerator<readonly AnswerEvent[]> {
   yield* events;
   yield [{ kind: "finish", reason: "stop" }];

@@ -1,16 +1,19 @@
 import { Passing } from "#shared/process/passing.ts";
 
-/** So many that have nothing waiting yet are let in beyond the queue's bound: one sender is not to keep all others out. */
+/**
+ * Bounds how many jobs are queued beyond `queueMax` for senders that have no job waiting. One sender cannot keep all
+ * others out.
+ */
 const newcomersMax = 16;
 
 const none: readonly string[] = [];
 
 /**
- * Which job runs when: lanes with a number of slots each, and one bounded queue. It only decides; whoever owns it acts
- * on what it answers.
+ * Decides which job runs when: lanes with a number of slots each, and one bounded queue. It starts nothing itself; its
+ * owner starts the jobs that it returns.
  *
- * Within a lane senders take turns: who sends one job waits behind one of each other sender's, however many those have
- * sent. A job whose body is still arriving holds its place, but those behind it that are ready may start before it.
+ * Within a lane senders take turns. A sender of one job waits behind one job of each other sender, however many those
+ * have sent. A job whose body is still arriving keeps its place, but ready jobs behind it may start first.
  */
 export class Schedule {
   readonly #queueMax: number;
@@ -35,7 +38,7 @@ export class Schedule {
     return this.#lanes.get(lane)?.running ?? 0;
   }
 
-  /** Takes a job in or refuses it for good. A job with `ready` may be among those to be started at once. */
+  /** Queues a job or refuses it for good. A `ready` job may be among those to start at once. */
   submit(job: string, turn: { lane: string; sender: string; ready: boolean }): Submitted {
     const lane = this.#laneOf(turn.lane);
     const { sender, ready } = turn;
@@ -45,7 +48,7 @@ export class Schedule {
     return { outcome: "taken", start: this.#startable() };
   }
 
-  /** Of a job that nobody is before, and for which there is a slot: as nearly all are. */
+  /** Starts a job that has no job before it and a free slot, as nearly all jobs do. */
   #startAtOnce(job: string, lane: Lane, sender: string): Submitted {
     const round = lane.nextRound(sender);
     this.#running.set(job, { lane, sender, ready: true, round, order: this.#submitted++ });
@@ -53,14 +56,14 @@ export class Schedule {
     return { outcome: "taken", start: [job] };
   }
 
-  /** The body has arrived whole. */
+  /** Marks a job whose body has arrived whole as ready. */
   makeReady(job: string): readonly string[] {
     const waiting = this.#waiting.get(job);
     if (waiting !== undefined) waiting.ready = true;
     return this.#startable();
   }
 
-  /** The job is over, whether it ran or waited. */
+  /** Removes a job that is over, whether it ran or waited. */
   remove(job: string): readonly string[] {
     const running = this.#running.get(job);
     if (running !== undefined) {
@@ -74,7 +77,7 @@ export class Schedule {
     return this.#startable();
   }
 
-  /** A job that runs has not begun after all: it waits again, in the place that it had. */
+  /** Puts a running job back in the queue, in the place that it had. */
   putBack(job: string): readonly string[] {
     const running = this.#running.get(job);
     if (running !== undefined) {
@@ -85,13 +88,13 @@ export class Schedule {
     return this.#startable();
   }
 
-  /** How many jobs a lane runs at once from now on. Those that run stay. */
+  /** Sets how many jobs a lane runs at once. Running jobs stay. */
   resize(lane: string, slots: number): readonly string[] {
     this.#laneOf(lane).slots = slots;
     return this.#startable();
   }
 
-  /** The places of all that wait, each counted from 1 in its own lane. */
+  /** Returns the places of all waiting jobs, each counted from 1 in its own lane. */
   places(): ReadonlyMap<string, number> {
     const places = new Map<string, number>();
     const taken = new Map<Lane, number>();
@@ -112,7 +115,7 @@ export class Schedule {
     return this.#queueMax + Math.min(newcomersMax, this.#queueMax);
   }
 
-  /** How many would wait for a slot if one more came to this lane. */
+  /** Returns how many jobs would wait for a slot if one more joined this lane. */
   #backlog(joined: Lane): number {
     const waiting = new Map<Lane, number>([[joined, 1]]);
     for (const { lane } of this.#waiting.values()) waiting.set(lane, (waiting.get(lane) ?? 0) + 1);
@@ -134,7 +137,7 @@ export class Schedule {
     return start;
   }
 
-  /** A job that is given up costs its sender no turn: his later jobs move up. */
+  /** Moves up the sender's later jobs, so that a job that is given up costs the sender no turn. */
   #closeUp(left: Waiting): void {
     for (const waiting of this.#waiting.values()) {
       if (waiting.lane === left.lane && waiting.sender === left.sender && waiting.round > left.round)
@@ -155,7 +158,7 @@ export class Schedule {
 
 export interface Submitted {
   readonly outcome: "taken" | "full";
-  /** The jobs that are to be started now. */
+  /** The jobs to start now. */
   readonly start: readonly string[];
 }
 
@@ -196,7 +199,7 @@ class Lane {
   started(round: number): void {
     this.running += 1;
     this.#round = Math.max(this.#round, round);
-    // A sender whose last round has begun starts anew with the present one.
+    // A sender whose last round has begun starts again at the current round.
     for (const [sender, last] of this.#lastRounds) if (last < this.#round) this.#lastRounds.delete(sender);
   }
 }

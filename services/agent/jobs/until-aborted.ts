@@ -1,6 +1,6 @@
 /**
- * Waits for work, but no longer than the signal lets: then it rejects with the signal's reason, even if the work hangs. The
- * signal is the work's own: it is listened to for as long as there is one.
+ * Waits for work until the signal aborts, then rejects with the signal's reason, even if the work hangs. The signal
+ * must belong to this work alone, since the listener stays as long as the signal exists.
  */
 export function untilAborted(signal: AbortSignal, work: Promise<void>): Promise<void> {
   return new Promise((resolve, reject) => {

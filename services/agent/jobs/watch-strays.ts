@@ -4,24 +4,25 @@ import type { Timing } from "#shared/protocol/timing.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
 
 interface StraysOptions {
-  /** How many jobs of this agent run on a runtime just now. */
+  /** Returns how many sequences a runtime works on for jobs of this agent. */
   readonly ownRunning: (runtime: Runtime) => number;
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** A runtime that may still be at work for nobody, and until when that is no reason to worry. */
+/** A runtime that may still work on cancelled requests. Its strays are not reported before `worriesAtMs`. */
 interface Suspicion {
   readonly worriesAtMs: number;
-  /** As many as were cancelled can have gone on, and no more: a runtime may work for others too. */
+  /** Cancelled sequences. No more than these can be strays: a runtime may work for other clients too. */
   readonly cancelled: number;
   strays: number;
 }
 
 /**
- * Sees to it that a cancelled request really ended: after each cancel the runtime is asked, where it can be, until it
- * works on no more requests than this agent has running there. What it still works on after a while is told as strays.
+ * Checks that cancelled requests really end. After each cancel it polls a runtime that can report its work. It stops
+ * when the runtime works on no more requests than this agent runs there. Requests that still go on after `straysWaitMs`
+ * are reported as strays.
  */
 export class StrayWatch {
   readonly #options: StraysOptions;
@@ -32,14 +33,14 @@ export class StrayWatch {
     this.#options = options;
   }
 
-  /** Requests that runtimes go on with although nobody here waits for them. */
+  /** Requests that runtimes go on with although no job here waits for them. */
   get strays(): number {
     let strays = 0;
     for (const suspicion of this.#suspicions.values()) strays += suspicion.strays;
     return strays;
   }
 
-  /** A job was cancelled for which the runtime worked on as many sequences. */
+  /** Notes a cancelled job for which the runtime worked on this many sequences. */
   cancelled(runtime: Runtime, sequences: number): void {
     if (runtime.working === undefined) return;
     const { clock, timing } = this.#options;
@@ -48,7 +49,7 @@ export class StrayWatch {
     this.#suspicions.set(runtime, { worriesAtMs, strays, cancelled: cancelled + sequences });
   }
 
-  /** To be called at the pace of the beats. It costs nothing while there is no suspicion. */
+  /** Polls the suspected runtimes. The caller calls it once per beat; without a suspicion it does nothing. */
   tick(): void {
     if (this.#asking || this.#suspicions.size === 0) return;
     this.#asking = true;
@@ -72,7 +73,7 @@ export class StrayWatch {
         suspicion.strays = strays;
       }
     } catch {
-      // A runtime that does not answer is no longer offered, and what it did is over when it is back.
+      // A runtime that does not answer is no longer offered, and its work is over when it is back.
       if (clock.now() >= suspicion.worriesAtMs) this.#suspicions.delete(runtime);
     } finally {
       timer.cancel();

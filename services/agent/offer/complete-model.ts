@@ -2,7 +2,7 @@ import { offeredModel, type Capabilities, type OfferedModel } from "#shared/mode
 import type { ModelSettings } from "./model-settings.ts";
 import type { DescribedModel } from "../runtimes/runtime.ts";
 
-/** What nobody tells is promised to nobody: a model that can be asked for text, in a small window. */
+/** Defaults where neither runtime nor operator reports a capability: a model that completes text, in a small window. */
 const capabilitiesDefault: Capabilities = {
   completion: true,
   vision: false,
@@ -13,15 +13,15 @@ const capabilitiesDefault: Capabilities = {
 const contextTokensDefault = 4_096;
 
 /**
- * A model as the machine offers it: what its runtime says, what the operator says of it, which wins, and defaults where
- * neither says anything. Nothing when that is no model of the contract, or one that can do nothing that is asked here.
+ * Returns a model as the machine offers it: the runtime's description, overridden by the operator's settings, with
+ * defaults for the rest. Returns undefined for a model that does not fit the contract or has no capability.
  */
 export function completeModel(facts: {
   readonly id: string;
   readonly described: DescribedModel;
   readonly settings: ModelSettings | undefined;
   readonly runtime: string;
-  /** For a model whose runtime does not know since when it exists. */
+  /** Returns when this machine first saw the model, for runtimes that report no creation time. */
   readonly firstSeenSeconds: () => number;
 }): OfferedModel | undefined {
   const { id, described, settings = {}, runtime, firstSeenSeconds } = facts;
@@ -44,7 +44,7 @@ export function completeModel(facts: {
   return completed.success ? completed.data : undefined;
 }
 
-/** A model that is known to embed is not taken for one that chats as well. */
+/** Completes the capabilities. A model that is known to embed is not assumed to chat as well. */
 function completeCapabilities(described: Partial<Capabilities>, settings: ModelSettings): Capabilities {
   const given = { ...withoutUndefined(described), ...withoutUndefined(settings.capabilities ?? {}) };
   return { ...capabilitiesDefault, completion: given.embedding !== true, ...given };

@@ -1,5 +1,6 @@
 import { connect } from "node:net";
 import type { Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
 import { ollamaUrlDefault, recogniseOllama } from "../runtimes/ollama/ollama.ts";
 import {
   openAiServerKinds,
@@ -11,36 +12,37 @@ import type { Runtime } from "../runtimes/runtime.ts";
 import type { RuntimeSite } from "../runtimes/runtime-site.ts";
 import type { RuntimeSource, Sight } from "./runtime-source.ts";
 
-/** What an agent can be told to front. `auto` is whatever answers. */
+/** The runtime kinds that an agent can be configured to front. `auto` means any runtime that answers. */
 export const runtimeKinds = ["auto", "ollama", ...openAiServerKinds, "scripted"] as const;
 export type RuntimeKind = (typeof runtimeKinds)[number];
 
-/** How long something may take to say what it is. */
+/** Timeout for recognising a server. */
 export const detectMs = 500;
 
 export interface Wanted {
   readonly kind: Exclude<RuntimeKind, "scripted">;
-  /** Where to look, instead of where runtimes usually are. */
+  /** URLs to look at instead of the usual ones. */
   readonly urls: readonly string[];
-  /** Where runtimes usually are, for tests. */
+  /** Replaces the usual URLs of runtimes in tests. */
   readonly usual?: readonly string[];
   readonly apiKey?: string | undefined;
   readonly slots?: number | undefined;
   readonly clock: Clock;
+  readonly log?: Pick<Log, "warn">;
 }
 
-/** Where the runtimes may be that an agent is to front: where the operator says, or else where they usually are. */
+/** Returns the places of the runtimes to front: the configured URLs, or else the usual ones. */
 export function runtimeSources(wanted: Wanted): RuntimeSource[] {
-  const { kind, urls, apiKey, slots, clock } = wanted;
-  const site = (url: string): RuntimeSite => ({ url: withoutVersion(url), apiKey, slots, clock });
+  const { kind, urls, apiKey, slots, clock, log } = wanted;
+  const site = (url: string): RuntimeSite => ({ url: withoutVersion(url), apiKey, slots, clock, log });
   if (urls.length > 0) return urls.map((url) => named(site(url), kind));
-  // Whatever listens at a usual place is a stranger until it is recognised, and is shown no key.
-  if (kind === "auto") return (wanted.usual ?? usualUrls()).map((url) => unasked({ url, slots, clock }));
+  // A server at a usual place is unknown until it is recognised, and gets no API key.
+  if (kind === "auto") return (wanted.usual ?? usualUrls()).map((url) => unasked({ url, slots, clock, log }));
   const usual = kind === "ollama" ? ollamaUrlDefault : kind === "openai" ? undefined : openAiServerUrls[kind];
   return usual === undefined ? [] : [named(site(usual), kind)];
 }
 
-/** A place that the operator named, by address or by kind: any server with a list of models will do. */
+/** Returns a place that the operator named by URL or by kind: any server with a list of models is accepted. */
 function named(site: RuntimeSite, kind: Wanted["kind"]): RuntimeSource {
   return {
     place: placeOf(site),
@@ -49,7 +51,7 @@ function named(site: RuntimeSite, kind: Wanted["kind"]): RuntimeSource {
   };
 }
 
-/** A place where a runtime might be. What listens there may be anything, and is asked as little as possible. */
+/** Returns a place where a runtime might be. Any server may listen there, so it gets as few requests as possible. */
 function unasked(site: RuntimeSite): RuntimeSource {
   return {
     place: placeOf(site),
@@ -89,7 +91,7 @@ async function within(clock: Clock, signal: AbortSignal, ask: (signal: AbortSign
   }
 }
 
-/** Whether anything listens at all, which costs whatever it is nothing. */
+/** True if a server listens at the URL. The check only connects, which costs the server nothing. */
 function listens(url: string, signal: AbortSignal): Promise<boolean> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
@@ -107,7 +109,7 @@ function usualUrls(): string[] {
   return [...new Set<string>([ollamaUrlDefault, ...Object.values(openAiServerUrls)])];
 }
 
-/** People copy the address that clients use, with its version. */
+/** Removes the version path: people copy the URL that clients use. */
 function withoutVersion(url: string): string {
   return url.replace(/\/v1\/?$/, "");
 }
@@ -116,7 +118,7 @@ function placeOf({ url }: RuntimeSite): string {
   return new URL(url).origin;
 }
 
-/** A runtime that is in this process from the start. */
+/** Returns the place of a runtime that is in this process from the start. */
 export function atHand(place: string, runtime: Runtime): RuntimeSource {
   return { place, look: async () => runtime };
 }

@@ -6,12 +6,15 @@ import type { Log } from "#shared/process/log.ts";
 
 const sightings = z.record(z.string(), z.int().nonnegative());
 
-/** More models than a machine may offer, several times over; of more, those that were seen first are forgotten. */
+/**
+ * Bounds the sightings, several times the models that a machine may offer. Beyond it, the oldest sightings are
+ * forgotten.
+ */
 const sightingsMax = 10_000;
 
 /**
- * Since when this machine knows the models whose runtime does not tell when they were made. Kept in a file, so that a
- * restart changes nothing; where that cannot be written, the answer is good for as long as the agent runs.
+ * Remembers when this machine first saw each model whose runtime does not report a creation time. A file keeps them
+ * across restarts; where it cannot be written, they last as long as the agent runs.
  */
 export class FirstSightings {
   readonly #file: string;
@@ -40,7 +43,7 @@ export class FirstSightings {
     return now;
   }
 
-  /** Once for all models that are seen in one look. */
+  /** Schedules one write for all models that are seen in one look. */
   #writeSoon(seconds: ReadonlyMap<string, number>): void {
     if (this.#writing) return;
     this.#writing = true;

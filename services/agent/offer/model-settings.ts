@@ -3,7 +3,7 @@ import { z } from "zod";
 import { capabilities } from "#shared/model/model.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 
-/** What the operator says of a model. It wins over what its runtime says. */
+/** The operator's settings of a model. They override what its runtime reports. */
 const modelSettings = z.strictObject({
   capabilities: capabilities.partial().strict().optional(),
   context_window: z.int().positive().optional(),
@@ -12,11 +12,11 @@ const modelSettings = z.strictObject({
 });
 export type ModelSettings = z.infer<typeof modelSettings>;
 
-/** The file of settings: by the id of a model, or by a pattern in which `*` stands for any characters. */
+/** The settings file: keys are model ids, or patterns in which `*` stands for any characters. */
 export const modelSettingsFile = z.record(z.string().min(1), modelSettings);
 export type ModelSettingsFile = z.infer<typeof modelSettingsFile>;
 
-/** Reads the file, or fails the start with what is wrong with it. */
+/** Reads the settings file, or fails the start with the first problem in it. */
 export function readModelSettings(file: string): ModelSettingsFile {
   const fail = (problem: string): never => {
     throw new StartFailure(exitCodes.config, `The file that TRUNKLINE_MODELS_FILE names ${problem}: ${file}`);
@@ -39,7 +39,7 @@ export function readModelSettings(file: string): ModelSettingsFile {
   return fail(`does not work (${path.join(" → ")}: ${message})`);
 }
 
-/** The settings of one model: those by its own id, or else those of the first pattern that fits. */
+/** Returns the settings of one model: those of its own id, or else those of the first pattern that matches. */
 export function settingsOf(file: ModelSettingsFile, id: string): ModelSettings | undefined {
   if (Object.hasOwn(file, id)) return file[id];
   return Object.entries(file).find(([pattern]) => fits(pattern, id))?.[1];

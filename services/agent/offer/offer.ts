@@ -2,17 +2,17 @@ import { createHash } from "node:crypto";
 import { modelsPerMachineMax, type OfferedModel } from "#shared/model/model.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
 
-/** A model of the offer, and whom to ask for it. */
+/** A model of the offer, and the runtime that runs it. */
 export interface Route {
   readonly runtime: Runtime;
-  /** The id that the runtime knows the model by. */
+  /** The id by which the runtime knows the model. */
   readonly ownId: string;
   readonly model: OfferedModel;
   /** Jobs of the same lane share its slots. */
   readonly lane: string;
 }
 
-/** What this machine offers just now, and who runs it. */
+/** The models that this machine offers now, and the runtimes that run them. */
 export class Offer {
   readonly routes: readonly Route[];
   readonly catalogue: readonly OfferedModel[];
@@ -33,12 +33,12 @@ export class Offer {
     return this.#byId.get(id);
   }
 
-  /** The names of all runtimes that answer, as presence tells them. */
+  /** The names of all runtimes that answer, as presence reports them. */
   get names(): string {
     return [...new Set(this.runtimes.map(({ name }) => name))].join(", ");
   }
 
-  /** How many jobs can run at once without a model having to be loaded for it. */
+  /** Jobs that can run at once without loading another model. */
   get slots(): number {
     return this.runtimes.reduce((sum, runtime) => sum + runtime.slots * this.#modelsAtOnce(runtime), 0);
   }
@@ -49,7 +49,7 @@ export class Offer {
     return Math.max(1, loaded.length);
   }
 
-  /** Whether another offer says the same of the same runtimes. */
+  /** True if the other offer has the same runtimes, catalogue and slots. */
   equals(other: Offer): boolean {
     const same = this.runtimes.length === other.runtimes.length && this.digest === other.digest;
     return same && this.slots === other.slots && this.runtimes.every((runtime, at) => runtime === other.runtimes[at]);

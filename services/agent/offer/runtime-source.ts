@@ -1,12 +1,12 @@
 import type { Runtime } from "../runtimes/runtime.ts";
 
-/** What a look found: a runtime, nothing at all, or something that is no runtime. */
+/** The result of a look: a runtime, nothing, or a server that is no runtime. */
 export type Sight = Runtime | "nothing" | "something-else";
 
-/** A place at which a runtime may be. */
+/** A place where a runtime may be. */
 export interface RuntimeSource {
-  /** As the operator is told: an address or a file. */
+  /** The place as messages to the operator name it: an address or a file. */
   readonly place: string;
-  /** One look. May reject, which counts as nothing. */
+  /** Looks at the place once. A rejection counts as nothing. */
   look(signal: AbortSignal): Promise<Sight>;
 }

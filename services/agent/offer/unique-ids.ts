@@ -1,10 +1,13 @@
-/** Many times what a machine may offer. A runtime that makes up more names than that has no say in who keeps his. */
+/**
+ * Bounds the remembered ids, many times the models that a machine may offer. A runtime that invents more names makes
+ * all ids be assigned anew.
+ */
 const idsMax = 50_000;
 
 /**
- * Gives every model of a machine an id that no other of its models has. The first runtime that offers an id keeps it;
- * the same id at another one is told apart by that one's name: `qwen3:8b` is also `qwen3:8b-vllm`. An id that was given
- * stays with its model for as long as the agent runs, whichever runtime comes or goes.
+ * Gives each model of a machine a unique id. The first runtime that offers an id keeps it. The same id at another
+ * runtime gets that runtime's name as a suffix: `qwen3:8b` is also `qwen3:8b-vllm`. An id stays with its model as long
+ * as the agent runs, whichever runtime comes or goes.
  */
 export class UniqueIds {
   readonly #given = new Map<string, string>();
@@ -36,7 +39,7 @@ export class UniqueIds {
   }
 }
 
-/** Whether an id has a variant already: a host's port, as in `host:5000/model`, is none. */
+/** True if an id has a variant. The port of a host, as in `host:5000/model`, is none. */
 function hasVariant(id: string): boolean {
   return id.lastIndexOf(":") > id.lastIndexOf("/");
 }

@@ -9,30 +9,30 @@ import { Offer, type Route } from "./offer.ts";
 import type { DescribedModel, Runtime } from "../runtimes/runtime.ts";
 import type { RuntimeSource } from "./runtime-source.ts";
 import { UniqueIds } from "./unique-ids.ts";
-import { SourceWatch } from "./watch-source.ts";
+import { SourceWatch, type RuntimeWork } from "./watch-source.ts";
 
 interface WatchOptions {
-  /** Where runtimes may be. Of two that offer the same model, the first has the id. */
+  /** The places where runtimes may be. If two runtimes offer the same model, the first one gets the id. */
   readonly sources: readonly RuntimeSource[];
-  /** What to offer at the start when nothing is found, until something is. */
+  /** Creates the runtime to offer at the start when none is found, until one is. */
   readonly standIn?: (() => Runtime) | undefined;
   readonly settings?: ModelSettingsFile | undefined;
-  /** Since when a model is known whose runtime does not tell, in seconds. */
+  /** Returns when this machine first saw a model, in seconds; for runtimes that do not report it. */
   readonly firstSeen: (model: string) => number;
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Of so many models it is remembered that their absence was told. */
+/** Bounds the left-out models that are remembered as logged. */
 const leftOutMax = 10_000;
 
-/** Where the stand-in is, so that its models have lanes and ids like all others. */
+/** The place of the stand-in, so that its models have lanes and ids like all others. */
 const standInPlace = "demonstration";
 
 /**
- * Knows the runtimes that this agent fronts and what they offer together just now. A runtime that goes takes its models
- * with it and no others; the machine offers something for as long as one of them answers.
+ * Watches the runtimes that this agent fronts and builds their joint offer. A runtime that goes away takes only its own
+ * models with it. The machine has an offer as long as one runtime answers.
  */
 export class RuntimeWatch {
   readonly #options: WatchOptions;
@@ -41,30 +41,38 @@ export class RuntimeWatch {
   readonly #listeners = new Set<() => void>();
   readonly #leftOut = new Set<string>();
   #standIn: { readonly runtime: Runtime; readonly models: readonly DescribedModel[] } | undefined;
+  #workOn: (runtime: Runtime) => RuntimeWork = () => ({ running: false, heardAtMs: -Infinity });
   #offer: Offer | undefined;
   #asking: Promise<void> | undefined;
   #timer: Timer | undefined;
 
   constructor(options: WatchOptions) {
     this.#options = options;
-    this.#watches = options.sources.map((source) => new SourceWatch({ ...options, source }));
+    this.#watches = options.sources.map(
+      (source) => new SourceWatch({ ...options, source, workOn: (runtime) => this.#workOn(runtime) }),
+    );
   }
 
   get offer(): Offer | undefined {
     return this.#offer;
   }
 
-  /** Where was looked in vain, for the operator. */
+  /** The places that are watched, for the operator. */
   get places(): string {
     return this.#watches.map(({ place }) => place).join(", ");
   }
 
-  /** Tells of every change of the offer. */
+  /** Calls the listener on every change of the offer. */
   onChange(listener: () => void): void {
     this.#listeners.add(listener);
   }
 
-  /** Resolves after the first look, whether or not there is a runtime. */
+  /** Sets the function that reports what jobs show of a runtime. */
+  heedWork(workOn: (runtime: Runtime) => RuntimeWork): void {
+    this.#workOn = workOn;
+  }
+
+  /** Starts watching. Resolves after the first look, with or without a runtime. */
   async start(): Promise<void> {
     await this.#ask();
     await this.#putStandIn();
@@ -78,7 +86,10 @@ export class RuntimeWatch {
     await Promise.allSettled(this.#watches.map((watch) => watch.close()));
   }
 
-  /** What the runtimes tell now, or the fault `runtime_offline` when none does. Callers at the same time share one look. */
+  /**
+   * Returns the models that the runtimes list now, or throws the fault `runtime_offline` when no runtime answers.
+   * Concurrent callers share one look.
+   */
   async ask(): Promise<readonly OfferedModel[]> {
     await this.#ask();
     const answering = this.#watches.filter((watch) => watch.answersNow).map(({ found }) => found?.runtime);
@@ -99,8 +110,8 @@ export class RuntimeWatch {
   }
 
   /**
-   * A place that is slow to answer holds up no other: each is offered as soon as it is known. Only the first offer is
-   * made of all together, so that not chance decides which of two runtimes has an id.
+   * Looks at all places. A slow place delays no other: each runtime is offered as soon as it is known. Only the first
+   * offer waits for all places, so that timing does not decide which of two runtimes gets an id.
    */
   async #lookEverywhere(): Promise<void> {
     await Promise.all(this.#watches.map((watch) => this.#lookAt(watch)));
@@ -176,12 +187,12 @@ export class RuntimeWatch {
   }
 }
 
-/** Runtimes change the order of their lists as they like, which is no change of what they offer. */
+/** Sorts models by id: runtimes change the order of their lists, which is no change of the offer. */
 function inOrder(models: readonly DescribedModel[]): readonly DescribedModel[] {
   return models.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** A runtime that lists a model twice has it once. */
+/** Removes duplicates: a model that a runtime lists twice is offered once. */
 function withoutTwins(routes: readonly Route[]): Route[] {
   return [...new Map(routes.map((route) => [route.model.id, route])).values()];
 }

@@ -1,28 +1,41 @@
+import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { DescribedModel, Runtime } from "../runtimes/runtime.ts";
 import type { RuntimeSource, Sight } from "./runtime-source.ts";
 
+/** The state of a runtime as the agent's own jobs show it. */
+export interface RuntimeWork {
+  /** True if a job runs on the runtime. */
+  readonly running: boolean;
+  /** When a running job last received a piece of its answer from the runtime; -Infinity before the first. */
+  readonly heardAtMs: number;
+}
+
 interface WatchOptions {
   readonly source: RuntimeSource;
+  readonly workOn: (runtime: Runtime) => RuntimeWork;
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** One failure may be a busy moment; as many in a row mean that the runtime is gone. */
+/** Failures in a row after which the runtime is gone; a single failure may be a busy moment. */
 const failuresMax = 2;
 
-/** How many polls pass before a runtime that answers is recognised anew. */
+/** Polls that pass before a runtime that answers is recognised again. */
 const pollsBetweenFinds = 30;
 
-/** What is no runtime at one look may be one later, but is not to be pestered: at most so many polls pass between. */
+/**
+ * Bounds the polls skipped at a place that has no runtime: one may appear later, but other servers are not polled
+ * often.
+ */
 const pollsSkippedMax = 30;
 
 /**
- * One place at which a runtime may be: adopts the one that appears there, asks it for its models, and lets go of it when
- * it no longer answers. The only owner of that knowledge.
+ * Watches one place where a runtime may be. It adopts a runtime that appears there, lists its models, and drops it when
+ * it no longer answers. No other object owns this state.
  */
 export class SourceWatch {
   readonly #options: WatchOptions;
@@ -43,45 +56,69 @@ export class SourceWatch {
     return this.#options.source.place;
   }
 
-  /** The runtime that answers here and what it offers; nothing while there is none. */
+  /** The runtime that answers here and its models; undefined while there is none. */
   get found(): { readonly runtime: Runtime; readonly models: readonly DescribedModel[] } | undefined {
     const [runtime, models] = [this.#runtime, this.#models];
     return runtime === undefined || models === undefined ? undefined : { runtime, models };
   }
 
-  /** Whether the last question was answered: a runtime that has failed once may still be offered, but not be well. */
+  /** True if the last poll was answered. A runtime that failed once may still be offered without being healthy. */
   get answersNow(): boolean {
     return this.found !== undefined && this.#failures === 0;
   }
 
-  /** One look. Whoever asks while one is under way shares it. */
-  look(): Promise<void> {
+  /**
+   * Polls the place once; concurrent callers share the poll. A caller waits for `runtimeAnswerMs` at most. The answer
+   * of a slower runtime counts when it comes, and until then the last known list stands.
+   */
+  async look(): Promise<void> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = undefined;
     });
-    return this.#looking;
+    const { clock, timing } = this.#options;
+    const { promise: enough, resolve } = Promise.withResolvers<void>();
+    const timer = clock.after(timing.runtimeAnswerMs, resolve);
+    await Promise.race([this.#looking, enough]);
+    timer.cancel();
   }
 
   async #look(): Promise<void> {
     const { timing, log } = this.#options;
+    if (this.found?.runtime.unknownKind && this.#work().running) return;
     try {
       await this.#findAnew();
       const runtime = this.#runtime;
       if (runtime === undefined) return;
-      this.#models = await this.#within(timing.runtimeAnswerMs, (signal) => runtime.catalogue(signal));
+      this.#models = await this.#within(timing.runtimeSilentMs, (signal) => runtime.catalogue(signal));
       this.#failures = 0;
     } catch (error) {
-      this.#failures += 1;
-      log.debug({ err: error, place: this.place, failures: this.#failures }, "the runtime did not tell its models");
+      const place = this.place;
+      const { reason } = Fault.from(error);
+      if (this.#jobsFlow()) {
+        log.debug({ reason, place }, "the runtime did not tell its models; its jobs flow, so the last list stands");
+        return;
+      }
+      this.#failures = error instanceof RuntimeSilence ? failuresMax : this.#failures + 1;
+      log.debug({ reason, place, failures: this.#failures }, "the runtime did not tell its models");
       if (this.#failures >= failuresMax) this.#models = undefined;
     }
+  }
+
+  #work(): RuntimeWork {
+    const { workOn } = this.#options;
+    return this.#runtime === undefined ? { running: false, heardAtMs: -Infinity } : workOn(this.#runtime);
+  }
+
+  #jobsFlow(): boolean {
+    const { clock, timing } = this.#options;
+    return clock.now() - this.#work().heardAtMs < timing.runtimeSilentMs;
   }
 
   async close(): Promise<void> {
     await this.#runtime?.close?.();
   }
 
-  /** A place may change its kind between two looks, so a runtime that is known is recognised again now and then. */
+  /** Finds a runtime, or recognises a known one again now and then: a place may change its kind between two looks. */
   async #findAnew(): Promise<void> {
     this.#pollsSinceFound += 1;
     if (this.#runtime === undefined || this.#failures >= failuresMax) return this.#find();
@@ -89,7 +126,10 @@ export class SourceWatch {
     return this.#recogniseAgain();
   }
 
-  /** A server that is busy may be hard to recognise, so another kind has to be seen twice in a row to be believed. */
+  /**
+   * Recognises the runtime again. A busy server may be hard to recognise, so a new kind counts only when seen twice in
+   * a row.
+   */
   async #recogniseAgain(): Promise<void> {
     const { source, timing } = this.#options;
     const look = this.#within(timing.runtimeAnswerMs, (signal) => source.look(signal));
@@ -121,8 +161,8 @@ export class SourceWatch {
   }
 
   /**
-   * Of the same kind, the one that is known is kept: what it has learnt of its models so far makes the next look quicker,
-   * and a runtime that is slow to describe many models would otherwise never come to the end of them.
+   * Adopts a found runtime. A known runtime of the same kind is kept, because what it has learnt of its models makes
+   * the next look quicker. A runtime that is slow to describe many models would otherwise never finish.
    */
   #adopt(found: Runtime): void {
     const spare = this.#runtime?.name === found.name ? found : this.#runtime;
@@ -130,12 +170,12 @@ export class SourceWatch {
     if (spare !== this.#runtime) void spare?.close?.().catch(() => undefined);
   }
 
-  /** The limit holds also for an adapter that does not heed its signal, or one hung look would be the last. */
+  /** Rejects after `limitMs`, even if the adapter ignores its signal: otherwise one hung look would be the last. */
   async #within<Answer>(limitMs: number, ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
     const late = new AbortController();
     const { promise: lateness, reject } = Promise.withResolvers<never>();
     const timer = this.#options.clock.after(limitMs, () => {
-      const reason = new Error(`the runtime did not answer within ${limitMs} ms (runtimeAnswerMs)`);
+      const reason = new RuntimeSilence(limitMs);
       late.abort(reason);
       reject(reason);
     });
@@ -144,5 +184,12 @@ export class SourceWatch {
     } finally {
       timer.cancel();
     }
+  }
+}
+
+/** A request to the runtime that was not answered in time. */
+class RuntimeSilence extends Fault {
+  constructor(limitMs: number) {
+    super("runtime_offline", { message: `The runtime did not answer within ${limitMs} ms.` });
   }
 }

@@ -2,9 +2,15 @@ import { answerShapes } from "#shared/answer/answer-shape.ts";
 import type { Broker } from "#shared/broker/broker.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
-import { runtimeNameCharactersMax, type Presence } from "#shared/protocol/presence.ts";
-import { presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
+import {
+  problemCharactersMax,
+  roundTripMsMax,
+  runtimeNameCharactersMax,
+  type Presence,
+} from "#shared/protocol/presence.ts";
+import { presenceSubject, replySubject, rollcallSubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
+import { newToken } from "#shared/protocol/token.ts";
 import type { JobTable } from "../jobs/job-table.ts";
 import type { RuntimeWatch } from "../offer/watch-runtimes.ts";
 
@@ -18,9 +24,12 @@ interface AnnounceOptions {
   readonly clock: Clock;
 }
 
+/** Interval at which grants are tried again while the broker denies one; shorter than `denialStandsMs`. */
+const grantTrialMs = 2_000;
+
 /**
- * Says that this machine is there: at its pace, at once when its offer changes, when a gateway calls the roll and when
- * the broker is back, and goodbye at the end. It shares no queue with inference.
+ * Publishes this machine's presence at an interval. It also publishes at once when the offer changes, when a gateway
+ * calls the roll and when the broker is back. At the end it publishes a goodbye. It shares no queue with inference.
  */
 export class Announcer {
   readonly #options: AnnounceOptions;
@@ -35,18 +44,25 @@ export class Announcer {
   start(): void {
     const { broker, clock, runtime, timing } = this.#options;
     const pace = clock.every(timing.presenceIntervalMs, () => this.announce());
+    const trials = clock.every(grantTrialMs, () => {
+      if (broker.trouble !== undefined) this.#tryGrant();
+    });
     this.#ends.push(
       { end: () => pace.cancel() },
+      { end: () => trials.cancel() },
       broker.subscribe(rollcallSubject, () => this.announce()),
       broker.onChange((connected) => {
-        if (connected) this.announce();
+        if (!connected) return;
+        this.#tryGrant();
+        this.announce();
       }),
     );
     runtime.onChange(() => this.announce());
+    this.#tryGrant();
     this.announce();
   }
 
-  /** From now on gateways send no new work here. */
+  /** Announces that gateways are to send no new jobs here. */
   startDraining(): void {
     this.#draining = true;
     this.announce();
@@ -61,8 +77,18 @@ export class Announcer {
 
   announce(): void {
     if (this.#gone) return;
-    const ready = this.#options.runtime.offer === undefined ? "waiting" : "ready";
-    this.#publish(this.#draining ? "draining" : ready);
+    const { broker, runtime } = this.#options;
+    const isReady = runtime.offer !== undefined && broker.trouble === undefined;
+    this.#publish(this.#draining ? "draining" : isReady ? "ready" : "waiting");
+  }
+
+  /**
+   * Publishes to a gateway that does not exist, so that a broker that denies replies reports it now, not at the first
+   * job.
+   */
+  #tryGrant(): void {
+    const { broker, machine } = this.#options;
+    broker.publish(replySubject({ gateway: newToken(), machine, job: newToken() }), new Uint8Array());
   }
 
   #publish(state: Presence["state"]): void {
@@ -72,11 +98,23 @@ export class Announcer {
       epoch,
       state,
       runtime: runtime.offer?.names.slice(0, runtimeNameCharactersMax) ?? null,
+      problem: broker.trouble?.slice(0, problemCharactersMax),
       ...jobs.load,
+      ...roundTripOf(broker),
       catalogueDigest: runtime.offer?.digest ?? "",
       shapes: [...answerShapes],
+      ...(broker.connectionId !== undefined && { connection: broker.connectionId }),
       scale: timing.scale,
     };
     broker.publish(presenceSubject(machine), encodeJson(presence));
   }
+}
+
+const roundTripStepMs = 100;
+
+/** Rounds the round trip up to steps, so that small changes do not make gateways read a presence anew. */
+function roundTripOf({ roundTripMs }: Broker): Pick<Presence, "roundTripMs"> {
+  if (roundTripMs < roundTripStepMs) return {};
+  const steps = Math.ceil(roundTripMs / roundTripStepMs);
+  return { roundTripMs: Math.min(steps * roundTripStepMs, roundTripMsMax) };
 }

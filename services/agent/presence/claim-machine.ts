@@ -1,36 +1,37 @@
 import type { Broker } from "#shared/broker/broker.ts";
+import { insistOnGrants } from "#shared/broker/insist-on-nats.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 import { control } from "#shared/protocol/control.ts";
 import { newEpoch } from "#shared/protocol/epoch.ts";
 import { decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
-import { presence, type Presence } from "#shared/protocol/presence.ts";
+import { presence, problemCharactersMax, type Presence } from "#shared/protocol/presence.ts";
 import { machineSubject, presenceSubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 
 interface ClaimOptions {
   readonly broker: Broker;
   readonly machine: string;
-  /** No other agent can be on this broker, so nobody has to be waited for. */
+  /** True if no other agent can be on this broker, so that the claim need not wait for answers. */
   readonly alone: boolean;
   readonly timing: Timing;
   readonly clock: Clock;
 }
 
-/** The name of a machine, as one boot of its agent holds it. */
+/** One boot's claim to the name of a machine. */
 export interface MachineClaim {
   readonly epoch: string;
   /**
-   * Calls back when another agent takes the name, or was told to have it: `newer` is to stop this one, and `older` to
-   * be told at once that this one is there.
+   * Calls `newer` when an agent with a newer epoch takes the name, or a gateway fences this one: this agent must stop.
+   * Calls `older` when an older agent appears: this agent must announce itself at once.
    */
   watch(heard: { readonly newer: (failure: StartFailure) => void; readonly older: () => void }): { end(): void };
 }
 
 /**
- * Claims the name of a machine for this boot, with an epoch that is newer than any other agent's of that name. Whoever has
- * the name answers at once, and so does a gateway that remembers one, so that not even a clock that was set back makes
- * the boot that came last look older.
+ * Claims the name of a machine for this boot, with an epoch newer than any other agent's of that name. An agent that
+ * has the name answers at once, and so does a gateway that remembers one. The latest boot therefore looks newest even
+ * after its clock was set back.
  */
 export async function claimMachine({ broker, machine, alone, timing, clock }: ClaimOptions): Promise<MachineClaim> {
   let epoch = newEpoch(clock.wall());
@@ -42,8 +43,17 @@ export async function claimMachine({ broker, machine, alone, timing, clock }: Cl
     broker.subscribe(presenceSubject(machine), ({ data }) => hear(epochTold(data))),
     broker.subscribe(machineSubject({ machine, epoch }, "control"), ({ data }) => hear(fencedBy(data))),
   ];
-  broker.publish(presenceSubject(machine), encodeJson(justThere({ machine, epoch, scale: timing.scale })));
-  await broker.flush();
+  const self = justThere({ machine, epoch, scale: timing.scale });
+  broker.publish(presenceSubject(machine), encodeJson(self));
+  try {
+    await broker.flush();
+    insistOnGrants(broker);
+  } catch (error) {
+    // Gateways that hear this machine report to operators why it is missing.
+    const goodbye: Presence = { ...self, state: "gone", problem: broker.trouble?.slice(0, problemCharactersMax) };
+    broker.publish(presenceSubject(machine), encodeJson(goodbye));
+    throw error;
+  }
   if (!alone) await sleep(clock, timing.claimWaitMs);
   for (const each of listening) each.end();
   if (heard.some((other) => other > epoch)) epoch = newEpoch(clock.wall(), heard);
@@ -68,7 +78,7 @@ export async function claimMachine({ broker, machine, alone, timing, clock }: Cl
   };
 }
 
-/** The boot that speaks in a presence. A goodbye claims nothing. */
+/** Returns the epoch of a presence. A goodbye claims nothing. */
 function epochTold(data: Uint8Array): string | undefined {
   const told = decodeJson(presence, data);
   return told === undefined || told.state === "gone" ? undefined : told.epoch;
@@ -79,7 +89,7 @@ function fencedBy(data: Uint8Array): string | undefined {
   return told?.kind === "fence" ? told.epoch : undefined;
 }
 
-/** What an agent says before it has looked at anything: that it is there, and offers nothing yet. */
+/** Returns an agent's first presence, before it has looked for runtimes: it is present and offers nothing yet. */
 function justThere(self: { machine: string; epoch: string; scale: number }): Presence {
   const nothing = { slots: 0, running: 0, queued: 0, queueMax: 0, catalogueDigest: "", shapes: [] };
   return { ...self, state: "waiting", runtime: null, ...nothing };

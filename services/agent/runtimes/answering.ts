@@ -1,23 +1,26 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { WrittenTexts } from "#shared/answer/written-texts.ts";
 
-/** Who takes an answer as it comes. What is returned, if anything, is to be waited for before there is more. */
+/** Takes an answer as it comes. A returned promise must settle before the next call. */
 export interface AnswerTaker {
   events(events: readonly AnswerEvent[]): Promise<void> | undefined;
-  /** The same as for an event for each of these texts, and progress by itself. Who does not have it is given events. */
+  /**
+   * Takes several texts at once, like one text event for each. The call itself counts as progress. A taker without this
+   * method gets events.
+   */
   readonly texts?: ((texts: WrittenTexts) => Promise<void> | undefined) | undefined;
 }
 
 /**
- * What a runtime says, for one reader, in batches. One that can hand its batches over as they come does so without a turn
- * of promises for each of them, which takes longer than what is done with most; it rejects as the iteration would throw,
- * after what was said before.
+ * An answer of a runtime, for one reader, in batches. `handTo` passes each batch on without a promise turn. A turn
+ * takes longer than the work on most batches. `handTo` rejects with the error that iteration would throw, after it
+ * handed over the earlier batches.
  */
 export interface Answering extends AsyncIterable<readonly AnswerEvent[]> {
   handTo?(taker: AnswerTaker): Promise<void>;
 }
 
-/** Hands over all of an answer, by whichever of the two ways it has. */
+/** Hands over a whole answer: by `handTo` where the answer has it, by iteration otherwise. */
 export function handOver(answering: Answering, taker: AnswerTaker): Promise<void> {
   return answering.handTo === undefined ? handOverEach(answering, taker) : answering.handTo(taker);
 }

@@ -3,25 +3,24 @@ import type { ChatBody } from "#shared/protocol/chat-body.ts";
 
 type Batches = AsyncIterable<readonly AnswerEvent[]>;
 
-/** Whether the model may call a tool. */
+/** True if the model may call a tool. */
 export function offersTools({ tools, tool_choice: choice }: ChatBody): boolean {
   return tools !== undefined && choice !== "none";
 }
 
 /**
- * Tool calls in the answer to a request that offered none, as the text that they are then. Most servers leave a call
- * alone that nobody offered; some read it out of what the model writes all the same, and a client that sent no tools
- * knows nothing of calls.
+ * Turns tool calls into text in the answer to a request that offered no tools. Most servers leave such a call in the
+ * text. Some servers parse it out of the text anyway, and a client without tools does not understand calls.
  */
 export class CallsAsText {
   #open: Map<number, OpenCall> | undefined;
 
-  /** Whether a piece of text is given as it came, just now. */
+  /** True while a piece of text passes unchanged. */
   get passesText(): boolean {
     return this.#open === undefined || this.#open.size === 0;
   }
 
-  /** Nearly all events are text, and then they are given as they came. */
+  /** Converts a batch. Nearly all events are text, and then the batch passes unchanged. */
   push(events: readonly AnswerEvent[]): readonly AnswerEvent[] {
     if (this.passesText && events.every(isNoCall)) return events;
     const open = (this.#open ??= new Map());
@@ -29,7 +28,7 @@ export class CallsAsText {
   }
 }
 
-/** The same of a whole answer. */
+/** Turns the tool calls of a whole answer into text. */
 export async function* callsAsText(batches: Batches): AsyncGenerator<readonly AnswerEvent[]> {
   const calls = new CallsAsText();
   for await (const events of batches) yield calls.push(events);
@@ -45,7 +44,7 @@ interface OpenCall {
   arguments: string;
 }
 
-/** A call is said as a whole, once something else follows. */
+/** Emits a call as a whole, once another event follows it. */
 function* asText(event: AnswerEvent, open: Map<number, OpenCall>): Generator<AnswerEvent> {
   if (event.kind === "usage" || event.kind === "embedding") {
     yield event;

@@ -1,13 +1,13 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { contentText, type ChatBody } from "#shared/protocol/chat-body.ts";
 
-/** What is known of a prompt that does not fit: a runtime may tell both numbers, one or neither. */
+/** Known facts of a prompt that does not fit. A runtime may report both numbers, one or neither. */
 export interface Overflow {
   readonly promptTokens?: number | undefined;
   readonly windowTokens?: number | undefined;
 }
 
-/** A runtime's refusal of a prompt that is longer than the window, as far as it said how long they are. */
+/** A runtime's refusal of a prompt that is longer than the window, with the numbers that the runtime reported. */
 export class ContextOverflow extends Fault {
   readonly overflow: Overflow;
 
@@ -17,27 +17,30 @@ export class ContextOverflow extends Fault {
   }
 }
 
-/** What takes up the window, by the field that it came in. */
+/** Subject of the overflow message, by the field of the request that was too long. */
 const takers = {
   messages: "your messages resulted in",
   input: "a text in 'input' resulted in",
   prompt: "a text in 'prompt' resulted in",
 } as const;
 
-/** What was too long: the messages of a chat, or a text that was to be embedded or continued. */
+/** The input that was too long: the messages of a chat, or a text to embed or to continue. */
 export interface TooLong {
   readonly param: keyof typeof takers;
   readonly contextWindow: number;
-  /** By `estimateTokens` or `estimateTextTokens`. */
+  /** Estimate by `estimateTokens` or `estimateTextTokens`. */
   readonly estimatedTokens: number;
 }
 
-/** Clients know an overflow by these words of OpenAI's, and cut their conversations short. */
+/** Clients recognise an overflow by this wording of OpenAI, and shorten their conversations. */
 function longest(windowTokens: number): string {
   return `This model's maximum context length is ${windowTokens} tokens`;
 }
 
-/** The fault as the caller is told it, with both numbers always: what the runtime did not tell is estimated, and said so. */
+/**
+ * Returns the fault for the client, always with both numbers. A prompt length that the runtime did not report is
+ * estimated, and the message says so.
+ */
 export function toldOverflow({ overflow, internal }: ContextOverflow, asked: TooLong): Fault {
   const { promptTokens } = overflow;
   const windowTokens = overflow.windowTokens ?? asked.contextWindow;
@@ -51,8 +54,8 @@ export function toldOverflow({ overflow, internal }: ContextOverflow, asked: Too
 }
 
 /**
- * The same where the answer has a limit of its own, which some runtimes count in: a prompt may fit and still leave less
- * room than was asked for.
+ * Returns the overflow fault for an answer with a token limit of its own, which some runtimes count in. A prompt may
+ * fit and still leave less room than requested.
  */
 export function toldNoRoom(
   refusal: ContextOverflow,
@@ -72,7 +75,7 @@ export function toldNoRoom(
   });
 }
 
-/** The rules of thumb of those who have to guess: four bytes of text to a token, and what an image takes with most models. */
+/** Rules of thumb for estimates: four bytes of text for a token, and the tokens of an image with most models. */
 const bytesPerToken = 4;
 const tokensPerImage = 768;
 

@@ -3,15 +3,15 @@ import { StopCutter } from "./stop-cutter.ts";
 
 type Batches = AsyncIterable<readonly AnswerEvent[]>;
 
-/** Where an answer is to end, and how long its prompt is by a rule of thumb. */
+/** The stop strings of an answer, and the estimated length of its prompt. */
 interface Cut {
   readonly stop?: readonly string[] | undefined;
   readonly estimatedTokens: number;
 }
 
 /**
- * Ends a single answer exactly before the first stop string in its text, for a runtime that does not do so itself. The
- * runtime's own end is then not waited for, nor what it would say of the usage, which is estimated instead.
+ * Ends a single answer exactly before its first stop string, for a runtime that does not do so itself. It does not wait
+ * for the runtime's own end and usage; the usage is estimated instead.
  */
 export async function* cutAtStops(
   { stop, estimatedTokens }: Cut,
@@ -33,7 +33,7 @@ export async function* cutAtStops(
   }
 }
 
-/** What is held back, since it could be the beginning of a stop string, is said once something else follows. */
+/** Emits text that was held back as a possible beginning of a stop string, once another event follows. */
 function* cutEvent(event: AnswerEvent, cutter: StopCutter): Generator<AnswerEvent> {
   const text = event.kind === "text" ? cutter.push(event.text) : event.kind === "reasoning" ? "" : cutter.end();
   if (text !== "") yield { kind: "text", text };

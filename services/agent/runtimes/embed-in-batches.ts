@@ -4,12 +4,12 @@ import type { EmbedRun } from "./runtime.ts";
 
 type Embed = (run: EmbedRun) => AsyncIterable<readonly AnswerEvent[]>;
 
-/** How many texts a runtime is given at once: the vectors of as many are well within what is read of one answer. */
+/** The most texts in one request to a runtime. Their vectors are well within the size limit of one answer. */
 export const textsAtOnce = 64;
 
 /**
- * Embeds any number of texts, a batch after the other, and sees to it that each text has its vector, of the length that
- * was asked for: a runtime that knows nothing of `dimensions` ignores it.
+ * Embeds any number of texts, one batch after the other. Checks that each text has its vector, of the requested length:
+ * a runtime without support for `dimensions` ignores it.
  */
 export async function* embedInBatches(embed: Embed, run: EmbedRun): AsyncGenerator<readonly AnswerEvent[]> {
   const { input, dimensions } = run.body;

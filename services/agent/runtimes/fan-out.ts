@@ -4,19 +4,19 @@ import type { CompleteBody } from "#shared/protocol/complete-body.ts";
 import type { Answering } from "./answering.ts";
 import type { ChatRun, CompleteRun } from "./runtime.ts";
 
-/** One answer of several. */
+/** One of several answers to a request. */
 interface Turn {
   readonly ask: () => Answering;
-  /** Whether it answers the same prompt as the turn before it. */
+  /** True if this turn answers the same prompt as the turn before it. */
   readonly again: boolean;
-  /** What the answer is to begin with, whatever is answered. */
+  /** Text that the answer begins with, whatever the model answers. */
   readonly echo?: string;
 }
 
 /**
- * Asks a runtime that gives one answer at a time for as many as the request wants (`n`), one after the other, so that a
- * job never takes more than the one slot that it has. Where the client gave a seed each answer has its own, or all would
- * be the same.
+ * Requests `n` answers from a runtime that gives one answer at a time. The answers run one after the other, so that a
+ * job takes only its one slot. With a seed from the client, each answer gets its own seed; otherwise all would be the
+ * same.
  */
 export function fanOut(chat: (run: ChatRun) => Answering, run: ChatRun): Answering {
   if (run.body.n === undefined) return chat(run);
@@ -28,7 +28,7 @@ export function fanOut(chat: (run: ChatRun) => Answering, run: ChatRun): Answeri
   );
 }
 
-/** Asks a runtime, which continues one text at a time, for all that a request for completions wants. */
+/** Runs all texts and answers of a request for completions on a runtime that continues one text at a time. */
 export function completeEach(
   complete: (run: CompleteRun) => Answering,
   run: Omit<CompleteRun, "body"> & { readonly body: CompleteBody },
@@ -74,7 +74,7 @@ async function* inTurn(
       }
       yield said;
     }
-    // An answer of which nothing came at all would not be missed at the end.
+    // Without this check, an answer without any event would not be missed at the end.
     if (!finished) throw brokenOff(choice);
     if (told !== undefined) sum = added(sum, told, again);
   }
@@ -86,8 +86,8 @@ function ofChoice(event: Exclude<AnswerEvent, { kind: "usage" }>, choice: number
 }
 
 /**
- * A prompt counts once, however often it was read: OpenAI counts it so, and whoever pays by tokens pays the same
- * whichever runtime answers.
+ * Adds the usage of one answer. A prompt counts once, however often the runtime read it. OpenAI counts the same way, so
+ * a price by tokens does not depend on the runtime.
  */
 function added(sum: Usage | undefined, usage: Usage, again: boolean): Usage {
   if (sum === undefined) return usage;

@@ -6,9 +6,9 @@ export const runtimeLineBytesMax = 8 * 1024 * 1024;
 const newline = 0x0a;
 
 /**
- * Splits a body of JSON lines into its values, one batch for each piece that was read; the batch is empty when a piece
- * completes no line. Lines are split as bytes and decoded whole, so a character that spans two pieces stays whole. What
- * came before a line that fails is yielded before the failure is thrown.
+ * Splits a body of JSON lines into its values, one batch for each piece that was read. The batch is empty when a piece
+ * completes no line. Lines are split as bytes and decoded whole, so a character that spans two pieces stays whole.
+ * Values before an invalid line are yielded before the fault is thrown.
  */
 export async function* jsonLines(
   pieces: AsyncIterable<Uint8Array>,
@@ -46,13 +46,13 @@ export async function* jsonLines(
   yield parse(take(new Uint8Array()));
 }
 
-/** The value of a line, or nothing for an empty one. */
+/** Returns the value of a line, or no value for an empty line. */
 function parse(line: string): unknown[] {
   if (line.trim() === "") return [];
   try {
     return [JSON.parse(line)];
   } catch {
-    // The parser's own error is left behind: its message repeats a part of the line, which may be someone's answer.
+    // Drops the parser's own error: its message quotes a part of the line, which may be a user's answer.
     throw new Fault("upstream_error", {
       message: "The runtime sent a line that is not JSON.",
       internal: `not JSON, ${line.length} characters`,

@@ -1,19 +1,22 @@
 import { standIn, type LongText } from "#shared/process/long-texts.ts";
 import type { ChatMessage } from "#shared/protocol/chat-body.ts";
 
-/** Messages of which the long texts say the stand-in, and these texts in their order. */
+/** Messages with a stand-in for each long text, and these texts in their order. */
 export interface ShortMessages {
   readonly messages: readonly ChatMessage[];
   readonly texts: readonly LongText[];
 }
 
-/** Where a list of messages has itself without its long texts. A map of weak keys would hold these until all of the heap is gone through. */
+/**
+ * Property under which a list of messages keeps its short form. A `WeakMap` would hold the short forms until a full
+ * garbage collection.
+ */
 const shortened = Symbol("shortened");
 
 /**
- * The messages with their long texts, each of which is read when somebody first looks at it: a runtime that takes messages as
- * they are is given it as it came, and nobody does. Nothing unless every text is one that is passed on alone: a message's
- * content, or the text or the address of a part that no other is joined with.
+ * Returns the messages with their long texts, each of which is read on first access. A runtime that takes messages
+ * unchanged gets the text as it came, without any access. Returns undefined unless every long text is passed on alone:
+ * as a message's content, or as the text or URL of a part that no other part is joined with.
  */
 export function longMessages(short: ShortMessages): ChatMessage[] | undefined {
   let next = 0;
@@ -35,7 +38,7 @@ export function longMessages(short: ShortMessages): ChatMessage[] | undefined {
   return Object.defineProperty(messages, shortened, { value: short });
 }
 
-/** The same without their long texts, where they have any that nobody needs to read. */
+/** Returns the messages without their long texts, if `longMessages` made them. */
 export function shortMessages(messages: readonly ChatMessage[]): ShortMessages | undefined {
   return (messages as { readonly [shortened]?: ShortMessages })[shortened];
 }
@@ -46,12 +49,12 @@ function isImage(part: Part): part is Extract<Part, { type: "image_url" }> {
   return part.type === "image_url";
 }
 
-/** Where a long text may stand. */
+/** The field that may hold a long text. */
 type Field = "content" | "text" | "url";
 
 /**
- * What has a text that is read when somebody first looks at it. The getter is one for all of them: V8 keeps a getter with the
- * shape of its object, and so with all that it holds, until it goes through all of the heap.
+ * A message or part whose text is read on first access. All instances share one getter: V8 keeps a getter with the
+ * shape of its object. A getter of each instance, and all that it holds, would live until a full garbage collection.
  */
 class LongTextIn {
   readonly #text: LongText;

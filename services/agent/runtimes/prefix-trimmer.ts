@@ -3,14 +3,14 @@ import type { Answering } from "./answering.ts";
 
 type TextEvent = Extract<AnswerEvent, { kind: "text" }>;
 
-/** A shorter beginning may well come again by chance, as the first thing that a model says to go on. */
+/** The shortest prefix to trim. A model may repeat a shorter prefix by chance at the start of its continuation. */
 export const echoCharactersMin = 24;
 
 /**
- * Drops the beginning of an answer where that repeats what the request had already said for the model. Some runtimes
- * say a prefilled beginning once more before they go on from it, and whether they do depends on their version.
+ * Drops the beginning of an answer where it repeats the prefilled text of the request. Some runtimes repeat a prefilled
+ * beginning before they continue it, depending on their version.
  *
- * Text is held back only while it could still be that beginning; text that turns out to be none comes out unchanged.
+ * Text is held back only while it could still be that beginning. Other text comes out unchanged.
  */
 export class PrefixTrimmer {
   readonly #prefix: string;
@@ -27,7 +27,7 @@ export class PrefixTrimmer {
     return this.#decided ? events : events.flatMap((event) => this.#take(event));
   }
 
-  /** The answer is over: gives what was held back. */
+  /** Ends the answer and returns the events that were held back. */
   end(): readonly AnswerEvent[] {
     const held = this.#held;
     this.#held = [];
@@ -51,7 +51,7 @@ export class PrefixTrimmer {
   }
 }
 
-/** Trims what a whole answer says. */
+/** Trims the prefix of a whole answer. */
 export function trimPrefix(
   prefix: string,
   batches: Answering,
@@ -67,14 +67,14 @@ async function* trimmed(
   try {
     for await (const events of batches) yield trimmer.push(events);
   } catch (error) {
-    // Also of an answer that fails: what was held back was said.
+    // A failed answer still yields the events that were held back.
     yield trimmer.end();
     throw error;
   }
   yield trimmer.end();
 }
 
-/** A text event without its first characters, and without what was said of the tokens that they were. */
+/** Returns a text event without its first characters, and without the logprobs of their tokens. */
 function withoutStart(event: TextEvent, characters: number): readonly TextEvent[] {
   const text = event.text.slice(characters);
   if (text === "") return [];

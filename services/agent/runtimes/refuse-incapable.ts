@@ -3,7 +3,7 @@ import type { Capabilities } from "#shared/model/model.ts";
 import type { ChatBody } from "#shared/protocol/chat-body.ts";
 import { shortMessages } from "./long-messages.ts";
 
-/** Refuses a chat that asks for what the model itself cannot do, whatever its runtime supports. */
+/** Refuses a chat that needs a capability that the model lacks, whatever its runtime supports. */
 export function refuseIncapable(chat: { model: string; capabilities: Capabilities; body: ChatBody }): void {
   const { model, capabilities, body } = chat;
   if (!capabilities.completion) {

@@ -4,7 +4,7 @@ import { refuseAllBut } from "./refuse-unsupported.ts";
 
 export type TextField = keyof TextToContinue;
 
-/** What every runtime that continues texts honours, or its adapter in its place. */
+/** The fields that every runtime with completions honours, itself or through its adapter. */
 const honouredByAll: readonly TextField[] = [
   "max_tokens",
   "temperature",
@@ -15,23 +15,26 @@ const honouredByAll: readonly TextField[] = [
   "stop",
 ];
 
-/** The fields of a text to be continued that a runtime honours: those that all do, and what it does beside. */
+/** Returns the fields of a completion that a runtime honours: the common fields, and its own fields. */
 export function honouringInTexts(...beside: readonly TextField[]): ReadonlySet<TextField> {
   return new Set([...honouredByAll, ...beside]);
 }
 
-/** Refuses a text to be continued with what a runtime cannot honour. */
+/** Refuses a completion with a field that the runtime does not honour. */
 export function refuseUnsupportedText(body: TextToContinue, honoured: ReadonlySet<TextField>): void {
   const neutral = { logit_bias: ({ logit_bias: bias = {} }: TextToContinue) => Object.keys(bias).length === 0 };
   refuseAllBut(honoured, { body, subject: "prompt", neutral });
 }
 
-/** For a runtime that has to be given something to go on from. */
+/** Refuses an empty prompt, for a runtime that needs text to continue. */
 export function refuseEmptyText({ prompt }: TextToContinue): void {
   if (prompt === "") throw nothingToContinue();
 }
 
-/** There is no answer to nothing, unless the model itself begins all texts with a token of its own. */
+/**
+ * Returns the fault for an empty prompt. Only a model that begins all texts with a token of its own can answer an empty
+ * prompt.
+ */
 export function nothingToContinue(): Fault {
   return new Fault("invalid_value", {
     message: "The model has nothing to go on from: 'prompt' is empty.",

@@ -3,10 +3,10 @@ import type { ChatBody } from "#shared/protocol/chat-body.ts";
 
 export type ChatField = keyof ChatBody;
 
-/** Tells for a field whether it asks for nothing beyond what every answer is anyway. */
+/** For each field: returns true if its value requests no more than the default answer. */
 type Neutral<Body> = { readonly [Field in keyof Body]?: (body: Body) => boolean };
 
-/** What every runtime honours that is spoken to, or its adapter in its place. */
+/** The fields that every runtime honours, itself or through its adapter. */
 const honouredByAll: readonly ChatField[] = [
   "tools",
   "tool_choice",
@@ -21,12 +21,12 @@ const honouredByAll: readonly ChatField[] = [
   "reasoning_effort",
 ];
 
-/** The fields of a chat that a runtime honours: those that all do, and what it does beside. */
+/** Returns the fields of a chat that a runtime honours: the common fields, and its own fields. */
 export function honouring(...beside: readonly ChatField[]): ReadonlySet<ChatField> {
   return new Set([...honouredByAll, ...beside]);
 }
 
-/** What may be asked of any runtime, since every answer is so anyway. */
+/** Values that any runtime accepts, because every answer already fits them. */
 const neutralInChats: Neutral<ChatBody> = {
   n: (body) => body.n === 1,
   logprobs: (body) => body.logprobs === false,
@@ -36,21 +36,21 @@ const neutralInChats: Neutral<ChatBody> = {
   parallel_tool_calls: (body) => body.parallel_tool_calls === true,
 };
 
-/** Refuses a chat that asks for what a runtime cannot honour. */
+/** Refuses a chat with a field that the runtime does not honour. */
 export function refuseUnsupported(body: ChatBody, honoured: ReadonlySet<ChatField>): void {
   refuseAllBut(honoured, { body, subject: "messages", neutral: neutralInChats });
 }
 
 /**
- * Refuses a request that asks for what a runtime cannot honour, so that nothing is dropped in silence. The fields that
- * the runtime does honour are named, rather than those that it does not: a field that is new to the protocol is
- * refused by every adapter until somebody has thought about it.
+ * Refuses a request with a field that the runtime does not honour, so that no field is dropped silently. The list names
+ * the honoured fields, and not the unsupported ones. Every adapter therefore refuses a new field of the protocol until
+ * its list has the field.
  */
 export function refuseAllBut<Body extends object>(
   honoured: ReadonlySet<keyof Body>,
   asked: {
     readonly body: Body;
-    /** The field that the request is about, which every runtime reads. */
+    /** The field with the input of the request, which every runtime reads. */
     readonly subject: keyof Body;
     readonly neutral: Neutral<Body>;
   },

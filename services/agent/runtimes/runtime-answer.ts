@@ -3,39 +3,52 @@ import { Fault } from "#shared/fault/fault.ts";
 import { systemClock, type Timer } from "#shared/process/clock.ts";
 import type { Refusal } from "./runtime-connection.ts";
 
-/** How much of an answer may wait here while nobody reads it. Beyond that the runtime is not read on. */
+/** The most bytes of an answer that may wait for the reader. At this limit, reading from the runtime pauses. */
 export const waitingBytesMax = 64 * 1024;
 
-/** How much of what a runtime says of a refusal is read. */
+/** The most bytes of a refusal's text that are read. */
 const errorTextBytesMax = 64 * 1024;
 
-/** For how long a runtime may still end the body of an answer that is complete, so that its connection can be kept. */
+/** The time for a runtime to end the body of a complete answer. Its connection is kept if it does. */
 const endWaitMs = 250;
 
-/** What waits for this goes on in the next microtask: `queueMicrotask` makes a resource for each, to be traced by. */
+/**
+ * Time after a request on a kept connection. A connection that breaks within this time, and before an answer, was
+ * closed as the request was sent.
+ */
+const staleWithinMs = 1_000;
+
+/** Schedules work in the next microtask. `queueMicrotask` would create a resource for tracing on each call. */
 const turn = Promise.resolve();
 
 interface AnswerOptions {
   readonly signal: AbortSignal;
   readonly faultOf: (refusal: Refusal) => Fault;
-  readonly ask: (handler: Dispatcher.DispatchHandler) => void;
+  /** Sends the request, on a kept connection if there is one, or on a new connection if `fresh`. */
+  readonly ask: (handler: Dispatcher.DispatchHandler, how: { readonly fresh: boolean }) => void;
+  /** Number of connections opened so far. A request went out on a kept connection if none was opened meanwhile. */
+  readonly connects?: () => number;
 }
 
 /**
- * The body of one answer of a runtime as it comes, for one reader. The question is asked with the first read. What came
- * since the last read is given as one piece; nobody copies what came alone.
+ * The body of one answer of a runtime as it comes, for one reader. The first read sends the request. Each read returns
+ * all data since the last read as one piece. A piece that came alone is not copied.
  *
- * An abort rejects the read that waits and closes the request at once, and so does a reader that leaves early. An answer
- * that breaks off gives first what came of it.
+ * An abort rejects the waiting read and closes the request at once. A reader that leaves early closes the request too.
+ * An answer that breaks off first gives the data that came.
  */
 export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatcher.DispatchHandler {
   readonly #options: AnswerOptions;
   #controller: Dispatcher.DispatchController | undefined;
   #asked = false;
+  #connectsBefore = 0;
+  /** When the request was written to a kept connection; undefined on a new one. */
+  #sentOnKeptAtMs: number | undefined;
+  #askedAgain = false;
   #status = 0;
   #pieces: Uint8Array[] = [];
   #waitingBytes = 0;
-  /** Nothing more will come, for one reason or another. */
+  /** True if no more data will come, for whatever reason. */
   #over = false;
   #failure: { readonly error: unknown } | undefined;
   #wake: (() => void) | undefined;
@@ -57,13 +70,14 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
     if (this.#options.signal.aborted) throw this.#options.signal.reason;
     if (this.#status !== 200 && this.#status !== 0) throw await this.#refusal();
     if (this.#waitingBytes > 0) return { done: false, value: this.#take() };
-    if (this.#failure !== undefined) throw silenceFault(this.#failure.error, { answered: this.#status !== 0 });
+    if (this.#failure !== undefined) throw this.#silence(this.#failure.error);
     return { done: true, value: undefined };
   }
 
   /**
-   * Hands over the pieces as they come, in place of reads. What the taker returns is waited for before the next; what it
-   * throws ends the request. Resolves when there is no more, or the taker has what it wanted.
+   * Hands over the pieces as they come, instead of reads. Waits for the promise that the taker returns before the next
+   * piece. An error of the taker ends the request. Resolves at the end of the body, or once the taker has called
+   * `complete`.
    */
   handTo(take: (piece: Uint8Array) => Promise<void> | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -85,7 +99,7 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
             return;
           }
           isDue = false;
-          // To make room lets the socket be read, and what was there comes at once.
+          // Taking data resumes the socket, and waiting data then arrives at once.
           if (this.#waitingBytes > 0 && !this.#isEnough()) soon();
           else if (this.#over || this.#isEnough()) resolve();
         } catch (error) {
@@ -101,12 +115,12 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
     });
   }
 
-  /** A taker may say so while it takes a piece. */
+  /** True once the taker has called `complete`, which it may do while it takes a piece. */
   #isEnough(): boolean {
     return this.#completed;
   }
 
-  /** What has to be waited for until it can go on, if anything. */
+  /** Hands over the waiting data. Returns a promise to wait for before the next piece, if there is one. */
   #handOver(take: (piece: Uint8Array) => Promise<void> | undefined): Promise<void> | undefined {
     if (this.#isEnough()) return undefined;
     if (this.#options.signal.aborted) throw this.#options.signal.reason;
@@ -119,19 +133,19 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
       const room = take(this.#take());
       if (room !== undefined || this.#isEnough()) return room;
     }
-    if (this.#failure !== undefined) throw silenceFault(this.#failure.error, { answered: this.#status !== 0 });
+    if (this.#failure !== undefined) throw this.#silence(this.#failure.error);
     return undefined;
   }
 
-  /** The reader leaves: nobody wants the rest, and the runtime is to stop. */
+  /** Called when the reader leaves early. Closes the request, so that the runtime stops. */
   async return(): Promise<IteratorResult<Uint8Array, undefined>> {
     if (!this.#abandoned) this.#close("the rest of the answer is not wanted");
     return { done: true, value: undefined };
   }
 
   /**
-   * All that counts has come, and the reader leaves: the connection is kept if the runtime ends the body as well. Some
-   * say that they have done and never do.
+   * Called when the answer is complete and the reader leaves. Keeps the connection if the runtime also ends the body.
+   * Some runtimes report the end of an answer and never end the body.
    */
   complete(): void {
     this.#completed = true;
@@ -144,11 +158,13 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
+    const isKept = this.#options.connects?.() === this.#connectsBefore;
+    this.#sentOnKeptAtMs = isKept ? systemClock.now() : undefined;
     if (this.#abandoned) controller.abort(new Error("nobody waits for the answer any more"));
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, statusCode: number): void {
-    // Nobody reads them, and they are cut from what the socket gave, which they would keep while the answer lasts.
+    // The headers are not read. They are slices of the socket's data, and would keep it alive while the answer lasts.
     controller.rawHeaders = null;
     if (statusCode >= 200) this.#status = statusCode;
   }
@@ -166,8 +182,20 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: unknown): void {
+    if (this.#wasStale(error)) {
+      this.#askedAgain = true;
+      this.#controller = undefined;
+      this.#options.ask(this, { fresh: true });
+      return;
+    }
     this.#failure = { error };
     this.#end();
+  }
+
+  /** True if the runtime closed a kept connection just as the request was sent, and so read nothing of it. */
+  #wasStale(error: unknown): boolean {
+    if (this.#askedAgain || this.#abandoned || this.#status !== 0 || this.#sentOnKeptAtMs === undefined) return false;
+    return brokenOff.has(codeOf(error)) && systemClock.now() - this.#sentOnKeptAtMs < staleWithinMs;
   }
 
   #ask(): void {
@@ -175,12 +203,13 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
     signal.throwIfAborted();
     this.#asked = true;
     signal.addEventListener("abort", this.#onAbort);
-    ask(this);
+    this.#connectsBefore = this.#options.connects?.() ?? 0;
+    ask(this, { fresh: false });
   }
 
   readonly #onAbort = (): void => this.#close("nobody waits for the answer any more");
 
-  /** Also before the request is on its way: undici knows of no request until it has a connection for it. */
+  /** Closes the request, also before it is sent: undici knows no request until it has a connection for it. */
   #close(why: string): void {
     if (this.#over) return;
     this.#abandon();
@@ -205,7 +234,7 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
     this.#options.signal.removeEventListener("abort", this.#onAbort);
   }
 
-  /** Resolved in the microtask after a read of the socket, so that all that came with it is one piece. */
+  /** Resolves in the microtask after a read of the socket, so that all data of that read is one piece. */
   #arrival(): Promise<void> {
     return new Promise((resolve) => {
       this.#wake = resolve;
@@ -218,9 +247,13 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
     if (only === undefined) this.#pieces = [];
     const isPaused = this.#waitingBytes >= waitingBytesMax;
     this.#waitingBytes = 0;
-    // What came meanwhile comes at once, while this call lasts.
+    // Data that came meanwhile arrives during this call.
     if (isPaused) this.#controller?.resume();
     return piece;
+  }
+
+  #silence(error: unknown): Fault {
+    return silenceFault(error, { answered: this.#status !== 0, askedAgain: this.#askedAgain });
   }
 
   async #refusal(): Promise<unknown> {
@@ -236,21 +269,27 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
     }
     const { signal, faultOf } = this.#options;
     if (signal.aborted) return signal.reason;
-    if (this.#failure !== undefined) return silenceFault(this.#failure.error, { answered: true });
+    if (this.#failure !== undefined) return this.#silence(this.#failure.error);
     this.#close("enough of the refusal is read");
     return faultOf({ status: this.#status, text: Buffer.concat(pieces).toString() });
   }
 }
 
-/** What undici and the kernel say of a connection that stood and is gone. */
+/** Error codes of undici and the kernel for an established connection that broke. */
 const brokenOff = new Set<unknown>(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
 
-function silenceFault(error: unknown, { answered }: { readonly answered: boolean }): Fault {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
+function silenceFault(
+  error: unknown,
+  { answered, askedAgain }: { readonly answered: boolean; readonly askedAgain: boolean },
+): Fault {
   return new Fault(answered ? "upstream_error" : "runtime_offline", {
     message: answered ? "The runtime broke off its answer." : "The runtime does not answer.",
     internal: error instanceof Error ? `${error.name}: ${error.message}` : String(error),
-    runtimeDied: answered || brokenOff.has(code),
+    runtimeDied: answered || askedAgain || brokenOff.has(codeOf(error)),
     cause: error,
   });
 }

@@ -6,45 +6,51 @@ import { RuntimeAnswer } from "./runtime-answer.ts";
 
 export interface Question {
   readonly path: string;
-  /** Sent as JSON with POST, bytes as they are; without it the question is a GET. */
+  /** The body, sent as JSON with POST; bytes are sent unchanged. A request without a body is a GET. */
   readonly body?: unknown;
-  /** Where it is neither of the two. */
+  /** The method, where it is neither GET nor POST. */
   readonly method?: "DELETE";
   readonly signal: AbortSignal;
 }
 
-/** What a runtime says that is not a success. */
+/** An answer of a runtime with a status other than success. */
 export interface Refusal {
   readonly status: number;
-  /** Its beginning, as far as it is read. */
+  /** The beginning of the answer's text, as far as it is read. */
   readonly text: string;
 }
 
 interface ConnectionOptions {
   readonly url: string;
-  /** Sent as a bearer token, for a runtime that was started with one. */
+  /** Sent as a bearer token, for a runtime that was started with an API key. */
   readonly apiKey?: string | undefined;
-  /** What a refusal means. Its text, which may hold paths, addresses and parts of the prompt, is to stay inside. */
+  /**
+   * Returns the fault for a refusal. The refusal's text may hold paths, addresses and parts of the prompt, and must
+   * stay internal.
+   */
   readonly faultOf: (refusal: Refusal) => Fault;
 }
 
-/** Until a connection stands. A runtime is on this machine or near it. */
+/** Timeout for connecting. A runtime is on this machine or near it. */
 const connectMs = 5_000;
 
-/** The largest answer that is read whole. Ollama's description of a model lists every tensor. */
+/** The most bytes of an answer that is read whole. Ollama's description of a model lists every tensor. */
 export const runtimeAnswerBytesMax = 16 * 1024 * 1024;
 
 /**
- * HTTP to one runtime. There are no timeouts but the one for connecting, since runtimes send no byte while they queue,
- * load and read the prompt: deadlines come with the signal, and a signal that aborts closes the request at once.
+ * HTTP to one runtime. Only connecting has a timeout: runtimes send no byte while they queue, load and read the prompt.
+ * Deadlines come with the signal. An aborted signal closes the request at once.
  */
 export class RuntimeConnection {
   readonly #pool: Pool;
+  /** A pool that keeps no connection: each request gets a new one. */
+  readonly #fresh: Pool;
+  #connects = 0;
   readonly #basePath: string;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #jsonHeaders: Readonly<Record<string, string>>;
   readonly #faultOf: ConnectionOptions["faultOf"];
-  /** Scheme, host and port, for the operator. */
+  /** Scheme, host and port, shown to the operator. */
   readonly origin: string;
 
   constructor({ url, apiKey, faultOf }: ConnectionOptions) {
@@ -53,11 +59,14 @@ export class RuntimeConnection {
     this.#faultOf = faultOf;
     this.#headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
     this.#jsonHeaders = { ...this.#headers, "content-type": "application/json" };
-    this.#pool = new Pool(origin, { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: connectMs } });
+    const options = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: connectMs } };
+    this.#pool = new Pool(origin, options);
+    this.#pool.on("connect", () => void (this.#connects += 1));
+    this.#fresh = new Pool(origin, { ...options, pipelining: 0 });
     this.#basePath = pathname.replace(/\/+$/, "");
   }
 
-  /** Asks for the text of an answer. */
+  /** Requests an answer and returns its text. */
   async text(question: Question): Promise<string> {
     const answer = await readText(this.stream(question), runtimeAnswerBytesMax);
     if (!answer.cut) return answer.text;
@@ -66,7 +75,7 @@ export class RuntimeConnection {
     });
   }
 
-  /** Asks for one JSON value. */
+  /** Requests one JSON value. */
   async ask<Schema extends z.ZodType>(schema: Schema, question: Question): Promise<z.output<Schema>> {
     const text = await this.text(question);
     try {
@@ -80,24 +89,29 @@ export class RuntimeConnection {
     }
   }
 
-  /** Asks, and gives the body as it comes. Ending the iteration early closes the request. */
+  /** Sends a request and returns the body as a stream. Ending the iteration early closes the request. */
   stream(question: Question): RuntimeAnswer {
     const { signal } = question;
-    return new RuntimeAnswer({ signal, faultOf: this.#faultOf, ask: (handler) => this.#ask(question, handler) });
+    return new RuntimeAnswer({
+      signal,
+      faultOf: this.#faultOf,
+      connects: () => this.#connects,
+      ask: (handler, { fresh }) => this.#ask(question, handler, fresh ? this.#fresh : this.#pool),
+    });
   }
 
   async close(): Promise<void> {
-    await this.#pool.destroy();
+    await Promise.all([this.#pool.destroy(), this.#fresh.destroy()]);
   }
 
-  #ask({ path, body, method }: Question, handler: Dispatcher.DispatchHandler): void {
+  #ask({ path, body, method }: Question, handler: Dispatcher.DispatchHandler, pool: Pool): void {
     const target = { path: this.#basePath + path, headers: this.#headers };
-    if (body === undefined) this.#pool.dispatch({ ...target, method: method ?? "GET" }, handler);
+    if (body === undefined) pool.dispatch({ ...target, method: method ?? "GET" }, handler);
     else {
       const headers = this.#jsonHeaders;
-      // The pool keeps it until the answer is over.
+      // The pool keeps the body until the answer is over.
       const written = body instanceof Uint8Array ? body : ownBytes(JSON.stringify(body));
-      this.#pool.dispatch({ ...target, headers, method: method ?? "POST", body: written }, handler);
+      pool.dispatch({ ...target, headers, method: method ?? "POST", body: written }, handler);
     }
   }
 }

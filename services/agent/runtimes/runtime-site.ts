@@ -1,11 +1,13 @@
 import type { Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
 
-/** Where a runtime may be, and what the operator said of it. */
+/** The address of a possible runtime, and the operator's settings for it. */
 export interface RuntimeSite {
-  /** Its base URL, without `/v1`. */
+  /** The base URL of the runtime, without `/v1`. */
   readonly url: string;
   readonly apiKey?: string | undefined;
-  /** How many jobs it runs at once, where the operator knows better than it tells. */
+  /** The number of jobs that the runtime runs at once, where the operator overrides the reported number. */
   readonly slots?: number | undefined;
   readonly clock: Clock;
+  readonly log?: Pick<Log, "warn"> | undefined;
 }

@@ -6,27 +6,31 @@ import type { EmbedBody } from "#shared/protocol/embed-body.ts";
 import type { ManageAction, ManageProgress } from "#shared/protocol/manage-job.ts";
 import type { Answering } from "./answering.ts";
 
-/** What a runtime is at while it says nothing yet. */
+/** The work of a runtime that sends no output yet. */
 export type Silence = "loading" | "prefill";
 
 interface Run {
-  /** The model by the id that its runtime gave it in its catalogue. */
+  /** The model's id in the catalogue of its runtime. */
   readonly model: string;
-  /** What the model can do and how much it reads at once, as this machine offers it. */
+  /** The model's capabilities and context window, as this machine offers them. */
   readonly capabilities: Capabilities;
   readonly contextWindow: number;
-  /** Aborts when nobody waits for the answer any more. The adapter then closes its request to the runtime at once. */
+  /** Cache salt, for runtimes that support it: they reuse a cached prompt only for runs with the same salt. */
+  readonly cacheSalt?: string | undefined;
+  /**
+   * Aborts when no client waits for the answer any more. The adapter then closes its request to the runtime at once.
+   */
   readonly signal: AbortSignal;
-  /** To be called whenever the runtime shows that it works, also while it says nothing yet, and then with what it is at. */
+  /** Called whenever the runtime shows that it works. While it sends no output, the call names its work. */
   readonly onProgress: (silence?: Silence) => void;
 }
 
-/** A chat that the model is able to do: what its capabilities exclude was refused before. */
+/** A chat that the model can run. Chats that its capabilities exclude were refused before. */
 export interface ChatRun extends Run {
   readonly body: ChatBody;
 }
 
-/** A text to be continued as it is: no template, no tools, no thoughts told apart. */
+/** A text to continue unchanged: no template, no tools, no separate reasoning. */
 export interface CompleteRun extends Run {
   readonly body: TextToContinue;
 }
@@ -37,21 +41,21 @@ export interface EmbedRun extends Run {
 
 export interface ManageRun {
   readonly action: ManageAction;
-  /** As the operator wrote it: a model to be pulled has no other name yet. */
+  /** The name as the operator wrote it: a model to pull has no other name yet. */
   readonly model: string;
   readonly signal: AbortSignal;
 }
 
-/** A model as its runtime describes it. What the runtime cannot tell is left out, and the agent completes it. */
+/** A model as its runtime describes it. The agent completes the fields that the runtime does not report. */
 export interface DescribedModel {
   readonly id: string;
   readonly createdSeconds?: number | undefined;
   readonly ownedBy: string;
   readonly capabilities: Partial<Capabilities>;
-  /** The window that the machine really runs, or would if the model were loaded now. */
+  /** The window that the runtime uses on this machine, or would use if the model were loaded now. */
   readonly contextTokens?: number | undefined;
   readonly sizeBytes?: number | undefined;
-  /** Whether it runs on MLX on Apple silicon. */
+  /** True if the model runs on MLX on Apple silicon. */
   readonly onAppleMlx?: boolean | undefined;
   readonly loaded?: boolean | undefined;
 }
@@ -59,37 +63,50 @@ export interface DescribedModel {
 /**
  * A local model server as the agent sees it: the port that every adapter implements.
  *
- * What goes wrong is thrown as a `Fault` whose public message names neither addresses nor the runtime's own text;
- * what the runtime cannot honour is refused with `unsupported_parameter` before anything is asked of it.
+ * An adapter throws failures as a `Fault`. The public message names no address and quotes no text of the runtime. An
+ * adapter refuses unsupported fields with `unsupported_parameter` before it sends a request to the runtime.
  */
 export interface Runtime {
-  /** As presence and the operator's messages name it: `ollama`, `vllm`, `llama-server`, `scripted`. */
+  /** Name in presence and in messages to the operator: `ollama`, `vllm`, `llama-server`, `scripted`. */
   readonly name: string;
-  /** Where it is, for the operator; a runtime inside the agent's own process is nowhere. */
+  /** Address of the runtime, shown to the operator; undefined for a runtime inside the agent's own process. */
   readonly origin?: string | undefined;
-  /** How many jobs it runs at once: of one model where `slotsPerModel` is true, of all its models together otherwise. */
+  /**
+   * The number of jobs that the runtime runs at once: for each model if `slotsPerModel` is true, for all its models
+   * together otherwise.
+   */
   readonly slots: number;
   readonly slotsPerModel?: boolean;
-  /** Whether it honours `n` by itself. Of any other the agent asks as many answers as are wanted, one after the other. */
+  /**
+   * True if the runtime honours `n` itself. For any other runtime, the agent requests the answers one after the other.
+   */
   readonly answersSeveral?: boolean;
-  /** What it offers just now. Rejects when the runtime does not answer. */
+  /**
+   * True if the server's kind is unknown. Another request may disturb its answers, so the agent sends none while a job
+   * runs.
+   */
+  readonly unknownKind?: boolean;
+  /** Returns the models that the runtime offers now. Rejects when the runtime does not answer. */
   catalogue(signal: AbortSignal): Promise<readonly DescribedModel[]>;
   /**
-   * Runs one chat and yields its events in batches, one batch for each read from the runtime. A run that ends without
-   * a `finish` event has failed, whatever it said before.
+   * Runs one chat and yields its events in batches, one batch for each read from the runtime. A run that ends without a
+   * `finish` event has failed, whatever events it yielded before.
    */
   chat(run: ChatRun): Answering;
   /**
-   * Continues one text, and yields its events like a chat: `text`, one `finish`, and `usage`. How likely tokens were is
-   * told in the chat's form, whatever the runtime's own. A runtime without this has no way to be given a bare text.
+   * Continues one text, and yields its events like a chat: `text`, one `finish`, and `usage`. Logprobs come in the
+   * chat's form, whatever the runtime's own form. A runtime without this method cannot take a bare text.
    */
   complete?(run: CompleteRun): Answering;
-  /** One `embedding` event for each text, and one `usage`. A runtime without this cannot embed. */
+  /** Yields one `embedding` event for each text, and one `usage`. A runtime without this method cannot embed. */
   embed?(run: EmbedRun): AsyncIterable<readonly AnswerEvent[]>;
-  /** What can be done with its models, and how; each yields how far it has come. */
+  /** The supported actions on models, and how to run each. Each action yields its progress. */
   readonly manages?: Partial<Record<ManageAction, (run: ManageRun) => AsyncIterable<ManageProgress>>>;
-  /** How many requests it works on just now, whoever sent them. A runtime without this cannot be asked. */
+  /**
+   * Returns the number of requests that the runtime works on now, from all senders. A runtime without this method does
+   * not report it.
+   */
   working?(signal: AbortSignal): Promise<number>;
-  /** Lets go of what is open, for an adapter that keeps connections. */
+  /** Closes what is open, for an adapter that keeps connections. */
   close?(): Promise<void>;
 }

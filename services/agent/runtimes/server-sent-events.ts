@@ -1,7 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { runtimeLineBytesMax } from "./json-lines.ts";
 
-/** An event of a stream, or a comment: a line by which a runtime only says that it is still there. */
+/** An event of a stream, or a comment: a line by which a runtime only shows that it is alive. */
 export type SentEvent =
   | { readonly kind: "event"; readonly name: string; readonly data: string }
   | { readonly kind: "comment"; readonly text: string };
@@ -11,22 +11,22 @@ const carriageReturn = 0x0d;
 const lineEnd = /\r\n|\n|\r/;
 const byteOrderMark = "\uFEFF";
 
-/** The fields of the standard, of which `id` and `retry` mean nothing for an answer. */
+/** The fields of the standard. `id` and `retry` have no meaning for an answer. */
 const fields = new Set(["data", "event", "id", "retry"]);
 
 /**
- * Splits a body of server-sent events into its events, as its pieces come. Lines end as the standard allows, `\n`,
- * `\r\n` or `\r`; all that a piece completes is cut off as bytes and decoded at once, so a character that spans two
- * pieces stays whole. The last event may lack the empty line behind it.
+ * Splits a body of server-sent events into its events, as its pieces come. Lines end as the standard allows: `\n`,
+ * `\r\n` or `\r`. The complete lines of a piece are split off as bytes and decoded at once. A character that spans two
+ * pieces therefore stays whole. The last event may lack the empty line behind it.
  *
- * A body that is something else, such as a page of a proxy's, is a fault; so is an event longer than `eventBytesMax`,
- * and no more than that is ever held. What came before the fault is among the events nevertheless.
+ * A body of another kind, such as a page of a proxy, is a fault. An event longer than `eventBytesMax` is a fault too,
+ * and no more bytes than that are ever held. Events before the fault are still added.
  */
 export class SentEvents {
   readonly #bytesMax: number;
   #unfinished: Uint8Array[] = [];
   #unfinishedBytes = 0;
-  /** Whether the last byte was a carriage return: a line feed after it ends no second line. */
+  /** True if the last byte was a carriage return: a line feed after it ends no second line. */
   #returned = false;
   #first = true;
   #name = "";
@@ -37,7 +37,7 @@ export class SentEvents {
     this.#bytesMax = options?.eventBytesMax ?? runtimeLineBytesMax;
   }
 
-  /** Whether an event may begin with the next byte, and nothing is known of it yet. */
+  /** True if an event may begin with the next byte and none of its lines has come yet. */
   get between(): boolean {
     return this.#unfinishedBytes === 0 && !this.#returned && this.#atStart;
   }
@@ -73,13 +73,16 @@ export class SentEvents {
     if (complete < begun.byteLength) this.#keep(begun.subarray(complete));
   }
 
-  /** The body is over. */
+  /** Ends the body. */
   end(events: SentEvent[]): void {
     if (this.#unfinishedBytes > 0) this.#line(decoded(this.#take(nothing)), false, events);
     this.#dispatch(events);
   }
 
-  /** No line of an event has come yet: one that is a single line of data, as nearly all are, is told as it stands. */
+  /**
+   * True if no line of the current event has come yet. An event of a single data line, as nearly all are, is then added
+   * directly.
+   */
   get #atStart(): boolean {
     return !this.#first && this.#data === undefined && this.#name === "";
   }
@@ -91,7 +94,7 @@ export class SentEvents {
     this.#unfinished.push(bytes);
   }
 
-  /** What was kept, and these bytes behind it. */
+  /** Returns the kept bytes, followed by these bytes. */
   #take(bytes: Uint8Array): Uint8Array {
     if (this.#unfinishedBytes === 0) return bytes;
     const all = Buffer.concat([...this.#unfinished, bytes]);
@@ -100,7 +103,7 @@ export class SentEvents {
     return all;
   }
 
-  /** With `mayBeLong`, the line came with so many bytes that it may be over the limit alone. */
+  /** Reads one line. `mayBeLong` is true if its block is over the limit, so that the line alone may be too long. */
   #line(given: string, mayBeLong: boolean, events: SentEvent[]): void {
     if (mayBeLong && Buffer.byteLength(given) > this.#bytesMax) throw tooLong(this.#bytesMax);
     const line = this.#first && given.startsWith(byteOrderMark) ? given.slice(1) : given;

@@ -1,6 +1,6 @@
 /**
- * Cuts a text that comes in pieces exactly before the first stop string in it, the same however the pieces are cut. A
- * stop string may span pieces, so the end of what has come is held back for as long as it could be the beginning of one.
+ * Cuts a text that comes in pieces exactly before the first stop string in it, however the pieces are split. A stop
+ * string may span pieces. The end of the text so far is held back while it could be the beginning of a stop string.
  */
 export class StopCutter {
   readonly #stops: readonly string[];
@@ -11,12 +11,12 @@ export class StopCutter {
     this.#stops = stops;
   }
 
-  /** Whether a stop string was met. Nothing comes out after that. */
+  /** True if a stop string was found. No text comes out after it. */
   get stopped(): boolean {
     return this.#stopped;
   }
 
-  /** Takes the next piece and gives what is now certain to belong to the text. */
+  /** Takes the next piece and returns the text that now certainly belongs to the answer. */
   push(piece: string): string {
     if (this.#stops.length === 0) return piece;
     if (this.#stopped) return "";
@@ -32,14 +32,14 @@ export class StopCutter {
     return text.slice(0, heldFrom);
   }
 
-  /** The text is over: gives what was held back. */
+  /** Ends the text and returns the part that was held back. */
   end(): string {
     const rest = this.#held;
     this.#held = "";
     return rest;
   }
 
-  /** Where the stop string begins that is complete first, as if the text came letter by letter. */
+  /** Returns the start of the stop string that is complete first, as if the text came character by character. */
   #firstStop(text: string): number | undefined {
     const found = this.#stops
       .map((stop) => ({ from: text.indexOf(stop), characters: stop.length }))
@@ -48,7 +48,7 @@ export class StopCutter {
     return found[0]?.from;
   }
 
-  /** Where the longest end of the text begins that is also the beginning of a stop string. */
+  /** Returns the start of the longest end of the text that is also the beginning of a stop string. */
   #possibleStop(text: string): number {
     const longest = Math.max(...this.#stops.map((stop) => stop.length)) - 1;
     for (let from = Math.max(0, text.length - longest); from < text.length; from++) {

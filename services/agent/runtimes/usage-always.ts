@@ -1,6 +1,6 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 
-/** Counts an answer by a rule of thumb where its runtime does not tell what it took. */
+/** Adds an estimated usage to an answer whose runtime does not report it. */
 export async function* usageAlways(
   { estimatedTokens }: { readonly estimatedTokens: number },
   batches: AsyncIterable<readonly AnswerEvent[]>,

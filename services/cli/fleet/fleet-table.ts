@@ -1,22 +1,24 @@
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { alignedTable } from "../text/aligned-table.ts";
 import { cutText } from "../text/cut-text.ts";
+import { onOneLine } from "../text/on-one-line.ts";
 
 const headings = ["machine", "state", "runtime", "slots", "queue", "jobs", "models", "heard", "why"] as const;
 const right = ["slots", "queue", "jobs", "models", "heard"] as const;
 
-/** What a machine's state is called, and how well it is: what it says of itself, unless the gateway sees otherwise. */
-export type ShownState = "ready" | "waiting" | "stopping" | "suspect" | "offline" | "left out";
+/** The displayed state of a machine: its own report, unless the gateway sees otherwise. */
+export type ShownState = "ready" | "waiting" | "draining" | "suspect" | "offline" | "unknown" | "left out";
 
 export function shownState({ status, state }: ShownFleetMachine): ShownState {
   if (status === "left_out") return "left out";
+  if (status === "unknown") return "unknown";
   if (status === "offline" || state === "gone") return "offline";
-  if (state === "draining") return "stopping";
+  if (state === "draining") return "draining";
   if (state === "waiting") return "waiting";
   return status === "suspect" ? "suspect" : "ready";
 }
 
-/** Whether a machine is one on which requests can count. */
+/** True if a machine is ready and takes work, so that requests can count on it. */
 export function isReady(machine: ShownFleetMachine): boolean {
   return machine.takes_work && shownState(machine) === "ready";
 }
@@ -24,15 +26,16 @@ export function isReady(machine: ShownFleetMachine): boolean {
 const colours: Readonly<Record<ShownState, string>> = {
   ready: "\u001b[32m",
   waiting: "\u001b[33m",
-  stopping: "\u001b[33m",
+  draining: "\u001b[33m",
   suspect: "\u001b[33m",
   offline: "\u001b[31m",
+  unknown: "\u001b[31m",
   "left out": "\u001b[31m",
 };
 const plain = "\u001b[39m";
 
 /**
- * The machines of a fleet, one a line. Where a line would be wider than a terminal its end is cut: the reasons come
+ * Formats the machines of a fleet, one a line. Cuts the end of lines that are wider than `widthMax`: the reasons come
  * last.
  */
 export function fleetTable(
@@ -51,7 +54,15 @@ export function fleetTable(
     const line = lines[place] ?? "";
     return coloured ? colouredAt(line, column, shownState(machine)) : line;
   });
-  return [heading, ...shown].map((line) => `${line}\n`).join("");
+  const faults = machines.flatMap(lastFaultOf).map((line) => cutText(line, widthMax));
+  return [heading, ...shown, ...faults].map((line) => `${line}\n`).join("");
+}
+
+function lastFaultOf({ machine, last_fault: last }: ShownFleetMachine): readonly string[] {
+  if (!last) return [];
+  const { code, model, reason, ms_ago: msAgo } = last;
+  const because = reason === null ? "" : `: ${reason}`;
+  return [onOneLine(`last fault of ${machine}, ${agoText(msAgo)} ago, ${model}: ${code}${because}`)];
 }
 
 function cellsOf(machine: ShownFleetMachine): readonly string[] {
@@ -76,7 +87,7 @@ const units = [
   ["s", 1_000],
 ] as const;
 
-/** A time gone by in few letters: `0.4 s`, `12 s`, `3 h`. */
+/** Formats a past duration in short: `0.4 s`, `12 s`, `3 h`. */
 function agoText(ms: number): string {
   if (ms < 10_000) return `${(ms / 1_000).toFixed(1)} s`;
   const [unit, unitMs] = units.find(([, each]) => ms >= 2 * each) ?? ["s", 1_000];

@@ -7,8 +7,8 @@ const clearBelow = "\u001b[J";
 const defaultRows = 24;
 
 /**
- * Shows one block of lines after the other: on a terminal each in the place of the one before, as much of it as the
- * screen holds; elsewhere one below the other.
+ * Returns a function that shows a block of lines. On a terminal each block replaces the one before, as far as the
+ * screen has room. Elsewhere the blocks follow each other.
  */
 export function redraw(output: Output): (block: string) => void {
   if (output.isTTY !== true) return (block) => void output.write(block);

@@ -6,7 +6,7 @@ const headings = ["rank", "machine", "free", "queued", "window", "first token", 
 const right = ["rank", "free", "queued", "window", "first token", "tokens/s"] as const;
 const grouped = new Intl.NumberFormat("en-US");
 
-/** The machines in the order in which they are asked, and then those that are not. */
+/** Formats the machines in the order in which they get the job's offer, then those that get none. */
 export function routeTable(
   machines: readonly ShownRouteMachine[],
   { widthMax = Infinity }: { readonly widthMax?: number | undefined } = {},

@@ -3,12 +3,12 @@ import type { Actor } from "#shared/keys/audit-entry.ts";
 
 const charactersMax = 200;
 
-/** Whom the audit trail names for what is done at a command line. */
+/** Returns the actor that the audit trail records for a command line. */
 export function actor(): Actor {
   return { by: `cli ${userName()}@${hostname()}`.slice(0, charactersMax) };
 }
 
-/** In a container a user may have a number and no name. */
+/** Returns the user's name, or the user's number: in a container a user may have no name. */
 function userName(): string {
   try {
     return userInfo().username;

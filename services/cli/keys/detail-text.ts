@@ -9,7 +9,7 @@ import { utcTime } from "../text/utc-time.ts";
 const usualKind: KeyKind = "model";
 const fields = z.record(z.string(), z.unknown());
 
-/** What an audit entry says beside its action, in short: of what was changed only what is another than before. */
+/** Formats the details of an audit entry in short. Of a change, shows only the fields that differ from before. */
 export function detailText(detail: AuditEntry["detail"]): string {
   if (detail === undefined) return "";
   const { was, ...now } = detail;

@@ -6,7 +6,9 @@ export function keyArgument(): Argument {
   return new Argument("<id>", "the id of the key, as `trunkline keys list` shows it").argParser(givenKeyId);
 }
 
-/** Who pastes a whole key means that key. What is given is never repeated, since it may be one that was cut. */
+/**
+ * Reads a key's id, also from a whole pasted key. The error never repeats the input, since it may be a part of a key.
+ */
 export function givenKeyId(given: string): KeyId {
   const text = given.trim();
   const pasted = parseKeyToken(text);

@@ -22,10 +22,12 @@ interface Given extends GivenTerms, GivenJson {
   readonly scopes: readonly string[];
   readonly ttl: number;
   readonly admin?: true;
+  readonly viewer?: true;
 }
 
 export function addIssue(keys: Command, surroundings: Surroundings): void {
   const limiting = limitingOptions();
+  const aboutModels = ["scopes", ...limiting.map((option) => option.attributeName())];
   const issue: Command = keys
     .command("issue")
     .description("make a key and show it, once")
@@ -39,9 +41,14 @@ export function addIssue(keys: Command, surroundings: Surroundings): void {
   for (const option of limiting) issue.addOption(option);
   issue
     .addOption(
-      new Option("--admin", "make a key for the admin API, which manages keys and calls no models").conflicts([
-        "scopes",
-        ...limiting.map((option) => option.attributeName()),
+      new Option("--admin", "make a key for the admin API, which manages keys and calls no models").conflicts(
+        aboutModels,
+      ),
+    )
+    .addOption(
+      new Option("--viewer", "make a key that only reads the admin API, for consoles and monitoring").conflicts([
+        "admin",
+        ...aboutModels,
       ]),
     )
     .addOption(jsonOption())
@@ -54,13 +61,14 @@ Examples:
   trunkline keys issue --name alice
   trunkline keys issue --name ci --scopes 'llama3.2,qwen*' --machines attic --ttl 12h --json
   trunkline keys issue --name app --rpm 60 --tpm 100k --concurrency 4 --budget 2M/month
-  trunkline keys issue --name console --admin --ttl 30d`,
+  trunkline keys issue --name console --admin --ttl 30d
+  trunkline keys issue --name monitoring --viewer`,
     )
     .action(async (given: Given) => {
       const { name, scopes, ttl: ttlMs, json } = given;
       const { machines, limits } = givenTerms(given);
       const wish = newKey.safeParse({
-        kind: given.admin ? "admin" : "model",
+        kind: given.admin ? "admin" : given.viewer ? "viewer" : "model",
         name,
         scopes,
         ttlMs,
@@ -68,10 +76,9 @@ Examples:
         limits: Object.fromEntries(Object.entries(limits ?? {}).filter(([, limit]) => limit !== null)),
       });
       if (!wish.success) issue.error(`error: the --ttl ${wish.error.issues[0]?.message}.`);
-      await withKeyStore(surroundings, { json }, async ({ keys: store, peppers }) => {
-        const { clock } = surroundings;
+      await withKeyStore(surroundings, { json }, async ({ keys: store, peppers, clock }) => {
         const issued = await issueKey(wish.data, { keys: store, peppers, clock, actor: actor() });
-        tellSecret(issued, { json }, surroundings);
+        tellSecret(issued, { json }, { ...surroundings, clock });
       });
     });
 }

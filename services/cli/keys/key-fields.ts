@@ -1,3 +1,4 @@
+import type { KeyKind } from "#shared/keys/key-token.ts";
 import type { ShownKey } from "#shared/keys/shown-key.ts";
 import { countText } from "../text/count.ts";
 import { fieldLines } from "../text/field-lines.ts";
@@ -5,15 +6,22 @@ import { fromNow } from "../text/from-now.ts";
 import { budgetText } from "../text/token-budget.ts";
 import { utcTime } from "../text/utc-time.ts";
 
-/** All that is known of a key, one field a line; with the key itself when this is the one time that it is shown. */
+const kindTexts: Record<KeyKind, string> = {
+  model: "model",
+  admin: "admin: for the admin API, calls no models",
+  viewer: "viewer: only reads the admin API, calls no models",
+};
+
+/** Formats all fields of a key, one a line. Includes the key itself only when it was just made. */
 export function keyFields(shown: ShownKey, { nowMs, key }: { readonly nowMs: number; readonly key?: string }): string {
   return fieldLines([
     ...(key === undefined ? [] : [["key", key] as const]),
     ["id", shown.id],
     ["name", shown.name],
-    ["kind", shown.kind === "admin" ? "admin: for the admin API, calls no models" : shown.kind],
+    ["kind", kindTexts[shown.kind]],
     ["state", shown.state],
-    ...(shown.kind === "admin" ? [] : termFields(shown)),
+    ...(shown.kind === "model" ? termFields(shown) : []),
+    ...(shown.issued_by === undefined ? [] : [["issued by", `admin ${shown.issued_by}`] as const]),
     ["created", utcTime(shown.created_at)],
     ["expires", `${utcTime(shown.expires_at)} (${fromNow(Date.parse(shown.expires_at), nowMs)})`],
     ...(shown.disabled_at === null ? [] : [["disabled", utcTime(shown.disabled_at)] as const]),
@@ -24,7 +32,7 @@ export function keyFields(shown: ShownKey, { nowMs, key }: { readonly nowMs: num
   ]);
 }
 
-/** A secret is good for no longer than its key. */
+/** Returns the time when an old secret expires: never later than its key. */
 function oldSecretEnd(validUntil: string, { expires_at: expiresAt }: ShownKey): string {
   return utcTime(Math.min(Date.parse(validUntil), Date.parse(expiresAt)));
 }

@@ -2,7 +2,7 @@ import type { ShownKey } from "#shared/keys/shown-key.ts";
 import { countText } from "../text/count.ts";
 import { budgetText } from "../text/token-budget.ts";
 
-/** A key's limits in short, and nothing for none: `60 rpm, 100k tpm, 4 at once, 1M/day`. */
+/** Formats a key's limits in short, and leaves out missing ones: `60 rpm, 100k tpm, 4 at once, 1M/day`. */
 export function limitsText({ rpm, tpm, concurrency, budget }: ShownKey): string {
   return [
     rpm === null ? [] : `${countText(rpm)} rpm`,

@@ -14,7 +14,10 @@ import { limitsText } from "./limits-text.ts";
 interface Column {
   readonly heading: string;
   readonly cell: (key: ShownKey) => string;
-  /** Whether it says anything of a key; a column that says nothing of any is left out. Without it, it always does. */
+  /**
+   * True if the column has a value for the key. A column without a value for any key is left out. Columns without
+   * `tells` are always shown.
+   */
   readonly tells?: (key: ShownKey) => boolean;
 }
 
@@ -22,15 +25,15 @@ const columns: readonly Column[] = [
   { heading: "id", cell: ({ id }) => id },
   { heading: "name", cell: ({ name }) => name },
   { heading: "kind", cell: ({ kind }) => kind, tells: ({ kind }) => kind !== "model" },
-  { heading: "scopes", cell: ({ kind, scopes }) => (kind === "admin" ? "-" : scopes.join(", ")) },
+  { heading: "scopes", cell: ({ kind, scopes }) => (kind === "model" ? scopes.join(", ") : "-") },
   {
     heading: "machines",
-    cell: ({ kind, machines }) => (kind === "admin" ? "-" : (machines?.join(", ") ?? "any")),
+    cell: ({ kind, machines }) => (kind === "model" ? (machines?.join(", ") ?? "any") : "-"),
     tells: ({ machines }) => machines !== null,
   },
   {
     heading: "limits",
-    cell: (key) => (key.kind === "admin" ? "-" : limitsText(key) || "none"),
+    cell: (key) => (key.kind === "model" ? limitsText(key) || "none" : "-"),
     tells: (key) => limitsText(key) !== "",
   },
   { heading: "state", cell: ({ state }) => state },
@@ -44,7 +47,7 @@ const states: z.ZodType<readonly KeyState[], string> = commaList.pipe(
 );
 
 export function addList(keys: Command, surroundings: Surroundings): void {
-  const { stdout, stderr, clock } = surroundings;
+  const { stdout, stderr } = surroundings;
   keys
     .command("list")
     .description("show all keys, without their secrets")
@@ -62,7 +65,7 @@ Examples:
   trunkline keys list --json`,
     )
     .action(({ json, state }: { readonly state?: readonly KeyState[] } & GivenJson) =>
-      withKeyStore(surroundings, { json }, async ({ keys: store }) => {
+      withKeyStore(surroundings, { json }, async ({ keys: store, clock }) => {
         const all = (await store.list()).map((record) => showKey(record, clock.wall()));
         const wanted = all.filter((key) => state?.includes(key.state) ?? true);
         if (json) stdout.write(`${JSON.stringify(wanted)}\n`);

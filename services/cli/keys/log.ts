@@ -25,7 +25,7 @@ export function addLog(keys: Command, surroundings: Surroundings): void {
   const { stdout, stderr } = surroundings;
   keys
     .command("log")
-    .description("show who did what to which key, the latest last")
+    .description("show who did what to which key or machine, the latest last")
     .addOption(
       new Option("--limit <count>", "how many of the latest entries")
         .argParser(readBy(wholeNumber(1, auditEntriesMax)))
@@ -58,7 +58,7 @@ function tableOf(entries: readonly AuditEntry[]): string {
       utcTime(entry.at),
       entry.by,
       entry.action,
-      entry.key,
+      entry.key ?? "machine",
       cutText(entry.name, nameWidthMax),
       cutText(detailText(entry.detail), detailWidthMax),
     ]),

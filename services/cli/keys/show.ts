@@ -10,7 +10,7 @@ import { keyArgument } from "./given-key-id.ts";
 import { keyFields } from "./key-fields.ts";
 
 export function addShow(keys: Command, surroundings: Surroundings): void {
-  const { stdout, clock } = surroundings;
+  const { stdout } = surroundings;
   keys
     .command("show")
     .description("show all that is known of a key, without its secret")
@@ -18,7 +18,7 @@ export function addShow(keys: Command, surroundings: Surroundings): void {
     .addOption(jsonOption())
     .addHelpText("after", "\nExample:\n  trunkline keys show 0aB1cD2eF3gH")
     .action((id: KeyId, { json }: GivenJson) =>
-      withKeyStore(surroundings, { json }, async ({ keys: store, place }) => {
+      withKeyStore(surroundings, { json }, async ({ keys: store, clock, place }) => {
         const found = await store.find(id);
         if (found.kind === "absent") throw noSuchKey(id, place);
         if (found.kind === "tombstone") {

@@ -4,7 +4,7 @@ import type { GivenJson } from "../json-option.ts";
 import type { Surroundings } from "../surroundings.ts";
 import { keyFields } from "./key-fields.ts";
 
-/** Shows a key with its secret, which nobody can do again. */
+/** Shows a new key with its secret. The secret cannot be shown again. */
 export function tellSecret(
   { token, record }: IssuedKey,
   { json }: GivenJson,

@@ -7,7 +7,7 @@ import { commaList, none, readBy, readByUnless, type OrNone } from "../read-by.t
 import { countWithin } from "../text/count.ts";
 import { writtenBudget } from "../text/token-budget.ts";
 
-/** The terms of a key as they are given on a command line. */
+/** The terms of a key as given on the command line. */
 export interface GivenTerms {
   readonly machines?: OrNone<readonly string[]>;
   readonly rpm?: OrNone<number>;
@@ -48,7 +48,7 @@ export function limitingOptions(): readonly Option[] {
   ];
 }
 
-/** The machines and limits that were given, null for none; those that were not given are not there. */
+/** Returns the given machines and limits, null for `none`. Leaves out those that were not given. */
 export function givenTerms(given: GivenTerms): Pick<NewTerms, "machines"> & Required<Pick<NewTerms, "limits">> {
   const { machines, rpm, tpm, concurrency, budget } = given;
   return {

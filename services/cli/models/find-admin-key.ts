@@ -3,21 +3,21 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import { parseKeyToken, type KeyToken } from "#shared/keys/key-token.ts";
 import { keyStoreVariables } from "#shared/keys/open-key-store.ts";
-import { readConfig, type Environment } from "#shared/process/config.ts";
+import { readConfig, secret, type Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 import { adminKeyFile } from "../own-key.ts";
 
 export interface FoundAdminKey {
   readonly token: KeyToken;
-  /** Where it was found, for people. */
+  /** The place where the key was found, for messages. */
   readonly place: string;
 }
 
 const { TRUNKLINE_STATE_DIR } = keyStoreVariables;
-const variables = z.object({ TRUNKLINE_ADMIN_KEY: z.string().optional(), TRUNKLINE_STATE_DIR });
+const variables = z.object({ TRUNKLINE_ADMIN_KEY: secret(z.string().optional()), TRUNKLINE_STATE_DIR });
 const howToMakeOne = "`trunkline keys issue --admin --name console` makes one";
 
-/** The admin key of whoever runs a command: the one in the environment, otherwise the one that `trunkline up` keeps. */
+/** Returns the admin key in the environment, or else the one that `trunkline up` keeps. */
 export function findAdminKey(environment: Environment): FoundAdminKey {
   const settings = readConfig(variables, environment);
   const given = settings.TRUNKLINE_ADMIN_KEY;
@@ -26,10 +26,10 @@ export function findAdminKey(environment: Environment): FoundAdminKey {
   return adminKeyIn(readKept(file), file);
 }
 
-/** Whatever is no admin key is sent to nobody. */
+/** Parses an admin or viewer key. Any other text is refused here, so that it is not sent to a gateway. */
 function adminKeyIn(text: string, place: string): FoundAdminKey {
   const parsed = parseKeyToken(text.trim());
-  if (parsed.outcome === "parsed" && parsed.token.kind === "admin") return { token: parsed.token, place };
+  if (parsed.outcome === "parsed" && parsed.token.kind !== "model") return { token: parsed.token, place };
   throw new StartFailure(
     exitCodes.config,
     `What is in ${place} is no admin key, which begins with trunkline_admin_: ${howToMakeOne}.`,

@@ -3,7 +3,7 @@ import { modelListing, type MachineState, type ModelListing, type ShownMachine }
 import { machineName } from "#shared/protocol/machine-name.ts";
 import { jsonOption, type GivenJson } from "../json-option.ts";
 import { readBy } from "../read-by.ts";
-import type { Surroundings } from "../surroundings.ts";
+import { widthOf, type Surroundings } from "../surroundings.ts";
 import { modelsTable } from "./models-table.ts";
 import { givenOperations, operationsUrlOption, whichGatewayHelp, type GivenOperations } from "./operations-options.ts";
 import type { OperationsPort } from "./operations-port.ts";
@@ -38,7 +38,7 @@ ${whichGatewayHelp}`,
         stdout.write(`${JSON.stringify({ models: data, machines })}\n`);
         return;
       }
-      if (data.length > 0) stdout.write(modelsTable(data, { widthMax: stdout.isTTY ? stdout.columns : undefined }));
+      if (data.length > 0) stdout.write(modelsTable(data, { widthMax: widthOf(stdout) }));
       else if (machines.some(isListed))
         stderr.write("There is no model yet; `trunkline models pull <name>` gets one.\n");
       else if (machines.length === 0) stderr.write("No machine is there.\n");
@@ -62,6 +62,6 @@ const notListed: Readonly<Record<MachineState, string | undefined>> = {
   listed: undefined,
   no_runtime: "has no model server that answers",
   no_answer: "did not answer in time",
-  stopping: "is about to stop",
+  stopping: "is draining",
   offline: "is not reachable",
 };

@@ -18,7 +18,7 @@ interface Given extends GivenOperations, GivenJson {
 
 interface Managing {
   readonly action: ManageAction;
-  /** What people type. */
+  /** The subcommand's name. */
   readonly word: string;
   readonly description: string;
   readonly done: string;
@@ -61,7 +61,7 @@ const modelName = z
   .min(1, "must not be empty")
   .max(modelIdCharactersMax, `must have at most ${modelIdCharactersMax} characters`);
 
-/** `pull`, `rm`, `load` and `unload`. */
+/** Adds the commands `pull`, `rm`, `load` and `unload`. */
 export function addManage(models: Command, surroundings: Surroundings): void {
   for (const managing of all) {
     models

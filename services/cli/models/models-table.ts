@@ -7,7 +7,7 @@ import { displayWidth } from "../text/display-width.ts";
 
 const headings = ["id", "machine", "runtime", "capabilities", "window", "size", "MLX", "loaded"] as const;
 const right = ["window", "size"] as const;
-/** An id is never cut shorter than this, however narrow the terminal is. */
+/** Minimum width of a cut id, however narrow the terminal is. */
 const idWidthMin = 20;
 const bytesPerMb = 1_000_000;
 
@@ -20,7 +20,7 @@ const words: readonly (readonly [keyof Capabilities, string])[] = [
 ];
 const grouped = new Intl.NumberFormat("en-US");
 
-/** Models machine by machine. Where it would be wider than this, ids are cut; without a width, nothing is. */
+/** Formats the models as a table. Cuts ids when the table is wider than `widthMax`; without it, cuts nothing. */
 export function modelsTable(
   models: readonly ShownModel[],
   { widthMax }: { readonly widthMax?: number | undefined } = {},

@@ -4,7 +4,7 @@ import type { OperationsPort } from "./operations-port.ts";
 
 const namedMax = 10;
 
-/** The machine that is meant where none is named: the only one that is there. */
+/** Returns the only machine that is online, for commands that name none. Fails when there is not exactly one. */
 export async function onlyMachine(port: OperationsPort): Promise<string> {
   const { machines } = await listModels(port);
   const there = machines.filter(({ state }) => state !== "offline" && state !== "stopping");

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import type { z } from "zod";
+import { z } from "zod";
 import { faultEntry, isFaultCode } from "#shared/fault/fault-code.ts";
 import {
   errorLine,
@@ -17,17 +17,20 @@ import { onOneLine } from "../text/on-one-line.ts";
 import type { FoundAdminKey } from "./find-admin-key.ts";
 import { answerWithinMs, LateAnswer, openRequest } from "./open-request.ts";
 
+const readyz = z.object({ reasons: z.array(z.string()) });
 const apiPath = "/admin/v1";
-/** No list of models is longer than this. */
+/** Maximum size of an answer. No list of models is longer. */
 const answerBytesMax = 64 * 1024 * 1024;
 
 interface Means {
   readonly url: string;
   readonly key: FoundAdminKey;
+  /** The trusted certificate authorities for HTTPS. Undefined for Node's own. */
+  readonly ca?: string[] | undefined;
   readonly clock: Pick<Clock, "after">;
 }
 
-/** The operations port of a gateway as the command line uses it. Whatever is wrong is a StartFailure. */
+/** A client of a gateway's operations port, for the command line. Throws a StartFailure for every error. */
 export class OperationsPort {
   readonly #url: string;
   readonly #means: Means;
@@ -54,7 +57,9 @@ export class OperationsPort {
     }
   }
 
-  /** Has work done that lasts, and yields how far it has come; returns when it is done. Aborting the signal stops it. */
+  /**
+   * Runs a long operation and yields its progress; returns when it is done. Aborting the signal stops the operation.
+   */
   async *work(
     path: string,
     asking: { readonly body: object; readonly signal: AbortSignal },
@@ -81,7 +86,7 @@ export class OperationsPort {
     path: string,
     { body, signal }: { readonly body?: object; readonly signal: AbortSignal },
   ): Promise<IncomingMessage> {
-    const { key, clock } = this.#means;
+    const { key, ca, clock } = this.#means;
     const response = await openRequest(new URL(`${this.#url}${apiPath}${path}`), {
       method,
       headers: {
@@ -90,6 +95,7 @@ export class OperationsPort {
       },
       body: body && JSON.stringify(body),
       signal,
+      ca,
       clock,
     }).catch((error: unknown) => {
       throw this.#unreachable(error);
@@ -97,10 +103,24 @@ export class OperationsPort {
     if (response.statusCode === 200) return response;
     const told = errorLine.safeParse(await this.#read(response));
     if (!told.success) throw this.#noOperationsPort();
-    throw this.#failure(told.data.error, response.statusCode);
+    const { error } = told.data;
+    const reasons = error.code === "auth_unavailable" ? await this.#reasons(signal) : "";
+    throw this.#failure({ ...error, message: error.message + reasons }, response.statusCode);
   }
 
-  /** The JSON of an answer; of one that is none, nothing. */
+  /** Returns the gateway's own problems, to append to an error message. Empty when the gateway does not report any. */
+  async #reasons(signal: AbortSignal): Promise<string> {
+    try {
+      const { clock } = this.#means;
+      const response = await openRequest(new URL(`${this.#url}/readyz`), { method: "GET", headers: {}, signal, clock });
+      const { reasons } = readyz.parse(await this.#read(response));
+      return reasons.length === 0 ? "" : ` The gateway says: ${reasons.join("; ")}.`;
+    } catch {
+      return "";
+    }
+  }
+
+  /** Reads an answer as JSON. Undefined when it is not JSON. */
   async #read(response: IncomingMessage): Promise<unknown> {
     const pieces: Uint8Array[] = [];
     let bytes = 0;
@@ -163,7 +183,7 @@ export class OperationsPort {
   }
 }
 
-/** A failure that came after the first line has no status of its own any more. */
+/** Returns the status of an error by its code. An error after the first line has no HTTP status of its own. */
 function statusOf(code: string | null): number {
   return code !== null && isFaultCode(code) ? faultEntry(code).status : 500;
 }

@@ -4,13 +4,13 @@ import { onOneLine } from "../text/on-one-line.ts";
 
 const barWidth = 20;
 
-/** How much of what is being moved has come, in whole percent; null where the runtime does not tell. */
+/** Returns the progress in whole percent. Null when the runtime does not report it. */
 export function percentOf({ completed_bytes: completed, total_bytes: total }: ProgressLine): number | null {
   if (completed === null || total === null || total === 0) return null;
   return Math.min(100, Math.floor((completed / total) * 100));
 }
 
-/** For a terminal: a bar, and all that is known. */
+/** Formats progress for a terminal: a bar, the sizes, the rate and the status. */
 export function progressBar(model: string, progress: ProgressLine, bytesPerSecond: number | null): string {
   const percent = percentOf(progress);
   const rate = bytesPerSecond === null ? [] : [`${byteSize(Math.max(0, bytesPerSecond))}/s`];
@@ -19,7 +19,7 @@ export function progressBar(model: string, progress: ProgressLine, bytesPerSecon
   return [model, ...moved, onOneLine(progress.status)].filter((part) => part !== "").join("  ");
 }
 
-/** For a log: the same in words. */
+/** Formats progress for a log, in words. */
 export function progressSentence(model: string, progress: ProgressLine): string {
   const percent = percentOf(progress);
   const moved = percent === null ? [] : [`${percent} % of ${byteSize(progress.total_bytes ?? 0)}`];

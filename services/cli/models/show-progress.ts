@@ -7,17 +7,19 @@ import { TransferRate } from "./transfer-rate.ts";
 
 export interface ShownProgress {
   tell(progress: ProgressLine): void;
-  /** To be called once, however the work has ended. */
+  /** Call once, whether the work succeeded or failed. */
   end(): void;
 }
 
 const redrawMs = 100;
 const defaultColumns = 80;
 const clearLine = "\r\u001b[K";
-/** Above this many, what was told of each status is forgotten: a runtime may make up any number. */
+/** Maximum number of remembered statuses; above it all are forgotten. A runtime may invent any number of them. */
 const statusesMax = 1_000;
 
-/** Shows on standard error how far work on a model has come: a line that is redrawn, or lines where nobody looks. */
+/**
+ * Shows the progress of a model action on standard error. On a terminal it redraws one line; elsewhere it writes lines.
+ */
 export function showProgress(model: string, surroundings?: Pick<Surroundings, "stderr" | "clock">): ShownProgress {
   if (surroundings === undefined) return { tell: () => undefined, end: () => undefined };
   const { stderr, clock } = surroundings;
@@ -43,7 +45,7 @@ function redrawn(model: string, terminal: Output, clock: Pick<Surroundings["cloc
   };
 }
 
-/** A line for each status, and for each tenth of what it moves. */
+/** Writes a line for each status, and for each tenth of its progress. */
 function told(model: string, log: Output): ShownProgress {
   const tenths = new Map<string, number>();
   return {

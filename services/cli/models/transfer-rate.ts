@@ -1,13 +1,16 @@
-/** The rate is that of the last seconds: of a pull that takes hours, the mean of all would tell nothing. */
+/**
+ * The rate is measured over this window. The mean of a whole pull, which can take hours, would not show the present
+ * rate.
+ */
 const windowMs = 5_000;
 const sampleMs = 250;
 
-/** How fast bytes come. Whoever asks says what time it is. */
+/** Measures the transfer rate. The caller passes the time. */
 export class TransferRate {
   #of: string | undefined;
   #samples: { readonly atMs: number; readonly bytes: number }[] = [];
 
-  /** Bytes a second, of what is being moved now; null until there is something to tell it from. */
+  /** Returns the current rate in bytes a second, for the transfer `of`. Null until there are enough samples. */
   at(nowMs: number, of: string, bytes: number): number | null {
     const before = this.#samples.at(-1);
     if (this.#of !== of || (before !== undefined && bytes < before.bytes)) this.#samples = [];

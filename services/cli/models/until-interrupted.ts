@@ -1,7 +1,7 @@
-/** What a shell makes of a command that was ended by Ctrl-C. */
+/** The exit code that shells report for a command that Ctrl-C ended. */
 export const interruptedCode = 130;
 
-/** A signal that aborts at the first Ctrl-C; the second one ends the process as it always does. */
+/** Returns a signal that aborts at the first Ctrl-C. The second Ctrl-C ends the process, as usual. */
 export function untilInterrupted(): { readonly signal: AbortSignal; release(): void } {
   const interrupted = new AbortController();
   const interrupt = (): void => interrupted.abort();

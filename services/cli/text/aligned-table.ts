@@ -2,8 +2,8 @@ import { displayWidth } from "./display-width.ts";
 import { onOneLine } from "./on-one-line.ts";
 
 /**
- * Rows under their headings, each column as wide as its widest cell; those named in `right` end at one place, as
- * numbers do. For people; programs ask for JSON.
+ * Formats rows under their headings, each column as wide as its widest cell. The columns in `right` are right-aligned,
+ * for numbers. The table is for people; programs use `--json`.
  */
 export function alignedTable(
   headings: readonly string[],

@@ -1,6 +1,6 @@
 const units = ["kB", "MB", "GB", "TB"] as const;
 
-/** A number of bytes as people read it, in units of a thousand: `815 MB`, `4.7 GB`. */
+/** Formats a number of bytes in decimal units: `815 MB`, `4.7 GB`. */
 export function byteSize(bytes: number): string {
   let [count, unit]: [number, string] = [bytes, "B"];
   for (const larger of units) {

@@ -6,7 +6,7 @@ const sizes = new Map([
   ["", 1],
 ]);
 
-/** A whole number as people write large ones, and exactly: `60`, `100k`, `2M`. */
+/** Formats a whole number exactly, with a suffix for large ones: `60`, `100k`, `2M`. */
 export function countText(count: number): string {
   for (const [suffix, size] of sizes) {
     if (count >= size && count % size === 0) return `${count / size}${suffix}`;
@@ -14,7 +14,7 @@ export function countText(count: number): string {
   return String(count);
 }
 
-/** Reads what `countText` writes, and plain digits, within the bounds of a schema. */
+/** Returns a schema that reads the output of `countText`, and plain digits, within these bounds. */
 export function countWithin(bounds: {
   readonly minValue: number | null;
   readonly maxValue: number | null;

@@ -2,7 +2,7 @@ import { displayed, displayWidth } from "./display-width.ts";
 
 const mark = "…";
 
-/** A text in so many columns; one that was cut ends in «…». */
+/** Cuts a text to at most `widthMax` columns. A text that was cut ends in «…». */
 export function cutText(text: string, widthMax: number): string {
   if (displayWidth(text) <= widthMax) return text;
   let cut = "";

@@ -1,4 +1,4 @@
-/** One field a line, its value in a column of its own. */
+/** Writes one field a line, with the values aligned in a column. */
 export function fieldLines(fields: readonly (readonly [name: string, value: string])[]): string {
   const width = Math.max(...fields.map(([name]) => name.length));
   return fields.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`).join("");

@@ -7,7 +7,9 @@ const units = [
 
 const relative = new Intl.RelativeTimeFormat("en");
 
-/** How far off a time is, in the largest unit of which there are two: `in 90 days`, `3 hours ago`. */
+/**
+ * Formats the distance of a time from now, in the largest unit that gives at least two: `in 90 days`, `3 hours ago`.
+ */
 export function fromNow(atMs: number, nowMs: number): string {
   const [unit, unitMs] = units.find(([, each]) => Math.abs(atMs - nowMs) >= 2 * each) ?? ["second", 1_000];
   return relative.format(Math.round((atMs - nowMs) / unitMs), unit);

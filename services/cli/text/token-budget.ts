@@ -2,7 +2,7 @@ import { z } from "zod";
 import { tokenBudget, type TokenBudget } from "#shared/keys/key-limits.ts";
 import { countText, toCount } from "./count.ts";
 
-/** A budget as people write it: `500k/day`, `2M/month`. */
+/** Formats a budget: `500k/day`, `2M/month`. */
 export function budgetText({ tokens, per }: TokenBudget): string {
   return `${countText(tokens)}/${per}`;
 }

@@ -7,7 +7,10 @@ export interface Days {
   readonly to: string;
 }
 
-/** The days that are asked for (UTC), both included, or what is wrong with them; without a first one, so many days. */
+/**
+ * Returns the first and the last requested day (UTC), both included, or the error in them. Without a first day, the
+ * range is `days` long.
+ */
 export function daysAsked(
   asked: { readonly from?: string; readonly to?: string; readonly days: number },
   nowMs: number,

@@ -1,7 +1,10 @@
 import type { UsageCounts } from "#shared/usage/usage-row.ts";
 import { meansOf } from "./sum-usage.ts";
 
-/** Counts as programs are shown them, in the words of the admin API; the means are null when there was nothing. */
+/**
+ * Returns usage counts for JSON output, with the field names of the admin API. The means are null when there was no
+ * request.
+ */
 export function shownUsage(counts: UsageCounts): object {
   const means = meansOf(counts);
   return {

@@ -1,16 +1,16 @@
 import { usageMetrics, type UsageCounts, type UsageRow } from "#shared/usage/usage-row.ts";
 
-/** What usage can be told apart by. */
+/** The dimensions by which usage can be grouped. */
 export const usageParts = ["key", "model", "day"] as const;
 export type UsagePart = (typeof usageParts)[number];
 
-/** What was used in all by one key, of one model, on one day; of a part that was not asked for, by all together. */
+/** The usage of one group. A dimension that was not requested is summed over all its values. */
 export interface UsageSum {
   readonly part: { readonly key?: string; readonly model?: string | null; readonly day?: string };
   readonly counts: UsageCounts;
 }
 
-/** Days come in their order; of one day, or without days, what used most tokens comes first. */
+/** Sums usage by the requested dimensions. Sorts by day, then by tokens with the largest first. */
 export function sumUsage(rows: readonly UsageRow[], by: readonly UsagePart[]): readonly UsageSum[] {
   const sums = new Map<string, UsageSum>();
   for (const row of rows) {
@@ -25,7 +25,7 @@ export function totalUsage(rows: readonly UsageRow[]): UsageCounts {
   return rows.reduce(add, nothing);
 }
 
-/** Null when there is nothing to take it of. */
+/** The mean times. Null when there is no request to take a mean of. */
 export interface UsageMeans {
   readonly firstTokenMs: number | null;
   readonly durationMs: number | null;
@@ -76,7 +76,7 @@ function tokensOf({ promptTokens, completionTokens }: UsageCounts): number {
   return promptTokens + completionTokens;
 }
 
-/** By code units, so that the order is the same on every host. */
+/** Compares by code units, so that the order is the same on every host. */
 function compareText(one: string | null = "", other: string | null = ""): number {
   const [first, second] = [one ?? "", other ?? ""];
   if (first === second) return 0;

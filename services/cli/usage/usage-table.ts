@@ -11,7 +11,10 @@ interface Column {
 const textWidthMax = 40;
 const numbers = ["requests", "failed", "tokens in", "tokens out", "first token", "duration"] as const;
 
-/** What was used, a line for each sum and one for all together. The columns on the left are in the order of `by`. */
+/**
+ * Formats usage as a table: a line for each sum, and a line with the total. The columns on the left are in the order of
+ * `by`.
+ */
 export function usageTable(usage: {
   readonly sums: readonly UsageSum[];
   readonly total: UsageCounts;

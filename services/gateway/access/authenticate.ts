@@ -1,4 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
+import type { KeyVerdict } from "#shared/keys/judge-key.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import { parseKeyToken, type ParsedKeyToken } from "#shared/keys/key-token.ts";
 import type { BadKeys } from "./bad-keys.ts";
@@ -6,13 +7,16 @@ import { bearerText } from "./bearer-text.ts";
 import { validKey } from "./judged-key.ts";
 import type { KnownKeys } from "./known-keys.ts";
 
-/** The key that sent a request, where it is known and need not be asked for. Throws when it is known to be good no more. */
+/**
+ * Returns the record of a request's key if its verdict is known without the store; otherwise undefined. Throws when the
+ * known key is no longer valid.
+ */
 export function recallKey(parsed: ParsedKeyToken | undefined, knownKeys: KnownKeys): KeyRecord | undefined {
   const known = parsed?.outcome === "parsed" ? knownKeys.recall(parsed.token) : undefined;
   return known === undefined ? undefined : validKey(known);
 }
 
-/** From the Authorization header, and nothing else of a request, to the key that sent it. */
+/** Finds the key of a request by its Authorization header alone. The address only bounds the lookups of wrong keys. */
 export async function authenticate(
   sent: { readonly authorization: string | undefined; readonly address: string },
   means: { readonly knownKeys: KnownKeys; readonly badKeys: BadKeys },
@@ -25,14 +29,17 @@ export async function authenticate(
     });
   }
   const parsed = parseKeyToken(text);
-  const known = parsed.outcome === "parsed" ? knownKeys.recall(parsed.token) : undefined;
+  // A malformed key costs no lookup in the store, and so needs no limit.
+  if (parsed.outcome !== "parsed") return validKey({ outcome: "invalid" });
+  const { token } = parsed;
+  const known = knownKeys.recall(token);
   if (known !== undefined) return validKey(known);
 
-  if (parsed.outcome !== "parsed" || !knownKeys.has(parsed.token)) badKeys.insistOnFew(sent.address);
-  if (parsed.outcome === "parsed" && parsed.token.kind === "admin") {
-    throw new Fault("key_invalid", { message: "An admin key manages keys and calls no models. Send an API key." });
+  if (token.kind !== "model") {
+    const kind = token.kind === "admin" ? "An admin key" : "A viewer key";
+    throw new Fault("key_invalid", { message: `${kind} calls no models. Send an API key.` });
   }
-  const verdict = parsed.outcome === "parsed" ? await knownKeys.ask(parsed.token) : ({ outcome: "invalid" } as const);
-  if (verdict.outcome === "invalid") badKeys.note(sent.address);
+  const ask = (): Promise<KeyVerdict> => knownKeys.ask(token);
+  const verdict = await (knownKeys.has(token) ? ask() : badKeys.ask(sent.address, ask));
   return validKey(verdict);
 }

@@ -1,37 +1,51 @@
 import { isIPv4, isIPv6 } from "node:net";
 import { Fault } from "#shared/fault/fault.ts";
+import type { KeyVerdict } from "#shared/keys/judge-key.ts";
 import type { Clock } from "#shared/process/clock.ts";
 
-/** How many keys that are none may come from one address in a minute, before it is no longer listened to. */
+/** Wrong keys that one address may send in a minute before its unknown keys go through the lane. */
 export const badKeysPerMinuteMax = 300;
 export const addressesMax = 10_000;
+
+/** Limits of the lane: keys that are looked up at once, keys that wait for their turn, and the longest wait. */
+export const laneAskingMax = 8;
+export const laneWaitingMax = 64;
+export const laneWaitMsMax = 1_000;
 
 const minuteMs = 60_000;
 const intervalMs = minuteMs / badKeysPerMinuteMax;
 
 /**
- * Counts the wrong keys of each address, so that guessing costs the store nothing. Keys that are known here pass at any
- * time: who shares an address with a guesser is not made to wait for it. An address that has sent too many is free
- * again bit by bit.
+ * Counts the wrong keys of each address, so that guessing costs the store little. Unknown keys from an address with too
+ * many go through one lane. The lane delays no other client, and a valid key in it is still found. An address leaves
+ * the lane bit by bit when it sends no more wrong keys.
  */
 export class BadKeys {
-  readonly #clock: Pick<Clock, "now">;
-  /** When an address would be as good as new. The one that was heard last is at the end. */
+  readonly #clock: Pick<Clock, "now" | "after">;
+  /** Time at which an address's count is back to nothing. The address that sent a wrong key last is at the end. */
   readonly #freeAtMs = new Map<string, number>();
+  #asking = 0;
+  readonly #waiting: (() => void)[] = [];
 
-  constructor(clock: Pick<Clock, "now">) {
+  constructor(clock: Pick<Clock, "now" | "after">) {
     this.#clock = clock;
   }
 
-  /** Throws while an address has to wait before another unknown key of it is looked at. */
-  insistOnFew(address: string): void {
+  /** Looks up a key that is not known here. Throws `auth_unavailable` when the lane has no place in time. */
+  async ask(address: string, ask: () => Promise<KeyVerdict>): Promise<KeyVerdict> {
+    const leave = this.hasTooMany(address) ? await this.#enterLane() : undefined;
+    try {
+      const verdict = await ask();
+      if (verdict.outcome === "invalid") this.note(address);
+      return verdict;
+    } finally {
+      leave?.();
+    }
+  }
+
+  hasTooMany(address: string): boolean {
     const freeAtMs = this.#freeAtMs.get(networkOf(address)) ?? -Infinity;
-    const waitMs = freeAtMs + intervalMs - minuteMs - this.#clock.now();
-    if (waitMs <= 0) return;
-    throw new Fault("rate_limit_bad_keys", {
-      message: "Too many wrong API keys came from this address (badKeysPerMinuteMax). Try again in a moment.",
-      retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)),
-    });
+    return freeAtMs + intervalMs - minuteMs > this.#clock.now();
   }
 
   note(address: string): void {
@@ -44,10 +58,42 @@ export class BadKeys {
     const [oldest] = this.#freeAtMs.keys();
     if (oldest !== undefined) this.#freeAtMs.delete(oldest);
   }
+
+  async #enterLane(): Promise<() => void> {
+    const leave = (): void => {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#asking -= 1;
+      else next();
+    };
+    if (this.#asking < laneAskingMax) {
+      this.#asking += 1;
+      return leave;
+    }
+    if (this.#waiting.length >= laneWaitingMax) throw laneIsFull();
+    const turn = Promise.withResolvers<void>();
+    this.#waiting.push(turn.resolve);
+    const late = this.#clock.after(laneWaitMsMax, () => {
+      this.#waiting.splice(this.#waiting.indexOf(turn.resolve), 1);
+      turn.reject(laneIsFull());
+    });
+    await turn.promise.finally(() => late.cancel());
+    return leave;
+  }
 }
 
-/** Whoever has one address of IPv6 has at least the 2⁶⁴ beside it. What a proxy says that is no address is one for all. */
-function networkOf(told: string): string {
+/** Returns `auth_unavailable`, never a 401 or a 429: the key may be a good one. */
+function laneIsFull(): Fault {
+  return new Fault("auth_unavailable", {
+    message: `Too many wrong API keys come from this address (badKeysPerMinuteMax), and this key waits behind ${laneWaitingMax} others or for more than ${laneWaitMsMax} ms (laneWaitingMax, laneWaitMsMax). Send the request again in a moment.`,
+    internal: "the lane for unknown keys is full",
+  });
+}
+
+/**
+ * Returns the network by which an address is counted. For IPv6 this is the /64, because the owner of one address has at
+ * least the 2⁶⁴ beside it. All texts of a proxy that are no address share one network.
+ */
+export function networkOf(told: string): string {
   const address = /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(told)?.[1] ?? told;
   if (isIPv4(address)) return address;
   if (!isIPv6(address)) return "no address";

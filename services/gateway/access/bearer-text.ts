@@ -1,6 +1,6 @@
 const bearer = /^bearer (\S+)$/i;
 
-/** What an Authorization header presents as a key. */
+/** Returns the token of a Bearer Authorization header; undefined for any other header. */
 export function bearerText(authorization: string | undefined): string | undefined {
   return bearer.exec(authorization ?? "")?.[1];
 }

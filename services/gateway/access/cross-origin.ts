@@ -6,10 +6,10 @@ import { answerHeaders } from "../reference/answers/answer-headers.ts";
 
 const anyOrigin = "*";
 
-/** Scheme, host and port as browsers write them: nothing behind, and no pattern. Apps have schemes of their own. */
+/** Matches scheme, host and port as browsers write them: no path and no pattern. Apps have schemes of their own. */
 const originPattern = /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@\\*]+$/;
 
-/** The web apps that may call from a browser, by their origins, with commas between; `*` for all that there are. */
+/** Origins of the web apps that may call from a browser, separated by commas; `*` for any. */
 export const crossOrigins: z.ZodType<readonly string[], string> = z
   .string()
   .transform((text) => text.split(",").map((each) => each.trim()))
@@ -24,25 +24,24 @@ function isOrigin(text: string): boolean {
   return URL.canParse(text) && new URL(text).origin === text;
 }
 
-/** What browsers may call from elsewhere. What is for people and for balancers is not among it. */
+/** Paths that browsers may call from other origins; pages for people and probes of balancers are not among them. */
 const openPaths = /^\/(?:v1(?:\/|$)|openapi\.json$)/;
 
-/** As long as Chrome remembers a permission at most; the others remember it for longer. */
+/** The longest time that Chrome caches a preflight; other browsers cache it for longer. */
 const permissionSeconds = 7_200;
 
 const headerName = /^[\w!#$%&'*+.^`|~-]+$/;
 const usualHeaders = ["authorization", "content-type"];
 
 /**
- * Lets browsers hand on to web apps what is answered here, errors and streams included, when the app's origin is one of
- * these; with none of them everything is as if this were not there. A preflight is answered before a key is asked for,
- * since browsers send none with it. No cookies or passwords of a browser's own are ever taken, so what an app may do is
- * what its key may do.
+ * Lets browsers pass answers to web apps, errors and streams included, when the app's origin is in `origins`. Without
+ * origins it changes nothing. A preflight is answered before a key is asked for, since browsers send none with it.
+ * Cookies and passwords of a browser are never accepted, so an app may only do what its key may do.
  *
- * Whether a page of the internet may reach into a private network is not waved through either
- * (`Access-Control-Request-Private-Network` gets no answer): browsers have come to ask their users that.
+ * Pages of the internet get no permission to reach into a private network either.
+ * `Access-Control-Request-Private-Network` gets no answer: browsers have come to ask their users that.
  *
- * Comes right after the server is made: its own hook sees requests before the keys are asked for.
+ * Call it right after the server is made: its own hook must see requests before the keys are asked for.
  */
 export function allowCrossOrigin(server: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return;
@@ -57,7 +56,7 @@ export function allowCrossOrigin(server: FastifyInstance, origins: readonly stri
   void server.register(fastifyCors, {
     delegator: (request, done) => done(null, permission(request, { origin: allowed(request), exposedHeaders })),
   });
-  // Some requests are refused before any hook but the server's own has seen them.
+  // The server's own hooks refuse some requests before any other hook has seen them.
   server.addHook("onSend", async (request, reply) => {
     const origin = allowed(request);
     if (origin === undefined || reply.hasHeader("access-control-allow-origin")) return;
@@ -78,7 +77,7 @@ function permission(
   return {
     origin,
     methods: ["GET", "HEAD", "POST"],
-    // Without it an OPTIONS is a request like any other.
+    // An OPTIONS request without `access-control-request-method` is no preflight, but a request like any other.
     preflight: method !== undefined,
     allowedHeaders: sendableHeaders(headers),
     exposedHeaders,
@@ -86,7 +85,10 @@ function permission(
   };
 }
 
-/** What an app wants to send: official clients bring headers of their own with each version. More than this no request has. */
+/**
+ * Returns the headers that an app wants to send: official clients bring headers of their own with each version. The
+ * list ends at `headerLinesMax`, since no request may have more.
+ */
 function sendableHeaders(asked: string | undefined): string[] {
   const names = (asked ?? "").split(",").map((name) => name.trim());
   const wellFormed = names.filter((name) => headerName.test(name)).slice(0, headerLinesMax);

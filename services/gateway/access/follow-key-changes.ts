@@ -5,31 +5,42 @@ import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { KnownKeys } from "./known-keys.ts";
+import type { NewestRecords } from "./newest-records.ts";
 import type { RunningRequests } from "./running-requests.ts";
 
 interface FollowOptions {
   readonly changes: KeyChanges;
   readonly keys: Pick<KeyStore, "find">;
   readonly knownKeys: KnownKeys;
+  readonly newest?: NewestRecords | undefined;
   readonly running: RunningRequests;
+  /** Receives every change of a machine's record, and every sign of life of the store. */
+  readonly machines: { changed(): void; heard(): void };
   readonly log: Pick<Log, "info">;
 }
 
+const revoked = "This API key has been revoked.";
+
 /**
- * Forgets every key that was changed, and ends the running requests of those that were taken back. A key that could not
- * be looked at just then is looked at again whenever the store is heard.
+ * Forgets every changed key and ends the running requests of revoked and disabled keys. Keeps the records of keys that
+ * lost a right. A key that could not be read is read again whenever the store is heard from.
  */
 export function followKeyChanges(options: FollowOptions): void {
-  const { changes, keys, knownKeys, running, log } = options;
+  const { changes, keys, knownKeys, newest, running, machines, log } = options;
   const due = new Set<KeyId>();
 
+  const cut = (id: KeyId, reason: string): void => {
+    if (!running.has(id)) return;
+    log.info({ key: id }, "a key was taken back; its running requests end");
+    running.cut(id, new Fault("key_invalid", { message: reason }));
+  };
   const lookAt = async (id: KeyId): Promise<void> => {
     due.delete(id);
     try {
-      const reason = takenBack(await keys.find(id));
-      if (reason === undefined || !running.has(id)) return;
-      log.info({ key: id }, "a key was taken back; its running requests end");
-      running.cut(id, new Fault("key_invalid", { message: reason }));
+      const found = await keys.find(id);
+      newest?.keep(found);
+      const reason = takenBack(found);
+      if (reason !== undefined) cut(id, reason);
     } catch {
       due.add(id);
     }
@@ -39,27 +50,35 @@ export function followKeyChanges(options: FollowOptions): void {
   };
 
   changes.follow({
-    onChange(id) {
+    onChange(id, action) {
       knownKeys.forget(id);
-      if (running.has(id)) void lookAt(id);
+      const isToBeKept = newest?.hear(id, action) ?? false;
+      if (action === "revoked") cut(id, revoked);
+      else if (isToBeKept || running.has(id)) void lookAt(id);
     },
+    onMachineChange: () => machines.changed(),
     onGap() {
+      machines.changed();
       knownKeys.forgetAll();
       for (const id of running.keyIds) due.add(id);
       lookAtAll();
     },
     onHeard() {
       knownKeys.heard();
+      machines.heard();
       lookAtAll();
     },
     onAway: () => knownKeys.away(),
   });
 }
 
-/** Why nobody may have an answer on this key any more. One that expired meanwhile lets its requests finish. */
+/**
+ * Returns why the running requests of a key must end, or undefined. A key that expired meanwhile lets its requests
+ * finish.
+ */
 function takenBack(found: FoundKey): string | undefined {
-  if (found.kind === "absent") return "This API key has been revoked.";
+  if (found.kind === "absent") return revoked;
   if (found.kind === "tombstone") return undefined;
-  if (found.record.revokedAt !== undefined) return "This API key has been revoked.";
+  if (found.record.revokedAt !== undefined) return revoked;
   return found.record.disabledAt === undefined ? undefined : "This API key has been disabled.";
 }

@@ -1,5 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { judgeKey, judgeProven, type KeyVerdict, type ProvenKey } from "#shared/keys/judge-key.ts";
+import { judgeToken } from "#shared/keys/check-key.ts";
+import { judgeProven, type KeyVerdict, type ProvenKey } from "#shared/keys/judge-key.ts";
 import type { FoundKey } from "#shared/keys/key-record.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { KeyId, KeyToken } from "#shared/keys/key-token.ts";
@@ -7,14 +8,14 @@ import type { Peppers } from "#shared/keys/peppers.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { authUnavailable } from "./judged-key.ts";
 
-/** Keys that a gateway keeps; above it, those that were used the longest ago are asked for again. */
+/** Keys that a gateway keeps; above it, the least recently used ones are looked up again. */
 export const knownKeysMax = 10_000;
 
-/** For so long after the store was last heard, no change can have been missed that matters: far below 5 s. */
+/** Time since the store was last heard from in which no relevant change can have been missed: far below 5 s. */
 const heardForMs = 3_000;
-/** While changes are not heard, what the store itself said of a key holds for so long. */
+/** While no changes are received, the result of a lookup holds for this long. */
 const askedForMs = 1_000;
-/** A store that has just failed is not asked again about keys that are known. */
+/** A store that has just failed is not asked about known keys for this long. */
 const failedForMs = 1_000;
 
 type KeyPrint = string;
@@ -32,50 +33,50 @@ interface KnownKeysOptions {
   readonly keys: Pick<KeyStore, "find">;
   readonly peppers: Peppers;
   readonly clock: Pick<Clock, "now" | "wall">;
-  /** For how long known keys go on while the store is away; at 0 they do not. */
+  /** How long known keys stay usable while the store is away; 0 disables this. */
   readonly awayMs: number;
   /** Called with a valid key whose digest was made with the pepper that is being replaced. */
   readonly onOldPepper: (token: KeyToken, proven: ProvenKey) => void;
 }
 
 /**
- * The keys that have proved themselves to this gateway, by their prints. A known key is checked without asking
- * anybody, because the store tells of every change (`follow-key-changes.ts`) and is heard all the time; when it is not,
- * keys are asked for again, and go on for a bounded time if nobody answers.
+ * The keys that have proved themselves to this gateway, by their prints. A known key is checked without a lookup,
+ * because the store reports every change (`follow-key-changes.ts`) and is heard from all the time. When it is not, keys
+ * are looked up again. If the store does not answer, known keys stay usable for a bounded time.
  */
 export class KnownKeys {
   readonly #options: KnownKeysOptions;
-  /** Where there are many, the one that was used last is at the end. */
+  /** Known keys by print. Above half of `knownKeysMax`, the key that was used last is at the end. */
   readonly #known = new Map<KeyPrint, KnownKey>();
   readonly #prints = new Map<KeyId, Set<KeyPrint>>();
   readonly #asking = new Map<KeyPrint, Promise<KeyVerdict>>();
   #hears = false;
   #heardAtMs = -Infinity;
   #failedAtMs = -Infinity;
-  /** What is being asked of the store just now, by key: a change in between overtakes the answer. */
+  /** Lookups under way, by key: a change in between overtakes their results. */
   readonly #questions = new Map<KeyId, Set<Question>>();
 
   constructor(options: KnownKeysOptions) {
     this.#options = options;
   }
 
-  /** Whether keys that are known can be used, though the store may be away. */
+  /** True if known keys can be used though the store may be away. */
   get goOn(): boolean {
     return this.#options.clock.now() - this.#heardAtMs < this.#options.awayMs;
   }
 
-  /** Whether this very key has proved itself here, and nothing was heard of it since. */
+  /** True if this very key has proved itself here, and no change of it was reported since. */
   has(token: KeyToken): boolean {
     return this.#known.has(token.print);
   }
 
-  /** The verdict on a key that is known and need not be asked for. */
+  /** Returns the verdict on a known key; undefined if it has to be looked up. */
   recall(token: KeyToken): KeyVerdict | undefined {
     const { clock } = this.#options;
     const { print } = token;
     const known = this.#known.get(print);
     if (known === undefined || !this.#holds(known)) return undefined;
-    // Which one was used last matters only where one may have to go soon.
+    // The order of use matters only when a key may soon have to go.
     if (this.#known.size > knownKeysMax / 2) {
       this.#known.delete(print);
       this.#known.set(print, known);
@@ -83,7 +84,10 @@ export class KnownKeys {
     return judgeProven(known.proven, clock.wall());
   }
 
-  /** Asks the store, once for all who want to know at the same time. Fails with `auth_unavailable` when it is away. */
+  /**
+   * Looks up a key in the store, once for all simultaneous callers. Fails with `auth_unavailable` when the store is
+   * away and the key cannot go on without it.
+   */
   ask(token: KeyToken): Promise<KeyVerdict> {
     const { print } = token;
     const asking = this.#asking.get(print) ?? this.#ask(token, print).finally(() => this.#asking.delete(print));
@@ -91,7 +95,7 @@ export class KnownKeys {
     return asking;
   }
 
-  /** The store has answered, and told of all changes so far. */
+  /** Notes that the store has answered, and has reported all changes so far. */
   heard(): void {
     this.#hears = true;
     this.#heardAtMs = this.#options.clock.now();
@@ -136,7 +140,9 @@ export class KnownKeys {
     return verdict;
   }
 
-  /** An answer that a change has overtaken on its way is asked for again, or a key just taken back could pass. */
+  /**
+   * Looks up and judges a key. Repeats a lookup that a change has overtaken, or a key that was just revoked could pass.
+   */
   async #judge(token: KeyToken): Promise<KeyVerdict> {
     const { keys, peppers, clock } = this.#options;
     const question: Question = { overtaken: false };
@@ -148,12 +154,7 @@ export class KnownKeys {
         question.overtaken = false;
         found = await keys.find(token.id);
       } while (question.overtaken);
-      return judgeKey({
-        found,
-        digests: peppers.digestsOf(token),
-        knowsPepper: (fingerprint) => peppers.knows(fingerprint),
-        nowMs: clock.wall(),
-      });
+      return judgeToken({ found, token, peppers, nowMs: clock.wall() });
     } finally {
       questions.delete(question);
       if (questions.size === 0) this.#questions.delete(token.id);

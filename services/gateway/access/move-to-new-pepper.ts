@@ -14,8 +14,8 @@ interface Means {
 }
 
 /**
- * Puts a key that has just proved itself under the pepper of this process, if that is the store's latest: processes that
- * only accept the new one besides theirs must not take keys back to the old one.
+ * Hashes a key that has just proved itself with the pepper of this process, if that is the store's latest. Processes
+ * that only accept the new pepper besides their own must not take keys back to the old one.
  */
 export async function moveToNewPepper(key: { token: KeyToken; record: KeyRecord }, means: Means): Promise<void> {
   const { token, record } = key;

@@ -8,13 +8,14 @@ interface Presented {
 }
 
 /**
- * What each open connection presented last, as it was read: a client says the same with every request, and to read it
- * and make its print takes longer than all that is asked of a known key. Whether the key is good is asked every time.
+ * The key that each open connection presented last, already parsed. A client presents the same key with every request.
+ * To parse it and make its print takes longer than all other checks of a known key. The key's validity is checked every
+ * time.
  */
 export class PresentedKeys {
   readonly #latest = new WeakMap<Socket, Presented>();
 
-  /** What an Authorization header presents as a key; nothing where it presents none. */
+  /** Returns the parsed key of an Authorization header; undefined if the header presents none. */
   read(authorization: string | undefined, connection: Socket): ParsedKeyToken | undefined {
     if (authorization === undefined) return undefined;
     const latest = this.#latest.get(connection);

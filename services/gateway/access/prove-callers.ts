@@ -17,7 +17,7 @@ interface Means {
 
 /**
  * Lets only requests with a proven key into a scope of routes, before a byte of their bodies is read. From then on the
- * request can be ended from here: when its client leaves, and when its key is taken back.
+ * request is ended when its client leaves, or when its key is revoked or disabled.
  */
 export function proveCallers(scope: FastifyInstance, means: Means): void {
   const presented = new PresentedKeys();
@@ -25,7 +25,7 @@ export function proveCallers(scope: FastifyInstance, means: Means): void {
     const leaving = untilClientLeaves(reply.raw);
     const { authorization } = request.headers;
     const proven = (key: KeyRecord): void => begin({ request, reply }, { key, leaving, running: means.running });
-    // Nearly every key is known, and a promise would cost more than to look it up.
+    // Nearly every key is known, and a promise would cost more than the lookup in memory.
     const known = recallKey(presented.read(authorization, request.raw.socket), means.knownKeys);
     if (known === undefined) return authenticate({ authorization, address: request.ip }, means).then(proven);
     proven(known);

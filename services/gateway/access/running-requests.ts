@@ -6,9 +6,9 @@ interface Running {
   place: number;
 }
 
-/** The requests under way at this gateway by their keys, from when a key was proved, so that taking it back ends them. */
+/** The running requests of this gateway by key, from the proof of the key on, so that revoking the key ends them. */
 export class RunningRequests {
-  /** In lists: a `Set` leaves garbage behind that lives long, and takes along what was in it. */
+  /** Arrays and not a `Set`: a `Set` leaves long-lived garbage behind, which keeps its former members in memory. */
   readonly #byKey = new Map<KeyId, Running[]>();
 
   get keyIds(): Iterable<KeyId> {
@@ -19,7 +19,7 @@ export class RunningRequests {
     return this.#byKey.has(id);
   }
 
-  /** To be called when the request has ended, whichever way. */
+  /** Adds a running request. Call the returned function when the request has ended, in whatever way. */
   begin(id: KeyId, leaving: AbortController): () => void {
     const all = this.#byKey.getOrInsertComputed(id, () => []);
     const running: Running = { leaving, place: all.length };

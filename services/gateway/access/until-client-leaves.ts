@@ -1,13 +1,14 @@
 import type { ServerResponse } from "node:http";
 import { Fault } from "#shared/fault/fault.ts";
-import { atClose } from "../edge/timed-response.ts";
+import { atClose, TimedResponse } from "../edge/timed-response.ts";
 
 /**
- * A controller whose signal aborts when the client goes before its answer is complete, whether or not that is a
- * stream. It is what carries a cancel from the client's socket to the GPU.
+ * Returns a controller whose signal aborts when the client leaves before its answer is complete, streamed or not. This
+ * signal carries a cancel from the client's socket to the GPU.
  */
 export function untilClientLeaves(response: ServerResponse): AbortController {
   const leaving = new AbortController();
+  if (response instanceof TimedResponse) response.leaving = leaving;
   atClose(response, () => {
     if (response.writableFinished) return;
     leaving.abort(

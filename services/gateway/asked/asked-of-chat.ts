@@ -1,13 +1,14 @@
+import { chatCeiling } from "../limits/token-ceiling.ts";
 import type { ReadChatRequest } from "../openai/chat-request.ts";
 import type { Asked } from "./asked.ts";
 import type { PromptPrefixes } from "./prompt-prefixes.ts";
 
-/** What is learnt of a chat's texts, beside the body of its job. */
+/** Facts about a chat's texts, and the body of its job. */
 interface Found extends Pick<Asked, "promptTokens" | "tokens" | "body" | "sha256"> {
   readonly prefixes: PromptPrefixes;
 }
 
-/** What a chat asks. */
+/** Returns the `Asked` of a chat request. */
 export function askedOfChat(request: ReadChatRequest, { prefixes, ...found }: Found): Asked {
   const { model, stream, includeUsage, body, imageParam, ignored } = request;
   return {
@@ -25,6 +26,7 @@ export function askedOfChat(request: ReadChatRequest, { prefixes, ...found }: Fo
       prefixes,
     },
     shape: stream ? "chat-stream" : "chat-whole",
+    ceiling: chatCeiling(body, found.body.byteLength),
     ...found,
   };
 }

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { limits } from "#shared/protocol/limits.ts";
 import type { Asked } from "./asked.ts";
 
-/** The body of a job, and its hash where it goes in parts. */
+/** Returns the body of a job, and its hash if the body is sent in parts. */
 export function jobBody(bytes: Uint8Array): Pick<Asked, "body" | "sha256"> {
   return { body: bytes, sha256: bytes.byteLength > limits.partBytes ? hash("sha256", bytes) : undefined };
 }

@@ -3,27 +3,32 @@ import type { ChatBody, ChatMessage } from "#shared/protocol/chat-body.ts";
 import type { CompleteBody } from "#shared/protocol/complete-body.ts";
 import { endCharacters, type LongText } from "#shared/process/long-texts.ts";
 
-/** How a prompt begins, as hashes: a runtime that has computed that before can begin where it ends. */
+/** Prefixes of a prompt, as hashes. A runtime that has computed a prefix before can begin where it ends. */
 export interface PromptPrefixes {
-  /** Beginnings that are worth finding a machine for, the longest first. */
+  /** Prefixes that are worth finding a machine for, the longest first. */
   readonly known: readonly string[];
-  /** Beginnings that a machine knows once it has answered. */
+  /** Prefixes that a machine has cached once it has answered. */
   readonly left: readonly string[];
+  /** The key of the prompt, when keys do not share what machines have cached. */
+  readonly keyId?: string | undefined;
 }
 
 export const noPrefixes: PromptPrefixes = { known: [], left: [] };
 
-/** So many earlier turns of a conversation are looked for: its last one, unless somebody went back. */
+/**
+ * Earlier turns of a conversation that are looked for. Its last turn is the one that matches, unless the user went
+ * back.
+ */
 const turnsMax = 16;
 /**
- * A beginning that others may share, such as a system prompt, is worth finding when it is this long: to compute a
- * shorter one again takes less than to wait behind others.
+ * Characters from which a prefix that others may share, such as a system prompt, is worth finding. To compute a shorter
+ * one again takes less time than to wait behind others.
  */
 const sharedCharactersMin = 2_048;
 /**
- * The beginnings of a chat: the conversation before each of its assistant's answers, and what stands before its first
- * turn. A chat that was short and is asked again from its start is not known: many begin with «hello». `textsOf` has the texts
- * of a message that does not hold them itself.
+ * Returns the prefixes of a chat: the conversation before each of its assistant's answers, and the part before its
+ * first turn. A short chat that is sent again from its start is not in `known`: many begin with «hello». `textsOf`
+ * returns the texts of a message that does not hold them itself.
  */
 export function prefixesOfChat(model: string, { messages, tools }: ChatBody, textsOf = partsOf): PromptPrefixes {
   const beginning = tools === undefined ? crc32(model) : addText(crc32(model), JSON.stringify(tools));
@@ -49,7 +54,7 @@ export function prefixesOfChat(model: string, { messages, tools }: ChatBody, tex
   return { known: known.slice(-turnsMax).toReversed(), left: [whole, ...left] };
 }
 
-/** The beginnings of texts that are to be continued: what completes code sends what stands before the cursor. */
+/** Returns the prefixes of texts to be continued: a client that completes code sends the text before the cursor. */
 export function prefixesOfTexts(model: string, { prompts }: CompleteBody): PromptPrefixes {
   const [text = ""] = prompts;
   if (text.length < sharedCharactersMin) return noPrefixes;
@@ -70,7 +75,9 @@ function partsOf(message: ChatMessage, _place: number): readonly (string | LongT
   return [...parts, ...message.tool_calls.map(({ function: called }) => called.name + called.arguments)];
 }
 
-/** Of a long text only its ends and its length are looked at: a wrong guess costs nothing but time. */
+/**
+ * Adds a text to a checksum. Only the ends and the length of a long text count: a wrong guess costs nothing but time.
+ */
 function addText(crc: number, text: string | LongText): number {
   return crc32(`${text.length}:${typeof text === "string" ? endsOf(text) : text.ends()}`, crc);
 }
@@ -79,7 +86,10 @@ function endsOf(text: string): string {
   return text.length <= 2 * endCharacters ? text : text.slice(0, endCharacters) + text.slice(-endCharacters);
 }
 
-/** A checksum goes on where it was, so that each message is read once; how long all of it is tells more apart. */
+/**
+ * Returns the hash of a prefix. The checksum goes on where it was, so that each message is read once. The number of
+ * messages and of characters tells more prefixes apart.
+ */
 function printOf(crc: number, { place, characters }: { readonly place: number; readonly characters: number }): string {
   return `${crc}.${place}.${characters}`;
 }

@@ -6,7 +6,7 @@ import { limits } from "#shared/protocol/limits.ts";
 import type { Asked } from "./asked.ts";
 import { readAsked, type Outer } from "./read-asked.ts";
 
-/** What a reading thread is sent, and what it answers: one answer to each, in their order. */
+/** An order to the reading thread. The thread sends one `ReadAnswer` to each order, in the same order. */
 export interface ReadOrder {
   readonly outer: Outer;
   readonly bytes: Uint8Array;
@@ -19,12 +19,12 @@ export type ReadAnswer =
       readonly details: { message: string; param: string | undefined; internal: string | undefined };
     };
 
-/** Up to this size a request is read where it is: sooner than it would have been handed over. */
+/** Up to this size a request is read in the main thread: that is faster than handing it over. */
 const readHereBytesMax = limits.partBytes;
-/** The sum of the requests that wait to be read, or are being read, beside the loop. */
+/** Bytes of all requests that the reading thread reads, or that wait for it. */
 export const readingBytesMax = 256 * 1024 * 1024;
 
-/** What one of them may come to while it is read. A thread that needs more ends, and not the gateway with all its streams. */
+/** Heap of the reading thread in megabytes. A thread that needs more ends, and not the gateway with all its streams. */
 const readingHeapMb = 1_024;
 
 interface Waiting {
@@ -33,22 +33,22 @@ interface Waiting {
 }
 
 /**
- * Reads the requests of a gateway. What is large is read in a thread of its own: to read, check and write 30 MB takes
- * half a second, in which no stream of anybody else would go on.
+ * Reads the requests of a gateway. Large ones are read in a thread of their own. To read, check and write 30 MB takes
+ * half a second, in which no stream of another client would go on.
  */
 export class ReadAside {
   readonly #waiting: Waiting[] = [];
   #thread: Worker | undefined;
   #bytes = 0;
 
-  /** Nearly every request is read at once: only one that is large is waited for. */
+  /** Reads a request. Only a large one returns a promise; nearly every request is read at once. */
   read(outer: Outer, bytes: Buffer | undefined): Asked | Promise<Asked> {
     if (bytes === undefined) return readAsked(outer, bytes);
     bodyWent(bytes.byteLength);
     return bytes.byteLength > readHereBytesMax ? this.#readAside(outer, bytes) : readAsked(outer, bytes);
   }
 
-  /** What still waits ends in a fault. */
+  /** Stops the reading thread; requests that still wait end in a fault. */
   async stop(): Promise<void> {
     await this.#thread?.terminate();
   }
@@ -77,7 +77,7 @@ export class ReadAside {
     const thread = new Worker(url, { resourceLimits: { maxOldGenerationSizeMb: readingHeapMb } });
     thread.unref();
     thread.on("message", (answer: ReadAnswer) => this.#settle(answer));
-    // A thread that fails is a bug, or out of memory; the next request gets another.
+    // A thread fails because of a bug, or runs out of memory; the next request gets another.
     thread.on("error", (error: unknown) => this.#ended(error));
     thread.on("exit", () => this.#ended(new Error("the reading thread has ended")));
     return thread;

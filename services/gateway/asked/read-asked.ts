@@ -2,6 +2,7 @@ import { eventsShape } from "#shared/answer/answer-shape.ts";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import { readJsonObject } from "../intake/read-json.ts";
 import { estimateContinued, estimatePrompt, estimateTexts, estimateTokens } from "../limits/estimate-tokens.ts";
+import { completionCeiling, embeddingCeiling } from "../limits/token-ceiling.ts";
 import { readChatRequest, type ReadChatRequest } from "../openai/chat-request.ts";
 import { readCompletionRequest } from "../openai/completion-request.ts";
 import { readEmbeddingsRequest } from "../openai/embeddings-request.ts";
@@ -12,10 +13,10 @@ import { jobBody } from "./job-body.ts";
 import { prefixesOfChat, prefixesOfTexts } from "./prompt-prefixes.ts";
 import { readLongChat } from "./read-long-chat.ts";
 
-/** The requests that models answer. */
+/** The kinds of requests that models answer, by API. */
 export type Outer = "chat" | "response" | "completion" | "embeddings";
 
-/** Reads a request, from its bytes to what it asks. */
+/** Reads and checks a request from its bytes. */
 export function readAsked(outer: Outer, bytes: Buffer | undefined): Asked {
   switch (outer) {
     case "chat":
@@ -29,7 +30,7 @@ export function readAsked(outer: Outer, bytes: Buffer | undefined): Asked {
   }
 }
 
-/** The same by reading all of it, for what is not plain, or not long. */
+/** Reads all of a chat at once; for a chat that is not plain, or not long. */
 export function readWholeChat(bytes: Buffer | undefined): Asked {
   return askedOfWholeChat(readChatRequest(readJsonObject(bytes)));
 }
@@ -42,7 +43,7 @@ function askedOfWholeChat(request: ReadChatRequest): Asked {
   return askedOfChat(request, { promptTokens, tokens, prefixes, ...jobBody(encodeJson(body)) });
 }
 
-/** A response is a chat, of which its machine tells in events and this gateway in the words of the API. */
+/** Reads a response request as a chat. Its machine sends answer events, and this gateway renders them for the API. */
 function askedOfResponse(input: Record<string, unknown>): Asked {
   const request = readResponseRequest(input);
   return { ...askedOfWholeChat(request), idPrefix: "resp_", shape: eventsShape, terms: request.terms };
@@ -53,6 +54,7 @@ function askedOfCompletion(input: Record<string, unknown>): Asked {
   const estimate = estimateContinued(body);
   const { promptTokens } = estimate;
   const prefixes = prefixesOfTexts(model, body);
+  const job = jobBody(encodeJson(body));
   return {
     kind: "complete",
     idPrefix: "cmpl-",
@@ -62,14 +64,16 @@ function askedOfCompletion(input: Record<string, unknown>): Asked {
     ignored,
     needs: { capability: "completion", tools: false, imageParam: undefined, promptTokens, prefixes },
     shape: stream ? "text-stream" : "text-whole",
-    ...jobBody(encodeJson(body)),
+    ...job,
     ...estimate,
+    ceiling: completionCeiling(body, job.body.byteLength),
   };
 }
 
 function askedOfEmbeddings(input: Record<string, unknown>): Asked {
   const { model, format, body, ignored } = readEmbeddingsRequest(input);
   const tokens = estimateTexts(body.input);
+  const job = jobBody(encodeJson(body));
   return {
     kind: "embed",
     idPrefix: "embd-",
@@ -79,8 +83,9 @@ function askedOfEmbeddings(input: Record<string, unknown>): Asked {
     ignored,
     needs: { capability: "embedding", tools: false, imageParam: undefined },
     shape: `embeddings-${format}`,
-    ...jobBody(encodeJson(body)),
+    ...job,
     promptTokens: tokens,
     tokens,
+    ceiling: embeddingCeiling(body, job.body.byteLength),
   };
 }

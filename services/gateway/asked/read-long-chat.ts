@@ -15,12 +15,13 @@ import { askedOfChat } from "./asked-of-chat.ts";
 import { jobBody } from "./job-body.ts";
 import { prefixesOfChat } from "./prompt-prefixes.ts";
 
-/** Up to this size a chat is read whole sooner than its long texts are taken out. */
+/** Up to this size, reading a whole chat is faster than taking its long texts out. */
 const wholeBytesMax = 16 * 1024;
 
 /**
- * Reads a plain chat whose texts are long: all of it but these, which go into the body of the job as the client wrote them. It
- * says exactly what reading the whole would, or nothing: what is not as plain, or may be wrong, is to be read whole.
+ * Reads a plain chat with long texts, without these: they go into the job's body as the client wrote them. Returns
+ * exactly what reading the whole chat would, or undefined. A chat that is not as plain, or may be invalid, must be read
+ * whole.
  */
 export function readLongChat(bytes: Buffer | undefined): Asked | undefined {
   if (bytes === undefined || bytes.byteLength <= wholeBytesMax) return undefined;
@@ -47,7 +48,7 @@ function plainChatIn({ json }: ShortJson): ReadChatRequest | undefined {
   }
 }
 
-/** The text of each message: all that were taken out are among them, in their order. */
+/** Returns the text of each message. The texts that were taken out are among them, in their order. */
 function textsOf(
   messages: ReadChatRequest["body"]["messages"],
   takenOut: readonly LongText[],

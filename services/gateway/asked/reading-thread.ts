@@ -3,11 +3,12 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { ReadAnswer, ReadOrder } from "./read-aside.ts";
 import { readAsked } from "./read-asked.ts";
 
-/** A thread of its own that reads one large request after the other. */
+/** The reading thread: reads one large request after the other. */
 parentPort?.on("message", ({ outer, bytes }: ReadOrder) => {
   const [answer, moved] = answerTo(outer, bytes);
   parentPort?.postMessage(answer, moved);
-  // What was asked is written anew, and nobody else has these: memory that waits for the collector makes it come more often.
+  // The answer holds a new copy, and nothing else refers to these bytes. Memory that waits for the garbage collector
+  // makes it run more often, so they are freed at once.
   if (bytes.buffer instanceof ArrayBuffer) bytes.buffer.transfer(0);
 });
 

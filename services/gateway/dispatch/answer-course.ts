@@ -1,25 +1,30 @@
 import type { Clock } from "#shared/process/clock.ts";
 import type { Fault } from "#shared/fault/fault.ts";
 import type { FaultCode } from "#shared/fault/fault-code.ts";
-import type { BeatRow, EndPayload, Usage } from "#shared/protocol/frame-payload.ts";
+import type { BeatRow, EndPayload, JobState, Usage } from "#shared/protocol/frame-payload.ts";
 import type { JobListener, JobOffer } from "./follow-frames.ts";
 
-/** Counts what becomes of answers on their way. */
+/** Counts refused offers, streams and implausible usage. */
 export interface AnswerMeter {
   offerRefused(machine: string, reason: FaultCode): void;
-  /** The first piece of a stream is there; what this returns counts the gaps behind it, in seconds. */
+  /** Called with the first piece of a stream. The returned object counts the gaps between later pieces, in seconds. */
   streamBegan(model: string): { count(seconds: number): void };
   streamEnded(): void;
+  /** A machine reported more tokens than the request can have used. */
+  usageNotBelieved(machine: string): void;
 }
+
+/** A machine with a job in one of these states has not begun to work on it. */
+const notBegun: ReadonlySet<JobState | undefined> = new Set(["receiving", "queued", "loading"]);
 
 const nobody: JobListener = { onData: () => undefined };
 
 /**
- * The course of one answer: who was offered the job, who took it, and when the pieces came. It stands between the machines
- * and whoever is to have the answer, and changes nothing.
+ * Records the course of one answer: the machines that were offered the job, the machine that took it, and the times of
+ * the pieces. It stands between the machines and the listener for the answer, and changes nothing.
  */
 export class AnswerCourse implements JobListener {
-  /** Only of an answer whose client has to be waited for. */
+  /** Set only if the answer has a client to wait for. */
   backlogBytes?: () => number;
   readonly #clock: Pick<Clock, "now">;
   readonly #meter: AnswerMeter | undefined;
@@ -33,6 +38,8 @@ export class AnswerCourse implements JobListener {
   #latestAtMs = 0;
   #gaps: { count(seconds: number): void } | undefined;
   #outputTokens = 0;
+  #state: JobState | undefined;
+  #madeTokens = 0;
   #usage: Usage | undefined;
   #listener: JobListener = nobody;
   #streamed = false;
@@ -42,12 +49,12 @@ export class AnswerCourse implements JobListener {
     this.#meter = means.meter;
   }
 
-  /** All jobs that machines were offered for it, the latest last. */
+  /** Ids of all jobs that were offered for the answer, the latest last. */
   get jobs(): readonly string[] {
     return this.#jobs;
   }
 
-  /** The machine that took it, the latest if there were several. */
+  /** The machine that took the job; the latest one if several did. */
   get machine(): string | undefined {
     return this.#machine;
   }
@@ -57,7 +64,17 @@ export class AnswerCourse implements JobListener {
     return this.#offer?.model;
   }
 
-  /** How often it was offered to another machine after one had taken it. */
+  /** The context window of that model on that machine. */
+  get window(): number | undefined {
+    return this.#offer?.window;
+  }
+
+  /** True if a machine accepted the request and did not say that the request still waits there. */
+  get hasBegun(): boolean {
+    return this.#machine !== undefined && !notBegun.has(this.#state);
+  }
+
+  /** Counts the offers to another machine after a machine had taken the job. */
   get failovers(): number {
     return this.#failovers;
   }
@@ -70,17 +87,22 @@ export class AnswerCourse implements JobListener {
     return this.#firstAtMs;
   }
 
-  /** What was delivered of it so far. */
+  /** Tokens of the answer that were delivered so far. */
   get outputTokens(): number {
     return this.#outputTokens;
   }
 
-  /** What the machine says that it took. */
+  /** Tokens of the answer on its machine by the latest beat, delivered or not. */
+  get madeTokens(): number {
+    return this.#madeTokens;
+  }
+
+  /** Token usage that the machine reported. */
   get usage(): Usage | undefined {
     return this.#usage;
   }
 
-  /** The course from here on, on its way to whoever is to have the answer. */
+  /** Returns this course as a listener that passes every event on to `listener`. */
   following(listener: JobListener, { streamed }: { readonly streamed: boolean }): JobListener {
     this.#listener = listener;
     this.#streamed = streamed;
@@ -92,6 +114,8 @@ export class AnswerCourse implements JobListener {
     if (this.#acceptedAtMs !== undefined) this.#failovers += 1;
     this.#acceptedAtMs = undefined;
     this.#offer = offer;
+    this.#state = undefined;
+    this.#madeTokens = 0;
     this.#offeredAtMs = this.#clock.now();
     this.#jobs.push(offer.job);
     this.#listener.onOffer?.(offer);
@@ -102,10 +126,16 @@ export class AnswerCourse implements JobListener {
     this.#listener.onRefused?.(fault);
   }
 
-  onAccept(machine: string): void {
+  onAccept(machine: string, state?: JobState): void {
     this.#machine = machine;
+    this.#state = state;
     this.#acceptedAtMs = this.#clock.now();
     this.#listener.onAccept?.(machine);
+  }
+
+  onBeat([, state, , progress]: BeatRow): void {
+    this.#state = state;
+    this.#madeTokens = progress;
   }
 
   onData(bytes: Uint8Array, outputTokens: number): void {
@@ -133,14 +163,17 @@ export class AnswerCourse implements JobListener {
     this.#listener.onTick?.(nowMs, row);
   }
 
-  /** A machine that begins at once says so with its first word, and how long it had the job by then only at the end. */
+  /**
+   * Corrects the time of the accept. A machine that begins at once accepts with its first piece of the answer. Only its
+   * end frame reports how long it had the job by then.
+   */
   #learnAcceptance({ firstTokenMs }: EndPayload["timings"]): void {
     if (firstTokenMs === null || this.#firstAtMs === undefined || this.#acceptedAtMs === undefined) return;
     const tookItAtMs = Math.max(this.#offeredAtMs, this.#firstAtMs - firstTokenMs);
     this.#acceptedAtMs = Math.min(this.#acceptedAtMs, tookItAtMs);
   }
 
-  /** Nothing more comes of it. */
+  /** Ends the course: no more events follow. */
   end(): void {
     if (this.#gaps !== undefined) this.#meter?.streamEnded();
     this.#gaps = undefined;

@@ -1,12 +1,12 @@
-import type { FaultCode } from "#shared/fault/fault-code.ts";
+import { faultEntry, type FaultCode } from "#shared/fault/fault-code.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 
-/** So many failures one after the other open a breaker. */
+/** Number of consecutive failures that open a breaker. */
 const failuresMax = 5;
-/** Breakers are kept for so many models of machines; only those are kept that failed lately. */
+/** Limits the breakers, one for each model of a machine. Only those that failed lately are kept. */
 const breakersMax = 2_000;
 
-/** What is a machine's own failure: not a request that was wrong, a client that left, or too much work at once. */
+/** Faults that count against a machine. An invalid request, a client that disconnected and an overload do not. */
 const ownFaults: ReadonlySet<FaultCode> = new Set([
   "upstream_error",
   "runtime_offline",
@@ -15,19 +15,31 @@ const ownFaults: ReadonlySet<FaultCode> = new Set([
   "internal_error",
 ]);
 
+/** Limits the machines whose last fault is kept. */
+const lastFaultsMax = 2_000;
+
+interface LastFault {
+  readonly code: FaultCode;
+  readonly model: string;
+  readonly reason?: string | undefined;
+  readonly nowMs: number;
+}
+
 interface Breaker {
   failures: number;
-  /** Until then the model of the machine comes last; afterwards one request at a time is the probe. */
+  /** Until this time the model is asked last on this machine. Afterwards one request at a time is the probe. */
   openUntilMs: number;
 }
 
 /**
- * Which models of which machines fail all the time: those are asked last until one request after a while shows that they
- * work again. Nobody is refused for it, since a machine that may fail is better than none.
+ * Knows the models that fail all the time on a machine. They are asked last until one request after a while succeeds.
+ * No request is refused for it, since a machine that may fail is better than none.
  */
 export class Breakers {
   readonly #timing: Timing;
   readonly #breakers = new Map<string, Breaker>();
+  /** The last fault by machine, the latest last. */
+  readonly #lastFaults = new Map<string, LastFault>();
 
   constructor(timing: Timing) {
     this.#timing = timing;
@@ -39,14 +51,26 @@ export class Breakers {
     return breaker !== undefined && breaker.failures >= failuresMax && nowMs < breaker.openUntilMs;
   }
 
-  /** The models of a machine that are asked last just now. */
+  /** Returns the models of a machine that are asked last just now. */
   avoidedOn(machine: string, nowMs: number): readonly string[] {
     const names = [...this.#breakers.keys()].filter((name) => name.startsWith(nameOf(machine, "")));
     const models = names.map((name) => name.slice(nameOf(machine, "").length));
     return models.filter((model) => this.avoids(machine, model, nowMs));
   }
 
-  /** A request goes there: while it runs it is the only probe. */
+  /** Returns the last fault of a job on a machine, for operators. */
+  lastFaultOn(machine: string): LastFault | undefined {
+    return this.#lastFaults.get(machine);
+  }
+
+  #note(machine: string, fault: LastFault): void {
+    this.#lastFaults.delete(machine);
+    this.#lastFaults.set(machine, fault);
+    const [oldest] = this.#lastFaults.keys();
+    if (oldest !== undefined && this.#lastFaults.size > lastFaultsMax) this.#lastFaults.delete(oldest);
+  }
+
+  /** Notes that a request goes to a machine. While it runs it is the only probe. */
   placed(machine: string, model: string, nowMs: number): void {
     if (this.#breakers.size === 0) return;
     const breaker = this.#breakers.get(nameOf(machine, model));
@@ -59,8 +83,13 @@ export class Breakers {
     if (this.#breakers.size > 0) this.#breakers.delete(nameOf(machine, model));
   }
 
-  /** Tells whether this was the failure that opened the breaker. What is no fault of the machine changes nothing. */
-  failed(machine: string, model: string, failure: { readonly code: FaultCode; readonly nowMs: number }): boolean {
+  /** Counts a failure. True if it opened the breaker. A fault that is not the machine's own changes no breaker. */
+  failed(
+    machine: string,
+    model: string,
+    failure: { readonly code: FaultCode; readonly nowMs: number; readonly reason?: string | undefined },
+  ): boolean {
+    if (faultEntry(failure.code).status >= 500) this.#note(machine, { ...failure, model });
     if (!ownFaults.has(failure.code)) return false;
     const name = nameOf(machine, model);
     const breaker = this.#breakers.get(name) ?? { failures: 0, openUntilMs: 0 };

@@ -10,31 +10,38 @@ import type { MachineStatus } from "../fleet/roster.ts";
 import { loadOf, type Load, type Speed } from "./expected-time.ts";
 import { orderMachines, type Able } from "./order-machines.ts";
 
-/** A machine that may be asked, and all that is known of it. */
+/** A machine that may be asked, and all that the gateway knows of it. */
 export interface Candidate {
   readonly presence: Presence;
   readonly catalogue: Catalogue;
   readonly status: MachineStatus;
-  /** It had this very request already, or it failed lately with this model again and again. */
-  readonly avoid?: "tried" | "breaker" | undefined;
-  /** What this gateway placed there since its last presence, less what has ended since. */
+  /**
+   * `tried`: the machine already had this request. `breaker`: it lately failed with this model again and again.
+   * `contradicts`: it said busy although its presence reported a free slot.
+   */
+  readonly avoid?: "tried" | "breaker" | "contradicts" | undefined;
+  /** True if the machine said busy since its latest presence, whatever that presence reports. */
+  readonly saidBusy?: boolean | undefined;
+  /** True if the machine offers the model but its record does not permit the model. */
+  readonly withheld?: boolean | undefined;
+  /** Jobs that this gateway placed there since the machine's last presence, less those that ended since. */
   readonly pending?: number | undefined;
-  /** Unknown until the first answer has come from there. */
+  /** Undefined until the machine's first answer with the model has ended. */
   readonly speed?: Speed | undefined;
-  /** It did the earlier part of this conversation, and may still know it. */
+  /** True if the machine ran the earlier part of this conversation, and may still have it cached. */
   readonly warm?: boolean | undefined;
 }
 
-/** What a request asks of a model beside its name. */
+/** The requirements of a request on its model. */
 export interface Needs {
-  /** What it is asked to do at all. */
+  /** The capability that the model must have. */
   readonly capability: "completion" | "embedding";
   readonly tools: boolean;
   /** The path of the first image in the request, if there is one. */
   readonly imageParam: string | undefined;
-  /** How long its prompt is expected to be. */
+  /** The estimated length of the prompt in tokens. */
   readonly promptTokens?: number | undefined;
-  /** How its prompt begins, for machines that have that at hand. */
+  /** Prefixes of the prompt, to find machines that have them cached. */
   readonly prefixes?: PromptPrefixes | undefined;
 }
 
@@ -42,27 +49,27 @@ export interface Chosen {
   readonly machine: string;
   readonly epoch: string;
   readonly model: Model;
-  /** The shapes of answers that it knows. */
+  /** The answer shapes that the machine's agent renders. */
   readonly shapes: readonly string[];
 }
 
-/** What became of one candidate, and why. */
+/** The verdict on one candidate, with its reason. */
 export interface Explained {
   readonly machine: string;
   readonly verdict: "ranked" | "left-out";
-  /** Counted from 1; only of those that are ranked. */
+  /** Counted from 1. Undefined for a machine that is left out. */
   readonly rank: number | undefined;
   readonly reason: RankReason | LeftOutReason | undefined;
   readonly status: MachineStatus;
   readonly load: Load;
   readonly speed: Speed | undefined;
-  /** The model as that machine has it. */
+  /** The model as that machine offers it. */
   readonly model: Model | undefined;
 }
 
 /**
- * `explain` tells of those that are ranked in their order, then of those that have the model, then of the others; it is
- * not called for requests, of which each would pay for the words about a whole fleet.
+ * `explain` lists the ranked machines in order, then the left-out machines with the model, then the others. Requests do
+ * not call it: each would pay for explaining a whole fleet.
  */
 export type Choice = { readonly explain: () => readonly Explained[] } & (
   | { readonly outcome: "machines"; readonly ranked: readonly Chosen[] }
@@ -84,21 +91,22 @@ interface Weighed extends Able {
 }
 
 /**
- * Ranks the machines that can serve a request, the best first, and says of every candidate why it stands where it does.
- * A machine is left out only for what is certain: what is estimated puts it behind others.
+ * Ranks the machines that can serve a request, the best first, and explains the rank of every candidate. Only a certain
+ * fact leaves a machine out. An estimate only puts it behind others.
  */
 export function chooseMachine(options: {
   readonly modelId: string;
+  readonly isExact?: boolean | undefined;
   readonly kind: JobKind;
   readonly needs: Needs;
   readonly candidates: readonly Candidate[];
   readonly random: () => number;
 }): Choice {
-  const { modelId, kind, needs, candidates, random } = options;
+  const { modelId, isExact, kind, needs, candidates, random } = options;
   const able: Weighed[] = [];
   const leftOut: LeftOut[] = [];
   for (const candidate of candidates) {
-    const model = findModel(candidate.catalogue, modelId);
+    const model = findModel(candidate.catalogue, modelId, { isExact });
     const reason = whyNot(candidate, { model, kind, needs });
     if (reason === undefined && model !== undefined) able.push(weighed(candidate, model, needs));
     else leftOut.push({ candidate, reason: reason ?? "no_model", model });
@@ -129,37 +137,43 @@ interface Asking {
   readonly needs: Needs;
 }
 
-/** Why a machine is not asked, if it is not. */
+/** Returns why a machine is not asked. Undefined if it can be asked. */
 export function whyNot(candidate: Candidate, { model, kind, needs }: Asking): LeftOutReason | undefined {
   const { presence, status, avoid } = candidate;
   if (status === "offline" || presence.state === "gone") return "offline";
-  if (presence.state === "draining") return "stopping";
+  if (presence.state === "draining") return "draining";
+  if (presence.problem !== undefined) return "denied";
   if (presence.state === "waiting" || presence.runtime === null) return "no_runtime";
-  if (model === undefined) return "no_model";
+  if (model === undefined) return candidate.withheld === true ? "not_permitted" : "no_model";
   if (lacks(model, needs) !== undefined) return "unable";
   if (!knowsKind(presence.shapes, kind)) return "too_old";
   return avoid === "tried" ? "tried" : undefined;
 }
 
 function weighed(candidate: Candidate, model: Model, needs: Needs): Weighed {
-  const { presence, status, avoid, pending = 0, speed, warm = false } = candidate;
+  const { status, avoid, speed, warm = false } = candidate;
   return {
     candidate,
     model,
     status: status === "suspect" ? "suspect" : "present",
     breakerOpen: avoid === "breaker",
+    contradicts: avoid === "contradicts",
     windowHolds: (needs.promptTokens ?? 0) <= model.context_window,
-    load: loadOf(presence, pending),
+    load: loadFor(candidate),
     speed,
     warm,
   };
 }
 
-function explained(
-  { presence, status, pending = 0, speed }: Candidate,
-  said: Pick<Explained, "verdict" | "rank" | "reason" | "model">,
-): Explained {
-  return { machine: presence.machine, status, load: loadOf(presence, pending), speed, ...said };
+/** Returns the load of a machine. A machine that said busy has no room until its next presence reports some. */
+function loadFor({ presence, pending = 0, saidBusy = false }: Candidate): Load {
+  const load = loadOf(presence, pending);
+  return saidBusy ? { ...load, room: "none" } : load;
+}
+
+function explained(candidate: Candidate, said: Pick<Explained, "verdict" | "rank" | "reason" | "model">): Explained {
+  const { presence, status, speed } = candidate;
+  return { machine: presence.machine, status, load: loadFor(candidate), speed, ...said };
 }
 
 function chosen({ candidate: { presence }, model }: Weighed): Chosen {
@@ -167,7 +181,10 @@ function chosen({ candidate: { presence }, model }: Weighed): Chosen {
   return { machine, epoch, model, shapes };
 }
 
-/** Every agent chats. What else it does is told by the shapes that it knows: to be asked for events alone is no use. */
+/**
+ * True if an agent can run this kind of job. Every agent chats. An agent's shapes show the other kinds, except
+ * `events`, which fits every kind.
+ */
 function knowsKind(shapes: readonly string[], kind: JobKind): boolean {
   return kind === "chat" || shapes.some((shape) => shape !== eventsShape && canAnswer(kind, shape));
 }
@@ -179,7 +196,7 @@ function tooOld(model: string): Fault {
   });
 }
 
-/** What a request asks that the model cannot do. */
+/** Returns the fault of a request that needs something the model cannot do. */
 export function lacks(model: Model, needs: Needs): Fault | undefined {
   const { capabilities, id } = model;
   if (!capabilities[needs.capability]) {

@@ -4,14 +4,16 @@ import { limits } from "#shared/protocol/limits.ts";
 import type { JobListener } from "./follow-frames.ts";
 
 interface Waiting {
-  /** To cancel the job: the answer is past the limit. */
+  /** Cancels the job, because the answer exceeds the limit. */
   readonly onTooLarge: (fault: Fault) => void;
   readonly onAccept: (machine: string) => void;
-  /** What is done meanwhile for a client that waits, if anything is. */
+  /** Called with the number of bytes gathered so far. */
+  readonly onGrow?: (bytes: number) => void;
+  /** Called at each tick, if something must be sent to the waiting client meanwhile. */
   readonly onTick: JobListener["onTick"];
 }
 
-/** Gathers an answer that is sent whole, up to a limit. */
+/** Gathers an answer that is sent whole, up to `wholeAnswerBytesMax`. */
 export class CollectedAnswer implements JobListener {
   readonly #waiting: Waiting;
   readonly #pieces: Uint8Array[] = [];
@@ -32,6 +34,7 @@ export class CollectedAnswer implements JobListener {
   onData(bytes: Uint8Array): void {
     this.#size += bytes.byteLength;
     this.#pieces.push(bytes);
+    this.#waiting.onGrow?.(this.#size);
     if (this.#size <= limits.wholeAnswerBytesMax) return;
     this.#waiting.onTooLarge(
       new Fault("invalid_value", {

@@ -2,58 +2,85 @@ import { createHash } from "node:crypto";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 
-/** A request as it is told from others. */
+/** The fields that identify a request. Two keys never have the same request. */
 export interface Fingerprinted {
+  readonly keyId: string;
   readonly kind: string;
   readonly modelId: string;
   readonly body: Uint8Array;
 }
 
 /**
- * What a death counts. A runtime that breaks off under a request was most likely killed by it; a machine that is lost may
- * have been switched off, so it takes three of them.
+ * The weight of a death. A runtime that breaks off under a request was most likely killed by it. A lost machine may
+ * have been switched off, so three lost machines are needed.
  */
 const weights = { runtime: 3, machine: 2 } as const;
 const deadly = 6;
-/** Requests that are remembered at once; the oldest are forgotten first. */
+/** Limits the requests that are remembered at once; the oldest are dropped first. */
 const requestsMax = 1_000;
 
+/** The deaths under one request: a weight for each machine, which counts once however often it failed. */
+interface Deaths {
+  readonly byMachine: Map<string, number>;
+  untilMs: number;
+}
+
 /**
- * Requests under which runtimes died. After two of them a request is not passed on to a third, nor when it comes again:
- * official clients repeat what failed, and would kill one machine after the other.
+ * Remembers requests under which runtimes died. After two machines such a request is not passed on to a third, nor when
+ * its client repeats it. Official clients repeat failed requests, and would kill one machine after the other. Any
+ * success clears the request.
  */
 export class DeadlyRequests {
   readonly #timing: Timing;
-  readonly #deaths = new Map<string, { weight: number; untilMs: number }>();
+  readonly #deaths = new Map<string, Deaths>();
+  /** Fingerprints of requests under way, since a body is released before its answer is complete. */
+  readonly #prints = new WeakMap<Fingerprinted, string>();
 
   constructor(timing: Timing) {
     this.#timing = timing;
   }
 
-  died(what: keyof typeof weights, request: Fingerprinted, nowMs: number): void {
-    const print = fingerprint(request);
+  died(what: keyof typeof weights, machine: string, request: Fingerprinted, nowMs: number): void {
+    const print = this.#printOf(request);
     const known = this.#deaths.get(print);
-    const weight = weights[what] + (known !== undefined && nowMs < known.untilMs ? known.weight : 0);
+    const byMachine = known !== undefined && nowMs < known.untilMs ? known.byMachine : new Map<string, number>();
+    byMachine.set(machine, Math.max(weights[what], byMachine.get(machine) ?? 0));
     this.#deaths.delete(print);
     for (const oldest of this.#deaths.keys()) {
       if (this.#deaths.size < requestsMax) break;
       this.#deaths.delete(oldest);
     }
-    this.#deaths.set(print, { weight, untilMs: nowMs + this.#timing.deadlyRememberMs });
+    this.#deaths.set(print, { byMachine, untilMs: nowMs + this.#timing.deadlyRememberMs });
   }
 
-  /** Throws when enough died under this very request. It costs nothing while nothing died. */
+  /** Forgets a request that a machine answered, if `died` or `refuse` fingerprinted it before. */
+  worked(request: Fingerprinted): void {
+    const print = this.#prints.get(request);
+    if (print !== undefined) this.#deaths.delete(print);
+  }
+
+  /**
+   * Throws `poison_request` if enough machines died under this request. It costs nothing while no death is remembered.
+   */
   refuse(request: Fingerprinted, nowMs: number): void {
     if (this.#deaths.size === 0) return;
-    const known = this.#deaths.get(fingerprint(request));
-    if (known === undefined || nowMs >= known.untilMs || known.weight < deadly) return;
+    const known = this.#deaths.get(this.#printOf(request));
+    if (known === undefined || nowMs >= known.untilMs) return;
+    const weight = known.byMachine.values().reduce((sum, each) => sum + each, 0);
+    if (weight < deadly) return;
     throw new Fault("poison_request", {
       message:
         "The model servers that worked on this request broke off one after the other, so it is not passed on again for a while.",
     });
   }
+
+  #printOf(request: Fingerprinted): string {
+    const print = this.#prints.get(request) ?? fingerprint(request);
+    this.#prints.set(request, print);
+    return print;
+  }
 }
 
-function fingerprint({ kind, modelId, body }: Fingerprinted): string {
-  return createHash("sha256").update(`${kind} ${modelId} `).update(body).digest("base64");
+function fingerprint({ keyId, kind, modelId, body }: Fingerprinted): string {
+  return createHash("sha256").update(`${keyId} ${kind} ${modelId} `).update(body).digest("base64");
 }

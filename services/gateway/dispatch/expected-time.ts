@@ -1,33 +1,44 @@
 import type { Presence } from "#shared/protocol/presence.ts";
 
-/** How fast a machine was lately with a model, in means that weigh the latest answers most. */
+/** The recent speed of a machine with a model, as means that weigh the latest answers most. */
 export interface Speed {
-  /** From the start of a job to its first token. */
+  /** Time from the start of a job to its first token. */
   readonly firstTokenMs: number;
-  /** From there to its end. */
+  /** Time from the first token to the end of the job. */
   readonly restMs: number;
-  /** How long those answers were, so that a machine is not slow for what it was asked; 0 where that is not known. */
+  /** Length of those answers, so that long answers do not make a machine seem slow; 0 if unknown. */
   readonly answerTokens: number;
 }
 
-/** What a machine is busy with, as far as a gateway can know. */
+/**
+ * Limits the slots, and the queue places, that a gateway believes of a machine. A machine that reports more attracts no
+ * more jobs.
+ */
+export const slotsBelievedMax = 1_024;
+
+/** The load of a machine, as far as a gateway can know it. */
 export interface Load {
   readonly slots: number;
-  /** Jobs that run or wait there, those included that came after its last presence. */
+  /** Jobs that run or wait there, including jobs placed since its last presence. */
   readonly occupied: number;
   readonly room: "slot" | "queue" | "none";
 }
 
-/** `pending` is what this gateway placed there since that presence, less what has ended. */
-export function loadOf({ slots, running, queued, queueMax }: Presence, pending: number): Load {
+/**
+ * Returns the load of a machine. `pending` counts the jobs that this gateway placed there since that presence, less
+ * those that ended.
+ */
+export function loadOf({ running, queued, ...told }: Presence, pending: number): Load {
+  const slots = Math.min(told.slots, slotsBelievedMax);
+  const queueMax = Math.min(told.queueMax, slotsBelievedMax);
   const occupied = Math.max(0, running + queued + pending);
   const room = occupied < slots ? "slot" : occupied < slots + queueMax ? "queue" : "none";
   return { slots: Math.max(1, slots), occupied, room };
 }
 
 /**
- * How long each of these machines would take for one more job, in milliseconds, or as ratios when none was measured. A
- * machine that was not measured yet is taken to be as fast as the fastest that was: else it would never be.
+ * Returns the expected time of one more job on each machine: in milliseconds, or as ratios if no machine was measured.
+ * An unmeasured machine counts as fast as the fastest measured one. Otherwise it would never be measured.
  */
 export function expectedTimes(
   machines: readonly { readonly load: Load; readonly speed: Speed | undefined }[],
@@ -46,14 +57,17 @@ export function expectedTimes(
   return machines.map(({ load }, place) => (services[place] ?? unmeasuredMs) * busyness(load));
 }
 
-/** Answers that are all sooner than this are as fast as each other: what differs is noise. */
+/** Answers faster than this count as equally fast: a smaller difference is noise. */
 const noticedMs = 250;
 
 function serviceMs({ firstTokenMs, restMs, answerTokens }: Speed, usualTokens: number): number {
   return Math.max(noticedMs, firstTokenMs + (answerTokens === 0 ? restMs : (restMs / answerTokens) * usualTokens));
 }
 
-/** In jobs: a machine that runs several at once does each more slowly, and one without a free slot has a queue. */
+/**
+ * Returns the busyness of a machine in jobs. A machine with several running jobs runs each more slowly. A machine
+ * without a free slot has a queue.
+ */
 function busyness({ slots, occupied }: Load): number {
   return occupied < slots ? 1 + occupied / slots : 1 + (occupied - slots + 1) / slots;
 }
@@ -61,8 +75,8 @@ function busyness({ slots, occupied }: Load): number {
 const retryAfterSecondsMax = 60;
 
 /**
- * In how many seconds one of these machines, which are all full, is expected to have room for one more job, from 1 to
- * 60; nothing when none of them was measured.
+ * Returns the expected seconds until one of these full machines has room for one more job, from 1 to 60. Undefined if
+ * no machine was measured.
  */
 export function secondsUntilRoom(
   machines: readonly { readonly load: Load; readonly speed: Speed | undefined }[],

@@ -7,6 +7,7 @@ import {
   rejectPayload,
   type BeatRow,
   type EndPayload,
+  type JobState,
   type RejectPayload,
   type Usage,
 } from "#shared/protocol/frame-payload.ts";
@@ -16,57 +17,74 @@ import { limits } from "#shared/protocol/limits.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { judgeSilence } from "./judge-silence.ts";
 import { readEnd } from "./read-end.ts";
-import { machineDisconnected, machineFault, machineOffline } from "./machine-fault.ts";
+import { EarlyDone } from "./early-done.ts";
+import { machineBrokeRules, machineDisconnected, machineFault, machineOffline, plainReason } from "./machine-fault.ts";
 import type { PartSender } from "./send-parts.ts";
 
-/** A job as it is offered to a machine, with the model by its id there. */
+/** A job offered to a machine. `model` is the model's id on that machine. */
 export interface JobOffer {
   readonly job: string;
   readonly machine: string;
   readonly model: string;
+  /** The model's context window on that machine, in tokens. */
+  readonly window: number;
 }
 
-/** What the owner of a request is told while its job is under way. All calls come before the outcome. */
+/** Receives the events of a request's job from its `FrameFollower`. All calls come before the outcome. */
 export interface JobListener {
-  /** A machine is about to be offered the job; it is the first, or whoever was before did not bring it to its end. */
+  /**
+   * Called before a machine is offered the job: the first machine, or the next one after the previous machine did not
+   * complete it.
+   */
   onOffer?(offer: JobOffer): void;
-  /** The machine did not take the job that it was offered. */
+  /** Called when the machine did not accept the job that it was offered. */
   onRefused?(fault: Fault): void;
-  /** The machine has the job, which may have been offered to others before. */
-  onAccept?(machine: string): void;
-  /** A piece of the answer, exactly as the client is to be sent it; with it the answer has so many tokens. */
+  /**
+   * Called when the machine has the job. Other machines may have been offered it before. `state` is set if the machine
+   * reported it.
+   */
+  onAccept?(machine: string, state?: JobState): void;
+  /** Called with the job's row in a beat of its machine. */
+  onBeat?(row: BeatRow): void;
+  /**
+   * Called with a piece of the answer, exactly as the client receives it. `outputTokens` counts the answer's tokens so
+   * far.
+   */
   onData(bytes: Uint8Array, outputTokens: number): void;
-  /** What the machine says at the end that the job took, if it knows. */
+  /** Called at the end with the job's token usage, if the machine knows it. */
   onUsage?(usage: Usage): void;
-  /** What the machine says at the end of how long the job waited and ran there. */
+  /** Called at the end with the machine's timings: how long the job waited and ran there. */
   onTimings?(timings: EndPayload["timings"]): void;
   /**
-   * How much of what it was told its client has not taken yet. Who has no client to wait for takes all at once, and has no
-   * such thing.
+   * Returns the bytes passed to this listener that its client has not read. Undefined when there is no client to wait
+   * for.
    */
   backlogBytes?(): number;
-  /** How far a machine may run ahead of it, where that is not as far as usual. */
+  /** Bytes that a machine may send ahead of this listener. Undefined means the default credit. */
   readonly creditBytes?: number;
-  /** Whether anything of the answer is out. Who does not tell passes on every piece. */
+  /** True if a part of the answer was passed on. A listener without this method passes on every piece. */
   hasSaid?(): boolean;
-  /** Called at a steady pace for as long as the job is open, with the job's latest row of its machine's beats. */
+  /** Called at a steady pace while the job is open, with the job's latest row of a beat. */
   onTick?(nowMs: number, row: BeatRow | undefined): void;
 }
 
 export type JobOutcome =
   | { readonly outcome: "end"; readonly end: EndPayload }
-  /** The machine did not take the job and nothing of it was begun: another machine may. */
+  /** The machine did not accept the job and began nothing of it. Another machine may run it. */
   | { readonly outcome: "not-taken"; readonly fault: Fault }
-  /** The machine took it and it failed; with `said`, a part of the answer is out and no other machine can give the rest. */
+  /**
+   * The machine accepted the job and the job failed. With `said`, a part of the answer was passed on and no other
+   * machine can give the rest.
+   */
   | { readonly outcome: "fault"; readonly fault: Fault; readonly said: boolean };
 
 interface FollowOptions {
   readonly machine: string;
   readonly kind: JobKind;
   readonly remainingMs: number;
-  /** How far the answer may run ahead of what its client has taken. */
+  /** Bytes of the answer that the machine may send ahead of what its client has read. */
   readonly creditBytes: number;
-  /** How long the machine has for its first word; after it the job counts as not taken. */
+  /** Time limit for the machine's first frame. Afterwards the job counts as not taken. */
   readonly acceptWithinMs: number;
   readonly listener: JobListener;
   readonly wire: JobWire;
@@ -75,63 +93,73 @@ interface FollowOptions {
   readonly settle: (outcome: JobOutcome) => void;
 }
 
-/** What a follower can say to the machine about its job. */
+/** Sends a follower's messages to the machine of its job, and reports progress to the job's owner. */
 export interface JobWire {
-  /** The machine has the job. */
+  /** Called when the machine has the job. */
   accepted(): void;
   sendJob(): void;
-  /** A part of the answer is here, so no other machine will be asked and nobody needs the body any more. */
+  /**
+   * Called when a part of the answer was passed on. No other machine is asked afterwards, so the body can be released.
+   */
   bodyTaken(): void;
   sendProbe(): void;
-  /** Asks for all frames from this number on. */
+  /** Asks the machine for all frames from this sequence number on. */
   sendAttach(from: number, credit: number): void;
   sendCredit(taken: number, limit: number): void;
   sendCancel(reason: "client_closed" | "slow_client" | "gave_up"): void;
   sendFinish(): void;
-  /** What was missing of the answer is there; it took so many frames. */
+  /** Called when a gap in the answer is filled. `frames` counts the frames that filled it. */
   gapFilled?(frames: number): void;
-  /** The machine is not there, by the broker's word or by its silence. */
+  /** Called when the machine is unreachable: the broker reported no responders, or the machine stayed silent. */
   machineNotReached(): void;
-  /** Whether the machine is still to be heard since the gateway's own connection came up: it may be just behind. */
+  /**
+   * True if the machine was not heard since the gateway's own connection came up. The machine may still be
+   * reconnecting.
+   */
   machineAwaited(): boolean;
 }
 
 /**
- * One job as its gateway sees it, from the first message to its one outcome. It sees to it that no frame is missing: what
- * is, it asks for again, and when that does not come it ends the job. It notices when the machine falls silent, and
- * parses nothing of the answer.
+ * Follows one job at its gateway, from the first message to its one outcome. It detects missing frames and requests
+ * them again. It ends the job when they do not arrive. It detects a silent machine. It does not parse the answer.
  */
 export class FrameFollower {
   readonly #options: FollowOptions;
-  /** Until all of the body is there, and not longer, since it holds the body. */
+  /** Undefined once the machine has the whole body, because the sender holds that body in memory. */
   #parts: PartSender | undefined;
   readonly #startedAtMs: number;
   #heardAtMs: number;
   #accepted = false;
   #settled = false;
   #submissions = 0;
-  /** The first time that the job was sent nobody said that it found no one; and of a later time it was said. */
+  /** True if the first publish got no 503 (no responders). A reconnect before the accept resets it. */
   #wentOut = false;
+  /** True if a retry got a 503 although the first publish got none: the machine had the job when it died. */
   #diedWithIt = false;
   #resendAtMs: number;
-  /** Until then nothing falls due by time alone. */
+  /** `tick` returns at once until this time, unless the job awaits something or the connection is down. */
   #restsUntilMs = 0;
   #probedAtMs = 0;
   #nextSequence = 1;
-  /** The highest number that the machine is known to have sent. */
+  /** The highest sequence number that the machine is known to have sent. */
   #sentSequence = 0;
-  /** Since when frames are missing, or when the last one of them came. */
+  /** When a gap was noticed, or when the latest frame that fills it arrived. Undefined without a gap. */
   #missingSinceMs: number | undefined;
   #attachedAtMs = -Infinity;
   #cameAgain = 0;
   #receivedBytes = 0;
-  /** A part of the answer is out, so that no other machine can give it. */
+  /** True if a part of the answer was passed on, so that no other machine can give it. */
   #said = false;
   #takenBytes = 0;
   #creditLimit: number;
+  /**
+   * The highest offset ever granted to the machine, by credit or by a lease. The machine may send nothing beyond it.
+   */
+  #grantedBytes: number;
+  readonly #earlyDone = new EarlyDone();
   #row: BeatRow | undefined;
 
-  /** `parts` sends the body where it is too large for one message. */
+  /** `parts` sends a body that is too large for one message. */
   constructor(options: FollowOptions, parts?: PartSender) {
     const { timing, nowMs } = options;
     this.#options = options;
@@ -140,6 +168,7 @@ export class FrameFollower {
     this.#heardAtMs = nowMs;
     this.#resendAtMs = nowMs + timing.acceptWaitMs;
     this.#creditLimit = options.creditBytes;
+    this.#grantedBytes = options.creditBytes;
   }
 
   submit(): void {
@@ -180,7 +209,7 @@ export class FrameFollower {
     }
   }
 
-  /** The job's row in a beat of its machine; none means that the machine does not have the job any more. */
+  /** Takes the job's row from a beat of its machine. Undefined means that the machine no longer has the job. */
   beat(row: BeatRow | undefined, nowMs: number): void {
     if (this.#settled || !this.#accepted) return;
     if (row === undefined) {
@@ -189,28 +218,31 @@ export class FrameFollower {
     }
     this.#heardAtMs = nowMs;
     this.#row = row;
+    this.#options.listener.onBeat?.(row);
     const [, , , , lastSequence, credit] = row;
     if (lastSequence >= this.#nextSequence) this.#missing(lastSequence, nowMs);
-    // It was told with a lease how much was taken.
+    // The machine learned from a lease how much the client has read.
     if (credit > this.#creditLimit) {
       this.#creditLimit = Math.max(this.#creditLimit, Math.min(credit, this.#takenBytes + this.#options.creditBytes));
     }
-    // The machine knows of an older limit, so the message with the newer one was lost.
+    // The machine reports an older limit, so the message with the newer limit was lost.
     if (credit > 0 && credit < this.#creditLimit) this.#options.wire.sendCredit(this.#takenBytes, this.#creditLimit);
   }
 
   /**
-   * How much its client has taken, if the machine is to be told so with a lease. That gives credit only once a beat shows
-   * it: machines of older builds do not read it.
+   * Returns the bytes that the client has read, if the next lease should report them to the machine. A lease grants
+   * credit only once a beat shows that credit: agents of older builds ignore it.
    */
   tellTaken(): number | undefined {
     const taken = this.#clientTook();
     if (taken - this.#takenBytes < limits.takenStepBytes) return undefined;
-    this.#takenBytes = taken;
+    this.#grant(taken);
     return taken;
   }
 
-  /** This gateway's own connection is back: what was sent meanwhile is lost, in both directions. */
+  /**
+   * Called when this gateway's own connection is back. Messages sent while it was down are lost, in both directions.
+   */
   reconnected(nowMs: number): void {
     if (this.#settled) return;
     if (!this.#accepted) {
@@ -223,9 +255,9 @@ export class FrameFollower {
   }
 
   /**
-   * The broker's word that nobody is on the machine's subject: final only for a job that was never accepted. A machine that
-   * was there when the job went out, and is not when it goes out again, had the job when it died: that is no refusal, since
-   * the job may be what it died of.
+   * Handles the broker's 503 (no responders) for the machine's subject. It is final only for a job that was never
+   * accepted. A machine that got the first publish and is gone at the retry had the job when it died. That is no
+   * refusal, since the job may have killed the machine.
    */
   nobodyThere(nowMs: number): void {
     if (this.#settled || this.#accepted) return;
@@ -243,7 +275,10 @@ export class FrameFollower {
     this.#resendAtMs = nowMs + timing.retryAfterNobodyMs;
   }
 
-  /** To be called as often as the shortest wait of a job asks for; where nothing can be due yet it costs next to nothing. */
+  /**
+   * Checks the timeouts of the job. Call it as often as the job's shortest timeout requires. It returns at once while
+   * no timeout can expire.
+   */
   tick(nowMs: number, connection: { connected: boolean; sinceMs: number }): void {
     if (nowMs < this.#restsUntilMs && connection.connected && !this.#awaitsAnything()) return;
     if (this.#settled) return;
@@ -280,8 +315,9 @@ export class FrameFollower {
   }
 
   /**
-   * Nobody wants the answer any more. A machine that was just given the job counts as having it, since one that begins at
-   * once says nothing before its first word: to leave early is no way to have work done that nobody counts.
+   * Cancels the job, because its answer is no longer wanted. A job that was published once counts as accepted: a
+   * machine that begins at once sends nothing before the first piece of the answer. Disconnecting early therefore does
+   * not avoid usage accounting.
    */
   cancel(fault: Fault): void {
     if (this.#settled) return;
@@ -289,33 +325,60 @@ export class FrameFollower {
     this.#cancel(fault);
   }
 
-  /** Whatever a machine says of a job means that it has it, also when the accept itself was lost. */
+  /**
+   * Marks the job as accepted. Any frame except a reject means that the machine has the job, even if its accept was
+   * lost.
+   */
   #accept(frame: Frame, nowMs: number): void {
     if (this.#accepted) return;
     this.#accepted = true;
-    if (frame.kind === "accept" && this.#parts !== undefined) {
-      if (decodeJson(acceptPayload, frame.payload)?.state === "receiving") this.#parts.start(nowMs);
-    }
-    this.#taken();
+    const state = frame.kind === "accept" ? decodeJson(acceptPayload, frame.payload)?.state : undefined;
+    if (state === "receiving") this.#parts?.start(nowMs);
+    this.#taken(state);
   }
 
-  #taken(): void {
+  #taken(state?: JobState): void {
     this.#options.wire.accepted();
-    this.#options.listener.onAccept?.(this.#options.machine);
+    this.#options.listener.onAccept?.(this.#options.machine, state);
   }
 
   #take({ payload, outputTokens }: Frame): void {
     const { listener, wire } = this.#options;
     this.#receivedBytes += payload.byteLength;
+    const broken = this.#brokenRule(payload);
+    if (broken !== undefined) {
+      this.#cancel(machineBrokeRules(broken));
+      return;
+    }
     listener.onData(payload, outputTokens);
     if (!this.#said && (listener.hasSaid === undefined || listener.hasSaid())) {
       this.#said = true;
       wire.bodyTaken();
     }
-    this.#giveCredit();
+    if (!this.#isGathered) this.#giveCredit();
   }
 
-  /** Whether it waits for what a tick sees first: a word of the machine, parts, frames again, or its client's reading. */
+  #brokenRule(payload: Uint8Array): string | undefined {
+    if (this.#receivedBytes > this.#grantedBytes) {
+      return `it sent ${this.#receivedBytes} bytes and was granted ${this.#grantedBytes} (creditBytes ${this.#options.creditBytes})`;
+    }
+    return this.#earlyDone.isIn(payload) ? "it sent 'data: [DONE]', which only this gateway may send" : undefined;
+  }
+
+  /**
+   * True if the gateway collects the answer unchanged: the listener has neither a client backlog nor a credit of its
+   * own. Its credit is sent with ticks. Credit after every frame would limit nothing, since no client's reading holds
+   * it back.
+   */
+  get #isGathered(): boolean {
+    const { listener } = this.#options;
+    return listener.backlogBytes === undefined && listener.creditBytes === undefined;
+  }
+
+  /**
+   * True if the job waits for something that a tick notices first: the machine's first frame, part-acks, resent frames
+   * or its client's reading.
+   */
   #awaitsAnything(): boolean {
     if (!this.#accepted || this.#parts !== undefined || this.#missingSinceMs !== undefined) return true;
     return this.#isCreditDue(this.#receivedBytes);
@@ -330,18 +393,25 @@ export class FrameFollower {
     return this.#receivedBytes - (this.#options.listener.backlogBytes?.() ?? 0);
   }
 
-  /** Tells the machine how much the client has taken, a step of it at a time. */
+  /** Sends credit once the client has read another step of the answer. */
   #giveCredit(): void {
     if (this.#settled || !this.#isCreditDue(this.#receivedBytes)) return;
     const { creditBytes, wire } = this.#options;
     const taken = this.#clientTook();
     if (!this.#isCreditDue(taken)) return;
-    this.#takenBytes = taken;
+    this.#grant(taken);
     this.#creditLimit = taken + creditBytes;
     wire.sendCredit(taken, this.#creditLimit);
   }
 
-  /** The machine has its whole time from when it could be asked. */
+  #grant(taken: number): void {
+    this.#takenBytes = taken;
+    this.#grantedBytes = Math.max(this.#grantedBytes, taken + this.#options.creditBytes);
+  }
+
+  /**
+   * Resends an unaccepted job, and gives up after `acceptWithinMs`. That time starts when the machine could be reached.
+   */
   #awaitAcceptance(nowMs: number, askedSinceMs: number): void {
     const { timing, acceptWithinMs, wire } = this.#options;
     if (nowMs - askedSinceMs > acceptWithinMs) {
@@ -362,7 +432,10 @@ export class FrameFollower {
     } else this.#settle({ outcome: "not-taken", fault: machineOffline() });
   }
 
-  /** Frames come once more after each attach, so that those that are here already are passed over. */
+  /**
+   * True if the frame is the next in sequence. Each attach makes the machine resend frames, so frames already received
+   * are skipped.
+   */
   #inOrder({ sequence }: Frame, nowMs: number): boolean {
     if (sequence > this.#nextSequence) this.#missing(sequence, nowMs);
     if (sequence !== this.#nextSequence) return false;
@@ -397,7 +470,10 @@ export class FrameFollower {
     } else if (nowMs - this.#attachedAtMs >= parkRetryMs) this.#attach(nowMs);
   }
 
-  /** Outside the numbering a machine says only that it cannot send again what was asked for. */
+  /**
+   * Handles a fault frame with sequence 0. A machine sends it only when it cannot resend the frames that an attach
+   * asked for.
+   */
   #attachRefused(frame: Frame): void {
     const told = decodeJson(faultPayload, frame.payload);
     if (told?.code === "stream_gap") this.#gap(`the machine has frame ${this.#nextSequence} no more`);
@@ -458,7 +534,7 @@ function faultOfReject(told: RejectPayload | undefined): Fault {
     case undefined:
       return new Fault("upstream_error", {
         message: "The agent on the GPU machine does not understand this gateway.",
-        internal: told?.message,
+        internal: told && plainReason(told.message),
       });
   }
 }

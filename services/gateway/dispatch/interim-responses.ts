@@ -1,16 +1,18 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { JobListener } from "./follow-frames.ts";
 
-/** Some clients fail after so many interim responses to one request. */
+/** Limits the interim responses to one request: some clients fail after this many. */
 export const interimResponsesMax = 8;
 
-/** What the official clients run on that were seen to bear interim responses, as they name it. */
+/**
+ * Runtimes of the official clients that were tested to accept interim responses, by their `x-stainless-runtime` header.
+ */
 const bearing = new Set<unknown>(["node", "CPython"]);
 
-/** What a proxy adds. Some take an interim response for the answer itself. */
+/** Headers that a proxy adds. Some proxies take an interim response for the answer itself. */
 const proxied = ["via", "x-forwarded-for", "forwarded"];
 
-/** Whether a client was tried with interim responses, and nobody that is known stands between it and here. */
+/** True if the client was tested with interim responses, and no known proxy stands between it and this gateway. */
 export function bearsInterim({ headers, httpVersion }: Pick<IncomingMessage, "headers" | "httpVersion">): boolean {
   return (
     httpVersion === "1.1" &&
@@ -20,8 +22,8 @@ export function bearsInterim({ headers, httpVersion }: Pick<IncomingMessage, "he
 }
 
 /**
- * Says «102 Processing» now and then to a client that waits for a whole answer, whose patience would end otherwise:
- * clients give up on a connection that is silent for minutes. Unlike a comment on a stream it leaves the status open.
+ * Sends «102 Processing» now and then to a client that waits for a whole answer. Clients give up on a connection that
+ * is silent for minutes. Unlike a comment on a stream, an interim response leaves the status open.
  */
 export function interimResponses(
   response: Pick<ServerResponse, "writeProcessing" | "headersSent" | "destroyed">,

@@ -2,9 +2,9 @@ import type { Timing } from "#shared/protocol/timing.ts";
 
 interface Silence {
   readonly nowMs: number;
-  /** When the job was last heard of, by any frame or by its row in a beat. */
+  /** Time of the job's latest frame, or of its latest row in a beat. */
   readonly heardAtMs: number;
-  /** Whether the gateway's own connection is up, and since when it is as it is. */
+  /** True if the gateway's own connection is up. `connectionSinceMs` is when it last came up or went down. */
   readonly connected: boolean;
   readonly connectionSinceMs: number;
 }
@@ -12,8 +12,8 @@ interface Silence {
 export type SilenceVerdict = "wait" | "probe" | "lost" | "cut-off";
 
 /**
- * What a job's silence means. It ages only while the gateway's own connection is up, and starts anew when that comes
- * back: a machine is not blamed for what the gateway could not hear.
+ * Judges the silence of a job. Silence counts only while the gateway's own connection is up, and starts anew when the
+ * connection comes back. A machine is not blamed for messages that the gateway could not receive.
  */
 export function judgeSilence(silence: Silence, timing: Timing): SilenceVerdict {
   const { nowMs, heardAtMs, connected, connectionSinceMs } = silence;

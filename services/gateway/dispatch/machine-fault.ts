@@ -1,9 +1,13 @@
-import { isFaultCode, type FaultCode } from "#shared/fault/fault-code.ts";
+import { faultEntry, isFaultCode, type FaultCode } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { FaultPayload } from "#shared/protocol/frame-payload.ts";
+import { scrub } from "#shared/process/log.ts";
+import { faultReasonCharactersMax, type FaultPayload } from "#shared/protocol/frame-payload.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 
-/** What a machine may say of a job. It speaks of the request and of its runtime, never of keys or of this gateway. */
+/**
+ * Fault codes that a machine may report for a job. They concern the request and the runtime, never keys or this
+ * gateway.
+ */
 const sayable: ReadonlySet<FaultCode> = new Set([
   "bad_request",
   "invalid_value",
@@ -20,21 +24,43 @@ const sayable: ReadonlySet<FaultCode> = new Set([
   "shutting_down",
 ]);
 
-/** The fault that a machine told in a fault frame; what it has no business to say is shown as the machine's own failure. */
+/**
+ * Returns the fault that a machine reported in a fault frame. A code that it may not report becomes the machine's own
+ * failure.
+ */
 export function machineFault(told: FaultPayload | undefined, kind: JobKind): Fault {
   if (told === undefined) return machineDisconnected("the fault frame could not be read");
   if (told.code === "cancelled") return machineDisconnected("the agent cancelled the job by itself");
   const code = isFaultCode(told.code) && maySay(told.code, kind) ? told.code : "upstream_error";
-  return new Fault(code, { message: told.message, param: told.param, runtimeDied: told.runtimeDied });
+  const isRefusal = faultEntry(code).status < 500;
+  const reason = told.reason ?? (isRefusal ? undefined : told.message);
+  const internal = reason === undefined ? undefined : plainReason(reason);
+  return new Fault(code, { message: told.message, param: told.param, internal, runtimeDied: told.runtimeDied });
 }
 
-/** What may be done to a machine's models is for its owner to allow, so of that it speaks too. */
+/** Returns a machine's reason for logs and terminals: one short line of plain characters, without secrets. */
+export function plainReason(told: string): string {
+  return scrub(told.replaceAll(/[^ -~]+/g, " ")).slice(0, faultReasonCharactersMax);
+}
+
+/**
+ * True if a machine may report this code. Its owner decides what may be done to its models, so a manage job may also
+ * report missing permissions.
+ */
 function maySay(code: FaultCode, kind: JobKind): boolean {
   return sayable.has(code) || (kind === "manage" && code === "insufficient_permissions");
 }
 
 export function machineDisconnected(internal: string): Fault {
   return new Fault("agent_disconnected", { message: "The GPU machine stopped answering.", internal });
+}
+
+/** Returns the fault of a machine that violated the wire protocol. */
+export function machineBrokeRules(what: string): Fault {
+  return new Fault("upstream_error", {
+    message: "The GPU machine broke the rules of the wire, so its answer ends here.",
+    internal: `the machine broke the rules of the wire: ${what}`,
+  });
 }
 
 export function machineOffline(): Fault {

@@ -1,13 +1,13 @@
 import type { EndPayload } from "#shared/protocol/frame-payload.ts";
 import type { Speed } from "./expected-time.ts";
 
-/** The speeds of so many models on machines are remembered. */
+/** Limits the speeds that are remembered, one for each model on a machine. */
 export const speedsKeptMax = 10_000;
-/** How much the latest answer counts against all those before it. */
+/** Weight of the latest answer against all answers before it. */
 const latestWeighs = 0.3;
-/** A machine that nobody asked for this long is measured anew: what was slow may have been a model that was loaded. */
+/** A machine without an answer for this long is measured anew: a slow answer may have included loading the model. */
 const measuredForMs = 600_000;
-/** A machine's word about its own time is believed within this. */
+/** Limits the times that a gateway believes of a machine's end frame. */
 const believedMsMax = 3_600_000;
 const believedTokensMax = 10_000_000;
 
@@ -18,9 +18,12 @@ interface Measured extends Speed {
   atMs: number;
 }
 
-/** How fast each machine was lately with each model, by the ends of its answers. */
+/** Keeps the recent speed of each machine with each model, from the ends of its answers. */
 export class MeasuredSpeeds {
-  /** By machine and by model, since a name for both would be made for each; where there are many, the latest are the last. */
+  /**
+   * By machine, then by model: a joint key would have to be built for each lookup. With many entries the latest are
+   * last.
+   */
   readonly #speeds = new Map<string, Map<string, Measured>>();
   #size = 0;
 
@@ -40,7 +43,7 @@ export class MeasuredSpeeds {
     measured.restMs = mean(measured.restMs, restMs);
     measured.answerTokens = mean(measured.answerTokens, answerTokens);
     measured.atMs = nowMs;
-    // Which one was measured last matters only where one may have to go soon.
+    // The order of measuring matters only when an entry may be dropped soon.
     if (this.#size > speedsKeptMax / 2) this.#keep(machine, modelId, measured);
   }
 
@@ -62,7 +65,7 @@ export class MeasuredSpeeds {
     if (this.#size > speedsKeptMax) this.#forgetOldest();
   }
 
-  /** Of the machine that was measured the longest ago, the model that was. */
+  /** Drops the oldest model of the machine that was measured the longest ago. */
   #forgetOldest(): void {
     for (const [machine, ofMachine] of this.#speeds) {
       for (const oldest of ofMachine.keys()) {

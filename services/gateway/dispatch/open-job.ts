@@ -3,7 +3,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { Control } from "#shared/protocol/control.ts";
 import { encodeJobHead, encodePartHead, type Headers, type JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import type { Timing } from "#shared/protocol/timing.ts";
+import { timingOver, type Timing } from "#shared/protocol/timing.ts";
 import { FrameFollower, type JobListener, type JobOutcome, type JobWire } from "./follow-frames.ts";
 import { PartSender } from "./send-parts.ts";
 
@@ -16,7 +16,7 @@ export interface JobSubmission {
   readonly target: Target;
   readonly head: Omit<JobHead, "bodyBytes" | "sha256">;
   readonly body: Uint8Array;
-  /** Where it is known already. */
+  /** SHA-256 of the body, if it is known already. */
   readonly sha256?: string | undefined;
   readonly acceptWithinMs: number;
   readonly listener: JobListener;
@@ -25,19 +25,20 @@ export interface JobSubmission {
   readonly signal: AbortSignal;
 }
 
-/** What whoever placed a job is told of it. */
+/** Receives the course of a job for the code that placed it. */
 export interface PlacedJob {
-  /** The machine has it. */
+  /** Called when the machine has the job. */
   accepted(): void;
-  /** A part of the answer is here, and nobody needs the body any more. */
+  /** Called when a part of the answer was passed on, so that the body can be released. */
   bodyTaken(): void;
-  /** Told once, in the same step in which it happens. */
+  /** Called once, in the same step in which the job ends. */
   ended(outcome: JobOutcome): void;
 }
 
-/** What a job needs of those who own all jobs. */
+/** The functions that an `OpenJob` needs from the owner of all jobs. */
 export interface JobOwner {
   readonly timing: Timing;
+  roundTripMsTo(target: Target): number;
   replyOf(target: Target, id: string): string;
   publishJob(job: {
     readonly target: Target;
@@ -59,15 +60,15 @@ export interface JobOwner {
 
 const nothing = new Uint8Array();
 
-/** One job under way: its body while that may be needed, its follower, and what that has to say to the machine. */
+/** An open job: its body while that may be needed, its follower, and the messages to its machine. */
 export class OpenJob implements JobWire {
   readonly id: string;
   readonly target: Target;
-  /** The subject that its answers come to, which no other job has. */
+  /** The reply subject of the job's answers, which no other job has. */
   readonly reply: string;
   readonly follower: FrameFollower;
   readonly outcome: Promise<JobOutcome>;
-  /** Where it stands among those of its machine, as their owner keeps them. */
+  /** Index of the job in its machine's list, maintained by `OpenJobs`. */
   place = 0;
   readonly #owner: JobOwner;
   readonly #headers: Headers;
@@ -77,8 +78,10 @@ export class OpenJob implements JobWire {
   #body: Uint8Array;
 
   constructor(submission: JobSubmission, owner: JobOwner, nowMs: number) {
-    const { target, head, body, listener, acceptWithinMs, signal, placed } = submission;
-    const { timing } = owner;
+    const { target, head, body, listener, signal, placed } = submission;
+    const roundTripMs = owner.roundTripMsTo(target);
+    const timing = timingOver(owner.timing, roundTripMs);
+    const acceptWithinMs = submission.acceptWithinMs + roundTripMs;
     this.id = head.id;
     this.target = target;
     this.reply = owner.replyOf(target, head.id);
@@ -89,7 +92,7 @@ export class OpenJob implements JobWire {
     this.#inParts = body.byteLength > limits.partBytes;
     const usual = listener.backlogBytes === undefined ? limits.wholeCreditBytes : limits.streamCreditBytes;
     const creditBytes = listener.creditBytes ?? usual;
-    const { id, kind, shape, model, keyId, responseId, createdSeconds, includeUsage, traceparent } = head;
+    const { id, kind, shape, model, keyId, responseId, createdSeconds, includeUsage, cacheSalt, traceparent } = head;
     this.#headers = encodeJobHead({
       id,
       kind,
@@ -103,6 +106,7 @@ export class OpenJob implements JobWire {
       createdSeconds,
       includeUsage,
       credit: creditBytes,
+      cacheSalt,
       traceparent,
     });
     const { promise, resolve } = Promise.withResolvers<JobOutcome>();
@@ -128,7 +132,8 @@ export class OpenJob implements JobWire {
       },
     };
     this.follower = new FrameFollower(follow, parts);
-    // It lives as long as the request, and one that is settled cancels nothing: to take it off would cost and give nothing.
+    // The signal lives as long as the request, and a settled job ignores a cancel. Removing the listener would cost
+    // time and gain nothing.
     signal.addEventListener("abort", () => this.follower.cancel(Fault.from(signal.reason)), { once: true });
   }
 

@@ -7,9 +7,11 @@ import type { Control } from "#shared/protocol/control.ts";
 import { beatPayload, decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import { decodeFrame, isTerminal, type Frame } from "#shared/protocol/frame.ts";
 import { limits } from "#shared/protocol/limits.ts";
+import { roundTripMsMax } from "#shared/protocol/presence.ts";
 import { tokenCharacters } from "#shared/protocol/token.ts";
 import { machineSubject, parseReplySubject, replyPattern, replySubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
+import type { FloodGuard } from "../fleet/flood-guard.ts";
 import type { Roster } from "../fleet/roster.ts";
 import type { JobOutcome } from "./follow-frames.ts";
 import { Passing } from "#shared/process/passing.ts";
@@ -17,29 +19,33 @@ import { OpenJob, type JobOwner, type JobSubmission, type Target } from "./open-
 
 interface OpenJobsOptions {
   readonly broker: Broker;
-  /** This boot of this gateway, as its reply subjects carry it. */
+  /** Id of this boot of the gateway, as its reply subjects carry it. */
   readonly gateway: string;
   readonly roster: Roster;
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
   readonly meter?: FrameMeter;
+  readonly floodGuard?: Pick<FloodGuard, "admits">;
 }
 
-/** Counts the frames that are of no use, and those that were lost. */
+/** Counts dropped frames, replay requests and the frames that filled gaps. */
 export interface FrameMeter {
   replayAsked(): void;
   gapFilled(frames: number): void;
   frameDropped(reason: "unknown_job" | "other_machine" | "malformed" | "unknown_kind" | "other_version"): void;
 }
 
-/** All bodies of requests under way together may take this much memory. */
+/** Limits the memory of all request bodies that open jobs hold together. */
 export const keptBodyBytesMax = 512 * 1024 * 1024;
 
-/** A beat may tell of this many jobs that nobody waits for; the next one tells of the rest. */
+/** Limits the unknown jobs of one beat that this gateway ends. The next beat reports the rest. */
 const straysPerBeatMax = 100;
 
-/** How often open jobs are looked at: the shortest of their waits divides by it. */
+/** A shorter round trip between this gateway and the broker changes no timeout. */
+const roundTripMsNoticed = 100;
+
+/** Ticks per `acceptWaitMs`, the shortest timeout of an open job. */
 const ticksPerAcceptWait = 6;
 
 const unreadable = {
@@ -49,26 +55,26 @@ const unreadable = {
 } as const;
 
 /**
- * All jobs that this gateway waits for: the one owner of them. There is one subscription for all their answers and one
- * timer for all their waits. It answers what it does not know: a machine that still works on a job that nobody waits
- * for is told to stop, whatever was lost before.
+ * Owns all open jobs of this gateway. One subscription receives all their answers and one timer checks all their
+ * timeouts. It also answers messages about unknown jobs: a machine that still works on a job without an owner is told
+ * to stop, whatever was lost before.
  */
 export class OpenJobs {
   readonly #options: OpenJobsOptions;
   readonly #owner: JobOwner;
   readonly #followers = new Passing<OpenJob>();
-  /** The same by machine, since beats come by machine. */
+  /** The open jobs by machine, since beats arrive by machine. */
   readonly #byMachine = new Map<string, OpenJob[]>();
   readonly #probedAtMs = new Map<string, number>();
-  /** To which boot of each machine a lease was given since the last round of them. */
+  /** The epoch of each machine that got a lease since the last round of leases. */
   readonly #leased = new Map<string, string>();
   readonly #seldom: Seldom;
   #tickedAtMs: number;
-  /** What each machine is still to be told of as finished. */
+  /** Finished jobs by machine that are not acknowledged yet. */
   readonly #finished = new Map<string, { target: Target; jobs: string[] }>();
   readonly #timers: readonly Timer[];
   #connectionSinceMs: number;
-  /** Unless it was there all the time. */
+  /** When this gateway was last cut off, reconnected or resumed after a pause. Undefined if none of these happened. */
   #backSinceMs: number | undefined;
   #keptBodyBytes = 0;
 
@@ -91,28 +97,37 @@ export class OpenJobs {
     return this.#followers.size;
   }
 
-  /** How many of them are under way at this boot of a machine. */
+  /** Returns how many open jobs run at this epoch of a machine. */
   openOn({ machine, epoch }: Target): number {
     let open = 0;
     for (const { target } of this.#byMachine.get(machine) ?? []) if (target.epoch === epoch) open += 1;
     return open;
   }
 
-  /** Whether machines may not have been heard yet since this gateway could hear them. */
+  /** True if machines may not have been heard yet, because this gateway's connection came up a moment ago. */
   get justConnected(): boolean {
     const { clock, timing } = this.#options;
     return clock.now() - this.#connectionSinceMs < timing.offlineAfterMs;
   }
 
-  /** Whether this gateway was cut off or stood still a moment ago, so that machines may have let go of its jobs. */
+  /** True if this gateway was cut off or stood still a moment ago. Machines may then have dropped its jobs. */
   get wasAway(): boolean {
     const { clock, timing } = this.#options;
     return this.#backSinceMs !== undefined && clock.now() - this.#backSinceMs < timing.offlineAfterMs;
   }
 
-  /** Throws while this gateway is cut off: then it knows nothing of who is there. */
+  /** Throws while this gateway is cut off, because it then does not know which machines are present. */
   insistOnConnection(): void {
+    this.#noticePause(this.#options.clock.now());
     if (!this.#options.broker.connected) throw cutOff();
+  }
+
+  /** Returns the round trip from this gateway to the machine. Each end counts only a long line to the broker. */
+  roundTripMsTo({ machine }: Target): number {
+    const { broker, clock, roster } = this.#options;
+    const machineMs = roster.find(machine, clock.now())?.presence.roundTripMs ?? 0;
+    const ownMs = broker.roundTripMs < roundTripMsNoticed ? 0 : Math.min(broker.roundTripMs, roundTripMsMax);
+    return machineMs + ownMs;
   }
 
   /** Gives a machine a job and follows it to its one outcome. */
@@ -133,7 +148,7 @@ export class OpenJobs {
     return job.outcome;
   }
 
-  /** Ends all that is under way with this fault: the deadline of a shutdown has passed. */
+  /** Cancels all open jobs with this fault, because the deadline of a shutdown has passed. */
   cancelAll(fault: Fault): void {
     for (const { follower } of this.#followers.values()) follower.cancel(fault);
   }
@@ -147,6 +162,7 @@ export class OpenJobs {
     const { broker, gateway, roster, timing, meter } = this.#options;
     return {
       timing,
+      roundTripMsTo: (target) => this.roundTripMsTo(target),
       replyOf: ({ machine }, job) => replySubject({ gateway, machine, job }),
       publishJob: ({ target, reply, headers, body }) =>
         void broker.publish(machineSubject(target, "job"), body, { reply, headers }),
@@ -179,6 +195,7 @@ export class OpenJobs {
   #receive(message: BrokerMessage): void {
     const { subject } = message;
     const nowMs = this.#options.clock.now();
+    this.#noticePause(nowMs);
     const open = this.#openAt(subject);
     if (message.nobodyThere) {
       open?.follower.nobodyThere(nowMs);
@@ -196,12 +213,13 @@ export class OpenJobs {
     return open?.reply === subject ? open : undefined;
   }
 
-  /** What is of no open job: the beats of machines, and what comes late or astray. */
+  /** Handles frames that belong to no open job: beats of machines, and late or misdirected frames. */
   #receiveOther(subject: string, { kind, payload }: Frame, nowMs: number): void {
     const address = parseReplySubject(subject);
     if (address === undefined) return;
     const { machine, job } = address;
     if (kind === "beat") {
+      if (this.#options.floodGuard?.admits("beat", machine) === false) return;
       this.#receiveBeat(machine, payload, nowMs);
       return;
     }
@@ -223,7 +241,7 @@ export class OpenJobs {
     const { epoch } = beat;
     this.#options.roster.heard({ machine, epoch }, nowMs);
     const rows = new Map(beat.rows.map((row) => [row[0], row]));
-    // Each of them may end by what it is told.
+    // The list is copied because a beat can end a job and change it.
     for (const open of this.#byMachine.get(machine)?.slice() ?? []) {
       if (open.target.epoch === epoch) open.follower.beat(rows.get(open.id), nowMs);
     }
@@ -245,7 +263,7 @@ export class OpenJobs {
     else others.push(job);
   }
 
-  /** Nothing is kept of a machine that has no open jobs. */
+  /** Removes a job. A machine without open jobs keeps no entry. */
   #close(job: OpenJob): void {
     const { machine } = job.target;
     this.#followers.delete(job.id);
@@ -261,7 +279,7 @@ export class OpenJobs {
     this.#probedAtMs.delete(machine);
   }
 
-  /** One probe speaks for all jobs of a machine, since one beat answers for all. */
+  /** True if the machine may be probed now. One probe serves all its jobs, since one beat answers for all of them. */
   #mayProbe(machine: string): boolean {
     const nowMs = this.#options.clock.now();
     if (nowMs - (this.#probedAtMs.get(machine) ?? -Infinity) < this.#options.timing.parkRetryMs) return false;
@@ -280,8 +298,8 @@ export class OpenJobs {
   }
 
   /**
-   * Acknowledges terminal frames, with the next tick. A message for each would cost the broker and the machine as much as an
-   * answer does, and nobody waits for it: the machine says the frame again only much later.
+   * Queues the acknowledgement of a terminal frame for the next tick. A message for each one would cost the broker and
+   * the machine as much as an answer does. No client waits for it: the machine resends the frame only much later.
    */
   #finish(target: Target, job: string): void {
     const { machine, epoch } = target;
@@ -290,7 +308,7 @@ export class OpenJobs {
       finished.jobs.push(job);
       return;
     }
-    // Of another boot of it.
+    // The queued jobs belong to another epoch of the machine.
     if (finished !== undefined) this.#tellFinishedTo(finished);
     this.#finished.set(machine, { target, jobs: [job] });
   }
@@ -314,7 +332,9 @@ export class OpenJobs {
     for (const { follower } of this.#followers.values()) follower.reconnected(nowMs);
   }
 
-  /** Says to every machine that holds jobs of this gateway that somebody waits for them, and what clients took of them. */
+  /**
+   * Sends a lease to every machine that holds jobs of this gateway. The lease reports the bytes that clients have read.
+   */
   #giveLeases(): void {
     this.#leased.clear();
     for (const [machine, jobs] of this.#byMachine) {
@@ -336,15 +356,21 @@ export class OpenJobs {
     );
   }
 
+  /**
+   * Detects a pause of this process: no tick came for `probeAfterMs`. Messages that arrived meanwhile are still unread,
+   * so the silence of machines does not count. A frame, a request or a timer may come first after a pause, so each of
+   * them calls this.
+   */
+  #noticePause(nowMs: number): void {
+    if (nowMs - this.#tickedAtMs <= this.#options.timing.probeAfterMs) return;
+    this.#tickedAtMs = this.#connectionSinceMs = this.#backSinceMs = nowMs;
+    this.#options.roster.reconnected(nowMs);
+  }
+
   #tick(): void {
     const nowMs = this.#options.clock.now();
-    const pausedMs = nowMs - this.#tickedAtMs;
+    this.#noticePause(nowMs);
     this.#tickedAtMs = nowMs;
-    if (pausedMs > this.#options.timing.probeAfterMs) {
-      // This process stood still, and what came meanwhile is still to be read: nobody else was silent.
-      this.#connectionSinceMs = this.#backSinceMs = nowMs;
-      this.#options.roster.reconnected(nowMs);
-    }
     this.#tellFinished();
     const connection = { connected: this.#options.broker.connected, sinceMs: this.#connectionSinceMs };
     for (const { follower } of this.#followers.values()) follower.tick(nowMs, connection);
@@ -361,6 +387,7 @@ function takenOf(jobs: readonly OpenJob[]): [string, number][] {
   return taken;
 }
 
-function cutOff(): Fault {
+/** The fault of a request while this gateway's connection to the broker is down. */
+export function cutOff(): Fault {
   return new Fault("backend_unavailable", { message: "The gateway has no connection to the machines just now." });
 }

@@ -1,32 +1,36 @@
 import type { RankReason } from "#shared/fleet/shown-route.ts";
 import { expectedTimes, type Load, type Speed } from "./expected-time.ts";
 
-/** A machine that can do what is asked, with all that speaks for it and against it. */
+/** A machine that can serve the request, with all criteria of its order. */
 export interface Able {
   readonly status: "present" | "suspect";
   readonly breakerOpen: boolean;
-  /** Whether the model's window there holds the prompt, as far as that can be estimated. */
+  /** True if the machine said busy again and again although its presence reported a free slot. */
+  readonly contradicts?: boolean | undefined;
+  /** True if the model's context window there holds the prompt, as far as its length can be estimated. */
   readonly windowHolds: boolean;
   readonly load: Load;
   readonly speed: Speed | undefined;
-  /** It did the earlier part of this conversation, and may still know it. */
+  /** True if the machine ran the earlier part of this conversation, and may still have it cached. */
   readonly warm: boolean;
 }
 
 export interface Ranked<Machine extends Able> {
   readonly machine: Machine;
-  /** What is against it, or what puts it where it is among those that are as good. */
+  /** The criterion that counts against the machine, or that decides its order among equals. */
   readonly reason: RankReason | undefined;
 }
 
-/** The rest of a large fleet comes by time: so many are never asked about one request. */
+/**
+ * Limits the machines drawn at random. The rest of a large fleet is sorted by time, since no request asks that many.
+ */
 const drawnMax = 32;
 
 /**
- * Puts machines in the order in which they are to be asked: those without a breaker, heard lately, with a window that
- * is large enough; then those with a free slot, with room in their queue, and without; then the faster. Among those that
- * are alike in all this the warm ones come first, and then the less loaded of two that are drawn: gateways that do not
- * know of each other do not all choose the same.
+ * Sorts machines into the order in which they are asked. Machines without an open breaker come first, then machines
+ * heard lately, then machines whose window holds the prompt. Then come machines with a free slot, then with room in
+ * their queue, then the others. Then come the faster machines. Among equals warm machines come first, then the less
+ * loaded of two drawn at random. Gateways that do not know of each other therefore do not all choose the same machine.
  */
 export function orderMachines<Machine extends Able>(
   machines: readonly Machine[],
@@ -57,21 +61,22 @@ interface Timed<Machine> {
   readonly timeMs: number;
 }
 
-/** Larger is worse, and each criterion outweighs all those after it. */
-function standing({ breakerOpen, status, windowHolds, load }: Able): number {
+/** Returns the penalty of a machine. Each criterion outweighs all those after it. */
+function standing({ breakerOpen, contradicts = false, status, windowHolds, load }: Able): number {
   const room = { slot: 0, queue: 1, none: 2 }[load.room];
-  return (breakerOpen ? 12 : 0) + (status === "suspect" ? 6 : 0) + (windowHolds ? 0 : 3) + room;
+  return (breakerOpen || contradicts ? 12 : 0) + (status === "suspect" ? 6 : 0) + (windowHolds ? 0 : 3) + room;
 }
 
-function against({ breakerOpen, status, windowHolds, load }: Able): RankReason | undefined {
+function against({ breakerOpen, contradicts = false, status, windowHolds, load }: Able): RankReason | undefined {
   if (breakerOpen) return "breaker";
+  if (contradicts) return "contradicts";
   if (status === "suspect") return "suspect";
   if (!windowHolds) return "small_window";
   if (load.room === "none") return "full";
   return load.room === "queue" ? "busy" : undefined;
 }
 
-/** The groups of equal measure, the smallest measure first. Nearly always all are of one. */
+/** Groups the items by equal measure, the smallest measure first. Nearly always there is one group. */
 function groupsBy<Each>(all: readonly Each[], measure: (each: Each) => number): readonly (readonly Each[])[] {
   const measures = all.map(measure);
   if (measures.every((each) => each === measures[0])) return [all];
@@ -87,7 +92,10 @@ function drawWarmFirst<Machine extends Able>(alike: readonly Timed<Machine>[], r
   return [...drawPairs(warm, random), ...drawPairs(cold, random)];
 }
 
-/** Power of two choices, again and again until none is left; of a large fleet, until more are drawn than are ever asked. */
+/**
+ * Orders machines by the power of two choices until none is left. Of a large fleet only `drawnMax` are drawn, more than
+ * are ever asked; the rest is sorted by time.
+ */
 function drawPairs<Machine>(machines: readonly Timed<Machine>[], random: () => number): readonly Timed<Machine>[] {
   if (machines.length < 2) return machines;
   const order: Timed<Machine>[] = [];

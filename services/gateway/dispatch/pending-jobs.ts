@@ -2,16 +2,16 @@ import type { Target } from "./open-job.ts";
 
 interface Since {
   readonly epoch: string;
-  /** Placed there and not accepted yet: no presence that has come can have them in it. */
+  /** Jobs placed there and not accepted yet. No presence received so far can include them. */
   offered: number;
-  /** Accepted since the last presence, less what has ended since. */
+  /** Jobs accepted since the last presence, less those that ended since. */
   moved: number;
 }
 
 /**
- * What this gateway placed on each machine and the machine's last presence does not count yet, less what has ended
- * since: so a burst spreads within the second from one presence to the next. A machine's accept and its presence come in
- * the order in which it said them, so that what was accepted before a presence is in it, and nothing else.
+ * Counts this gateway's jobs on each machine that its last presence does not count yet, less those that ended since. A
+ * burst therefore spreads over machines within the second between two presences. A machine's accepts and presences
+ * arrive in the order in which it sent them. A presence therefore includes exactly the jobs accepted before it.
  */
 export class PendingJobs {
   readonly #since = new Map<string, Since>();
@@ -21,7 +21,7 @@ export class PendingJobs {
     return new PendingJob(this, target);
   }
 
-  /** The machine has told its load. */
+  /** Called when a presence of the machine arrives and reports its load. */
   told(machine: string): void {
     const since = this.#since.get(machine);
     if (since === undefined) return;
@@ -29,13 +29,13 @@ export class PendingJobs {
     if (since.offered === 0) this.#since.delete(machine);
   }
 
-  /** May be below zero: jobs that the machine still counted have ended. */
+  /** Returns the pending jobs of a machine. The number is negative when jobs ended that the machine still counted. */
   of({ machine, epoch }: Target): number {
     const since = this.#since.get(machine);
     return since?.epoch === epoch ? since.offered + since.moved : 0;
   }
 
-  /** To be called by its pending jobs. */
+  /** Called by `PendingJob` only. */
   changed({ machine, epoch }: Target, offered: number, moved: number): void {
     let since = this.#since.get(machine);
     if (since === undefined || since.epoch < epoch) {
@@ -48,7 +48,7 @@ export class PendingJobs {
   }
 }
 
-/** One job that this gateway placed on a machine. */
+/** A job that this gateway placed on a machine. */
 export class PendingJob {
   readonly #all: PendingJobs;
   readonly #target: Target;
@@ -65,7 +65,7 @@ export class PendingJob {
     this.#all.changed(this.#target, -1, 1);
   }
 
-  /** To be called once, however it has ended. */
+  /** Called once, however the job ended. */
   ended(): void {
     if (this.#isAccepted) this.#all.changed(this.#target, 0, -1);
     else this.#all.changed(this.#target, -1, 0);

@@ -7,6 +7,7 @@ import type { EndPayload } from "#shared/protocol/frame-payload.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import type { Breakers } from "./breakers.ts";
+import { contradictionsMax } from "./busy-claims.ts";
 import type { Chosen } from "./choose-machine.ts";
 import { DeadlyRequests } from "./deadly-requests.ts";
 import type { JobListener, JobOutcome } from "./follow-frames.ts";
@@ -22,7 +23,7 @@ import { RetryBudget } from "./retry-budget.ts";
 interface PlacerOptions {
   readonly ranking: MachineRanking;
   readonly breakers: Breakers;
-  readonly routes: Pick<JobRoutes, "placed" | "answered" | "retryAfterSeconds">;
+  readonly routes: Pick<JobRoutes, "placed" | "took" | "saidBusy" | "answered" | "retryAfterSeconds">;
   readonly jobs: OpenJobs;
   readonly timing: Timing;
   readonly clock: Clock;
@@ -30,42 +31,44 @@ interface PlacerOptions {
   readonly meter?: PlacementMeter;
 }
 
-/** Counts what it takes to place requests. */
+/** Counts failovers, empty retry budgets and opened breakers. */
 export interface PlacementMeter {
   failedOver(machine: string, code: FaultCode): void;
   retryBudgetEmpty(): void;
   breakerOpened(machine: string): void;
 }
 
-/** A request that is to run on some machine. */
+/** A request that needs a machine. */
 export interface Placement extends Wanted {
   readonly shape: string;
-  /** What renders the answer, where it has to be this gateway. */
+  /** Renders the answer at this gateway, if this gateway must render it in any case. */
   readonly render?: Render | undefined;
   readonly keyId: string;
-  /** Let go of as soon as a part of the answer is there: bodies are large, and answers take long. */
+  /** The key's own salt for the caches of runtimes; undefined where keys share them. */
+  readonly cacheSalt?: string | undefined;
+  /** Released as soon as a part of the answer was passed on: bodies are large, and answers take long. */
   body: Uint8Array;
-  /** Of a body that goes in parts. */
+  /** SHA-256 of a body that is sent in parts. */
   readonly sha256: string | undefined;
   readonly responseId: string;
   readonly createdSeconds: number;
   readonly includeUsage: boolean;
   readonly traceparent: string | undefined;
-  /** What the request is called in the log. */
+  /** Id of the request in the log. */
   readonly requestId: string;
   readonly listener: JobListener;
 }
 
 const taken = new Uint8Array();
 
-/** A job that no machine took may be offered to as many. */
+/** Limits the machines that one round offers a job to. */
 const offersMax = 8;
-/** So often machines are looked for anew when all that were known turned out to be away. */
+/** Limits the rounds of ranking and offering, when all machines of a round turned out to be away. */
 const roundsMax = 3;
-/** So often may a request be placed on another machine after the one that had it failed. */
+/** Limits how often a request is placed on another machine after its machine failed. */
 const failoversMax = 2;
 
-/** What another machine may do better. A runtime that took too long is no such thing, and would take as long again. */
+/** Faults that another machine may avoid. A runtime timeout is not among them: it would take as long again. */
 const worthAnother: ReadonlySet<FaultCode> = new Set([
   "agent_disconnected",
   "agent_offline",
@@ -80,7 +83,7 @@ const worthAnother: ReadonlySet<FaultCode> = new Set([
 type Ended = Extract<JobOutcome, { outcome: "end" }>;
 type Faulted = Extract<JobOutcome, { outcome: "fault" }>;
 
-/** What came of a job that a machine took, and which one. */
+/** The outcome of a job that a machine took, and the machine. */
 interface Ran {
   readonly outcome: Ended | Faulted;
   readonly by: Chosen;
@@ -91,9 +94,8 @@ interface Failed extends Ran {
 }
 
 /**
- * Finds a machine for a request and follows its job to the end, or throws the fault that the request ends in. What fails
- * on a machine before anything of the answer is out is placed on another one, so that it costs the client nothing but
- * time.
+ * Finds a machine for a request and follows its job to the end, or throws the fault of the request. A job that fails
+ * before any part of its answer was passed on is placed on another machine. The client then loses only time.
  */
 export class JobPlacer {
   readonly #options: PlacerOptions;
@@ -121,13 +123,19 @@ export class JobPlacer {
     }
   }
 
-  /** Whether any machine can take a request now, as far as that is known at once. Throws while nobody can be reached. */
+  /**
+   * True if a machine can take a request now, as far as the gateway knows without waiting. Throws while this gateway is
+   * cut off from the broker.
+   */
   hasTaker(wanted: Wanted): boolean {
     this.#options.jobs.insistOnConnection();
     return this.#options.ranking.hasTaker(wanted);
   }
 
-  /** Throws what a request would end in that no machine can take now, before anything is asked of its key's limits. */
+  /**
+   * Throws the fault of a request that no machine can take now. Called before the limits of the request's key are
+   * checked.
+   */
   async insistOnTaker(wanted: Wanted): Promise<void> {
     this.#options.jobs.insistOnConnection();
     try {
@@ -137,14 +145,17 @@ export class JobPlacer {
     }
   }
 
-  /** Who asks just after a reconnect of this gateway's own need not wait as long as for a machine that is away. */
+  /**
+   * Shortens the retry time of `agent_offline` to 1 s just after this gateway's own reconnect. A client then need not
+   * wait as long as for a machine that is away.
+   */
   #soonThere(fault: Fault): Fault {
     const { code, message, param } = fault;
     const isSoonThere = code === "agent_offline" && this.#options.jobs.justConnected;
     return isSoonThere ? new Fault(code, { message, param, retryAfterSeconds: 1 }) : fault;
   }
 
-  /** Places what has failed on other machines, as long as one may do better. */
+  /** Places a failed request on other machines, as long as another machine may do better. */
   async #runElsewhere(placement: Placement, first: Failed, deadlineMs: number): Promise<EndPayload> {
     const { ranking, meter, log } = this.#options;
     const tried = new Set<string>();
@@ -160,12 +171,15 @@ export class JobPlacer {
       const { requestId: request, keyId: key } = placement;
       const { machine, model } = by;
       meter?.failedOver(machine, fault.code);
-      log.info({ request, key, model: model.id, machine, code: fault.code }, "a job goes to another machine");
+      log.info(
+        { request, key, model: model.id, machine, code: fault.code, internal: fault.reason },
+        "a job goes to another machine",
+      );
       let ran: Ran;
       try {
         ran = await this.#offerUntilTaken(placement, ranked, { deadlineMs, isFirst: false });
       } catch {
-        // What became of the others says less than what it failed with first.
+        // The first fault says more than the faults of the other machines.
         throw fault;
       }
       if (ran.outcome.outcome === "end") return ran.outcome.end;
@@ -173,7 +187,7 @@ export class JobPlacer {
     }
   }
 
-  /** Whether another machine may do better; throws what the request ends in when it is too dangerous for any. */
+  /** True if another machine may do better. Throws `poison_request` if the request is too dangerous for any machine. */
   #isWorthAnother(placement: Placement, { code }: Fault): boolean {
     if (placement.signal.aborted || !worthAnother.has(code)) return false;
     this.#deadly.refuse(placement, this.#options.clock.now());
@@ -186,26 +200,29 @@ export class JobPlacer {
     return hasIt;
   }
 
-  /** A machine is blamed for its own faults only, and a request for what dies under it. */
+  /**
+   * Counts a fault against its machine if it is the machine's own. Counts a death of a runtime or a machine against the
+   * request.
+   */
   #blame(placement: Placement, { outcome: { fault }, by }: Failed): void {
     const { breakers, jobs, clock, log, meter } = this.#options;
-    // Machines let go of the jobs of a gateway that stood still or was cut off: that is no failure of theirs.
+    // Machines drop the jobs of a gateway that stood still or was cut off. That is no failure of the machine.
     const wasAway = fault.code === "agent_disconnected" && jobs.wasAway;
     if (placement.signal.aborted || wasAway) return;
     const nowMs = clock.now();
     const { machine, model } = by;
-    if (breakers.failed(machine, model.id, { code: fault.code, nowMs })) {
+    if (breakers.failed(machine, model.id, { code: fault.code, nowMs, reason: fault.reason })) {
       meter?.breakerOpened(machine);
       log.warn({ machine, model: model.id }, "this model fails all the time on this machine, which is asked last");
     }
     if (placement.body === taken) return;
-    if (fault.runtimeDied) this.#deadly.died("runtime", placement, nowMs);
-    else if (fault.code === "agent_disconnected") this.#deadly.died("machine", placement, nowMs);
+    if (fault.runtimeDied) this.#deadly.died("runtime", machine, placement, nowMs);
+    else if (fault.code === "agent_disconnected") this.#deadly.died("machine", machine, placement, nowMs);
   }
 
   /**
-   * Offers a job to one machine after the other until one takes it, and follows it there. Where all machines turn out to be
-   * away others may have come, or come back in the time that requests may wait.
+   * Offers a job to one machine after the other until one takes it, and follows it there. If all machines turn out to
+   * be away, it ranks again. Other machines may have come, or may come back in the time that requests may wait.
    */
   async #offerUntilTaken(
     placement: Placement,
@@ -224,9 +241,13 @@ export class JobPlacer {
         const remainingMs = Math.max(0, deadlineMs - nowMs);
         breakers.placed(by.machine, by.model.id, nowMs);
         const outcome = await this.#offer({ placement, chosen: by, isLast: place === offers - 1, remainingMs });
-        if (outcome.outcome === "end") breakers.worked(by.machine, by.model.id);
+        if (outcome.outcome === "end") {
+          breakers.worked(by.machine, by.model.id);
+          this.#deadly.worked(placement);
+        }
         if (outcome.outcome !== "not-taken") return { outcome, by };
         placement.listener.onRefused?.(outcome.fault);
+        if (outcome.fault.code === "server_is_overloaded") this.#noteBusy(by);
         if (refusal === undefined || outcome.fault.code === "server_is_overloaded") refusal = outcome.fault;
       }
       const fault = this.#toldWhen(refusal ?? machineOffline(), placement);
@@ -235,7 +256,18 @@ export class JobPlacer {
     }
   }
 
-  /** Who finds all machines full is told when one is expected to have room again. */
+  /** Counts a busy that contradicts the machine's own presence. */
+  #noteBusy(by: Chosen): void {
+    const { routes, log } = this.#options;
+    if (!routes.saidBusy(by)) return;
+    const { machine, model } = by;
+    log.warn(
+      { machine, model: model.id, contradictionsMax },
+      "a machine said busy again and again though its presence told a free slot; it is asked last",
+    );
+  }
+
+  /** Adds the expected retry time to a fault that says that all machines are full. */
   #toldWhen(refusal: Fault, placement: Placement): Fault {
     const { code, message, internal, param } = refusal;
     if (code !== "server_is_overloaded") return refusal;
@@ -266,14 +298,26 @@ export class JobPlacer {
     hearing: Pick<Placement, "shape" | "listener" | "signal">,
   ): Promise<JobOutcome> {
     const { timing, jobs, routes } = this.#options;
-    const { kind, keyId, responseId, createdSeconds, includeUsage, traceparent } = placement;
+    const { kind, keyId, cacheSalt, responseId, createdSeconds, includeUsage, traceparent } = placement;
     const { shape, listener, signal } = hearing;
     const id = newToken();
     const model = chosen.model.id;
-    placement.listener.onOffer?.({ job: id, machine: chosen.machine, model });
+    placement.listener.onOffer?.({ job: id, machine: chosen.machine, model, window: chosen.model.context_window });
     return jobs.run({
       target: chosen,
-      head: { id, kind, shape, model, keyId, remainingMs, responseId, createdSeconds, includeUsage, traceparent },
+      head: {
+        id,
+        kind,
+        shape,
+        model,
+        keyId,
+        cacheSalt,
+        remainingMs,
+        responseId,
+        createdSeconds,
+        includeUsage,
+        traceparent,
+      },
       body: placement.body,
       sha256: placement.sha256,
       acceptWithinMs: isLast ? timing.lostAfterMs : timing.acceptWaitMs * 2,
@@ -284,14 +328,14 @@ export class JobPlacer {
   }
 }
 
-/** A request on the machine that it is offered to: what becomes of it there is learnt by the routes. */
+/** A request on the machine that it is offered to. It reports the job's course to `JobRoutes`. */
 class PlacedRequest implements PlacedJob {
   readonly #placement: Placement;
   readonly #chosen: Chosen;
-  readonly #routes: Pick<JobRoutes, "answered">;
+  readonly #routes: Pick<JobRoutes, "took" | "answered">;
   readonly #pending: PendingJob;
 
-  constructor(placement: Placement, chosen: Chosen, routes: Pick<JobRoutes, "placed" | "answered">) {
+  constructor(placement: Placement, chosen: Chosen, routes: Pick<JobRoutes, "placed" | "took" | "answered">) {
     this.#placement = placement;
     this.#chosen = chosen;
     this.#routes = routes;
@@ -300,6 +344,7 @@ class PlacedRequest implements PlacedJob {
 
   accepted(): void {
     this.#pending.accepted();
+    this.#routes.took(this.#chosen);
   }
 
   bodyTaken(): void {
@@ -315,7 +360,7 @@ class PlacedRequest implements PlacedJob {
 interface Offer {
   readonly placement: Placement;
   readonly chosen: Chosen;
-  /** Nobody is asked after this one, so it has more time to answer. */
+  /** No other machine is asked after this one, so it has more time to answer. */
   readonly isLast: boolean;
   readonly remainingMs: number;
 }

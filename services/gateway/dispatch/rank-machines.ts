@@ -4,6 +4,7 @@ import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Catalogues } from "../fleet/catalogues.ts";
+import { findModel } from "../fleet/find-model.ts";
 import type { KnownModels } from "../fleet/known-models.ts";
 import type { Roster } from "../fleet/roster.ts";
 import type { Choice, Chosen } from "./choose-machine.ts";
@@ -14,21 +15,21 @@ interface RankOptions {
   readonly catalogues: Catalogues;
   readonly knownModels: KnownModels;
   readonly routes: JobRoutes;
-  /** How long a request waits for a machine that is away to come back. */
+  /** Time that a request waits for a machine that is away to come back. */
   readonly waitMs: number;
   readonly timing: Timing;
   readonly clock: Clock;
 }
 
-/** What a machine is looked for with. */
+/** A `RouteWish` with the signal that ends its waits. */
 export interface Wanted extends RouteWish {
   readonly signal: AbortSignal;
 }
 
-/** So many requests wait at once for machines that are away. */
+/** Limits the requests that wait at once for machines that are away. */
 export const waitingForMachinesMax = 1_000;
 
-/** Knows which machines can take a request just now, the best first, and why there are none. */
+/** Ranks the machines that can take a request now, the best first, or returns the fault when there is none. */
 export class MachineRanking {
   readonly #options: RankOptions;
   #waiting = 0;
@@ -37,7 +38,7 @@ export class MachineRanking {
     this.#options = options;
   }
 
-  /** The machines that can take a request; throws when there is none, and none comes back in time. */
+  /** Returns the machines that can take a request. Throws if there is none and none comes back in time. */
   async rank(wanted: Wanted): Promise<readonly Chosen[]> {
     let choice = this.#choose(wanted);
     if (choice.outcome === "not-offered") {
@@ -55,34 +56,47 @@ export class MachineRanking {
     return choice.ranked;
   }
 
-  /** The same as far as it is known at once: nothing where something is to be waited for, or refused. */
+  /** Returns the same as `rank` without waiting. Undefined if the request must wait or is refused. */
   rankNow(wanted: Wanted): readonly Chosen[] | undefined {
     const choice = this.#choose(wanted);
     return choice.outcome === "machines" ? choice.ranked : undefined;
   }
 
-  /** Whether any machine can take a request, as far as that is known at once. */
+  /** True if a machine can take a request, as far as the gateway knows without waiting. */
   hasTaker(wanted: Wanted): boolean {
     return this.#options.routes.canPlace(wanted);
   }
 
-  /** Throws what a request would end in that no machine can take, after the same waits; it is cheaper than to rank. */
+  /**
+   * Throws the fault of a request that no machine can take, after the same waits as `rank`. It is cheaper than `rank`.
+   */
   async insistOnTaker(wanted: Wanted): Promise<void> {
     if (!this.hasTaker(wanted)) await this.rank(wanted);
   }
 
-  /** What `rank` says without those that were tried, and without any wait. */
+  /** Returns the same as `rank` without the machines in `tried`, and without waiting. */
   others(wanted: Wanted, tried: ReadonlySet<string>): readonly Chosen[] {
     const choice = this.#choose(wanted, tried);
     return choice.outcome === "machines" ? choice.ranked : [];
   }
 
-  /** Whether a model that no machine offers is one whose machines are away, and then what keeps it away. */
+  /**
+   * Returns the fault for a model that no machine offers: the model is unknown, or its machines are away, with the
+   * reason.
+   */
   async absence(modelId: string, machines: readonly string[] | undefined): Promise<Fault> {
-    const { knownModels, clock } = this.#options;
+    const { catalogues, knownModels, clock } = this.#options;
     const acquaintance = await knownModels.knows(modelId, { nowMs: clock.wall(), machines });
     if (acquaintance === "unknown") return modelNotFound(modelId);
     const present = this.#present(machines);
+    const drains = (each: Presence): boolean =>
+      each.state === "draining" && findModel(catalogues.of(each), modelId) !== undefined;
+    if (present.some(drains)) {
+      return new Fault("shutting_down", {
+        message: "The GPU machine with this model is draining: it finishes its jobs and takes no new one.",
+        param: "model",
+      });
+    }
     const runtimesOffline = present.length > 0 && present.every(({ runtime }) => runtime === null);
     return runtimesOffline
       ? new Fault("runtime_offline", {
@@ -95,7 +109,7 @@ export class MachineRanking {
         });
   }
 
-  /** Waits as long as the operator lets it for a machine that offers the model. */
+  /** Waits up to `waitMs`, which the operator configures, for a machine that offers the model. */
   async #awaitMachine(wanted: Wanted): Promise<Choice> {
     const { clock, timing, waitMs } = this.#options;
     const untilMs = clock.now() + waitMs;

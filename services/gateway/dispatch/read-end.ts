@@ -4,8 +4,8 @@ import { decodeJson, endPayload, readJson, type EndPayload } from "#shared/proto
 const known: ReadonlySet<unknown> = new Set([...finishReasons, null]);
 
 /**
- * Reads the payload of an end frame, or nothing when it is none. Every request has one, so that one as agents write it
- * is looked at here, and the schema is asked only about what is otherwise.
+ * Reads the payload of an end frame, or returns undefined if it is invalid. Every request has an end frame, so the form
+ * that agents write is checked here. The schema checks only other forms.
  */
 export function readEnd(bytes: Uint8Array): EndPayload | undefined {
   try {

@@ -2,23 +2,23 @@ import { answerEvent, type AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { AnswerHead, AnswerRenderer } from "#shared/answer/answer-renderer.ts";
 import { eventsShape, rendererFor } from "#shared/answer/answer-shape.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { BeatRow, EndPayload, Usage } from "#shared/protocol/frame-payload.ts";
+import type { BeatRow, EndPayload, JobState, Usage } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { LineCutter } from "#shared/process/line-cutter.ts";
 import type { JobListener } from "./follow-frames.ts";
 
-/** Makes what renders an answer, once it is known which model gives it. */
+/** Creates the renderer of an answer, once the model is known. */
 export type Render = (head: AnswerHead) => AnswerRenderer;
 
 interface Wish {
   readonly shape: string;
-  /** What renders it in any case, where machines do not know all that it is to say. */
+  /** Renders the answer here in any case, if machines do not know everything that it must contain. */
   readonly render?: Render | undefined;
 }
 
 /**
- * What renders an answer here, if it is not its machine: that knows events, and not the shape that its client reads. So
- * a new shape reaches agents that were built before it.
+ * Returns a renderer if this gateway must render the answer. The machine then sends events, since it does not know the
+ * shape that the client reads. A new shape therefore works with agents that were built before it.
  */
 export function renderedHere({ shape, render }: Wish, known: readonly string[]): Render | undefined {
   if (render !== undefined) return render;
@@ -30,20 +30,20 @@ export function renderedHere({ shape, render }: Wish, known: readonly string[]):
   };
 }
 
-/** Stands between a machine that tells of an answer in events and whoever waits for the answer in another shape. */
+/** Renders the events of a machine's answer into another shape, and passes the result to the listener. */
 export class RenderedEvents implements JobListener {
   readonly #listener: JobListener;
   readonly #onBroken: (fault: Fault) => void;
   readonly #renderer: AnswerRenderer;
   readonly #lines = new LineCutter(limits.wholeAnswerBytesMax, () => irregular("a line without an end"));
-  /** Only of an answer whose client has to be waited for. */
+  /** Set only if the answer has a client to wait for. */
   readonly backlogBytes?: () => number;
-  /** What is made of an event is long, and takes a while to make: many at once would hold up all others. */
+  /** A rendered event is long and takes a while to make. Rendering many at once would delay all other requests. */
   readonly creditBytes = limits.renderedCreditBytes;
   #finished = false;
   #said = false;
 
-  /** `onBroken` is to cancel the job: what it says is no answer. */
+  /** `onBroken` must cancel the job: the machine's events are invalid. */
   constructor(options: {
     readonly renderer: AnswerRenderer;
     readonly listener: JobListener;
@@ -60,8 +60,12 @@ export class RenderedEvents implements JobListener {
     return this.#said;
   }
 
-  onAccept(machine: string): void {
-    this.#listener.onAccept?.(machine);
+  onAccept(machine: string, state?: JobState): void {
+    this.#listener.onAccept?.(machine, state);
+  }
+
+  onBeat(row: BeatRow): void {
+    this.#listener.onBeat?.(row);
   }
 
   onData(bytes: Uint8Array, outputTokens: number): void {
@@ -86,7 +90,7 @@ export class RenderedEvents implements JobListener {
     this.#listener.onTick?.(nowMs, row);
   }
 
-  /** The machine has said all. */
+  /** Ends the answer after the machine's last event. Throws if the events are incomplete. */
   end(outputTokens: number): void {
     if (this.#lines.hasBegun || !this.#finished) throw irregular("no end");
     this.#pass(this.#renderer.end(), outputTokens);

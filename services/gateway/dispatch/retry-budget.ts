@@ -1,16 +1,19 @@
 import type { Clock } from "#shared/process/clock.ts";
 
-/** Of all requests, so many may be placed once more after a failure. */
+/** Share of all requests that may be placed once more after a failure. */
 const share = 0.1;
-/** So many may be in a row, however few requests there were, and the bucket holds no more than this of unused share. */
+/**
+ * `reserve` retries may follow each other, however few requests there were. `saved` limits the unused share that the
+ * bucket holds.
+ */
 const reserve = 20;
 const saved = 200;
-/** How long a bucket that holds less than its reserve takes to gain one. */
+/** Time in which a bucket below its reserve gains one retry. */
 const refillMs = 1_000;
 
 /**
- * How often failed requests may be placed elsewhere: a tenth of all requests, so that a fleet that fails is not asked for
- * more because it fails, and a few in any case, so that a small site survives a machine.
+ * Limits how often failed requests are placed elsewhere. A tenth of all requests may be, so that a failing fleet gets
+ * no extra load because it fails. A few may be in any case, so that a small site survives the loss of a machine.
  */
 export class RetryBudget {
   readonly #clock: Pick<Clock, "now">;
@@ -22,12 +25,12 @@ export class RetryBudget {
     this.#refilledAtMs = clock.now();
   }
 
-  /** A request came. */
+  /** Adds the share of a new request. */
   asked(): void {
     this.#left = Math.min(saved, this.#left + share);
   }
 
-  /** Whether one more request may be placed once more. */
+  /** Takes one retry. True if the budget held one. */
   take(): boolean {
     const nowMs = this.#clock.now();
     const gained = (nowMs - this.#refilledAtMs) / refillMs;

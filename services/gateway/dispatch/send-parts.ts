@@ -8,8 +8,8 @@ interface PartsOptions {
 }
 
 /**
- * Sends a body that is larger than one message: a window of parts is under way, each acknowledgement opens it further,
- * and when none comes for a while the parts after the last acknowledged byte are sent again.
+ * Sends a body that is larger than one message. A window of parts is under way, and each acknowledgement moves it on.
+ * After `partRepeatMs` without one, the parts after the last acknowledged byte are sent again.
  */
 export class PartSender {
   readonly #options: PartsOptions;
@@ -26,7 +26,7 @@ export class PartSender {
     this.#fill();
   }
 
-  /** The whole body has arrived. */
+  /** True if the machine acknowledged the whole body. */
   get complete(): boolean {
     return this.#acknowledged === this.#options.body.byteLength;
   }
@@ -44,7 +44,7 @@ export class PartSender {
     if (nowMs - this.#movedAtMs >= this.#options.timing.partRepeatMs) this.repeat(nowMs);
   }
 
-  /** What was under way is taken for lost. */
+  /** Sends all unacknowledged parts again, as if they were lost. */
   repeat(nowMs: number): void {
     this.#sent = this.#acknowledged;
     this.start(nowMs);

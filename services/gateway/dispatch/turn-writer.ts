@@ -4,13 +4,13 @@ const lineEnd = Buffer.from("\r\n");
 const lastChunk = Buffer.from("0\r\n\r\n");
 
 /**
- * The body of an answer that comes in pieces: all that is written in one turn of the event loop leaves as one chunk in
- * one write. Node itself would make four pieces of each, and hand them on one by one; to the kernel's own work for a
- * small write that adds a half.
+ * Writes the body of an answer that comes in pieces. All bytes written in one turn of the event loop leave as one chunk
+ * in one write. Node itself would make four pieces of each chunk and pass them on one by one. That adds half to the
+ * kernel's own work for a small write.
  */
 export class TurnWriter {
   readonly #response: ServerResponse;
-  /** Whether the client is sent chunks; one of HTTP/1.0 is sent the bytes as they are. */
+  /** True if the body is sent in chunks. A client of HTTP/1.0 gets the bytes as they are. */
   #inChunks = false;
   #pieces: Uint8Array[] = [];
   #bytes = 0;
@@ -19,16 +19,19 @@ export class TurnWriter {
     this.#response = response;
   }
 
-  /** Sends the status line with what is written first, and these headers: a name, its value, the next name. */
+  /**
+   * Sends the status line and these headers together with the first bytes. `lines` holds a name, its value, the next
+   * name.
+   */
   begin(status: number, lines: string[]): void {
     const response = this.#response;
     response.writeHead(status, lines);
-    // With the head it is settled how the body goes; from here on its chunks are made here.
+    // `writeHead` decides whether the body is chunked. From here on this class makes the chunks.
     this.#inChunks = response.chunkedEncoding;
     response.chunkedEncoding = false;
   }
 
-  /** What this process still holds of what was written, its framing included. */
+  /** Bytes written that this process still holds, including their framing. */
   get heldBytes(): number {
     return this.#bytes + this.#response.writableLength;
   }
@@ -40,13 +43,13 @@ export class TurnWriter {
     this.#bytes += bytes.byteLength;
   }
 
-  /** Writes what was gathered. */
+  /** Writes the gathered bytes. */
   flush(): void {
     const { destroyed, writableEnded } = this.#response;
     const chunk = this.#take();
     if (chunk === undefined || destroyed || writableEnded) return;
     const response = this.#response;
-    // Node would wait for another turn to write what is not held together by hand.
+    // Without `cork`, Node would wait for another turn before it writes.
     response.cork();
     response.write(chunk);
     response.uncork();
@@ -73,7 +76,7 @@ export class TurnWriter {
 
 let waiting: TurnWriter[] = [];
 
-/** One tick for all streams that something came for. */
+/** Schedules one tick for all streams with pending bytes. */
 function writeAtEndOfTurn(writer: TurnWriter): void {
   if (waiting.length === 0) process.nextTick(flushAll);
   waiting.push(writer);

@@ -1,34 +1,37 @@
 import type { PromptPrefixes } from "../asked/prompt-prefixes.ts";
 import type { Target } from "./open-job.ts";
 
-/** So many beginnings of prompts are remembered, of whole fleets and all models together. */
+/** Limits the prefixes that are remembered, for whole fleets and all models together. */
 export const prefixesKeptMax = 10_000;
-/** Runtimes let go of what nobody asked for in a while. */
+/** Time after which a runtime is expected to have dropped an unused prefix. */
 const warmForMs = 600_000;
-/** A beginning that many share may lie in the caches of so many machines. */
+/** Limits the machines remembered for one prefix: a shared prefix may lie in the caches of many machines. */
 const machinesPerPrefixMax = 8;
 
-/** Which boot of a machine was asked, and when. */
+/** The epoch of a machine that answered a prefix, and when. */
 interface Knower extends Target {
   readonly atMs: number;
 }
 
 /**
- * Which machines have computed which beginnings of prompts lately, so that a conversation goes back to the one that has
- * it in its cache. It holds hashes and no text, and to lose it costs nothing but time.
+ * Remembers which machines lately computed which prefixes, so that a conversation returns to the machine that has it
+ * cached. It holds hashes and no text, and losing it costs only time. Prefixes of two keys never match unless the
+ * operator lets keys share. Otherwise the machine of an answer would reveal to one key that another key sent the same
+ * prompt.
  */
 export class WarmCaches {
-  /** Who knows each beginning, in lists, since nearly all are of one; who was asked last is the last. */
+  /** The machines that know each prefix, the latest last. Lists serve, since nearly all have one entry. */
   readonly #knowers = new Map<string, readonly Knower[]>();
   /**
-   * The beginnings as they were used. It stays where it is, at the one that was used the longest ago: to begin anew would pass
-   * by all that is gone, which of a full map are thousands.
+   * Iterates over the prefixes in the order of their use, and stays at the least recently used one. A new iterator
+   * would pass over all deleted entries, which are thousands in a full map.
    */
   readonly #oldest = this.#knowers.keys();
 
-  /** The machine has answered a request that begins like this. */
-  answered({ left }: PromptPrefixes, { machine, epoch }: Target, nowMs: number): void {
-    for (const prefix of left) {
+  /** Notes that a machine answered a request with these prefixes. */
+  answered({ left, keyId }: PromptPrefixes, { machine, epoch }: Target, nowMs: number): void {
+    for (const beginning of left) {
+      const prefix = nameOf(beginning, keyId);
       const known = this.#knowers.get(prefix);
       const knower: Knower = { machine, epoch, atMs: nowMs };
       if (known === undefined) this.#knowers.set(prefix, [knower]);
@@ -37,10 +40,10 @@ export class WarmCaches {
     }
   }
 
-  /** The machines that know the longest beginning of such a request that any machine knows, with their epochs. */
-  knowing({ known }: PromptPrefixes, nowMs: number): ReadonlyMap<string, string> {
+  /** Returns the machines, with their epochs, that know the longest prefix of a request that any machine knows. */
+  knowing({ known, keyId }: PromptPrefixes, nowMs: number): ReadonlyMap<string, string> {
     for (const prefix of known) {
-      const knowers = this.#knowers.get(prefix) ?? [];
+      const knowers = this.#knowers.get(nameOf(prefix, keyId)) ?? [];
       const warm = knowers.filter(({ atMs }) => nowMs - atMs <= warmForMs);
       if (warm.length > 0) return new Map(warm.map(({ machine, epoch }) => [machine, epoch]));
     }
@@ -52,7 +55,7 @@ export class WarmCaches {
   }
 
   #renew(prefix: string, knowers: readonly Knower[]): void {
-    // Which one was used last matters only where one may have to go soon.
+    // The order of use matters only when a prefix may be dropped soon.
     if (this.#knowers.size > prefixesKeptMax / 2) this.#knowers.delete(prefix);
     this.#knowers.set(prefix, knowers.slice(-machinesPerPrefixMax));
   }
@@ -61,4 +64,8 @@ export class WarmCaches {
     const { value: oldest } = this.#oldest.next();
     if (oldest !== undefined) this.#knowers.delete(oldest);
   }
+}
+
+function nameOf(prefix: string, keyId: string | undefined): string {
+  return keyId === undefined ? prefix : `${keyId} ${prefix}`;
 }

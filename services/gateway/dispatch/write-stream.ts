@@ -5,14 +5,14 @@ import type { Timing } from "#shared/protocol/timing.ts";
 import type { JobListener } from "./follow-frames.ts";
 import { TurnWriter } from "./turn-writer.ts";
 
-/** What a client may leave unread in this process where its machine knows of no credit and sends all it has. */
+/** Limits the bytes that a client leaves unread in this process, if its machine ignores credit. */
 export const clientBacklogBytesMax = 8 * 1024 * 1024;
 
-/** How clients of an API know that a stream has ended, and how. */
+/** The bytes by which an API marks the end of a stream. */
 export interface StreamEnds {
-  /** What comes after a success and only then. */
+  /** Sent after a success, and only then. */
   readonly whole: Uint8Array;
-  /** What tells a failure after the first piece. */
+  /** Returns the bytes that report a failure after the first piece. */
   failed(fault: Fault): Uint8Array;
 }
 
@@ -20,7 +20,7 @@ interface WriterOptions {
   readonly response: ServerResponse;
   readonly ends: StreamEnds;
   readonly timing: Timing;
-  /** The headers that are due beside its own when its status goes out: a name, its value, the next name. */
+  /** Returns the further headers to send with the status line: a name, its value, the next name. */
   readonly headers: () => string[];
   readonly onAccept: (machine: string) => void;
   /** Called once, when the client reads too little of what waits for it. */
@@ -36,15 +36,15 @@ const streamLines = [
   "no",
 ] as const;
 
-/** Says on every answer which machine gave it, or failed to. */
+/** Response header that names the machine that gave the answer, or failed to. */
 export const machineHeader = "x-trunkline-machine";
 
 const newline = 0x0a;
 
 /**
- * Writes a stream to its client, frame by frame as they come and byte for byte. The status line is held back while a
- * true status is still possible: until the first piece of the answer, or until an accepted request has waited for
- * `statusHeldMs`. From then on comments keep the connection alive, and say what it waits for.
+ * Writes a stream to its client, frame by frame as frames arrive and byte for byte. The status line is held back while
+ * a true status is still possible: until the first piece of the answer, or until an accepted request has waited for
+ * `statusHeldMs`. Later comments keep the connection alive, and report what the request waits for.
  */
 export class StreamWriter implements JobListener {
   readonly #options: WriterOptions;
@@ -54,13 +54,10 @@ export class StreamWriter implements JobListener {
   #writtenAtMs = 0;
   #writtenSinceTick = false;
   #cutOff = false;
-  /** Whether the last event is complete. A large one comes in several pieces, and nothing may come between them. */
+  /** True if the last event is complete. A large event comes in several pieces, and nothing may come between them. */
   #betweenEvents = true;
   #acceptPending = false;
   #toldWaitingFor = "";
-  #writtenBytes = 0;
-  /** How much its client had taken when something was left unread, and since when that is so. */
-  #unread: { readonly takenBytes: number; readonly sinceMs: number } | undefined;
   #answering = false;
 
   constructor(options: WriterOptions) {
@@ -68,7 +65,7 @@ export class StreamWriter implements JobListener {
     this.#body = new TurnWriter(options.response);
   }
 
-  /** Whether the client has a status, so that a failure can only be told inside the stream. */
+  /** True if the status line was written, so that a failure can only be reported inside the stream. */
   get begun(): boolean {
     return this.#begun;
   }
@@ -100,7 +97,6 @@ export class StreamWriter implements JobListener {
       this.#writtenSinceTick = false;
       this.#writtenAtMs = nowMs;
     }
-    this.#judgeReading(nowMs);
     if (this.#acceptedAtMs === undefined || !this.#betweenEvents) return;
     if (!this.begun) {
       if (nowMs - this.#acceptedAtMs < timing.statusHeldMs) return;
@@ -111,19 +107,19 @@ export class StreamWriter implements JobListener {
     const silentMs = nowMs - this.#writtenAtMs;
     if (silentMs < (this.#answering ? timing.commentIntervalMs : timing.newsIntervalMs)) return;
     const waitingFor = waitFor(row);
-    // Another place in the queue, or a model that is loaded now, is worth telling before the time.
+    // A new place in the queue, or a model that now loads, is reported before the usual interval ends.
     if (silentMs >= timing.commentIntervalMs || waitingFor !== this.#toldWaitingFor) this.#comment(waitingFor, nowMs);
   }
 
-  /** The answer is whole. */
+  /** Ends the stream of a complete answer. */
   end(): void {
     this.#begin();
     this.#body.end(this.#options.ends.whole);
   }
 
   /**
-   * The answer broke off after its first bytes, which no client may take for a success. Within an event nothing can be
-   * told that a client could read, so that the connection breaks: that too no client takes for a success.
+   * Ends the stream of an answer that broke off after its first bytes. No client may take it for a success. Within an
+   * event a client could not read an error, so the connection is destroyed. No client takes that for a success either.
    */
   fail(fault: Fault): void {
     const { response, ends } = this.#options;
@@ -147,23 +143,8 @@ export class StreamWriter implements JobListener {
 
   #write(bytes: Uint8Array): void {
     this.#body.write(bytes);
-    this.#writtenBytes += bytes.byteLength;
     if (this.#body.heldBytes <= clientBacklogBytesMax) return;
     this.#cut(`The client left more than ${clientBacklogBytesMax} bytes unread (clientBacklogBytesMax).`);
-  }
-
-  /** A client that takes nothing for too long holds a machine up, and will hardly come back. */
-  #judgeReading(nowMs: number): void {
-    const { timing } = this.#options;
-    const { heldBytes } = this.#body;
-    // What waits has the framing of its chunks about it, so that this falls a little with each comment.
-    const takenBytes = this.#writtenBytes - heldBytes;
-    if (heldBytes === 0) this.#unread = undefined;
-    else if (this.#unread === undefined || takenBytes > this.#unread.takenBytes) {
-      this.#unread = { takenBytes, sinceMs: nowMs };
-    } else if (nowMs - this.#unread.sinceMs > timing.clientStallMs) {
-      this.#cut(`The client took nothing of the answer for ${timing.clientStallMs} ms (clientStallMs).`);
-    }
   }
 
   #cut(message: string): void {

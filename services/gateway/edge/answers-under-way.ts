@@ -2,28 +2,33 @@ import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { atClose } from "./timed-response.ts";
 
-/** The answers of each connection that are not out yet, in the order of their requests. */
+/** Unsent answers of each connection, in the order of their requests. */
 export class AnswersUnderWay {
-  readonly #onConnection = new WeakMap<Socket, ServerResponse[]>();
+  readonly #onConnection = new Map<Socket, ServerResponse[]>();
 
-  /** Counts an answer until it is out, or cannot come any more. */
+  /** Counts an answer until it is sent or its connection has closed. */
   begin(connection: Socket, answer: ServerResponse): void {
     let answers = this.#onConnection.get(connection);
     if (answers === undefined) {
       answers = [];
       this.#onConnection.set(connection, answers);
+      connection.once("close", () => this.#onConnection.delete(connection));
     }
     const all = answers;
     all.push(answer);
-    // Nearly always it is the only one.
+    // A connection nearly always has only one answer.
     atClose(answer, () => void all.splice(all.indexOf(answer), 1));
+  }
+
+  all(): Iterable<readonly [Socket, readonly ServerResponse[]]> {
+    return this.#onConnection;
   }
 
   on(connection: Socket): readonly ServerResponse[] {
     return [...(this.#onConnection.get(connection) ?? [])];
   }
 
-  /** How many there are. */
+  /** Returns the number of unsent answers of a connection. */
   countOn(connection: Socket): number {
     return this.#onConnection.get(connection)?.length ?? 0;
   }

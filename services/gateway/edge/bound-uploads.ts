@@ -1,42 +1,96 @@
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { Readable } from "node:stream";
+import { errorCodes, type FastifyInstance, type FastifyRequest } from "fastify";
 import { callerIfProven } from "../access/caller.ts";
 import { insistOnPlainJson } from "../intake/insist-on-plain-json.ts";
-import { UploadRoom } from "../intake/upload-room.ts";
+import { UploadRoom, type ArrivingBody } from "../intake/upload-room.ts";
 import { stateOf } from "./request-state.ts";
 import { atClose } from "./timed-response.ts";
 
+/** Pieces of a body that are joined into one buffer. Each piece takes memory of its own, however small it is. */
+const piecesMax = 1_024;
+
 /**
- * Leaves every body as bytes, and lets it in only where there is room for it. A sender who waits to be asked for its
- * body is asked here, once its key is proved and never before.
+ * Reads every body as bytes, as long as `UploadRoom` has room for it. A client that sends `Expect` gets its `100
+ * Continue` here: after its key is proved, and never before.
  */
 export function boundUploads(server: FastifyInstance, bodyBytesMax: number): void {
+  const room = new UploadRoom({ bodyBytesMax });
   server.removeAllContentTypeParsers();
-  server.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+  server.addContentTypeParser("application/json", (request, payload, done) => {
+    const arriving = room.enter(callerIfProven(request)?.key.id ?? request.ip);
+    stateOf(request).arriving = arriving;
+    readBody(payload, { arriving, bodyBytesMax, declaredBytes: declaredBytesOf(request), done });
+  });
 
-  const room = new UploadRoom();
   server.addHook("preParsing", (request, reply, payload, done) => {
-    if (!mayHaveBody(request)) {
-      done(null, payload);
-      return;
+    if (mayHaveBody(request)) {
+      insistOnPlainJson(request.headers);
+      atClose(reply.raw, () => stateOf(request).arriving?.leave());
+      const asksFirst = request.headers.expect !== undefined && request.raw.httpVersion === "1.1";
+      if (asksFirst && (declaredBytesOf(request) ?? 0) <= bodyBytesMax) reply.raw.writeContinue();
     }
-    insistOnPlainJson(request.headers);
-    const whose = callerIfProven(request)?.key.id ?? request.ip;
-    const leave = room.enter({ headers: request.headers, bodyBytesMax, whose });
-    stateOf(request).leaveRoom = leave;
-    if (reply.raw.closed) leave();
-    else atClose(reply.raw, leave);
-    const declaredBytes = Number(request.headers["content-length"] ?? 0);
-    const asksFirst = request.headers.expect !== undefined && request.raw.httpVersion === "1.1";
-    if (asksFirst && declaredBytes <= bodyBytesMax) reply.raw.writeContinue();
     done(null, payload);
   });
   server.addHook("preHandler", (request, _reply, done) => {
-    stateOf(request).leaveRoom?.();
+    stateOf(request).arriving?.leave();
     done();
   });
 }
 
-/** What comes with a method that takes none was refused before; a type alone makes no body. */
+function readBody(
+  payload: Readable,
+  means: {
+    readonly arriving: ArrivingBody;
+    readonly bodyBytesMax: number;
+    readonly declaredBytes: number | undefined;
+    readonly done: (error: Error | null, body?: Buffer) => void;
+  },
+): void {
+  const { arriving, bodyBytesMax, declaredBytes, done } = means;
+  const joined: Buffer[] = [];
+  let pieces: Buffer[] = [];
+  let bytes = 0;
+
+  const finish = (error: Error | null, body?: Buffer): void => {
+    payload.off("data", onData).off("end", onEnd).off("error", finish);
+    if (error !== null) arriving.leave();
+    done(error, body);
+  };
+  const onData = (piece: Buffer): void => {
+    bytes += piece.byteLength;
+    if (bytes > bodyBytesMax) return finish(new errorCodes.FST_ERR_CTP_BODY_TOO_LARGE());
+    try {
+      arriving.grow(piece.byteLength);
+    } catch (fault) {
+      return finish(fault as Error);
+    }
+    pieces.push(piece);
+    if (pieces.length < piecesMax) return undefined;
+    joined.push(Buffer.concat(pieces));
+    pieces = [];
+    return undefined;
+  };
+  const onEnd = (): void => {
+    const isWhole = declaredBytes === undefined || declaredBytes === bytes;
+    if (isWhole) finish(null, Buffer.concat([...joined, ...pieces], bytes));
+    else finish(new errorCodes.FST_ERR_CTP_INVALID_CONTENT_LENGTH());
+  };
+
+  if (declaredBytes !== undefined && declaredBytes > bodyBytesMax) {
+    finish(new errorCodes.FST_ERR_CTP_BODY_TOO_LARGE());
+    return;
+  }
+  payload.on("data", onData).on("end", onEnd).on("error", finish);
+}
+
+function declaredBytesOf({ headers: { "content-length": length } }: FastifyRequest): number | undefined {
+  return length === undefined ? undefined : Number(length);
+}
+
+/**
+ * True if the method takes a body. `framingFault` has refused a GET or HEAD with a body; a content type alone makes no
+ * body.
+ */
 function mayHaveBody(request: FastifyRequest): boolean {
   return request.method !== "GET" && request.method !== "HEAD";
 }

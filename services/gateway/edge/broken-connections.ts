@@ -5,23 +5,27 @@ import type { FaultCode } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { AnswersUnderWay } from "./answers-under-way.ts";
+import type { ConnectionBound } from "./bound-connections.ts";
 import { adoptParserError } from "../intake/adopt-error.ts";
 import { rawAnswer } from "./raw-answer.ts";
 
 /** Counts connections on which no request could be read. */
 export interface ConnectionMeter {
   connectionRefused(code: FaultCode): void;
+  connectionClosed(bound: ConnectionBound): void;
 }
 
 /**
- * What a connection is told on which no HTTP can be read any more. Requests that came whole before that get their
- * answers first: they were run, and their senders must not take them for refused.
+ * Answers connections on which no HTTP can be read any more. Requests that arrived whole before that get their answers
+ * first. They ran, and their clients must not take them for refused.
  */
 export class BrokenConnections {
   readonly #underWay: AnswersUnderWay;
   readonly #log: Pick<Log, "debug">;
   readonly #meter: ConnectionMeter | undefined;
-  /** Those that were told, since everything that still comes on them fails the same way. */
+  /**
+   * Connections that got their answer. All later input on them fails for the same reason, and gets no second answer.
+   */
   readonly #told = new WeakSet<Socket>();
 
   constructor(means: {
@@ -43,7 +47,7 @@ export class BrokenConnections {
     void this.#tell(fault, connection);
   }
 
-  /** Nobody is led anywhere else from here. Behind a request whose answer is not out yet, that answer comes first. */
+  /** Refuses CONNECT requests: this is no proxy. Unsent answers to earlier requests of the connection go first. */
   refuseTunnels(server: Server): void {
     server.on("connect", (_request, connection: Socket) => {
       connection.on("error", () => undefined);

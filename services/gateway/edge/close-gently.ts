@@ -2,14 +2,14 @@ import { setImmediate } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import type { Clock } from "#shared/process/clock.ts";
 
-/** How often connections are looked through for such as have become idle. */
+/** Interval at which idle connections are closed. */
 const lookEveryMs = 50;
-/** How long what was cut at the deadline has to reach its client. */
+/** Time for answers that were cut at the deadline to reach their clients. */
 const lastWordsMs = 250;
 
 /**
- * Closes a server: no new connections at once, idle ones at once and the others as soon as their answer is out. A
- * client that keeps its connection, or does not read, holds nothing up past the deadline.
+ * Closes a server. Accepts no new connections, closes idle ones at once, and the others when their answer is sent. A
+ * client that keeps its connection, or does not read, delays nothing past the deadline.
  */
 export async function closeGently(
   server: FastifyInstance,
@@ -22,8 +22,9 @@ export async function closeGently(
   deadline.addEventListener("abort", cut, { once: true });
   try {
     await server.close();
-    // Node says that a server has closed before it says so of the last connection, whose request is yet to hear it: that
-    // comes at the end of this turn of the event loop, and what is set in the next one comes after it.
+    // Node reports a server as closed before its last connection emits `close`, and the request must still see that.
+    // The event comes at the end of this turn of the event loop. A callback that is set in the next turn comes after
+    // it.
     await setImmediate();
     await setImmediate();
   } finally {

@@ -1,15 +1,15 @@
 import type { IncomingMessage } from "node:http";
 
-/** How long a client that is still sending has to take its answer. */
+/** Time for a client that is still sending to read its answer. */
 const lastWordsMs = 1_000;
 
 /**
- * Closes a request's connection after the answer without reading what its client still sends. To close it at once would
- * take the answer back: unread bytes make the system tell the client of a broken connection instead. So only our own
- * side is closed, and the other when the client had its time.
+ * Closes a request's connection after the answer without reading the rest of its body. Closing it at once would lose
+ * the answer. Because of the unread bytes the kernel reports a broken connection to the client instead. Therefore `end`
+ * closes only this side first, and `destroy` closes the other after `lastWordsMs`.
  */
 export function closeUnread(request: IncomingMessage): void {
-  // Of a body that nobody began to read, Node would read all that comes and throw it away.
+  // Node reads and discards the whole body of a request that was never read from; `read(0)` counts as a read.
   request.read(0);
   const { socket } = request;
   socket.destroySoon = () => {

@@ -1,6 +1,6 @@
 import type { FastifyReply } from "fastify";
 
-/** Adds the headers that a reply has by now to those of its answer, as Node takes them in one: a name, its value, the next name. */
+/** Appends the reply's current headers to `lines` in Node's flat form: a name, its value, the next name. */
 export function addDueHeaders(lines: string[], reply: FastifyReply): void {
   const headers = reply.getHeaders();
   for (const name in headers) {

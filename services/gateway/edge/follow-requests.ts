@@ -22,7 +22,7 @@ interface Exchange {
   readonly reply: FastifyReply;
 }
 
-/** Follows every request of a server to its end. It must be the first to see them. */
+/** Follows every request of a server to its end. Its hook must be the first to see them. */
 export function followRequests(server: FastifyInstance, means: Means): void {
   server.addHook("onRequest", (request, reply, done) => {
     followRequest({ request, reply }, means);
@@ -30,7 +30,7 @@ export function followRequests(server: FastifyInstance, means: Means): void {
   });
 }
 
-/** When the answer is out, or its client has left, the request has one line in the log and is counted, once. */
+/** Logs one line for a request and counts it once, when its answer is sent or its client has left. */
 export function followRequest(exchange: Exchange, means: Means): void {
   means.meter?.requestBegan();
   const { raw } = exchange.reply;
@@ -44,7 +44,7 @@ function tellEnd({ request, reply }: Exchange, { log, meter }: Means): void {
     known.outcome === undefined ? { ...known, outcome: reply.raw.writableFinished ? "ok" : "client_closed" } : known;
   const ms = sinceArrivalMs(reply.raw);
   logRequest(log, { request, status: reply.statusCode, ms, facts });
-  // Of a URL that leads nowhere there is no route, and its sender may have written anything.
+  // An unknown URL has no route. The URL itself is no label, because a client may write anything into it.
   const { url: route = "unknown" } = request.routeOptions;
   meter?.requestEnded({ route, ms, facts });
 }

@@ -3,20 +3,20 @@ import type { FastifyInstance } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 
-/** What is left of the heap above this share is for the requests that are under way. */
+/** Share of the heap above which new requests are refused; the rest is for the running ones. */
 export const heapShareMax = 0.9;
-/** So often the heap is looked at, however many requests come. */
+/** Interval between two readings of the heap, however many requests come. */
 const lookAgainMs = 100;
 
-/** How full the heap of this process is, from 0 to 1. */
+/** Returns the used share of this process's heap, from 0 to 1. */
 export function heapShare(): number {
   const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
   return used / limit;
 }
 
 /**
- * Turns requests to a scope of routes away while the heap is nearly full: a process that runs out of it dies, and takes
- * all others along that it has under way.
+ * Refuses requests to a scope of routes while the heap is nearly full. A process that runs out of heap dies, and all
+ * its running requests with it.
  */
 export function insistOnHeapRoom(
   scope: FastifyInstance,

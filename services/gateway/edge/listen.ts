@@ -2,12 +2,13 @@ import type { FastifyInstance } from "fastify";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 
 /**
- * Connections that the kernel may keep for us while we are busy; as many as it keeps by itself for anybody. One for which
- * it has no room is dropped without a word, and its client tries again only after a second, then three, then seven.
+ * Length of the kernel's queue of connections that wait to be accepted; the same as the kernel's own limit. The kernel
+ * silently drops a connection that finds the queue full. Its client tries again only after one second, then three, then
+ * seven.
  */
 const waitingConnectionsMax = 4_096;
 
-/** Listens, and returns the port, or says in one line why that cannot be and what to do. */
+/** Listens and returns the port. Throws a `StartFailure` that names the cause and the remedy in one line. */
 export async function listen(
   server: FastifyInstance,
   at: { readonly host: string; readonly port: number; readonly hostVariable: string; readonly portVariable: string },

@@ -3,10 +3,11 @@ import type { Log } from "#shared/process/log.ts";
 import { clientRequest } from "../intake/client-request.ts";
 import type { RequestFacts } from "../meters/request-facts.ts";
 import { jobsOf } from "./request-facts.ts";
+import { stateOf } from "./request-state.ts";
 
 const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
 
-/** The one line of a request. What a query holds may be a secret, and is not logged; nor is anything of a body. */
+/** Logs the one line of a request. A query may hold a secret and is not logged; neither is any part of a body. */
 export function logRequest(
   log: Log,
   told: {
@@ -23,7 +24,7 @@ export function logRequest(
   const answered = job === undefined ? undefined : answer;
   const firstTokenMs = answered?.firstTokenMs;
   const { client_request, client_request_left_out } = clientRequest(request.headers);
-  // What is undefined has no place in the line.
+  // The log leaves out undefined fields.
   const fields = {
     request: request.id,
     client_request,
@@ -33,6 +34,7 @@ export function logRequest(
     status,
     ms: Math.round(ms),
     outcome,
+    internal: stateOf(request).reason,
     key,
     model,
     job,

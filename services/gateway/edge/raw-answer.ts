@@ -3,9 +3,11 @@ import { faultEntry } from "#shared/fault/fault-code.ts";
 import type { Fault } from "#shared/fault/fault.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import { faultBody, faultHeaders } from "../openai/fault-body.ts";
-import { processingHeader } from "./timed-response.ts";
+import { noSniffing, processingHeader } from "./timed-response.ts";
 
-/** The answer to what never became a request, byte for byte as it goes out on a connection that closes after it. */
+/**
+ * Returns the whole HTTP answer, head and body, to input that never became a request. Its connection closes after it.
+ */
 export function rawAnswer(fault: Fault, headers: Readonly<Record<string, string>> = {}): string {
   const { status } = faultEntry(fault.code);
   const body = JSON.stringify(faultBody(fault));
@@ -14,6 +16,7 @@ export function rawAnswer(fault: Fault, headers: Readonly<Record<string, string>
     "content-length": String(Buffer.byteLength(body)),
     "x-request-id": newToken("req_"),
     [processingHeader]: "0",
+    [noSniffing[0]]: noSniffing[1],
     ...faultHeaders(fault),
     ...headers,
     connection: "close",

@@ -7,23 +7,27 @@ export interface Certificate {
   readonly key: Buffer;
 }
 
-/** The certificate to speak HTTPS with, or nothing when none is named; what is named and does not work is told. */
-export function readCertificate(files: {
-  readonly tlsCertificateFile: string | undefined;
-  readonly tlsKeyFile: string | undefined;
-}): Certificate | undefined {
+/**
+ * Reads the certificate for HTTPS and its key; returns undefined when neither is configured. Throws a `StartFailure`
+ * for files that do not work. The settings are `prefix` with `CERT` and with `KEY`.
+ */
+export function readCertificate(
+  prefix: "TRUNKLINE_TLS_" | "TRUNKLINE_OPERATIONS_TLS_",
+  files: { readonly tlsCertificateFile: string | undefined; readonly tlsKeyFile: string | undefined },
+): Certificate | undefined {
   const { tlsCertificateFile: certFile, tlsKeyFile: keyFile } = files;
   if (certFile === undefined && keyFile === undefined) return undefined;
+  const [certVariable, keyVariable] = [`${prefix}CERT`, `${prefix}KEY`];
   if (certFile === undefined || keyFile === undefined) {
-    throw new StartFailure(exitCodes.config, "Set TRUNKLINE_TLS_CERT and TRUNKLINE_TLS_KEY both, or neither.");
+    throw new StartFailure(exitCodes.config, `Set ${certVariable} and ${keyVariable} both, or neither.`);
   }
-  const certificate = { cert: readPem("TRUNKLINE_TLS_CERT", certFile), key: readPem("TRUNKLINE_TLS_KEY", keyFile) };
+  const certificate = { cert: readPem(certVariable, certFile), key: readPem(keyVariable, keyFile) };
   try {
     createSecureContext(certificate);
   } catch (error) {
     throw new StartFailure(
       exitCodes.config,
-      `TRUNKLINE_TLS_CERT and TRUNKLINE_TLS_KEY: ${certFile} and ${keyFile} are not a certificate and its key in PEM form.`,
+      `${certVariable} and ${keyVariable}: ${certFile} and ${keyFile} are not a certificate and its key in PEM form.`,
       { cause: error },
     );
   }

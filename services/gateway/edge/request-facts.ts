@@ -9,13 +9,13 @@ export function factsOf(request: FastifyRequest): RequestFacts {
   return facts.outcome === undefined ? { ...facts, outcome: told } : facts;
 }
 
-/** What ties the lines of the log together that tell of the same request: here, and on the machine that ran it. */
+/** Returns the fields that all log lines of a request share, here and on the machine that ran it. */
 export function tiesOf(request: FastifyRequest, facts = factsOf(request)): Readonly<Record<string, unknown>> {
   const { key, model, answer } = facts;
   return { request: request.id, key, model, ...jobsOf(answer?.jobs), machine: answer?.machine };
 }
 
-/** How the jobs of a request are named in its lines. */
+/** Returns the log fields for the jobs of a request: the latest as `job`, the others as `earlierJobs`. */
 export function jobsOf(jobs: readonly string[] = []): { readonly job?: unknown; readonly earlierJobs?: unknown } {
   return { job: jobs.at(-1), earlierJobs: jobs.length > 1 ? jobs.slice(0, -1) : undefined };
 }

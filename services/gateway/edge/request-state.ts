@@ -1,32 +1,35 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { FaultCode } from "#shared/fault/fault-code.ts";
 import type { Caller } from "../access/caller.ts";
+import type { ArrivingBody } from "../intake/upload-room.ts";
 import type { Standing } from "../limits/limits.ts";
 import type { RequestAccount } from "../settlement/request-account.ts";
 
-/** All that is kept of one request while it is under way. Each field belongs to the one file that sets it. */
+/** The state of one request while it runs. Each field belongs to the one file that sets it. */
 export interface RequestState {
-  /** The id of the key that it came with, once that is proved. */
+  /** The id of the request's key, once the key is proved. */
   key: string | undefined;
-  /** The fault that its sender was told. */
+  /** Code of the fault that the client got. */
   told: FaultCode | undefined;
+  /** Why the request ended in a fault, for the log. */
+  reason: string | undefined;
   caller: Caller | undefined;
-  /** Whoever keeps an account of the request knows most of it. */
+  /** The account of the request, which knows most of its facts. */
   account: RequestAccount | undefined;
-  /** How its key stood with its limits when it was let in. */
+  /** The key's rate-limit status when the request was admitted. */
   standing: Standing | undefined;
-  /** Gives back the room that its body was let into. */
-  leaveRoom: (() => void) | undefined;
+  /** The request's body while it arrives. */
+  arriving: ArrivingBody | undefined;
 }
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** To be asked for by `stateOf` alone. */
+    /** Read it through `stateOf` only. */
     state: RequestState | null;
   }
 }
 
-/** Lets the requests of a server carry their state themselves: a map from requests to it costs each of them more. */
+/** Adds the `state` field to every request of a server. A map from requests to states would cost more per request. */
 export function carryStates(server: FastifyInstance): void {
   server.decorateRequest("state", null);
 }
@@ -35,10 +38,11 @@ export function stateOf(request: FastifyRequest): RequestState {
   request.state ??= {
     key: undefined,
     told: undefined,
+    reason: undefined,
     caller: undefined,
     account: undefined,
     standing: undefined,
-    leaveRoom: undefined,
+    arriving: undefined,
   };
   return request.state;
 }

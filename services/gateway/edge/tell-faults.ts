@@ -14,13 +14,14 @@ interface Means extends BodyLimit {
   readonly log: Log;
 }
 
-/** Everything that is thrown in a server's routes leaves in one body, from one closed list. */
+/** Answers every error that a server's routes throw with one kind of body and a code from one closed list. */
 export function tellFaults(server: FastifyInstance, means: Means): void {
   server.setErrorHandler(async (thrown, request, reply) => {
     const gone = request.raw.destroyed && !request.raw.complete;
     const fault = gone ? clientLeft() : adoptError(thrown, means);
-    const fields = { ...tiesOf(request), code: fault.code, internal: fault.internal };
+    const fields = { ...tiesOf(request), code: fault.code, internal: fault.reason };
     if (faultEntry(fault.code).status >= 500) means.log.warn(fields, "request failed");
+    else if (fault.code === "key_invalid" && fault.internal !== undefined) means.log.warn(fields, "request refused");
     else means.log.debug(fields, "request refused");
     await tellFault(fault, { request, reply, ...means });
     return reply;
@@ -30,13 +31,15 @@ export function tellFaults(server: FastifyInstance, means: Means): void {
   });
 }
 
-/** Sends the body of a fault, and sees to what is left of the request's. */
+/** Sends the body of a fault, and either reads or cuts off the unread rest of the request's body. */
 export async function tellFault(
   fault: Fault,
   to: BodyLimit & { readonly request: FastifyRequest; readonly reply: FastifyReply },
 ): Promise<void> {
   const { request, reply, bodyBytesMax } = to;
-  stateOf(request).told = fault.code;
+  const state = stateOf(request);
+  state.told = fault.code;
+  state.reason = fault.reason;
   if (!request.raw.complete) {
     const rest = unreadBody({ code: fault.code, headers: request.headers, bodyBytesMax });
     if (rest === "close") {
@@ -45,7 +48,7 @@ export async function tellFault(
     }
   }
   const { error } = faultBody(fault);
-  // A message may name what the caller sent, and that may be a key where something else belongs.
+  // A message may quote the client's input, and a client may send its key in the wrong place.
   const body = { error: { ...error, message: scrub(error.message) } };
   reply.code(faultEntry(fault.code).status).headers(faultHeaders(fault)).send(body);
 }

@@ -4,19 +4,22 @@ import { pathOf } from "./log-requests.ts";
 
 const pathCharactersTold = 200;
 
-/** Where chats are asked for in APIs that are not spoken here. */
+/** Chat URLs of other APIs, which this gateway does not serve. */
 const otherChats = /^(?:\/v1)?\/messages$|^\/api\/(?:chat|generate)$/;
 const keptResponses = /^\/v1\/responses\/|^\/v1\/conversations(?:\/|$)/;
 const chats = "/v1/chat/completions";
 const reference = "/docs";
 
-/** There is nothing at a request's URL; but perhaps it is plain what was meant. */
+/** Returns the fault for an unknown URL, with a hint when the intended URL is plain. */
 export function unknownUrl(request: FastifyRequest): Fault {
   const path = pathOf(request).slice(0, pathCharactersTold);
   return new Fault("unknown_url", { message: `There is nothing at ${request.method} ${path}.${hint(request, path)}` });
 }
 
-/** A base URL may lack its `/v1`, have it twice, or end in a slash; a client may speak another API. */
+/**
+ * Returns the hint for a URL. A base URL may lack its `/v1`, have it twice, or end in a slash. A client may speak
+ * another API.
+ */
 function hint(request: FastifyRequest, path: string): string {
   const isHere = (url: string, method: string = request.method): boolean =>
     url !== "" && request.server.hasRoute({ url, method });

@@ -7,7 +7,7 @@ import { newToken } from "#shared/protocol/token.ts";
 import type { Target } from "../dispatch/open-job.ts";
 import type { OpenJobs } from "../dispatch/open-jobs.ts";
 
-/** Asks one boot of a machine what it offers at this moment, and waits no longer than this. */
+/** Asks one boot of a machine for its current catalogue, and waits at most `withinMs`. */
 export async function askCatalogue(options: {
   readonly jobs: OpenJobs;
   readonly target: Target;

@@ -8,6 +8,8 @@ interface CataloguesOptions {
   /** Asks one boot of a machine for its catalogue. */
   readonly ask: (target: { machine: string; epoch: string }) => Promise<Catalogue>;
   readonly knownModels: KnownModels;
+  /** True if a machine may offer a model. Without this option, it may offer every model. */
+  readonly permits?: (machine: string, modelId: string) => boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -15,48 +17,73 @@ interface CataloguesOptions {
 interface Kept {
   readonly epoch: string;
   readonly digest: string;
+  /** The models that the machine's record permits, and in `withheld` the models that it offers without permission. */
   readonly catalogue: Catalogue;
-  /** Its models are not looked through before, for any that is due to be noted again. */
+  readonly withheld: Catalogue;
+  /** The models are not searched before this time for models that are due to be noted again. */
   rememberFromMs: number;
 }
 
-/** A model that is still offered is noted again after this long, far below what `KnownModels` forgets. */
+/**
+ * A model that is still offered is noted again after this long, far below the time after which `KnownModels` forgets
+ * it.
+ */
 const rememberAgainMs = 3_600_000;
-/** Whether any is due is looked at so often. */
+/** The interval between two searches of a machine's models for models that are due. */
 const rememberPaceMs = 60_000;
 
 const nobody: readonly string[] = [];
 
 /**
- * What each machine offers, as it last said. Presence carries only a digest of it, so a catalogue is fetched when the
- * digest is new, and every fetch also tells the models that all gateways know.
+ * The models that each machine offers, by its latest answer and as far as its record permits. Presence carries only a
+ * digest of the catalogue. A new digest therefore starts a fetch, and every fetch also notes the models in
+ * `KnownModels`, which all gateways share.
  */
 export class Catalogues {
   readonly #options: CataloguesOptions;
   readonly #kept = new Map<string, Kept>();
-  /** The same by model: of a large fleet nobody is looked at who does not have it. */
+  /** The machines of each model, so that a request in a large fleet visits only machines that have the model. */
   readonly #machines = new Map<string, string[]>();
   readonly #fetching = new Map<string, Promise<void>>();
   readonly #remembered = new Map<string, number>();
-  /** A machine that makes up names must not push out those of the others, so it has only so many an hour. */
+  /**
+   * The names that each machine had noted in this hour. The bound keeps a machine that invents names from pushing out
+   * those of others.
+   */
   readonly #spending = new Map<string, { readonly sinceMs: number; names: number }>();
 
   constructor(options: CataloguesOptions) {
     this.#options = options;
   }
 
-  /** What this boot of the machine offers, or nothing while that is not known. */
+  /** Returns the models that this boot of the machine offers; empty while they are unknown. */
   of(presence: Presence): Catalogue {
     const kept = this.#kept.get(presence.machine);
     return kept?.epoch === presence.epoch && presence.runtime !== null ? kept.catalogue : [];
   }
 
-  /** The machines that have said that they offer this very model; whether they still do says `of`. */
+  /** Returns the models that this boot of the machine offers although its record does not permit them. */
+  withheld(presence: Presence): Catalogue {
+    const kept = this.#kept.get(presence.machine);
+    return kept?.epoch === presence.epoch && presence.runtime !== null ? kept.withheld : [];
+  }
+
+  /** Judges all catalogues again, because the records of machines have changed. */
+  believeAnew(): void {
+    for (const [machine, { epoch, digest, catalogue, withheld }] of this.#kept) {
+      this.#keep(machine, this.#judged(machine, { epoch, digest, told: [...catalogue, ...withheld] }));
+    }
+  }
+
+  /** Returns the machines that have reported exactly this model id. `of` says if a machine still offers it. */
   offering(modelId: string): readonly string[] {
     return this.#machines.get(modelId) ?? nobody;
   }
 
-  /** To be called with every presence; it costs nothing when nothing is new. */
+  /**
+   * Fetches the catalogue of a machine when its digest is new. Called with every presence; it costs nothing when
+   * nothing is new.
+   */
   follow(presence: Presence): void {
     const { machine, epoch, catalogueDigest, runtime, state } = presence;
     if (runtime === null || state === "gone") return;
@@ -70,7 +97,7 @@ export class Catalogues {
     this.#fetching.set(machine, fetching);
   }
 
-  /** Resolves when nothing is being fetched: until then a model may be offered that is not known yet. */
+  /** Resolves when no fetch is under way. Until then a machine may offer a model that is not known yet. */
   async settled(): Promise<void> {
     await Promise.all(this.#fetching.values());
   }
@@ -79,7 +106,7 @@ export class Catalogues {
     const { machine, epoch, catalogueDigest: digest } = presence;
     try {
       const catalogue = await this.#options.ask({ machine, epoch });
-      const kept = { epoch, digest, catalogue, rememberFromMs: 0 };
+      const kept = this.#judged(machine, { epoch, digest, told: catalogue });
       this.#keep(machine, kept);
       this.#remember(machine, kept);
     } catch (error) {
@@ -88,6 +115,17 @@ export class Catalogues {
         "a catalogue could not be fetched; the next presence tries again",
       );
     }
+  }
+
+  #judged(
+    machine: string,
+    { epoch, digest, told }: { readonly epoch: string; readonly digest: string; readonly told: Catalogue },
+  ): Kept {
+    const { permits = () => true } = this.#options;
+    const [catalogue, withheld] = [true, false].map((wanted) =>
+      told.filter(({ id }) => permits(machine, id) === wanted),
+    );
+    return { epoch, digest, catalogue: catalogue ?? [], withheld: withheld ?? [], rememberFromMs: 0 };
   }
 
   #keep(machine: string, kept: Kept): void {
@@ -122,7 +160,7 @@ export class Catalogues {
     });
   }
 
-  /** How many more names a machine may have noted in this hour. */
+  /** Returns how many more names a machine may have noted in this hour. */
   #namesLeft(machine: string, nowMs: number): number {
     const spent = this.#spent(machine);
     if (nowMs - spent.sinceMs > rememberAgainMs) this.#spending.set(machine, { sinceMs: nowMs, names: 0 });

@@ -16,7 +16,7 @@ interface FleetParts {
   readonly clock: Clock;
 }
 
-/** The models of a fleet as its operators see them, machine by machine, and what they have done with them. */
+/** The models of a fleet as its operators see them, machine by machine, and the actions on these models. */
 export class FleetModels {
   readonly #parts: FleetParts;
   readonly #stopping = new AbortController();
@@ -25,7 +25,7 @@ export class FleetModels {
     this.#parts = parts;
   }
 
-  /** What every machine offers at this moment, or the one that is named, and which of them could not be asked. */
+  /** Returns the current models of every machine, or of the named one, and the machines that could not be asked. */
   async list(machine?: string): Promise<ModelListing> {
     if (machine !== undefined) this.#targetOf(machine);
     const { live, roster, clock } = this.#parts;
@@ -34,14 +34,14 @@ export class FleetModels {
     return listing(answers, known);
   }
 
-  /** Does what is wished on this machine, to its end. It asks nobody's leave: the machine's owner decides there. */
+  /** Runs the model action on this machine to its end. No permission check here: the machine's owner decides there. */
   async manage(machine: string, { signal, ...wish }: ManageWish): Promise<void> {
     const { jobs, timing } = this.#parts;
     const target = this.#targetOf(machine);
     await manageModel({ ...wish, signal: AbortSignal.any([signal, this.#stopping.signal]) }, { jobs, target, timing });
   }
 
-  /** Ends all that is under way: a pull could hold a gateway that stops up for hours. */
+  /** Ends all actions under way: a pull could delay the stop of a gateway for hours. */
   stop(): void {
     this.#stopping.abort(new Fault("shutting_down", { message: "This gateway shuts down; send the request again." }));
   }
@@ -56,11 +56,11 @@ export class FleetModels {
         param: "machine",
       });
     }
-    if (isAway(found) || isStopping(found)) {
-      throw new Fault("agent_offline", {
-        message: `The machine '${machine}' is ${isAway(found) ? "not reachable" : "about to stop"}.`,
-        param: "machine",
-      });
+    if (isAway(found)) {
+      throw new Fault("agent_offline", { message: `The machine '${machine}' is not reachable.`, param: "machine" });
+    }
+    if (isStopping(found)) {
+      throw new Fault("shutting_down", { message: `The machine '${machine}' is draining.`, param: "machine" });
     }
     return found.presence;
   }

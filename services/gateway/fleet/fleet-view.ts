@@ -4,29 +4,35 @@ import type { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import type { Breakers } from "../dispatch/breakers.ts";
+import type { BusyClaims } from "../dispatch/busy-claims.ts";
 import type { Explained, Needs } from "../dispatch/choose-machine.ts";
 import { loadOf, type Speed } from "../dispatch/expected-time.ts";
 import type { JobRoutes, RouteWish } from "../dispatch/job-routes.ts";
-import type { OpenJobs } from "../dispatch/open-jobs.ts";
+import { cutOff, type OpenJobs } from "../dispatch/open-jobs.ts";
+import type { BrokerWatch } from "../meters/broker-watch.ts";
 import type { Catalogues } from "./catalogues.ts";
 import type { LeftOut, LeftOutMachine } from "./left-out.ts";
 import type { Roster, RosterMachine } from "./roster.ts";
-import { judgeWork, whyLeftOut } from "./why-no-work.ts";
+import { judgeWork, whyLeftOut, whyUnheard } from "./why-no-work.ts";
 import { whyThisRank } from "./why-this-rank.ts";
 
 interface ViewParts {
   readonly roster: Roster;
   readonly leftOut: LeftOut;
-  readonly catalogues: Pick<Catalogues, "of">;
+  readonly catalogues: Pick<Catalogues, "of" | "withheld">;
   readonly jobs: Pick<OpenJobs, "openOn">;
   readonly routes: JobRoutes;
-  readonly breakers: Pick<Breakers, "avoidedOn">;
+  readonly breakers: Pick<Breakers, "avoidedOn" | "lastFaultOn">;
+  readonly broker: Pick<BrokerWatch, "awayMs" | "trouble">;
+  readonly claims: Pick<BusyClaims, "avoidedOn">;
   readonly clock: Pick<Clock, "now">;
-  /** What a request ends in for a model that no machine offers. */
+  /** Returns the fault of a request for a model that no machine offers. */
   readonly absence: (modelId: string) => Promise<Fault>;
 }
 
-/** The fleet as this gateway sees it, for operators: every machine, and where a request would go. It asks nobody. */
+/**
+ * The fleet as this gateway sees it, for operators: every machine, and where a request would go. It asks no machine.
+ */
 export class FleetView {
   readonly #parts: ViewParts;
 
@@ -35,49 +41,68 @@ export class FleetView {
   }
 
   machines(): FleetListing {
-    const { roster, leftOut, clock } = this.#parts;
+    const { roster, leftOut, broker, clock } = this.#parts;
     const nowMs = clock.now();
     const data = [
       ...roster.all(nowMs).map((seen) => this.#show(seen, nowMs)),
       ...leftOut.all(nowMs).map((each) => this.#showLeftOut(each, nowMs)),
     ];
-    return { object: "list", data: data.toSorted((one, other) => byText(one.machine, other.machine)) };
+    const byName = data.toSorted((one, other) => byText(one.machine, other.machine));
+    return { object: "list", data: byName, problem: broker.trouble ?? null };
   }
 
   async route(wish: Pick<RouteWish, "kind" | "modelId" | "needs">): Promise<ShownRoute> {
-    const { routes, roster, clock, absence } = this.#parts;
+    const { routes, roster, broker, clock, absence } = this.#parts;
     const choice = routes.explain({ ...wish, machines: undefined });
     const nowMs = clock.now();
     const machines = choice.explain().flatMap((explained) => {
       const seen = roster.find(explained.machine, nowMs);
       return seen === undefined ? [] : [showRank(explained, { seen, needs: wish.needs, nowMs })];
     });
-    const refused = async (): Promise<Fault> =>
-      choice.outcome === "refused" ? choice.fault : await absence(wish.modelId);
+    const { modelId: model } = wish;
+    if (broker.awayMs !== undefined) {
+      const unheard = { rank: null, reason: "broker_away", why: whyUnheard } as const;
+      const refusal = shortly(cutOff());
+      return { object: "route", model, refusal, machines: machines.map((each) => ({ ...each, ...unheard })) };
+    }
+    const refused = async (): Promise<Fault> => (choice.outcome === "refused" ? choice.fault : await absence(model));
     return {
       object: "route",
-      model: wish.modelId,
+      model,
       refusal: choice.outcome === "machines" ? null : shortly(await refused()),
       machines,
     };
   }
 
   #show(seen: RosterMachine, nowMs: number): ShownFleetMachine {
-    const { catalogues, jobs, routes, breakers } = this.#parts;
-    const { presence, status, heardAtMs } = seen;
+    const { catalogues, jobs, routes, breakers, claims, broker } = this.#parts;
+    const { presence, heardAtMs } = seen;
+    const isKnown = broker.awayMs === undefined || presence.state === "gone";
     const models = catalogues.of(presence).length;
     const load = loadOf(presence, routes.pendingOn(presence));
     const broken = breakers.avoidedOn(presence.machine, nowMs);
-    const { takesWork, why } = judgeWork({ seen, load, models, broken }, nowMs);
+    const withheld = catalogues.withheld(presence).length;
+    const contradicted = claims.avoidedOn(presence.machine, nowMs);
+    const { takesWork, why } = isKnown
+      ? judgeWork({ seen, load, models, broken, withheld, contradicted }, nowMs)
+      : { takesWork: false, why: whyUnheard };
     return {
       ...told(presence),
-      status,
+      status: isKnown ? seen.status : "unknown",
       heard_ms_ago: since(heardAtMs, nowMs),
       models,
       open_jobs: jobs.openOn(presence),
+      last_fault: this.#lastFault(presence.machine, nowMs),
       takes_work: takesWork,
       why: why ?? null,
     };
+  }
+
+  #lastFault(machine: string, nowMs: number): ShownFleetMachine["last_fault"] {
+    const last = this.#parts.breakers.lastFaultOn(machine);
+    if (last === undefined) return null;
+    const { code, model, reason = null, nowMs: atMs } = last;
+    return { code, model, reason, ms_ago: since(atMs, nowMs) };
   }
 
   #showLeftOut({ presence, cause, heardAtMs }: LeftOutMachine, nowMs: number): ShownFleetMachine {
@@ -87,13 +112,14 @@ export class FleetView {
       heard_ms_ago: since(heardAtMs, nowMs),
       models: 0,
       open_jobs: this.#parts.jobs.openOn(presence),
+      last_fault: null,
       takes_work: false,
       why: whyLeftOut[cause],
     };
   }
 }
 
-/** What a machine says of itself. */
+/** Returns the fields that a machine reports of itself. */
 function told(
   presence: Presence,
 ): Omit<ShownFleetMachine, "status" | "heard_ms_ago" | "models" | "open_jobs" | "takes_work" | "why"> {

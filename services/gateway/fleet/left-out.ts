@@ -1,6 +1,6 @@
 import type { Presence } from "#shared/protocol/presence.ts";
 
-/** Why a machine that is heard is not taken up. */
+/** The reason why a machine that announces itself is not taken into the roster. */
 export type LeftOutCause = "older" | "other-scale";
 
 export interface LeftOutMachine {
@@ -9,13 +9,15 @@ export interface LeftOutMachine {
   readonly heardAtMs: number;
 }
 
-/** So many machines that are left out are remembered; beyond it those that were heard least lately are forgotten. */
+/**
+ * The most left-out machines that are remembered. Beyond it the machines that were heard least lately are forgotten.
+ */
 export const leftOutMax = 1_000;
 
-/** The machines that announce themselves and get no work for what they announce, so that somebody can be told. */
+/** The machines that announce themselves and get no work for it, kept for reports to operators. */
 export class LeftOut {
   readonly #forgetMs: number;
-  /** By machine and boot. What was heard last is the last. */
+  /** The left-out machines by machine and boot, in the order in which they were last heard. */
   readonly #machines = new Map<string, LeftOutMachine>();
 
   constructor({ forgetMs }: { readonly forgetMs: number }) {

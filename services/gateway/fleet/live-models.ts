@@ -9,11 +9,11 @@ import type { Roster } from "./roster.ts";
 
 export interface Listing {
   readonly models: readonly Model[];
-  /** Machines that are thought to be there but did not answer in time. */
+  /** Machines that count as present but did not answer in time. */
   readonly unanswered: readonly string[];
 }
 
-/** What one machine said in a round. */
+/** The answer of one machine in a round. */
 export interface MachineAnswer {
   readonly machine: string;
   readonly told: Catalogue | "runtime_offline" | "nothing";
@@ -22,14 +22,16 @@ export interface MachineAnswer {
 interface ListOptions {
   readonly jobs: OpenJobs;
   readonly roster: Roster;
+  /** True if a machine may offer a model. Without this option, it may offer every model. */
+  readonly permits?: (machine: string, modelId: string) => boolean;
   readonly timing: Timing;
   readonly clock: Clock;
 }
 
 /**
- * Asks every machine that is there for its models, live and in parallel: an answer means that the site and a machine
- * are both well, which is what the contract's health check asks. Callers that come within `modelsShareMs` share one
- * round, so that probes cost the machines nothing.
+ * Asks every present machine for its models, live and in parallel. An answer means that the site and a machine are both
+ * well, which is what the contract's health check asks. Callers that come within `modelsShareMs` share one round, so
+ * that probes cost the machines nothing.
  */
 export class LiveModels {
   readonly #options: ListOptions;
@@ -39,7 +41,7 @@ export class LiveModels {
     this.#options = options;
   }
 
-  /** What each machine that is there says, or each of those that are named. */
+  /** Returns the answer of each present machine, or of the named ones only. */
   async answers(machines?: readonly string[]): Promise<readonly MachineAnswer[]> {
     const { clock, timing } = this.#options;
     const nowMs = clock.now();
@@ -50,7 +52,7 @@ export class LiveModels {
     return machines === undefined ? all : all.filter(({ machine }) => machines.includes(machine));
   }
 
-  /** The models of all machines, or of those that are named, as one list. */
+  /** Returns the models of all machines, or of the named ones only, as one list. */
   async list(machines?: readonly string[]): Promise<Listing> {
     const answers = await this.answers(machines);
     const catalogues = answers.flatMap(({ told }) => (typeof told === "string" ? [] : [told]));
@@ -66,14 +68,15 @@ export class LiveModels {
   }
 
   async #ask(nowMs: number): Promise<readonly MachineAnswer[]> {
-    const { jobs, roster, timing, clock } = this.#options;
+    const { jobs, roster, timing, clock, permits = () => true } = this.#options;
     jobs.insistOnConnection();
     const present = roster.present(nowMs).flatMap(({ presence }) => (presence.state === "draining" ? [] : [presence]));
     return Promise.all(
       present.map(async ({ machine, epoch }): Promise<MachineAnswer> => {
         try {
           const target = { machine, epoch };
-          return { machine, told: await askCatalogue({ jobs, target, withinMs: timing.modelsWaitMs, clock }) };
+          const told = await askCatalogue({ jobs, target, withinMs: timing.modelsWaitMs, clock });
+          return { machine, told: told.filter(({ id }) => permits(machine, id)) };
         } catch (error) {
           return { machine, told: Fault.from(error).code === "runtime_offline" ? "runtime_offline" : "nothing" };
         }

@@ -14,19 +14,19 @@ import { newToken } from "#shared/protocol/token.ts";
 import type { Target } from "../dispatch/open-job.ts";
 import type { OpenJobs } from "../dispatch/open-jobs.ts";
 
-/** The longest that work on a machine's model may take: a large one over a thin line takes hours. */
+/** The longest time of an action on a machine's model: a large model over a slow line takes hours. */
 export const manageTotalMs = 86_400_000;
 
 export interface ManageWish {
   readonly action: ManageAction;
-  /** As the operator wrote it: a model to be pulled has no other name yet. */
+  /** The model's name as the operator wrote it. A model to be pulled has no other name yet. */
   readonly model: string;
   readonly onProgress: (progress: ManageProgress) => void;
   /** Cancels the work; the reason must be a Fault. */
   readonly signal: AbortSignal;
 }
 
-/** Has one boot of a machine do something with a model, to its end; what it refuses or fails in is thrown. */
+/** Runs a model action on one boot of a machine to its end. Throws the fault if the machine refuses it or fails. */
 export async function manageModel(
   { action, model, onProgress, signal }: ManageWish,
   { jobs, target, timing }: { readonly jobs: OpenJobs; readonly target: Target; readonly timing: Timing },

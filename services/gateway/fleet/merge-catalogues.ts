@@ -1,9 +1,10 @@
 import type { Catalogue, Model, OfferedModel } from "#shared/model/model.ts";
 
 /**
- * The models of several machines as one list, sorted by id. The same id on several machines is one model: it can what
- * any of them can, in the largest of their windows, and counts as Apple's only when it is that everywhere. A request
- * is routed later by what it needs, so no machine is asked for what it lacks. What only operators are told is left out.
+ * Merges the models of several machines into one list, sorted by id. The same id on several machines is one model. It
+ * has the capabilities of all of them and the largest of their windows. It counts as Apple's only when it does on every
+ * machine. A request is routed later by what it needs, so no machine gets a request for what it lacks. Fields that only
+ * operators see are left out.
  */
 export function mergeCatalogues(catalogues: readonly Catalogue[]): Model[] {
   const merged = new Map<string, Model>();

@@ -1,6 +1,7 @@
 import type { BrokerMessage } from "#shared/broker/broker.ts";
 import { decodeJson } from "#shared/protocol/frame-payload.ts";
 import { presence, type Presence } from "#shared/protocol/presence.ts";
+import { limits } from "#shared/protocol/limits.ts";
 import { presenceSubject } from "#shared/protocol/subjects.ts";
 
 interface Latest {
@@ -8,22 +9,27 @@ interface Latest {
   readonly presence: Presence;
 }
 
-/** The latest of so many machines are kept; then all are let go of, and each is read anew once. */
+/** The latest presences of this many machines are kept. Beyond that, all are dropped, and each is parsed anew once. */
 const machinesMax = 10_000;
-/** An agent's presence is a tenth of this; a longer one is read each time. */
+/** The longest presence that is kept. An agent's presence is a tenth of this; a longer one is parsed each time. */
 const bytesMax = 4_096;
 
 /**
- * Reads what machines say of themselves. One that is as busy as it was a second ago says the same again, which is not read
- * again: of a large fleet a gateway would do little else, and what is read stays for a second, too long to be collected young.
+ * Parses the presences of machines. A machine that is as busy as a second ago sends the same bytes, which are not
+ * parsed again. In a large fleet a gateway would do little else. A parsed presence lives for a second, too long for
+ * the garbage collector to collect it young.
  */
 export class PresenceReader {
   readonly #latest = new Map<string, Latest>();
 
-  /** What a machine says under its own name; nothing when it is something else. The same object when it is the same. */
+  /**
+   * Returns the presence that a machine sent under its own name, or undefined for anything else. Equal bytes give the
+   * same object.
+   */
   read({ subject, data }: Pick<BrokerMessage, "subject" | "data">): Presence | undefined {
     const latest = this.#latest.get(subject);
     if (latest !== undefined && Buffer.compare(latest.bytes, data) === 0) return latest.presence;
+    if (data.byteLength > limits.presenceBytesMax) return undefined;
     const told = decodeJson(presence, data);
     if (told === undefined || subject !== presenceSubject(told.machine)) return undefined;
     if (told.state === "gone" || data.byteLength > bytesMax) this.#latest.delete(subject);

@@ -9,7 +9,7 @@ import {
   type ModelsSeen,
 } from "./known-models.ts";
 
-/** Sightings by the time they were last made. */
+/** The sorted set of sightings, by the time at which each was last made. */
 const knownModelsAt = "known-models";
 
 export class RedisKnownModels implements KnownModels {

@@ -1,14 +1,14 @@
 import type { Presence } from "#shared/protocol/presence.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 
-/** How a gateway sees a machine: there, silent for a while, or away. */
+/** A machine as a gateway sees it: present, silent for a while, or away. */
 export type MachineStatus = "present" | "suspect" | "offline";
 
 export interface RosterMachine {
   readonly presence: Presence;
   readonly status: MachineStatus;
   readonly heardAtMs: number;
-  /** The broker found nobody on the machine's subject since it was last heard. */
+  /** True if the broker found no subscriber on the machine's subject since the machine was last heard. */
   readonly unreachable: boolean;
 }
 
@@ -18,13 +18,13 @@ interface Entry {
   unreachable: boolean;
 }
 
-/** A machine that was not heard for this long is no longer told of. */
+/** A machine that was silent for this long is forgotten. */
 const forgetMs = 86_400_000;
 
 /**
- * A gateway's picture of who is there. It only decides: what is heard and what time it is come in, what is known comes
- * out. The newest epoch of a machine is the machine; what an older one says is not heard while the newer one is there.
- * (Only then: a host whose clock was set back makes epochs that look old.)
+ * A gateway's picture of the machines that are present. It does no I/O: presences and the time come in, statuses come
+ * out. The newest epoch of a machine is the machine. Presences of an older epoch are ignored while the newer one is
+ * there. They count once it is away: a host whose clock was set back makes epochs that look old.
  */
 export class Roster {
   readonly #timing: Timing;
@@ -35,7 +35,7 @@ export class Roster {
     this.#timing = timing;
   }
 
-  /** `older` when a newer boot of the machine is there: what the older one says is then not heard. */
+  /** Takes a presence. Returns `older` and ignores the presence when a newer boot of the machine is there. */
   announced(presence: Presence, nowMs: number): "taken" | "older" {
     const before = this.#entries.get(presence.machine);
     const isOlder = before !== undefined && presence.epoch < before.presence.epoch;
@@ -50,31 +50,33 @@ export class Roster {
     return "taken";
   }
 
-  /** A beat counts as presence: a busy machine is never taken for a dead one. */
+  /** Counts a beat as presence, so that a busy machine is never taken for a dead one. */
   heard(from: { machine: string; epoch: string }, nowMs: number): void {
     const entry = this.#entries.get(from.machine);
     if (entry?.presence.epoch === from.epoch) hear(entry, nowMs);
   }
 
-  /** The broker found nobody there; so it is until the machine is heard again. */
+  /** Marks a machine as unreachable until it is heard again: the broker found no subscriber there. */
   notReached(target: { machine: string; epoch: string }): void {
     const entry = this.#entries.get(target.machine);
     if (entry?.presence.epoch === target.epoch) entry.unreachable = true;
   }
 
-  /** The gateway's own connection came up: nobody's silence before that counts. */
+  /** Records that the gateway's own connection came up. The silence of a machine before that does not count. */
   reconnected(nowMs: number): void {
     this.#aliveSinceMs = nowMs;
   }
 
-  /** Whether a machine was not heard since the gateway's own connection came back: after a restart of the broker each
-   * side reconnects in its own time. */
+  /**
+   * True if a machine was not heard since the gateway's own connection came back. After a restart of the broker each
+   * side reconnects in its own time.
+   */
   awaited(machine: string): boolean {
     const entry = this.#entries.get(machine);
     return entry !== undefined && entry.heardAtMs < this.#aliveSinceMs;
   }
 
-  /** All machines that are not offline and have not said goodbye. */
+  /** Returns all machines that are not offline and have not said goodbye. */
   present(nowMs: number): RosterMachine[] {
     const present: RosterMachine[] = [];
     for (const entry of this.#entries.values()) {
@@ -99,7 +101,8 @@ export class Roster {
 
   #status(entry: Entry, nowMs: number): MachineStatus {
     if (entry.presence.state === "gone" || entry.unreachable) return "offline";
-    const silentMs = nowMs - Math.max(entry.heardAtMs, this.#aliveSinceMs);
+    const { roundTripMs = 0 } = entry.presence;
+    const silentMs = nowMs - Math.max(entry.heardAtMs, this.#aliveSinceMs) - roundTripMs;
     if (silentMs > this.#timing.offlineAfterMs) return "offline";
     return silentMs > this.#timing.suspectAfterMs ? "suspect" : "present";
   }

@@ -1,50 +1,70 @@
-import type { Load } from "../dispatch/expected-time.ts";
+import { slotsBelievedMax, type Load } from "../dispatch/expected-time.ts";
 import type { LeftOutCause } from "./left-out.ts";
 import type { RosterMachine } from "./roster.ts";
 
-/** What decides whether a machine gets work. */
+/** The facts that decide if a machine gets work. */
 export interface Working {
   readonly seen: RosterMachine;
   readonly load: Load;
-  /** How many models it is known to offer. */
+  /** The number of models that the machine is known to offer. */
   readonly models: number;
-  /** The models whose breakers are open there. */
+  /** The models whose breakers are open on the machine. */
   readonly broken: readonly string[];
+  /** The number of models that the machine offers without permission of its record. */
+  readonly withheld?: number;
+  /** The models for which the machine answered busy again and again although its presence reported a free slot. */
+  readonly contradicted?: readonly string[];
 }
 
 export interface WorkVerdict {
   readonly takesWork: boolean;
-  /** Why it gets none, or less than others. */
+  /** The reason why the machine gets no work, or less than others. */
   readonly why: string | undefined;
 }
 
 const brokenNamedMax = 5;
 
-/** Whether a machine gets work, and in words why not, or why less than others. */
-export function judgeWork({ seen, load, models, broken }: Working, nowMs: number): WorkVerdict {
+/** Decides if a machine gets work, and says in words why it gets none, or less than others. */
+export function judgeWork(working: Working, nowMs: number): WorkVerdict {
+  const { seen, load, models, broken, withheld = 0, contradicted = [] } = working;
   const { presence, status } = seen;
   const none = (why: string): WorkVerdict => ({ takesWork: false, why });
   if (status === "offline") return none(whyAway(seen, nowMs));
-  if (presence.state === "draining") return none("about to stop");
+  if (presence.state === "draining") return none(whyDraining);
+  if (presence.problem !== undefined) return none(presence.problem);
   if (presence.state === "waiting" || presence.runtime === null) return none("no model server answers");
+  const notPermitted = `its record does not permit ${withheld} of its models (trunkline machines)`;
+  if (models === 0 && withheld > 0) return none(notPermitted);
   if (models === 0) return none("offers no model, as far as is known");
   const less = [
     ...(status === "suspect" ? [`${whySilent(seen, nowMs)}: others come first`] : []),
     ...(load.room === "none" ? ["its queue is full"] : []),
     ...(broken.length > 0 ? [`breaker open for ${namedShortly(broken)}`] : []),
+    ...(contradicted.length > 0
+      ? [`said busy though its presence told a free slot: others come first for ${namedShortly(contradicted)}`]
+      : []),
+    ...(withheld > 0 ? [notPermitted] : []),
+    ...(presence.slots > slotsBelievedMax
+      ? [`${slotsBelievedMax} of its ${presence.slots} slots are believed (slotsBelievedMax)`]
+      : []),
   ];
   return { takesWork: true, why: less.length === 0 ? undefined : less.join("; ") };
 }
 
-/** Why a machine that is offline is taken to be so. */
+/** Returns the reason why a machine counts as offline. */
 export function whyAway(seen: RosterMachine, nowMs: number): string {
-  if (seen.presence.state === "gone") return "has said goodbye";
+  if (seen.presence.state === "gone") return seen.presence.problem ?? "has said goodbye";
   return seen.unreachable ? "nobody listens on its subject" : whySilent(seen, nowMs);
 }
 
 export function whySilent({ heardAtMs }: RosterMachine, nowMs: number): string {
   return `not heard for ${Math.max(1, Math.round((nowMs - heardAtMs) / 1_000))} s`;
 }
+
+/** The reason why no machine gets work while this gateway's own connection to the broker is down. */
+export const whyUnheard = "the broker is away, so this gateway hears no machine";
+
+export const whyDraining = "draining: it finishes its jobs and takes no new one";
 
 export const whyLeftOut: Readonly<Record<LeftOutCause, string>> = {
   older: "a newer agent of the same name is there (TRUNKLINE_MACHINE)",

@@ -1,13 +1,16 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { headersBytesMax } from "./framing-fault.ts";
 
-/** How large a body may be, and what the operator knows that limit by. */
+/** The size limit of a request's body, and the name by which the operator knows that limit. */
 export interface BodyLimit {
   readonly bodyBytesMax: number;
   readonly bodyLimitName: string;
 }
 
-/** The framework's own refusals by their codes, as faults of ours; anything else that is thrown is a Fault or a bug. */
+/**
+ * Returns the fault for a thrown error: the framework's own refusals by their codes. Anything else is a `Fault` already
+ * or a bug.
+ */
 export function adoptError(thrown: unknown, limit: BodyLimit): Fault {
   switch (codeOf(thrown)) {
     case "FST_ERR_CTP_BODY_TOO_LARGE":
@@ -31,7 +34,7 @@ export function adoptError(thrown: unknown, limit: BodyLimit): Fault {
   }
 }
 
-/** Any other refusal that the framework itself blames on the request. */
+/** Returns `bad_request` for any other refusal that the framework itself blames on the request. */
 function refusedByFramework(thrown: unknown): Fault | undefined {
   const isItsOwn = codeOf(thrown)?.startsWith("FST_ERR_") === true;
   const status: unknown = Reflect.get(Object(thrown), "statusCode");
@@ -39,7 +42,7 @@ function refusedByFramework(thrown: unknown): Fault | undefined {
   return new Fault("bad_request", { message: "The request is not one that this server can read." });
 }
 
-/** What Node's HTTP parser refuses before a request exists. */
+/** Returns the fault for an error of Node's HTTP parser, which occurs before a request exists. */
 export function adoptParserError(error: unknown): Fault {
   switch (codeOf(error)) {
     case "HPE_HEADER_OVERFLOW":

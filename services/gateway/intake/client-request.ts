@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 
-/** How long a caller's own name for a request may be; OpenAI takes as much. */
+/** Characters of a client's own request id; OpenAI accepts as many. */
 export const clientRequestCharactersMax = 512;
 
 interface ClientRequest {
@@ -12,8 +12,9 @@ const unnamed: ClientRequest = {};
 const printable = /^[\x20-\x7e]+$/;
 
 /**
- * A caller's own name for its request, for the line that the log has of it: whoever asks about a request can then name
- * it in their words. It never becomes our id. A name that could garble a log is left out, and the line says so.
+ * Returns the log fields with the client's own request id (`x-client-request-id`). A client can then ask about a
+ * request by that id. It never becomes the gateway's id of the request. An id that could garble a log is left out, and
+ * the log line says so.
  */
 export function clientRequest(headers: IncomingHttpHeaders): ClientRequest {
   const name = headers["x-client-request-id"];

@@ -1,15 +1,15 @@
 import { isBigInteger } from "#shared/process/exact-json.ts";
 
-/** The longest number that is read; as written by any library, none takes as much. */
+/** Characters of the longest number that is read; no library writes one that long. */
 export const numberCharactersMax = 40;
 
-/** An integer of so many digits is the same number to every reader. */
+/** Characters up to which a number without an exponent is the same to every reader. */
 const safeCharactersMax = 15;
 
 /**
- * What becomes of a number that is read and written again. An integer with too many digits keeps them all if it is read
- * with care; nothing may become infinite, or zero, and nothing is endless. A decimal may be rounded to the nearest there
- * is, as every reader of JSON does.
+ * Judges whether a number survives being read and written again. `big` is an integer with too many digits for a number:
+ * only `parseExactly` keeps them all. `unfit` is a number that is too long, or that would become infinite or zero. A
+ * decimal may be rounded to the nearest number, as every reader of JSON does.
  */
 export function judgeNumber(bytes: Buffer, from: number, to: number): "exact" | "big" | "unfit" {
   const characters = to - from;
@@ -17,7 +17,7 @@ export function judgeNumber(bytes: Buffer, from: number, to: number): "exact" | 
   if (characters <= safeCharactersMax && !hasExponent(bytes, from, to)) return "exact";
   const literal = bytes.toString("latin1", from, to);
   const value = Number(literal);
-  // What is no number at all is not JSON either, and will be refused as that.
+  // A literal that is no number is not JSON either; the parser refuses it later.
   if (Number.isNaN(value)) return "exact";
   if (!Number.isFinite(value)) return "unfit";
   if (value === 0) return /^[^e]*[1-9]/i.test(literal) ? "unfit" : "exact";

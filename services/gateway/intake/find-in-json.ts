@@ -10,27 +10,27 @@ import {
   startsNumber,
 } from "./json-text.ts";
 
-/** The way to one place in JSON: keys of objects and places in arrays. */
+/** A path in JSON: keys of objects and indexes of arrays. */
 export type JsonPath = readonly (string | number)[];
 
-/** The path to the first key that its object already had. Only for what is known to be JSON. */
+/** Returns the path to the first duplicate key. The bytes must be valid JSON. */
 export function findRepeatedKey(bytes: Buffer): JsonPath | undefined {
   return find(bytes, ({ repeated }) => repeated);
 }
 
-/** The path to the number that begins here. Only for what is known to be JSON. */
+/** Returns the path to the number that begins at byte `at`. The bytes must be valid JSON. */
 export function findNumber(bytes: Buffer, at: number): JsonPath | undefined {
   return find(bytes, (seen) => seen.at === at);
 }
 
-/** A key or a number, as it is come across. */
+/** A key or a number that the scan has reached. */
 interface Seen {
   readonly at: number;
   readonly repeated: boolean;
 }
 
 interface Frame {
-  /** Of an object; an array has none. */
+  /** Keys of an object so far; undefined for an array. */
   readonly keys: Set<string> | undefined;
   step: string | number;
   awaitsKey: boolean;
@@ -71,14 +71,14 @@ function find(bytes: Buffer, isIt: (seen: Seen) => boolean): JsonPath | undefine
   return undefined;
 }
 
-/** After a comma. */
+/** Moves a frame past a comma. */
 function goOn(frame: Frame | undefined): void {
   if (frame === undefined) return;
   frame.awaitsKey = frame.keys !== undefined;
   if (typeof frame.step === "number") frame.step += 1;
 }
 
-/** Goes on to the value of a key, and tells whether the object had that key before. */
+/** Moves a frame to the value of a key. Returns true if the object already had that key. */
 function enter(frame: Frame, quoted: Buffer): boolean {
   const key = String(JSON.parse(quoted.toString("utf8")));
   const had = frame.keys?.has(key) === true;

@@ -20,7 +20,7 @@ const escaped: ReadonlySet<number> = new Set(Buffer.from('"\\/bfnrt'));
 const words: ReadonlySet<string> = new Set(["true", "false", "null"]);
 const marks: ReadonlySet<number> = new Set([comma, colon, openingBracket, closingBracket, openingBrace, closingBrace]);
 
-/** Where bytes stop being JSON: at the first that cannot stand there, or at their end when they break off. */
+/** Returns the position of the first syntax error, or the end of bytes that break off. */
 export function findMisfit(bytes: Buffer): number {
   const open: number[] = [];
   let awaited: Awaited = "value";
@@ -40,7 +40,10 @@ export function findMisfit(bytes: Buffer): number {
   return bytes.byteLength;
 }
 
-/** What is awaited after a token that begins with this byte, or nothing when none can stand here that does. */
+/**
+ * Returns what the grammar awaits after a token that begins with this byte; undefined when no such token can stand
+ * here.
+ */
 function after(awaited: Awaited, { byte, open }: { byte: number; open: number[] }): Awaited | undefined {
   const inObject = open.at(-1) === openingBrace;
   if (awaited === "colon") return byte === colon ? "value" : undefined;
@@ -61,7 +64,10 @@ function after(awaited: Awaited, { byte, open }: { byte: number; open: number[] 
 }
 
 interface Token {
-  /** Where it ends; of what is none, where it stops being one: at the end of all when it only breaks off there. */
+  /**
+   * Where a valid token ends; for an invalid one, the position of the error. That is the end of all bytes when the
+   * token only breaks off there.
+   */
   readonly end: number;
   readonly fits: boolean;
 }

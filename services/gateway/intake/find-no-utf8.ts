@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 
-/** Where bytes stop being UTF-8. It is found in strides that become shorter, since one can only ask about whole pieces. */
+/** Returns where bytes stop being UTF-8. The strides become shorter, because `isUtf8` only judges whole pieces. */
 export function findNoUtf8(bytes: Buffer): number {
   let from = 0;
   for (const stride of [65_536, 256, 1]) {

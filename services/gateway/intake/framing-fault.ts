@@ -7,7 +7,7 @@ export const headerLinesMax = 100;
 /** All header lines of one request with their line ends. */
 export const headersBytesMax = 16 * 1024;
 export const urlBytesMax = 8 * 1024;
-/** Requests on one connection whose answers are not out yet. */
+/** Requests on one connection whose answers are not sent yet. */
 export const requestsAheadMax = 1_000;
 
 /** The head of a request, as it was read. */
@@ -17,25 +17,28 @@ export interface RequestHead {
   readonly httpVersion: string;
   readonly rawHeaders: readonly string[];
   readonly headers: IncomingHttpHeaders;
-  /** How many answers its connection waits for, this one's among them. */
+  /** Number of unsent answers on its connection, this request's among them. */
   readonly answersUnderWay: number;
 }
 
-/** Headers of which two would mean different things to different readers. */
+/** Headers that may appear only once: two of them would mean different things to different readers. */
 const single = ["host", "authorization", "content-type", "content-encoding", "transfer-encoding", "expect"];
-/** No two of them are as long as each other, so that the rest of a head is told apart by its lengths. */
+/**
+ * Index into `single` by the length of a header's name. All lengths differ, so that the length alone rules out most
+ * headers.
+ */
 const singleByLength: readonly (number | undefined)[] = Array.from({ length: 20 }, (_, length) => {
   const at = single.findIndex((name) => name.length === length);
   return at === -1 ? undefined : at;
 });
 
-/** A host and perhaps a port. What separates the parts of a URL is in neither, nor anything that cannot be seen. */
+/** Matches a host with an optional port. Neither may hold a separator of URLs or an invisible character. */
 const hostPattern = /^(?:\[[\w.:%]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d{0,5})?$/;
 const encodedControl = /%(?:[01][0-9a-f]|7f)/i;
 
 /**
- * What is wrong with the head of a request, whatever it asks for: where readers of HTTP differ, the request could mean
- * something else to whoever stands before this process, so nothing is guessed.
+ * Returns the fault in the head of a request, whatever its route. Nothing is guessed where readers of HTTP differ: a
+ * proxy in front could read the request differently.
  */
 export function framingFault(head: RequestHead): Fault | undefined {
   return oversizeFault(head) ?? ambiguityFault(head) ?? targetFault(head) ?? bodyFault(head);

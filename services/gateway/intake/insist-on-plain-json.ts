@@ -2,10 +2,13 @@ import type { IncomingHttpHeaders } from "node:http";
 import { Fault } from "#shared/fault/fault.ts";
 
 const mediaType = /^application\/json[ \t]*((?:;.*)?)$/i;
-/** One parameter with what stands before it; its value may be quoted. */
+/** Matches one parameter with the separator before it; its value may be quoted. */
 const parameter = /;[ \t]*(?:([\w!#$%&'*+.^`|~-]+)=(?:"([^"\\]*)"|([\w!#$%&'*+.^`|~-]+)))?[ \t]*/y;
 
-/** Bodies are JSON, in UTF-8, and not packed: nobody has to guess what they say, or how large they become. */
+/**
+ * Throws unless the headers declare JSON in UTF-8 without compression. No reader has to guess what a body means, or how
+ * large it becomes.
+ */
 export function insistOnPlainJson(headers: IncomingHttpHeaders): void {
   const encoding = headers["content-encoding"];
   if (encoding !== undefined && encoding.toLowerCase() !== "identity") {

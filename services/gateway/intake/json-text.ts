@@ -1,4 +1,4 @@
-/** Steps over the texts and numbers of JSON as bytes, for whoever looks at it without parsing it. */
+/** Steps over the strings and numbers of JSON as bytes, for code that scans JSON without parsing it. */
 
 export const space = 0x20;
 export const quote = 0x22;
@@ -11,10 +11,16 @@ export const closingBracket = 0x5d;
 export const openingBrace = 0x7b;
 export const closingBrace = 0x7d;
 
-/** How much of a text is read byte by byte before a search for its end, which takes a while to begin, is worth it. */
+/**
+ * Bytes of a string that are read one by one before a search for its end. A search takes a while to begin, and pays off
+ * only after these.
+ */
 const searchAfterBytes = 128;
 
-/** Where the text ends whose first byte is at `from`: at its closing quote, or at the end of all when it has none. */
+/**
+ * Returns the position of the closing quote of the string whose first byte is at `from`. Without a quote it returns the
+ * length of all bytes.
+ */
 export function endOfText(bytes: Buffer, from: number): number {
   const { byteLength } = bytes;
   let place = from;
@@ -34,7 +40,7 @@ export function endOfText(bytes: Buffer, from: number): number {
   return byteLength;
 }
 
-/** Where this byte is first within a range, or the range's end. */
+/** Returns the first position of a byte within a range, or the range's end. */
 function indexIn(bytes: Buffer, byte: number, { from, to }: { from: number; to: number }): number {
   const place = bytes.subarray(from, to).indexOf(byte);
   return place === -1 ? to : from + place;
@@ -48,7 +54,7 @@ export function startsNumber(byte: number | undefined): boolean {
   return byte !== undefined && ((byte >= 0x30 && byte <= 0x39) || byte === 0x2d);
 }
 
-/** Where the number ends whose first byte is at `from`. */
+/** Returns where the number ends whose first byte is at `from`. */
 export function endOfNumber(bytes: Buffer, from: number): number {
   let place = from + 1;
   while (place < bytes.byteLength && isInNumber(bytes[place] ?? 0)) place += 1;

@@ -1,16 +1,16 @@
 import { isHeldInteger } from "#shared/process/exact-json.ts";
 import type { JsonPath } from "./find-in-json.ts";
 
-/** Something in parsed JSON that would not arrive as it was sent. */
+/** A value or key in parsed JSON that would not arrive as it was sent. */
 export interface Treacherous {
   readonly path: JsonPath;
-  /** What it is, as the end of a sentence that begins with where. */
+  /** The problem, as the end of a sentence that begins with the path. */
   readonly what: string;
 }
 
-/** What a look through all values of a request tells. */
+/** The result of a walk through all values of a request. */
 export interface LookedThrough {
-  /** How many keys its objects have together; not all of them when there is something treacherous. */
+  /** Number of keys of all objects together; incomplete when `treacherous` is set. */
   readonly keys: number;
   readonly treacherous: Treacherous | undefined;
 }
@@ -19,7 +19,7 @@ const halfCharacter = "holds half of a character: an escaped surrogate without i
 const prototype = "has a name that some readers take for a change to all objects";
 
 /**
- * Looks for text with half a character, which would be replaced where it is written anew, and for names that would
+ * Finds text with a lone surrogate, which would be replaced when the text is written again. Finds also keys that would
  * reach into every object of a careless reader: `__proto__`, and `prototype` within `constructor`.
  */
 export function lookThrough(value: unknown): LookedThrough {
@@ -28,7 +28,7 @@ export function lookThrough(value: unknown): LookedThrough {
   return { keys: seen.keys, treacherous: found && { what: found.what, path: found.steps.toReversed() } };
 }
 
-/** With the steps to it from the last to the first. */
+/** A finding, with its steps from the last to the first. */
 interface Found {
   readonly what: string;
   readonly steps: (string | number)[];
@@ -56,7 +56,10 @@ function lookAtFields(holder: object, seen: { keys: number }): Found | undefined
   return undefined;
 }
 
-/** A schema may well have a property that is called `constructor`; what it says of it is no prototype. */
+/**
+ * Returns the problem with a key that could reach a prototype. A JSON schema may have a property called `constructor`:
+ * it is refused only if its value holds a `prototype`.
+ */
 function reachOf(key: string, value: unknown): string | undefined {
   if (key === "__proto__") return prototype;
   if (key !== "constructor" || typeof value !== "object" || value === null) return undefined;

@@ -1,15 +1,15 @@
-/** How much of one name and of all of a path is shown: names are the caller's, and may be as long as a body. */
+/** Characters shown of one name and of a whole path. Names come from the client, and may be as long as a body. */
 export const nameCharactersMax = 64;
 export const paramCharactersMax = 512;
 
 type Path = readonly PropertyKey[];
 
-/** A place in a request as OpenAI writes it: `messages[2].content[0].type`. What is too long of it is cut. */
+/** Returns a path as OpenAI writes it: `messages[2].content[0].type`. A path or name that is too long is cut. */
 export function paramOf(path: Path): string {
   return path.reduce<string>(within, "");
 }
 
-/** The places of several fields of one object. */
+/** Returns the paths of several fields of one object. */
 export function paramsOf(path: Path, fields: readonly string[]): string[] {
   const holder = paramOf(path);
   return fields.map((field) => within(holder, field));
@@ -22,7 +22,9 @@ function within(holder: string, step: PropertyKey): string {
   return param.length > paramCharactersMax ? `${param.slice(0, paramCharactersMax)}…` : param;
 }
 
-/** A name as it may be shown anywhere: what cannot be seen in it, or turns the text around it, is replaced. */
+/**
+ * Returns a name that is safe to show: invisible characters, and those that turn the text around them, are replaced.
+ */
 function shown(name: string): string {
   const cut = name.length > nameCharactersMax ? `${name.slice(0, nameCharactersMax)}…` : name;
   return /^[\x20-\x7e]*$/.test(cut) ? cut : cut.toWellFormed().replace(/\p{C}|\p{Zl}|\p{Zp}/gu, "\ufffd");

@@ -10,14 +10,14 @@ import { lookThrough } from "./look-through.ts";
 import { paramOf } from "./param-of.ts";
 import { scanJson, type ScannedJson } from "./scan-json.ts";
 
-/** In what is longer, where it is broken is not looked for: that takes longer than to read it. */
+/** Longest body in which a syntax error is located: to locate it takes longer than to read the body. */
 const placedBytesMax = 4 * 1024 * 1024;
 
 const byteOrderMark = Buffer.of(0xef, 0xbb, 0xbf);
 
 /**
- * Reads a request's body as a JSON object that means the same to everybody who reads it after us. What could not be
- * handed on as it came is refused, and the caller is told where it stands.
+ * Reads a request's body as a JSON object that means the same to every later reader. Refuses JSON that could not be
+ * passed on unchanged, and tells the client where the problem is.
  */
 export function readJsonObject(bytes: Buffer | undefined): Record<string, unknown> {
   if (bytes === undefined || bytes.byteLength === 0) throw brokenJson("The request has no body; send a JSON object.");

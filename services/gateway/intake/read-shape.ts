@@ -4,13 +4,13 @@ import { leafOf, shapeFault } from "./shape-fault.ts";
 
 export interface Shaped<Output> {
   readonly value: Output;
-  /** Fields that mean nothing here, by their paths; they are left out, and the caller is told their names. */
+  /** Paths of unknown fields; they are left out, and the client gets their names. */
   readonly ignored: readonly string[];
 }
 
 /**
- * Reads a request against a strict schema. Fields that the schema does not know are ignored by name, at every depth;
- * everything else that does not fit is a fault, and only the first of it is told.
+ * Reads a request against a strict schema. Fields that the schema does not know are ignored and listed, at every depth.
+ * Everything else that does not match is a fault; only the first one is reported.
  */
 export function readShape<Schema extends z.ZodType>(
   schema: Schema,
@@ -23,13 +23,13 @@ export function readShape<Schema extends z.ZodType>(
   return { value: value as z.output<Schema>, ignored };
 }
 
-/** Of a request in which everything is wrong nothing more is looked at than up to the first that is. */
+/** `abortEarly` stops at the first error, also for a request in which everything is wrong. */
 const context = { async: false, abortEarly: true, reportInput: true } as const;
 
 /**
- * What comes of a value, and what is wrong with it. Only the library's core tells both: a field that is not known counts
- * as wrong, and yet all the rest comes out whole and without it. To take such fields out and to read once more takes
- * several times as long, in a request with thousands of them longer than one may keep the others waiting.
+ * Validates a value and returns the output with all issues. Only the library's core returns both. An unknown field is
+ * an issue, and yet the rest of the output is whole and without it. To remove such fields and to read again takes
+ * several times as long. With thousands of them it takes longer than other requests may be kept waiting.
  */
 function run(schema: z.ZodType, value: unknown): z.core.ParsePayload {
   const payload = schema._zod.run({ value, issues: [] }, context);

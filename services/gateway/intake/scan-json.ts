@@ -16,30 +16,30 @@ import {
 export const jsonDepthMax = 64;
 /** Values in one request: each costs far more to check than its bytes cost to send. */
 export const jsonValuesMax = 49_152;
-/** Keys of one object: an object of more is no request but a table, and far slower to read. */
+/** Keys of one object: an object with more is a table and no request, and far slower to read. */
 export const jsonKeysMax = 2_048;
 
-/** The bytes that begin something here, by their values. All others are passed over. */
+/** Marks the bytes that begin a token here, by their values. The scan passes over all others. */
 const marks = new Uint8Array(256);
 for (const mark of [quote, comma, colon, openingBracket, closingBracket, openingBrace, closingBrace]) marks[mark] = 1;
 for (let byte = 0; byte < marks.length; byte += 1) if (startsNumber(byte)) marks[byte] = 1;
 
-/** What the bytes of JSON tell and its values do not. */
+/** Facts that the bytes of JSON show and its parsed values do not. */
 export interface ScannedJson {
-  /** How many keys its objects have together, each counted as often as it is written. */
+  /** Number of keys of all objects together; a duplicate key counts each time. */
   readonly keys: number;
-  /** Where its first number stands that cannot be read. */
+  /** Position of the first number that cannot be read. */
   readonly unfitAt: number | undefined;
-  /** Whether it has an integer that keeps its digits only if it is read with care. */
+  /** True if the JSON has an integer that keeps its digits only with `parseExactly`. */
   readonly hasBigInteger: boolean;
 }
 
 /**
- * Bounds the depth of JSON and the number of its values before anybody parses it, since a megabyte of brackets or of
- * tiny values would keep this process and everybody else in it busy.
+ * Bounds the depth of JSON and the number of its values before it is parsed. A megabyte of brackets or of tiny values
+ * would block this process and all its other requests.
  */
 export function scanJson(bytes: Buffer): ScannedJson {
-  /** The keys of each object that is open, by its depth. */
+  /** Number of keys of each open object, by its depth. */
   const keysAt = new Uint32Array(jsonDepthMax + 1);
   let depth = 0;
   let values = 1;

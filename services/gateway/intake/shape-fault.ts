@@ -6,15 +6,15 @@ import { paramOf } from "./param-of.ts";
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
-/** One thing that does not fit, with its whole path. */
+/** One issue, with the whole path of the value that does not match. */
 export interface Leaf {
   readonly issue: Issue;
   readonly path: Path;
 }
 
 /**
- * What says most of an issue: where a value could have been of several kinds, the first that is wrong with the kind that
- * it came closest to.
+ * Returns the most specific issue. For a value of several possible kinds, this is the first error in the kind that it
+ * came closest to.
  */
 export function leafOf(issue: Issue, at: Path = []): Leaf {
   const path = [...at, ...issue.path];
@@ -36,7 +36,7 @@ function closestKind(kinds: readonly (readonly Issue[])[]): readonly Issue[] {
   return closest;
 }
 
-/** How far into a value a kind fits: 0 when the value is not even of its type. */
+/** Returns how deep a value matches a kind: 0 when the value is not even of its type. */
 function reach(issues: readonly Issue[]): number {
   const misfit = issues.some((issue) => issue.path.length === 0 && isOfOtherType(issue));
   return misfit ? 0 : issues.reduce((furthest, issue) => Math.max(furthest, 1 + issue.path.length), 1);
@@ -47,7 +47,7 @@ function isOfOtherType(issue: Issue): boolean {
   return issue.code === "invalid_type" || issue.code === "invalid_union";
 }
 
-/** The fault for one thing that is wrong with a request's shape. */
+/** Returns the fault for one issue in a request's shape. */
 export function shapeFault({ issue, path }: Leaf): Fault {
   const param = paramOf(path);
   if (isMissing(issue)) {
@@ -129,7 +129,7 @@ function tooBig(issue: z.core.$ZodIssueTooBig, param: string): Fault {
   return new Fault(code, { message: `'${param}' must be at most ${maximum}.`, param });
 }
 
-/** JSON does not tell 2 from 2.0, so the fields that take decimals are named. */
+/** Fields that take decimals, by name: JSON does not distinguish 2 from 2.0. */
 const decimals = /^(temperature|top_p|frequency_penalty|presence_penalty|logit_bias\..*)$/;
 
 function isDecimal(param: string): boolean {

@@ -7,25 +7,26 @@ interface Waiting<Asked, Answer> {
 }
 
 interface Together<Asked, Answer> {
-  /** Answers all of them, in their order, or fails for all. */
+  /** Answers all questions, in their order, or fails for all. */
   readonly ask: (asked: readonly Asked[]) => Promise<readonly Answer[]>;
-  /** How many go in one question at most. */
+  /** The most questions in one call. */
   readonly askedMax: number;
-  /** For so long at most anyone waits for the question under way. */
+  /** The longest time that a question waits for the call under way. */
   readonly waitMs: number;
   readonly clock: Pick<Clock, "after">;
 }
 
 /**
- * Questions of many, asked together: those of one turn of the event loop are one, and what comes while that one is
- * under way goes in the next. So who comes alone waits for nobody, and the more there are, the less each costs. They are
- * asked in the order in which they came. When one question fails, so do those that waited for it.
+ * Combines the questions of many callers into one call. All questions of one turn of the event loop share a call, and
+ * questions that arrive during that call go in the next. A lone question therefore waits for no other, and the cost of
+ * each falls as their number grows. Questions are asked in the order of arrival. When a call fails, the questions that
+ * waited for it fail too.
  */
 export class AskTogether<Asked, Answer> {
   readonly #together: Together<Asked, Answer>;
   #waiting: Waiting<Asked, Answer>[] = [];
   #underWay = 0;
-  /** All that wait go at the end of this turn. */
+  /** True if all waiting questions go at the end of this turn of the event loop. */
   #goes = false;
   #overdue: Timer | undefined;
 

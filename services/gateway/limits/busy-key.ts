@@ -1,11 +1,14 @@
 import type { KeyLimits } from "#shared/keys/key-limits.ts";
 import type { Admitted, Demand } from "./limits.ts";
 
-/** So many requests of a key in one span make it worth asking ahead: the first of them ask for themselves. */
+/**
+ * From this many requests of a key in one span, places ahead are worth asking for. The first requests ask for
+ * themselves.
+ */
 const busyFrom = 4;
-/** Places of one key that wait at most. */
+/** The most places of one key that wait to be used. */
 const placesAheadMax = 64;
-/** So long nothing is asked for where too little was free. */
+/** After the store lent nothing, because too little was free, it is not asked for places for this long. */
 const scarceForMs = 1_000;
 
 interface Place {
@@ -14,7 +17,7 @@ interface Place {
   readonly usableUntilMs: number;
 }
 
-/** One key whose requests come one after the other: how many of late, and the places that wait for the next. */
+/** One key with a quick succession of requests: how many came lately, and the places that wait for the next. */
 export class BusyKey {
   readonly limits: KeyLimits;
   #places: Place[] = [];
@@ -23,14 +26,14 @@ export class BusyKey {
   #countedBefore = 0;
   #tokens = 0;
   #tokensBefore = 0;
-  /** When places may be asked for again; never while they are being asked for. */
+  /** The time from which places may be asked for again. `Infinity` while a call for places is under way. */
   #mayAskAtMs = -Infinity;
 
   constructor(limits: KeyLimits) {
     this.limits = limits;
   }
 
-  /** What each place is to be asked for with: as much as any request of late. */
+  /** The tokens to ask for with each place: the most that a recent request asked for. */
   get tokens(): number {
     return Math.max(this.#tokens, this.#tokensBefore);
   }
@@ -46,26 +49,29 @@ export class BusyKey {
     );
   }
 
-  /** A request has come. */
+  /** Counts one request in the current span. */
   count({ tokens }: Pick<Demand, "tokens">): void {
     this.#counted += 1;
     this.#tokens = Math.max(this.#tokens, tokens);
   }
 
-  /** The place that has waited longest of those that are large enough, if there is one. */
+  /** Removes and returns the oldest place that is large enough, or undefined if there is none. */
   take({ tokens }: Pick<Demand, "tokens">, nowMs: number): Admitted | undefined {
     const at = this.#places.findIndex((place) => place.tokens >= tokens && nowMs < place.usableUntilMs);
     return at < 0 ? undefined : this.#places.splice(at, 1)[0]?.admission;
   }
 
-  /** How many places should be asked for: for as many requests as came of late, once half of their places are gone. */
+  /**
+   * Returns how many places to ask for. The target is the number of recent requests; a refill begins once half of it is
+   * used.
+   */
   lacks(nowMs: number): number {
     if (nowMs < this.#mayAskAtMs) return 0;
     const wanted = Math.min(Math.max(this.#counted, this.#countedBefore), placesAheadMax);
     return wanted < busyFrom || this.#places.length * 2 > wanted ? 0 : wanted - this.#places.length;
   }
 
-  /** Places are asked for now; the answer is to be told. */
+  /** Marks a call for places as under way. `lent` or `notLent` must follow. */
   asks(): void {
     this.#mayAskAtMs = Infinity;
   }
@@ -79,7 +85,7 @@ export class BusyKey {
     this.#mayAskAtMs = nowMs + scarceForMs;
   }
 
-  /** The next span begins. Returns what waited too long. */
+  /** Begins the next span. Returns the places that have waited too long. */
   nextSpan(nowMs: number): readonly Admitted[] {
     [this.#countedBefore, this.#counted] = [this.#counted, 0];
     [this.#tokensBefore, this.#tokens] = [this.#tokens, 0];
@@ -93,7 +99,7 @@ export class BusyKey {
     return this.#countedBefore === 0 && this.#counted === 0 && this.#places.length === 0;
   }
 
-  /** All that wait, which are not its own any more. */
+  /** Removes and returns all waiting places. */
   leave(): readonly Admitted[] {
     const left = this.#places.map(({ admission }) => admission);
     this.#places = [];

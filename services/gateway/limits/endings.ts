@@ -1,21 +1,28 @@
 import type { Settled } from "./limits.ts";
 
-/** Ends of a key's requests, on their way to where its limits are kept. One of the two is said when the way is over. */
+/**
+ * Ends of a key's requests, on their way to the store of its limits. The caller calls `heard` or `unheard` when the
+ * outcome is known.
+ */
 export interface Telling {
-  /** Names the batch of the books that will have them. */
+  /** The name of the books' batch that will contain these ends. */
   readonly batch: string;
   readonly ended: readonly Settled[];
-  /** What they held is free, and what they spent of a budget stands under the name of the batch until that is written. */
+  /**
+   * The store has freed the holds. It keeps the tokens spent of a budget under the name of the batch until that is
+   * written.
+   */
   heard(): void;
-  /** Nobody knows what came of it: they are told again. */
+  /** The outcome is unknown: these ends are reported again. */
   unheard(): void;
 }
 
 /**
- * What has ended and may not be written in the books yet: a client that asks again as soon as it has its answer is not
- * refused for the seat, or the budget, that its last request does not need any more. Each end is told once.
+ * Ends of requests that the books may not have written yet. The store gets them with the next demand of the key. A
+ * client may ask again right after its answer: it is not refused for a seat or budget that its last request no longer
+ * needs. Each end is reported once.
  */
 export interface Endings {
-  /** At most so many ends of a key that were not told. */
+  /** Returns at most `endsMax` ends of a key that were not reported. */
   tell(keyId: string, endsMax: number): readonly Telling[];
 }

@@ -1,23 +1,26 @@
 import type { ChatBody, ChatMessage, ToolDefinition } from "#shared/protocol/chat-body.ts";
 import type { CompleteBody } from "#shared/protocol/complete-body.ts";
 
-/** What one image is taken to cost, whatever its size: its bytes say little of it, and are not looked at. */
+/**
+ * The estimated tokens of one image, whatever its size. The bytes of an image say little about its tokens and are not
+ * read.
+ */
 export const imageTokens = 1_000;
-/** How long an answer is expected to be when nobody said how long it may be. */
+/** The expected length of an answer when the request sets no maximum. */
 export const answerTokens = 1_000;
-/** Nothing costs more: the largest budget that there is. */
+/** The upper bound of every estimate: the largest possible budget. */
 export const estimateMax = 1_000_000_000_000;
 
 const charactersPerToken = 4;
 
 type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 
-/** What a request is expected to use: its prompt, and the longest answers that it allows. */
+/** Returns the tokens that a request is expected to use: its prompt, and the longest answers that it allows. */
 export function estimateTokens(body: ChatBody, promptTokens = estimatePrompt(body)): number {
   return Math.min(promptTokens + (body.max_tokens ?? answerTokens) * (body.n ?? 1), estimateMax);
 }
 
-/** What the prompt alone is expected to cost, where nobody told. */
+/** Returns the estimated tokens of the prompt alone, for callers that do not know them. */
 export function estimatePrompt({ messages, tools = [] }: ChatBody): number {
   let characters = 0;
   let images = 0;
@@ -29,13 +32,15 @@ export function estimatePrompt({ messages, tools = [] }: ChatBody): number {
   return Math.ceil(characters / charactersPerToken) + images * imageTokens;
 }
 
-/** What texts are expected to cost that are to be embedded, or are all of a prompt. */
+/** Returns the estimated tokens of texts that are to be embedded, or that are a whole prompt. */
 export function estimateTexts(texts: readonly { readonly length: number }[]): number {
   const characters = texts.reduce((sum, text) => sum + text.length, 0);
   return Math.min(Math.ceil(characters / charactersPerToken), estimateMax);
 }
 
-/** What continuing texts is expected to cost: the texts alone, and with the longest answers that are allowed. */
+/**
+ * Returns the estimated tokens of a text completion: the texts alone, and with the longest answers that are allowed.
+ */
 export function estimateContinued(body: CompleteBody): { readonly promptTokens: number; readonly tokens: number } {
   const { prompts, suffix, n = 1, max_tokens: longest = answerTokens } = body;
   const promptTokens = estimateTexts(suffix === undefined ? prompts : [...prompts, suffix]);

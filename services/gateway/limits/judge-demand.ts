@@ -2,13 +2,13 @@ import type { KeyLimits } from "#shared/keys/key-limits.ts";
 import type { Refusal, Standing } from "./limits.ts";
 import { allowanceOf, costWithin, requestRate, tokenRate, waitMsFor } from "./rate.ts";
 
-/** All that is known of a key when one of its requests asks to run. */
+/** The use of a key's limits at the moment when one of its requests asks to run. */
 export interface KeyState {
-  /** In the buckets of the limits by the minute. */
+  /** The levels of the buckets of the limits per minute. */
   readonly requestsUsed: number;
   readonly tokensUsed: number;
   readonly seatsTaken: number;
-  /** Of the budget: used, and reserved by requests under way. */
+  /** Budget tokens: used, and reserved by requests under way. */
   readonly spent: number;
   readonly reserved: number;
 }
@@ -17,10 +17,10 @@ export type Verdict =
   | { readonly outcome: "admit"; readonly tokens: number; readonly budgetTokens: number }
   | { readonly outcome: "refuse"; readonly by: Refusal };
 
-/** What is held by requests under way may be free at any moment: nobody knows when, and a second is soon. */
+/** The wait when requests under way hold the rest of a limit. They may end at any moment, and a second is soon. */
 const underWayWaitMs = 1_000;
 
-/** Whether a request of so many tokens may run. The script of `RedisLimits` decides the same. */
+/** Decides if a request of `tokens` tokens may run. The script of `RedisLimits` decides the same. */
 export function judgeDemand(tokens: number, limits: KeyLimits, state: KeyState): Verdict {
   const by = refusalOf(tokens, limits, state);
   if (by !== undefined) return { outcome: "refuse", by };
@@ -52,7 +52,7 @@ interface Refused {
   readonly budgetEndsInMs: number;
 }
 
-/** In what time a request that was refused may be worth another try. */
+/** Returns the time after which a refused request may be worth a retry. */
 export function waitMsOf({ by, tokens, limits, used, budgetEndsInMs }: Refused): number {
   switch (by) {
     case "requests":

@@ -1,14 +1,17 @@
 /**
- * How a store lends places ahead of the requests that will need them. It lends from plenty only, for a moment, and while
- * anything is lent that a request is refused for, the request waits until it has come back: so places that nobody uses
- * refuse nobody.
+ * The rules by which a store lends places ahead of the requests that will need them. The store lends only from plenty,
+ * and only for a moment. A request that is refused for something lent waits until that has come back. Unused places
+ * therefore refuse no request.
  */
 
-/** A gateway uses what it was lent for so long, from when it asked. */
+/** A gateway may use a lent place for this long, counted from when it asked for the place. */
 export const lentPlaceUsableMs = 100;
 
-/** From when places were lent until they are surely in use or given back, which goes with the books every 100 ms. */
+/**
+ * Within this time after a loan, each place is surely in use or given back. Places are given back with the books, every
+ * 100 ms.
+ */
 export const lentForMsMax = 300;
 
-/** Nothing is lent that would leave less than the rest of any limit free. */
+/** The largest share of any limit that may be in use after a loan; the rest stays free. */
 export const lentShareMax = 0.5;

@@ -4,10 +4,10 @@ import { shortDuration } from "./short-duration.ts";
 
 type Refused = Extract<Admission, { outcome: "refused" }>;
 
-/** Official clients really sleep for as long as they are told to. */
+/** The longest wait that a refusal tells a client. Official clients really sleep for that long. */
 const retryAfterSecondsMax = 60;
 
-/** What a client is told whose request its key's limits do not allow: which limit, and when to try again. */
+/** Returns the fault for a request that its key's limits refuse. The message names the limit and when to try again. */
 export function limitFault(
   { by, waitMs, standing }: Refused,
   { limits, tokens }: Pick<Demand, "limits" | "tokens">,

@@ -1,7 +1,7 @@
 import type { Allowance, Standing } from "./limits.ts";
 import { shortDuration } from "./short-duration.ts";
 
-/** How a key stands, in OpenAI's headers; nothing of a limit that it does not have. */
+/** Returns the rate-limit status of a key as OpenAI's headers. A limit that the key does not have gets no header. */
 export function limitHeaders(standing: Standing): Readonly<Record<string, string>> {
   const lines = limitLines(standing);
   const headers: Record<string, string> = {};
@@ -9,7 +9,7 @@ export function limitHeaders(standing: Standing): Readonly<Record<string, string
   return headers;
 }
 
-/** The same as Node takes them in one: a name, its value, the next name. */
+/** Returns the same headers as the flat list that Node accepts: a name, its value, the next name. */
 export function limitLines({ requests, tokens }: Standing): string[] {
   const lines: string[] = [];
   if (requests !== undefined) tell(lines, names.requests, requests);
@@ -23,7 +23,7 @@ interface Names {
   readonly reset: string;
 }
 
-/** Written out, since every answer has them. */
+/** The names are literals rather than composed, since every answer has them. */
 const names: Readonly<Record<"requests" | "tokens", Names>> = {
   requests: {
     limit: "x-ratelimit-limit-requests",

@@ -4,7 +4,9 @@ import { judgeDemand, standingOf, waitMsOf } from "./judge-demand.ts";
 import {
   budgetPeriodAt,
   type Admission,
+  type AloneGrants,
   type Demand,
+  type GrantedAlone,
   type Hold,
   type Limits,
   type Settled,
@@ -16,24 +18,28 @@ import { shareOf } from "./share-of.ts";
 
 interface LocalLimitsOptions {
   readonly clock: Pick<Clock, "now" | "wall">;
-  /** Among how many gateways every limit is divided. */
+  /** The number of gateways that share every limit. */
   readonly gateways?: () => number;
-  /** What a key has used of its budget in a period, where nobody told. Read in the very step that decides. */
+  /**
+   * Returns the tokens that a key used of its budget in a period, if the store has not reported them. `admit` reads
+   * this in the same synchronous step that decides.
+   */
   readonly spent: (keyId: string, period: string) => number;
 }
 
-/** How often keys are looked for of which nothing needs to be known any more. */
+/** The interval between two searches for keys that can be forgotten. */
 const forgetEveryMs = windowMs;
 
 /**
- * Limits in the memory of this gateway: for the only gateway that there is, and for each one's share of them while the
- * store that all of them see is away. Every decision is one synchronous step.
+ * Limits in the memory of this gateway. They serve the only gateway that there is, or one gateway's share while the
+ * shared store is unavailable. Every decision is one synchronous step.
  */
-export class LocalLimits implements Limits {
+export class LocalLimits implements Limits, AloneGrants {
   readonly #clock: Pick<Clock, "now" | "wall">;
   readonly #gateways: () => number;
   readonly #spent: (keyId: string, period: string) => number;
   readonly #keys = new Map<string, LocalKey>();
+  readonly #untold = new Map<string, KeyLimits>();
   #forgotAtMs = 0;
 
   constructor(options: LocalLimitsOptions) {
@@ -42,7 +48,7 @@ export class LocalLimits implements Limits {
     this.#spent = options.spent;
   }
 
-  /** How many keys anything is known of. */
+  /** The number of keys in memory. */
   get size(): number {
     return this.#keys.size;
   }
@@ -67,6 +73,7 @@ export class LocalLimits implements Limits {
       kept: "here",
     };
     this.adopt(hold);
+    this.#untold.set(keyId, limits);
     return { outcome: "admitted", hold, standing: standingOf(share, this.#stateOf(keyId, share)) };
   }
 
@@ -75,24 +82,45 @@ export class LocalLimits implements Limits {
     return standingOf(share, this.#stateOf(keyId, share));
   }
 
-  /** Counts what all gateways' store has admitted, so that this one's share is not handed out a second time. */
+  /** Counts a hold that the shared store admitted, so that this gateway does not grant its share a second time. */
   adopt(hold: Hold): void {
     this.#forgetIdle();
     const key = this.#keys.getOrInsertComputed(hold.keyId, () => new LocalKey());
     key.take(this.#clock.now(), this.#shareOf(hold.limits), hold);
   }
 
-  /** What all gateways together have used of a key's budget, as their store just said: the share is of what is left. */
+  /** Records the budget use of all gateways, as their store just reported it. The share divides only what is left. */
   learn({ keyId, limits }: Pick<Demand, "keyId" | "limits">, spent: number): void {
     if (limits.budget === undefined) return;
     const period = budgetPeriodAt(limits.budget.per, this.#clock.wall());
     this.#keys.getOrInsertComputed(keyId, () => new LocalKey()).learn(period, spent);
   }
 
-  /** To be told of the end of all that was admitted or adopted here; a second time it is nothing new. */
+  /** Settles a request that was admitted or adopted here. A second call for the same hold changes nothing. */
   settle(settled: Settled): void {
     const { keyId, limits } = settled.hold;
     this.#keys.get(keyId)?.settle(this.#clock.now(), this.#shareOf(limits), settled);
+    if (settled.hold.kept === "here" && this.#keys.has(keyId)) this.#untold.set(keyId, limits);
+  }
+
+  get untold(): ReadonlyMap<string, KeyLimits> {
+    return this.#untold;
+  }
+
+  tellAlone(keyId: string): GrantedAlone | undefined {
+    const [limits, key] = [this.#untold.get(keyId), this.#keys.get(keyId)];
+    if (limits === undefined || key === undefined) return undefined;
+    this.#untold.delete(keyId);
+    const [nowMs, share] = [this.#clock.now(), this.#shareOf(limits)];
+    const granted = key.aloneAt(nowMs, share);
+    key.tell(nowMs, share, granted);
+    return granted;
+  }
+
+  untellAlone(keyId: string, limits: KeyLimits, { requests, tokens }: GrantedAlone): void {
+    const share = this.#shareOf(limits);
+    this.#keys.get(keyId)?.tell(this.#clock.now(), share, { requests: -requests, tokens: -tokens });
+    this.#untold.set(keyId, limits);
   }
 
   #stateOf(keyId: string, share: KeyLimits): ReturnType<LocalKey["stateAt"]> {
@@ -116,6 +144,10 @@ export class LocalLimits implements Limits {
     if (nowMs - this.#forgotAtMs < forgetEveryMs) return;
     this.#forgotAtMs = nowMs;
     const wallMs = this.#clock.wall();
-    for (const [id, key] of this.#keys) if (key.isIdleAt(nowMs, wallMs)) this.#keys.delete(id);
+    for (const [id, key] of this.#keys) {
+      if (!key.isIdleAt(nowMs, wallMs)) continue;
+      this.#keys.delete(id);
+      this.#untold.delete(id);
+    }
   }
 }

@@ -15,21 +15,21 @@ import {
 
 interface PlacesAheadOptions {
   readonly store: LendingLimits;
-  /** A hold that no request needed. */
+  /** Gives back a hold that no request needed. */
   readonly giveBack: (hold: Hold) => void;
-  /** A hold of which nobody knows whether it was made. */
+  /** Releases a hold that the store may or may not have made. */
   readonly onUncertain: (hold: Hold) => void;
   readonly clock: Clock;
 }
 
-/** Requests of a key are counted over so long, and as often is looked for places that nobody used. */
+/** The span over which requests of a key are counted. Unused places are looked for once a span. */
 const spanMs = lentPlaceUsableMs / 2;
 
 /**
- * Places within the limits of busy keys, taken before the requests come that need them: so most of these wait for no
- * store, and one question does for many. What a place holds is charged when it is taken, and is given back when no
- * request needs it soon. A request that is refused while places are lent waits until these have come back, and asks
- * again: nobody is refused for a place that stays empty.
+ * Places within the limits of busy keys, taken before the requests that need them arrive. Most of these requests then
+ * wait for no store, and one call to the store serves many of them. A place is charged when it is taken, and given back
+ * when no request needs it soon. A request that is refused while places are lent waits until these have come back, and
+ * asks again. An empty place therefore refuses no request.
  */
 export class PlacesAhead implements Limits {
   readonly #options: PlacesAheadOptions;
@@ -49,7 +49,7 @@ export class PlacesAhead implements Limits {
     return this.#options.store.standing(key);
   }
 
-  /** Gives back all that waits. What is asked from now on is the store's. */
+  /** Gives back all unused places. Later demands go to the store. */
   stop(): void {
     this.#stopped = true;
     this.#looking?.cancel();
@@ -61,7 +61,7 @@ export class PlacesAhead implements Limits {
     const { store, clock } = this.#options;
     const admission = await store.admit(demand);
     if (admission.outcome === "admitted" || admission.lentForMs === undefined) return admission;
-    // What it was refused for may be lent to this very gateway, since it asked.
+    // The store may have lent the missing place to this very gateway after the demand was sent.
     const place = this.#keys.get(demand.keyId)?.take(demand, clock.now());
     if (place !== undefined) return place;
     await sleep(clock, admission.lentForMs);
@@ -78,7 +78,10 @@ export class PlacesAhead implements Limits {
     return place;
   }
 
-  /** Places are of the limits that they were taken under. */
+  /**
+   * Returns the busy key for these limits. Places belong to the limits under which they were taken, so a change gives
+   * them back.
+   */
   #keyOf({ keyId, limits }: Demand): BusyKey {
     const known = this.#keys.get(keyId);
     if (known?.isUnder(limits) === true) return known;
@@ -101,7 +104,7 @@ export class PlacesAhead implements Limits {
       else if (this.#keys.get(keyId) === key) key.lent(admissions.map(withoutSpent), { tokens, usableUntilMs });
       else this.#giveBack(admissions);
     } catch {
-      // A store that does not answer is told of by the next request, which asks for itself.
+      // The next request asks for itself and reports a store that does not answer.
       key.notLent(clock.now());
       if (!needsSeat(limits)) return;
       for (const seat of seats) onUncertain({ keyId, limits, seat, tokens: 0, budgetTokens: 0, kept: "shared" });
@@ -124,7 +127,7 @@ export class PlacesAhead implements Limits {
   }
 }
 
-/** What was used of a budget when the place was taken is not news any more when it is used. */
+/** Removes `spent` from an admission: the number is out of date when the place is used. */
 function withoutSpent({ outcome, hold, standing }: Admitted): Admitted {
   return { outcome, hold, standing };
 }

@@ -1,18 +1,18 @@
 import type { Allowance } from "./limits.ts";
 
 /**
- * Limits by the minute, as a bucket that every request fills and that drains evenly, a whole limit in a minute (GCRA,
- * counted in what is limited and not in time). A limit of N lets N through at once, and then one each N-th of a minute.
- * Counted in units, numbers are exact however large the limit is, stay true when the limit changes, and owe nothing to
- * a clock that was set back.
+ * A limit per minute, as a bucket (GCRA, counted in units of the limit and not in time). Every request fills the
+ * bucket, which drains evenly, a whole limit in a minute. A limit of N admits N at once, and then one each N-th of a
+ * minute. Counts in units are exact for any size of limit and stay correct when the limit changes. They do not depend
+ * on a clock that was set back.
  */
 export interface Rate {
   readonly limit: number;
-  /** Nothing fills the bucket beyond this. */
+  /** The highest level of the bucket. */
   readonly usedMax: number;
 }
 
-/** What was in the bucket at a moment. */
+/** The level of a bucket at a moment. */
 export interface Used {
   readonly units: number;
   readonly atMs: number;
@@ -20,10 +20,10 @@ export interface Used {
 
 export const windowMs = 60_000;
 
-/** An answer that was longer than its reservation is paid off in later minutes, but never in more than these. */
+/** The most minutes over which an answer that was longer than its reservation is paid off. */
 export const debtWindowsMax = 10;
 
-/** What draining may be off by rounding. */
+/** The largest rounding error of draining. */
 export const roundingUnits = 1e-6;
 
 export const unused: Used = { units: 0, atMs: 0 };
@@ -36,7 +36,10 @@ export function tokenRate(limit: number): Rate {
   return { limit, usedMax: limit * debtWindowsMax };
 }
 
-/** A request that costs more than the whole limit may pass when nothing else was used; what it really used is charged. */
+/**
+ * Returns the cost, but at most the whole limit. A request that costs more may thus pass when nothing else was used;
+ * its real use is charged.
+ */
 export function costWithin(rate: Rate, cost: number): number {
   return Math.min(cost, rate.limit);
 }
@@ -47,12 +50,12 @@ export function usedAt(used: Used, rate: Rate, nowMs: number): Used {
   return { units: Math.min(Math.max(0, left), rate.usedMax), atMs: nowMs };
 }
 
-/** In what time a cost may be taken; zero means now. */
+/** Returns the time until a cost may be taken; zero means now. */
 export function waitMsFor(cost: number, units: number, rate: Rate): number {
   return msToDrain(units + costWithin(rate, cost) - rate.limit, rate);
 }
 
-/** Takes a cost whatever there is left; a negative one is given back. */
+/** Charges a cost whatever is left. A negative cost is given back. */
 export function charge(used: Used, cost: number, rate: Rate): Used {
   return { units: Math.min(Math.max(0, used.units + cost), rate.usedMax), atMs: used.atMs };
 }

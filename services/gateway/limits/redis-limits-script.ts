@@ -1,20 +1,24 @@
 import { lentForMsMax, lentShareMax } from "./lending.ts";
 import { debtWindowsMax, roundingUnits, windowMs } from "./rate.ts";
 
-/** As long as anything may be owed, and a minute more. */
+/** The lifetime of a key's records in Redis: as long as a debt may last, and a minute more. */
 const keptForMs = (debtWindowsMax + 1) * windowMs;
 
 /**
- * How a key's limits lie in Redis, and what is done to them. `limits:<id>` is a hash of the two buckets, each with the
- * moment of its level (milliseconds), and of what is reserved of the budget in all. `seats:<id>` has a seat for each
- * request under way, by when it is free unless it is renewed. `unwritten:<id>` has each batch of a gateway's books that
- * is not written yet, by when it is given up: what its requests spent stays reserved until then, so that no gateway
- * hands it out again, and the hash says how much of what is reserved is that. `reservations:<id>` is what each seat and
- * each such batch reserved. All of them lapse when nobody uses the key. `lentUntil` of the hash is when no gateway has places ahead
- * any more that its requests may not need, and before `lendFrom` none is given any.
+ * The layout of a key's limits in Redis, and the functions that change them:
  *
- * Time is that of Redis, so that gateways need not agree on it. Numbers with a fraction are written out in full in
- * replies, which would cut it off; Redis writes out those in commands.
+ * - `limits:<id>` is a hash. It has the two buckets, each with the time of its level (milliseconds), and the total
+ *   reserved of the budget. Its field `unwritten` says how much of that total belongs to unwritten batches.
+ * - `seats:<id>` has a seat for each request under way, by the time at which it is free unless it is renewed.
+ * - `unwritten:<id>` has each batch of a gateway's books that is not written yet, by the time at which it is given up.
+ *   The tokens that its requests spent stay reserved until then, so that no gateway grants them again.
+ * - `reservations:<id>` has the reservation of each seat and of each such batch.
+ *
+ * All of them expire when the key is not used. From `lentUntil` (of the hash) on, every place lent ahead is in use or
+ * given back. Before `lendFrom` (of the hash) no gateway is lent any.
+ *
+ * The time is the clock of Redis, so that gateways need not agree on it. The script formats numbers with a fraction in
+ * full for replies, where Redis would cut the fraction off. Redis itself formats numbers in commands.
  */
 export const redisLimitsLua = `
 local call = redis.call
@@ -79,17 +83,28 @@ end
 `;
 
 /**
- * ARGV: how long a seat lives. Then of each key its id; its limits (requests, tokens, concurrency, budget; nothing for
- * none); where its spending is counted; how many batches there are ends of, and of each its name, how many ended, what
- * they used in all, their seats, and what each used; then how many demands there are, how many tokens they ask for
- * in all of the budget and by the minute, and of each its seat and its tokens; at last how many places are wished for
- * ahead, how many tokens each, and their seats.
+ * ARGV: the lifetime of a seat. Then for each key:
  *
- * Replies of each key its buckets after all its demands and places ahead (requests, tokens), its budget before them (spent,
- * reserved), a letter for each demand: `a` admits it, others say what refused it; how many places ahead there are, which
- * is all of them or none; and for how long yet places may be lent. The order of the questions is that of `judgeDemand`.
- * Buckets are written also when nothing is taken: after the clock of Redis was set back, they drain from there. Seats
- * that have lapsed are looked for when there is no room without them.
+ * - its id, and its limits (requests, tokens, concurrency, budget; empty for none);
+ * - the Redis key that counts its spending;
+ * - the requests and tokens that a gateway granted by itself;
+ * - the number of batches with ends; for each batch its name, the number of ends, the tokens that they used in all,
+ *   their seats, and the tokens that each used;
+ * - the number of demands; the tokens that they ask for in all, of the budget and of the limit per minute; the seat and
+ *   tokens of each demand;
+ * - the number of places wanted ahead, the tokens of each place, and their seats.
+ *
+ * Replies for each key:
+ *
+ * - its buckets after all its demands and places ahead (requests, tokens);
+ * - its budget before them (spent, reserved);
+ * - a letter for each demand: `a` admits it, any other letter names the limit that refused it;
+ * - the number of places ahead, which is all of them or none;
+ * - the time for which places may still be lent.
+ *
+ * The script checks the limits in the order of `judgeDemand`. It writes the buckets even when nothing is taken: after
+ * the clock of Redis was set back, they drain from there. It looks for expired seats when there is no room without
+ * them.
  */
 export const admitLua = `${redisLimitsLua}
 local seatFreeAt = whole(nowMs + ARGV[1])
@@ -143,9 +158,12 @@ local function admit()
   local id, spentAt = ARGV[at], ARGV[at + 5]
   local requestsLimit, tokensLimit = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   local concurrency, budget = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
-  local batches = tonumber(ARGV[at + 6])
-  at = at + 7
+  local aloneRequests, aloneTokens = tonumber(ARGV[at + 6]), tonumber(ARGV[at + 7])
+  local batches = tonumber(ARGV[at + 8])
+  at = at + 9
   local requests, tokens, reserved, unwritten, keptUntil, lentUntil, lendFrom = levelsOf(id, requestsLimit, tokensLimit)
+  if requestsLimit then requests = math.min(math.max(0, requests + aloneRequests), requestsLimit) end
+  if tokensLimit then tokens = math.min(math.max(0, tokens + aloneTokens), tokensLimit * ${debtWindowsMax}) end
   local reservedBefore, unwrittenBefore = reserved, unwritten
   for _ = 1, batches do
     local more, moreUnwritten = tell(id, budget or reserved ~= 0)
@@ -294,7 +312,7 @@ while at <= #ARGV do admit() end
 return replies
 `;
 
-/** ARGV: the key's id, and its limits of requests and tokens by the minute; nothing for none. Changes nothing. */
+/** ARGV: the key's id, and its limits of requests and tokens per minute; empty for none. Changes nothing. */
 export const standingLua = `${redisLimitsLua}
 local requests, tokens = levelsOf(ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]))
 return { inFull(requests), inFull(tokens) }

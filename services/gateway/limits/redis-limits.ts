@@ -12,7 +12,9 @@ import {
   type Admission,
   type Admitted,
   type AheadWish,
+  type AloneGrants,
   type Demand,
+  type GrantedAlone,
   type LendingLimits,
   type Period,
   type Refusal,
@@ -24,13 +26,14 @@ import { admitLua, standingLua } from "./redis-limits-script.ts";
 const admitScript = new RedisScript(admitLua);
 const standingScript = new RedisScript(standingLua);
 
-/** How much goes in one question at most, so that none holds up Redis for long. */
+/** The three bounds of one script call, so that no call blocks Redis for long. */
 const demandsMax = 250;
 const endsMax = 500;
-/** For so long at most a request waits for the question under way, where Redis is far. */
+const untoldMax = 100;
+/** The longest time that a demand waits for the call under way, where Redis is far. */
 const togetherMs = 2;
 
-/** The letters that the script admits and refuses with. */
+/** The letters of the script's reply: `admitted`, and one letter for each limit that can refuse. */
 const admitted = "a";
 const refusals: Readonly<Record<string, Refusal>> = {
   b: "budget",
@@ -41,40 +44,42 @@ const refusals: Readonly<Record<string, Refusal>> = {
 };
 const wordsPerKey = 7;
 
-/** Whole numbers come as such, those with a fraction as text. */
+/** A value of the script's reply. Whole numbers arrive as numbers, numbers with a fraction as text. */
 type Word = string | number;
 
-/** What is asked for one key: demands under the same limits, in the order in which they came. */
+/** The demands of one key under the same limits, in the order of arrival. */
 interface Question {
   readonly keyId: string;
   readonly limits: KeyLimits;
   readonly period: Period | undefined;
   readonly demands: Demand[];
-  /** Where the answer to each of them belongs. */
+  /** The index of each demand in the batch, where its admission belongs. */
   readonly places: number[];
-  /** Places that it would have ahead, as demands that come after all others. */
+  /** The places that the gateway asks for ahead, as demands that come after all others. */
   readonly ahead: readonly Demand[];
 }
 
 interface RedisLimitsOptions {
   readonly clock: Pick<Clock, "wall" | "after">;
   readonly endings?: Endings;
+  readonly alone?: AloneGrants;
   readonly seatLivesMs?: number;
 }
 
-/** Where Redis counts what a key has used of its budget in a period. */
+/** Returns the Redis key that counts the tokens that an API key used of its budget in a period. */
 export function spentAt(keyId: string, period: string): string {
   return `spent:${keyId}:${period}`;
 }
 
 /**
- * Limits that hold over all gateways together, exact at any moment: decisions are made by a script in Redis, on all that
- * ask together in the order in which they came. The books write there what becomes of what was admitted.
+ * Limits that hold over all gateways together, exact at any moment. A script in Redis decides on all demands of a
+ * batch, in the order of arrival. The books write there the settlements of the admitted requests.
  */
 export class RedisLimits implements LendingLimits {
   readonly #redis: RedisConnection;
   readonly #clock: Pick<Clock, "wall">;
   readonly #endings: Endings | undefined;
+  readonly #alone: AloneGrants | undefined;
   readonly #seatLivesMs: number;
   readonly #together: AskTogether<Demand, Admission>;
 
@@ -82,6 +87,7 @@ export class RedisLimits implements LendingLimits {
     this.#redis = redis;
     this.#clock = options.clock;
     this.#endings = options.endings;
+    this.#alone = options.alone;
     this.#seatLivesMs = options.seatLivesMs ?? seatLivesMs;
     this.#together = new AskTogether({
       ask: (demands) => this.#admitAll(demands),
@@ -124,15 +130,19 @@ export class RedisLimits implements LendingLimits {
     return admissions;
   }
 
-  async #ask(purpose: string, keys: readonly Question[], wallMs: number): Promise<readonly (readonly Admission[])[]> {
+  async #ask(purpose: string, asking: readonly Question[], wallMs: number): Promise<readonly (readonly Admission[])[]> {
     const tellings: Telling[] = [];
+    const keys = [...asking, ...this.#untoldBeside(asking, wallMs)];
+    const alone: { readonly question: Question; readonly granted: GrantedAlone }[] = [];
     const asked = [String(this.#seatLivesMs)];
     let endsLeft = endsMax;
     for (const question of keys) {
       const told = this.#endedOf(question, endsLeft);
       for (const { ended } of told) endsLeft -= ended.length;
       tellings.push(...told);
-      pushKey(asked, question, told);
+      const granted = this.#alone?.tellAlone(question.keyId);
+      if (granted !== undefined) alone.push({ question, granted });
+      pushKey(asked, question, { told, granted });
     }
     try {
       const reply = await admitScript.run(this.#redis, purpose, ...asked);
@@ -143,8 +153,20 @@ export class RedisLimits implements LendingLimits {
       );
     } catch (error) {
       for (const telling of tellings) telling.unheard();
+      for (const { question, granted } of alone) this.#alone?.untellAlone(question.keyId, question.limits, granted);
       throw error;
     }
+  }
+
+  /**
+   * Returns keys that have no demand in this batch, but local grants that were not reported to Redis. Other gateways
+   * may get demands for these keys.
+   */
+  #untoldBeside(asking: readonly Question[], wallMs: number): readonly Question[] {
+    if (this.#alone === undefined || this.#alone.untold.size === 0) return [];
+    const asked = new Set(asking.map(({ keyId }) => keyId));
+    const others = [...this.#alone.untold].filter(([keyId]) => !asked.has(keyId)).slice(0, untoldMax);
+    return others.map(([keyId, limits]) => questionOf({ keyId, limits }, wallMs));
   }
 
   #endedOf({ keyId, limits }: Question, max: number): readonly Telling[] {
@@ -159,7 +181,10 @@ function questionOf({ keyId, limits }: Pick<Demand, "keyId" | "limits">, wallMs:
   return { keyId, limits, period, demands: [], places: [], ahead: nothingAhead };
 }
 
-/** A key whose limits are changed meanwhile is asked for twice, first under those that came first. */
+/**
+ * Groups demands by key. After a change of a key's limits, its later demands form another question; the earlier demands
+ * come first.
+ */
 function byKey(demands: readonly Demand[], wallMs: number): readonly Question[] {
   const keys: Question[] = [];
   const latest = new Map<string, Question>();
@@ -176,12 +201,16 @@ function byKey(demands: readonly Demand[], wallMs: number): readonly Question[] 
   return keys;
 }
 
-function pushKey(asked: string[], { keyId, limits, period, demands, ahead }: Question, told: readonly Telling[]): void {
+function pushKey(
+  asked: string[],
+  { keyId, limits, period, demands, ahead }: Question,
+  { told, granted }: { readonly told: readonly Telling[]; readonly granted: GrantedAlone | undefined },
+): void {
   const { requestsPerMinute, tokensPerMinute, concurrency, budget } = limits;
   asked.push(keyId, orNothing(requestsPerMinute), orNothing(tokensPerMinute));
   asked.push(orNothing(concurrency), orNothing(budget?.tokens));
   asked.push(period === undefined ? "" : spentAt(keyId, period.name));
-  asked.push(String(told.length));
+  asked.push(String(granted?.requests ?? 0), String(granted?.tokens ?? 0), String(told.length));
   for (const { batch, ended } of told) {
     asked.push(batch, String(ended.length), String(sumOf(ended, ({ usedTokens }) => usedTokens)));
     for (const { hold } of ended) asked.push(hold.seat);
@@ -203,7 +232,7 @@ function orNothing(limit: number | undefined): string {
   return limit === undefined ? "" : String(limit);
 }
 
-/** Each demand finds what those before it have left: the script decided so, and this says to each what it said. */
+/** Reads the script's decisions into admissions. Each demand finds the limits as the demands before it left them. */
 function admissionsOf(
   { limits, period, demands: asking, ahead }: Question,
   words: readonly Word[],
@@ -231,7 +260,7 @@ function admissionsOf(
       const by = refusals[letter];
       if (by === undefined) throw otherReply();
       const waitMs = waitMsOf({ by, tokens: demand.tokens, limits, used, budgetEndsInMs });
-      // What is spent is in nobody's place.
+      // Unused places that come back do not help here: a spent budget stays spent.
       const lentHelps = by !== "budget" && Number(lentForMs) > 0;
       const lentFor = lentHelps ? Number(lentForMs) : undefined;
       return { outcome: "refused", by, waitMs, standing: standingOf(limits, used), spent, lentForMs: lentFor };

@@ -1,8 +1,8 @@
 import type { KeyLimits } from "#shared/keys/key-limits.ts";
 
 /**
- * One gateway's share of a key's limits. Of a budget only what is left is divided: what was spent, was spent with all
- * of them. However many gateways there are, each lets a request through now and then.
+ * Returns one gateway's share of a key's limits. Only the rest of a budget is divided: all gateways together spent the
+ * other part. However many gateways there are, each admits a request now and then.
  */
 export function shareOf(limits: KeyLimits, gateways: number, spent: number): KeyLimits {
   if (gateways <= 1) return limits;

@@ -5,29 +5,29 @@ import { needsSeat, type Admission, type Demand, type Hold, type Limits, type St
 import type { LocalLimits } from "./local-limits.ts";
 
 interface SharedLimitsOptions {
-  /** What all gateways see. */
+  /** The limits in the store that all gateways share. */
   readonly shared: Limits;
-  /** This gateway's share. */
+  /** This gateway's share of the limits. */
   readonly local: LocalLimits;
-  /** A hold that may have been made by a question that went unanswered: it is to be released as soon as can be. */
+  /** Releases, as soon as possible, a hold that the store may have made although its answer did not arrive. */
   readonly onUncertain: (hold: Hold) => void;
   readonly clock: Pick<Clock, "now">;
   readonly log: Pick<Log, "info" | "warn">;
-  /** For how long after a failure the store is left alone. */
+  /** After a failure the store is not asked for this long. */
   readonly retryMs?: number;
 }
 
 const defaultRetryMs = 1_000;
 
 /**
- * The limits of all gateways together, or this one's share of them while their store does not answer: no request fails
- * for want of an answer, and none is let through uncounted. The share is told of all that the store admits, so that it
- * is true from the first request on that needs it. Whether a hold is the store's or the share's, it says itself.
+ * The limits of all gateways together, or this gateway's share of them while their store does not answer. No request
+ * fails because the store is unavailable, and none runs uncounted. The share counts every admission of the store, so
+ * that it is correct when the first request needs it. `Hold.kept` says which of the two made a hold.
  */
 export class SharedLimits implements Limits {
   readonly #options: SharedLimitsOptions;
   readonly #retryMs: number;
-  /** While the store is away: when one request may ask it again. */
+  /** The time from which one request may ask the unavailable store again. Undefined while the store answers. */
   #askAgainAtMs: number | undefined;
 
   constructor(options: SharedLimitsOptions) {
@@ -37,26 +37,31 @@ export class SharedLimits implements Limits {
 
   admit(demand: Demand): Admission | Promise<Admission> {
     const wasAway = this.#isAway;
-    if (!this.#mayAsk()) return this.#options.local.admit(demand);
+    if (!this.#mayAsk()) return this.#ownShare(demand);
     const admission = this.#options.shared.admit(demand);
     return admission instanceof Promise ? this.#heard(demand, admission, wasAway) : this.#admitted(demand, admission);
   }
 
   async #heard(demand: Demand, asked: Promise<Admission>, wasAway: boolean): Promise<Admission> {
-    const { local, onUncertain } = this.#options;
+    const { onUncertain } = this.#options;
     let admission;
     try {
       admission = await asked;
     } catch (error) {
       this.#unanswered(error);
       if (needsSeat(demand.limits)) onUncertain(uncertainHold(demand));
-      return local.admit(demand);
+      return this.#ownShare(demand);
     }
     if (wasAway) this.#answered();
     return this.#admitted(demand, admission);
   }
 
-  /** As the store has said. */
+  #ownShare(demand: Demand): Admission {
+    const admission = this.#options.local.admit(demand);
+    return admission.outcome === "refused" ? { ...admission, isProvisional: true } : admission;
+  }
+
+  /** Records the store's admission in this gateway's share. */
   #admitted(demand: Demand, admission: Admission): Admission {
     const { local } = this.#options;
     if (admission.outcome === "admitted") local.adopt(admission.hold);
@@ -91,14 +96,14 @@ export class SharedLimits implements Limits {
     return true;
   }
 
-  /** It was asked while it was away. */
+  /** Ends the outage, after an answer to a question that was asked during the outage. */
   #answered(): void {
     if (!this.#isAway) return;
     this.#askAgainAtMs = undefined;
     this.#options.log.info("the limits of keys hold over all gateways again");
   }
 
-  /** A bug is not an outage. */
+  /** Begins or prolongs the outage. Throws any other error: a bug is not an outage. */
   #unanswered(error: unknown): void {
     const { clock, log } = this.#options;
     if (!(error instanceof Fault && error.code === "backend_unavailable")) throw error;
@@ -109,7 +114,7 @@ export class SharedLimits implements Limits {
   }
 }
 
-/** It is not known what it holds of the budget; its seat says so to the store. */
+/** Returns a hold with zero tokens: its part of the budget is unknown here, and the store finds it by the seat. */
 function uncertainHold({ keyId, limits, seat }: Demand): Hold {
   return { keyId, limits, seat, tokens: 0, budgetTokens: 0, kept: "shared" };
 }

@@ -1,4 +1,4 @@
-/** A length of time as OpenAI writes it in headers: `20ms`, `1s`, `6m0s`, `1h0m0s`. Never shorter than it is. */
+/** Formats a duration as OpenAI does in headers: `20ms`, `1s`, `6m0s`, `1h0m0s`. Rounds up. */
 export function shortDuration(ms: number): string {
   const wholeMs = Math.max(0, Math.ceil(ms));
   if (wholeMs > 0 && wholeMs < 1_000) return `${wholeMs}ms`;

@@ -1,11 +1,12 @@
 import type { Broker } from "#shared/broker/broker.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
+import type { StoreWatch } from "../access/store-watch.ts";
 import type { BrokerWatch } from "./broker-watch.ts";
 import type { Exposition } from "./exposition.ts";
 import { probe } from "./probe.ts";
 
-/** What is measured of the broker and the key store, on which a gateway stands. */
+/** Metrics of the broker and the key store, on which a gateway depends. */
 export class BackingMeters {
   readonly #means;
   #brokerMs: number | undefined;
@@ -17,11 +18,12 @@ export class BackingMeters {
       readonly broker: Broker;
       readonly brokerWatch: BrokerWatch;
       readonly keys: Pick<KeyStore, "ready">;
+      readonly store?: Pick<StoreWatch, "founded" | "skewMs"> | undefined;
       readonly clock: Clock;
     },
   ) {
     this.#means = means;
-    const { broker, brokerWatch } = means;
+    const { broker, brokerWatch, store } = means;
     exposition.gauge(
       { name: "trunkline_broker_connected", help: "1 while the broker (NATS) is connected, else 0." },
       (gauge) => gauge.set(Number(broker.connected)),
@@ -52,9 +54,23 @@ export class BackingMeters {
         if (this.#keysMs !== undefined) gauge.set(this.#keysMs / 1_000);
       },
     );
+    exposition.gauge(
+      {
+        name: "trunkline_key_store_founded",
+        help: "1 if the key store holds keys, 0 if it was never used or was emptied, by its last answer.",
+      },
+      (gauge) => gauge.set(Number(store?.founded === true)),
+    );
+    exposition.gauge(
+      {
+        name: "trunkline_clock_skew_seconds",
+        help: "How far the clock of this host is ahead of that of the key store, by which keys expire.",
+      },
+      (gauge) => gauge.set((store?.skewMs ?? 0) / 1_000),
+    );
   }
 
-  /** Asks both; to be called before the metrics are shown. */
+  /** Measures the round trips to the broker and the key store. Call it before the metrics are shown. */
   async look(): Promise<void> {
     const { broker, keys, clock } = this.#means;
     const [brokerMs, keysMs] = await Promise.all([

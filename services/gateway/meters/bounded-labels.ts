@@ -1,9 +1,9 @@
-/** What all values are called together that came when there were enough. */
+/** The shared label of all values that came after the limit was reached. */
 export const otherLabel = "other";
 
 /**
- * The values that a label has had. Each is kept for good, since a counter must not go back, and there is only room for
- * so many: whoever invents names cannot fill the memory of those who store metrics.
+ * Bounds the values of a label. Each value is kept for good, since a counter must not go back. Above the limit, new
+ * values share `otherLabel`. A client that invents names cannot fill the memory of systems that store metrics.
  */
 export class BoundedLabels {
   readonly #max: number;

@@ -1,13 +1,15 @@
 import type { Broker } from "#shared/broker/broker.ts";
 import type { Clock } from "#shared/process/clock.ts";
 
-/** How this gateway's connection to the broker has fared since it started. */
+/** Tracks this gateway's connection to the broker since the gateway started. */
 export class BrokerWatch {
+  readonly #broker: Pick<Broker, "connected" | "trouble">;
   readonly #clock: Pick<Clock, "now">;
   #lostAtMs: number | undefined;
   #reconnects = 0;
 
-  constructor(broker: Pick<Broker, "connected" | "onChange">, clock: Pick<Clock, "now">) {
+  constructor(broker: Pick<Broker, "connected" | "trouble" | "onChange">, clock: Pick<Clock, "now">) {
+    this.#broker = broker;
     this.#clock = clock;
     this.#turn(broker.connected);
     broker.onChange((connected) => {
@@ -20,9 +22,16 @@ export class BrokerWatch {
     return this.#reconnects;
   }
 
-  /** For how long there has been no connection, if there is none. */
+  /** How long the connection has been down; undefined while it is up. */
   get awayMs(): number | undefined {
     return this.#lostAtMs === undefined ? undefined : this.#clock.now() - this.#lostAtMs;
+  }
+
+  /** Tells people for how long and why the broker is away, or what the broker denies to this gateway. */
+  get trouble(): string | undefined {
+    const { awayMs } = this;
+    const { trouble } = this.#broker;
+    return awayMs === undefined ? trouble : `the broker is away for ${Math.round(awayMs / 1_000)} s: ${trouble}`;
   }
 
   #turn(connected: boolean): void {

@@ -4,8 +4,8 @@ interface Branch<Kept> {
 }
 
 /**
- * Something for each combination of the values of some labels, found from value to value, since a name for all of them
- * together would be made for every request. Whoever asks sees to it that there are not too many.
+ * Holds one value for each combination of label values, in a tree with one level for each label. One joined name of all
+ * labels would have to be made for every request. The caller bounds the number of combinations.
  */
 export class ByLabels<Kept> {
   readonly #root = newBranch<Kept>();
@@ -16,7 +16,7 @@ export class ByLabels<Kept> {
     this.#make = make;
   }
 
-  /** All that was asked for, in that order. */
+  /** All entries, in the order in which `of` made them. */
   get all(): readonly { readonly values: readonly string[]; readonly kept: Kept }[] {
     return this.#all;
   }
@@ -44,7 +44,7 @@ function newBranch<Kept>(): Branch<Kept> {
   return { branches: new Map(), kept: undefined };
 }
 
-/** The values of some labels, in the order of the labels, by their names. */
+/** Returns label values by the names of their labels; both are in the same order. */
 export function labelled(labels: readonly string[], values: readonly string[]): Readonly<Record<string, string>> {
   return Object.fromEntries(labels.map((label, at) => [label, values[at] ?? ""]));
 }

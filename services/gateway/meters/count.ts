@@ -1,6 +1,6 @@
 import { ByLabels, labelled } from "./by-labels.ts";
 
-/** A number that only grows. It is added to for every request, so that it is nothing but a number until it is shown. */
+/** A counter. Every request adds to it, so it is a plain number until it is shown. */
 export class Count {
   #number = 0;
 

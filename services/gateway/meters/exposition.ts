@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { CountFamily } from "./count.ts";
 import { TallyFamily, type TallyHistogramRow } from "./tally.ts";
 
-/** What a metric is called and means; `infra/metrics.md` says the same. */
+/** Name, help text and labels of a metric; `infra/metrics.md` says the same. */
 export interface MetricWords<Label extends string> {
   readonly name: string;
   readonly help: string;
@@ -19,12 +19,12 @@ export interface MetricDescription {
 const textType = "text/plain; version=0.0.4; charset=utf-8";
 const openMetricsType = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/** The metrics of one gateway, in a registry of its own, and how they are shown to whoever scrapes them. */
+/** The metrics of one gateway, in a registry of its own, and their text for scrapers. */
 export class Exposition {
   readonly #registry = new Registry();
   readonly #described: MetricDescription[] = [];
 
-  /** Every metric that there is, whether it has a value yet or not. */
+  /** Every metric, whether it has a value yet or not. */
   get described(): readonly MetricDescription[] {
     return this.#described;
   }
@@ -34,7 +34,7 @@ export class Exposition {
     return new Counter(this.#configuration(words));
   }
 
-  /** A gauge is read whenever somebody asks for it. What `read` does not set is not shown. */
+  /** Adds a gauge that is read whenever the metrics are shown. Values that `read` does not set are not shown. */
   gauge<Label extends string>(words: MetricWords<Label>, read: (gauge: Gauge<Label>) => void): void {
     this.#describe("gauge", words);
     const configuration = this.#configuration(words);
@@ -48,7 +48,7 @@ export class Exposition {
     });
   }
 
-  /** A number that only grows and that somebody else keeps. */
+  /** Adds a counter whose number is kept elsewhere. */
   readCounter(words: MetricWords<never>, read: () => number): void {
     this.#describe("counter", words);
     void new Counter({
@@ -60,7 +60,7 @@ export class Exposition {
     });
   }
 
-  /** A counter that is added to so often that it must cost next to nothing. */
+  /** Adds a counter for frequent events: each addition must cost next to nothing. */
   counts<Label extends string>(words: MetricWords<Label> & { readonly labels: readonly Label[] }): CountFamily {
     this.#describe("counter", words);
     const family = new CountFamily(words.labels);
@@ -74,7 +74,7 @@ export class Exposition {
     return family;
   }
 
-  /** A histogram that is counted so often that each count must cost next to nothing. */
+  /** Adds a histogram for frequent events: each count must cost next to nothing. */
   tallies<Label extends string>(
     words: MetricWords<Label> & { readonly labels: readonly Label[]; readonly buckets: readonly number[] },
   ): TallyFamily {
@@ -86,7 +86,7 @@ export class Exposition {
     return family;
   }
 
-  /** All of it as text, in the form that the `Accept` of a request asks for. */
+  /** Returns all metrics as text, in the format that the `Accept` of a request asks for. */
   async show(accept: string | undefined): Promise<{ readonly type: string; readonly text: string }> {
     const text = await this.#registry.metrics();
     return accept?.includes("application/openmetrics-text") === true
@@ -103,7 +103,7 @@ export class Exposition {
   }
 }
 
-/** What `prom-client` asks a histogram for when it is shown; the counts come from tallies. */
+/** A histogram for `prom-client` whose counts come from tallies when it is shown. */
 class TalliedHistogram<Label extends string> extends Histogram<Label> {
   readonly #configuration: { readonly name: string; readonly help: string };
   readonly #rows: () => readonly TallyHistogramRow[];
@@ -124,8 +124,8 @@ class TalliedHistogram<Label extends string> extends Histogram<Label> {
 }
 
 /**
- * The same in OpenMetrics. `prom-client` could write that itself, but takes `_total` from the names of its counters in
- * doing so, also for those who ask for the older form later.
+ * Converts the text to OpenMetrics. `prom-client` could write OpenMetrics itself. It then takes `_total` from the names
+ * of its counters, also for later scrapes in the older format.
  */
 function openMetrics(text: string): string {
   const counters = new Set([...text.matchAll(/^# TYPE (\S+) counter$/gm)].map(([, name]) => name));

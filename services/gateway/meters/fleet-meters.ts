@@ -1,14 +1,15 @@
 import type { FaultCode } from "#shared/fault/fault-code.ts";
 import type { FrameMeter } from "../dispatch/open-jobs.ts";
 import type { PlacementMeter } from "../dispatch/place-job.ts";
+import type { Announcement, FloodMeter } from "../fleet/flood-guard.ts";
 import type { BoundedLabels } from "./bounded-labels.ts";
 import type { Exposition } from "./exposition.ts";
 
-/** So many machines have a label of their own; the rest share one. */
+/** Machines with a label of their own; the rest share one. */
 export const machineLabelsMax = 200;
 
-/** What happens between this gateway and its machines, counted. */
-export class FleetMeters implements FrameMeter, PlacementMeter {
+/** Counts events between this gateway and its machines. */
+export class FleetMeters implements FrameMeter, PlacementMeter, FloodMeter {
   readonly #machines: BoundedLabels;
   readonly #refused;
   readonly #failovers;
@@ -18,6 +19,8 @@ export class FleetMeters implements FrameMeter, PlacementMeter {
   readonly #retryBudgetEmpty;
   readonly #breakersOpened;
   readonly #framesDropped;
+  readonly #announcementsDropped;
+  readonly #usageNotBelieved;
 
   constructor(exposition: Exposition, machines: BoundedLabels) {
     this.#machines = machines;
@@ -57,6 +60,16 @@ export class FleetMeters implements FrameMeter, PlacementMeter {
       help: "Frames of machines that nobody waited for, or that could not be read.",
       labels: ["reason"],
     });
+    this.#announcementsDropped = exposition.counter({
+      name: "trunkline_messages_dropped_total",
+      help: "Presences and beats of a machine that sent too many, which were dropped unread.",
+      labels: ["machine", "kind"],
+    });
+    this.#usageNotBelieved = exposition.counter({
+      name: "trunkline_usage_not_believed_total",
+      help: "Requests for which a machine reported more tokens than they can have used; only the possible number is counted.",
+      labels: ["machine"],
+    });
   }
 
   offerRefused(machine: string, reason: FaultCode): void {
@@ -84,7 +97,15 @@ export class FleetMeters implements FrameMeter, PlacementMeter {
     this.#breakersOpened.inc({ machine: this.#machines.of(machine) });
   }
 
+  usageNotBelieved(machine: string): void {
+    this.#usageNotBelieved.inc({ machine: this.#machines.of(machine) });
+  }
+
   frameDropped(reason: Parameters<FrameMeter["frameDropped"]>[0]): void {
     this.#framesDropped.inc({ reason });
+  }
+
+  announcementDropped(machine: string, kind: Announcement): void {
+    this.#announcementsDropped.inc({ machine: this.#machines.of(machine), kind });
   }
 }

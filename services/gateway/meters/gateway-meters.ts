@@ -1,6 +1,7 @@
 import type { Broker } from "#shared/broker/broker.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
+import type { StoreWatch } from "../access/store-watch.ts";
 import type { AnswerMeter } from "../dispatch/answer-course.ts";
 import type { RosterMachine } from "../fleet/roster.ts";
 import { BackingMeters } from "./backing-meters.ts";
@@ -15,15 +16,16 @@ import { RequestMeters } from "./request-meters.ts";
 interface Measured {
   readonly broker: Broker;
   readonly keys: Pick<KeyStore, "ready">;
+  readonly store?: Pick<StoreWatch, "founded" | "skewMs"> | undefined;
   readonly clock: Clock;
-  /** All machines that this gateway tells of. */
+  /** Returns all machines in this gateway's roster. */
   readonly machines: () => readonly RosterMachine[];
-  /** The id by which a present machine offers what a caller has named, if one does. */
+  /** Returns the id by which a present machine offers the model that a client named, if one does. */
   readonly offered: (model: string) => string | undefined;
   readonly openJobs: () => number;
 }
 
-/** All that is measured of one gateway. */
+/** All metrics of one gateway. */
 export class GatewayMeters {
   readonly exposition = new Exposition();
   readonly brokerWatch: BrokerWatch;
@@ -33,7 +35,7 @@ export class GatewayMeters {
   readonly #backing: BackingMeters;
   readonly #process: { stop(): void };
 
-  constructor({ broker, keys, clock, machines, offered, openJobs }: Measured) {
+  constructor({ broker, keys, store, clock, machines, offered, openJobs }: Measured) {
     const { exposition } = this;
     const labels = new BoundedLabels(machineLabelsMax);
     const requests = new RequestMeters(exposition, { offered });
@@ -44,14 +46,15 @@ export class GatewayMeters {
       offerRefused: (machine, reason) => fleet.offerRefused(machine, reason),
       streamBegan: (model) => requests.streamBegan(model),
       streamEnded: () => requests.streamEnded(),
+      usageNotBelieved: (machine) => fleet.usageNotBelieved(machine),
     };
     measureFleet(exposition, { machines, openJobs, labels });
     this.brokerWatch = new BrokerWatch(broker, clock);
-    this.#backing = new BackingMeters(exposition, { broker, brokerWatch: this.brokerWatch, keys, clock });
+    this.#backing = new BackingMeters(exposition, { broker, brokerWatch: this.brokerWatch, keys, store, clock });
     this.#process = measureProcess(exposition);
   }
 
-  /** All of it as text, in the form that the `Accept` of a request asks for. */
+  /** Returns all metrics as text, in the format that the `Accept` of a request asks for. */
   async show(accept: string | undefined): Promise<{ readonly type: string; readonly text: string }> {
     await this.#backing.look();
     return this.exposition.show(accept);

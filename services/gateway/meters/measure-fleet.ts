@@ -2,10 +2,13 @@ import type { RosterMachine } from "../fleet/roster.ts";
 import type { BoundedLabels } from "./bounded-labels.ts";
 import type { Exposition } from "./exposition.ts";
 
-/** How operators see a machine: there and with a model server, without one, about to stop, silent, or away. */
+/**
+ * States of a machine as operators see it: present with a model server, present without one, about to stop, silent, and
+ * away.
+ */
 const states = ["ready", "waiting", "draining", "suspect", "offline"] as const;
 
-/** What is measured of the machines as this gateway sees them, and of what it waits for. */
+/** Adds the metrics of the machines as this gateway sees them, and of the jobs that it waits for. */
 export function measureFleet(
   exposition: Exposition,
   means: {

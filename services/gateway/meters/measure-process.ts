@@ -2,12 +2,12 @@ import { readdirSync } from "node:fs";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Exposition } from "./exposition.ts";
 
-/** A process that has nothing to do is woken for each sample. */
+/** Sampling interval of the event loop's delay. Each sample wakes even an idle process. */
 const sampleEveryMs = 50;
 const quantiles = [0.5, 0.9, 0.99, 1];
 const openFilesAt = "/proc/self/fd";
 
-/** What is measured of this process, by the names that other programs use for the same. */
+/** Adds the metrics of this process, under the names that other programs use for them. */
 export function measureProcess(exposition: Exposition): { stop(): void } {
   const delay = monitorEventLoopDelay({ resolution: sampleEveryMs });
   delay.enable();

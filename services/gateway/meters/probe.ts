@@ -1,9 +1,11 @@
 import type { Clock } from "#shared/process/clock.ts";
 
-/** Nobody who asks how a gateway is waits longer than this for what it stands on. */
+/** Longest wait for the broker or the key store when a gateway's readiness or metrics are read. */
 export const probeWithinMs = 150;
 
-/** How long something took to answer, or that it did not, or not in time. */
+/**
+ * Returns how many milliseconds `ask` took, "failed" if it failed, or "late" if it took longer than `probeWithinMs`.
+ */
 export async function probe(clock: Clock, ask: () => Promise<unknown>): Promise<number | "failed" | "late"> {
   const askedAtMs = clock.now();
   const { promise: late, resolve } = Promise.withResolvers<"late">();

@@ -1,27 +1,29 @@
+import type { ConnectionBound } from "../edge/bound-connections.ts";
+import type { CutReason } from "../edge/unread-answers.ts";
 import type { FaultCode } from "#shared/fault/fault-code.ts";
 import type { Exposition } from "./exposition.ts";
 import { ModelLabels } from "./model-labels.ts";
 import type { RequestFacts } from "./request-facts.ts";
 import type { Tally } from "./tally.ts";
 
-/** A request whose answer is out, or will never be. */
+/** A request whose answer is sent, or will never be. */
 export interface EndedRequest {
-  /** The route as it is mounted, so that there are only so many. */
+  /** The URL pattern of the route, which bounds the number of label values. */
   readonly route: string;
   readonly ms: number;
   readonly facts: RequestFacts;
 }
 
-/** From a cached word of a small model to a large one that is loaded first, or stands in a queue. */
+/** From a cached first token of a small model to a large model that is loaded first or has a queue. */
 const firstTokenBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 300];
-/** From a refusal to the longest that a request may take. */
+/** From a refusal to the longest time that a request may take. */
 const totalBuckets = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 600];
-/** From a gateway that has nothing to do to one that asks machine after machine. */
+/** From an idle gateway to one that asks machine after machine. */
 const dispatchBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 /** From a thousand tokens a second to a model that hangs. */
 const gapBuckets = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.25, 2.5, 5, 10, 30, 60];
 
-/** What is measured of requests and of their answers. */
+/** Metrics of requests and of their answers. */
 export class RequestMeters {
   readonly #models: ModelLabels;
   readonly #requests;
@@ -36,6 +38,9 @@ export class RequestMeters {
   readonly #completionTokens;
   #open = 0;
   #openStreams = 0;
+  readonly #answersCut;
+  readonly #connectionsClosed;
+  #answerBytes = 0;
 
   constructor(exposition: Exposition, means: { readonly offered: (model: string) => string | undefined }) {
     this.#models = new ModelLabels(means.offered);
@@ -95,6 +100,20 @@ export class RequestMeters {
       help: "Tokens of answers, as they are counted for the key.",
       labels: ["model"],
     });
+    this.#answersCut = exposition.counts({
+      name: "trunkline_answers_cut_total",
+      help: "Answers that were cut because their clients did not read (stall), or because all answers held too much (room).",
+      labels: ["reason"],
+    });
+    this.#connectionsClosed = exposition.counts({
+      name: "trunkline_connections_closed_total",
+      help: "New connections that were closed at once because there were too many: in all (total), or of one address (address).",
+      labels: ["reason"],
+    });
+    exposition.gauge(
+      { name: "trunkline_answer_bytes", help: "Bytes of answers in this process that wait for their clients or grow." },
+      (gauge) => gauge.set(this.#answerBytes),
+    );
     exposition.gauge({ name: "trunkline_open_requests", help: "Requests whose answer is not out yet." }, (gauge) =>
       gauge.set(this.#open),
     );
@@ -128,12 +147,24 @@ export class RequestMeters {
     this.#modelFirstToken.of(model).count((firstTokenMs - acceptedMs) / 1_000);
   }
 
-  /** A connection was refused on which no request could be read. */
+  /** Counts a connection that was refused because no request could be read on it. */
   connectionRefused(code: FaultCode): void {
     this.#faults.of(code).add(1);
   }
 
-  /** The first piece of a stream is there; the gaps behind it, in seconds, are to be counted in what this returns. */
+  answersHold(bytes: number): void {
+    this.#answerBytes = bytes;
+  }
+
+  answerCut(reason: CutReason): void {
+    this.#answersCut.of(reason).add(1);
+  }
+
+  connectionClosed(reason: ConnectionBound): void {
+    this.#connectionsClosed.of(reason).add(1);
+  }
+
+  /** Notes the first piece of a stream. Returns the tally for the gaps between its pieces, in seconds. */
   streamBegan(model: string): Tally {
     this.#openStreams += 1;
     return this.#gaps.of(this.#models.ofOffered(model));

@@ -1,16 +1,16 @@
 import { ByLabels, labelled } from "./by-labels.ts";
 
-/** One line of a histogram as it is shown. */
+/** One line of a histogram in the text for scrapers. */
 export interface TallyHistogramRow {
   readonly metricName: string;
   readonly labels: Readonly<Record<string, string | number>>;
   readonly value: number;
 }
 
-/** Counts values by size. It is called for every piece of every stream, so a count is a search and two additions. */
+/** Counts values by size. Every piece of every stream is counted, so a count is a search and two additions. */
 export class Tally {
   readonly #bounds: Float64Array;
-  /** The last one is of all that is larger than every bound. */
+  /** The last element counts the values above every bound. */
   readonly #counts: Float64Array;
   #sum = 0;
 
@@ -27,14 +27,14 @@ export class Tally {
     this.#sum += value;
   }
 
-  /** How many there were up to each bound, the last without one, and what they are in all. */
+  /** The number of values up to each bound, the last without a bound, and the sum of all values. */
   get counted(): { readonly upTo: readonly number[]; readonly sum: number } {
     let all = 0;
     return { upTo: Array.from(this.#counts, (count) => (all += count)), sum: this.#sum };
   }
 }
 
-/** The tallies of one metric, by the values of its labels. Whoever asks for one sees to it that there are not too many. */
+/** The tallies of one metric, by the values of its labels. The caller bounds the number of combinations. */
 export class TallyFamily {
   readonly #bounds: Float64Array;
   readonly #labels: readonly string[];

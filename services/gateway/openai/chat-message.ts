@@ -13,7 +13,7 @@ const developerMessage = systemMessage.extend({ role: z.literal("developer") });
 
 const refusalPart = z.strictObject({ type: z.literal("refusal"), refusal: z.string() });
 
-/** An answer as clients send it back: with what it refused, and with its thoughts under either of their names. */
+/** An assistant message as clients send it back: with its refusal, and with its reasoning under either field name. */
 const outerAssistantMessage = assistantMessage.extend({
   content: z.union([z.string(), z.array(z.discriminatedUnion("type", [textPart, refusalPart])).min(1)]).nullish(),
   refusal: z.string().nullish(),
@@ -39,7 +39,7 @@ export const outerMessage = z.discriminatedUnion("role", [
   toolMessage,
 ]);
 
-/** A message as machines are given it: a developer is the system, and what was refused was said. */
+/** Converts a message to the form that machines get. The role `developer` becomes `system`; a refusal becomes text. */
 export function innerMessage(message: z.infer<typeof outerMessage>): ChatMessage {
   switch (message.role) {
     case "developer":
@@ -65,7 +65,7 @@ function innerAssistant({ content, refusal, reasoning, ...message }: OuterAssist
   };
 }
 
-/** No runtime looks closer than at what it calls high. */
+/** Maps the detail `original` to `high`, the highest that any runtime supports. */
 function innerPart(part: z.infer<typeof outerPart>): z.infer<typeof textPart> | z.infer<typeof imagePart> {
   if (part.type === "text") return part;
   const { url, detail } = part.image_url;

@@ -20,7 +20,7 @@ export const messagesMax = 10_000;
 
 const inner = chatBody.shape;
 
-/** A chat completion request as OpenAI's clients write it: a null counts as a field that is not there. */
+/** A chat completion request as OpenAI's clients write it. A null field counts as missing. */
 export const chatRequest = z.strictObject({
   model: modelId,
   messages: z.array(outerMessage).min(1).max(messagesMax),
@@ -48,17 +48,20 @@ type ChatRequest = z.infer<typeof chatRequest>;
 export interface ReadChatRequest extends StreamWish {
   readonly model: string;
   readonly body: ChatBody;
-  /** The path of the first image, if there is one. */
+  /** The path of the first image. Undefined when the request has no image. */
   readonly imageParam: string | undefined;
   readonly ignored: readonly string[];
 }
 
-/** Reads a chat request and translates it to what machines are given. Everything OpenAI lets be said in two ways is one. */
+/**
+ * Reads a chat request and translates it to the job body. Where OpenAI allows two forms of a field, the job body has
+ * one.
+ */
 export function readChatRequest(input: Record<string, unknown>): ReadChatRequest {
   return readPlainChat(input, messagesMax) ?? readAnyChat(input);
 }
 
-/** The same by the schema alone, for what is not plain. */
+/** Reads a chat request with the schema. `readPlainChat` is the fast path for plain requests. */
 export function readAnyChat(input: Record<string, unknown>): ReadChatRequest {
   dropWhatSaysNothing(input);
   refuseUnsupportedFields(input);
@@ -83,14 +86,14 @@ function dropWhatSaysNothing(input: Record<string, unknown>): void {
   for (const message of objectsIn(input["messages"])) {
     dropNulls(message, "content");
     dropEmptyLists(message, message["role"] === "assistant" ? ["tool_calls", "content"] : ["tool_calls"]);
-    // Of a tool that had nothing to say.
+    // A tool that returned nothing.
     if (message["role"] === "tool" && isEmptyList(message["content"])) message["content"] = "";
   }
   for (const tool of objectsIn(input["tools"])) dropNulls(tool["function"]);
   for (const format of objectsIn([input["response_format"]])) dropNulls(format["json_schema"]);
 }
 
-/** What is given is all that differs from its null, which was left out. */
+/** Returns the job body. `readAnyChat` has already removed null fields, so every remaining field has a value. */
 function bodyOf(request: ChatRequest): ChatBody {
   const { model: _m, stream: _s, stream_options: _o, max_completion_tokens: current, ...rest } = request;
   const { messages, stop, tools, tool_choice: choice, response_format: format, ...same } = rest;
@@ -104,7 +107,7 @@ function bodyOf(request: ChatRequest): ChatBody {
   return (typeof current === "number" ? { ...body, max_tokens: current } : body) as ChatBody;
 }
 
-/** What a schema of single fields cannot say. */
+/** Checks rules that involve two fields, which the schema of a single field cannot express. */
 function checkTogether(request: ChatRequest): void {
   const { max_tokens: old, max_completion_tokens: current } = request;
   if (typeof old === "number" && typeof current === "number" && old !== current) {
@@ -131,7 +134,7 @@ function checkSchemas({ tools, response_format: format }: ChatRequest): void {
   if (format?.type === "json_object") insistOnSchemaSize(format.schema, "response_format.schema");
 }
 
-/** The path of the first image of a request, all of which have to be sent with it. */
+/** Returns the path of the request's first image. Every image must be sent inside the request. */
 function checkImages(request: ChatRequest): string | undefined {
   let first: string | undefined;
   for (const [place, message] of request.messages.entries()) {

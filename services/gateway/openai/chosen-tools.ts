@@ -1,13 +1,16 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { ChatBody, ToolDefinition } from "#shared/protocol/chat-body.ts";
 
-/** A tool by its name, and where in the request the name stands. */
+/** A tool's name, and the path of that name in the request. */
 interface Named {
   readonly name: string;
   readonly param: string;
 }
 
-/** Which of the tools may be called: as the model likes, none, at least one, this one, or some of these. */
+/**
+ * The tools that the model may call: `auto` leaves it to the model, `none` is no tool, `required` is at least one.
+ * `Named` is this one tool, and `allowed` is some of the tools.
+ */
 export type Choice =
   | "auto"
   | "none"
@@ -15,14 +18,17 @@ export type Choice =
   | Named
   | { readonly mode: "auto" | "required"; readonly allowed: readonly Named[] };
 
-/** The tools of a request and the choice among them, as machines are given them: those that may not be called are left out. */
+/**
+ * Returns the tools of a request and its tool choice in the form that machines get. Leaves out tools that may not be
+ * called.
+ */
 export function chosenTools(
   tools: readonly ToolDefinition[] | null | undefined,
   choice: Choice | undefined,
 ): Pick<ChatBody, "tools" | "tool_choice"> {
   if (choice === undefined) return tools ? { tools: [...tools] } : {};
   if (!tools) {
-    // To call none is what happens without tools anyway, and with them as the model likes.
+    // Without tools the model calls none anyway, so `none` and `auto` change nothing.
     if (choice === "none" || choice === "auto") return {};
     throw new Fault("invalid_value", {
       message: "'tool_choice' is only allowed when 'tools' are given.",

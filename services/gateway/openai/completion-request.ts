@@ -9,12 +9,12 @@ import { outerStop, stopStrings } from "./stop-strings.ts";
 import { refuseFieldsOfChats } from "./unsupported-fields.ts";
 import { streamFields, streamWish, type StreamWish } from "./stream-wish.ts";
 
-/** What OpenAI gives unless it is asked for more. */
+/** OpenAI's default for `max_tokens`. */
 const maxTokensByDefault = 16;
 
 const inner = completeBody.shape;
 
-/** A legacy completion request as OpenAI's clients write it: a null counts as a field that is not there. */
+/** A legacy completion request as OpenAI's clients write it. A null field counts as missing. */
 export const completionRequest = z.strictObject({
   model: modelId,
   prompt: z.union([z.string(), z.array(z.string()).min(1).max(completionsMax)]),
@@ -41,7 +41,7 @@ export interface ReadCompletionRequest extends StreamWish {
   readonly ignored: readonly string[];
 }
 
-/** Reads a legacy completion request and translates it to what machines are given. */
+/** Reads a legacy completion request and translates it to the job body. */
 export function readCompletionRequest(input: Record<string, unknown>): ReadCompletionRequest {
   dropNulls(input);
   dropEmptyLists(input, ["stop"]);
@@ -57,7 +57,9 @@ export function readCompletionRequest(input: Record<string, unknown>): ReadCompl
   };
 }
 
-/** What is given is all that differs from its null, which was left out. */
+/**
+ * Returns the job body. `readCompletionRequest` has already removed null fields, so every remaining field has a value.
+ */
 function bodyOf(request: CompletionRequest): CompleteBody {
   const { model: _m, stream: _s, stream_options: _o, best_of: _b, prompt, suffix, stop, ...same } = request;
   const prompts = typeof prompt === "string" ? [prompt] : prompt;
@@ -65,7 +67,7 @@ function bodyOf(request: CompletionRequest): CompleteBody {
   return (suffix ? { ...body, suffix } : body) as CompleteBody;
 }
 
-/** What a schema of single fields cannot say. */
+/** Checks rules that involve two fields, which the schema of a single field cannot express. */
 function checkTogether(request: CompletionRequest): void {
   const { prompt, n, best_of: bestOf, echo, logprobs } = request;
   const each = n ?? 1;

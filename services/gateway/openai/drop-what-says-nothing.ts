@@ -1,7 +1,7 @@
 /**
- * A null counts as a field that is not there: clients name every field that they know, and send an answer back as they
- * got it. `kept` is a field of which null says something. What should hold fields and is none that could is left to be
- * refused: a text of many megabytes has as many characters, each of which would be looked at.
+ * Deletes null fields, so that a null counts as a missing field. Clients write every field that they know, and send an
+ * answer back unchanged. In the field `kept`, null has a meaning and stays. Non-objects are left to the validator:
+ * iterating a string of many megabytes here would visit every character.
  */
 export function dropNulls(holder: unknown, kept?: string): void {
   if (typeof holder !== "object" || holder === null || Array.isArray(holder)) return;
@@ -10,7 +10,7 @@ export function dropNulls(holder: unknown, kept?: string): void {
   }
 }
 
-/** A list that is empty asks for nothing; frameworks send one for what was never given. */
+/** Deletes the named fields that are empty lists. Frameworks send an empty list for a parameter that was never set. */
 export function dropEmptyLists(holder: Record<string, unknown>, fields: readonly string[]): void {
   for (const field of fields) {
     if (isEmptyList(holder[field])) Reflect.deleteProperty(holder, field);
@@ -21,7 +21,7 @@ export function isEmptyList(value: unknown): boolean {
   return Array.isArray(value) && value.length === 0;
 }
 
-/** The objects among the values of a list, if it is one. */
+/** Returns the objects in a list. Returns an empty list when `list` is not a list. */
 export function objectsIn(list: unknown): Record<string, unknown>[] {
   return Array.isArray(list) ? list.filter((each) => typeof each === "object" && each !== null) : [];
 }

@@ -7,7 +7,7 @@ import { refuseTokens } from "./refuse-tokens.ts";
 
 const text = z.string().min(1);
 
-/** An embeddings request as OpenAI's clients write it: a null counts as a field that is not there. */
+/** An embeddings request as OpenAI's clients write it. A null field counts as missing. */
 export const embeddingsRequest = z.strictObject({
   model: modelId,
   input: z.union([text, z.array(text).min(1).max(embedInputsMax)]),
@@ -17,13 +17,13 @@ export const embeddingsRequest = z.strictObject({
 
 export interface ReadEmbeddingsRequest {
   readonly model: string;
-  /** How the client wants its vectors written. */
+  /** The encoding of the vectors in the answer. */
   readonly format: "float" | "base64";
   readonly body: EmbedBody;
   readonly ignored: readonly string[];
 }
 
-/** Reads an embeddings request and translates it to what machines are given. */
+/** Reads an embeddings request and translates it to the job body. */
 export function readEmbeddingsRequest(input: Record<string, unknown>): ReadEmbeddingsRequest {
   dropNulls(input);
   refuseTokens(input["input"], "input");

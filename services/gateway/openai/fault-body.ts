@@ -1,7 +1,7 @@
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import type { Fault } from "#shared/fault/fault.ts";
 
-/** The error body of OpenAI: four keys, always. */
+/** OpenAI's error body. It always has these four keys. */
 export interface FaultBody {
   readonly error: {
     readonly message: string;
@@ -17,7 +17,7 @@ export function faultBody(fault: Fault): FaultBody {
   return { error: { message: fault.message, type, param: fault.param ?? null, code } };
 }
 
-/** What official clients read beside the body: how long to wait, and whether to try again at all. */
+/** Returns the headers that official clients read beside the body: how long to wait, and whether to retry at all. */
 export function faultHeaders(fault: Fault): Record<string, string> {
   const { status, retry, retryAfterSeconds } = faultEntry(fault.code);
   const waitSeconds = fault.retryAfterSeconds ?? retryAfterSeconds;

@@ -2,7 +2,10 @@ import { namedShortly } from "./named-shortly.ts";
 
 const nameCharactersMax = 100;
 
-/** The names of ignored fields as a header, or nothing when there are none. Names are a caller's text, so they are encoded. */
+/**
+ * Returns the names of ignored fields as a header value, or undefined when there are none. The client chooses the
+ * names, so they are encoded.
+ */
 export function ignoredHeader(ignored: readonly string[]): string | undefined {
   if (ignored.length === 0) return undefined;
   return namedShortly(ignored.map((name) => encode(name.slice(0, nameCharactersMax))));

@@ -1,6 +1,9 @@
 const bytesMax = 1_024;
 
-/** Names as the value of a header, as many as fit and how many more there are: clients refuse headers that are long. */
+/**
+ * Joins names into a header value: as many as fit into `bytesMax`, then the number of the others. Clients refuse long
+ * headers.
+ */
 export function namedShortly(names: readonly string[]): string {
   let value = "";
   for (const [place, name] of names.entries()) {

@@ -4,7 +4,7 @@ import type { ReadChatRequest } from "./chat-request.ts";
 
 type Body = ReadChatRequest["body"];
 
-/** The numbers that pass through as they are, with the least and the most that each may be. */
+/** The number fields that are copied unchanged, with the minimum and the maximum of each. */
 const ranges: Readonly<Record<string, readonly [number, number]>> = {
   temperature: [0, 2],
   top_p: [0, 1],
@@ -19,9 +19,9 @@ const wholeRanges: Readonly<Record<string, readonly [number, number]>> = {
 };
 
 /**
- * Reads a chat request as nearly all are: messages of text, and numbers. It gives exactly what the schema gives of the
- * same, in a fraction of the time, or nothing: whatever is not as plain, or may be wrong, is for the schema to read and
- * to explain.
+ * Reads a plain chat request: messages of text, and number fields. Nearly all requests are plain. The result is exactly
+ * that of the schema, in a fraction of the time. Returns undefined for any other request, and for one that may be
+ * invalid: the schema reads it and explains the error.
  */
 export function readPlainChat(input: Record<string, unknown>, messagesMax: number): ReadChatRequest | undefined {
   const { model, messages, stream = false, stream_options: options } = input;
@@ -47,7 +47,7 @@ export function readPlainChat(input: Record<string, unknown>, messagesMax: numbe
   return { model, stream, includeUsage, body, imageParam: undefined, ignored: [] };
 }
 
-/** The fields that are read one by one. */
+/** The fields that `readPlainChat` reads one by one. */
 const asked: ReadonlySet<string> = new Set(["model", "messages", "stream", "stream_options"]);
 
 function isNumberOf(field: string, value: unknown): value is number {
@@ -70,7 +70,7 @@ function isPlainMessage(message: unknown): message is ChatMessage {
   return typeof content === "string" && (role === "user" || role === "assistant" || role === "system");
 }
 
-/** Nothing where it is not plain. */
+/** Returns `include_usage` (false when missing). Returns undefined when `stream_options` is not plain. */
 function usageWished(options: unknown): boolean | undefined {
   if (typeof options !== "object" || options === null || Array.isArray(options)) return undefined;
   const entries = Object.entries(options);

@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 
-/** Tokens mean something to one tokenizer only, and clients cut texts up with OpenAI's. */
+/** Refuses token ids as input. Token ids belong to one tokenizer, and clients tokenize texts with OpenAI's. */
 export function refuseTokens(input: unknown, param: string): void {
   const [first] = Array.isArray(input) ? input : [];
   const isTokens = typeof first === "number" || (Array.isArray(first) && typeof first[0] === "number");

@@ -3,14 +3,14 @@ import { responseFormat, type ChatBody } from "#shared/protocol/chat-body.ts";
 
 const [text, jsonObject, jsonSchema] = responseFormat.options;
 
-/** What form an answer is to have, as clients write it: some give a schema together with `json_object`. */
+/** The response format as clients write it. Some clients send a schema together with `json_object`. */
 export const outerResponseFormat = z.discriminatedUnion("type", [
   text,
   jsonObject.extend({ schema: jsonSchema.shape.json_schema.shape.schema }),
   jsonSchema,
 ]);
 
-/** The same in the one way that machines are told: a schema is a schema. */
+/** Returns the response format in the one form that machines get: any schema becomes a `json_schema`. */
 export function innerResponseFormat(
   format: z.infer<typeof outerResponseFormat> | null | undefined,
 ): Pick<ChatBody, "response_format"> {

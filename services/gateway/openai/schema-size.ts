@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 
-/** How long one JSON schema of a request may be, as JSON: runtimes make a grammar of it, and patterns in it are run. */
+/** Maximum length of one JSON schema of a request, as JSON. Runtimes compile it to a grammar and run its patterns. */
 export const schemaCharactersMax = 262_144;
 
 export function insistOnSchemaSize(schema: object | undefined, param: string): void {

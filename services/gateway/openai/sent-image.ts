@@ -2,7 +2,10 @@ import { Fault } from "#shared/fault/fault.ts";
 
 const dataUrl = /^data:image\/[a-z0-9.+-]+;base64,/i;
 
-/** Machines do not fetch what a request points at: an address inside somebody's network is no picture. */
+/**
+ * Refuses an image that is not a data URL. Machines do not fetch URLs: a URL could point into somebody's private
+ * network.
+ */
 export function insistOnSentImage(url: string, param: string): void {
   if (dataUrl.test(url.slice(0, 100))) return;
   throw new Fault("invalid_value", {

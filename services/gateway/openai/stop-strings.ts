@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { stopsMax, stopText } from "#shared/protocol/chat-body.ts";
 
-/** What ends an answer, as OpenAI's clients write it: one text, or several. */
+/** The stop strings as OpenAI's clients write them: one string or several. */
 export const outerStop = z.union([stopText, z.array(stopText).min(1).max(stopsMax)]).nullish();
 
 export function stopStrings(stop: z.infer<typeof outerStop>): { readonly stop?: string[] } {

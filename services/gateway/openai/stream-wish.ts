@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 
-/** Whether an answer is to be streamed, and what of it, as OpenAI's clients write it. */
+/** The request fields about streaming as OpenAI's clients write them. */
 export const streamFields = {
   stream: z.boolean().nullish(),
   stream_options: z.strictObject({ include_usage: z.boolean().nullish() }).nullish(),

@@ -7,7 +7,7 @@ const namedTool = z.strictObject({
   function: z.strictObject({ name: z.string().min(1) }),
 });
 
-/** Which of the tools may be called, as OpenAI's clients write it. */
+/** The tool choice as OpenAI's clients write it. */
 export const outerToolChoice = z.union([
   ...toolChoice.options,
   z.strictObject({
@@ -19,7 +19,7 @@ export const outerToolChoice = z.union([
   }),
 ]);
 
-/** The same, as the tools are chosen by it. */
+/** Converts the tool choice to a `Choice`, which `chosenTools` reads. */
 export function choiceOf(choice: z.infer<typeof outerToolChoice>): Choice {
   if (typeof choice === "string") return choice;
   if (choice.type === "function") return { name: choice.function.name, param: "tool_choice.function.name" };

@@ -1,14 +1,14 @@
 import type { ChatMessage } from "#shared/protocol/chat-body.ts";
 
-/** What is wrong with the calls of a conversation and their answers, and at which of its messages. */
+/** An error in the tool calls of a conversation and their results, and the index of the message with the error. */
 export type ToolDisorder =
   | { readonly kind: "answers nothing" | "same ids"; readonly place: number }
-  /** Calls were left open: by the message at this place, or at the very end by the last one. */
+  /** Calls have no result before the message at `place`, or before the end of the conversation. */
   | { readonly kind: "left open"; readonly place: number; readonly atEnd: boolean; readonly ids: readonly string[] };
 
 /**
- * Finds where tools do not answer what was asked of them, or have not answered before somebody speaks on: models that
- * were never trained on anything else make nonsense of it.
+ * Finds tool messages without a call, duplicate call ids, and calls without a result before the next message. Models
+ * were trained only on complete pairs, and answer nonsense otherwise.
  */
 export function findToolDisorder(messages: readonly ChatMessage[]): ToolDisorder | undefined {
   let asked: ReadonlySet<string> = new Set();
@@ -30,7 +30,7 @@ export function findToolDisorder(messages: readonly ChatMessage[]): ToolDisorder
 
 const idsShownMax = 5;
 
-/** The ids of calls, as many as an error can name. */
+/** Joins the ids of calls for an error message, at most `idsShownMax` of them. */
 export function namedCalls(ids: readonly string[]): string {
   const shown = ids.slice(0, idsShownMax).map((id) => `'${id.slice(0, 64)}'`);
   const more = ids.length > shown.length ? ` and ${ids.length - shown.length} more` : "";

@@ -2,7 +2,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { ChatMessage } from "#shared/protocol/chat-body.ts";
 import { findToolDisorder, namedCalls } from "./tool-disorder.ts";
 
-/** Insists that the tools of a chat answer what was asked of them, and in time. */
+/** Throws a `Fault` unless each tool message answers a call, and each call is answered before the next message. */
 export function checkToolOrder(messages: readonly ChatMessage[]): void {
   const disorder = findToolDisorder(messages);
   if (disorder === undefined) return;

@@ -2,13 +2,13 @@ import { Fault } from "#shared/fault/fault.ts";
 import { objectsIn } from "./drop-what-says-nothing.ts";
 
 interface Unsupported {
-  /** What it asks for, as the end of a sentence that begins with its name. */
+  /** The reason, as the end of a sentence that begins with the field's name. */
   readonly why: string;
-  /** Whether a value of it asks for no more than every answer is anyway. */
+  /** True if the value asks for nothing beyond the normal answer. */
   readonly isNeutral?: (value: unknown) => boolean;
 }
 
-/** Fields that OpenAI knows, and that would change the answer as nothing here can. All others are honoured or ignored. */
+/** OpenAI's fields that would change the answer in an unsupported way. All other fields are honoured or ignored. */
 export const unsupportedChatFields: Readonly<Record<string, Unsupported>> = {
   functions: { why: "was replaced by 'tools'; send those" },
   function_call: { why: "was replaced by 'tool_choice'; send that" },
@@ -29,7 +29,7 @@ const unsupportedCompletionFields: Readonly<Record<string, Unsupported>> = {
 
 const onlyInChats: Unsupported = { why: "is a field of chats; ask at /v1/chat/completions" };
 
-/** The same of the Responses API. */
+/** Unsupported fields of the Responses API. */
 export const unsupportedResponseFields: Readonly<Record<string, Unsupported>> = {
   previous_response_id: {
     why: "names an earlier response, and none is kept here; send the whole conversation in 'input'",
@@ -63,7 +63,7 @@ const unsupportedMessageFields: Readonly<Record<string, Unsupported>> = {
   audio: { why: "names an earlier spoken answer, and answers are text here" },
 };
 
-/** Refuses a chat request that asks for what is never given. Neutral values are taken out of it. */
+/** Refuses a chat request that has an unsupported field. Removes fields with a neutral value. */
 export function refuseUnsupportedFields(request: Record<string, unknown>): void {
   refuse(request, unsupportedChatFields, "");
   const { messages } = request;
@@ -74,7 +74,7 @@ export function refuseUnsupportedFields(request: Record<string, unknown>): void 
   }
 }
 
-/** The same of a legacy completion. */
+/** Refuses a legacy completion request that has fields of chats. */
 export function refuseFieldsOfChats(request: Record<string, unknown>): void {
   refuse(request, unsupportedCompletionFields, "");
 }

@@ -7,6 +7,8 @@ import { modelListing } from "#shared/model/shown-model.ts";
 import type { AdminOperation } from "./admin-operation.ts";
 import {
   changeBody,
+  changedKey,
+  changedMachineRecord,
   entryList,
   extendBody,
   issueBody,
@@ -14,11 +16,16 @@ import {
   keyList,
   listQuery,
   logQuery,
+  machineRecordBody,
+  machineRecordList,
   manageParams,
   manageRequest,
   modelsQuery,
   nothing,
   oneKey,
+  oneMachine,
+  removedMachineRecord,
+  revokeQuery,
   revokedKey,
   rotateBody,
   routeQuery,
@@ -33,12 +40,19 @@ const asksOneKey = { ...asks, params: oneKey, refusals: ["key_not_found"] } as c
 const changesOneKey = {
   ...asksOneKey,
   method: "POST",
-  answer: shownKey,
+  answer: changedKey,
   refusals: ["key_not_found", "key_change_refused"],
 } as const;
-const revokes = { ...asksOneKey, summary: "Take a key back for good", answer: revokedKey } as const;
+const revokes = {
+  ...asksOneKey,
+  summary: "Revoke a key for good; with an admin key also the admin and viewer keys that it issued, recursively",
+  query: revokeQuery,
+  answer: revokedKey,
+} as const;
 
-/** All that can be done over the admin API with an admin key. */
+/**
+ * All operations of the admin API. An admin key may call all of them, a viewer key only those with the method `GET`.
+ */
 export const adminApi = {
   listKeys: {
     ...asks,
@@ -56,6 +70,7 @@ export const adminApi = {
     body: issueBody,
     answer: issuedKey,
     status: 201,
+    refusals: ["key_change_refused"],
     example: {
       name: "alice",
       scopes: ["llama3.2", "qwen*"],
@@ -106,7 +121,7 @@ export const adminApi = {
     ...asks,
     method: "GET",
     path: "/log",
-    summary: "Who did what to which key: the latest entries of the audit trail",
+    summary: "Who did what to which key or machine: the latest entries of the audit trail",
     query: logQuery,
     answer: entryList,
   },
@@ -133,6 +148,33 @@ export const adminApi = {
     path: "/fleet",
     summary: "Every machine as this gateway sees it, what it is busy with, and why it gets no work where it gets none",
     answer: fleetListing,
+  },
+  listMachineRecords: {
+    ...asks,
+    method: "GET",
+    path: "/machines",
+    summary: "List the records of machines: which models each may offer. A machine without a record may offer all",
+    answer: machineRecordList,
+  },
+  setMachineRecord: {
+    ...asks,
+    method: "PATCH",
+    path: "/machines/{machine}",
+    summary: "Set which models a machine may offer, for all gateways at once; makes its record if there is none",
+    params: oneMachine,
+    body: machineRecordBody,
+    answer: changedMachineRecord,
+    refusals: ["key_change_refused"],
+    example: { models: ["llama*", "qwen*"] },
+  },
+  removeMachineRecord: {
+    ...asks,
+    method: "DELETE",
+    path: "/machines/{machine}",
+    summary: "Remove the record of a machine, which may offer every model again",
+    params: oneMachine,
+    answer: removedMachineRecord,
+    refusals: ["machine_not_found"],
   },
   explainRoute: {
     ...asks,
@@ -168,7 +210,10 @@ export const adminApi = {
   },
 } as const satisfies Record<string, AdminOperation>;
 
-/** What the API says of itself. It holds nothing secret, so that it can be read before there is a key. */
+/**
+ * The operation that returns this API's OpenAPI document. The document holds no secret, so it is readable without a
+ * key.
+ */
 export const describeApi = {
   ...asks,
   method: "GET",

@@ -2,7 +2,7 @@ import type { z } from "zod";
 import type { FaultCode } from "#shared/fault/fault-code.ts";
 import type { linesMedia } from "#shared/model/manage-line.ts";
 
-/** One thing that the admin API does. Its route is mounted from this, and its document is written from it. */
+/** One operation of the admin API. Its route and its documentation are both generated from this. */
 export interface AdminOperation<
   Params extends z.ZodType = z.ZodType,
   Query extends z.ZodType = z.ZodType,
@@ -10,7 +10,7 @@ export interface AdminOperation<
   Answer extends z.ZodType = z.ZodType,
 > {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
-  /** Below the prefix of the API, with what it names in braces. */
+  /** The path below the API's prefix, with parameters in braces. */
   readonly path: string;
   readonly summary: string;
   readonly params: Params;
@@ -18,10 +18,13 @@ export interface AdminOperation<
   readonly body: Body;
   readonly answer: Answer;
   readonly status: 200 | 201;
-  /** What the answer is sent as where it is not one JSON object: then it is many, each of the answer's schema. */
+  /**
+   * The media type of an answer that is a stream of lines, where each line matches `answer`. Undefined for one JSON
+   * object.
+   */
   readonly media?: typeof linesMedia;
-  /** What it may refuse beside what every operation does. */
+  /** The faults that this operation may return besides those of every operation. */
   readonly refusals: readonly FaultCode[];
-  /** A body that shows how to use it. It holds no secret. */
+  /** An example body. It holds no secret. */
   readonly example?: object;
 }

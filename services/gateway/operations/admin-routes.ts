@@ -1,14 +1,16 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { AuditEntry } from "#shared/keys/audit-entry.ts";
-import { changeKey } from "#shared/keys/change-key.ts";
-import { issueKey, type KeyMeans } from "#shared/keys/issue-key.ts";
+import { changeKey, replicatedIn } from "#shared/keys/change-key.ts";
+import { issueKey } from "#shared/keys/issue-key.ts";
 import type { KeyChange } from "#shared/keys/key-change.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import type { Peppers } from "#shared/keys/peppers.ts";
+import { revokeKey } from "#shared/keys/revoke-key.ts";
 import { rotateKey } from "#shared/keys/rotate-key.ts";
 import { showKey, type ShownKey } from "#shared/keys/shown-key.ts";
+import type { MachineStore } from "#shared/machines/machine-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { UsageRow, UsageRows } from "#shared/usage/usage-row.ts";
@@ -17,19 +19,23 @@ import type { FleetModels } from "../fleet/fleet-models.ts";
 import type { FleetView } from "../fleet/fleet-view.ts";
 import { refuseOtherMethods } from "../edge/refuse-other-methods.ts";
 import { adminApi, adminPrefix, describeApi } from "./admin-api.ts";
-import type { ShownEntry, ShownUsage } from "./admin-schemas.ts";
+import type { ChangedKey, ShownEntry, ShownUsage } from "./admin-schemas.ts";
 import { changedRecord, keyNotFound } from "./changed-record.ts";
 import { mountFleet } from "./fleet-routes.ts";
+import { mountMachineRecords } from "./machine-record-routes.ts";
 import { mountModels } from "./model-routes.ts";
 import { firstLimits, namedLimits } from "./named-limits.ts";
 import { openApiDocument } from "./openapi.ts";
 import { pageOfKeys } from "./page-of-keys.ts";
-import { actorOf, proveAdmins } from "./prove-admins.ts";
+import { askerOf, proveAdmins } from "./prove-admins.ts";
 import { routeUrl, serveOperation } from "./serve-operation.ts";
 import { usageDays } from "./usage-days.ts";
 
 export interface AdminParts {
   readonly keys: KeyStore;
+  /** The key store that authenticates admin keys. Defaults to `keys`. */
+  readonly newest?: Pick<KeyStore, "find">;
+  readonly machines: MachineStore;
   readonly peppers: Peppers;
   readonly usage: UsageRows;
   readonly badKeys: BadKeys;
@@ -39,7 +45,9 @@ export interface AdminParts {
   readonly log: Log;
 }
 
-/** Everything under `/admin/v1`: what the command line does with keys, models and machines, for holders of admin keys. */
+/**
+ * Mounts everything under `/admin/v1`, for holders of admin keys: keys, models and machines, as in the command line.
+ */
 export function adminRoutes(server: FastifyInstance, parts: AdminParts): void {
   void server.register(
     async (admin) => {
@@ -47,10 +55,11 @@ export function adminRoutes(server: FastifyInstance, parts: AdminParts): void {
       const document = openApiDocument();
       serveOperation(admin, describeApi, async () => document);
       void admin.register(async (proven) => {
-        proveAdmins(proven, parts);
+        proveAdmins(proven, { ...parts, keys: parts.newest ?? parts.keys });
         mountKeys(proven, parts);
         mountChanges(proven, parts);
         mountRecords(proven, parts);
+        mountMachineRecords(proven, parts);
         mountModels(proven, parts);
         mountFleet(proven, parts);
       });
@@ -60,7 +69,7 @@ export function adminRoutes(server: FastifyInstance, parts: AdminParts): void {
   );
 }
 
-/** Keys one by one and all of them. */
+/** Mounts the routes that list, issue and show keys. */
 function mountKeys(server: FastifyInstance, { keys, peppers, clock }: AdminParts): void {
   serveOperation(server, adminApi.listKeys, async ({ query }) => {
     const nowMs = clock.wall();
@@ -72,7 +81,7 @@ function mountKeys(server: FastifyInstance, { keys, peppers, clock }: AdminParts
     const bound = machines === null || machines === undefined ? {} : { machines };
     const { token, record } = await issueKey(
       { kind, name, scopes, ttlMs: ttl, ...bound, limits: firstLimits(body) },
-      { keys, peppers, clock, actor: actorOf(request) },
+      { keys, peppers, clock, ...askerOf(request) },
     );
     return { ...showKey(record, clock.wall()), key: token.reveal() };
   });
@@ -83,15 +92,17 @@ function mountKeys(server: FastifyInstance, { keys, peppers, clock }: AdminParts
   });
 }
 
-/** What may be done to a key that there is. */
+/** Mounts the routes that change an existing key. */
 function mountChanges(server: FastifyInstance, { keys, peppers, clock }: AdminParts): void {
-  const meansOf = (request: FastifyRequest): KeyMeans => ({ keys, peppers, clock, actor: actorOf(request) });
+  const meansOf = (request: FastifyRequest) => ({ keys, peppers, clock, ...askerOf(request) });
   const show = (record: KeyRecord | undefined): ShownKey => {
     if (record === undefined) throw keyNotFound();
     return showKey(record, clock.wall());
   };
-  const change = async (id: KeyId, wish: KeyChange, request: FastifyRequest): Promise<ShownKey> =>
-    show(changedRecord(await changeKey(id, wish, meansOf(request))));
+  const change = async (id: KeyId, wish: KeyChange, request: FastifyRequest): Promise<ChangedKey> => {
+    const changed = await changeKey(id, wish, meansOf(request));
+    return { ...show(changedRecord(changed)), ...replicatedIn(changed) };
+  };
 
   serveOperation(server, adminApi.changeKey, async ({ params, body, request }) => {
     const { name, scopes, machines } = body;
@@ -99,8 +110,11 @@ function mountChanges(server: FastifyInstance, { keys, peppers, clock }: AdminPa
     return change(params.id, { action: "changed", terms }, request);
   });
   serveOperation(server, adminApi.rotateKey, async ({ params, body, request }) => {
-    const { changed, token } = await rotateKey({ id: params.id, graceMs: body.grace }, meansOf(request));
-    const shown = show(changedRecord(changed));
+    const means = meansOf(request);
+    const { id } = params;
+    const kind = body.kind ?? (id === means.admin.id ? means.admin.kind : "model");
+    const { changed, token } = await rotateKey({ id, graceMs: body.grace, kind }, means);
+    const shown = { ...show(changedRecord(changed)), ...replicatedIn(changed) };
     if (token === undefined) throw new Error("a key was rotated without a new secret");
     return { ...shown, key: token.reveal() };
   });
@@ -114,14 +128,21 @@ function mountChanges(server: FastifyInstance, { keys, peppers, clock }: AdminPa
     change(params.id, { action: "enabled" }, request),
   );
   for (const operation of [adminApi.revokeKey, adminApi.deleteKey]) {
-    serveOperation(server, operation, async ({ params, request }) => {
-      changedRecord(await changeKey(params.id, { action: "revoked" }, meansOf(request)));
-      return { id: params.id, state: "revoked" as const };
+    serveOperation(server, operation, async ({ params: { id }, query, request }) => {
+      const { changed, revoked, stay } = await revokeKey({ id, withIssued: query.with_issued }, meansOf(request));
+      changedRecord(changed);
+      return {
+        id,
+        state: "revoked" as const,
+        ...replicatedIn(changed),
+        ...(revoked.length === 0 ? {} : { revoked_with_it: revoked.map((each) => each.id) }),
+        ...(stay.length === 0 ? {} : { issued_and_stay: stay.map((each) => each.id) }),
+      };
     });
   }
 }
 
-/** What was done to keys, and with them. */
+/** Mounts the routes of the audit log and of usage. */
 function mountRecords(server: FastifyInstance, { keys, usage, clock }: AdminParts): void {
   serveOperation(server, adminApi.readLog, async ({ query }) => {
     const entries = await keys.log({ entriesMax: query.limit, key: query.key });
@@ -134,8 +155,15 @@ function mountRecords(server: FastifyInstance, { keys, usage, clock }: AdminPart
   });
 }
 
-function showEntry({ at, detail, request, ...same }: AuditEntry): ShownEntry {
-  return { ...same, at: new Date(at).toISOString(), detail: detail ?? null, request: request ?? null };
+function showEntry({ at, key, machine, detail, request, ...same }: AuditEntry): ShownEntry {
+  return {
+    ...same,
+    key: key ?? null,
+    machine: machine ?? null,
+    at: new Date(at).toISOString(),
+    detail: detail ?? null,
+    request: request ?? null,
+  };
 }
 
 function showUsage(row: UsageRow): ShownUsage {
@@ -154,7 +182,7 @@ function showUsage(row: UsageRow): ShownUsage {
   };
 }
 
-/** Whoever may GET may ask for the HEAD too. */
+/** Returns the methods of each path. `GET` also allows `HEAD`. */
 function methodsByPath(): ReadonlyMap<string, readonly string[]> {
   const methods = new Map<string, string[]>();
   for (const { path, method } of [describeApi, ...Object.values(adminApi)]) {

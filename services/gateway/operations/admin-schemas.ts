@@ -8,6 +8,7 @@ import { keyId, keyKinds } from "#shared/keys/key-token.ts";
 import { defaultGraceMs } from "#shared/keys/rotate-key.ts";
 import { scopes } from "#shared/keys/scope.ts";
 import { shownKey } from "#shared/keys/shown-key.ts";
+import { modelPatterns, shownMachineRecord } from "#shared/machines/machine-record.ts";
 import { errorLine } from "#shared/model/manage-line.ts";
 import { modelId } from "#shared/model/model.ts";
 import { machineName } from "#shared/protocol/machine-name.ts";
@@ -17,15 +18,16 @@ import { usageRow } from "#shared/usage/usage-row.ts";
 const perPageMax = 1_000;
 const perPageDefault = 100;
 
-/** A page's length, written as a number in a URL. */
+/** The length of a page, as a number in a URL. */
 const pageLength = z.preprocess(
   (text) => (typeof text === "string" && /^\d{1,9}$/.test(text) ? Number(text) : text),
   z.int().min(1).max(perPageMax).default(perPageDefault).describe("How many at most."),
 );
+const yesOrNo = z.stringbool({ truthy: ["true"], falsy: ["false"] });
 const day = z.iso.date("must be a day, such as 2026-01-31");
 const ttl = duration.prefault(formatDuration(defaultTtlMs));
 
-/** Null says the same as nothing where there is nothing yet, and takes away what there is. */
+/** For a new key, null means the same as a missing field. In a change, null removes the limit. */
 const limits = {
   machines: boundMachines.nullish().describe("The machines that the key is bound to; null for all."),
   rpm: keyLimits.shape.requestsPerMinute.nullable().describe("Requests a minute; null for no limit."),
@@ -36,7 +38,7 @@ const limits = {
 
 export const nothing = z.strictObject({});
 
-/** What a path names: one key. */
+/** The path parameter of one key. */
 export const oneKey = z.strictObject({ id: keyId.describe("The id of a key: what stands after its prefix.") });
 
 export const listQuery = z.strictObject({
@@ -47,10 +49,13 @@ export const listQuery = z.strictObject({
 
 export const issueBody = z
   .strictObject({
-    kind: z.enum(keyKinds).default("model").describe("Keys of kind admin manage keys, and call no models."),
+    kind: z
+      .enum(keyKinds)
+      .default("model")
+      .describe("Keys of kind admin use the admin API, keys of kind viewer only read there; neither calls models."),
     name: keyName.describe("What to call the key in lists."),
     scopes: scopes.default(["*"]).describe("The models it may call: ids, names or patterns with *."),
-    ttl: ttl.describe("How long it is valid from now on."),
+    ttl: ttl.describe("How long it is valid from now on. An admin key ends no later than the one that issues it."),
     ...limits,
   })
   .refine(({ kind, ttl: ttlMs }) => kind !== "admin" || ttlMs <= adminTtlMsMax, {
@@ -65,6 +70,10 @@ export const rotateBody = z.strictObject({
   grace: durationOrNone
     .prefault(formatDuration(defaultGraceMs))
     .describe("How long old secrets stay good at most; 0s when one has leaked."),
+  kind: z
+    .enum(keyKinds)
+    .optional()
+    .describe("The kind that the key must have; by default model, and for the key of the request its own."),
 });
 
 export const extendBody = z.strictObject({ ttl: ttl.describe("How long it is valid from now on.") });
@@ -78,8 +87,19 @@ export const usageQuery = z.strictObject({
 });
 export type UsageQuery = z.output<typeof usageQuery>;
 
-/** A key with its secret: what is shown once, to whoever made it. */
-export const issuedKey = shownKey.extend({ key: z.string().describe("The key itself. It cannot be shown again.") });
+const replicated = z
+  .boolean()
+  .optional()
+  .describe(
+    "Told of a change that takes a right away, where Redis has a replica: whether one has the change. At false a failover " +
+      "can lose it: repeat it until it is true.",
+  );
+
+export const changedKey = shownKey.extend({ replicated });
+export type ChangedKey = z.output<typeof changedKey>;
+
+/** A key with its secret. The secret is shown once, to the client that made it. */
+export const issuedKey = changedKey.extend({ key: z.string().describe("The key itself. It cannot be shown again.") });
 
 export const keyList = z.strictObject({
   object: z.literal("list"),
@@ -87,10 +107,30 @@ export const keyList = z.strictObject({
   has_more: z.boolean().describe("Whether there is a next page, after the last of these."),
 });
 
-export const revokedKey = z.strictObject({ id: keyId, state: z.literal("revoked") });
+export const revokeQuery = z.strictObject({
+  with_issued: yesOrNo
+    .default(false)
+    .describe("Whether the model keys that an admin key issued, itself or through others, are revoked too."),
+});
+
+export const revokedKey = z.strictObject({
+  id: keyId,
+  state: z.literal("revoked"),
+  replicated,
+  revoked_with_it: z
+    .array(keyId)
+    .optional()
+    .describe("The keys that this admin key issued, itself or through others, and that were revoked with it."),
+  issued_and_stay: z
+    .array(keyId)
+    .optional()
+    .describe("The model keys that this admin key issued, itself or through others, and that still work."),
+});
 
 export const shownEntry = auditEntry.extend({
   at: z.iso.datetime(),
+  key: keyId.nullable().describe("The key that it was done to; null where it was a machine."),
+  machine: machineName.nullable().describe("The machine whose record it was done to; null where it was a key."),
   detail: auditEntry.shape.detail.unwrap().nullable(),
   request: z.string().nullable(),
 });
@@ -120,13 +160,12 @@ export const usageList = z.strictObject({ object: z.literal("list"), data: z.arr
 
 export const modelsQuery = z.strictObject({ machine: machineName.optional().describe("Only of this machine.") });
 
-const yesOrNo = z.stringbool({ truthy: ["true"], falsy: ["false"] });
 const tokens = z.preprocess(
   (text) => (typeof text === "string" && /^\d{1,9}$/.test(text) ? Number(text) : text),
   z.int().nonnegative().optional().describe("How long its prompt is expected to be, in tokens."),
 );
 
-/** A request for a model, as far as it decides which machines can take it. */
+/** The properties of a request for a model that decide which machines can take it. */
 export const routeQuery = z.strictObject({
   model: modelId.describe("The model, as clients name it."),
   kind: z.enum(["chat", "complete", "embed"]).default("chat").describe("What it is asked to do."),
@@ -135,7 +174,23 @@ export const routeQuery = z.strictObject({
   prompt_tokens: tokens,
 });
 
-/** What a path names: a machine, and what it is to do. */
+/** The path parameter of one machine. */
+export const oneMachine = z.strictObject({ machine: machineName.describe("The name of the machine.") });
+
+export const machineRecordBody = z.strictObject({
+  models: modelPatterns.nullable().describe("Patterns of the models it may offer, as in scopes; null for all."),
+});
+
+export const machineRecordList = z.strictObject({
+  object: z.literal("list"),
+  data: z.array(shownMachineRecord).describe("By name. A machine without a record may offer every model."),
+});
+
+export const changedMachineRecord = shownMachineRecord.extend({ replicated });
+
+export const removedMachineRecord = z.strictObject({ machine: machineName, state: z.literal("removed") });
+
+/** The path parameters of a machine and of the action that it runs. */
 export const manageParams = z.strictObject({
   machine: machineName.describe("The name of the machine."),
   action: z.enum(manageActions).describe("What is to be done with the model there."),

@@ -2,7 +2,10 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { KeyChanged } from "#shared/keys/change-key.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 
-/** The record as it is after a change; undefined when nothing is left of it. What could not be done is a fault. */
+/**
+ * Returns the record after a change, or undefined when the record was deleted. Throws a `Fault` for a change that
+ * failed.
+ */
 export function changedRecord(changed: KeyChanged): KeyRecord | undefined {
   switch (changed.outcome) {
     case "changed":

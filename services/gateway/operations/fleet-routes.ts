@@ -3,7 +3,9 @@ import type { FleetView } from "../fleet/fleet-view.ts";
 import { adminApi } from "./admin-api.ts";
 import { serveOperation } from "./serve-operation.ts";
 
-/** The machines as this gateway sees them, and where a request for a model would go. */
+/**
+ * Mounts the routes that list the machines as this gateway sees them and explain where a request for a model would go.
+ */
 export function mountFleet(
   server: FastifyInstance,
   { view }: { readonly view: Pick<FleetView, "machines" | "route"> },

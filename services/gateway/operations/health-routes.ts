@@ -3,8 +3,9 @@ import { refuseOtherMethods } from "../edge/refuse-other-methods.ts";
 import type { Readiness } from "./readiness.ts";
 
 /**
- * `healthz`: this process runs. `readyz`: it can serve. Neither asks a machine, so that a balancer does not take every
- * gateway out when the machines are away; `GET /v1/models` with a key is the check that does.
+ * Mounts the health routes. `healthz`: this process runs. `readyz`: it can serve requests. Neither sends a request to a
+ * machine, so a balancer keeps all gateways when the machines are offline. `GET /v1/models` with a key is the check
+ * that includes the machines.
  */
 export function healthRoutes(server: FastifyInstance, check: () => Promise<Readiness>): void {
   server.get("/healthz", async () => ({ status: "ok" }));

@@ -6,20 +6,20 @@ import { clientBacklogBytesMax } from "../dispatch/write-stream.ts";
 const linesHeaders = { "content-type": linesMedia, "cache-control": "no-store", "x-accel-buffering": "no" } as const;
 
 /**
- * Writes an answer of JSON lines as they come. The status line goes out with the first of them, so that what is refused
- * or fails before it has its true status.
+ * Writes an answer as JSON lines. The status line is sent with the first JSON line, so a failure before that has its
+ * own status.
  */
 export class LineWriter {
   readonly #response: ServerResponse;
   readonly #onBacklog: (fault: Fault) => void;
 
-  /** `onBacklog` is called when the client has left too much unread. */
+  /** Calls `onBacklog` when the client's unread backlog exceeds `clientBacklogBytesMax`. */
   constructor(response: ServerResponse, onBacklog: (fault: Fault) => void) {
     this.#response = response;
     this.#onBacklog = onBacklog;
   }
 
-  /** Whether the client has a status, so that a failure can only be told in a line. */
+  /** True if the status was sent. A failure can then only be reported in a line. */
   get begun(): boolean {
     return this.#response.headersSent;
   }
@@ -35,7 +35,7 @@ export class LineWriter {
     );
   }
 
-  /** With the line that says how it went. */
+  /** Writes the last line, which reports the outcome, and ends the response. */
   end(line: ManageLine): void {
     this.write(line);
     this.#response.end();

@@ -12,7 +12,7 @@ interface ModelParts {
   readonly log: Log;
 }
 
-/** The models of the fleet's machines, and what may be done with them. */
+/** Mounts the routes that list the machines' models and run model actions. */
 export function mountModels(server: FastifyInstance, { fleet, log }: ModelParts): void {
   serveOperation(server, adminApi.listModels, ({ query }) => fleet.list(query.machine));
   serveLines(server, adminApi.manageModel, {

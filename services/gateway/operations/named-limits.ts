@@ -4,7 +4,7 @@ import type { NamedTerms } from "./admin-schemas.ts";
 
 type Limits = Pick<NamedTerms, "rpm" | "tpm" | "concurrency" | "budget">;
 
-/** The limits that a request names, null among them; those that it does not name are not there. */
+/** Returns the limits that a request sets, null included. Leaves out the limits that it does not name. */
 export function namedLimits({ rpm, tpm, concurrency, budget }: Limits): NonNullable<NewTerms["limits"]> {
   return {
     ...(rpm === undefined ? {} : { requestsPerMinute: rpm }),
@@ -14,7 +14,7 @@ export function namedLimits({ rpm, tpm, concurrency, budget }: Limits): NonNulla
   };
 }
 
-/** The same for a new key, on which null says nothing. */
+/** Limits for a new key; null means no limit. */
 export function firstLimits(terms: Limits): KeyLimits {
   const set = Object.entries(namedLimits(terms)).filter(([, limit]) => limit !== null);
   return keyLimits.parse(Object.fromEntries(set));

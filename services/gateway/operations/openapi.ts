@@ -3,6 +3,7 @@ import type { FaultCode } from "#shared/fault/fault-code.ts";
 import { fleetListing, shownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { shownRoute } from "#shared/fleet/shown-route.ts";
 import { shownKey } from "#shared/keys/shown-key.ts";
+import { shownMachineRecord } from "#shared/machines/machine-record.ts";
 import { manageLine } from "#shared/model/manage-line.ts";
 import { modelListing, shownModel } from "#shared/model/shown-model.ts";
 import { answered, jsonSchema, namedSchemas, refTo, sentExactly, type Json } from "../reference/json-schemas.ts";
@@ -10,11 +11,14 @@ import { byStatus, refusedWith } from "../reference/refusals.ts";
 import { adminApi, adminPrefix, describeApi } from "./admin-api.ts";
 import type { AdminOperation } from "./admin-operation.ts";
 import {
+  changedKey,
   entryList,
   errorBody,
   issuedKey,
   keyList,
+  machineRecordList,
   nothing,
+  removedMachineRecord,
   revokedKey,
   shownEntry,
   shownUsage,
@@ -23,6 +27,7 @@ import {
 
 const components = {
   Key: shownKey,
+  ChangedKey: changedKey,
   IssuedKey: issuedKey,
   KeyList: keyList,
   RevokedKey: revokedKey,
@@ -36,6 +41,9 @@ const components = {
   FleetMachine: shownFleetMachine,
   FleetMachineList: fleetListing,
   Route: shownRoute,
+  MachineRecord: shownMachineRecord,
+  MachineRecordList: machineRecordList,
+  RemovedMachineRecord: removedMachineRecord,
   Error: errorBody,
 };
 
@@ -65,7 +73,7 @@ const refusalsOfBodies: readonly FaultCode[] = [
   "unsupported_media_type",
 ];
 
-/** The admin API as OpenAPI 3.1 describes it, written from the very schemas that requests are read with. */
+/** Returns the OpenAPI 3.1 document of the admin API, generated from the schemas that also validate its requests. */
 export function openApiDocument(): { readonly openapi: string } & Json {
   const paths: Record<string, Json> = {};
   for (const [operationId, operation] of Object.entries({ ...adminApi, describeApi })) {
@@ -79,7 +87,7 @@ export function openApiDocument(): { readonly openapi: string } & Json {
       version: "1",
       description:
         "Keys are made, changed and taken back here, for all gateways at once, and the models of machines are " +
-        "listed and managed, and the fleet and its routes are shown. Times are UTC; durations are written as 90d, 12h, 30m, 45s or 500ms. Errors have the " +
+        "listed, managed and permitted, and the fleet and its routes are shown. Times are UTC; durations are written as 90d, 12h, 30m, 45s or 500ms. Errors have the " +
         "form of OpenAI's.",
     },
     servers: [{ url: adminPrefix }],
@@ -87,7 +95,11 @@ export function openApiDocument(): { readonly openapi: string } & Json {
     paths,
     components: {
       securitySchemes: {
-        adminKey: { type: "http", scheme: "bearer", description: "An admin key: trunkline_admin_…" },
+        adminKey: {
+          type: "http",
+          scheme: "bearer",
+          description: "An admin key (trunkline_admin_…), or to read a viewer key (trunkline_viewer_…)",
+        },
       },
       schemas: namedSchemas(components, answered),
     },

@@ -5,11 +5,11 @@ import type { KeyId } from "#shared/keys/key-token.ts";
 export interface PageWish {
   readonly state?: KeyState | undefined;
   readonly limit: number;
-  /** The last key of the page before, whatever has become of it since. */
+  /** The last key of the page before, whatever its state is now. */
   readonly after?: KeyId | undefined;
 }
 
-/** The next keys of a list in its order, in which keys that were made at the same moment have theirs too. */
+/** Returns the next page of keys, in order of creation. Keys created at the same time are ordered by id. */
 export function pageOfKeys(
   records: readonly KeyRecord[],
   { state, limit, after }: PageWish,

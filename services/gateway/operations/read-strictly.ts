@@ -5,8 +5,8 @@ import { readShape } from "../intake/read-shape.ts";
 const nameCharactersMax = 100;
 
 /**
- * Reads a part of a management request. Unlike a chat request it has no field that may be ignored: a mistyped one would
- * leave half of what was wished undone.
+ * Reads a part of a management request. An unknown field is an error here, and not ignored as in a chat request: a
+ * mistyped field would leave half of the change undone.
  */
 export function readStrictly<Schema extends z.ZodType>(schema: Schema, given: unknown): z.output<Schema> {
   const { value, ignored } = readShape(schema, { ...Object(given) });

@@ -12,7 +12,7 @@ import type { AdminOperation } from "./admin-operation.ts";
 import { LineWriter } from "./line-writer.ts";
 import { readStrictly } from "./read-strictly.ts";
 
-/** A request whose every part was read by the schemas of its operation. */
+/** A request whose parts the schemas of its operation have validated. */
 export interface Asked<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> {
   readonly params: z.output<Params>;
   readonly query: z.output<Query>;
@@ -20,7 +20,7 @@ export interface Asked<Params extends z.ZodType, Query extends z.ZodType, Body e
   readonly request: FastifyRequest;
 }
 
-/** Mounts the route of an operation. All of a request is read before anything is done. */
+/** Mounts the route of an operation. Reads and validates the whole request before the operation starts. */
 export function serveOperation<
   Params extends z.ZodType,
   Query extends z.ZodType,
@@ -36,16 +36,16 @@ export function serveOperation<
   );
 }
 
-/** What work that is told of line by line has to do with its client. */
+/** The client's side of an operation that reports its progress line by line. */
 export interface Telling {
   readonly tell: (line: ManageLine) => void;
-  /** Aborts when nobody listens any more. */
+  /** Aborts when the client has disconnected. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Mounts the route of an operation that takes long, and tells how far it has come in lines of JSON. The last of them
- * says that it is done, or what it failed in; a client that leaves has it stopped.
+ * Mounts the route of a long operation that reports its progress as JSON lines. The last line says that it is done, or
+ * is its error. The operation is aborted when its client disconnects.
  */
 export function serveLines<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType>(
   server: FastifyInstance,
@@ -64,7 +64,7 @@ export function serveLines<Params extends z.ZodType, Query extends z.ZodType, Bo
     } catch (thrown) {
       const fault = Fault.from(thrown);
       if (!writer.begun) throw fault;
-      const fields = { ...tiesOf(request), code: fault.code, internal: fault.internal };
+      const fields = { ...tiesOf(request), code: fault.code, internal: fault.reason };
       if (faultEntry(fault.code).status < 500) log.debug(fields, "work was ended by whoever asked for it");
       else log.warn(fields, "work failed after its first line");
       reply.hijack();
@@ -98,12 +98,12 @@ function readAsked<Params extends z.ZodType, Query extends z.ZodType, Body exten
   };
 }
 
-/** A path as the router writes it. */
+/** Converts a path with parameters in braces to the router's syntax. */
 export function routeUrl(path: string): string {
   return path.replace(/\{(\w+)\}/g, ":$1");
 }
 
-/** No body says the same as an empty object. */
+/** Reads a JSON body. A missing body counts as an empty object. */
 function readBody(body: unknown): Record<string, unknown> {
   return body instanceof Buffer && body.byteLength > 0 ? readJsonObject(body) : {};
 }

@@ -5,7 +5,7 @@ import type { UsageQuery } from "./admin-schemas.ts";
 const dayMs = 86_400_000;
 const defaultDays = 30;
 
-/** The days that are asked for, both included; by default the last 30. */
+/** Returns the first and the last day of the requested range, both included. The default is the last 30 days. */
 export function usageDays(
   asked: Pick<UsageQuery, "from" | "to">,
   nowMs: number,

@@ -2,7 +2,7 @@ import type { z } from "zod";
 
 type Schema = z.core.JSONSchema.BaseSchema;
 
-/** A field somewhere in a schema, by its path; the parts of a list have the path of the list. */
+/** A field of a schema and its path. The fields of a list's items have the path of the list. */
 export interface Field {
   readonly path: string;
   readonly schema: Schema;
@@ -10,8 +10,8 @@ export interface Field {
 }
 
 /**
- * All fields of a schema at every depth, but for those of schemas that it only refers to. Of several kinds of value that
- * may stand in one place, only what all of them require is required.
+ * Yields all fields of a schema at every depth, except in schemas behind a `$ref`. Where a schema allows several kinds
+ * of object, a field is required only if all of them require it.
  */
 export function* fieldsOf(schema: Schema, above = "", required = schema.required ?? []): Generator<Field> {
   for (const [name, each] of Object.entries(schema.properties ?? {})) {
@@ -31,7 +31,7 @@ function itemsOf({ items }: Schema): Schema[] {
   return items === undefined || typeof items === "boolean" || Array.isArray(items) ? [] : [items];
 }
 
-/** Says of each field what it is for; a field that says so itself keeps its own words. */
+/** Adds a description to each field that has none of its own. */
 export function describeFields(schema: Schema, sentences: Readonly<Record<string, string>>): void {
   for (const field of fieldsOf(schema)) {
     const sentence = sentences[field.path];

@@ -10,14 +10,14 @@ import { requestHeaders } from "./request-headers.ts";
 
 const always: readonly AnswerHeaderName[] = ["x-request-id", "openai-processing-ms"];
 
-/** How a stream's success and its failure are told. */
+/** The description of a stream's last event, after success and after failure. */
 const ends: Readonly<Record<NonNullable<PublicOperation["endsBy"]>, string>> = {
   done: "Each event's data is one chunk, after the last of them `[DONE]`. What fails in between is told as an error in place of a chunk, and then no `[DONE]` follows.",
   event:
     "Each event has a name and a number. The last is `response.completed`, or `response.incomplete` where the answer was cut short. What fails in between is told as an event `error`, and nothing follows it.",
 };
 
-/** How a key stands with its limits. */
+/** The headers of a key's rate-limit status. */
 const standing: readonly AnswerHeaderName[] = [
   "x-ratelimit-limit-requests",
   "x-ratelimit-remaining-requests",
@@ -27,7 +27,7 @@ const standing: readonly AnswerHeaderName[] = [
   "x-ratelimit-reset-tokens",
 ];
 
-/** An operation in OpenAPI's words. */
+/** Describes an operation as an OpenAPI object. */
 export function describeOperation(operationId: string, operation: PublicOperation): Operation {
   const { tag, summary, description, open, body } = operation;
   return {
@@ -66,7 +66,7 @@ function success(operation: PublicOperation): Response {
   };
 }
 
-/** A page is text; a document is an object. */
+/** The schema of an answer that has no schema name: a string for a page, an object for a JSON document. */
 function whole(media: string): Medium["schema"] {
   return { type: media === "application/json" ? "object" : "string" };
 }
@@ -91,7 +91,7 @@ function refusals(operation: PublicOperation): Record<string, Response> {
   return Object.fromEntries(told);
 }
 
-/** What is told of a request whose key is proved. */
+/** Returns the headers that an operation adds when the key is valid. */
 function onceProven({ open, body }: PublicOperation): readonly AnswerHeaderName[] {
   if (open) return [];
   return body === undefined ? standing : [...standing, "x-trunkline-ignored", "x-trunkline-machine"];
@@ -108,7 +108,7 @@ function headersWith(operation: PublicOperation, codes: readonly FaultCode[]): r
   ];
 }
 
-/** Whoever has no good key is told nothing of one. */
+/** True if the fault occurs before a key is accepted. Such an answer has no headers about a key. */
 function isToldBeforeKeys(code: FaultCode): boolean {
   const { status } = faultEntry(code);
   return status === 401 || (status < 500 && refusalsOfAll.some((each) => each === code));

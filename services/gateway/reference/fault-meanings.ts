@@ -1,6 +1,6 @@
 import type { FaultCode } from "#shared/fault/fault-code.ts";
 
-/** Faults that callers of the public API never see: those of the admin API, and those of callers who are gone. */
+/** Faults that clients of the public API never see: those of the admin API, and those of clients that disconnected. */
 export type UnseenCode =
   | "insufficient_permissions"
   | "key_not_found"
@@ -13,7 +13,7 @@ export type UnseenCode =
 
 export type PublicCode = Exclude<FaultCode, UnseenCode>;
 
-/** When each fault is told, in a sentence; the message of the error says what it was this time. */
+/** The cause of each fault, in a sentence. The error's message has the details of the single case. */
 export const faultMeanings: Readonly<Record<PublicCode, string>> = {
   bad_request: "The request is no well-formed HTTP, or its head could be read in two ways.",
   invalid_json: "The body is not one JSON object.",
@@ -45,7 +45,6 @@ export const faultMeanings: Readonly<Record<PublicCode, string>> = {
   headers_too_large: "The headers are larger, or more, than the limit.",
   rate_limit_requests: "The key sent as many requests a minute as it may; the type is `requests`.",
   rate_limit_tokens: "The key used as many tokens as it may for now, or has reserved them; the type is `tokens`.",
-  rate_limit_bad_keys: "Too many wrong keys came from this address.",
   concurrency_limit_exceeded: "The key has as many requests under way at once as it may.",
   insufficient_quota: "The key has used all its tokens of this day or month.",
   internal_error: "A mistake inside Trunkline. The request id finds it in the operator's log.",

@@ -22,7 +22,10 @@ const common: Sentences = {
   logit_bias: "By token ids of the model's own tokenizer: how much likelier each is made; -100 forbids it.",
 };
 
-/** What every field is for that no schema says of itself. A test sees that none is missing and none is left over. */
+/**
+ * Descriptions of the fields that have none in their schema. A test checks that no field is missing and none is left
+ * over.
+ */
 export const fieldSentences: Readonly<Partial<Record<SchemaName, Sentences>>> = {
   ...responseSentences,
   ChatRequest: {

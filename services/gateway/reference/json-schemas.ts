@@ -2,25 +2,25 @@ import { z } from "zod";
 
 export type Json = Record<string, unknown>;
 
-/** How a schema is written down: for what is sent or what is answered, and whether fields may stand in it that it lacks. */
+/** Options of writing a JSON Schema: for a request or an answer, and whether it allows unknown fields. */
 export interface Writing {
   readonly io: "input" | "output";
   readonly open: boolean;
 }
 
-/** Answers may get further fields one day, so clients are not told that there are none. */
+/** For answers. Later versions may add fields, so the schema allows unknown fields. */
 export const answered: Writing = { io: "output", open: true };
-/** A request in which a field that is not known is a mistake. */
+/** For requests in which an unknown field is an error. */
 export const sentExactly: Writing = { io: "input", open: false };
-/** A request in which a field that is not known is ignored. */
+/** For requests in which unknown fields are ignored. */
 export const sentLeniently: Writing = { io: "input", open: true };
 
-/** A schema with all that it is made of. */
+/** Returns the JSON Schema of a schema, with nested schemas inline. */
 export function jsonSchema(schema: z.ZodType, writing: Writing): z.core.JSONSchema.BaseSchema {
   return withoutIdentity(z.toJSONSchema(schema, asWritten(writing)));
 }
 
-/** Schemas by the names that documents have for them; where one stands in another, it is referred to. */
+/** Returns the JSON Schemas by name. A named schema inside another becomes a `$ref`. */
 export function namedSchemas(
   named: Readonly<Record<string, z.ZodType>>,
   writing: Writing,
@@ -36,8 +36,9 @@ export function refTo(name: string): string {
 }
 
 /**
- * What the schemas say in TypeScript's sense, in OpenAPI's: `readOnly` is no array that nobody changes, but a field that
- * may not be sent. And the pattern of every day that there is says no more than its format.
+ * Removes keywords that have another meaning in OpenAPI or add nothing. In TypeScript, `readOnly` is an array that
+ * nobody changes; in OpenAPI, it is a field that may not be sent. Where a schema has a `format`, its `pattern` (such as
+ * that of all valid dates) adds nothing.
  */
 function asWritten({ io, open }: Writing) {
   return {

@@ -14,7 +14,7 @@ export interface Response {
   readonly description: string;
   readonly headers?: Readonly<Record<string, { readonly $ref: string }>>;
   readonly content: Readonly<Record<string, Medium>>;
-  /** The codes of the errors of this status, in the words of the table of errors. */
+  /** The error codes of this status, as in the table of errors. */
   readonly "x-trunkline-codes"?: readonly (string | null)[];
 }
 
@@ -43,7 +43,7 @@ export interface Header {
   readonly example: string | number;
 }
 
-/** The document of the public API: as much of OpenAPI 3.1 as it uses. */
+/** The OpenAPI document of the public API: the part of OpenAPI 3.1 that it uses. */
 export interface OpenApiDocument {
   readonly openapi: string;
   readonly info: { readonly title: string; readonly version: string; readonly description: string };

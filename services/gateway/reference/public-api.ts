@@ -5,7 +5,7 @@ import { chatExamples, completionExamples, embeddingsExamples, responseExamples 
 const asksModel = { method: "POST", open: false, headers: [] } as const;
 const open = { method: "GET", open: true, refusals: [], headers: [] } as const;
 
-/** All that the public port does, the most wanted first. */
+/** All operations of the public port, the most used first. */
 export const publicApi: Readonly<Record<string, PublicOperation>> = {
   createChatCompletion: {
     ...asksModel,

@@ -22,7 +22,7 @@ const tags = [
   { name: "Reference", description: "What this API says of itself, without a key." },
 ];
 
-/** The public API as OpenAPI 3.1 describes it, written from the very schemas that requests are read with. */
+/** Returns the OpenAPI 3.1 document of the public API, generated from the schemas that also validate its requests. */
 export function publicDocument(limit: BodyLimit): OpenApiDocument {
   return {
     openapi: "3.1.0",
@@ -69,7 +69,9 @@ function headersTold(): Record<string, Header> {
 
 const refusedFields = { ChatRequest: unsupportedChatFields, ResponseRequest: unsupportedResponseFields };
 
-/** What is refused although OpenAI knows it is told beside what is taken. */
+/**
+ * Returns all schemas with the descriptions of their fields. Lists OpenAI's refused fields beside the accepted ones.
+ */
 function describedSchemas(): Record<string, Schema> {
   const schemas = namedSchemas(publicSchemas, sentLeniently);
   const sentences: Readonly<Record<string, Sentences | undefined>> = fieldSentences;

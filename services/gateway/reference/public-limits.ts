@@ -11,7 +11,7 @@ import { messagesMax } from "../openai/chat-request.ts";
 import { metadataPairsMax, repeatedCharactersMax } from "../openai/responses/response-request.ts";
 import { responseCharactersMax } from "../openai/responses/output/response-output.ts";
 
-/** A limit that callers may hit, by the name that the message of the error calls it. */
+/** A limit that clients may reach, by the name that its error message uses. */
 export interface PublicLimit {
   readonly name: string;
   readonly value: number;

@@ -3,26 +3,26 @@ import type { AnswerHeaderName } from "./answers/answer-headers.ts";
 import type { PublicCode } from "./fault-meanings.ts";
 import type { SchemaName } from "./public-schemas.ts";
 
-/** One thing that the public API does, as its document describes it. */
+/** One operation of the public API, as its document describes it. */
 export interface PublicOperation {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly tag: "Chat" | "Responses" | "Completions" | "Embeddings" | "Models" | "Health" | "Reference";
   readonly summary: string;
   readonly description: string;
-  /** Whether anybody may ask, without a key. */
+  /** True if the operation needs no key. */
   readonly open: boolean;
-  /** What the path names in braces. */
+  /** Descriptions of the path parameters. */
   readonly params?: Readonly<Record<string, string>>;
   readonly body?: { readonly schema: SchemaName; readonly examples: object };
   readonly answer: SchemaName | { readonly media: string };
-  /** One event of the answer where it is asked for as a stream. */
+  /** The schema of one event when the answer is streamed. */
   readonly chunk?: SchemaName;
-  /** What tells that a stream has ended well: an event of the answer's own, or `[DONE]`. */
+  /** The end of a successful stream: an event of the answer's own, or `[DONE]`. */
   readonly endsBy?: "event" | "done";
-  /** The answer of a status that is no success and yet no error. */
+  /** The answer of a status that is neither a success nor an error. */
   readonly otherwise?: { readonly status: number; readonly schema: SchemaName };
   readonly refusals: readonly (FaultCode & PublicCode)[];
-  /** Headers of its success beside those that all like it have. */
+  /** The headers of a successful answer, besides those of every successful answer. */
   readonly headers: readonly AnswerHeaderName[];
 }

@@ -2,7 +2,7 @@ import type { PublicCode } from "./fault-meanings.ts";
 
 type Codes = readonly PublicCode[];
 
-/** What is refused whatever is asked for. */
+/** The faults of every operation. */
 export const refusalsOfAll: Codes = [
   "bad_request",
   "uri_too_long",
@@ -12,13 +12,13 @@ export const refusalsOfAll: Codes = [
   "shutting_down",
 ];
 
-/** What is refused where a key is asked for. */
-export const refusalsOfKeys: Codes = ["key_invalid", "key_expired", "rate_limit_bad_keys", "auth_unavailable"];
+/** The faults of operations that require a key. */
+export const refusalsOfKeys: Codes = ["key_invalid", "key_expired", "auth_unavailable"];
 
-/** What comes of machines that are not there. */
+/** The faults of missing machines and runtimes. */
 export const refusalsOfMachines: Codes = ["agent_offline", "runtime_offline", "backend_unavailable"];
 
-/** What is refused of any body that is to become a job. */
+/** The faults of the body of any request that becomes a job. */
 const refusalsOfBodies: Codes = [
   "invalid_json",
   "missing_required_parameter",
@@ -36,7 +36,7 @@ const refusalsOfBodies: Codes = [
   "unsupported_media_type",
 ];
 
-/** What a request for a model may end in, whatever is asked of it. */
+/** The faults of any request for a model. */
 export const refusalsOfJobs: Codes = [
   ...refusalsOfKeys,
   ...refusalsOfBodies,
@@ -55,5 +55,5 @@ export const refusalsOfJobs: Codes = [
   "upstream_timeout",
 ];
 
-/** What numbers with a point may be beside. */
+/** The faults of decimal numbers outside their bounds. */
 export const refusalsOfDecimals: Codes = ["decimal_below_min_value", "decimal_above_max_value"];

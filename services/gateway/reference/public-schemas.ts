@@ -28,7 +28,7 @@ import { textCompletion, textCompletionChunk, textLogprobs } from "./answers/tex
 
 const [systemMessage, developerMessage, userMessage, assistantMessage, toolMessage] = outerMessage.options;
 
-/** Everything that has a name in the public API. Requests are of the very schemas that they are read with. */
+/** All named schemas of the public API. Requests use the schemas that also validate them. */
 export const publicSchemas = {
   ChatRequest: chatRequest,
   ResponseRequest: responseRequest,

@@ -1,4 +1,4 @@
-/** Requests that show how to ask, by what they show. They name a model that many people have; yours may be others. */
+/** Example requests by what they show. They use a common model; a deployment may have other models. */
 interface RequestExample {
   readonly summary: string;
   readonly value: Readonly<Record<string, unknown>> & { readonly model: string };
@@ -8,7 +8,7 @@ type RequestExamples = Readonly<Record<string, RequestExample>>;
 const model = "llama3.2";
 const question = { role: "user", content: "Why is the sky blue? One sentence." };
 
-/** One white point. */
+/** A PNG image of one white pixel. */
 const onePixel =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
 

@@ -1,6 +1,6 @@
 import type { Parameter } from "./openapi-document.ts";
 
-/** What may be sent in headers with any request under `/v1`, beside the key. */
+/** The optional headers of any request under `/v1`, besides the key. */
 export const requestHeaders: Readonly<Record<string, Parameter>> = {
   "x-client-request-id": {
     name: "x-client-request-id",

@@ -3,13 +3,13 @@ import type { Sentences } from "./field-sentences.ts";
 const what = "What the item is.";
 const partType = "What the part is.";
 const text = "The text.";
-/** An item of an answer may be sent back as it came. */
+/** The fields of an answer's item that the client may send back unchanged. */
 const asAnswered: Sentences = {
   id: "The item's id, as the answer had it. It means nothing to a model.",
   status: "How the item stood, as the answer had it. It means nothing to a model.",
 };
 
-/** What the fields of the Responses API are for that are sent. */
+/** Descriptions of the fields of the Responses API that clients send. */
 export const responseSentences = {
   ResponseRequest: {
     model: "The id of the model that is to answer: one of `GET /v1/models`.",

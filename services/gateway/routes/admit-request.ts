@@ -2,64 +2,66 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Fault } from "#shared/fault/fault.ts";
 import { newToken } from "#shared/protocol/token.ts";
-import { mayUse } from "../access/authorize.ts";
+import { mayUse, needsExactId } from "../access/authorize.ts";
 import { callerOf } from "../access/caller.ts";
-import type { JobPlacer, Placement } from "../dispatch/place-job.ts";
+import type { Needs } from "../dispatch/choose-machine.ts";
+import type { Placement } from "../dispatch/place-job.ts";
 import { modelNotFound } from "../dispatch/rank-machines.ts";
 import type { Render } from "../dispatch/render-events.ts";
 import type { StreamEnds } from "../dispatch/write-stream.ts";
 import type { Asked } from "../asked/asked.ts";
-import type { ReadAside } from "../asked/read-aside.ts";
 import type { Outer } from "../asked/read-asked.ts";
 import { ignoredHeader } from "../openai/ignored-header.ts";
 import { renderResponse } from "../openai/responses/output/render-response.ts";
 import { endsOfChunks } from "../openai/stream-ends.ts";
 import type { RequestAccount } from "../settlement/request-account.ts";
+import type { InferenceMeans } from "./inference-means.ts";
 import { accountOf } from "./keep-accounts.ts";
 import { takeBody } from "./take-body.ts";
 import { noteStanding } from "./tell-standing.ts";
 
-/** A request that may run: all of its placement that does not depend on how the answer is sent, and who waits for it. */
+/** A request that may run: its reply, and the part of its placement that is the same for streamed and whole answers. */
 export interface Admitted {
   readonly reply: FastifyReply;
   readonly leaving: AbortController;
   readonly account: RequestAccount;
   readonly job: Omit<Placement, "listener">;
   readonly streamed: boolean;
-  /** How the stream of its API ends. */
+  /** How a stream ends in the request's API. */
   readonly ends: StreamEnds;
-  /** A fault of its run, in the words of its API. */
+  /** Rewrites a fault of the run for the request's API. */
   readonly told: (fault: Fault) => Fault;
 }
 
-/** Machines render what comes in chunks. */
+/** For APIs that answer in chunks: machines render these answers, so the gateway renders nothing. */
 const chunks = { render: undefined, ends: endsOfChunks, told: (fault: Fault) => fault } as const;
 
 /**
- * Reads a request and takes it through all that comes before its run, or throws what it ends in: its shape, the scopes of its
- * key, a machine that can take it, and last the key's limits, so that what cannot run takes nothing.
+ * Reads a request and makes all checks that come before its run, or throws the fault that it ends in. The checks are
+ * its shape, the scopes of its key, a machine that can take it, and last the key's limits. A request that cannot run
+ * therefore uses up no limit.
  */
 export async function admitRequest(
   outer: Outer,
   from: { readonly request: FastifyRequest<{ Body: Buffer | undefined }>; readonly reply: FastifyReply },
-  means: { readonly reader: ReadAside; readonly placer: JobPlacer; readonly clock: Clock },
+  means: Pick<InferenceMeans, "reader" | "placer" | "clock" | "cacheSaltOf">,
 ): Promise<Admitted> {
   const { request, reply } = from;
-  // Whoever runs the request does not have this, and with it the body.
+  // `takeBody` removes the body from the request, so that the run does not keep it in memory.
   const read = means.reader.read(outer, takeBody(request));
   const asked = read instanceof Promise ? await read : read;
   const { key, leaving } = callerOf(request);
-  const { model, promptTokens, tokens, stream: streamed, terms } = asked;
+  const { model, promptTokens, tokens, ceiling, stream: streamed, terms } = asked;
   const account = accountOf(request);
   account.asksFor(model, { streamed });
   if (!mayUse(key, model)) throw modelNotFound(model);
   const ignored = ignoredHeader(asked.ignored);
   if (ignored !== undefined) reply.header("x-trunkline-ignored", ignored);
   const { render, ends, told } = terms === undefined ? chunks : renderResponse(terms, { streamed });
-  const job = jobOf(request, asked, { render, clock: means.clock });
-  // Nearly always there is one, and nothing to wait for.
+  const job = jobOf(request, asked, { render, clock: means.clock, cacheSalt: means.cacheSaltOf?.(key) });
+  // Nearly always a machine can take the job, and there is nothing to wait for.
   if (!means.placer.hasTaker(job)) await means.placer.insistOnTaker(job);
-  const asking = account.admit({ promptTokens, tokens, signal: job.signal });
+  const asking = account.admit({ promptTokens, tokens, ceiling, signal: job.signal });
   const { standing, fault } = asking instanceof Promise ? await asking : asking;
   noteStanding(request, standing);
   if (fault !== undefined) throw fault;
@@ -69,7 +71,11 @@ export async function admitRequest(
 function jobOf(
   request: FastifyRequest,
   asked: Asked,
-  { render, clock }: { readonly render: Render | undefined; readonly clock: Clock },
+  {
+    render,
+    clock,
+    cacheSalt,
+  }: { readonly render: Render | undefined; readonly clock: Clock; readonly cacheSalt: string | undefined },
 ): Admitted["job"] {
   const { key, leaving } = callerOf(request);
   const { kind, shape, model: modelId, needs, body, sha256, idPrefix, includeUsage } = asked;
@@ -79,8 +85,10 @@ function jobOf(
     shape,
     render,
     modelId,
-    needs,
+    isExact: needsExactId(key, modelId),
+    needs: cacheSalt === undefined ? needs : ownedBy(key.id, needs),
     keyId: key.id,
+    cacheSalt,
     machines: key.machines,
     body,
     sha256,
@@ -93,7 +101,12 @@ function jobOf(
   };
 }
 
-/** A caller's own trace, in the form that W3C gave it; anything else is none. */
+/** Returns the same needs with prefixes that match no other key's. */
+function ownedBy(keyId: string, needs: Needs): Needs {
+  return needs.prefixes === undefined ? needs : { ...needs, prefixes: { ...needs.prefixes, keyId } };
+}
+
+/** Returns the client's own trace in the W3C form; undefined for anything else. */
 function traceparentOf({ headers: { traceparent } }: FastifyRequest): string | undefined {
   const isOne = typeof traceparent === "string" && /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/.test(traceparent);
   return isOne ? traceparent : undefined;

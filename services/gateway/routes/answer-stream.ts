@@ -2,14 +2,15 @@ import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { addDueHeaders } from "../edge/due-headers.ts";
 import { tiesOf } from "../edge/request-facts.ts";
+import { stateOf } from "../edge/request-state.ts";
 import { machineHeader, StreamWriter } from "../dispatch/write-stream.ts";
 import type { Admitted } from "./admit-request.ts";
 import type { InferenceMeans } from "./inference-means.ts";
 import { standingLines } from "./tell-standing.ts";
 
 /**
- * Runs a request and sends its answer piece by piece. What fails before the first piece is thrown, and becomes an answer
- * with a status; what fails later is told inside the stream.
+ * Runs a request and sends its answer piece by piece. A failure before the first piece is thrown, and becomes an answer
+ * with a status. A later failure is reported inside the stream.
  */
 export async function answerStream(
   { reply, leaving, account, job, ends, told }: Admitted,
@@ -34,8 +35,9 @@ export async function answerStream(
   } catch (thrown) {
     const fault = told(Fault.from(thrown));
     account.endedIn(fault.code);
+    stateOf(reply.request).reason = fault.reason;
     if (!writer.begun) throw fault;
-    const fields = { ...tiesOf(reply.request), code: fault.code, internal: fault.internal };
+    const fields = { ...tiesOf(reply.request), code: fault.code, internal: fault.reason };
     if (faultEntry(fault.code).status < 500) log.debug(fields, "stream ended by its client or its key");
     else log.warn(fields, "stream failed");
     reply.hijack();

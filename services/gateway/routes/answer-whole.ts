@@ -2,12 +2,13 @@ import { Fault } from "#shared/fault/fault.ts";
 import { CollectedAnswer } from "../dispatch/collect-answer.ts";
 import { bearsInterim, interimResponses } from "../dispatch/interim-responses.ts";
 import { machineHeader } from "../dispatch/write-stream.ts";
+import { TimedResponse } from "../edge/timed-response.ts";
 import { writeWhole } from "../edge/write-whole.ts";
 import type { Admitted } from "./admit-request.ts";
 import type { InferenceMeans } from "./inference-means.ts";
 import { standingLines } from "./tell-standing.ts";
 
-/** Runs a request and sends its answer in one piece, once it is known to be whole. */
+/** Runs a request and sends its answer in one piece, once the answer is complete. */
 export async function answerWhole(
   { reply, leaving, account, job, told }: Admitted,
   { placer, interimMs }: InferenceMeans,
@@ -16,6 +17,9 @@ export async function answerWhole(
   const collected = new CollectedAnswer({
     onTooLarge: (fault) => leaving.abort(fault),
     onAccept: (machine) => void reply.header(machineHeader, machine),
+    onGrow: (bytes) => {
+      if (reply.raw instanceof TimedResponse) reply.raw.keptBytes = bytes;
+    },
     onTick: waits ? interimResponses(reply.raw, interimMs).onTick : undefined,
   });
   try {

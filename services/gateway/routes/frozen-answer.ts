@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
 
-/** An answer that is the same for everybody who asks for it by the same name, until the process ends. */
+/** An answer that is the same for all clients that use the same host name, until the process ends. */
 export interface FrozenAnswer {
   readonly bytes: Buffer;
   readonly type: string;
@@ -13,10 +13,13 @@ export function freezeAnswer(text: string, type: string): FrozenAnswer {
   return { bytes, type, etag: `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 27)}"` };
 }
 
-/** Sends it, or says that whoever asks has it already. Caches may keep it, and ask each time whether it still holds. */
+/**
+ * Sends the answer, or a 304 if the client already has it. Caches may keep the answer, and must revalidate it each
+ * time.
+ */
 export function sendFrozen(request: FastifyRequest, reply: FastifyReply, answer: FrozenAnswer): FastifyReply {
   const { bytes, type, etag } = answer;
-  reply.headers({ etag, "cache-control": "no-cache", "x-content-type-options": "nosniff" });
+  reply.headers({ etag, "cache-control": "no-cache" });
   const known = request.headers["if-none-match"]?.split(",").map((tag) => tag.trim().replace(/^W\//, "")) ?? [];
   if (known.includes(etag) || known.includes("*")) return reply.code(304).send();
   return reply.type(type).send(bytes);

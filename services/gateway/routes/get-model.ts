@@ -1,12 +1,12 @@
 import type { FastifyInstance } from "fastify";
 import { unknownUrl } from "../edge/unknown-url.ts";
-import { mayUse } from "../access/authorize.ts";
+import { mayUse, needsExactId } from "../access/authorize.ts";
 import { callerOf } from "../access/caller.ts";
 import { modelNotFound, type MachineRanking } from "../dispatch/rank-machines.ts";
 import { findModel } from "../fleet/find-model.ts";
 import type { LiveModels } from "../fleet/live-models.ts";
 
-/** One model by its id, which may hold `:` and `/`, written as they are or percent-encoded. */
+/** Serves one model by its id, which may hold `:` and `/`, written as they are or percent-encoded. */
 export function getModel(server: FastifyInstance, parts: { models: LiveModels; ranking: MachineRanking }): void {
   server.get<{ Params: { "*": string } }>("/models/*", async (request) => {
     const id = request.params["*"];
@@ -14,7 +14,7 @@ export function getModel(server: FastifyInstance, parts: { models: LiveModels; r
     if (id === "") throw unknownUrl(request);
     if (!mayUse(key, id)) throw modelNotFound(id);
     const { models } = await parts.models.list(key.machines);
-    const model = findModel(models, id);
+    const model = findModel(models, id, { isExact: needsExactId(key, id) });
     if (model === undefined) throw await parts.ranking.absence(id, key.machines);
     return model;
   });

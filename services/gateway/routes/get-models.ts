@@ -4,7 +4,10 @@ import { callerOf } from "../access/caller.ts";
 import { namedShortly } from "../openai/named-shortly.ts";
 import type { LiveModels } from "../fleet/live-models.ts";
 
-/** The models that the calling key may use, as the machines tell them at this moment. The contract's health check. */
+/**
+ * Serves the models that the calling key may use, as the machines report them at this moment. The route is the
+ * contract's health check.
+ */
 export function getModels(server: FastifyInstance, parts: { models: LiveModels }): void {
   server.get("/models", async (request, reply) => {
     const { key } = callerOf(request);

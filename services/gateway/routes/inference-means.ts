@@ -1,16 +1,22 @@
+import type { KeyRecord } from "#shared/keys/key-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { ReadAside } from "../asked/read-aside.ts";
 import type { JobPlacer } from "../dispatch/place-job.ts";
 
-/** What the routes have that ask a model for something. */
+/** The dependencies of the routes that ask a model for something. */
 export interface InferenceMeans {
   readonly reader: ReadAside;
   readonly placer: JobPlacer;
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
-  /** How often clients that wait for a whole answer are told that they are not forgotten, if they bear it; 0 for never. */
+  /**
+   * Returns a key's salt for the caches of runtimes; absent when the operator lets keys share what machines have
+   * cached.
+   */
+  readonly cacheSaltOf?: ((key: KeyRecord) => string) | undefined;
+  /** Interval of interim responses to clients that wait for a whole answer and accept them; 0 for never. */
   readonly interimMs: number;
 }

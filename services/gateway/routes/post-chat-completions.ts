@@ -4,7 +4,7 @@ import { answerStream } from "./answer-stream.ts";
 import { answerWhole } from "./answer-whole.ts";
 import type { InferenceMeans } from "./inference-means.ts";
 
-/** A chat completion, whole or streamed: one job on one machine. */
+/** Serves chat completions, whole or streamed: one job on one machine. */
 export function postChatCompletions(server: FastifyInstance, means: InferenceMeans): void {
   server.post<{ Body: Buffer | undefined }>("/chat/completions", async (request, reply) => {
     const admitted = await admitRequest("chat", { request, reply }, means);

@@ -4,7 +4,7 @@ import { answerStream } from "./answer-stream.ts";
 import { answerWhole } from "./answer-whole.ts";
 import type { InferenceMeans } from "./inference-means.ts";
 
-/** Texts that are continued as they are, whole or streamed: the older form of a chat, in one job on one machine. */
+/** Serves completions of plain texts, whole or streamed: the older form of a chat, in one job on one machine. */
 export function postCompletions(server: FastifyInstance, means: InferenceMeans): void {
   server.post<{ Body: Buffer | undefined }>("/completions", async (request, reply) => {
     const admitted = await admitRequest("completion", { request, reply }, means);

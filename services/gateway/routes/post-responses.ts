@@ -4,7 +4,7 @@ import { answerStream } from "./answer-stream.ts";
 import { answerWhole } from "./answer-whole.ts";
 import type { InferenceMeans } from "./inference-means.ts";
 
-/** A response, whole or streamed: a chat in the words of OpenAI's newer API, of which nothing is kept. */
+/** Serves responses, whole or streamed: chats in the form of OpenAI's newer API. No response is stored. */
 export function postResponses(server: FastifyInstance, means: InferenceMeans): void {
   server.post<{ Body: Buffer | undefined }>("/responses", async (request, reply) => {
     const admitted = await admitRequest("response", { request, reply }, means);

@@ -6,18 +6,24 @@ import { stateOf } from "../edge/request-state.ts";
 import { limitHeaders, limitLines } from "../limits/limit-headers.ts";
 import type { Limits, Standing } from "../limits/limits.ts";
 
-/** Notes how the key of a request stands with its limits; each answer to the request says so in its headers. */
+/** Notes the rate-limit status of a request's key; each answer to the request has it in its headers. */
 export function noteStanding(request: FastifyRequest, standing: Standing): void {
   stateOf(request).standing = standing;
 }
 
-/** What was noted, as headers for an answer that is written past the framework: a name, its value, the next name. */
+/**
+ * Returns the noted rate-limit headers for an answer that is written past the framework: a name, its value, the next
+ * name.
+ */
 export function standingLines(request: FastifyRequest): string[] {
   const { standing } = stateOf(request);
   return standing === undefined ? [] : limitLines(standing);
 }
 
-/** Answers of a scope that the framework writes say it too: those that cost nothing, and those to requests that failed. */
+/**
+ * Adds rate-limit headers to the answers of a scope that the framework writes. These are answers that cost nothing, and
+ * answers to failed requests.
+ */
 export function tellStandingAlways(
   scope: FastifyInstance,
   { limits, log }: { readonly limits: Limits; readonly log: Pick<Log, "warn"> },

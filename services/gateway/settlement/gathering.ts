@@ -4,7 +4,7 @@ import type { Telling } from "../limits/endings.ts";
 import { budgetPeriodAt, needsSeat, type Settled } from "../limits/limits.ts";
 import type { Ended, Spending } from "./books.ts";
 
-/** Rows of one day, key and model. */
+/** The sum of all rows of one day, key and model. */
 type Sum = Pick<UsageRow, "day" | "keyId" | "model"> & Record<UsageMetric, number>;
 
 interface EndedAt extends Settled {
@@ -12,12 +12,12 @@ interface EndedAt extends Settled {
   isFree: boolean;
 }
 
-/** What ended since the last batch: rows added up, and holds as they were. */
+/** The ends since the last batch: usage rows added up, and holds one by one. */
 export class Gathering {
   readonly #rowsMax: number;
   readonly #usage = new Map<string, Map<string, Map<string | null, Sum>>>();
   readonly #ended: EndedAt[] = [];
-  /** Of each key those of which the store was not told. */
+  /** The ends of each key that were not reported to the store. */
   readonly #untold = new Map<string, EndedAt[]>();
   readonly #toldOf = new Set<string>();
   #rows = 0;
@@ -31,7 +31,7 @@ export class Gathering {
     return this.#rows === 0 && this.#ended.length === 0;
   }
 
-  /** How many requests its rows tell of. */
+  /** The number of requests that its rows count. */
   get requests(): number {
     return this.#requests;
   }
@@ -49,7 +49,7 @@ export class Gathering {
     return "counted";
   }
 
-  /** What finds no place is not missed for long: a seat that is not renewed lapses. */
+  /** Adds an end. Beyond `rowsMax` the end is dropped, without lasting harm: a seat that is not renewed expires. */
   settle({ hold, ran, usedTokens }: Settled, nowMs: number): void {
     if (this.#ended.length >= this.#rowsMax) return;
     const ended = { hold, ran, usedTokens, endedAtMs: nowMs, isFree: false };
@@ -57,7 +57,10 @@ export class Gathering {
     if (needsSeat(hold.limits)) this.#untoldOf(hold.keyId).push(ended);
   }
 
-  /** At most so many ends of a key, each once unless it has to be told again. */
+  /**
+   * Returns at most `endsMax` ends of a key that were not reported to the store. Each is returned once, unless
+   * `unheard` is called.
+   */
   tell(keyId: string, endsMax: number): Omit<Telling, "batch"> | undefined {
     const untold = this.#untold.get(keyId);
     if (untold === undefined || endsMax <= 0) return undefined;
@@ -71,7 +74,7 @@ export class Gathering {
     };
   }
 
-  /** The keys of which any end was told. */
+  /** Returns the keys with at least one end that was reported to the store. */
   toldOf(): readonly string[] {
     return [...this.#toldOf];
   }
@@ -80,7 +83,10 @@ export class Gathering {
     return [...this.#usage.values()].flatMap((ofDay) => [...ofDay.values()].flatMap((ofKey) => [...ofKey.values()]));
   }
 
-  /** What a row used is spent of its day and of its month, whatever budget its key has now: it may get another one. */
+  /**
+   * Returns the tokens spent per key and period. A row counts for its day and for its month, whatever budget its key
+   * has now: the key may get another one.
+   */
   spent(): readonly Spending[] {
     const spent = new Map<string, Spending>();
     for (const row of this.usage()) {
@@ -104,7 +110,7 @@ export class Gathering {
     return tokens;
   }
 
-  /** All that ended after a moment. */
+  /** Returns all ends after `sinceMs`. */
   endedSince(sinceMs: number): readonly Ended[] {
     return this.#ended.filter(({ endedAtMs }) => endedAtMs > sinceMs);
   }

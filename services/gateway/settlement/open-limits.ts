@@ -11,7 +11,7 @@ import { RedisLimits } from "../limits/redis-limits.ts";
 import { SharedLimits } from "../limits/shared-limits.ts";
 
 interface Means {
-  /** This boot of this gateway. */
+  /** The token of this boot of this gateway. */
   readonly gateway: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -20,13 +20,13 @@ interface Means {
 export interface OpenedLimits {
   readonly limits: Limits;
   readonly settlements: Settlements;
-  /** Writes what there is to be written, until the deadline aborts. */
+  /** Writes all ends that were gathered, until the deadline aborts. */
   stop(deadline: AbortSignal): Promise<void>;
 }
 
 /**
- * The limits of keys, and the books in which the ends of their requests are written, beside the keys themselves: in Redis
- * for all gateways together, or in this process and its database for the only one that there is.
+ * Opens the limits of keys, and the books of the ends of their requests, beside the keys themselves. They are in Redis
+ * for all gateways together, or in this process and its database for the only gateway.
  */
 export function openLimits(state: StateStore, means: Means): OpenedLimits {
   return state.kind === "redis" ? openShared(state.redis, means) : openEmbedded(state.database, means);
@@ -37,13 +37,14 @@ function openShared(redis: Extract<StateStore, { kind: "redis" }>["redis"], mean
   const local: LocalLimits = new LocalLimits({
     clock,
     gateways: () => settlements.gateways,
-    // Of keys that Redis was never asked about here. For all others it has told, with its last answer, what was spent.
+    // Read for keys that this gateway never asked Redis about. For all others, the last answer of Redis reported the
+    // spent tokens.
     spent: (keyId, period) => settlements.spentOf(keyId, period),
   });
   const settlements: Settlements = new Settlements({ ...means, books: new RedisBooks(redis), limits: local });
   const onUncertain = (hold: Hold): void => settlements.release(hold);
   const ahead = new PlacesAhead({
-    store: new RedisLimits(redis, { clock, endings: settlements }),
+    store: new RedisLimits(redis, { clock, endings: settlements, alone: local }),
     giveBack: (hold) => settlements.giveBack(hold),
     onUncertain,
     clock,

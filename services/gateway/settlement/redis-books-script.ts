@@ -2,16 +2,17 @@ import { usageDaysAt } from "#shared/usage/redis-usage.ts";
 import { usageKeptDays } from "#shared/usage/usage-row.ts";
 import { redisLimitsLua } from "../limits/redis-limits-script.ts";
 
-/** Longer than any gateway can be kept from hearing that its batch was written. */
+/** The lifetime of a batch number. It is longer than any gateway can stay unaware that its batch was written. */
 const sequenceKeptForMs = 24 * 3_600_000;
-/** How long after its period a spending is kept, for whoever wants to look. */
+/** The tokens spent in a period are kept this long after its end, for operators who want to look. */
 const spentKeptForMs = 7 * 24 * 3_600_000;
-/** Within this a gateway has written lately; it does so every few seconds. */
+/** A gateway that wrote within this time counts as present. A gateway writes every few seconds. */
 const gatewayIsThereForMs = 15_000;
 
 /**
- * ARGV: a batch as JSON, its counts as text: cjson would round them. Replies how many gateways are there. That a batch
- * is written is noted before it is: should Redis be unable to finish one, it must not add half of it again and again.
+ * ARGV: a batch as JSON. Its counts are text, because cjson would round them. Replies the number of present gateways.
+ * The script notes the batch as written before it writes it. If Redis cannot finish a batch, a retry must not add half
+ * of it again and again.
  */
 export const writeBatchLua = `${redisLimitsLua}
 local batch = cjson.decode(ARGV[1])

@@ -11,7 +11,7 @@ import { writeBatchLua } from "./redis-books-script.ts";
 const writeBatchScript = new RedisScript(writeBatchLua);
 const gatewayCount = z.int().min(1);
 
-/** The books of all gateways. A batch is one script, and each of a gateway's batches is added once. */
+/** The books of all gateways. One script call writes a batch, and each batch of a gateway is added once. */
 export class RedisBooks implements Books {
   readonly #redis: RedisConnection;
   readonly #seatLivesMs: number;
@@ -37,13 +37,16 @@ export class RedisBooks implements Books {
   }
 }
 
-/** Of one key under the same limits: the seats that are to be freed, and what is taken of its buckets, or given back. */
+/**
+ * The settlement of one key under the same limits: the seats to free, and the charge on its buckets. A negative charge
+ * is given back.
+ */
 interface SettledEntry {
   readonly keyId: string;
   readonly requestsPerMinute: number | undefined;
   readonly tokensPerMinute: number | undefined;
   readonly seats: string[];
-  /** Whether anything stands under the name of this batch. */
+  /** True if the limits of the key may keep spent tokens under the name of this batch. */
   readonly wasTold: boolean;
   requests: number;
   tokens: number;
@@ -57,7 +60,7 @@ function settledEntries({ settled, toldOf }: Batch): readonly SettledEntry[] {
       const wasTold = told.delete(keyId);
       return { keyId, requestsPerMinute, tokensPerMinute, seats: [], wasTold, requests: 0, tokens: 0 };
     });
-  // Most of what ended together was of one key.
+  // Most ends of a batch belong to one key.
   let latest: { readonly hold: Hold; readonly entry: SettledEntry } | undefined;
   for (const { hold, ran, usedTokens, isFree = false } of settled) {
     const isSame = latest?.hold.keyId === hold.keyId && latest.hold.limits === hold.limits;

@@ -6,7 +6,9 @@ import { newToken } from "#shared/protocol/token.ts";
 import type { UsageRow } from "#shared/usage/usage-row.ts";
 import { AnswerCourse, type AnswerMeter } from "../dispatch/answer-course.ts";
 import type { JobListener } from "../dispatch/follow-frames.ts";
+import type { EarlyLimits } from "../limits/early-limits.ts";
 import { limitFault } from "../limits/limit-fault.ts";
+import { clampTokens, windowTokensMax, type TokenCeiling, type TokenCounts } from "../limits/token-ceiling.ts";
 import {
   budgetPeriodAt,
   type Admission,
@@ -18,32 +20,38 @@ import {
 import type { RequestFacts, RequestOutcome } from "../meters/request-facts.ts";
 import type { Settlements } from "./settlements.ts";
 
-/** A machine's word is believed up to here, for its prompt and for its answer: no model has a longer window. */
-export const tokensPerRequestMax = 100_000_000;
-
-/** With these a request ends of whose model nobody can say that there ever was one. */
+/** Outcomes of requests whose model may never have existed. */
 const inventedIn: ReadonlySet<string> = new Set(["model_not_found", "backend_unavailable", "client_closed"]);
 
-/** A seat that was left at another gateway is written in the books within 100 ms; after this long it is surely free. */
-const seatAgainMs = 150;
+/** Outcomes of requests that their own side gave up while a machine may have worked for them. */
+const leftIn: ReadonlySet<string> = new Set(["client_closed", "slow_client", "key_invalid", "key_expired"]);
+
+/**
+ * The wait before a second try for a seat. The books write a seat that was freed at another gateway within 100 ms;
+ * after this long it is surely free.
+ */
+export const seatAgainMs = 150;
 
 export interface AccountMeans {
   readonly limits: Limits;
+  readonly early?: Pick<EarlyLimits, "note" | "forget">;
   readonly settlements: Settlements;
   readonly clock: Clock;
-  readonly log: Pick<Log, "info">;
+  readonly log: Pick<Log, "info" | "warn">;
   readonly meter?: AnswerMeter;
 }
 
 /** A request that is about to run. */
 export interface Demanding {
-  /** What its prompt is expected to cost, and all of it at most. */
+  /** `promptTokens` is the expected cost of the prompt, `tokens` the highest cost of the whole request. */
   readonly promptTokens: number;
   readonly tokens: number;
+  /** The most tokens that a machine is believed to have used for the request. */
+  readonly ceiling: TokenCeiling;
   readonly signal: AbortSignal;
 }
 
-/** How a request's key stands once the request has asked, and what it ends in if it may not run. */
+/** The rate-limit status of a key after a request asked to run, and the fault that ends the request if it may not. */
 export interface Placed {
   readonly standing: Standing;
   readonly fault: Fault | undefined;
@@ -52,8 +60,11 @@ export interface Placed {
 const unlimited: Placed = { standing: {}, fault: undefined };
 
 /**
- * What one request asks of its key and takes of it, from the proof of the key to its one end: admission under the key's
- * limits, and exactly one usage record, whatever becomes of the request. What a client was not delivered is not counted.
+ * The account of one request with its key, from the authentication of the key to the one end of the request. It covers
+ * admission under the key's limits, and exactly one usage record, whatever becomes of the request. A machine reports
+ * token counts as usage of an end or fault frame, output tokens of data frames, and progress of beats. All of them are
+ * clamped to what is possible before they are booked, logged or measured. Usage in an answer's own bytes reaches its
+ * client as the machine wrote it.
  */
 export class RequestAccount {
   readonly #means: AccountMeans;
@@ -65,9 +76,10 @@ export class RequestAccount {
   #streamed = false;
   #hold: Hold | undefined;
   #promptTokens = 0;
+  #ceiling: TokenCeiling | undefined;
   #outcome: RequestOutcome | undefined;
   #endedAtMs: number | undefined;
-  /** It is not known yet what it holds, and it is settled when that is. */
+  /** True while admission is pending. The request is then settled once the admission resolves. */
   #admitting = false;
   #closed = false;
 
@@ -87,7 +99,7 @@ export class RequestAccount {
     this.#streamed = streamed;
   }
 
-  /** All that is known of the request so far. */
+  /** All facts known of the request so far. */
   get facts(): RequestFacts {
     const { jobs, machine, model, failovers, acceptedAtMs, firstAtMs } = this.#course;
     const startedAtMs = this.#startedAtMs;
@@ -111,11 +123,15 @@ export class RequestAccount {
     };
   }
 
-  /** Asks for the request's place within its key's limits. It may run unless a fault says which one it would break. */
-  admit({ promptTokens, tokens, signal }: Demanding): Placed | Promise<Placed> {
-    // It is settled already, and what it would hold from now on nobody would give back.
+  /**
+   * Asks for admission under the key's limits. The request may run unless the returned fault names the limit that it
+   * would break.
+   */
+  admit({ promptTokens, tokens, ceiling, signal }: Demanding): Placed | Promise<Placed> {
+    // An aborted request is already settled: nothing would release a hold that it takes from now on.
     signal.throwIfAborted();
     this.#promptTokens = promptTokens;
+    this.#ceiling = ceiling;
     const { limits } = this.#key;
     if (limits === undefined) return unlimited;
     const demand = { keyId: this.#key.id, limits, tokens, seat: newToken() };
@@ -142,25 +158,30 @@ export class RequestAccount {
 
   #place(demand: Demand, admission: Admission): Placed {
     const { standing } = admission;
-    if (admission.outcome === "refused") return { standing, fault: limitFault(admission, demand) };
+    if (admission.outcome === "refused") {
+      this.#means.early?.note(demand.limits, admission);
+      return { standing, fault: limitFault(admission, demand) };
+    }
     this.#hold = admission.hold;
     this.#means.settlements.begin(admission.hold);
     return { standing, fault: undefined };
   }
 
-  /** Follows an answer on its way to whoever is to have it. */
+  /** Follows an answer on its way to `listener`. */
   following(listener: JobListener): JobListener {
     return this.#course.following(listener, { streamed: this.#streamed });
   }
 
-  /** The first word counts: what a failure leads to is not another. */
+  /**
+   * Records the outcome. Only the first call counts: a failure that the first outcome leads to is not another outcome.
+   */
   endedIn(outcome: RequestOutcome): void {
     if (this.#outcome !== undefined) return;
     this.#outcome = outcome;
     this.#endedAtMs = this.#means.clock.now();
   }
 
-  /** Settles the request, once. One of which nobody said how it ended was left by its client. */
+  /** Settles the request, once. A request without a recorded outcome was left by its client. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -170,11 +191,12 @@ export class RequestAccount {
   }
 
   #settle(): void {
-    const { clock, log, settlements } = this.#means;
+    const { clock, early, log, settlements } = this.#means;
     const { id: keyId } = this.#key;
     const outcome = this.#outcome ?? "client_closed";
     const { machine, firstAtMs } = this.#course;
-    const { promptTokens, completionTokens } = this.#taken();
+    const counted = this.#taken();
+    const { promptTokens, completionTokens } = counted;
     const usedTokens = promptTokens + completionTokens;
     const durationMs = Math.round(clock.now() - this.#startedAtMs);
     const firstTokenMs = firstAtMs === undefined ? undefined : Math.round(firstAtMs - this.#startedAtMs);
@@ -190,6 +212,7 @@ export class RequestAccount {
       firstTokenMs: firstTokenMs ?? 0,
       durationMs,
     };
+    if (this.#hold !== undefined && machine === undefined) early?.forget(this.#hold.limits);
     settlements.end({
       hold: this.#hold,
       ran: machine !== undefined,
@@ -210,27 +233,62 @@ export class RequestAccount {
       },
       "usage",
     );
+    this.#tellNotBelieved(counted);
   }
 
-  /** Names that nobody may ever have had are the client's own invention, and would fill the books without end. */
+  #tellNotBelieved(counted: TokenCounts): void {
+    const { log, meter } = this.#means;
+    const { machine } = this.#course;
+    const reported = this.#reported();
+    const isBelieved =
+      reported.promptTokens === counted.promptTokens && reported.completionTokens === counted.completionTokens;
+    if (isBelieved || machine === undefined) return;
+    meter?.usageNotBelieved(machine);
+    log.warn(
+      {
+        request: this.#request,
+        key: this.#key.id,
+        model: this.#model,
+        machine,
+        window: this.#window,
+        reported,
+        counted,
+      },
+      "a machine reported more tokens than the request can have used, of which only the possible ones are counted; if the window of its model is larger, set context_window in its TRUNKLINE_MODELS_FILE",
+    );
+  }
+
+  /**
+   * Returns the model name for the books, or null for a name that may be the client's own invention. Invented names
+   * would fill the books without end.
+   */
   #bookedModel(outcome: RequestOutcome): string | null {
     const isInvented = this.#course.machine === undefined && inventedIn.has(outcome);
     return isInvented ? null : (this.#model ?? null);
   }
 
-  /** As the machine says, if that can be; without its word, what was delivered, and of the prompt what it should have been. */
-  #taken(): { promptTokens: number; completionTokens: number } {
-    const { usage, outputTokens, firstAtMs } = this.#course;
-    if (usage !== undefined) {
-      const { promptTokens, completionTokens } = usage;
-      return {
-        promptTokens: Math.min(promptTokens, tokensPerRequestMax),
-        completionTokens: Math.min(completionTokens, tokensPerRequestMax),
-      };
-    }
+  get #window(): number {
+    return Math.min(this.#course.window ?? windowTokensMax, windowTokensMax);
+  }
+
+  /** The tokens that are booked, logged and measured. */
+  #taken(): TokenCounts {
+    const reported = this.#reported();
+    return this.#ceiling === undefined ? reported : clampTokens(reported, this.#ceiling, this.#window);
+  }
+
+  /**
+   * Returns the usage that the machine reported. Without a report, it counts the tokens that were delivered. For a
+   * whole answer that was left early, it counts the tokens that the machine had made. The prompt then counts as it was
+   * estimated, if a machine worked on it.
+   */
+  #reported(): TokenCounts {
+    const { usage, outputTokens, madeTokens, hasBegun, firstAtMs } = this.#course;
+    if (usage !== undefined) return { promptTokens: usage.promptTokens, completionTokens: usage.completionTokens };
+    const worked = hasBegun && leftIn.has(this.#outcome ?? "client_closed");
     return {
-      promptTokens: firstAtMs === undefined ? 0 : this.#promptTokens,
-      completionTokens: Math.min(outputTokens, tokensPerRequestMax),
+      promptTokens: firstAtMs !== undefined || worked ? Math.min(this.#promptTokens, this.#window) : 0,
+      completionTokens: worked && !this.#streamed ? Math.max(outputTokens, madeTokens) : outputTokens,
     };
   }
 }

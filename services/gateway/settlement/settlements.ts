@@ -9,26 +9,26 @@ import { Gathering } from "./gathering.ts";
 
 interface SettlementsOptions {
   readonly books: Books;
-  /** What this gateway itself keeps of its holds. */
+  /** The limits in this gateway's memory, which count its holds. */
   readonly limits: { settle(settled: Settled): void };
-  /** This boot of this gateway: a fresh token, for its batches are counted from one. */
+  /** The token of this boot of this gateway. Each boot needs a fresh one, because it numbers its batches from one. */
   readonly gateway: string;
   readonly clock: Clock;
   readonly log: Pick<Log, "info" | "warn" | "error">;
-  /** At most one batch in this time. */
+  /** At most one batch goes out in this time. */
   readonly gatherMs?: number;
-  /** A batch goes out at least this often, and renews the seats of what is under way. */
+  /** A batch goes out at least this often, and renews the seats of requests under way. */
   readonly renewMs?: number;
-  /** How soon a batch that was not written is sent again. */
+  /** The wait before a batch that was not written is sent again. */
   readonly resendMs?: number;
-  /** How many rows are gathered at most while none can be written. */
+  /** The most rows that are gathered while none can be written. */
   readonly rowsMax?: number;
 }
 
 interface EndedRequest {
   /** Absent for a request that was refused before it held anything, or whose key has no limits. */
   readonly hold?: Hold | undefined;
-  /** Whether a machine took it. */
+  /** True if a machine took the request. */
   readonly ran: boolean;
   readonly usedTokens: number;
   readonly usage: UsageRow;
@@ -39,16 +39,19 @@ interface Sending {
   readonly gathered: Gathering;
 }
 
-/** How many rows, each of a day, a key and a model, wait to be written at most; as many again may be under way. */
+/** The most rows that wait to be written, each of a day, a key and a model. As many again may be under way. */
 export const unwrittenRowsMax = 10_000;
-/** The seats of requests that ended longer ago have lapsed, and what they had reserved by the minute has drained. */
+/**
+ * Holds of requests that ended longer ago need no settling. Their seats have expired, and their tokens reserved of the
+ * limit per minute have drained.
+ */
 const holdsMatterForMs = 60_000;
 
 /**
- * The ends of this gateway's requests, until they are written in the books: the one owner of what is gathered. What
- * comes first after a quiet time is sent at once, what follows in one batch every tenth of a second. One batch is under
- * way at a time. One that fails is sent again until it is written, with the same number and the same counts, so that
- * nothing is counted twice; only the seats that it frees and renews are those of that moment.
+ * The ends of this gateway's requests, until they are written in the books. This class alone owns the gathered ends.
+ * The first end after a quiet time is sent at once; those that follow go in one batch every tenth of a second. One
+ * batch is under way at a time. A batch that fails is sent again until it is written. Its number and its counts stay
+ * the same, so that nothing is counted twice. Only the seats that it frees and renews are those of the new attempt.
  */
 export class Settlements implements Endings {
   readonly #options: Required<SettlementsOptions>;
@@ -57,7 +60,7 @@ export class Settlements implements Endings {
   #gathering: Gathering;
   #sending: Sending | undefined;
   #sequence = 0;
-  /** The next batch, or the next attempt at the one under way. */
+  /** The timer of the next batch, or of the next attempt at the batch under way. */
   #due: Timer | undefined;
   #mayAtMs = -Infinity;
   #heartbeatDue = true;
@@ -74,12 +77,12 @@ export class Settlements implements Endings {
     this.#schedule();
   }
 
-  /** How many gateways there are, as the books last said. */
+  /** The number of gateways, as the books last reported it. */
   get gateways(): number {
     return this.#gateways;
   }
 
-  /** A request is under way that holds this. */
+  /** Records the hold of a request that begins, so that its seat is renewed. */
   begin(hold: Hold): void {
     if (hold.kept === "shared" && needsSeat(hold.limits)) this.#underWay.set(hold.seat, hold);
   }
@@ -95,13 +98,13 @@ export class Settlements implements Endings {
     this.#schedule();
   }
 
-  /** Frees the seat of a hold of which nobody knows whether it was made. It gives nothing back. */
+  /** Frees the seat of a hold that the store may or may not have made. Gives nothing back. */
   release(hold: Hold): void {
     this.#gathering.settle({ hold, ran: true, usedTokens: hold.tokens }, this.#options.clock.now());
     this.#schedule();
   }
 
-  /** A hold that no request has needed: all of it is given back. */
+  /** Gives back a whole hold that no request has needed. */
   giveBack(hold: Hold): void {
     this.#gathering.settle({ hold, ran: false, usedTokens: 0 }, this.#options.clock.now());
     this.#schedule();
@@ -122,12 +125,12 @@ export class Settlements implements Endings {
     return tellings;
   }
 
-  /** What a key has used of its budget in a period, and may not be written yet. */
+  /** Returns the tokens that a key used of its budget in a period and that may not be written yet. */
   spentOf(keyId: string, period: string): number {
     return this.#unwritten().reduce((tokens, gathering) => tokens + gathering.spentOf(keyId, period), 0);
   }
 
-  /** Resolves when all is written. */
+  /** Resolves when all ends are written. */
   flush(): Promise<void> {
     if (this.#allWritten()) return Promise.resolve();
     this.#flushed ??= Promise.withResolvers();
@@ -135,7 +138,7 @@ export class Settlements implements Endings {
     return this.#flushed.promise;
   }
 
-  /** Writes what there is, until the deadline aborts. What comes after is lost. */
+  /** Writes all ends that were gathered, until the deadline aborts. Ends that come later are lost. */
   async stop(deadline: AbortSignal): Promise<void> {
     this.#heartbeat.cancel();
     await Promise.race([this.flush(), aborted(deadline)]);

@@ -5,8 +5,8 @@ import type { Batch, Books } from "./books.ts";
 const onlyThisOne = { gateways: 1 };
 
 /**
- * The books of the one gateway of an embedded store. It holds no seats and no reservations there, and what a key spent
- * is the sum of its rows. Which batch was the last needs no table: no gateway outlives its process.
+ * The books of the one gateway of an embedded store. This store has no seats and no reservations, and the tokens that a
+ * key spent are the sum of its rows. The number of the last batch needs no table: no gateway outlives its process.
  */
 export class SqliteBooks implements Books {
   readonly #database: StateDatabase;
@@ -23,7 +23,7 @@ export class SqliteBooks implements Books {
     return onlyThisOne;
   }
 
-  /** What a key has used in a period, as `budgetPeriodAt` names it, of all models. */
+  /** Returns the tokens that a key used in a period (named as by `budgetPeriodAt`), over all models. */
   spentOf(keyId: string, period: string): number {
     const days = JSON.stringify(daysOf(period));
     const row = this.#database.read(
@@ -60,7 +60,10 @@ export class SqliteBooks implements Books {
   }
 }
 
-/** Every day that a period can have, so that each is looked up by the table's key; those that do not exist have no rows. */
+/**
+ * Returns every day that a period can have, so that each is looked up by the table's key. Days that do not exist have
+ * no rows.
+ */
 function daysOf(period: string): readonly string[] {
   if (period.length === "2026-11-21".length) return [period];
   return Array.from({ length: 31 }, (_, at) => `${period}-${String(at + 1).padStart(2, "0")}`);

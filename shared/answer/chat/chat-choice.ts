@@ -7,7 +7,7 @@ interface ToolCall {
   readonly function: { readonly name: string; arguments: string };
 }
 
-/** One choice of a chat completion, folded of its events. */
+/** One choice of a chat completion, assembled from its events. */
 export class ChatChoice implements FoldedChoice {
   #calls: Map<number, ToolCall> | undefined;
   #text = "";
@@ -42,7 +42,10 @@ export class ChatChoice implements FoldedChoice {
     }
   }
 
-  /** Logprobs are many times as long as their text, and count with what is written of them. */
+  /**
+   * Adds logprobs and returns their length as JSON: they are many times as long as their text, and count towards the
+   * limit.
+   */
   #join(logprobs: TokenLogprobs | undefined): number {
     if (logprobs === undefined) return 0;
     this.#logprobs ??= [];

@@ -4,29 +4,29 @@ import type { AnswerHead, AnswerRenderer } from "../answer-renderer.ts";
 import { tokenUsage } from "../token-usage.ts";
 import type { WrittenTexts } from "../written-texts.ts";
 
-/** What a chunk can say; an embedding is no part of a chat. */
+/** Events that a chunk can carry; a chat has no embeddings. */
 type Said = Exclude<AnswerEvent, { kind: "usage" | "embedding" }>;
 
 const nothing = new Uint8Array();
 
 /**
- * A chat completion as a stream: server-sent events with `chat.completion.chunk` objects. Without `data: [DONE]`,
- * which is the gateway's to write, once it knows that nothing is missing.
+ * Renders a chat completion as a stream: server-sent events with `chat.completion.chunk` objects. The gateway writes
+ * `data: [DONE]`, once it knows that nothing is missing.
  *
- * Only the parts of a chunk that change are made anew for each: this runs for every token.
+ * Only the varying parts of a chunk are built anew: this runs for every token.
  */
 export class ChatChunks implements AnswerRenderer {
   readonly #open: string;
   /** The beginning of a chunk of the first choice, which is nearly always the only one. */
   readonly #openFirst: string;
   readonly #close: string;
-  /** The end of a chunk that tells neither logprobs nor a finish. */
+  /** The end of a chunk without logprobs and without a finish reason. */
   readonly #closePlain: string;
   readonly #includeUsage: boolean;
-  /** Whether the first choice has begun, and which of the others have. */
+  /** True if the first choice has begun; and the numbers of the other choices that have begun. */
   #firstBegun = false;
   #othersBegun: Set<number> | undefined;
-  /** What stands before and behind a text of the first choice, as bytes, once there is one that came as bytes. */
+  /** Bytes before and after a text of the first choice; set at the first `pushWritten`. */
   #openText: Uint8Array | undefined;
   #closeText: Uint8Array = nothing;
 
@@ -58,7 +58,7 @@ export class ChatChunks implements AnswerRenderer {
     for (let at = 0; at < bounds.length; at += 2) {
       chunks.set(open, place);
       place += open.length;
-      // Texts are short: to copy one by hand takes less than to make the view that would be copied from.
+      // Texts are short: a loop is faster than creating a view to copy from.
       for (let from = bounds[at] ?? 0; from < (bounds[at + 1] ?? 0); from += 1) chunks[place++] = bytes[from] ?? 0;
       chunks.set(close, place);
       place += close.length;
@@ -84,7 +84,7 @@ export class ChatChunks implements AnswerRenderer {
     return this.#begin(choice) + this.#following(choice, event);
   }
 
-  /** The chunk that every choice begins with, if it has not begun. */
+  /** Returns the first chunk of a choice, or an empty text when the choice has begun. */
   #begin(choice: number): string {
     if (choice === 0 ? this.#firstBegun : this.#othersBegun?.has(choice)) return "";
     if (choice === 0) this.#firstBegun = true;
@@ -114,7 +114,7 @@ export class ChatChunks implements AnswerRenderer {
     }
   }
 
-  /** A chunk with this delta, and what is to be told behind it if that is anything. */
+  /** Returns a chunk with this delta. `told` replaces the fields after the delta. */
   #delta(choice: number, delta: string, told?: string): string {
     const open = choice === 0 ? this.#openFirst : `${this.#open}{"index":${choice},"delta":`;
     return told === undefined ? open + delta + this.#closePlain : open + delta + told + this.#close;
@@ -123,7 +123,10 @@ export class ChatChunks implements AnswerRenderer {
 
 let lastClose: { readonly plain: string; readonly bytes: Uint8Array } | undefined;
 
-/** The same bytes for all answers that end their texts alike, as nearly all do: what all look at is near at hand. */
+/**
+ * Returns the bytes after a text. Answers with the same ending share them, as nearly all do, so that they stay in the
+ * CPU cache.
+ */
 function closeTextOf(plain: string): Uint8Array {
   if (lastClose?.plain !== plain) lastClose = { plain, bytes: ownBytes(`"}${plain}`) };
   return lastClose.bytes;

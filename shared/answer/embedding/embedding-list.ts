@@ -3,12 +3,12 @@ import { limits } from "../../protocol/limits.ts";
 import type { AnswerEvent } from "../answer-event.ts";
 import type { AnswerHead, AnswerRenderer } from "../answer-renderer.ts";
 
-/** How vectors are written: as numbers, or as base64 of 32-bit floats, little-endian. */
+/** Encoding of vectors: numbers, or base64 of 32-bit floats, little-endian. */
 export type VectorFormat = "float" | "base64";
 
 /**
- * Embeddings as OpenAI's list, one vector for each text and in the order of the texts. A vector whose turn it is leaves
- * at once; one that comes before its turn is kept until then.
+ * Renders embeddings as OpenAI's list, one vector for each text and in the order of the texts. The next vector in order
+ * is written at once; an early vector is kept until its turn.
  */
 export class EmbeddingList implements AnswerRenderer {
   readonly #head: AnswerHead;
@@ -49,7 +49,7 @@ export class EmbeddingList implements AnswerRenderer {
     return this.#due();
   }
 
-  /** All vectors whose turn has come. */
+  /** Returns all vectors that are next in order. */
   #due(): string {
     let text = "";
     for (let item = this.#early.get(this.#next); item !== undefined; item = this.#early.get(this.#next)) {
@@ -67,7 +67,9 @@ function base64(vector: readonly number[]): string {
   return bytes.toString("base64");
 }
 
-/** The same texts would come to the same vectors, so it is the request that has to change. */
+/**
+ * Returns the fault of overlong vectors. The same texts give the same vectors, so the client must change the request.
+ */
 function tooLong(format: VectorFormat): Fault {
   const remedy =
     format === "float" ? "send fewer texts at once, or ask for them as base64" : "send fewer texts at once";

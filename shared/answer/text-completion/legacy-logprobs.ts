@@ -1,6 +1,6 @@
 import type { TokenLogprobs } from "../answer-event.ts";
 
-/** How likely the tokens of a text were, as legacy completions write it: lists side by side instead of one of objects. */
+/** Logprobs in the format of legacy completions: parallel lists instead of a list of objects. */
 export class LegacyLogprobs {
   readonly tokens: string[] = [];
   readonly token_logprobs: number[] = [];
@@ -14,7 +14,7 @@ export class LegacyLogprobs {
     for (const { token, logprob, top_logprobs: others } of logprobs) {
       this.tokens.push(token);
       this.token_logprobs.push(logprob);
-      // The token itself is among them, however unlikely it was.
+      // The list always includes the token itself, however unlikely it was.
       this.top_logprobs.push(
         Object.fromEntries([...others, { token, logprob }].map((each) => [each.token, each.logprob])),
       );

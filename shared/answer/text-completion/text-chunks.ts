@@ -4,8 +4,8 @@ import { tokenUsage } from "../token-usage.ts";
 import { LegacyLogprobs } from "./legacy-logprobs.ts";
 
 /**
- * A legacy completion as a stream: server-sent events with `text_completion` objects. Without `data: [DONE]`, which is
- * the gateway's to write, once it knows that nothing is missing.
+ * Renders a legacy completion as a stream: server-sent events with `text_completion` objects. The gateway writes `data:
+ * [DONE]`, once it knows that nothing is missing.
  */
 export class TextChunks implements AnswerRenderer {
   readonly #open: string;
@@ -57,7 +57,7 @@ export class TextChunks implements AnswerRenderer {
   }
 }
 
-/** A text that is continued calls nothing, whatever its runtime says. */
+/** Returns the finish reason of a legacy completion, which has no tool calls whatever its runtime reports. */
 export function textFinish(reason: FinishReason): Exclude<FinishReason, "tool_calls"> {
   return reason === "tool_calls" ? "stop" : reason;
 }

@@ -4,12 +4,12 @@ import { WholeCompletion, type FoldedChoice, type Said } from "../whole-completi
 import { LegacyLogprobs } from "./legacy-logprobs.ts";
 import { textFinish } from "./text-chunks.ts";
 
-/** A legacy completion as one `text_completion` object. */
+/** Renders a legacy completion as one `text_completion` object. */
 export function textCompletion(head: AnswerHead): AnswerRenderer {
   return new WholeCompletion(head, { object: "text_completion", begin: () => new TextChoice() });
 }
 
-/** One text that was continued. */
+/** One choice of a legacy completion. */
 class TextChoice implements FoldedChoice {
   #text = "";
   #logprobs: LegacyLogprobs | undefined;

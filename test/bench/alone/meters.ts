@@ -17,6 +17,7 @@ const fleet = new FleetMeters(exposition, new BoundedLabels(machineLabelsMax));
 const meter = {
   offerRefused: fleet.offerRefused.bind(fleet),
   streamBegan: requests.streamBegan.bind(requests),
+  usageNotBelieved: () => undefined,
   streamEnded: requests.streamEnded.bind(requests),
 };
 
@@ -27,7 +28,9 @@ const piece = new Uint8Array(200);
 function nsPerPiece(measured: boolean): number {
   const course = new AnswerCourse({ clock, meter });
   const listener = measured ? course.following(writer, { streamed: true }) : writer;
-  course.following(writer, { streamed: true }).onOffer?.({ job: "job", machine: "attic", model: "llama3" });
+  course
+    .following(writer, { streamed: true })
+    .onOffer?.({ job: "job", machine: "attic", model: "llama3", window: 8_192 });
   const begunAt = process.hrtime.bigint();
   for (let at = 0; at < pieces; at += 1) listener.onData(piece, at);
   return Number(process.hrtime.bigint() - begunAt) / pieces;

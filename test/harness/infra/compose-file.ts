@@ -21,13 +21,25 @@ const healthcheck = z.union([
   }),
 ]);
 
+/** A file of the host that must be there: Docker would make a folder of it otherwise. */
+const boundFile = z
+  .strictObject({
+    type: z.literal("bind"),
+    source: z.string().startsWith("./"),
+    target: z.string().startsWith("/"),
+    read_only: z.literal(true),
+    bind: z.strictObject({ create_host_path: z.literal(false) }),
+  })
+  .transform(({ source, target }) => `${source}:${target}:ro`);
+
 const service = z.strictObject({
-  /** Pinned to a minor version at least. */
-  image: z.string().regex(/^[\w/.-]+:\d+\.\d+(\.\d+)?(-alpine)?$/),
+  /** Pinned to an exact version, and by its digest where that is known. */
+  image: z.string().regex(/^[\w/.-]+:\d+\.\d+\.\d+(-alpine)?(@sha256:[0-9a-f]{64})?$/),
   build: z.strictObject({ context: z.string(), dockerfile: z.string() }).optional(),
   command: z.array(z.string()).optional(),
   environment: z.record(z.string(), z.string()).default({}),
-  volumes: z.array(z.string().regex(/^(\.\/[^:]+:\/[^:]+:ro|[\w-]+:\/[^:]+)$/)).default([]),
+  volumes: z.array(z.union([z.string().regex(/^(\.\/[^:]+:\/[^:]+:ro|[\w-]+:\/[^:]+)$/), boundFile])).default([]),
+  configs: z.array(z.strictObject({ source: z.string(), target: z.string() })).default([]),
   ports: z.array(z.string()).default([]),
   networks: z.array(z.string()).min(1),
   restart: z.literal("unless-stopped"),
@@ -47,8 +59,10 @@ export type Service = z.infer<typeof service>;
 const composeFile = z.strictObject({
   name: z.literal("trunkline"),
   "x-trunkline": z.unknown(),
+  "x-nats-ca": z.unknown(),
   services: z.record(z.string(), service),
   networks: z.record(z.string(), z.strictObject({ internal: z.literal(true).optional() })),
+  configs: z.record(z.string(), z.strictObject({ content: z.string() })),
   volumes: z.record(z.string(), z.strictObject({})),
 });
 export type ComposeFile = z.infer<typeof composeFile>;

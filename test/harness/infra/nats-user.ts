@@ -9,10 +9,18 @@ export class NatsUser implements AsyncDisposable {
     this.#connection = connection;
   }
 
-  static async connect(login: { url: string; user?: string; password?: string | undefined }): Promise<NatsUser> {
-    const { url: servers, user, password: pass } = login;
+  static async connect(login: {
+    url: string;
+    user?: string;
+    password?: string | undefined;
+    caFile?: string;
+  }): Promise<NatsUser> {
+    const { url, user, password: pass, caFile } = login;
+    // The plain library holds the certificate of an address against the name localhost.
+    const servers = caFile === undefined ? url : url.replace("127.0.0.1", "localhost");
     const who = { ...(user === undefined ? {} : { user }), ...(pass === undefined ? {} : { pass }) };
-    return new NatsUser(await connect({ servers, ...who, reconnect: false }));
+    const tls = caFile === undefined ? {} : { tls: { caFile } };
+    return new NatsUser(await connect({ servers, ...who, ...tls, reconnect: false }));
   }
 
   get info(): NatsConnection["info"] {

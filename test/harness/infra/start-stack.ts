@@ -19,7 +19,7 @@ export const model = "llama3.2";
 
 /**
  * The processes of compose.yaml without containers: NATS and Redis with their files, each gateway and the agent with
- * its settings from there, in which only host names are replaced by where those servers are; and a fake Ollama.
+ * its settings from there, in which only host names and NATS' authority are replaced by those here; and a fake Ollama.
  */
 export async function startStack(): Promise<Stack> {
   const parts = new AsyncDisposableStack();
@@ -43,7 +43,8 @@ async function build(parts: AsyncDisposableStack): Promise<Stack> {
       const here = value
         .replace("nats:4222", new URL(nats.url).host)
         .replace("redis:6379", new URL(redis.url).host)
-        .replace("http://ollama:11434", ollama.url);
+        .replace("http://ollama:11434", ollama.url)
+        .replace("/etc/trunkline/nats-ca.pem", nats.certificates.caFile);
       return [variable, here] as const;
     });
     return Object.fromEntries(entries);

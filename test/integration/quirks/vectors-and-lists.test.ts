@@ -36,7 +36,7 @@ const embedders = {
     runtime: "vllm",
     path: "/v1/embeddings",
     start: () => FakeVllm.start({ models: [{ id: "v" }], task: "embed" }),
-    asked: float,
+    asked: { ...float, cache_salt: expect.stringMatching(/^[0-9a-f]{32}$/) },
     ofThree: refused,
   },
   "llama-server": {

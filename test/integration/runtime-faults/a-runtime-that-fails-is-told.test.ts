@@ -192,7 +192,7 @@ describe.each(eventKinds)("%s", (kind) => {
     ["an error and no [DONE]", [event({ error: { message: secret, code: 500 } })]],
     ["an error as a text", [event({ error: secret })]],
     ["an error as an event of that name", [`event: error\n${event({ message: secret })}`]],
-    ["[DONE] without a finish", [event("[DONE]")]],
+    ["[DONE] amid the arguments of a call", [event(call('{"city":')), event("[DONE]")]],
     ["an event that is no JSON", [event("{not json")]],
     ["arguments that are no JSON", [event(call('{"city":')), event(delta({}, "tool_calls")), event("[DONE]")]],
     [
@@ -201,6 +201,10 @@ describe.each(eventKinds)("%s", (kind) => {
     ],
   ])("that goes on with %s failed", async (_, events) => {
     expect(await ended(...events)).toEqual({ said: "Once upon", end: "upstream_error" });
+  });
+
+  test("that says [DONE] and no reason was done", async () => {
+    expect(await ended(event("[DONE]"))).toEqual({ said: "Once upon", end: { kind: "finish", reason: "stop" } });
   });
 
   test.each(["unheard_of", "eos", "STOP"])("that ends for the reason %s was done", async (reason) => {

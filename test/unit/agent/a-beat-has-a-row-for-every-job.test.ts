@@ -43,19 +43,28 @@ describe("a beat", () => {
     expect(gateway.beats.at(-1)).toHaveLength(5);
   });
 
-  test("shows progress, also while the runtime works without a word", async () => {
-    const { gateway, runtime, pass, timing } = await agentOnBroker();
-    const id = await gateway.send();
-    const progress: number[] = [];
-    for (const works of [true, false, true]) {
-      if (works) runtime.begun().run.onProgress();
-      await pass(timing.beatIntervalMs);
-      progress.push(gateway.row(id)?.[3] ?? -1);
-    }
-    const [start = -1] = progress;
-    expect(progress).toEqual([start, start, start + 1]);
-    expect(gateway.row(id)?.[1]).toBe("prefill");
-  });
+  test.each(["chat-stream", "chat-whole"])(
+    "shows how many tokens there are of an answer in the shape %s",
+    async (shape) => {
+      const { gateway, runtime, pass, settle, timing } = await agentOnBroker();
+      const id = await gateway.send({ shape });
+      const shown: unknown[] = [];
+      for (const text of ["", "a", "", "b"]) {
+        runtime.begun().run.onProgress();
+        if (text !== "") runtime.begun().text(text);
+        await settle();
+        await pass(timing.beatIntervalMs);
+        const [, state, , tokens] = gateway.row(id) ?? [];
+        shown.push([state, tokens]);
+      }
+      expect(shown).toEqual([
+        ["prefill", 0],
+        ["running", 1],
+        ["running", 1],
+        ["running", 2],
+      ]);
+    },
+  );
 
   test("answers a probe at once", async () => {
     const { gateway } = await agentOnBroker();

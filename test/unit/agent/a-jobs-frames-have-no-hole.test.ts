@@ -8,6 +8,7 @@ import { createLog } from "#shared/process/log.ts";
 import { decodeFrame, framePrefixBytes, isTerminal, type Frame } from "#shared/protocol/frame.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { FrameEmitter } from "../../../services/agent/jobs/emit-frames.ts";
+import { Uplink } from "../../../services/agent/jobs/uplink.ts";
 
 const log = createLog({ level: "silent", name: "test" });
 const subject = "a.job";
@@ -24,7 +25,11 @@ function emitter() {
       if (decoded.outcome !== "frame") throw new Error(decoded.outcome);
       return decoded.frame;
     });
-  return { frames: new FrameEmitter({ broker, clock, subject, credit: undefined }), heard: frames, messages };
+  return {
+    frames: new FrameEmitter({ uplink: new Uplink({ broker, clock }), clock, subject, credit: undefined }),
+    heard: frames,
+    messages,
+  };
 }
 /** One turn in which the frames leave, and one in which they arrive. */
 async function delivered(): Promise<void> {
@@ -100,6 +105,7 @@ describe("the frames of a job", () => {
     frames.repeatTerminal();
     void frames.write(Buffer.from("a"), 1);
     frames.end(end);
+    await delivered();
     frames.repeatTerminal();
     await delivered();
     expect(messages).toHaveLength(3);

@@ -3,6 +3,7 @@ import { createLog } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import type { Sight } from "../../../services/agent/offer/runtime-source.ts";
 import { RuntimeWatch } from "../../../services/agent/offer/watch-runtimes.ts";
+import type { DescribedModel } from "../../../services/agent/runtimes/runtime.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { stubDescribed, stubModel, StubRuntime } from "./stub-runtime.ts";
@@ -160,6 +161,59 @@ describe("a runtime", () => {
     late.here = new StubRuntime({ name: "well" });
     await poll();
     expect(changes).toEqual(["well"]);
+  });
+
+  test("whose list comes late is offered meanwhile, and let go only after a longer silence", async () => {
+    const runtime = new StubRuntime();
+    const { watch, clock, changes, ids, poll } = watching([new Place("one", runtime)]);
+    await watch.start();
+    const lists: ((models: readonly DescribedModel[]) => void)[] = [];
+    runtime.catalogue = () => new Promise((resolve) => void lists.push(resolve));
+    await poll(3);
+    const asking = watch.ask();
+    await clock.advanceAwaiting(timing.runtimeAnswerMs);
+    await expect(asking).resolves.toEqual([stubModel("llama3")]);
+    lists[0]?.([stubDescribed("qwen3")]);
+    await poll(2);
+    expect([ids(), lists.length]).toEqual([["qwen3"], 2]);
+    await poll(timing.runtimeSilentMs / timing.cataloguePollMs + 1);
+    expect(changes).toEqual(["stub", "stub", null]);
+  });
+
+  test("whose list fails while its jobs flow keeps its models, and loses them when they no longer flow", async () => {
+    const runtime = new StubRuntime();
+    const { gateway, watch, settle, pass, timing: pace } = await agentOnBroker({ runtime });
+    await gateway.send();
+    const poll = async (times: number): Promise<void> => {
+      for (let at = 0; at < times; at += 1) await pass(pace.cataloguePollMs);
+    };
+    runtime.offered = new Error("the server is busy");
+    for (let at = 0; at < 5; at += 1) {
+      runtime.begun().text("on and on ");
+      await settle();
+      await poll(3);
+    }
+    expect(watch.offer?.names).toBe("stub");
+    await poll(pace.runtimeSilentMs / pace.cataloguePollMs + 3);
+    expect(watch.offer).toBeUndefined();
+  });
+
+  test("of unknown kind is asked nothing while one of its jobs runs", async () => {
+    const runtime = Object.assign(new StubRuntime(), { unknownKind: true });
+    let asked = 0;
+    runtime.catalogue = async () => {
+      asked += 1;
+      return [stubDescribed("llama3")];
+    };
+    const { gateway, watch, pass, timing: pace } = await agentOnBroker({ runtime });
+    await gateway.send();
+    const before = asked;
+    for (let at = 0; at < 40; at += 1) await pass(pace.cataloguePollMs);
+    await expect(watch.ask()).resolves.toEqual([stubModel("llama3")]);
+    expect(asked).toBe(before);
+    runtime.begun().finish();
+    await pass(pace.cataloguePollMs * 2);
+    expect(asked).toBeGreaterThan(before);
   });
 
   test("may be what something else turns into, which is asked ever more seldom", async () => {

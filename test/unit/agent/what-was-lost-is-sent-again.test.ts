@@ -7,6 +7,7 @@ import { createLog } from "#shared/process/log.ts";
 import { decodeFrame, type Frame } from "#shared/protocol/frame.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import { FrameEmitter } from "../../../services/agent/jobs/emit-frames.ts";
+import { Uplink } from "../../../services/agent/jobs/uplink.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 
 const log = createLog({ level: "silent", name: "test" });
@@ -16,7 +17,7 @@ const end = { finishReason: "stop", usage: null, timings: { queuedMs: 0, firstTo
 function lossyGateway(options: { readonly credit: number; readonly window: number; readonly loses: () => boolean }) {
   const { credit, window, loses } = options;
   const broker = new MemoryBroker({ clock, log }).connect();
-  const frames = new FrameEmitter({ broker, clock, subject: "a.job", credit });
+  const frames = new FrameEmitter({ uplink: new Uplink({ broker, clock }), clock, subject: "a.job", credit });
   const received: Frame[] = [];
   let bytes = 0;
   let beyondCredit = 0;
@@ -71,10 +72,11 @@ describe("the frames of a job", () => {
     );
   });
 
-  test("of which the client has some cannot be asked for from there again", () => {
+  test("of which the client has some cannot be asked for from there again", async () => {
     const { frames } = lossyGateway({ credit: 100, window: 100, loses: () => false });
     void frames.write(Buffer.from("Hello"), 1);
     frames.end(end);
+    await nextTurn();
     frames.grant({ taken: 5, limit: 105 });
     expect(frames.attach({ subject: "a.job", from: 1, credit: 105 })).toBe(false);
     expect(frames.attach({ subject: "a.job", from: 2, credit: 105 })).toBe(true);
@@ -90,11 +92,10 @@ describe("the frames of a job", () => {
     let free = false;
     void room?.then(() => (free = true));
     ask();
-    await nextTurn();
+    for (let turn = 0; turn < 2; turn += 1) await nextTurn();
     expect(free).toBe(false);
     ask();
-    await nextTurn();
-    await nextTurn();
+    for (let turn = 0; turn < 2; turn += 1) await nextTurn();
     expect([text(), ended(), free]).toEqual(["Hello there", true, true]);
   });
 });
@@ -103,7 +104,7 @@ describe("a frame of a stream of events", () => {
   /** The payloads of the frames that a gateway gets which takes all at once and gives credit at half of it. */
   async function framesOf(written: readonly string[], credit: number): Promise<string[]> {
     const broker = new MemoryBroker({ clock, log }).connect();
-    const frames = new FrameEmitter({ broker, clock, subject: "a.job", credit });
+    const frames = new FrameEmitter({ uplink: new Uplink({ broker, clock }), clock, subject: "a.job", credit });
     const payloads: string[] = [];
     let taken = 0;
     let limit = credit;

@@ -31,7 +31,13 @@ const fleet = [
   shown("cellar", { status: "suspect", heard_ms_ago: 2_400, why: "not heard for 2 s: others come first" }),
   shown("old", { status: "left_out", why: "a newer agent of the same name is there (TRUNKLINE_MACHINE)" }),
   shown("gone", { status: "offline", state: "gone", heard_ms_ago: 7_300_000, why: "has said goodbye" }),
-  shown("mac", { state: "draining", running: 12, slots: 16, open_jobs: 10, why: "about to stop" }),
+  shown("mac", {
+    state: "draining",
+    running: 12,
+    slots: 16,
+    open_jobs: 10,
+    why: "draining: it finishes its jobs and takes no new one",
+  }),
   shown("new", { state: "waiting", runtime: null, models: 0, heard_ms_ago: 45_000, why: "no model server answers" }),
 ];
 const table = [
@@ -40,7 +46,7 @@ const table = [
   "cellar   suspect   ollama     1/4   0/64     1       3  2.4 s  not heard for 2 s: others come first",
   "old      left out  ollama     1/4   0/64     1       3  0.4 s  a newer agent of the same name is there (TRUNKLINE_MACHINE)",
   "gone     offline   ollama     1/4   0/64     1       3    2 h  has said goodbye",
-  "mac      stopping  ollama   12/16   0/64    10       3  0.4 s  about to stop",
+  "mac      draining  ollama   12/16   0/64    10       3  0.4 s  draining: it finishes its jobs and takes no new one",
   "new      waiting   -          1/4   0/64     1       0   45 s  no model server answers",
 ];
 
@@ -117,4 +123,19 @@ test("what is watched is drawn over itself on a terminal, as much as there is ro
     "\u001b[2J\u001b[Ha\u001b[K\nb\u001b[K\n\u001b[J",
     "\u001b[H1\u001b[K\n2\u001b[K\n… and 3 more\u001b[K\n\u001b[J",
   ]);
+});
+
+test("the last fault of a machine is a line below the table, on a terminal cut to its width", () => {
+  const last = { code: "upstream_error", model: "llama3", reason: "out of\u001b[2J memory", ms_ago: 12_400 };
+  const faulty = [
+    shown("attic"),
+    shown("cellar", { last_fault: last }),
+    shown("loft", { last_fault: { ...last, reason: null } }),
+  ];
+  const lines = fleetTable(faulty).trimEnd().split("\n").slice(4);
+  expect(lines).toEqual([
+    "last fault of cellar, 12 s ago, llama3: upstream_error: out of?[2J memory",
+    "last fault of loft, 12 s ago, llama3: upstream_error",
+  ]);
+  expect(fleetTable(faulty, { widthMax: 40 })).toContain("\nlast fault of cellar, 12 s ago, llama3:…\n");
 });

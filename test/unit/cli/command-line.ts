@@ -8,6 +8,7 @@ import type { KeyVerdict } from "#shared/keys/judge-key.ts";
 import { parseKeyToken } from "#shared/keys/key-token.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import { keysCommand } from "../../../services/cli/keys.ts";
+import { machinesCommand } from "../../../services/cli/machines.ts";
 import type { Surroundings } from "../../../services/cli/surroundings.ts";
 import { usageCommand } from "../../../services/cli/usage.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
@@ -53,6 +54,7 @@ export async function commandLine() {
     clock,
     /** What `trunkline keys …` says on standard output and standard error. */
     keys,
+    machines: (...args: string[]): Promise<Said> => run(machinesCommand, args),
     usage: (...args: string[]): Promise<Said> => run(usageCommand, args),
     json: async (...args: string[]): Promise<unknown> => JSON.parse((await keys(...args, "--json")).out),
     issue: async (...args: string[]): Promise<{ id: string; key: string }> =>

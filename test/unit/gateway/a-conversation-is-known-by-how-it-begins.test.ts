@@ -110,6 +110,15 @@ describe("what is remembered of prompts", () => {
     for (const each of [...prefixes.known, ...prefixes.left]) expect(each).toMatch(/^[\w.]{1,30}$/);
   });
 
+  test("a prompt of one key is not known to another key, and a prompt without a key is known to all that share", () => {
+    const asked = chat(user("a"));
+    const next = chat(user("a"), assistant("b"), user("c"));
+    expect(after({ ...asked, keyId: "ann" }, { ...next, keyId: "ann" })).toEqual(["attic"]);
+    expect(after({ ...asked, keyId: "ann" }, { ...next, keyId: "bob" })).toEqual([]);
+    expect(after({ ...asked, keyId: "ann" }, next)).toEqual([]);
+    expect(after(asked, next)).toEqual(["attic"]);
+  });
+
   test("is the machine that answered the longest part last, as the boot that it was", () => {
     const caches = new WarmCaches();
     const [one, two] = [chat(user("a")), chat(user("a"), assistant("b"), user("c"))];

@@ -201,6 +201,25 @@ describe("a job that fails before its first word", () => {
   );
 });
 
+test("a machine that answers a request has it forgotten that another one died under it", async () => {
+  const { run, next, fail, placed, settle } = await placing({ present: ["gpu-1", "gpu-2"] });
+  const [one, other] = [{ machines: ["gpu-1"] }, { machines: ["gpu-2"] }];
+  const dying = { ...broken, runtimeDied: true };
+  const failing = async (wish: object): Promise<string> => {
+    const outcome = run("deadly", wish);
+    await fail(dying);
+    return outcome;
+  };
+  expect(await failing(one)).toBe("upstream_error");
+  const outcome = run("deadly", other);
+  const { machine, job } = await next();
+  machine.say(job, "data", "Hello", 1);
+  machine.say(job, "end", end, 2);
+  await settle();
+  expect(await outcome).toBe("end");
+  expect([await failing(other), await failing(other), placed()]).toEqual(["upstream_error", "upstream_error", 4]);
+});
+
 test.each([
   ["that it lost while the gateway had just come back is not held against it", "cancelled", false],
   ["that its runtime failed is", "upstream_error", true],

@@ -29,7 +29,7 @@ describe("a machine is told of", () => {
     ],
     ["that nobody reaches", why({}, { status: "offline", unreachable: true }), "none: nobody listens on its subject"],
     ["that has left", why({ state: "gone" }, { status: "offline" }), "none: has said goodbye"],
-    ["that is about to stop", why({ state: "draining" }), "none: about to stop"],
+    ["that is about to stop", why({ state: "draining" }), "none: draining: it finishes its jobs and takes no new one"],
     ["that has no runtime", why({ state: "waiting", runtime: null }), "none: no model server answers"],
     ["that has no model", why({}, { models: 0 }), "none: offers no model, as far as is known"],
     ["that is full", why({ running: 1, queued: 8 }), "works: its queue is full"],

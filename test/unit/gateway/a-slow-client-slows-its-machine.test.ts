@@ -103,3 +103,40 @@ describe("what a lease tells of a slow stream", () => {
     expect(wire.take()).toEqual([`credit ${creditStepBytes} ${creditStepBytes + streamCreditBytes}`]);
   });
 });
+
+describe("a machine that exceeds its credit", () => {
+  test("loses its job, and the frame that went too far is not passed on", () => {
+    const wire = new FollowerOnAWire().accept();
+    wire.backlog = 80;
+    wire.data(1, piece);
+    wire.data(2, piece);
+    wire.data(3, piece);
+    expect(wire.told).toEqual(["accepted", piece, piece, "fault upstream_error"]);
+    expect(wire.take()).toContain("cancel gave_up");
+  });
+
+  test("may use up all that a lease has told it, which counts as credit", () => {
+    const { streamCreditBytes, takenStepBytes } = limits;
+    const wire = new FollowerOnAWire({ creditBytes: streamCreditBytes }).accept();
+    wire.data(1, "x".repeat(takenStepBytes));
+    expect(wire.follower.tellTaken()).toBe(takenStepBytes);
+    wire.backlog = streamCreditBytes;
+    wire.data(2, "x".repeat(streamCreditBytes));
+    expect(wire.outcomes).toEqual([]);
+    wire.data(3, "x");
+    expect(wire.outcomes).toMatchObject([{ outcome: "fault", fault: { code: "upstream_error" } }]);
+  });
+
+  test("may not send more of a gathered answer than one tick has granted it", () => {
+    const wire = new FollowerOnAWire({ gathered: true }).accept();
+    wire.data(1, piece);
+    wire.data(2, piece);
+    expect(wire.take()).toEqual(["job"]);
+    wire.pass(50);
+    expect(wire.take()).toEqual([`credit 80 ${80 + creditBytes}`]);
+    wire.data(3, "x".repeat(creditBytes));
+    expect(wire.outcomes).toEqual([]);
+    wire.data(4, "x");
+    expect(wire.told.at(-1)).toBe("fault upstream_error");
+  });
+});

@@ -11,7 +11,6 @@ const told = new Map<FaultCode, string | null>([
   ["tool_messages_out_of_order", null],
   ["rate_limit_requests", "rate_limit_exceeded"],
   ["rate_limit_tokens", "rate_limit_exceeded"],
-  ["rate_limit_bad_keys", "rate_limit_exceeded"],
 ]);
 
 describe("the error body", () => {

@@ -37,10 +37,12 @@ export class FollowerOnAWire {
       acceptWithinMs?: number;
       remainingMs?: number;
       creditBytes?: number;
+      /** The answer is gathered, and no client's reading holds it back. */
+      gathered?: boolean;
     } = {},
   ) {
     const { kind = "chat", partsBytes, acceptWithinMs = timing.lostAfterMs, remainingMs = timing.jobTotalMs } = options;
-    const { creditBytes = 100 } = options;
+    const { creditBytes = 100, gathered = false } = options;
     const { said, told, outcomes } = this;
     const send = (offset: number): void => void said.push(`part ${offset / limits.partBytes}`);
     const parts =
@@ -56,7 +58,7 @@ export class FollowerOnAWire {
       listener: {
         onAccept: () => void told.push("accepted"),
         onData: (bytes) => void told.push(Buffer.from(bytes).toString()),
-        backlogBytes: () => this.backlog,
+        ...(gathered ? {} : { backlogBytes: () => this.backlog }),
       },
       wire: {
         sendJob: () => void said.push("job"),

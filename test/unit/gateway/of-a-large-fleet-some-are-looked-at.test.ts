@@ -19,13 +19,17 @@ const wish: RouteWish = {
 const names = Array.from({ length: 1_000 }, (_, place) => `gpu-${place}`);
 
 /** A fleet of a thousand, all alike but for what is said here of each. */
-async function fleet(of: (place: number) => Partial<Presence> = () => ({}), seed = 7) {
+async function fleet(
+  of: (place: number) => Partial<Presence> = () => ({}),
+  seed = 7,
+  modelAt = (machine: string): string => (machine === "gpu-7" ? "rare" : "llama3"),
+) {
   const timing = timingAt(1);
   const clock = new TurnableClock();
   const roster = new Roster(timing);
   const knownModels = { remember: async () => undefined, knows: async () => "known" as const };
   const catalogues = new Catalogues({
-    ask: async ({ machine }) => [modelOf(machine === "gpu-7" ? "rare" : "llama3")],
+    ask: async ({ machine }) => [modelOf(modelAt(machine))],
     knownModels,
     clock,
     log: createLog({ level: "silent", name: "test" }),
@@ -83,6 +87,24 @@ test("the only one that has a model is found among a thousand", async () => {
   expect(ask({ modelId: "rare" })).toEqual(["gpu-7"]);
   expect(ask({ modelId: "rare:latest" })).toEqual(["gpu-7"]);
 });
+
+test.each([
+  ["a thousand", 2],
+  ["two", 500],
+])(
+  "a key that may use name:latest alone is served by the one of %s that has that id, not by those that have name",
+  async (_, every) => {
+    const { ask, routes } = await fleet(undefined, 7, (machine) => {
+      const place = Number(machine.slice(4));
+      return place === 500 ? "llama3:latest" : place % every === 0 ? "llama3" : "other";
+    });
+    const asked = { modelId: "llama3:latest", isExact: true };
+    expect(ask(asked)).toEqual(["gpu-500"]);
+    expect(ask({ ...asked, isExact: false }).length).toBeGreaterThan(1);
+    expect(routes.canPlace({ ...wish, ...asked, machines: names.slice(0, 500) })).toBe(false);
+    expect(routes.canPlace({ ...wish, ...asked })).toBe(true);
+  },
+);
 
 const needs = { ...wish.needs, prefixes: { known: ["begins"], left: ["begins"] } };
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { jobKinds } from "#shared/protocol/job.ts";
-import { encodeJson } from "#shared/protocol/frame-payload.ts";
+import { encodeJson, faultReasonCharactersMax } from "#shared/protocol/frame-payload.ts";
 import { FollowerOnAWire } from "./follower-on-a-wire.ts";
 
 test.each(jobKinds)("of a job of kind %s a machine speaks of its owner's leave only where it is asked for", (kind) => {
@@ -15,4 +15,28 @@ test.each(jobKinds)("of a job of kind %s a machine says nothing of keys", (kind)
   const payload = encodeJson({ code: "key_invalid", message: "begone" });
   follower.frame({ kind: "fault", sequence: 1, outputTokens: 0, payload }, 1);
   expect(told.at(-1)).toBe("fault upstream_error");
+});
+
+/** The fault that a follower makes of this fault frame. */
+function faultOf(payload: object) {
+  const { follower, outcomes } = new FollowerOnAWire();
+  follower.frame({ kind: "fault", sequence: 1, outputTokens: 0, payload: encodeJson(payload) }, 1);
+  const [outcome] = outcomes;
+  return outcome?.outcome === "fault" ? outcome.fault : undefined;
+}
+
+test("the reason of a machine's fault is one short line without secrets, and is for operators alone", () => {
+  const message = "The runtime failed.";
+  const key = `trunkline_${"a".repeat(12)}_${"b".repeat(38)}`;
+  const fault = faultOf({ code: "upstream_error", message, reason: `out\n\u001b[2Jof memory ${key}` });
+  expect(fault).toMatchObject({ code: "upstream_error", message, reason: "out [2Jof memory [key]" });
+  const tooLong = "x".repeat(faultReasonCharactersMax + 1);
+  expect(faultOf({ code: "upstream_error", message, reason: tooLong })).toMatchObject({ message, reason: message });
+  expect(faultOf({ code: "upstream_error", message: tooLong })?.reason).toHaveLength(faultReasonCharactersMax);
+});
+
+test("the message of a machine's refusal may quote its request, and is no reason", () => {
+  const refusal = { code: "invalid_value", message: "'stop' holds my secret." };
+  expect(faultOf(refusal)).toMatchObject({ message: refusal.message, reason: undefined });
+  expect(faultOf({ ...refusal, reason: "its grammar" })).toMatchObject({ reason: "its grammar" });
 });

@@ -77,6 +77,19 @@ describe("a breaker", () => {
     expect(breakers.avoids("attic", "llama3", 0)).toBe(false);
   });
 
+  test("the last failure of each machine is kept with its reason, and a refused request is none", () => {
+    const breakers = new Breakers(timing);
+    expect(breakers.lastFaultOn("attic")).toBeUndefined();
+    breakers.failed("attic", "llama3", { code: "upstream_error", nowMs: 1, reason: "out of memory" });
+    breakers.failed("attic", "qwen3", { code: "stream_gap", nowMs: 2, reason: "frame 7 did not come again" });
+    breakers.failed("attic", "qwen3", { code: "context_length_exceeded", nowMs: 3 });
+    breakers.worked("attic", "qwen3");
+    const kept = { code: "stream_gap", model: "qwen3", reason: "frame 7 did not come again", nowMs: 2 };
+    expect([breakers.lastFaultOn("attic"), breakers.lastFaultOn("cellar")]).toEqual([kept, undefined]);
+    for (let at = 0; at < 3_000; at += 1) breakers.failed(`m${at}`, "m", { code: "upstream_error", nowMs: 4 });
+    expect(breakers.lastFaultOn("attic")).toBeUndefined();
+  });
+
   test("lets one request through after a while, and others only once that has worked", () => {
     const breakers = new Breakers(timing);
     fail(breakers, 5);
@@ -91,7 +104,7 @@ describe("a breaker", () => {
 });
 
 describe("a request under which runtimes died", () => {
-  const request = { kind: "chat", modelId: "llama3", body: Buffer.from('{"messages":[]}') };
+  const request = { keyId: "ann", kind: "chat", modelId: "llama3", body: Buffer.from('{"messages":[]}') };
   const refused = (deadly: DeadlyRequests, nowMs = 0, asked = request): string => {
     try {
       deadly.refuse(asked, nowMs);
@@ -107,15 +120,41 @@ describe("a request under which runtimes died", () => {
     [["machine", "machine"], "passed on"],
     [["machine", "machine", "machine"], "poison_request"],
     [["runtime", "machine"], "passed on"],
-  ] as const)("after %j is %s", (deaths, outcome) => {
+  ] as const)("after %j on as many machines is %s", (deaths, outcome) => {
     const deadly = new DeadlyRequests(timing);
-    for (const what of deaths) deadly.died(what, request, 0);
+    for (const [place, what] of deaths.entries()) deadly.died(what, `gpu-${place}`, request, 0);
     expect(refused(deadly)).toBe(outcome);
+  });
+
+  test("a machine that fails many times under one request counts once, with the worst of its failures", () => {
+    const deadly = new DeadlyRequests(timing);
+    for (let deaths = 0; deaths < 20; deaths += 1) deadly.died(deaths % 2 ? "machine" : "runtime", "gpu-1", request, 0);
+    expect(refused(deadly)).toBe("passed on");
+    deadly.died("runtime", "gpu-2", request, 0);
+    expect(refused(deadly)).toBe("poison_request");
+  });
+
+  test("a request that a machine answered is as good as new", () => {
+    const deadly = new DeadlyRequests(timing);
+    deadly.died("runtime", "gpu-1", request, 0);
+    const again = { ...request };
+    expect(refused(deadly, 0, again)).toBe("passed on");
+    // The body is let go of with the first piece of the answer.
+    again.body = Buffer.alloc(0);
+    deadly.worked(again);
+    deadly.died("runtime", "gpu-2", request, 0);
+    expect(refused(deadly)).toBe("passed on");
+  });
+
+  test("the same request of another key is passed on", () => {
+    const deadly = new DeadlyRequests(timing);
+    for (const machine of ["gpu-1", "gpu-2"]) deadly.died("runtime", machine, request, 0);
+    expect(refused(deadly, 0, { ...request, keyId: "bob" })).toBe("passed on");
   });
 
   test("is the only one that is refused, and is forgotten after a while", () => {
     const deadly = new DeadlyRequests(timing);
-    for (let deaths = 0; deaths < 2; deaths += 1) deadly.died("runtime", request, 0);
+    for (const machine of ["gpu-1", "gpu-2"]) deadly.died("runtime", machine, request, 0);
     expect(refused(deadly, 0, { ...request, body: Buffer.from("{}") })).toBe("passed on");
     expect(refused(deadly, 0, { ...request, modelId: "qwen3" })).toBe("passed on");
     expect(refused(deadly, timing.deadlyRememberMs - 1)).toBe("poison_request");
@@ -125,9 +164,9 @@ describe("a request under which runtimes died", () => {
   test("does not push out the memory of others without end", () => {
     const deadly = new DeadlyRequests(timing);
     for (let count = 0; count < 1_500; count += 1) {
-      deadly.died("machine", { ...request, body: Buffer.from(String(count)) }, 0);
+      deadly.died("machine", "gpu-1", { ...request, body: Buffer.from(String(count)) }, 0);
     }
-    for (let deaths = 0; deaths < 2; deaths += 1) deadly.died("runtime", request, 0);
+    for (const machine of ["gpu-1", "gpu-2"]) deadly.died("runtime", machine, request, 0);
     expect(refused(deadly)).toBe("poison_request");
   });
 });

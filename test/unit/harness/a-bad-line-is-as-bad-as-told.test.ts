@@ -39,7 +39,7 @@ describe("a proxy", () => {
 
   test("lets through no more than its line carries", async () => {
     const { proxy, got } = await through();
-    proxy.bytesPerSecond = 100_000;
+    proxy.bytesPerSecond.back = 100_000;
     const begunMs = performance.now();
     for (let times = 0; times < 20; times += 1) at[0]?.write(Buffer.alloc(1_000));
     await until(() => got.reduce((sum, { byteLength }) => sum + byteLength, 0) === 20_000, { what: "all of it" });

@@ -27,6 +27,15 @@ test("a pepper shows nothing but its fingerprint", () => {
   }
 });
 
+test("the cache salt of a key is the same wherever the pepper is, and neither another key nor another pepper has it", () => {
+  const text = "a pepper that is long enough to be one";
+  const salt = pepperText.parse(text).cacheSalt("0123456789AB");
+  expect(salt).toMatch(/^[0-9a-f]{32}$/);
+  expect(pepperText.parse(text).cacheSalt("0123456789AB")).toBe(salt);
+  expect(pepperText.parse(text).cacheSalt("0123456789AC")).not.toBe(salt);
+  expect(pepperText.parse("another pepper, long enough to be one").cacheSalt("0123456789AB")).not.toBe(salt);
+});
+
 test("keys have the documented form, and no two are alike", () => {
   const texts = Array.from({ length: 500 }, () => mintKeyToken().reveal());
   for (const text of texts) {

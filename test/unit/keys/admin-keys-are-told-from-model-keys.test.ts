@@ -6,6 +6,7 @@ import { pepperText } from "#shared/keys/pepper.ts";
 const forms: Record<KeyKind, RegExp> = {
   model: /^trunkline_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}$/,
   admin: /^trunkline_admin_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}$/,
+  viewer: /^trunkline_viewer_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}$/,
 };
 
 test.each(keyKinds)("a %s key has the form of its kind alone, and is read as one", (kind) => {
@@ -17,8 +18,8 @@ test.each(keyKinds)("a %s key has the form of its kind alone, and is read as one
 
 test.each(keyKinds)("a %s key whose prefix is exchanged for the other kind's is no key", (kind) => {
   const text = mintKeyToken(kind).reveal();
-  const rest = text.replace(/^trunkline_(admin_)?/, "");
-  const exchanged = kind === "admin" ? `trunkline_${rest}` : `trunkline_admin_${rest}`;
+  const rest = text.replace(/^trunkline_(admin_|viewer_)?/, "");
+  const exchanged = kind === "model" ? `trunkline_admin_${rest}` : `trunkline_${rest}`;
   expect(parseKeyToken(exchanged).outcome).toBe("checksum_wrong");
 });
 

@@ -47,6 +47,7 @@ describe("a job's head", () => {
         responseId: fc.constant("chatcmpl-x"),
         createdSeconds: fc.nat(),
         includeUsage: fc.boolean(),
+        cacheSalt: fc.constant("0f".repeat(16)),
         traceparent: fc.constant("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
       },
       { requiredKeys: ["id", "kind", "shape", "remainingMs", "bodyBytes"] },
@@ -85,6 +86,7 @@ describe("a job's head", () => {
     ["empty model", { "tl-model": "" }],
     ["long model", { "tl-model": "m".repeat(257) }],
     ["shape", { "tl-shape": "x".repeat(41) }],
+    ["salt", { "tl-cache-salt": "x".repeat(65) }],
   ])("is nothing when its %s is not what it must be", (_, wrong) => {
     const headers = encodeJobHead(plain);
     expect(decodeJobHead(reader(headers))).toEqual(plain);

@@ -73,11 +73,29 @@ describe("an OpenAI-shaped answer", () => {
     expect([answer.done, answer.over]).toEqual([true, true]);
   });
 
-  test("is not done by [DONE] alone", () => {
+  test("an answer that has begun is done by [DONE] without a finish reason", () => {
     const { answer, take } = answerOf();
     take(delta({ content: "hi" }));
-    take("[DONE]");
-    expect([answer.done, answer.over]).toEqual([false, true]);
+    expect(take("[DONE]")).toEqual([stop]);
+    expect([answer.done, answer.over, answer.endedBare]).toEqual([true, true, true]);
+  });
+
+  test("an answer of which only [DONE] came, or only one of its two choices, is not done", () => {
+    const { answer: empty, take: end } = answerOf();
+    expect([end("[DONE]"), empty.done, empty.over]).toEqual([[], false, true]);
+    const { answer: half, take } = answerOf({ choices: 2 });
+    take(delta({ content: "hi" }));
+    expect([take("[DONE]"), half.done, half.over]).toEqual([[stop], false, true]);
+  });
+
+  test("[DONE] without a finish reason fails a tool call whose arguments were cut off", () => {
+    const call = { index: 0, id: "c", function: { name: "f", arguments: '{"city":' } };
+    expect(faultOf([delta({ tool_calls: [call] }), "[DONE]"]).code).toBe("upstream_error");
+  });
+
+  test("[DONE] without a finish reason is a failure of a server that interrupts its streams", () => {
+    expect(faultOf([delta({ content: "hi" }), "[DONE]"], { interrupts: true }).code).toBe("upstream_error");
+    expect(said([delta({ content: "hi" }, "stop"), "[DONE]"], { interrupts: true }).at(-1)).toEqual(stop);
   });
 
   test("says nothing after [DONE]", () => {

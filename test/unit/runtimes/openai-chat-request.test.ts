@@ -5,6 +5,7 @@ import { llamaServer } from "../../../services/agent/runtimes/openai/llama-serve
 import { lmStudio } from "../../../services/agent/runtimes/openai/lm-studio-profile.ts";
 import { mlxLm } from "../../../services/agent/runtimes/openai/mlx-lm-profile.ts";
 import { echoedText, openAiChatRequest } from "../../../services/agent/runtimes/openai/openai-chat-request.ts";
+import { openAiTextRequest } from "../../../services/agent/runtimes/openai/openai-text-request.ts";
 import type { OpenAiProfile, ServedModel } from "../../../services/agent/runtimes/openai/openai-profile.ts";
 import { otherServer } from "../../../services/agent/runtimes/openai/other-server-profile.ts";
 import { vllm } from "../../../services/agent/runtimes/openai/vllm-profile.ts";
@@ -19,11 +20,13 @@ const named = { type: "function", function: { name: "g" } } as const;
 function request(
   profile: OpenAiProfile,
   body: Partial<ChatBody> = {},
-  facts: { model?: ServedModel; thinks?: boolean; contextWindow?: number } = {},
+  facts: { model?: ServedModel; thinks?: boolean; contextWindow?: number; cacheSalt?: string } = {},
 ): Record<string, unknown> {
-  const { model = { name: "m" }, thinks = true, contextWindow = 4_096 } = facts;
+  const { model = { name: "m" }, thinks = true, contextWindow = 4_096, cacheSalt } = facts;
   const whole = chatBody.parse({ messages: [question], ...body });
-  return JSON.parse(JSON.stringify(openAiChatRequest({ profile, model, body: whole, thinks, contextWindow })));
+  return JSON.parse(
+    JSON.stringify(openAiChatRequest({ profile, model, body: whole, thinks, contextWindow, cacheSalt })),
+  );
 }
 
 function refusal(profile: OpenAiProfile, body: Partial<ChatBody>, facts?: Parameters<typeof request>[2]): Fault {
@@ -49,6 +52,14 @@ describe("a request to any OpenAI-shaped server", () => {
   test.each(every)("asks %s with what every one of them honours", (_, profile) => {
     const given = { max_tokens: 7, temperature: 0, top_p: 0.5, seed: 3, presence_penalty: 1 };
     expect(request(profile, given)).toMatchObject(given);
+  });
+
+  test.each(every)("%s is sent the salt of a key only if it knows salts, in chats and in texts", (kind, profile) => {
+    const salt = kind === "vllm" ? "0f".repeat(16) : undefined;
+    expect(request(profile, {}, { cacheSalt: "0f".repeat(16) })["cache_salt"]).toBe(salt);
+    const text = { profile, model: { name: "m" }, body: { prompt: "Hi" }, contextWindow: 4_096 };
+    expect(openAiTextRequest({ ...text, cacheSalt: "0f".repeat(16) })["cache_salt"]).toBe(salt);
+    expect(openAiTextRequest(text)["cache_salt"]).toBeUndefined();
   });
 
   test.each(every)("sends %s text as one string, also where it came in parts", (_, profile) => {

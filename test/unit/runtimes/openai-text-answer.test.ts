@@ -30,8 +30,11 @@ describe("an answer of /v1/completions", () => {
     expect(answer).toMatchObject({ said: true, done: true, over: true, promptTokens: 2 });
   });
 
-  test("is not done because the server says that it is over", () => {
-    expect(read([said("a"), "[DONE]"]).answer).toMatchObject({ done: false, over: true });
+  test("is done by [DONE] without a finish reason when it has begun, and not before", () => {
+    const { events, answer } = read([said("a"), "[DONE]"]);
+    expect(events.at(-1)).toEqual({ kind: "finish", reason: "stop" });
+    expect(answer).toMatchObject({ done: true, over: true, endedBare: true });
+    expect(read(["[DONE]"]).answer).toMatchObject({ done: false, over: true });
   });
 
   test("whose finish is empty is finished by the end of the stream, and not before", () => {

@@ -1,5 +1,5 @@
 import { createServer, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import type { Dispatcher } from "undici";
@@ -158,6 +158,96 @@ test("a runtime that goes before it answers is told apart from one that is not t
   await expect(first).rejects.toMatchObject({ code: "runtime_offline", runtimeDied: true });
   close();
   await expect(ask().next()).rejects.toMatchObject({ code: "runtime_offline", runtimeDied: false });
+});
+
+/** The client takes up a connection again no sooner than this. */
+async function kept(): Promise<void> {
+  for (let turn = 0; turn < 3; turn += 1) await nextTurn();
+}
+
+/** A server that answers the first request of a connection, and does this with the connection at the second. */
+async function leavingKeptConnections(leave: (socket: Socket) => void) {
+  const asked: string[] = [];
+  const server = createTcpServer((socket) => {
+    let served = false;
+    socket.on("error", () => undefined);
+    socket.on("data", (bytes) => {
+      asked.push(bytes.toString().split(" ")[1] ?? "");
+      if (served) return leave(socket);
+      served = true;
+      socket.write("HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: 2\r\n\r\nok");
+    });
+  });
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  const connection = new RuntimeConnection({
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    faultOf: ({ text: told }) => new Fault("bad_request", { message: told }),
+  });
+  onTestFinished(async () => {
+    await connection.close();
+    server.close();
+  });
+  const { signal } = new AbortController();
+  const ask = async (path: string): Promise<string> => {
+    const answer = await connection.text({ path, body: { n: 1 }, signal });
+    await kept();
+    return answer;
+  };
+  return { asked, server, ask };
+}
+
+test.each<[string, (socket: Socket) => void]>([
+  ["closes", (socket) => void socket.destroy()],
+  ["resets", (socket) => void socket.resetAndDestroy()],
+])("a request is sent once more when its runtime %s the kept connection under it", async (_, leave) => {
+  const { asked, ask } = await leavingKeptConnections(leave);
+  expect([await ask("/first"), await ask("/second"), await ask("/third")]).toEqual(["ok", "ok", "ok"]);
+  expect(asked.filter((path) => path === "/second")).toHaveLength(2);
+});
+
+test("a request is sent no third time, and the runtime is said to have died", async () => {
+  const { asked, server, ask } = await leavingKeptConnections((socket) => {
+    server.close();
+    socket.destroy();
+  });
+  await ask("/first");
+  await expect(ask("/second")).rejects.toMatchObject({ code: "runtime_offline", runtimeDied: true });
+  expect(asked).toEqual(["/first", "/second"]);
+});
+
+test("a request that its runtime had for a second is not sent again", async () => {
+  const { asked, ask } = await leavingKeptConnections((socket) => void setTimeout(() => socket.destroy(), 1_100));
+  await ask("/first");
+  await expect(ask("/second")).rejects.toMatchObject({ code: "runtime_offline", runtimeDied: true });
+  expect(asked).toEqual(["/first", "/second"]);
+});
+
+test("a request that is given up while it is sent once more closes its connection", async () => {
+  const leaving = new AbortController();
+  const sockets: Socket[] = [];
+  const server = createTcpServer((socket) => {
+    sockets.push(socket);
+    let served = false;
+    socket.on("error", () => undefined);
+    socket.on("data", () => {
+      if (sockets.length > 1) return leaving.abort(gone);
+      if (served) return void socket.destroy();
+      served = true;
+      socket.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+    });
+  });
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const connection = new RuntimeConnection({ url, faultOf: () => new Fault("bad_request", { message: "no" }) });
+  onTestFinished(async () => {
+    await connection.close();
+    server.close();
+  });
+  const ask = () => connection.text({ path: "/x", body: {}, signal: leaving.signal });
+  await ask();
+  await kept();
+  await expect(ask()).rejects.toBe(gone);
+  await until(() => sockets.length === 2 && sockets[1]?.destroyed, { what: "the second connection is closed" });
 });
 
 test("what a refusal says is read to its end, but no further than its limit", async () => {

@@ -11,11 +11,11 @@ import { StopCutter } from "../stop-cutter.ts";
 interface Asked {
   readonly template: Pick<GgufTemplate, "thoughts" | "onChannels" | "calls">;
   readonly body: ChatBody;
-  /** Whether the prompt left the model in the middle of its thoughts. */
+  /** True if the prompt ends inside the model's thoughts. */
   readonly thinking: boolean;
 }
 
-/** Reads what a model writes: thoughts, text and calls, told apart by the marks of its template. */
+/** Reads a model's output and separates thoughts, text and tool calls by the marks of its template. */
 export class GgufAnswer implements Reader {
   readonly #marks: readonly Mark[];
   readonly #marksAfterCall: readonly Mark[];
@@ -28,7 +28,7 @@ export class GgufAnswer implements Reader {
   #call: CallReader | undefined;
   #callsMade = 0;
   #saidSomething = false;
-  /** Where an answer or a thought begins, the template's line breaks are not part of it. */
+  /** True at the beginning of an answer or a thought: the template's line breaks there are dropped. */
   #atBeginning: boolean;
   #heldSpace = "";
 
@@ -44,12 +44,12 @@ export class GgufAnswer implements Reader {
     this.#marksAfterCall = [...this.#marks, ...endMarks(this.#calls)];
   }
 
-  /** Whether a text is part of what tells thoughts, text and calls apart. */
+  /** True if `text` is part of a mark that separates thoughts, text and calls. */
   reads(text: string): boolean {
     return this.#marksAfterCall.some((mark) => mark.text.includes(text));
   }
 
-  /** Whether the answer is complete, whatever the model would still write. */
+  /** True if the answer is complete, even if the model would write more. */
   get complete(): boolean {
     return this.#cutter.stopped || this.#callsMade >= this.#callsMax;
   }
@@ -63,7 +63,7 @@ export class GgufAnswer implements Reader {
     return this.#read(false);
   }
 
-  /** The model has ended, of its own accord or because it was cut off. */
+  /** Ends the answer. `cutOff` is true if the answer reached its token limit. */
   end(cutOff: boolean): AnswerEvent[] {
     const events = this.#read(true);
     const open = this.#call;
@@ -106,7 +106,7 @@ export class GgufAnswer implements Reader {
     this.#heldSpace = "";
   }
 
-  /** A model whose calls have no mark makes one by answering with JSON from its first letter on. */
+  /** True if the buffer may begin a call without a mark: the answer then begins with JSON at its first character. */
   #mayBeBareCall(): boolean {
     if (this.#calls?.begin !== "" || this.#thinking || this.#saidSomething || this.#callsMade > 0) return false;
     return /^\s*[{[]/.test(this.#buffer);
@@ -137,7 +137,7 @@ export class GgufAnswer implements Reader {
     return this.#thinking ? this.#think(begun) : this.#text(begun);
   }
 
-  /** White space at the end of a thought belongs to the mark that may follow. */
+  /** Holds back white space at the end of a thought: it belongs to the mark that may follow. */
   #think(piece: string): AnswerEvent[] {
     const text = this.#heldSpace + piece;
     const thought = text.trimEnd();

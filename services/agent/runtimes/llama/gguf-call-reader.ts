@@ -1,12 +1,12 @@
 import type { CallSyntax } from "./gguf-call-syntax.ts";
 import { JsonScan } from "./json-span.ts";
 
-/** No model needs as much to name a tool. */
+/** Bounds the text before the JSON of a call. No model needs as much to name a tool. */
 const headCharactersMax = 1_000;
 
-/** Gathers one call as a model writes it: what stands before its JSON, and the JSON. */
+/** Collects one call as a model writes it: the text before its JSON, and the JSON. */
 export class CallReader {
-  /** Whether it may turn out to be an answer in JSON. */
+  /** True if the JSON has no mark before it, and may turn out to be an answer instead of a call. */
   readonly bare: boolean;
   readonly #scan = new JsonScan();
   #head = "";
@@ -20,7 +20,7 @@ export class CallReader {
     return this.#head + this.#json;
   }
 
-  /** Takes the next piece, and gives what follows the call when it ends in it. */
+  /** Takes the next piece. Returns the text after the call if the call ends in this piece. */
   push(piece: string): string | undefined {
     const start = this.#json === "" ? piece.search(/[{[]/) : 0;
     if (start < 0) {
@@ -34,7 +34,7 @@ export class CallReader {
     return length === undefined ? undefined : json.slice(length);
   }
 
-  /** The calls that were written, arguments as JSON text; undefined when it was none. */
+  /** Returns the written calls with their arguments as JSON text, or undefined if the text is not a call. */
   calls({ form }: CallSyntax): { readonly name: string; readonly arguments: string }[] | undefined {
     const value = parsed(this.#json);
     if (form.kind === "named") {

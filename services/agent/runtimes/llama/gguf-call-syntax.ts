@@ -1,21 +1,21 @@
 import { jsonSpan } from "./json-span.ts";
 
-/** A message as templates take them. */
+/** A message in the form that a chat template takes. */
 export type TemplateMessage = Readonly<Record<string, unknown>>;
 
-/** How a model writes a call of a tool. */
+/** The syntax in which a model writes a tool call. */
 export interface CallSyntax {
-  /** What comes before a call; empty where the call stands for itself. */
+  /** The text before a call; empty if a call has no mark. */
   readonly begin: string;
-  /** What comes before each further call of an answer, where that differs; undefined where there is only ever one. */
+  /** The text before each further call of an answer; undefined if an answer has only one call. */
   readonly again: string | undefined;
-  /** What comes after a call, and after the last. */
+  /** The text after each call and the text after the last call, without empty texts. */
   readonly ends: readonly string[];
-  /** The whole call as JSON with these keys, or the name, something between, and the arguments as JSON. */
+  /** `json`: the whole call is JSON with these keys. `named`: the name, the text `between`, the arguments as JSON. */
   readonly form:
     | { readonly kind: "json"; readonly nameKey: string; readonly argumentsKey: string; readonly inArray: boolean }
     | { readonly kind: "named"; readonly between: string };
-  /** Whether the template wants the arguments of earlier calls as an object or as their text. */
+  /** The form of earlier calls' arguments that the template expects: an object or JSON text. */
   readonly argumentsAs: "object" | "text";
 }
 
@@ -27,9 +27,8 @@ const argumentsJson = /\{\s*"probe_key"\s*:\s*"probe_value"\s*\}/;
 const question = { role: "user", content: "Q7Z" };
 
 /**
- * Learns from a chat template how its model calls tools: the template writes an answer that is known to be a call, and
- * one that is plain, and where they differ is the call. Nothing when the template knows no calls, or arguments that are
- * not JSON.
+ * Learns from a chat template how its model calls tools. Renders a plain answer and an answer with a call: the text in
+ * which they differ is the call. Returns undefined if the template has no calls, or writes arguments that are not JSON.
  */
 export function learnCallSyntax(render: Render): CallSyntax | undefined {
   for (const argumentsAs of ["object", "text"] as const) {
@@ -70,7 +69,7 @@ function syntaxOf(
   };
 }
 
-/** What the template writes for calls in place of a plain answer. */
+/** Returns the text that the template writes for calls in place of a plain answer. */
 function callsWritten(
   render: Render,
   argumentsAs: CallSyntax["argumentsAs"],
@@ -137,7 +136,7 @@ function sharedStart(one: string, other: string): number {
   return length;
 }
 
-/** Two marks that begin alike are still two. */
+/** Returns the index of an unclosed `<` before `at`, or `at`: tags that only begin alike are not shared text. */
 function beforeOpenTag(text: string, at: number): number {
   const open = text.lastIndexOf("<", at - 1);
   return open >= 0 && !text.slice(open, at).includes(">") ? open : at;

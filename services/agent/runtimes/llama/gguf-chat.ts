@@ -1,5 +1,5 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { Fault } from "#shared/fault/fault.ts";
+import { Fault, originOf } from "#shared/fault/fault.ts";
 import { GgufAnswer } from "./gguf-answer.ts";
 import type { Engine } from "./gguf-engine.ts";
 import { answerGrammar } from "./gguf-grammar.ts";
@@ -21,7 +21,7 @@ interface Means {
   readonly engine: Engine;
 }
 
-/** One chat on a model of this process. */
+/** Answers one chat on a model of this process. */
 export async function* ggufChat(means: Means): AsyncGenerator<readonly AnswerEvent[]> {
   const { run, gguf, template, engine } = means;
   const { body, contextWindow, onProgress } = run;
@@ -60,7 +60,7 @@ async function createGrammar(grammar: string, { engine, run }: Means): Promise<G
     throw new Fault("unsupported_value", {
       message: `The runtime of this model cannot hold an answer to this '${param}'.`,
       param,
-      internal: String(error),
+      internal: originOf(error),
     });
   }
 }

@@ -4,7 +4,7 @@ import { ContextOverflow, toldOverflow } from "../context-overflow.ts";
 import type { GgufModel } from "./gguf-model.ts";
 import type { EmbedRun } from "../runtime.ts";
 
-/** Vectors of length one, text by text. A text that is too long is refused with both numbers, and never cut. */
+/** Yields one vector of length one for each text. Refuses a text that is too long with both numbers; never cuts it. */
 export async function* ggufEmbed(run: EmbedRun, gguf: GgufModel): AsyncGenerator<readonly AnswerEvent[]> {
   const { body, onProgress } = run;
   const signal = AbortSignal.any([run.signal, gguf.closing]);

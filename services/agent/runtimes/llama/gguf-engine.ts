@@ -11,17 +11,17 @@ export interface Engine {
   readonly library: Library;
   readonly llama: Llama;
   readonly templates: TemplateLibrary;
-  /** What llama.cpp last complained about: a load that fails is told no reason but this. */
+  /** Returns the first error in llama.cpp's log since the last call. A failed load gives no other reason. */
   lastComplaint(): Promise<string | undefined>;
-  /** Ends the listening to its log. What was loaded is given back by whoever loaded it. */
+  /** Stops listening to llama.cpp's log. Frees no models: the owner of a model frees it. */
   close(): void;
 }
 
 export interface EngineOptions {
-  /** A folder in whose node_modules the engine lies, when it is not beside Trunkline. */
+  /** A folder whose node_modules holds the engine, when the engine is not installed beside Trunkline. */
   readonly dir?: string | undefined;
   readonly gpu?: "auto" | false | undefined;
-  /** How many threads compute; as many as there are cores unless told. */
+  /** The number of threads that compute; by default the engine's own choice, at most one a core. */
   readonly threads?: number | undefined;
   readonly log: Log;
 }
@@ -33,10 +33,10 @@ const installCommand = `npm install --no-save ${engineName}@${engineVersion}`;
 type Listener = (level: string, message: string) => void;
 type SharedEngine = Pick<Engine, "library" | "llama" | "templates"> & { readonly listeners: Set<Listener> };
 
-/** One for a process: llama.cpp has one log, which a second instance would take away from the first. */
+/** The engines of this process by options. llama.cpp has one log, which a second instance would take from the first. */
 const shared = new Map<string, Promise<SharedEngine>>();
 
-/** Loads the engine, which is asked for only when a GGUF file is to be served: the plain install goes without it. */
+/** Loads the engine. Called only when a GGUF file is to be served: the plain install does not include the engine. */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { gpu = "auto", threads, log } = options;
   const folder = engineFolder(options.dir);
@@ -56,7 +56,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   return {
     ...engine,
     async lastComplaint() {
-      // Its log comes a turn later than its errors.
+      // llama.cpp's log arrives one turn of the event loop later than its errors.
       await new Promise((resolve) => void setImmediate(resolve));
       const told = complaint;
       complaint = undefined;
@@ -77,7 +77,7 @@ async function start(given: {
   const templates: TemplateLibrary = await import(pathToFileURL(jinja).href);
   const listeners = new Set<Listener>();
   const logger: Listener = (level, message) => listeners.forEach((listen) => listen(level, message));
-  // It must never build, download or print: what has no binary here is told to a person instead.
+  // The engine must never build, download or print: a missing binary is reported as a `StartFailure` instead.
   const quiet = { build: "never", skipDownload: true, progressLogs: false, debug: false } as const;
   try {
     const llama = await library.getLlama({ ...quiet, gpu, logLevel: "warn", logger });
@@ -90,8 +90,9 @@ async function start(given: {
 }
 
 /**
- * Signals are for whoever runs the process. A library that is loaded listens to them too, for downloads that it never
- * makes here, and sends them anew: the process would take that for a second signal, and end in the middle of stopping.
+ * Loads a library and removes the signal listeners that it added: only this process handles its signals. The library
+ * listens for the sake of downloads, which never run here, and sends each signal again. The process would take that
+ * for a second signal and exit in the middle of stopping.
  */
 async function withoutSignals<Loaded>(load: () => Promise<Loaded>): Promise<Loaded> {
   const before = new Map(signals.map((signal) => [signal, process.listeners(signal)]));
@@ -105,7 +106,10 @@ async function withoutSignals<Loaded>(load: () => Promise<Loaded>): Promise<Load
 
 const signals = Object.keys(constants.signals) as NodeJS.Signals[];
 
-/** More threads than cores only wait for each other; the engine's own choice is never fewer than four. */
+/**
+ * Caps the engine's own choice at the number of cores: more threads only wait for each other. The engine itself never
+ * chooses fewer than four.
+ */
 function usefulThreads(llama: Llama): number {
   return llama.maxThreads === 0 ? 0 : Math.min(llama.maxThreads, availableParallelism());
 }

@@ -4,24 +4,24 @@ import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 import type { Engine } from "./gguf-engine.ts";
 import type { FileInfo } from "./gguf-library.ts";
 
-/** A model as its file describes it, in however many parts that lies. */
+/** A model as its GGUF file describes it, in one part or several. */
 export interface GgufFile {
   readonly path: string;
   readonly id: string;
   readonly createdSeconds: number;
   readonly sizeBytes: number;
   readonly ownedBy: string;
-  /** What it was made for: to answer, to embed, or neither (a model that ranks). */
+  /** The purpose of the model: `chat` answers, `embedding` embeds, `other` does neither (a model that ranks). */
   readonly purpose: "chat" | "embedding" | "other";
   readonly trainedTokens: number;
-  /** How many different tokens there are. */
+  /** The number of different tokens in the vocabulary. */
   readonly tokenCount: number;
   readonly template: string | undefined;
   readonly beginText: string;
   readonly endText: string;
-  /** The texts of the tokens that steer the model. What people write must never become one of them. */
+  /** The texts of the control tokens, which steer the model. Text from a client must never become one of them. */
   readonly controlTexts: readonly string[];
-  /** What whoever made the model recommends. */
+  /** The sampling values that the model's makers recommend. */
   readonly sampling: { readonly temperature?: number; readonly topP?: number; readonly topK?: number };
   readonly info: FileInfo;
 }
@@ -34,7 +34,7 @@ const ownerCharactersMax = 100;
 const controlToken = 3;
 const pooling = { none: 0, rank: 4 } as const;
 
-/** Reads what a file says of its model, and whether it is whole; what is wrong with it fails the start in one line. */
+/** Reads a model's metadata and checks that its file is whole. A defect fails the start with a one-line message. */
 export async function readGgufFile(path: string, engine: Engine): Promise<GgufFile> {
   const parts = partsOf(path);
   const [first = path] = parts;
@@ -61,7 +61,7 @@ export async function readGgufFile(path: string, engine: Engine): Promise<GgufFi
   };
 }
 
-/** The files of a model that lies in several, from the name of any of them. */
+/** Returns the paths of all parts of a model, from the path of any part. */
 export function partsOf(path: string): string[] {
   const [, stem, , count] = partName.exec(path) ?? [];
   if (stem === undefined || count === undefined) return [path];
@@ -71,7 +71,7 @@ export function partsOf(path: string): string[] {
   );
 }
 
-/** The name of the file, as llama-server has it too; what was stored under its checksum is called what it calls itself. */
+/** Returns the file's name, as llama-server does. A file named by its checksum gets the name in its metadata. */
 export function idOf(path: string, ownName: unknown): string {
   const name = basename(path);
   if (blobName.test(name) && textOf(ownName) !== undefined) return String(ownName).trim();
@@ -94,7 +94,7 @@ async function readInfo(path: string, { library }: Engine): Promise<FileInfo> {
   }
 }
 
-/** Loads no weights: the engine checks that all of them are there, and that it knows the kind of model. */
+/** Checks that all weights are present and that the engine knows the kind of model. Loads no weights. */
 async function checkWhole(path: string, engine: Engine): Promise<void> {
   try {
     const model = await engine.llama.loadModel({ modelPath: path, vocabOnly: true, gpuLayers: 0 });

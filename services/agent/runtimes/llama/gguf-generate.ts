@@ -4,23 +4,23 @@ export interface Generation {
   readonly sequence: Sequence;
   readonly prompt: readonly Token[];
   readonly sampling: Sampling;
-  /** How many tokens may follow. */
+  /** Bounds the generated tokens. */
   readonly tokensMax: number;
-  /** How many tokens of the prompt are read at once, between two looks at the signal. */
+  /** The number of prompt tokens in one batch. `signal` is checked between two batches. */
   readonly batchTokens: number;
   readonly signal: AbortSignal;
   readonly onPrefill: () => void;
-  /** How many tokens of the prompt the sequence still remembered. */
+  /** Reports the number of prompt tokens that the sequence still remembered. */
   readonly onRemembered: (tokens: number) => void;
 }
 
 /**
- * Reads a prompt and yields the tokens that follow, one by one. Returns whether the model itself came to an end, rather
- * than to `tokensMax`. Stops computing as soon as the signal aborts or nobody asks for more.
+ * Reads a prompt and yields the tokens that follow, one by one. Returns true if the model ended by itself, false if it
+ * reached `tokensMax`. Stops computing as soon as the signal aborts or the consumer stops reading.
  */
 export async function* generate(generation: Generation): AsyncGenerator<Token, boolean> {
   const { sequence, prompt, sampling, tokensMax, batchTokens, signal } = generation;
-  // The last token is always read anew: what follows comes of reading it.
+  // The last prompt token is always evaluated again: the next token results from its evaluation.
   await sequence.adaptStateToTokens(prompt.slice(0, -1), false);
   generation.onRemembered(sequence.nextTokenIndex);
   let rest = prompt.slice(sequence.nextTokenIndex);

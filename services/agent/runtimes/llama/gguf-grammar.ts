@@ -7,8 +7,8 @@ import { JsonGrammar, literal, UnsupportedSchema } from "./json-grammar.ts";
 const gap = "[ \\n\\t]{0,8}";
 
 /**
- * The grammar (GBNF) of the answers that a request admits, for one that asks for JSON or insists on a tool; nothing for
- * one that leaves the answer to the model. What the model thinks first is free.
+ * Returns the grammar (GBNF) of the answers that a request admits, if the request asks for JSON or requires a tool.
+ * Returns undefined if the request leaves the answer to the model. The grammar does not restrict the model's thoughts.
  */
 export function answerGrammar(given: {
   readonly body: ChatBody;
@@ -75,7 +75,7 @@ function oneCall({ function: tool }: ToolDefinition, { form }: CallSyntax, json:
   return `"{" space ${nameKey} space ":" space ${name} space "," space ${argumentsKey} space ":" space ${given} space "}"`;
 }
 
-/** Arguments are held to their schema as far as a grammar can; they are a JSON object in any case. */
+/** Returns the rule for a tool's arguments: their schema if a grammar can express it, else any JSON object. */
 function argumentsRule(parameters: unknown, json: JsonGrammar): string {
   try {
     return parameters === undefined ? "object" : json.of(parameters);

@@ -1,6 +1,6 @@
 /**
- * The part of node-llama-cpp that Trunkline uses, in Trunkline's own words: the package is not installed with
- * Trunkline, so its types are not there either.
+ * Trunkline's own types for the part of node-llama-cpp that it uses. The package is not installed with Trunkline, so
+ * the package's types are missing too.
  */
 
 export type Token = number;
@@ -24,7 +24,7 @@ export interface Library {
   readonly TokenBias: new (tokenizer: Tokenizer) => TokenBias;
 }
 
-/** The Jinja of chat templates, which comes with the library. */
+/** The Jinja library for chat templates, which is installed with node-llama-cpp. */
 export interface TemplateLibrary {
   readonly Template: new (source: string) => { render(values: Readonly<Record<string, unknown>>): string };
 }
@@ -32,7 +32,7 @@ export interface TemplateLibrary {
 export interface Llama {
   readonly gpu: string | false;
   readonly cpuMathCores: number;
-  /** 0 for no limit. */
+  /** 0 means no limit. */
   maxThreads: number;
   loadModel(options: {
     readonly modelPath: string;

@@ -1,10 +1,10 @@
 import type { CallSyntax } from "./gguf-call-syntax.ts";
 import type { GgufTemplate } from "./gguf-template.ts";
 
-/** A text by which a model says what comes next. */
+/** A text by which a model announces a thought, an answer or a call. */
 export interface Mark {
   readonly text: string;
-  /** `same` leaves things as they are: the mark itself is not said to anybody. */
+  /** The kind of text after the mark; `same` keeps the kind of before. The mark itself is not sent to a client. */
   readonly opens: "thought" | "answer" | "call" | "same";
 }
 
@@ -17,7 +17,7 @@ const channels: readonly Mark[] = [
   { text: "<|end|>", opens: "answer" },
 ];
 
-/** The marks in the answers of a model, of calls only where it may call. */
+/** Returns the marks in a model's answers. Marks of calls are included only if the model may call tools. */
 export function answerMarks(
   template: Pick<GgufTemplate, "thoughts" | "onChannels">,
   calls: CallSyntax | undefined,
@@ -30,14 +30,14 @@ export function answerMarks(
   return marks;
 }
 
-/** The marks that end a call. Before one they are text like any other. */
+/** Returns the marks that end a call. Before the first call they are ordinary text. */
 export function endMarks(calls: CallSyntax | undefined): Mark[] {
   return (calls?.ends ?? []).map((text) => ({ text, opens: "same" }));
 }
 
 /**
- * Where the first mark is in a text, the longest of those that begin there; without one, up to where the text may be
- * said because no mark can begin in it any more.
+ * Finds the first mark in a text, and the longest if several begin there. Without a mark, `upTo` is the length of text
+ * that can be sent because no mark can begin in it any more.
  */
 export function findMark(
   text: string,

@@ -2,7 +2,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { contentText, type ChatMessage } from "#shared/protocol/chat-body.ts";
 import type { CallSyntax, TemplateMessage } from "./gguf-call-syntax.ts";
 
-/** The messages in the form that chat templates are written for. */
+/** Returns the messages in the form that chat templates expect. */
 export function templateMessages(
   messages: readonly ChatMessage[],
   argumentsAs: CallSyntax["argumentsAs"],
@@ -45,7 +45,7 @@ function argumentsObject(text: string, path: string): object {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   } catch {
-    // Told below, like any other text that is no object.
+    // Invalid JSON gets the fault below, like JSON that is not an object.
   }
   throw new Fault("invalid_value", { message: `'${path}' must be a JSON object, as a string.`, param: path });
 }

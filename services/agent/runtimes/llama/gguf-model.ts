@@ -5,14 +5,14 @@ import type { GgufFile } from "./gguf-file.ts";
 import type { EmbeddingContext, Model } from "./gguf-library.ts";
 import { SequencePool } from "./sequence-pool.ts";
 
-/** What of a model lies in memory. */
+/** The parts of a model that are in memory. */
 export interface LoadedModel {
   readonly model: Model;
   readonly windowTokens: number;
-  /** For a model that answers. */
+  /** Set unless the model embeds. */
   readonly sequences?: SequencePool;
   readonly batchTokens: number;
-  /** For a model that embeds. */
+  /** Set if the model embeds. */
   readonly embedding?: EmbeddingContext;
 }
 
@@ -20,15 +20,15 @@ export interface GgufModelOptions {
   readonly file: GgufFile;
   readonly engine: Engine;
   readonly slots: number;
-  /** The largest window that is set aside for each slot. */
+  /** Bounds the window of each slot. */
   readonly windowTokensMax: number;
   readonly log: Log;
 }
 
-/** Embedding reads a text in one go, which takes memory by the square of its length. */
+/** Bounds the window of an embedding model, which reads a text at once: memory grows with the square of its length. */
 const embedTokensMax = 8_192;
 
-/** A model of this process: the only owner of its memory, which it takes when it is first asked for. */
+/** A model of this process. `GgufModel` alone owns the model's memory, and allocates it on the first `load`. */
 export class GgufModel {
   readonly file: GgufFile;
   readonly #options: GgufModelOptions;
@@ -53,22 +53,22 @@ export class GgufModel {
     return this.#loaded !== undefined;
   }
 
-  /** The window that it runs, or would if it were loaded now as far as that can be known. */
+  /** The window of the loaded model, in tokens. Before a load, the best known estimate of that window. */
   get windowTokens(): number {
     return this.#windowTokens;
   }
 
-  /** How many runs hold the model. */
+  /** The number of runs that hold the model. */
   get users(): number {
     return this.#users;
   }
 
-  /** Aborts when the model is given up for good. */
+  /** Aborts when `close` is called. */
   get closing(): AbortSignal {
     return this.#closing.signal;
   }
 
-  /** Asks the engine what would fit into the memory that is free now. */
+  /** Asks the engine which window fits into the memory that is free now. */
   async estimateWindow(): Promise<void> {
     const { file, engine, slots } = this.#options;
     if (file.purpose !== "chat") return;
@@ -82,7 +82,7 @@ export class GgufModel {
     if (!this.loaded) this.#windowTokens = Math.min(this.#windowTokens, fits);
   }
 
-  /** Lets a run have the model, loaded if it is not, and keeps it in memory for as long as the run lasts. */
+  /** Loads the model if necessary, and keeps it in memory until the run disposes of the result. */
   async use(onLoading: () => void): Promise<{ readonly loaded: LoadedModel } & Disposable> {
     this.#users += 1;
     try {
@@ -108,7 +108,7 @@ export class GgufModel {
     }
   }
 
-  /** Gives the memory back. Must not be called while runs hold the model. */
+  /** Frees the memory. Must not be called while runs hold the model. */
   async unload(): Promise<void> {
     await this.#loading?.catch(() => undefined);
     const loaded = this.#loaded;
@@ -118,7 +118,7 @@ export class GgufModel {
     return this.#unloading;
   }
 
-  /** For good: runs end at their next token, and nothing is loaded any more. */
+  /** Closes the model for good: runs end at their next token, and every later `load` fails. */
   async close(): Promise<void> {
     this.#closing.abort(new Fault("shutting_down", { message: "The agent is stopping." }));
     const { promise: idle, resolve } = Promise.withResolvers<void>();
@@ -166,7 +166,7 @@ export class GgufModel {
     };
   }
 
-  /** The engine takes texts that are shorter than its window by one token at least. */
+  /** Creates a context one token larger than the window: the engine only takes texts shorter than its context. */
   async #forEmbedding(model: Model): Promise<LoadedModel> {
     const windowTokens = this.#windowTokens;
     const size = windowTokens + 1;
@@ -176,7 +176,7 @@ export class GgufModel {
   }
 }
 
-/** In this order, and each by name: what the engine is left to collect by itself is never given back. */
+/** Disposes of each part explicitly and in this order: the engine never frees a part that is left to it to collect. */
 async function dispose({ sequences, embedding, model }: LoadedModel): Promise<void> {
   await sequences?.close();
   await embedding?.dispose();

@@ -5,20 +5,20 @@ import type { Model, Token } from "./gguf-library.ts";
 import { templateMessages } from "./gguf-messages.ts";
 import type { GgufTemplate } from "./gguf-template.ts";
 
-/** What a model is asked. */
+/** The prompt of a chat, before it becomes tokens. */
 export interface Prompt {
-  /** With seams in it, which no token spans. */
+  /** The rendered text with `seam` characters. No token spans a seam. */
   readonly text: string;
-  /** Whether the prompt leaves the model in the middle of its thoughts. */
+  /** True if the prompt ends inside the model's thoughts. */
   readonly thinking: boolean;
 }
 
-/** A character that no text has: Unicode keeps it for uses like this. */
+/** Separates the pieces of a prompt. Unicode reserves this character for internal use, so texts do not use it. */
 const seam = "\uFDD0";
 
 /**
- * The conversation in the words of the model's template. What people write is cut where it would otherwise become a
- * token that steers the model: only the template itself may end a turn or speak in another role.
+ * Renders the conversation with the model's template. Cuts a client's text where it would otherwise become a control
+ * token: only the template itself may end a turn or speak in another role.
  */
 export function writePrompt(given: {
   template: GgufTemplate;
@@ -52,20 +52,20 @@ export function promptTokens({ text }: Prompt, model: Model): Token[] {
   return withBeginning(tokens, model);
 }
 
-/** The tokens behind the one that the model wants all texts to begin with, if it wants one. */
+/** Puts the model's beginning token (`bos`) before the tokens, if the model expects one. */
 export function withBeginning(tokens: Token[], model: Model): Token[] {
   const { bos, shouldPrependBosToken } = model.tokens;
   return shouldPrependBosToken && bos !== null && tokens[0] !== bos ? [bos, ...tokens] : tokens;
 }
 
-/** A conversation that ends with the assistant's own words is an answer that has begun. */
+/** Returns the begun answer, if the conversation ends with text of the assistant. */
 function prefillOf(messages: readonly ChatMessage[]): { readonly text: string; readonly thought: string } | undefined {
   const last = messages.at(-1);
   if (last?.role !== "assistant" || last.tool_calls !== undefined) return undefined;
   return { text: contentText(last.content), thought: last.reasoning_content ?? "" };
 }
 
-/** What stands between the prompt and an answer that has begun: the thoughts are over. */
+/** Returns the text between the prompt and a begun answer. It ends the thoughts. */
 function thoughtBefore(given: { template: GgufTemplate; thinking: boolean; thought: string }): string {
   const { template, thinking, thought } = given;
   const { thoughts, onChannels } = template;
@@ -87,7 +87,7 @@ function cutterOf(controlTexts: readonly string[]): (text: string) => string {
   };
 }
 
-/** The same with every text in it changed. */
+/** Returns a copy of `value` with every string value in it changed. */
 function deeply<Value>(value: Value, change: (text: string) => string): Value {
   const walk = (each: unknown): unknown => {
     if (typeof each === "string") return change(each);

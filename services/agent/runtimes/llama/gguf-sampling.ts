@@ -4,15 +4,15 @@ import type { ChatBody } from "#shared/protocol/chat-body.ts";
 import type { GgufFile } from "./gguf-file.ts";
 import type { Library, Model, Sampling, Token, TokenBias } from "./gguf-library.ts";
 
-/** What llama.cpp does unless it is told otherwise, by the request or by whoever made the model. */
+/** The defaults of llama.cpp, where neither the request nor the model's file sets a value. */
 const samplingDefaults = { temperature: 0.8, topK: 40, topP: 0.95, minP: 0.05 };
 
 const seedsMax = 2 ** 32;
 
-/** What a request may say of it. */
+/** The fields of a request that set the sampling. */
 type Wish = Pick<ChatBody, "temperature" | "top_p" | "seed" | "frequency_penalty" | "presence_penalty" | "logit_bias">;
 
-/** How the next token is chosen from all that may follow. */
+/** Returns the options by which the engine chooses the next token. */
 export function samplingOf(given: {
   readonly body: Wish;
   readonly file: Pick<GgufFile, "sampling" | "tokenCount">;

@@ -1,5 +1,5 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { Fault } from "#shared/fault/fault.ts";
+import { Fault, originOf } from "#shared/fault/fault.ts";
 import { ContextOverflow, toldOverflow, type TooLong } from "../context-overflow.ts";
 import { generate } from "./gguf-generate.ts";
 import type { Sampling, Token } from "./gguf-library.ts";
@@ -7,24 +7,24 @@ import type { LoadedModel } from "./gguf-model.ts";
 import type { ChatRun } from "../runtime.ts";
 import { TokenText } from "./token-text.ts";
 
-/** Reads what a model writes, piece by piece, and makes events of it. */
+/** Reads a model's output piece by piece and turns it into answer events. */
 export interface Reader {
-  /** Whether the answer is complete, whatever the model would still write. */
+  /** True if the answer is complete, even if the model would write more. */
   readonly complete: boolean;
-  /** Whether the model is in the middle of its thoughts. */
+  /** True while the model writes its thoughts. */
   readonly thinking: boolean;
-  /** Whether a text that steers the model tells this reader something. */
+  /** True if the text of a control token matters to this reader. */
   reads(text: string): boolean;
   push(piece: string): AnswerEvent[];
-  /** The model has ended, of its own accord or because it was cut off. */
+  /** Ends the answer. `cutOff` is true if the answer reached its token limit. */
   end(cutOff: boolean): AnswerEvent[];
 }
 
-/** A prompt on a model that is loaded, and how what follows is chosen and read. */
+/** A prompt for a loaded model, with the sampling and the reader of its answer. */
 export interface Saying {
   readonly loaded: LoadedModel;
   readonly prompt: readonly Token[];
-  /** The field that the prompt came in. */
+  /** The request's field that the prompt came in. */
   readonly param: TooLong["param"];
   readonly reader: Reader;
   readonly sampling: (said: () => readonly Token[]) => Sampling;
@@ -34,7 +34,7 @@ export interface Saying {
   readonly onProgress: ChatRun["onProgress"];
 }
 
-/** Lets the model go on from a prompt, and tells what it says, why it ended and what it took. */
+/** Generates an answer to a prompt. Yields its events, then the finish reason and the usage. */
 export async function* say(saying: Saying): AsyncGenerator<readonly AnswerEvent[]> {
   const { loaded, prompt, reader, signal, onProgress } = saying;
   const { model, sequences, batchTokens } = loaded;
@@ -88,7 +88,7 @@ export async function* say(saying: Saying): AsyncGenerator<readonly AnswerEvent[
   ];
 }
 
-/** The text of a token. Those that steer are silent unless they tell the reader something. */
+/** Returns the text of a token. A control token adds no text unless `reader` reads it. */
 function heard(token: Token, means: { loaded: LoadedModel; text: TokenText; reader: Reader }): string {
   const { loaded, text, reader } = means;
   const { model } = loaded;
@@ -96,7 +96,7 @@ function heard(token: Token, means: { loaded: LoadedModel; text: TokenText; read
   return text.push(token);
 }
 
-/** How much prompt and answer may take together. What leaves no room for an answer is refused, and never cut. */
+/** Returns the tokens that prompt and answer may take together. Refuses a prompt that leaves no room; never cuts it. */
 function windowOf({ loaded, prompt, param, contextWindow }: Saying): number {
   const window = Math.min(loaded.windowTokens, contextWindow);
   if (prompt.length < window) return window;
@@ -107,7 +107,7 @@ function windowOf({ loaded, prompt, param, contextWindow }: Saying): number {
 function engineFailed(error: unknown): Fault {
   return new Fault("upstream_error", {
     message: "The runtime failed in the middle of the answer.",
-    internal: error instanceof Error ? (error.stack ?? error.message) : String(error),
+    internal: originOf(error),
     cause: error,
   });
 }

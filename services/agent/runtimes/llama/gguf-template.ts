@@ -1,24 +1,24 @@
-import { Fault } from "#shared/fault/fault.ts";
+import { Fault, originOf } from "#shared/fault/fault.ts";
 import type { ChatBody } from "#shared/protocol/chat-body.ts";
 import { learnCallSyntax, type CallSyntax, type TemplateMessage } from "./gguf-call-syntax.ts";
 import type { GgufFile } from "./gguf-file.ts";
 import type { TemplateLibrary } from "./gguf-library.ts";
 
-/** The marks around what a model thinks before it answers. */
+/** The marks around the thoughts that a model writes before its answer. */
 export interface ThoughtMarks {
   readonly open: string;
   readonly close: string;
 }
 
-/** What a template can be asked for beside the messages. */
+/** The options of a rendering beside the messages. */
 interface Wish {
   readonly tools?: ChatBody["tools"];
   readonly effort?: ChatBody["reasoning_effort"];
-  /** Whether the model is to answer next. */
+  /** True if the model is to answer next. */
   readonly answering?: boolean;
 }
 
-/** What is spoken to a model whose file has no template, as llama.cpp does it. */
+/** The template of a model whose file has none, as in llama.cpp. */
 const templateDefault =
   "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}" +
   "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
@@ -30,10 +30,10 @@ const knownThoughts: readonly ThoughtMarks[] = [
   { open: "[THINK]", close: "[/THINK]" },
 ];
 
-/** The chat template of a model, and what it shows of the model. */
+/** The chat template of a model, and the abilities of the model that the template shows. */
 export class GgufTemplate {
   readonly thoughts: ThoughtMarks | undefined;
-  /** Whether the model speaks on channels, its thoughts on one of their own. */
+  /** True if the model writes on channels, with its thoughts on a separate channel. */
   readonly onChannels: boolean;
   readonly calls: CallSyntax | undefined;
   readonly #template: { render(values: Readonly<Record<string, unknown>>): string };
@@ -55,7 +55,7 @@ export class GgufTemplate {
     return this.onChannels || this.thoughts !== undefined;
   }
 
-  /** The conversation as the model reads it, up to where its answer begins. */
+  /** Renders the conversation as the model reads it, up to the beginning of the answer. */
   render(messages: readonly TemplateMessage[], wish: Wish): string {
     this.#refuseEffort(wish.effort);
     try {
@@ -80,7 +80,7 @@ export class GgufTemplate {
     });
   }
 
-  /** A template without a switch thinks as it always does, and cannot be asked for more or for nothing. */
+  /** Refuses an effort that the template has no switch for: the model then always thinks in the same way. */
   #refuseEffort(effort: ChatBody["reasoning_effort"]): void {
     if (effort === undefined || !this.thinks) return;
     const switches = /\b(enable_thinking|thinking)\b/.test(this.#source.replaceAll(/<\/?thinking>/g, ""));
@@ -111,7 +111,7 @@ const probe = {
   },
 };
 
-/** For templates that know no system message: it is said by the user, first of all. */
+/** Moves the system message to the beginning of the user's text, for templates without a system role. */
 function withoutSystem(messages: readonly TemplateMessage[]): readonly TemplateMessage[] {
   const [first, second, ...rest] = messages;
   if (first?.["role"] !== "system") return messages;
@@ -123,7 +123,7 @@ function refused(error: unknown): Fault {
   return new Fault("invalid_value", {
     message: "The chat template of this model does not take a conversation of this form.",
     param: "messages",
-    internal: error instanceof Error ? error.message : String(error),
+    internal: originOf(error),
     cause: error,
   });
 }

@@ -13,7 +13,7 @@ import { StopCutter } from "../stop-cutter.ts";
 
 const honoured = honouringInTexts("suffix", "logit_bias");
 
-/** One text continued by a model of this process. */
+/** Continues one text on a model of this process. */
 export async function* ggufText(means: {
   readonly run: CompleteRun;
   readonly gguf: GgufModel;
@@ -43,8 +43,9 @@ export async function* ggufText(means: {
 }
 
 /**
- * Whoever sends a bare text writes the model's marks in it themselves, so they are read as such. Not so around a gap: what
- * stands there is somebody's code, in which nothing is meant for the model.
+ * Returns the tokens of a prompt. A client that sends a bare text writes the model's marks itself, so they become
+ * control tokens. The text around a gap (`suffix`) is code, in which nothing is meant for the model. Marks in it stay
+ * text.
  */
 function textTokens({ prompt, suffix }: TextToContinue, model: Model): Token[] {
   if (suffix === undefined) return model.tokenize(prompt, true);
@@ -54,7 +55,7 @@ function textTokens({ prompt, suffix }: TextToContinue, model: Model): Token[] {
   return [before, ...plain(prompt), after, ...plain(suffix), middle];
 }
 
-/** Everything that the model writes is text. */
+/** Reads all output of the model as text. */
 class TextReader implements Reader {
   readonly thinking = false;
   readonly #cutter: StopCutter;

@@ -1,11 +1,11 @@
-/** A JSON schema that asks for more than a grammar can hold to. */
+/** Thrown for a JSON schema that a grammar cannot express. */
 export class UnsupportedSchema extends Error {
   override readonly name = "UnsupportedSchema";
 }
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Says nothing about what is valid, or is read where it applies. */
+/** Keywords that restrict no value here, or that are read where a `$ref` names them. */
 const annotations = new Set(
   "title description default examples $schema $id $comment $defs definitions deprecated readOnly writeOnly format".split(
     " ",
@@ -24,19 +24,19 @@ boolean ::= "true" | "false"
 null ::= "null"`;
 
 /**
- * Writes grammars (GBNF) for JSON. A grammar here admits nothing that its schema does not; what it cannot hold to it
- * refuses, so that no part of a schema is dropped in silence.
+ * Writes grammars (GBNF) for JSON. A grammar admits nothing that its schema does not admit. `JsonGrammar` refuses a
+ * schema that it cannot express, so that no part of a schema is silently dropped.
  */
 export class JsonGrammar {
   readonly #rules = new Map<string, string>();
   readonly #byReference = new Map<string, string>();
 
-  /** All that rules refer to, to be put beside them. */
+  /** All rules that a result of `of` refers to. A grammar must include them. */
   get text(): string {
     return [basics, ...[...this.#rules].map(([name, body]) => `${name} ::= ${body}`)].join("\n");
   }
 
-  /** The rule for what a schema admits. */
+  /** Returns the rule for the values that a schema admits. */
   of(schema: unknown, root: unknown = schema): string {
     if (schema === undefined || schema === true) return "value";
     if (!isSchema(schema)) throw new UnsupportedSchema("a schema that is not an object");
@@ -109,7 +109,7 @@ export class JsonGrammar {
     return this.#rule(`"{" space (${member} (space "," space ${member})*)? space "}"`);
   }
 
-  /** The members from here on, in the order in which they were declared; those that need not be there may be missing. */
+  /** Returns the rule for the members from `at` on, in their declared order; optional members may be missing. */
   #members(members: readonly { text: string; isRequired: boolean }[], at: number, isFirst: boolean): string {
     const member = members[at];
     if (member === undefined) return `""`;
@@ -127,7 +127,7 @@ export class JsonGrammar {
     return this.#rule(`"[" space ${least === 0 ? `(${items})?` : items} space "]"`);
   }
 
-  /** A schema that is named once is one rule, so that it may hold itself. */
+  /** Returns one rule for each `$ref`, so that a schema may contain itself. */
   #reference(reference: string, root: unknown): string {
     const known = this.#byReference.get(reference);
     if (known !== undefined) return known;
@@ -153,7 +153,7 @@ export class JsonGrammar {
   }
 }
 
-/** A text as a grammar writes it. */
+/** Quotes a text for a grammar. */
 export function literal(text: string): string {
   return JSON.stringify(text);
 }
@@ -176,7 +176,7 @@ function impliedType(schema: Schema): string | undefined {
   return "items" in schema ? "array" : undefined;
 }
 
-/** Of a schema with several types, what it says of one of them. */
+/** Returns a schema of several types reduced to one of these types. */
 function narrowed(schema: Schema, type: unknown): Schema {
   const ofType: Readonly<Record<string, readonly string[]>> = {
     object: ["properties", "required", "additionalProperties"],

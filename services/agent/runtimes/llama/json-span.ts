@@ -1,17 +1,17 @@
-/** Where the JSON object or array ends that begins at `start` of a text; undefined while it has not ended. */
+/** Returns the end of the JSON object or array that begins at `start`, or undefined while it has not ended. */
 export function jsonSpan(text: string, start: number): number | undefined {
   const scan = new JsonScan();
   const length = scan.push(text.slice(start));
   return length === undefined ? undefined : start + length;
 }
 
-/** Looks for the end of a JSON object or array in a text that comes in pieces, reading each character once. */
+/** Finds the end of a JSON object or array in a text that arrives in pieces. Reads each character once. */
 export class JsonScan {
   #depth = 0;
   #inString = false;
   #escaped = false;
 
-  /** Takes the next piece, and gives how much of it belongs to the value when that ends in it. */
+  /** Takes the next piece. Returns how many of its characters belong to the value, if the value ends in this piece. */
   push(piece: string): number | undefined {
     for (let at = 0; at < piece.length; at++) {
       if (this.#ends(piece.charAt(at))) return at + 1;

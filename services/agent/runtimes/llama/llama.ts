@@ -1,4 +1,4 @@
-import { Fault } from "#shared/fault/fault.ts";
+import { Fault, originOf } from "#shared/fault/fault.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
@@ -12,25 +12,25 @@ import { GgufTemplate } from "./gguf-template.ts";
 import { ggufText } from "./gguf-text.ts";
 import type { DescribedModel, ManageRun, Runtime } from "../runtime.ts";
 
-/** Two, so that one long answer does not keep everybody waiting; each takes a window's memory of its own. */
+/** Two slots, so that one long answer does not block all other requests. Each slot takes the memory of a window. */
 const slotsDefault = 2;
 
-/** Longer windows are set aside only when they are asked for: they take their memory whether they are filled or not. */
+/** Bounds the window unless `contextTokens` is configured: a window takes its whole memory even when it is empty. */
 const windowTokensDefault = 32_768;
 
-/** How long a start waits to be told what fits into memory. It is told later otherwise, by the load at the latest. */
+/** Bounds how long the start waits for `estimateWindow`. A later estimate or the load still sets the window. */
 const estimateMs = 2_000;
 
 export interface LlamaOptions {
-  /** GGUF files; of a model that lies in several parts, any one of them. */
+  /** Paths of GGUF files; for a model in several parts, the path of any part. */
   readonly files: readonly string[];
-  /** A folder in whose node_modules the engine lies, when it is not beside Trunkline. */
+  /** A folder whose node_modules holds the engine, when the engine is not installed beside Trunkline. */
   readonly engineDir?: string | undefined;
-  /** How many answers of one model run at once. */
+  /** The number of answers of one model that run at once. */
   readonly slots?: number | undefined;
   /** The largest window of each slot. */
   readonly contextTokens?: number | undefined;
-  /** Whether to look for a graphics card; without one the processor computes. */
+  /** `auto` looks for a graphics card. Without a graphics card the processor computes. */
   readonly gpu?: "auto" | false | undefined;
   readonly threads?: number | undefined;
   readonly clock: Clock;
@@ -44,8 +44,8 @@ interface Served {
 }
 
 /**
- * Serves GGUF files by llama.cpp inside this process, with no model server beside it. Files that cannot be served fail
- * the start. A single model begins to load at once, several when they are asked for.
+ * Serves GGUF files with llama.cpp inside this process, without a model server. A file that cannot be served fails the
+ * start. A single model begins to load at once; several models load when a request needs them.
  */
 export async function llamaRuntime(options: LlamaOptions): Promise<Runtime> {
   const { engineDir: dir, gpu, threads, log, slots = slotsDefault } = options;
@@ -164,7 +164,7 @@ interface Neighbours {
   readonly onLoading: () => void;
 }
 
-/** Loads a model. Those that nobody uses give way when there is no memory for it otherwise. */
+/** Loads a model. If the load fails, unloads all idle models to free memory and tries once more. */
 async function makeRoom(gguf: GgufModel, { all, log, onLoading }: Neighbours): Promise<void> {
   if (gguf.loaded) return;
   try {
@@ -199,7 +199,7 @@ async function* unload(gguf: GgufModel, { signal }: ManageRun): AsyncGenerator<M
 function noRoom(error: unknown): Fault {
   return new Fault("upstream_error", {
     message: "The model could not be loaded on its machine.",
-    internal: error instanceof Error ? (error.stack ?? error.message) : String(error),
+    internal: originOf(error),
     cause: error,
   });
 }

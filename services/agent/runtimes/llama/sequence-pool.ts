@@ -1,18 +1,18 @@
 import type { Context, ContextShift, Sequence, Token } from "./gguf-library.ts";
 
-/** A sequence that is somebody's until it is given back. */
+/** A sequence that belongs to one run until the run disposes of it. */
 export interface TakenSequence extends AsyncDisposable {
   readonly sequence: Sequence;
 }
 
-/** Never to be met: runs end before their window does. Forgetting the beginning of a conversation is no way out. */
+/** Fails a sequence that outgrows its window. Runs end before that: no conversation loses its beginning. */
 const neverShift: ContextShift = {
   strategy: () => {
     throw new Error("a sequence has outgrown its window");
   },
 };
 
-/** The sequences of a context. One runs one answer, and remembers what it has read for the next with the same beginning. */
+/** The sequences of a context. Each runs one answer, and remembers its tokens for the next with the same prefix. */
 export class SequencePool {
   readonly #context: Context;
   readonly #all: readonly Sequence[];
@@ -29,7 +29,7 @@ export class SequencePool {
     return this.#all.length - this.#free.size;
   }
 
-  /** The free sequence that remembers most of a prompt, as soon as one is free. */
+  /** Waits for a free sequence, and takes the one that remembers most of the prompt. */
   async take(prompt: readonly Token[], signal: AbortSignal): Promise<TakenSequence> {
     while (this.#free.size === 0) await this.#untilOneIsFree(signal);
     signal.throwIfAborted();

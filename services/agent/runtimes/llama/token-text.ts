@@ -1,11 +1,11 @@
 import type { Model, Token } from "./gguf-library.ts";
 
-/** As many tokens as one character can take, and more. */
+/** Bounds the tokens held back for one character. No character takes as many. */
 const pendingTokensMax = 16;
 
 /**
- * Turns tokens into text as they come. A character may be spread over several tokens, so the last of a text is held
- * back for as long as it is not whole.
+ * Turns tokens into text as they arrive. A character may be spread over several tokens, so `TokenText` holds back the
+ * last character of a text until it is whole.
  */
 export class TokenText {
   readonly #model: Pick<Model, "detokenize">;
@@ -13,7 +13,7 @@ export class TokenText {
   #pending: Token[] = [];
   #given = 0;
 
-  /** What came before decides about spaces between words. */
+  /** `before` are the tokens before the text: they decide about spaces between words. */
   constructor(model: Pick<Model, "detokenize">, before: readonly Token[]) {
     this.#model = model;
     this.#before = before.slice(-pendingTokensMax);
@@ -29,7 +29,7 @@ export class TokenText {
     return fresh;
   }
 
-  /** What is left of a character that never became whole. */
+  /** Returns the rest of a character that never became whole. */
   end(): string {
     const rest = this.#model.detokenize(this.#pending, true, this.#before).slice(this.#given);
     this.#settle();

@@ -19,10 +19,10 @@ const loadedList = z.object({
   models: z.array(z.object({ name: z.string(), context_length: z.number().nullish() })).nullish(),
 });
 
-/** How many models are looked into at once. */
+/** The number of models that are described at once. */
 const showsAtOnce = 8;
 
-/** A model that a chat can be run on: its name as Ollama prints it, what it can do, and whether it lay in memory lately. */
+/** A model that can run a chat, by its name in Ollama. `loaded` is true if the last list had it in memory. */
 export interface OllamaEntry {
   readonly name: string;
   readonly show: OllamaShow;
@@ -30,8 +30,8 @@ export interface OllamaEntry {
 }
 
 /**
- * The models of one Ollama. What a model can do is asked once for each digest, so that reading the list again costs two
- * small requests; a client's id is mapped back to Ollama's name here and nowhere else.
+ * The models of one Ollama. A model's capabilities are requested once for each digest, so another read of the list
+ * costs two small requests. Only this class maps a client's id back to Ollama's name.
  */
 export class OllamaCatalogue {
   readonly #connection: RuntimeConnection;
@@ -81,13 +81,13 @@ export class OllamaCatalogue {
     return models;
   }
 
-  /** The Ollama that comes back may be of another version, and be set up in another way. */
+  /** Forgets all descriptions and windows. The Ollama that comes back may have another version and other settings. */
   #forget(): void {
     this.#showByDigest = new Map();
     this.#windows = new OllamaWindows(this.#host.contextTokens);
   }
 
-  /** The model that a client means. One that was not in the list when it was last read is asked for. */
+  /** Returns the model for a client's id. A model that the last list did not have is requested from Ollama. */
   async find(id: string, signal: AbortSignal): Promise<OllamaEntry> {
     const known = this.#entryById.get(modelIdOf(id));
     if (known !== undefined) return known;
@@ -104,7 +104,7 @@ export class OllamaCatalogue {
       if (known === undefined) missing.push(tag);
       else shows.set(tag.digest, known);
     }
-    // What was learnt is kept even when the signal ends the rest, so that the next reading gets further.
+    // Keeps the descriptions even when the signal ends the rest, so that the next read gets further.
     this.#showByDigest = shows;
     for (let from = 0; from < missing.length; from += showsAtOnce) {
       await Promise.all(
@@ -117,7 +117,9 @@ export class OllamaCatalogue {
     return shows;
   }
 
-  /** One model that Ollama cannot describe, or that was removed just now, does not hide the others. */
+  /**
+   * Returns undefined for a model that Ollama cannot describe or that was just removed. The other models stay visible.
+   */
   async #showUnlessBroken(name: string, signal: AbortSignal): Promise<OllamaShow | undefined> {
     try {
       return await this.#show(name, signal);

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/answer/answer-event.ts";
-import { Fault } from "#shared/fault/fault.ts";
+import { Fault, misfitOf } from "#shared/fault/fault.ts";
 import { ollamaStreamFault } from "./ollama-fault.ts";
 
 const count = z.int().nonnegative().nullish();
@@ -33,19 +33,19 @@ type ChatLine = z.infer<typeof chatLine>;
 
 export interface OllamaAnswerOptions {
   readonly parallelToolCalls: boolean;
-  /** The limit that the request has set. */
+  /** The token limit of the request. */
   readonly tokensMax?: number | undefined;
-  /** How long the prompt is by a rule of thumb, for an answer of which Ollama does not tell. */
+  /** Returns the estimated length of the prompt, for an answer whose usage Ollama does not report. */
   readonly promptTokens: () => number;
 }
 
-/** Ollama ends an answer without a word once the model has said the same piece so often in a row. */
+/** Ollama ends an answer silently once the model has repeated the same piece this many times in a row. */
 const repeatsMax = 30;
 
-/** What Ollama makes of a tool call whose arguments break off. */
+/** Matches Ollama's error for a tool call whose arguments break off. */
 const brokenCall = /invalid tool call arguments.*unexpected end of JSON input/is;
 
-/** Turns the lines of one answer of `/api/chat`, or of one that was given its form, into answer events. */
+/** Turns the lines of one answer of `/api/chat`, or of lines converted to its form, into answer events. */
 export class OllamaChatAnswer {
   readonly #options: OllamaAnswerOptions;
   #toolCalls = 0;
@@ -58,7 +58,7 @@ export class OllamaChatAnswer {
     this.#options = options;
   }
 
-  /** To be called when the body has ended, which proves nothing: an answer that is not complete by then has failed. */
+  /** Called at the end of the body, which does not prove success: an answer that is incomplete by then has failed. */
   *end(): Generator<AnswerEvent> {
     if (this.#done) return;
     if (this.#repeats >= repeatsMax) yield* this.#cut(this.#pieces);
@@ -70,7 +70,7 @@ export class OllamaChatAnswer {
     if (!parsed.success) {
       throw new Fault("upstream_error", {
         message: "The runtime sent a line that makes no sense.",
-        internal: parsed.error.message,
+        internal: misfitOf(parsed.error),
       });
     }
     const { error } = parsed.data;
@@ -78,14 +78,14 @@ export class OllamaChatAnswer {
     return this.#done ? [] : [...this.#said(parsed.data), ...this.#closing(parsed.data)];
   }
 
-  /** A limit that ends the answer within the arguments of a call is a limit, whatever Ollama calls it. */
+  /** Throws the fault for an error. An error for arguments that the token limit cut off counts as `length` instead. */
   *#failure(text: string): Generator<AnswerEvent> {
     const { tokensMax } = this.#options;
     if (tokensMax === undefined || !brokenCall.test(text)) throw ollamaStreamFault(text);
     yield* this.#cut(tokensMax);
   }
 
-  /** The answer was ended before its end, and Ollama does not tell what it took. */
+  /** Ends an answer that was cut off. Ollama does not report its usage. */
   *#cut(completionTokens: number): Generator<AnswerEvent> {
     this.#done = true;
     yield { kind: "finish", reason: "length" };

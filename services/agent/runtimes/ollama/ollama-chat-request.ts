@@ -10,7 +10,10 @@ import { ollamaOptions } from "./ollama-options.ts";
 
 const honoured = honouring("logprobs", "top_logprobs", "response_format");
 
-/** Ollama's MLX engine takes the first two and drops them without a word; of the others nothing is known. */
+/**
+ * Fields that are refused on Ollama's MLX engine. It accepts the first two and drops them silently; its support for the
+ * others is unknown.
+ */
 const notOnMlx = ["stop", "response_format", "logprobs", "top_logprobs"] as const;
 const honouredOnMlx = honoured.difference(new Set<string>(notOnMlx));
 
@@ -22,19 +25,19 @@ interface AskedChat {
   readonly body: ChatBody;
 }
 
-/** A chat in the form of Ollama's `/api/chat`: written where it has long texts that go into it as they came. */
+/** Renders a chat for Ollama's `/api/chat`. Returns JSON bytes if long texts go into it unread, an object otherwise. */
 export function ollamaChatRequest(chat: AskedChat): Readonly<Record<string, unknown>> | Uint8Array {
   const { messages } = chat.body;
   const short = shortMessages(messages);
-  // Of images it is given the base64 alone, and their texts joined.
+  // Ollama gets images as bare base64, and the texts beside them joined.
   const passesOn = short !== undefined && !short.messages.some(({ content }) => Array.isArray(content));
   const written = passesOn ? putInLongTexts(JSON.stringify(requestWith(short.messages, chat)), short.texts) : undefined;
   return written ?? requestWith(messages, chat);
 }
 
 /**
- * What Ollama would ignore is refused here. `truncate: false` makes it refuse a conversation that is too long, where by
- * default it forgets the oldest messages without a word.
+ * Refuses fields that Ollama would ignore. `truncate: false` makes Ollama refuse a conversation that is too long. By
+ * default it drops the oldest messages silently.
  */
 function requestWith(messages: readonly ChatMessage[], chat: AskedChat): Readonly<Record<string, unknown>> {
   const { entry, capabilities, body } = chat;
@@ -55,15 +58,17 @@ function requestWith(messages: readonly ChatMessage[], chat: AskedChat): Readonl
 }
 
 /**
- * The beginning of the answer that the last message gives, if it does. Whether the model goes on from there or answers
- * anew is a matter of its template, of which Ollama tells nothing; some versions say the beginning once more.
+ * Returns the beginning of the answer from the last message, if it has one. The model's template decides if the model
+ * continues it or answers anew, and Ollama does not report that. Some versions repeat the beginning.
  */
 export function prefilledText({ messages }: ChatBody): string {
   const last = messages.at(-1);
   return last?.role === "assistant" && last.tool_calls === undefined ? contentText(last.content) : "";
 }
 
-/** Ollama always leaves the choice to the model, so `none` is honoured by offering nothing. */
+/**
+ * Returns the tools to offer. Ollama always leaves the choice to the model, so `none` is honoured by offering no tools.
+ */
 function offeredTools(body: ChatBody): ChatBody["tools"] {
   const choice = body.tool_choice ?? "auto";
   if (choice === "auto") return body.tools;
@@ -81,7 +86,7 @@ function format(body: ChatBody): unknown {
   return wanted.type === "json_schema" ? (wanted.json_schema.schema ?? "json") : "json";
 }
 
-/** Without a wish the model keeps its own default, which is to think. */
+/** Returns Ollama's `think` value. Without an effort the model keeps its own default, which is to think. */
 function think(body: ChatBody, { isGptOss }: OllamaShow): boolean | "low" | "medium" | "high" | "max" | undefined {
   switch (body.reasoning_effort) {
     case undefined:
@@ -141,7 +146,7 @@ function ollamaMessages(messages: readonly ChatMessage[]): unknown[] {
   });
 }
 
-/** The images of a message in base64, which is the only form that Ollama takes. */
+/** Returns the images of a message in base64, the only form that Ollama takes. */
 function images(content: Extract<ChatMessage, { role: "user" }>["content"], path: string): string[] | undefined {
   if (typeof content === "string") return undefined;
   const found = content.flatMap((part, at) =>
@@ -166,7 +171,7 @@ function argumentsObject(text: string, path: string): object {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   } catch {
-    // Told below, like any other text that is no object.
+    // The throw below reports it, like any other text that is not an object.
   }
   throw new Fault("invalid_value", { message: `'${path}' must be a JSON object, as a string.`, param: path });
 }

@@ -10,7 +10,7 @@ const embedAnswer = z.object({
   prompt_eval_count: z.int().nonnegative().nullish(),
 });
 
-/** Vectors by `/api/embed`. A text that is too long is refused, where by default Ollama would cut it without a word. */
+/** Embeds texts on `/api/embed`. A text that is too long is refused. By default Ollama would cut it silently. */
 export async function* ollamaEmbed(means: {
   readonly run: EmbedRun;
   readonly connection: RuntimeConnection;

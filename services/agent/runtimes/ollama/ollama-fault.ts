@@ -1,7 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { ContextOverflow, type Overflow } from "../context-overflow.ts";
 
-/** What an error text of Ollama means for the caller, whatever status it came with. */
+/** The fault for each error text of Ollama, whatever status it came with. */
 const meanings: readonly { pattern: RegExp; fault: (internal: string) => Fault }[] = [
   {
     pattern: /does not support tools/i,
@@ -76,8 +76,8 @@ const meanings: readonly { pattern: RegExp; fault: (internal: string) => Fault }
 const tooLong = /context (length|size|window)|exceed_context_size|input length/i;
 
 /**
- * The fault behind an answer of Ollama's that is not a success. Its own text, which may hold paths, addresses and parts
- * of the prompt, stays inside.
+ * Returns the fault for an answer of Ollama that is not a success. Ollama's own text may hold paths, addresses and
+ * parts of the prompt, and stays internal.
  */
 export function ollamaStatusFault(answer: { status: number; text: string }): Fault {
   const { status } = answer;
@@ -92,7 +92,7 @@ export function ollamaStatusFault(answer: { status: number; text: string }): Fau
   if (status === 503 || status === 429) {
     return new Fault("server_is_overloaded", { message: "The runtime has too much to do just now.", internal });
   }
-  // What the engine below refuses comes as a failure of Ollama's own.
+  // Ollama reports a refusal of its engine as its own failure.
   const meaning = meanings.find(({ pattern }) => pattern.test(answer.text));
   if (meaning !== undefined) return meaning.fault(internal);
   if (status < 500 && tooLong.test(answer.text)) return new ContextOverflow(overflowIn(answer.text), internal);
@@ -101,8 +101,8 @@ export function ollamaStatusFault(answer: { status: number; text: string }): Fau
 }
 
 /**
- * The two numbers of a prompt that is too long, in the words of the engine below: llama-server's own error as JSON in
- * Ollama's text, or a sentence of the MLX engine. Ollama's own words have none.
+ * Reads the two numbers of a prompt that is too long from the text of Ollama's engine. That text is llama-server's own
+ * error as JSON, or a sentence of the MLX engine. Ollama's own text has no numbers.
  */
 function overflowIn(text: string): Overflow {
   const plain = text.replaceAll("\\", "");
@@ -114,7 +114,7 @@ function overflowIn(text: string): Overflow {
   return told === null ? {} : { promptTokens: Number(told[1]), windowTokens: Number(told[2]) };
 }
 
-/** The fault behind an error that Ollama told in the middle of an answer. */
+/** Returns the fault for an error that Ollama reported in the middle of an answer. */
 export function ollamaStreamFault(text: string): Fault {
   return new Fault("upstream_error", {
     message: "The runtime failed in the middle of its answer.",
@@ -122,7 +122,7 @@ export function ollamaStreamFault(text: string): Fault {
   });
 }
 
-/** What operators can do something about. Ollama's own words are not kept: they may quote the prompt. */
+/** Causes that operators can act on. Ollama's own text is not kept, because it may quote the prompt. */
 const causes: readonly [RegExp, string][] = [
   [/out of memory|requires more (system )?memory|cudaMalloc/i, "out of memory"],
   [/unexpectedly stopped|has terminated|connection reset|unexpected EOF/i, "its model runner stopped"],

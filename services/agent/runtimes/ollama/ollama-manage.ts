@@ -13,10 +13,10 @@ const pullLine = z.object({
   error: z.string().optional(),
 });
 
-/** For how long a model that was loaded on an operator's word stays, in Ollama's terms: until it is unloaded. */
+/** Ollama's `keep_alive` for a model that an operator loaded: it stays until it is unloaded. */
 const forGood = -1;
 
-/** What can be done with Ollama's models. */
+/** Returns the actions on Ollama's models. */
 export function ollamaManages(means: {
   readonly connection: RuntimeConnection;
   readonly models: OllamaCatalogue;
@@ -41,7 +41,10 @@ export function ollamaManages(means: {
     yield { status: "removed" };
   }
 
-  /** A question without a prompt makes Ollama load a model, or with no time to keep it, unload it. */
+  /**
+   * Loads or unloads a model. A request without a prompt makes Ollama load it; with a `keep_alive` of 0 Ollama unloads
+   * it.
+   */
   async function* keep(
     { model, signal }: ManageRun,
     keepAlive: number,

@@ -13,7 +13,7 @@ export const ollamaTag = z.object({
 });
 export type OllamaTag = z.infer<typeof ollamaTag>;
 
-/** What matters of `/api/show`, which is the authority on what a model can do. */
+/** The fields of `/api/show` that matter here. `/api/show` is authoritative for a model's capabilities. */
 export const ollamaShow = z
   .object({
     capabilities: z.array(z.string()).nullish(),
@@ -25,11 +25,11 @@ export const ollamaShow = z
   })
   .transform((show) => ({
     capabilities: capabilitiesOf(show.capabilities ?? []),
-    /** Whether it fills in what is to stand before a suffix. */
+    /** True if the model can fill in text before a suffix. */
     inserts: (show.capabilities ?? []).includes("insert"),
-    /** Models in this format run on Ollama's MLX engine, all others on llama.cpp. */
+    /** True for a model that runs on Ollama's MLX engine. Models in other formats run on llama.cpp. */
     isMlx: show.details?.format === "safetensors",
-    /** gpt-oss thinks at three efforts and cannot be kept from it. */
+    /** True for gpt-oss, which thinks at three efforts and cannot disable thinking. */
     isGptOss: /^gpt-?oss/.test(show.details?.family ?? ""),
     isRemote: Boolean(show.remote_model ?? show.remote_host),
     trainedTokens: trainedTokens(show.model_info ?? {}),
@@ -37,24 +37,27 @@ export const ollamaShow = z
   }));
 export type OllamaShow = z.output<typeof ollamaShow>;
 
-/** What the machine's Ollama does for every model. */
+/** The host of Ollama, with settings that apply to every model. */
 export interface OllamaHost {
   readonly platform: string;
   readonly arch: string;
-  /** OLLAMA_CONTEXT_LENGTH as the Ollama server has it, where that is known. */
+  /** OLLAMA_CONTEXT_LENGTH of the Ollama server, where that is known. */
   readonly contextTokens?: number | undefined;
 }
 
-/** The id that clients use: Ollama's name, which always carries a tag, without the one that it takes for granted. */
+/** Returns the id that clients use: Ollama's name, which always has a tag, without the default tag `:latest`. */
 export function modelIdOf(name: string): string {
   return name.endsWith(":latest") ? name.slice(0, -":latest".length) : name;
 }
 
-/** What Ollama tells of a model, or nothing when it is not one that this machine runs: some only stand for the cloud's. */
+/**
+ * Describes a model. Returns undefined for a model that does not run on this machine: some entries only stand for cloud
+ * models.
+ */
 export function describeModel(facts: {
   tag: OllamaTag;
   show: OllamaShow;
-  /** The window that it has, or would be given if it were loaded now. */
+  /** The window of the model now, or the one it would get if it were loaded now. */
   contextTokens: number;
   isLoaded: boolean;
   host: OllamaHost;
@@ -83,7 +86,7 @@ function capabilitiesOf(names: readonly string[]): Capabilities {
   };
 }
 
-/** The key is named after the architecture, whose own name may hold dots. */
+/** Reads the trained window. Its key begins with the architecture, whose name may hold dots. */
 function trainedTokens(info: Readonly<Record<string, unknown>>): number | undefined {
   const keys = Object.keys(info).filter((key) => key.endsWith(".context_length"));
   const own = `${String(info["general.architecture"])}.context_length`;
@@ -91,7 +94,7 @@ function trainedTokens(info: Readonly<Record<string, unknown>>): number | undefi
   return typeof value === "number" && value >= 1 ? Math.floor(value) : undefined;
 }
 
-/** A whole number from the lines of a Modelfile's parameters, `num_ctx      32768`. */
+/** Reads a whole number from the lines of a Modelfile's parameters, such as `num_ctx      32768`. */
 function parameter(lines: string, name: string): number | undefined {
   const value = new RegExp(`^${name}\\s+(\\d{1,9})\\s*$`, "m").exec(lines)?.[1];
   return value === undefined || Number(value) < 1 ? undefined : Number(value);

@@ -6,8 +6,8 @@ type Settings = Pick<
 >;
 
 /**
- * What a request sets, by Ollama's names. Nothing is sent that makes Ollama load a model anew (`num_ctx`, `shift`), and no
- * default of the model is overruled.
+ * Returns the request's settings by Ollama's names. It sends no option that makes Ollama reload a model (`num_ctx`,
+ * `shift`), and overrides no default of the model.
  */
 export function ollamaOptions(body: Settings): Readonly<Record<string, unknown>> {
   return {

@@ -6,15 +6,17 @@ import { ollamaOptions } from "./ollama-options.ts";
 
 const honoured = honouringInTexts("suffix", "logprobs");
 
-/** Ollama's MLX engine drops them without a word. It also drops stop strings, at which the answer is cut in its place. */
+/**
+ * The fields honoured on Ollama's MLX engine. The engine drops logprobs silently. It also drops stop strings, so the
+ * adapter cuts the answer there.
+ */
 const honouredOnMlx = honouringInTexts("suffix");
 
 /**
- * A text in the form of Ollama's `/api/generate`: `raw`, as it is. Only where something is to follow the answer the
- * model's template is used, since that alone knows how its models are told.
+ * Renders a text for Ollama's `/api/generate`, as `raw`: without a template. A request with a suffix uses the model's
+ * template, since only the template knows the model's form for it.
  *
- * Ollama tells thoughts apart in raw answers as well, unless it is told that there are none. An empty prompt would only
- * load the model.
+ * Ollama separates reasoning in raw answers too, unless `think` is false. An empty prompt would only load the model.
  */
 export function ollamaTextRequest(entry: OllamaEntry, body: TextToContinue): Readonly<Record<string, unknown>> {
   const { isMlx, inserts } = entry.show;

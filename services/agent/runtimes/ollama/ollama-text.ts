@@ -8,7 +8,7 @@ import { readOllamaAnswer } from "./read-ollama-answer.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { CompleteRun } from "../runtime.ts";
 
-/** One text continued by `/api/generate`. */
+/** Continues one text on `/api/generate`. */
 export async function* ollamaText(means: {
   readonly run: CompleteRun;
   readonly connection: RuntimeConnection;
@@ -37,7 +37,10 @@ export async function* ollamaText(means: {
   }
 }
 
-/** A thought that was told apart all the same is text: nobody asked for thoughts. */
+/**
+ * Converts a line to the form of a chat. Reasoning that Ollama still separated becomes text: no client asked for
+ * reasoning.
+ */
 function asInChats(line: unknown): unknown {
   if (typeof line !== "object" || line === null) return line;
   const { response, thinking, ...rest }: Readonly<Record<string, unknown>> = { ...line };

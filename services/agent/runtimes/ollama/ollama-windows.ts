@@ -1,38 +1,40 @@
 import type { OllamaShow } from "./ollama-model.ts";
 
-/** What Ollama gives a model on the smallest graphics cards: nothing larger is promised before it is seen. */
+/**
+ * The window that Ollama gives a model on the smallest graphics cards. No larger window is promised before one is seen.
+ */
 const contextTokensDefault = 4_096;
 const visionContextTokensMin = 2_048;
 
 /**
- * The context windows that an Ollama gives its models. It tells the one of a model that is loaded, and its own default,
- * which depends on its settings and on the graphics cards, to nobody; so both are learnt from what was seen loaded.
+ * The context windows that an Ollama gives its models. Ollama reports the window of a loaded model only. Its default
+ * depends on its settings and on the graphics cards, and it does not report it. Both are learnt from loaded models.
  */
 export class OllamaWindows {
   readonly #configuredDefault: number | undefined;
   readonly #seenByDigest = new Map<string, number>();
   #seenDefault: number | undefined;
 
-  /** `configuredDefault` is OLLAMA_CONTEXT_LENGTH as the server has it, where that is known. */
+  /** `configuredDefault` is OLLAMA_CONTEXT_LENGTH of the server, where that is known. */
   constructor(configuredDefault?: number) {
     this.#configuredDefault = configuredDefault;
   }
 
-  /** A model is there, and loaded with this window if there is one. */
+  /** Records a model of the list, and its window if it is loaded. */
   saw(digest: string, show: OllamaShow, loadedTokens: number | undefined): void {
     if (!loadedTokens) return;
     this.#seenByDigest.set(digest, loadedTokens);
-    // A model that asks for no window of its own, and was cut to less than it can, shows what all others are cut to.
+    // A model that sets no window and got less than its trained one shows Ollama's default for all models.
     const isCut = loadedTokens < (show.trainedTokens ?? 0);
     if (isCut && show.configuredTokens === undefined && !show.isMlx) this.#seenDefault = loadedTokens;
   }
 
-  /** The window that the model has, or would be given if it were loaded now. */
+  /** Returns the window of the model now, or the one it would get if it were loaded now. */
   tokensOf(digest: string, show: OllamaShow): number {
     return this.#seenByDigest.get(digest) ?? this.#expected(show);
   }
 
-  /** The MLX engine sets no window aside and uses all that there is. */
+  /** Returns the window to expect. The MLX engine reserves no window and uses the whole trained one. */
   #expected(show: OllamaShow): number {
     const trained = show.trainedTokens ?? Infinity;
     const usual = this.#configuredDefault ?? this.#seenDefault ?? contextTokensDefault;

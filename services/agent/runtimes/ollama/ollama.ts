@@ -18,17 +18,20 @@ import type { ChatRun, Runtime } from "../runtime.ts";
 
 export const ollamaUrlDefault = "http://127.0.0.1:11434";
 
-/** As many as Ollama runs at once of one model by default (OLLAMA_NUM_PARALLEL). It queues more without a word. */
+/**
+ * The number of requests that Ollama runs at once for one model by default (OLLAMA_NUM_PARALLEL). Ollama silently
+ * queues more.
+ */
 const ollamaSlotsDefault = 1;
 
 export interface OllamaOptions extends Pick<RuntimeSite, "url" | "apiKey" | "slots"> {
-  /** The machine that Ollama runs on; this one unless told. */
+  /** The host that Ollama runs on; this one by default. */
   readonly host?: Partial<OllamaHost> | undefined;
 }
 
 export type OllamaRuntime = Runtime & Required<Pick<Runtime, "close" | "complete" | "embed" | "manages">>;
 
-/** The Ollama at a site, or nothing when what answers there is none. */
+/** Returns the Ollama at a site, or undefined when another service answers there. */
 export async function recogniseOllama(site: RuntimeSite, signal: AbortSignal): Promise<Runtime | undefined> {
   const connection = connect(site);
   try {
@@ -42,7 +45,10 @@ export async function recogniseOllama(site: RuntimeSite, signal: AbortSignal): P
   }
 }
 
-/** An Ollama, through its native API: unlike its OpenAI-shaped one, that tells an error in the middle of an answer. */
+/**
+ * Adapts an Ollama through its native API. Unlike its OpenAI-shaped API, the native one reports an error in the middle
+ * of an answer.
+ */
 export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
   const connection = connect(options);
   const host = { platform: process.platform, arch: process.arch, ...options.host };
@@ -60,7 +66,7 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
           tokensMax: body.max_tokens,
           promptTokens: () => estimateTokens(body),
         }),
-        // A tool call comes whole: nothing is heard while the model writes it.
+        // Ollama sends a tool call whole, and nothing while the model writes it.
         onLines: () => onProgress(body.tools === undefined ? undefined : "prefill"),
       });
     } catch (error) {
@@ -69,7 +75,7 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
     }
   }
 
-  /** One answer as the request means it, whatever Ollama makes of it. */
+  /** Runs one chat, and adapts Ollama's answer to the request. */
   function meantAnswer(run: ChatRun): AsyncIterable<readonly AnswerEvent[]> {
     const answer = trimPrefix(prefilledText(run.body), chat(run));
     return offersTools(run.body) ? answer : callsAsText(answer);

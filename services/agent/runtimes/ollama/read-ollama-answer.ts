@@ -2,13 +2,13 @@ import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { jsonLines } from "../json-lines.ts";
 import type { OllamaChatAnswer } from "./ollama-chat-answer.ts";
 
-/** What an answer says, a batch for each piece that was read. */
+/** Yields the events of an answer, one batch for each piece that was read. */
 export async function* readOllamaAnswer(
   pieces: AsyncIterable<Uint8Array>,
   reading: {
     readonly answer: OllamaChatAnswer;
     readonly onLines: () => void;
-    /** Gives a line the form of a chat's, where it has another. */
+    /** Converts a line of another form to the form of a chat. */
     readonly asInChats?: (line: unknown) => unknown;
   },
 ): AsyncGenerator<readonly AnswerEvent[]> {
@@ -19,7 +19,7 @@ export async function* readOllamaAnswer(
     try {
       for (const line of lines) events.push(...answer.events(asInChats(line)));
     } finally {
-      // Also when a line tells an error: what was said before it is still said.
+      // Events before a line with an error are still yielded.
       if (events.length > 0) yield events;
     }
   }

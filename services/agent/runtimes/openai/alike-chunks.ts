@@ -1,6 +1,6 @@
 import { AlikeLines, type AlikeRun } from "./alike-lines.ts";
 
-/** What no server says, to see where its words would go. */
+/** A text that no server sends. It shows where the text of an event ends up. */
 const probe = "\ue000 probe \ue001";
 
 interface Parts {
@@ -9,20 +9,19 @@ interface Parts {
 }
 
 /**
- * Reads the events of one answer that differ from one before them in nothing but their text, as nearly all do, without
- * parsing them: to parse takes most of what an agent does with a chunk.
+ * Reads the text of most events of an answer without parsing them. Nearly all events differ from an earlier event only
+ * in their text. Parsing takes most of the time that an agent spends on a chunk.
  *
- * An event is told apart by its bytes alone. It is alike when it begins and ends as the one that was learnt, to the
- * letter, and has between them nothing that JSON would write otherwise. That what is between is the text of the answer and
- * nothing else was seen, by parsing the one that was learnt with other words in their place. So it says exactly what
- * parsing it would say; whatever is not alike is to be parsed.
+ * An event is alike if it begins and ends exactly as the learnt event. The text between must need no JSON escapes.
+ * `learn` proves that the part between is the text of the answer and nothing else: it parses the learnt event with a
+ * probe in its place. The result is therefore exactly the result of parsing. All other events must be parsed.
  */
 export class AlikeChunks {
   #learnt: Parts | undefined;
   #lines: AlikeLines | undefined;
   #before: Parts = { begin: "", end: "" };
 
-  /** The text of this event, if it is alike. */
+  /** Returns the text of this event if it is alike, undefined otherwise. */
   textOf(data: string): string | undefined {
     if (this.#learnt === undefined) return undefined;
     const { begin, end } = this.#learnt;
@@ -31,14 +30,14 @@ export class AlikeChunks {
     return standsAsItIs(text) ? text : undefined;
   }
 
-  /** The events that are alike at the beginning of these bytes of the body, where an event may begin. */
+  /** Returns the alike events at the beginning of these bytes of the body. The bytes begin where an event may begin. */
   runIn(bytes: Uint8Array): AlikeRun | undefined {
     return this.#lines?.runIn(bytes);
   }
 
   /**
-   * Looks at an event that was parsed and told this text and nothing else. It is learnt only if the event before was of
-   * the same form as well: an answer of few words is not worth it.
+   * Learns the form of an event that was parsed and gave only this text. Learns it only if the event before had the
+   * same form: a short answer is not worth the cost.
    */
   learn(data: string, text: string): void {
     const parts = partsAround(data, text);
@@ -51,7 +50,9 @@ export class AlikeChunks {
   }
 }
 
-/** Whether JSON writes this as it is: quotes, backslashes and control characters it writes otherwise, or may. */
+/**
+ * True if JSON writes this text unchanged. JSON escapes quotes, backslashes and control characters, or may escape them.
+ */
 function standsAsItIs(text: string): boolean {
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
@@ -60,7 +61,7 @@ function standsAsItIs(text: string): boolean {
   return true;
 }
 
-/** What stands around the text of an event, if it is written there as it is. */
+/** Returns the parts of an event around its text, if the text stands there without escapes. */
 function partsAround(data: string, text: string): Parts | undefined {
   if (!standsAsItIs(text)) return undefined;
   const name = data.indexOf('"content":') + '"content":'.length;
@@ -69,7 +70,7 @@ function partsAround(data: string, text: string): Parts | undefined {
   return { begin: data.slice(0, from), end: data.slice(from + text.length) };
 }
 
-/** Whether other words in the place of the text are the text, and change nothing else. */
+/** True if a probe in place of the text becomes the text and changes nothing else. */
 function tellsOnlyText(data: string, { begin, end }: Parts): boolean {
   const expected = chunkOf(data);
   const delta = expected.choices?.[0]?.delta;

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import type { WrittenTexts } from "#shared/answer/written-texts.ts";
 import { ownBytes } from "#shared/process/own-bytes.ts";
 
-/** The events at the beginning of some bytes that are alike, and where they end. */
+/** The alike events at the beginning of some bytes. `end` is the offset where they end. */
 export interface AlikeRun extends WrittenTexts {
   readonly end: number;
 }
@@ -10,20 +10,26 @@ export interface AlikeRun extends WrittenTexts {
 const [space, quote, backslash, asciiEnd] = [0x20, 0x22, 0x5c, 0x80] as const;
 
 /**
- * Finds in the bytes of a body what `AlikeChunks` finds in its events: those that begin and end as one that was learnt, to
- * the byte, and have a text between that JSON writes as it is. So nothing of them is decoded, cut off or parsed.
+ * Finds alike events in the bytes of a body, as `AlikeChunks` does in single events. An alike event begins and ends as
+ * the learnt event, to the byte. JSON writes the text between unchanged. Alike events are not decoded, split or parsed.
  */
 export class AlikeLines {
   readonly #begin: Uint8Array;
   readonly #end: Uint8Array;
 
-  /** What stands around the text in the data of an event, which the body holds in one line with an empty one behind it. */
+  /**
+   * `around` is the data of an event before and after its text. The body holds the event as one line, with an empty
+   * line behind it.
+   */
   constructor(around: { readonly begin: string; readonly end: string }) {
     this.#begin = ownBytes(`data: ${around.begin}`);
     this.#end = endBytesOf(around.end);
   }
 
-  /** Those that the bytes begin with, which begin where an event may; nothing where the first is not alike. */
+  /**
+   * Returns the alike events at the beginning of the bytes, or undefined if the first event is not alike. The bytes
+   * begin where an event may begin.
+   */
   runIn(bytes: Uint8Array): AlikeRun | undefined {
     const bounds: number[] = [];
     let end = 0;
@@ -44,13 +50,16 @@ export class AlikeLines {
 
 let lastEnd: { readonly text: string; readonly bytes: Uint8Array } | undefined;
 
-/** The same bytes for all answers whose events end alike, as those of one server do: what all look at is near at hand. */
+/**
+ * Returns the same bytes for all answers whose events end alike, as the answers of one server do. All answers then
+ * compare against the same memory.
+ */
 function endBytesOf(text: string): Uint8Array {
   if (lastEnd?.text !== text) lastEnd = { text, bytes: ownBytes(`${text}\n\n`) };
   return lastEnd.bytes;
 }
 
-/** Whether JSON writes it as it is, as it does all characters beyond ASCII. */
+/** True if JSON writes this byte unchanged, as it does all bytes beyond ASCII. */
 function isOfText(byte: number | undefined): byte is number {
   return byte !== undefined && byte >= space && byte !== quote && byte !== backslash;
 }

@@ -1,12 +1,12 @@
 /**
- * The limit of an answer that a server is to be told. Where none was asked for, and the server would cut the answer short
- * on its own, that is what the window leaves by a rule of thumb, but no less than the server would give.
+ * Returns the token limit to send to a server. If the client set no limit and the server has a default limit, this is
+ * the estimated rest of the window. It is never less than the server's default.
  */
 export function answerTokens(limit: {
   readonly tokensMax: number | undefined;
-  /** Where the server cuts an answer short that has no limit, if it does. */
+  /** The server's default limit for an answer, if it has one. */
   readonly unset: number | undefined;
-  /** Whether it refuses a limit that is more than the window. */
+  /** True if the server refuses a limit that is more than the window. */
   readonly refusesOverWindow: boolean;
   readonly estimatedTokens: () => number;
   readonly contextWindow: number;

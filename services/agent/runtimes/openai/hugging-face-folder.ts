@@ -1,19 +1,19 @@
 import { readFile, readdir, stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 
-/** What the files of a model on this host tell of it. */
+/** Facts of a model from its files on this host. */
 export interface ModelFiles {
   readonly sizeBytes: number | undefined;
   readonly config: Readonly<Record<string, unknown>>;
-  /** The template, where it lies in a file of its own or in the tokenizer's. */
+  /** The chat template, from its own file or from the tokenizer's configuration. */
   readonly chatTemplate: string | undefined;
 }
 
 const weightFile = /\.(safetensors|gguf|npz|bin)$/;
 
 /**
- * Reads a model by the folder it lies in, or by its name from the cache of Hugging Face; nothing when it is on another
- * host or elsewhere.
+ * Reads a model from its folder, or by its name from the Hugging Face cache. Returns undefined when the model is on
+ * another host or elsewhere.
  */
 export async function readModelFiles(name: string, hubFolder: string): Promise<ModelFiles | undefined> {
   const folder = isAbsolute(name) ? name : await cachedFolder(name, hubFolder);
@@ -28,22 +28,25 @@ export async function readModelFiles(name: string, hubFolder: string): Promise<M
   }
 }
 
-/** The window that the model was made for, in the words of most configurations. */
+/** Returns the window that the model was made for, by the key that most configurations use. */
 export function trainedTokens(files: ModelFiles): number | undefined {
   return numberIn(files, "max_position_embeddings");
 }
 
-/** How many different tokens the model has. */
+/** Returns the number of different tokens of the model. */
 export function tokenCount(files: ModelFiles): number | undefined {
   return numberIn(files, "vocab_size");
 }
 
-/** Whether the model was made with a part that reads images. */
+/** True if the model has a part that reads images. */
 export function seesImages({ config }: ModelFiles): boolean {
   return isRecord(config["vision_config"]);
 }
 
-/** The snapshot that the cache's `main` points to. The slashes of a name are none there, so that it does not lead out of the cache. */
+/**
+ * Returns the snapshot folder that `main` points to in the cache. Slashes of the name are replaced, so that the name
+ * does not lead out of the cache.
+ */
 async function cachedFolder(name: string, hubFolder: string): Promise<string | undefined> {
   const repository = join(hubFolder, `models--${name.replaceAll("/", "--")}`);
   try {
@@ -54,7 +57,7 @@ async function cachedFolder(name: string, hubFolder: string): Promise<string | u
   }
 }
 
-/** The configuration of the part that reads text wins, where there are several. */
+/** Reads a number of the configuration. The configuration of the text part wins, where there are several. */
 function numberIn({ config }: ModelFiles, name: string): number | undefined {
   const inner = config["text_config"];
   const own = isRecord(inner) ? inner[name] : undefined;

@@ -12,7 +12,10 @@ import type { RuntimeConnection } from "../runtime-connection.ts";
 
 type Probed = Pick<Partial<Capabilities>, "completion" | "embedding">;
 
-/** The one model of a llama-server. Whether it was started for embeddings is asked once: it tells by refusing. */
+/**
+ * The one model of a llama-server. One probe finds out if the server was started for embeddings. A server for chats
+ * refuses the probe.
+ */
 export class LlamaServerModel {
   readonly #connection: RuntimeConnection;
   readonly #probes: PatientProbes<Probed>;
@@ -51,7 +54,7 @@ export class LlamaServerModel {
     return { name: listed.id, model };
   }
 
-  /** One that sleeps is not woken up for this. */
+  /** Finds the purpose of the model by a probe. A sleeping model is not woken up for this. */
   async #purpose(model: string, props: LlamaServerProps, signal: AbortSignal): Promise<Probed> {
     if (props.is_sleeping === true) return {};
     const start = JSON.stringify([model, props.model_path, props.build_info, props.default_generation_settings]);

@@ -10,12 +10,12 @@ export const llamaServer: OpenAiProfile = {
   kind: "llama-server",
   name: "llama-server",
   honoured: honouring("logprobs", "top_logprobs", "logit_bias", "response_format"),
-  // It takes `n` up to its slots, and then all of them are one client's.
+  // llama-server takes `n` up to its slots, and one client would then have all of them.
   answersSeveral: false,
   takesImages: true,
   prefill: "continues",
   always: { return_progress: true },
-  // It takes a function that is named for any that is offered.
+  // llama-server reads a named function in `tool_choice` as any offered function.
   tools: choiceInWords,
   takesParallelToolCalls: true,
   responseFormat: (format) => format,
@@ -30,14 +30,14 @@ export const llamaServer: OpenAiProfile = {
   dropsUnreadableCalls: false,
   mayIgnoreLogprobs: false,
   texts: {
-    // It ignores a suffix, for which it has an interface of its own that cuts what is too long.
+    // llama-server ignores `suffix` here. Its own interface for a suffix cuts a text that is too long.
     honoured: honouringInTexts("logprobs", "logit_bias"),
     takesEmpty: true,
     logprobsMin: 1,
   },
 };
 
-/** As many as llama-server runs at once where it does not tell (--parallel). */
+/** The slots of a llama-server that does not report them: its default of `--parallel`. */
 export const llamaServerSlotsDefault = 4;
 
 function refuseLogprobsWithTools(body: ChatBody): void {

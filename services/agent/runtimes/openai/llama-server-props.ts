@@ -4,7 +4,7 @@ import { templateTakesTools, templateThinks } from "./chat-template.ts";
 
 const tokens = z.int().positive().nullish().catch(undefined);
 
-/** What matters of llama-server's `/props`. A router has a role, and the properties of no model. */
+/** The fields of llama-server's `/props` that matter here. A router has a `role`, and no properties of a model. */
 export const llamaServerProps = z.object({
   role: z.string().nullish().catch(undefined),
   default_generation_settings: z.object({ n_ctx: tokens }).nullish().catch(undefined),
@@ -22,7 +22,7 @@ export const llamaServerProps = z.object({
 });
 export type LlamaServerProps = z.infer<typeof llamaServerProps>;
 
-/** What a model can do by the properties of its server. Whether it embeds is not among them. */
+/** Returns the capabilities that the server's properties report. `embedding` is not among them. */
 export function capabilitiesByProps(props: LlamaServerProps): Partial<Capabilities> {
   const { chat_template: template, chat_template_caps: caps, modalities } = props;
   const tools =
@@ -35,7 +35,7 @@ export function capabilitiesByProps(props: LlamaServerProps): Partial<Capabiliti
   };
 }
 
-/** What the arguments tell with which a router would start a model. */
+/** Reads facts of a model from the arguments with which a router would start it. */
 export function describedByArgs(args: readonly string[]): {
   readonly contextTokens?: number;
   readonly capabilities: Partial<Capabilities>;

@@ -9,16 +9,21 @@ import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { NamedModel } from "./openai-server.ts";
 import type { DescribedModel, ManageRun, Runtime } from "../runtime.ts";
 
-/** How often a router is asked how far it is with loading. */
+/** Interval between requests for the status of a model that is being loaded or unloaded. */
 const loadPollMs = 500;
 
-/** What a model's own server tells: it is asked once each time it was loaded, and remembered while it is not. */
+/**
+ * Facts that a model's own server reports. They are read once after each load, and kept while the model is unloaded.
+ */
 type Known = Pick<DescribedModel, "capabilities" | "contextTokens"> & {
   readonly slots: number | undefined;
   readonly modelPath: string | undefined;
 };
 
-/** The models of a llama-server that was started without one: each runs in a server of its own, behind the router. */
+/**
+ * The models of a llama-server that was started without a model. Each model runs in a server of its own, behind the
+ * router.
+ */
 export class LlamaServerRouter {
   readonly #connection: RuntimeConnection;
   readonly #clock: Clock;
@@ -30,7 +35,7 @@ export class LlamaServerRouter {
     this.#clock = options.clock;
   }
 
-  /** The fewest slots that a loaded model has: the same number is taken for all. */
+  /** The fewest slots of a loaded model. The same number is used for all models. */
   get slots(): number | undefined {
     const slots = [...this.#loaded].flatMap((name) => this.#knownByName.get(name)?.slots ?? []);
     return slots.length === 0 ? undefined : Math.min(...slots);
@@ -57,7 +62,7 @@ export class LlamaServerRouter {
     };
   }
 
-  /** What is so already is not asked for once more, which a router refuses. */
+  /** Loads the model. A router refuses to load a model that is loaded or loading, so this sends no request for it. */
   async *#load({ signal }: ManageRun, model: string): AsyncGenerator<ManageProgress> {
     let status = await this.#statusOf(model, signal);
     if (status === "unloaded") await this.#connection.text({ path: "/models/load", body: { model }, signal });
@@ -96,7 +101,9 @@ export class LlamaServerRouter {
     return (await this.#connection.ask(openAiModelList, { path: "/models", signal })).data;
   }
 
-  /** Without a word of its own, the question would make the router load the model. */
+  /**
+   * Reads the properties of a loaded model. Without `autoload=false` the request would make the router load the model.
+   */
   async #learn(name: string, signal: AbortSignal): Promise<void> {
     const path = `/props?model=${encodeURIComponent(name)}&autoload=false`;
     try {
@@ -108,7 +115,7 @@ export class LlamaServerRouter {
         modelPath: props.model_path ?? undefined,
       });
     } catch {
-      // It was unloaded just now, or does not tell: the others are described all the same.
+      // The model was just unloaded, or does not report. The other models are described all the same.
       signal.throwIfAborted();
     }
   }

@@ -12,7 +12,7 @@ import type { DescribedModel, Runtime } from "../runtime.ts";
 
 const slotList = z.array(z.object({ is_processing: z.boolean() }));
 
-/** One llama-server, with one model or as a router; which of the two it tells itself. */
+/** One llama-server, with one model or as a router. Its `/props` tells which. */
 export class LlamaServer implements OpenAiServer {
   readonly profile = llamaServer;
   readonly embeds = true;
@@ -47,7 +47,10 @@ export class LlamaServer implements OpenAiServer {
     return { name: known?.name ?? id, loaded: known?.model.loaded, loading: known?.loading };
   }
 
-  /** While it loads its model it cannot describe it; one that it had described is still offered. */
+  /**
+   * Reads the catalogue. A server that is loading its model cannot describe it. A model that it described before is
+   * still offered.
+   */
   async catalogue(signal: AbortSignal): Promise<readonly DescribedModel[]> {
     try {
       const props = await this.#connection.ask(llamaServerProps, { path: "/props", signal });
@@ -74,7 +77,7 @@ export class LlamaServer implements OpenAiServer {
     this.#one.close();
   }
 
-  /** A model that was unloaded just now works on nothing. */
+  /** Returns the busy slots of a model, or 0 if the request fails: a model that was just unloaded works on nothing. */
   async #busySlotsIfLoaded(path: string, signal: AbortSignal): Promise<number> {
     try {
       return await this.#busySlots(path, signal);

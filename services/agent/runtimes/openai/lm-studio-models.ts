@@ -4,7 +4,7 @@ import type { DescribedModel } from "../runtime.ts";
 
 const tokens = z.int().positive().nullish().catch(undefined);
 
-/** `/api/v1/models`, since LM Studio 0.4. */
+/** The answer of `/api/v1/models`, since LM Studio 0.4. */
 export const lmStudioModels = z.object({
   models: z
     .array(
@@ -39,7 +39,7 @@ export const lmStudioModels = z.object({
 });
 type Listed = z.infer<typeof lmStudioModels>["models"][number];
 
-/** `/api/v0/models`, before that. */
+/** The answer of `/api/v0/models`, before LM Studio 0.4. */
 export const lmStudioModelsBefore = z.object({
   data: z
     .array(
@@ -58,12 +58,12 @@ export const lmStudioModelsBefore = z.object({
 });
 type ListedBefore = z.infer<typeof lmStudioModelsBefore>["data"][number];
 
-/** A model of LM Studio's, and what is needed to ask for it. */
+/** A model of LM Studio, with the names that requests need. */
 export interface LmStudioModel {
-  /** As LM Studio knows it. */
+  /** The name of the model in LM Studio. */
   readonly name: string;
   readonly model: DescribedModel;
-  /** What it has in memory of it, each with a name of its own. */
+  /** The instances of the model in memory, each with an id of its own. */
   readonly instances: readonly { readonly id: string; readonly slots: number | undefined }[];
 }
 

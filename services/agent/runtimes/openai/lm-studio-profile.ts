@@ -5,7 +5,7 @@ import { choiceInWords } from "./openai-tool-choice.ts";
 import { honouring } from "../refuse-unsupported.ts";
 import { honouringInTexts } from "../refuse-unsupported-text.ts";
 
-/** LM Studio. What its documentation does not list is taken as not honoured. */
+/** LM Studio. Fields that its documentation does not list count as unsupported. */
 export const lmStudio: OpenAiProfile = {
   kind: "lm-studio",
   name: "LM Studio",
@@ -26,10 +26,12 @@ export const lmStudio: OpenAiProfile = {
   texts: { honoured: honouringInTexts("logit_bias"), takesEmpty: false },
 };
 
-/** As many predictions as LM Studio runs at once of one model by default. */
+/** The number of predictions that LM Studio runs at once for one model by default. */
 export const lmStudioSlotsDefault = 4;
 
-/** Its engine for MLX leaves the choice to the model, whatever word is sent. */
+/**
+ * Returns the tools and their choice. LM Studio's MLX engine leaves the choice to the model, whatever value is sent.
+ */
 function chosenTools(asked: Tools, model: ServedModel): Tools {
   const choice = asked.tool_choice ?? "auto";
   if (model.onAppleMlx !== true || choice === "auto" || choice === "none") return choiceInWords(asked);
@@ -39,13 +41,13 @@ function chosenTools(asked: Tools, model: ServedModel): Tools {
   });
 }
 
-/** It knows schemas only, of which any JSON object is one. */
+/** LM Studio supports only JSON schemas. `json_object` becomes the schema of any object. */
 function responseFormat(format: NonNullable<ChatBody["response_format"]>): unknown {
   if (format.type !== "json_object") return format;
   return { type: "json_schema", json_schema: { name: "json_object", schema: { type: "object" } } };
 }
 
-/** Its /v1 takes the levels of gpt-oss and no others, and cannot switch the thinking of a model off. */
+/** LM Studio's `/v1` takes only the levels of gpt-oss, and cannot disable the thinking of a model. */
 function thinking(effort: Effort, thinks: boolean): Readonly<Record<string, unknown>> {
   if (effort === "none" && !thinks) return {};
   if (effort === "low" || effort === "medium" || effort === "high") return { reasoning_effort: effort };

@@ -14,11 +14,14 @@ import type { OpenAiServer } from "./openai-server.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { DescribedModel, ManageRun, Runtime } from "../runtime.ts";
 
-/** The interfaces by which a version of LM Studio lists its models, the newest first; the last is everybody's. */
+/**
+ * The interfaces by which versions of LM Studio list their models, newest first. Every OpenAI-shaped server has the
+ * last one.
+ */
 const apis = ["v1", "v0", "openai"] as const;
 type Api = (typeof apis)[number];
 
-/** One LM Studio. Its own interface tells what its OpenAI-shaped one does not. */
+/** One LM Studio. Its native API reports facts that its OpenAI-shaped API does not. */
 export class LmStudioServer implements OpenAiServer {
   readonly profile = lmStudio;
   readonly embeds = true;
@@ -36,7 +39,7 @@ export class LmStudioServer implements OpenAiServer {
     return told.length === 0 ? lmStudioSlotsDefault : Math.min(...told);
   }
 
-  /** Older versions load by themselves what is asked for, and cannot be told to. */
+  /** The actions on models. Older versions load a requested model by themselves, and have no interface for loading. */
   get manages(): NonNullable<Runtime["manages"]> {
     if (this.#api !== "v1") return {};
     return { load: (run) => this.#load(run), unload: (run) => this.#unload(run) };
@@ -54,7 +57,10 @@ export class LmStudioServer implements OpenAiServer {
     return this.#models.map(({ model }) => model);
   }
 
-  /** Which interface there is does not change while it runs; once it does not answer, it may be another version. */
+  /**
+   * Reads the models. The interface does not change while LM Studio runs. After a failed read another version may
+   * answer, so the next read tries all interfaces.
+   */
   async #read(signal: AbortSignal): Promise<readonly LmStudioModel[]> {
     const candidates = this.#api === undefined ? apis : [this.#api];
     this.#api = undefined;
@@ -99,7 +105,7 @@ export class LmStudioServer implements OpenAiServer {
     yield { status: "loaded" };
   }
 
-  /** A model may be in memory more than once. */
+  /** Unloads every instance of the model: a model may be in memory more than once. */
   async *#unload({ model, signal }: ManageRun): AsyncGenerator<ManageProgress> {
     const models = await this.#read(signal);
     const known = models.find((one) => one.model.id === model || one.name === model);

@@ -2,20 +2,23 @@ import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { ServedModel } from "./openai-profile.ts";
 import type { ChatRun } from "../runtime.ts";
 
-/** How often a server that loads a model before it answers is looked at, by what its last list said. */
+/** Interval at which waiting requests are checked for a model that is loading, by the server's last list. */
 const loadingLookMs = 1_000;
 
-/** A request that waits for its answer, and its model as the server's last list told it. */
+/** A request that waits for its answer, and its model as the server's last list described it. */
 interface Waiting extends Pick<ChatRun, "onProgress"> {
   readonly model: () => ServedModel;
 }
 
-/** Tells the requests to one server, for as long as its lists say so, that their models are being loaded. */
+/** Reports `loading` to the waiting requests of one server while its lists show their models as loading. */
 export class LoadWatch {
   readonly #clock: Clock;
-  /** No set, which would leave garbage behind that keeps what came after it alive (`shared/process/passing.ts`). */
+  /**
+   * An array and not a Set, which would leave garbage behind that keeps later objects alive
+   * (`shared/process/passing.ts`).
+   */
   readonly #waiting: Waiting[] = [];
-  /** One for all of them, which goes on for a look after the last one. */
+  /** One timer for all waiting requests. The timer stops at the first check without a waiting request. */
   #looks: Timer | undefined;
 
   constructor(clock: Clock) {

@@ -3,7 +3,7 @@ import { modelsChoice } from "./openai-tool-choice.ts";
 import { honouring } from "../refuse-unsupported.ts";
 import { honouringInTexts } from "../refuse-unsupported-text.ts";
 
-/** The server of mlx-lm. It ignores what it does not know, and knows less than others. */
+/** The server of mlx-lm. It ignores unknown fields, and knows fewer fields than other servers. */
 export const mlxLm: OpenAiProfile = {
   kind: "mlx-lm",
   name: "mlx-lm",
@@ -15,14 +15,14 @@ export const mlxLm: OpenAiProfile = {
   tools: modelsChoice,
   takesParallelToolCalls: false,
   responseFormat: (format) => format,
-  // It has no field of its own, and hands these to the model's template.
+  // mlx-lm has no field for thinking, and passes these arguments to the model's template.
   thinking: (effort) => ({
     chat_template_kwargs: effort === "none" ? { enable_thinking: false } : { reasoning_effort: effort },
   }),
   reasoningFields: [],
   contentBesideCalls: "",
   answerTokensUnset: 512,
-  // It takes a stop string out of the text, and stops only where that comes in the very tokens that it expects.
+  // mlx-lm removes a stop string from the text, but stops only if the string comes in exactly the expected tokens.
   endsAtStops: false,
   promptTokensIn,
   diesOfUnknownTokens: true,
@@ -30,18 +30,21 @@ export const mlxLm: OpenAiProfile = {
   mayIgnoreLogprobs: false,
   texts: {
     honoured: honouringInTexts("logit_bias"),
-    // It would never answer anybody again.
+    // After an empty text, mlx-lm would never answer any request again.
     takesEmpty: false,
     answerTokensUnset: 512,
     leavesOutMarked: true,
   },
 };
 
-/** It reads prompts of any length. What it had read before is not counted in. */
+/**
+ * Reads the prompt's length from a keepalive comment. mlx-lm reads prompts of any length. The length leaves out the
+ * part that mlx-lm had read before.
+ */
 function promptTokensIn(comment: string): number | undefined {
   const total = /^keepalive \d+\/(\d+)$/.exec(comment)?.[1];
   return total === undefined ? undefined : Number(total);
 }
 
-/** mlx-lm batches what it is sent, without a limit that it tells: a few share one machine's memory well. */
+/** The slots of mlx-lm. It batches requests and reports no limit; a few share one machine's memory well. */
 export const mlxLmSlotsDefault = 4;

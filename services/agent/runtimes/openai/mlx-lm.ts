@@ -15,7 +15,9 @@ interface MlxLmOptions {
   readonly hubFolder: string;
 }
 
-/** One server of mlx-lm. It lists names only; the rest is read from the models' own files, where they are on this host. */
+/**
+ * One server of mlx-lm. It lists names only. Other facts are read from the models' own files, if they are on this host.
+ */
 export class MlxLmServer implements OpenAiServer {
   readonly profile = mlxLm;
   readonly slots = mlxLmSlotsDefault;
@@ -51,7 +53,7 @@ export class MlxLmServer implements OpenAiServer {
     }));
   }
 
-  /** Files that were not there are looked for again: a model may be on its way. */
+  /** Returns the files of a model. Missing files are looked up again, because a model may be on its way. */
   async #filesOf(name: string): Promise<ModelFiles | undefined> {
     return this.#filesByName.get(name) ?? (await readModelFiles(name, this.#options.hubFolder));
   }

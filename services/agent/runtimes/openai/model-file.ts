@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 
-/** What a host tells of a file that a model lies in; nothing when the file is not on this host. */
+/** Returns the date and size of a model file, or undefined when the file is not on this host. */
 export async function readModelFile(path: string): Promise<{ createdSeconds: number; sizeBytes: number } | undefined> {
   try {
     const { mtimeMs, size } = await stat(path);

@@ -3,33 +3,37 @@ import { Fault } from "#shared/fault/fault.ts";
 import { AlikeChunks } from "./alike-chunks.ts";
 import type { AlikeRun } from "./alike-lines.ts";
 import { readChatChunk, type ChunkChoice } from "./openai-chat-chunk.ts";
-import { finishReasonOf, senseless, tellsNoLogprobs, toldBy } from "./openai-event.ts";
+import { finishReasonOf, interrupted, senseless, tellsNoLogprobs, toldBy } from "./openai-event.ts";
 import { logprobsIn } from "./openai-logprobs.ts";
 import { OpenAiToolCalls } from "./openai-tool-calls.ts";
 import { usageEvent } from "./openai-usage.ts";
 import type { SentEvent } from "../server-sent-events.ts";
 
 export interface AnswerOptions {
-  /** How many answers were asked for. */
+  /** The number of answers in the request (`n`). */
   readonly choices: number;
   readonly parallelToolCalls: boolean;
-  /** How many tokens were asked for in place of each: some servers tell more. */
+  /** The most alternatives to report for each token: some servers send more. */
   readonly topLogprobs: number;
-  /** Whether an answer that tells no likelihoods is none that was asked for. */
+  /** True if an answer without logprobs is refused. */
   readonly needsLogprobs: boolean;
-  /** Whether the server drops tool calls that it cannot read. */
+  /** True if the server drops tool calls that it cannot parse. */
   readonly dropsUnreadableCalls: boolean;
+  /** True if `[DONE]` without a finish reason means that the server left the answer for another request. */
+  readonly interrupts?: boolean | undefined;
 }
 
-/** Turns the events of one answer of `/v1/chat/completions` into answer events, whatever server they come from. */
+/** Turns the events of one answer of `/v1/chat/completions` into answer events, for any server. */
 export class OpenAiChatAnswer {
   readonly #options: AnswerOptions;
-  /** By choice, of those that call tools. */
+  /** The tool calls by choice, for choices that call tools. */
   #calls: Map<number, OpenAiToolCalls> | undefined;
+  readonly #begun: number[] = [];
   readonly #finished: number[] = [];
-  /** Choices that were ended with a reason that is empty, as some servers also write on every chunk. */
+  /** Choices that got an empty finish reason. Some servers also write an empty reason on every chunk. */
   readonly #ended: number[] = [];
   readonly #alike = new AlikeChunks();
+  #endedBare = false;
   #said = false;
   #textSaid = false;
   #over = false;
@@ -39,22 +43,27 @@ export class OpenAiChatAnswer {
     this.#options = options;
   }
 
-  /** Whether anything of the answer has come yet. */
+  /** True if any part of the answer has come. */
   get said(): boolean {
     return this.#said;
   }
 
-  /** How long the prompt was, once the server has told. */
+  /** The length of the prompt, once the server has reported it. */
   get promptTokens(): number | undefined {
     return this.#promptTokens;
   }
 
-  /** Whether the server says that there will be no more. That is no proof of success. */
+  /** True if the server reported the end of the stream. This does not prove success. */
   get over(): boolean {
     return this.#over;
   }
 
-  /** Whether every answer that was asked for is complete. A stream that ends before that has failed. */
+  /** True if `[DONE]` came for a choice without a finish reason. */
+  get endedBare(): boolean {
+    return this.#endedBare;
+  }
+
+  /** True if every requested answer is complete. A stream that ends before that has failed. */
   get done(): boolean {
     return this.#finished.length >= this.#options.choices;
   }
@@ -66,7 +75,10 @@ export class OpenAiChatAnswer {
     else if (alike !== "") said.push({ kind: "text", text: alike });
   }
 
-  /** The events at the beginning of these bytes, where an event may begin, that say pieces of text and nothing else. */
+  /**
+   * Returns the events at the beginning of these bytes that hold only pieces of text. The bytes begin where an event
+   * may begin.
+   */
   runIn(bytes: Uint8Array): AlikeRun | undefined {
     return this.#over ? undefined : this.#alike.runIn(bytes);
   }
@@ -86,6 +98,7 @@ export class OpenAiChatAnswer {
 
   #choice(told: ChunkChoice, said: AnswerEvent[]): void {
     const index = told.index ?? 0;
+    if (!this.#begun.includes(index)) this.#begun.push(index);
     const reasoning = told.delta?.reasoning_content || told.delta?.reasoning;
     const text = told.delta?.content;
     const calls = told.delta?.tool_calls;
@@ -100,7 +113,9 @@ export class OpenAiChatAnswer {
     } else if (told.finish_reason) this.#finish(index, told.finish_reason, said);
   }
 
-  /** Of a chunk that tells a piece of the first answer's text, and nothing beside it that is passed on or kept in mind. */
+  /**
+   * Learns the form of a chunk with only a piece of the first answer's text. The chunk has no other field that matters.
+   */
   #learn(data: string, told: ChunkChoice | undefined): void {
     const delta = told?.delta;
     const others = delta?.reasoning || delta?.reasoning_content || delta?.tool_calls || told?.logprobs;
@@ -124,9 +139,18 @@ export class OpenAiChatAnswer {
     said.push(index === 0 ? { kind: "finish", reason } : { kind: "finish", choice: index, reason });
   }
 
-  /** The end of the stream makes an empty reason the one that was meant. */
+  /**
+   * Ends the answer at `[DONE]`, which is success: a choice without a finish reason, or with an empty one, has stopped.
+   */
   #end(said: AnswerEvent[]): void {
-    for (const index of this.#ended) this.#finish(index, "stop", said);
+    for (const index of this.#begun) {
+      if (this.#finished.includes(index)) continue;
+      if (!this.#ended.includes(index)) {
+        if (this.#options.interrupts) throw interrupted();
+        this.#endedBare = true;
+      }
+      this.#finish(index, "stop", said);
+    }
     this.#over = true;
   }
 

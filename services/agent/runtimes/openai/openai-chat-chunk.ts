@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { misfitOf } from "#shared/fault/fault.ts";
 import { senseless } from "./openai-event.ts";
 import { toldUsage } from "./openai-usage.ts";
 
@@ -33,7 +34,7 @@ const choice = z.object({
 });
 export type ChunkChoice = z.infer<typeof choice>;
 
-/** One event of an answer, of which every server leaves other parts out. Extras that are malformed count as left out. */
+/** One event of an answer. Each server omits other fields. Malformed extra fields count as missing. */
 const chatChunk = z.object({
   choices: z.array(choice).nullish(),
   usage: toldUsage.nullish().catch(undefined),
@@ -41,22 +42,22 @@ const chatChunk = z.object({
 });
 type ChatChunk = z.infer<typeof chatChunk>;
 
-/** Reads the value of an event, which is a fault where it makes no sense. */
+/** Reads the value of an event. Throws a fault if the value is invalid. */
 export function readChatChunk(value: unknown): ChatChunk {
   return isPlainChunk(value) ? value : readChunkBySchema(value);
 }
 
-/** The same by the schema alone, for what is not plain. */
+/** Reads the value by the schema alone, for a value that is not a plain chunk. */
 export function readChunkBySchema(value: unknown): ChatChunk {
   const parsed = chatChunk.safeParse(value);
-  if (!parsed.success) throw senseless(parsed.error.message);
+  if (!parsed.success) throw senseless(misfitOf(parsed.error));
   return parsed.data;
 }
 
 /**
- * Whether this is a chunk as nearly all are: one choice that tells a piece of text or nothing, and nothing else, or no
- * choice and what the answer took. To look at it costs a tenth of what the schema takes, which reads all others, and which
- * would read this one as it is.
+ * True if this is a plain chunk, as nearly all are: one choice with a piece of text or nothing else, or no choice and
+ * the usage. This check costs a tenth of the schema's time. The schema reads all other chunks, and would return a plain
+ * chunk unchanged.
  */
 export function isPlainChunk(value: unknown): value is ChatChunk {
   if (!isRecord(value)) return false;
@@ -72,7 +73,7 @@ export function isPlainChunk(value: unknown): value is ChatChunk {
   return isTextOrNothing(content) && isTextOrNothing(reasoning) && isTextOrNothing(thought) && (calls ?? null) === null;
 }
 
-/** Details are told in more ways than one. */
+/** True for usage without details: servers report details in more than one form. */
 function isPlainUsage(usage: unknown): boolean {
   if (!isRecord(usage)) return false;
   const { prompt_tokens: prompt, completion_tokens: completion } = usage;

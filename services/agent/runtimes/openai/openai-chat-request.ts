@@ -13,14 +13,15 @@ interface AskedChat {
   readonly profile: OpenAiProfile;
   readonly model: ServedModel;
   readonly body: ChatBody;
-  /** Whether the model thinks, as far as is known. */
+  /** True if the model is known to think. */
   readonly thinks: boolean;
   readonly contextWindow: number;
+  readonly cacheSalt?: string | undefined;
 }
 
 /**
- * A chat in the form of `/v1/chat/completions`, as a server of this profile takes it: written where it has long texts that
- * go into it as they came.
+ * Renders a chat for `/v1/chat/completions`, as a server of this profile takes it. Returns JSON bytes if long texts go
+ * into it unread, an object otherwise.
  */
 export function openAiChatRequest(chat: AskedChat): Readonly<Record<string, unknown>> | Uint8Array {
   const short = shortMessages(chat.body.messages);
@@ -29,11 +30,11 @@ export function openAiChatRequest(chat: AskedChat): Readonly<Record<string, unkn
 }
 
 /**
- * What the server would ignore is refused here; what the client left out is left to the server, and so to the model's own
- * defaults.
+ * Refuses fields that the server would ignore. Fields that the client omitted stay unset, so that the model's own
+ * defaults apply.
  */
 function requestWith(messages: readonly ChatMessage[], chat: AskedChat): Readonly<Record<string, unknown>> {
-  const { profile, model, body, thinks, contextWindow } = chat;
+  const { profile, model, body, thinks, contextWindow, cacheSalt } = chat;
   refuseUnsupported(body, profile.honoured);
   profile.refuse?.(body);
   refuseUnknownTokens({ profile, model, body });
@@ -66,14 +67,15 @@ function requestWith(messages: readonly ChatMessage[], chat: AskedChat): Readonl
     logit_bias: body.logit_bias,
     response_format: format === undefined || format.type === "text" ? undefined : profile.responseFormat(format),
     ...(body.reasoning_effort && profile.thinking(body.reasoning_effort, thinks)),
+    cache_salt: profile.saltsCache ? cacheSalt : undefined,
     ...profile.always,
     ...prefill(profile, body),
   };
 }
 
 /**
- * The beginning of the answer that the last message gives, where the server may say it once more before it goes on from
- * there; nothing for one that was told to go on.
+ * Returns the beginning of the answer from the last message, if the server may repeat it before it continues. Returns
+ * an empty string for a server that is told to continue.
  */
 export function echoedText(profile: OpenAiProfile, body: ChatBody): string {
   return profile.prefill === "as-the-template" ? prefilledText(body) : "";
@@ -100,7 +102,7 @@ function prefill(profile: OpenAiProfile, body: ChatBody): Readonly<Record<string
   }
 }
 
-/** A choice means nothing without tools, and a server may refuse it. */
+/** Returns the tools and their choice. A choice without tools has no meaning, and a server may refuse it. */
 function askedTools({ tools, tool_choice: choice }: ChatBody): Pick<ChatBody, "tools" | "tool_choice"> {
   return tools === undefined ? {} : { tools, ...(choice !== undefined && { tool_choice: choice }) };
 }

@@ -16,9 +16,10 @@ interface Means {
   readonly connection: RuntimeConnection;
   readonly profile: OpenAiProfile;
   readonly model: ServedModel;
+  readonly onBareEnd: () => void;
 }
 
-/** One answer by `/v1/chat/completions` as the request means it, whatever the server makes of it. */
+/** Runs one chat on `/v1/chat/completions`, and adapts the server's answer to the request. */
 export function openAiChat(run: ChatRun, means: Means): Answering {
   const { profile } = means;
   const { body } = run;
@@ -27,7 +28,7 @@ export function openAiChat(run: ChatRun, means: Means): Answering {
   return cutAtStops({ stop: body.stop, estimatedTokens: estimateTokens(body) }, answer);
 }
 
-/** What the caller is told of a chat that failed. */
+/** Returns the fault that the client gets for a failed chat. */
 export function chatFault(error: unknown, { body, contextWindow }: ChatRun): unknown {
   if (error instanceof PathUnknown) return chatsNever(error);
   if (!(error instanceof ContextOverflow)) return error;
@@ -35,16 +36,17 @@ export function chatFault(error: unknown, { body, contextWindow }: ChatRun): unk
   return toldNoRoom(error, { param: "messages", contextWindow, estimatedTokens, tokensMax: body.max_tokens });
 }
 
-function answerOnce(run: ChatRun, { connection, profile, model }: Means): Answering {
-  const { body, contextWindow, signal } = run;
+function answerOnce(run: ChatRun, { connection, profile, model, onBareEnd }: Means): Answering {
+  const { body, contextWindow, cacheSalt, signal } = run;
   const thinks = run.capabilities.thinking;
-  const question = openAiChatRequest({ profile, model, body, thinks, contextWindow });
+  const question = openAiChatRequest({ profile, model, body, thinks, contextWindow, cacheSalt });
   const answer = new OpenAiChatAnswer({
     choices: profile.answersSeveral ? (body.n ?? 1) : 1,
     parallelToolCalls: body.parallel_tool_calls ?? true,
     topLogprobs: body.top_logprobs ?? 0,
     needsLogprobs: profile.mayIgnoreLogprobs && body.logprobs === true,
     dropsUnreadableCalls: profile.dropsUnreadableCalls,
+    interrupts: model.interrupts,
   });
   return readAnswer(answer, {
     question: { path: "/v1/chat/completions", body: question, signal },
@@ -52,6 +54,7 @@ function answerOnce(run: ChatRun, { connection, profile, model }: Means): Answer
     profile,
     run,
     meant: offersTools(body) ? undefined : new CallsAsText(),
+    onBareEnd,
   });
 }
 

@@ -14,7 +14,7 @@ import { whenLoaded } from "./when-loaded.ts";
 
 type AnyRun = ChatRun | CompleteRun | EmbedRun;
 
-/** Any server of the OpenAI shape as a runtime. All that differs between them is in its `OpenAiServer`. */
+/** Adapts any OpenAI-shaped server to a runtime. All differences between servers are in `OpenAiServer`. */
 export function openAiCompatible(means: {
   readonly site: RuntimeSite;
   readonly connection: RuntimeConnection;
@@ -23,8 +23,16 @@ export function openAiCompatible(means: {
   const { site, connection, server } = means;
   const { profile } = server;
   const loads = new LoadWatch(site.clock);
+  let bareEndTold = false;
 
-  /** Asks once the model is there; what a failure means for the caller depends on what was asked. */
+  function onBareEnd(): void {
+    if (bareEndTold) return;
+    bareEndTold = true;
+    const fields = { runtime: profile.kind, place: connection.origin };
+    site.log?.warn(fields, "this runtime ends streams in [DONE] without a finish_reason; it is taken for stop");
+  }
+
+  /** Sends the request once the model is loaded. `faultOf` maps a failure by the kind of request. */
   function asked<Run extends AnyRun>(
     run: Run,
     ask: (model: ServedModel) => Answering,
@@ -45,16 +53,17 @@ export function openAiCompatible(means: {
   }
 
   function chatOnce(run: ChatRun): Answering {
-    return asked(run, (model) => openAiChat(run, { connection, profile, model }), chatFault);
+    return asked(run, (model) => openAiChat(run, { connection, profile, model, onBareEnd }), chatFault);
   }
 
   function complete(run: CompleteRun): Answering {
-    return asked(run, (model) => openAiText(run, { connection, profile, model }), textFault);
+    return asked(run, (model) => openAiText(run, { connection, profile, model, onBareEnd }), textFault);
   }
 
   function embed(run: EmbedRun): Answering {
     const { body, signal } = run;
-    return asked(run, ({ name }) => openAiEmbed({ model: name, body, connection, signal }), embedFault);
+    const cacheSalt = profile.saltsCache ? run.cacheSalt : undefined;
+    return asked(run, ({ name }) => openAiEmbed({ model: name, body, cacheSalt, connection, signal }), embedFault);
   }
 
   return {
@@ -67,6 +76,7 @@ export function openAiCompatible(means: {
       return server.slotsPerModel ?? false;
     },
     answersSeveral: profile.answersSeveral,
+    unknownKind: profile.kind === "openai",
     catalogue: (signal) => server.catalogue(signal),
     chat,
     complete,

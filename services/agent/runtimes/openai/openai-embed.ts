@@ -10,16 +10,17 @@ const embedAnswer = z.object({
   usage: z.object({ prompt_tokens: z.int().nonnegative().nullish() }).nullish(),
 });
 
-/** Vectors by `/v1/embeddings`, as numbers, in the order of the texts. */
+/** Embeds texts on `/v1/embeddings`, and yields the vectors as numbers, in the order of the texts. */
 export async function* openAiEmbed(means: {
   readonly model: string;
   readonly body: EmbedBody;
+  readonly cacheSalt?: string | undefined;
   readonly connection: RuntimeConnection;
   readonly signal: AbortSignal;
 }): AsyncGenerator<readonly AnswerEvent[]> {
-  const { model, body, connection, signal } = means;
+  const { model, body, cacheSalt, connection, signal } = means;
   const { input, dimensions } = body;
-  const question = { model, input, dimensions, encoding_format: "float" };
+  const question = { model, input, dimensions, encoding_format: "float", cache_salt: cacheSalt };
   const answer = await connection
     .ask(embedAnswer, { path: "/v1/embeddings", body: question, signal })
     .catch((error: unknown) => {

@@ -3,13 +3,13 @@ import { Fault } from "#shared/fault/fault.ts";
 import { answerFault } from "./openai-fault.ts";
 import type { SentEvent } from "../server-sent-events.ts";
 
-/** What an event of an answer comes to. That there is no more to come is no proof of success. */
+/** The result of reading one event. `end` means that no more events follow, and does not prove success. */
 export type Told =
   | { readonly kind: "nothing" }
   | { readonly kind: "end" }
   | { readonly kind: "chunk"; readonly value: unknown };
 
-/** Every other reason means that the model was done. */
+/** Finish reasons by the server's word. Every other word means that the model was done. */
 const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
   ["length", "length"],
   ["tool_calls", "tool_calls"],
@@ -17,10 +17,10 @@ const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
   ["content_filter", "content_filter"],
 ]);
 
-/** With these a server tells that an answer has failed, where it tells it at all. */
+/** Finish reasons by which a server reports a failed answer, if it reports the failure at all. */
 const failureReasons = new Set(["error", "abort"]);
 
-/** Reads one event; an error that is told in it, in any of the ways that servers tell one, is thrown. */
+/** Reads one event. Throws the fault if the event reports an error, in any of the forms that servers use. */
 export function toldBy(event: SentEvent, { said }: { readonly said: boolean }): Told {
   if (event.kind === "comment") return { kind: "nothing" };
   if (!event.data.startsWith("{") && event.data.trim() === "[DONE]") return { kind: "end" };
@@ -41,6 +41,19 @@ export function senseless(internal: string): Fault {
   return new Fault("upstream_error", { message: "The runtime sent an event that makes no sense.", internal });
 }
 
+/**
+ * Returns the fault for an interrupted stream. llama-cpp-python's server leaves a stream as soon as another request
+ * comes, from any client.
+ */
+export function interrupted(): Fault {
+  return new Fault("upstream_error", {
+    message: "The runtime left its answer for another request.",
+    internal:
+      "the stream ended in [DONE] without a finish_reason: the server interrupts a stream when another client asks it; " +
+      "start it with --interrupt_requests false",
+  });
+}
+
 export function tellsNoLogprobs(): Fault {
   return new Fault("unsupported_parameter", {
     message: "The runtime of this model does not support 'logprobs'.",
@@ -52,7 +65,7 @@ function parse(data: string): unknown {
   try {
     return JSON.parse(data);
   } catch {
-    // The parser's own error is left behind: its message repeats a part of the text, which may be someone's answer.
+    // Drops the parser's own error: its message quotes a part of the text, which may be a user's answer.
     throw senseless(`not JSON, ${data.length} characters`);
   }
 }

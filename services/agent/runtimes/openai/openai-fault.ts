@@ -4,33 +4,38 @@ import { ContextOverflow, type Overflow } from "../context-overflow.ts";
 import { overflowIn } from "./openai-overflow.ts";
 import type { Refusal } from "../runtime-connection.ts";
 
-/** A server that does not answer yet because it still brings a model into memory. It is to be asked again. */
+/** The server does not answer yet, because it is still loading the model. The request must be retried. */
 export class ModelLoading extends Fault {
   constructor() {
     super("server_is_overloaded", { message: "The runtime is still loading the model." });
   }
 }
 
-/** A server that has no such interface at all: what it is for cannot be done there. */
+/** The server has no such path, so it does not support the work of that path. */
 export class PathUnknown extends Fault {
   constructor(internal: string) {
     super("upstream_error", { message: "The runtime has no such interface.", internal });
   }
 }
 
-/** What a server said of what went wrong, whatever form it said it in. */
+/** An error of a server, read from any of the forms that servers use. */
 interface Complaint {
   readonly status: number;
   readonly text: string;
-  /** The field of the request that it names, where that is one of ours. */
+  /** The field of the request that the error names, if it is one of our fields. */
   readonly param: string | undefined;
   readonly overflow: Overflow | undefined;
+  /** The field that a validation error names. */
+  readonly invalid: string | undefined;
 }
 
-/** Of chats, and of texts that are to be continued. */
+/** The fields of chats and of completions. */
 const fields = new Set([...Object.keys(chatBody.shape), "prompt", "suffix"]);
 
-/** What an error text means for the caller, whatever status it came with. The first that fits is meant. */
+/** Matches the place of a validation error from a server on FastAPI, written as Python or as JSON. */
+const validationError = /['"]loc['"]: ?[[(]['"]body['"], ?['"](?<field>\w+)['"]/;
+
+/** The fault for each error text, whatever status it came with. The first match wins. */
 const meanings: readonly { readonly pattern: RegExp; readonly fault: (internal: string) => Fault }[] = [
   {
     pattern: /enable-auto-tool-choice|tool-call-parser|does not support tools|tools? .*requires? --jinja/i,
@@ -102,19 +107,22 @@ const meanings: readonly { readonly pattern: RegExp; readonly fault: (internal: 
   },
 ];
 
-/** What a server answers with its own failure although the request is at fault: broken JSON, and what a template refuses. */
+/**
+ * Error texts that come with status 500 although the request is at fault: broken JSON, and requests that a template
+ * refuses.
+ */
 const requestAtFault =
   /parse error|\[json\.exception|roles must alternate|failed to (parse|decode|load image)|raise_exception|invalid (type|argument)/i;
 
 /**
- * The fault behind an answer that is not a success. The server's own text, which may hold paths, addresses and parts of
- * the prompt, stays inside and is not kept.
+ * Returns the fault for an answer that is not a success. The server's own text may hold paths, addresses and parts of
+ * the prompt. It stays internal and is not kept.
  */
 export function refusalFault(refusal: Refusal): Fault {
   return complaintFault(complaintIn(errorIn(refusal.text), refusal.status));
 }
 
-/** The fault behind an error that was told within an answer. One that had not begun yet was refused, late. */
+/** Returns the fault for an error inside an answer. An error before any output counts as a late refusal. */
 export function answerFault(error: unknown, { said }: { readonly said: boolean }): Fault {
   const complaint = complaintIn(error, undefined);
   if (!said) return complaintFault(complaint);
@@ -138,6 +146,14 @@ function complaintFault(complaint: Complaint): Fault {
     return new Fault("server_is_overloaded", { message: "The runtime has too much to do just now.", internal });
   }
   if (status === 404 && /^(file )?not found$/i.test(text)) return new PathUnknown(internal);
+  // A validation error quotes the request, so its text is not matched against other patterns.
+  if (complaint.invalid !== undefined) {
+    return new Fault("unsupported_value", {
+      message: `The runtime of this model does not accept this '${complaint.invalid}'.`,
+      param: complaint.invalid,
+      internal: `the runtime answered ${status} (it does not accept '${complaint.invalid}')`,
+    });
+  }
   if (overflow !== undefined) return new ContextOverflow(overflow, internal);
   const meaning = meanings.find(({ pattern }) => pattern.test(text));
   if (meaning !== undefined) return meaning.fault(internal);
@@ -147,7 +163,7 @@ function complaintFault(complaint: Complaint): Fault {
   return new Fault("upstream_error", { message: "The runtime failed.", internal });
 }
 
-/** The error of a body in any of the forms that servers give it, or the body itself. */
+/** Returns the error of a body, in any of the forms that servers use, or the body itself. */
 function errorIn(text: string): unknown {
   try {
     const body: unknown = JSON.parse(text);
@@ -163,11 +179,13 @@ function complaintIn(error: unknown, status: number | undefined): Complaint {
   const text = typeof error === "string" ? error : typeof message === "string" ? message : JSON.stringify(error ?? "");
   const code = Number(record["code"]);
   const param = record["param"];
+  const invalid = validationError.exec(text)?.groups?.["field"];
   return {
     status: status ?? (code >= 400 && code < 600 ? code : 500),
     text,
     param: typeof param === "string" && fields.has(param) ? param : undefined,
     overflow: overflowIn(text, record),
+    invalid: invalid !== undefined && fields.has(invalid) ? invalid : undefined,
   };
 }
 
@@ -183,7 +201,7 @@ function unsupported(param: string, internal: string): Fault {
   });
 }
 
-/** What operators can do something about. The server's own words are not kept: they may quote the prompt. */
+/** Causes that operators can act on. The server's own text is not kept, because it may quote the prompt. */
 const causes: readonly (readonly [RegExp, string])[] = [
   [/out of memory|requires more (system )?memory|cudaMalloc|insufficient (system )?resources/i, "out of memory"],
   [/crashed|terminated|engine.*(dead|stopped)|connection reset|exit code/i, "its model runner stopped"],

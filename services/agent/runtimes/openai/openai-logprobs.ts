@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { tokenLogprobs, type TokenLogprobs } from "#shared/answer/answer-event.ts";
 
-/** One token's likelihood, of which some servers leave parts out. */
+/** The logprob of one token. Some servers omit parts of it. */
 const tokenLogprob = z.object({
   token: z.string(),
   logprob: z.number(),
@@ -21,14 +21,14 @@ const listed = z
   )
   .pipe(tokenLogprobs);
 
-/** The likelihoods as chats tell them, where they did, with no more alternatives than were asked for. */
+/** Returns the logprobs in the form of chats, with at most `alternatives` alternatives for each token. */
 export function logprobsIn(content: unknown, alternatives: number): TokenLogprobs | undefined {
   const told = listed.safeParse(content);
   if (!told.success || told.data.length === 0) return undefined;
   return told.data.map((token) => ({ ...token, top_logprobs: token.top_logprobs.slice(0, alternatives) }));
 }
 
-/** As completions have told them ever since: lists side by side, and the alternatives in no order. */
+/** Logprobs in the form of completions: parallel lists, and the alternatives in no order. */
 const sideBySide = z.object({
   tokens: z.array(z.string()).min(1),
   token_logprobs: z.array(z.number()),
@@ -37,7 +37,7 @@ const sideBySide = z.object({
 
 const asInChats = z.object({ content: z.unknown() });
 
-/** The likelihoods that came with a piece of a text that was continued. Some servers tell them as in chats. */
+/** Returns the logprobs of a piece of a completion. Some servers send them in the form of chats. */
 export function legacyLogprobsIn(logprobs: unknown, alternatives: number): TokenLogprobs | undefined {
   const chats = asInChats.safeParse(logprobs);
   if (chats.success && chats.data.content !== undefined) return logprobsIn(chats.data.content, alternatives);

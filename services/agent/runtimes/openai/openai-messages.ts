@@ -5,7 +5,7 @@ import type { OpenAiProfile } from "./openai-profile.ts";
 type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 type Call = NonNullable<AssistantMessage["tool_calls"]>[number];
 
-/** The messages as a server of this profile takes them: text as one string, parts only where there are images. */
+/** Renders the messages for a server of this profile: text as one string, parts only where there are images. */
 export function openAiMessages(profile: OpenAiProfile, messages: readonly ChatMessage[]): unknown[] {
   return messages.map((message, at) => openAiMessage(profile, message, `messages[${at}]`));
 }
@@ -52,7 +52,10 @@ function userContent(
   });
 }
 
-/** Templates take a call's arguments as an object: nothing becomes an empty one, and what is none is refused. */
+/**
+ * Checks a call's arguments, which templates take as an object. Empty arguments become `{}`; anything but a JSON object
+ * is refused.
+ */
 function withArguments(call: Call, path: string): Call {
   const text = call.function.arguments;
   if (text.trim() === "") return { ...call, function: { ...call.function, arguments: "{}" } };

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { modelsPerMachineMax } from "#shared/model/model.ts";
 
-/** `/v1/models` as every server answers it, with what some of them add. An empty list may be null. */
+/** The answer of `/v1/models`, with the extra fields of some servers. An empty list may be null. */
 export const openAiModelList = z.object({
   data: z
     .array(
@@ -27,7 +27,7 @@ export const openAiModelList = z.object({
 });
 export type ListedModel = z.infer<typeof openAiModelList>["data"][number];
 
-/** The organisation in a name as on Hugging Face, `org/name`. */
+/** Returns the organisation of a name in the form of Hugging Face, `org/name`. */
 export function organisationIn(name: string): string | undefined {
   return /^([\w.-]+)\/[\w.:@-]+$/.exec(name)?.[1];
 }

@@ -1,8 +1,8 @@
 import type { Overflow } from "../context-overflow.ts";
 
 /**
- * How servers say that a prompt does not fit, newest wording first. Where a limit of the answer is counted in, the
- * prompt itself may be shorter than the window.
+ * Wordings by which servers report that a prompt does not fit, each server's newest first. Some servers count the
+ * answer's limit in, so the prompt itself may be shorter than the window.
  */
 const sayings: readonly RegExp[] = [
   // vLLM
@@ -11,6 +11,8 @@ const sayings: readonly RegExp[] = [
   /context length is (?<window>\d+) tokens\..*?\((?<prompt>\d+) in the (messages|prompt)/is,
   /context length is (?<window>\d+) tokens\..*?(requested|resulted in|has) (?<prompt>\d+) tokens/is,
   /prompt \(length (?<prompt>\d+)\) is longer than the maximum model length of (?<window>\d+)/is,
+  // llama-cpp-python
+  /context length is (?<window>\d+) tokens, however.*?\((?<prompt>\d+) in your prompt/is,
   // llama-server
   /request \((?<prompt>\d+) tokens\) exceeds the available context size \((?<window>\d+) tokens\)/is,
   /input \((?<prompt>\d+) tokens\) is too large to process.*?batch size: (?<window>\d+)/is,
@@ -23,7 +25,7 @@ const sayings: readonly RegExp[] = [
   /exceed(s|ed|_)?.*?context.?(length|size|window)|longer than the maximum model length|prompt is too long/is,
 ];
 
-/** What a server said of a prompt that is too long; nothing when that is not what it said. */
+/** Returns the overflow that a server's error reports, or undefined for another error. */
 export function overflowIn(text: string, error: Readonly<Record<string, unknown>>): Overflow | undefined {
   const [prompt, window] = [error["n_prompt_tokens"], error["n_ctx"]];
   if (typeof prompt === "number" && typeof window === "number") return { promptTokens: prompt, windowTokens: window };
@@ -38,7 +40,7 @@ function numbersIn(text: string): Overflow | undefined {
     const told = saying.exec(text);
     if (told === null) continue;
     const { prompt, window, least } = told.groups ?? {};
-    // A server that stops counting where the window ends does not know how long the prompt is.
+    // A server that stops counting at the end of the window does not know the prompt's length.
     const isUncounted = least !== undefined && Number(prompt) > Number(window);
     return {
       ...(prompt !== undefined && !isUncounted && { promptTokens: Number(prompt) }),

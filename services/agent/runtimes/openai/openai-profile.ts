@@ -4,16 +4,18 @@ import type { TextToContinue } from "#shared/protocol/complete-body.ts";
 export const openAiServerKinds = ["vllm", "llama-server", "lm-studio", "mlx-lm", "openai"] as const; // "openai": any other
 export type OpenAiServerKind = (typeof openAiServerKinds)[number];
 
-/** A model as a request needs it. */
+/** A model with the facts that a request needs. */
 export interface ServedModel {
-  /** As its runtime wants to be asked for it. */
+  /** The name that its runtime expects in a request. */
   readonly name: string;
   readonly onAppleMlx?: boolean;
-  /** Whether it has to be brought into memory first, where that is known. */
+  /** False if the model has to be loaded first; undefined where that is unknown. */
   readonly loaded?: boolean | undefined;
-  /** Whether its runtime says that it is just being loaded. */
+  /** True if its runtime reports that the model is being loaded now. */
   readonly loading?: boolean | undefined;
-  /** How many different tokens it has, where that is known. */
+  /** True if its runtime leaves a stream, with `[DONE]` and no finish reason, as soon as another request comes. */
+  readonly interrupts?: boolean | undefined;
+  /** The number of different tokens of the model, where that is known. */
   readonly tokenCount?: number | undefined;
 }
 
@@ -21,71 +23,93 @@ export type Tools = Pick<ChatBody, "tools" | "tool_choice">;
 
 export type Effort = NonNullable<ChatBody["reasoning_effort"]>;
 
-/** How a server continues texts; what is not here it does as in chats. */
+/** The properties of a server for completions. All others are the same as in chats. */
 export interface TextProfile {
-  /** The fields that it honours, or that are honoured in its place. */
+  /** The fields that the server honours, or that its adapter honours in its place. */
   readonly honoured: ReadonlySet<keyof TextToContinue>;
-  /** Whether it may be given an empty text. */
+  /** True if the server accepts an empty text. */
   readonly takesEmpty: boolean;
-  /** Where it cuts an answer short for which no limit was set. It is then told one that the window leaves room for. */
+  /**
+   * The limit at which the server cuts an answer short if none is set. The adapter then sends a limit that fits the
+   * window.
+   */
   readonly answerTokensUnset?: number;
-  /** How many others it has to be asked for in place of each token, so that it tells likelihoods at all. */
+  /** The fewest alternatives to request for each token, so that the server reports logprobs at all. */
   readonly logprobsMin?: number;
-  /** Whether it takes thoughts and calls out of the text and says nothing in their place: such an answer has failed. */
+  /**
+   * True if the server silently removes reasoning and tool calls from the text. An answer with such a removal has
+   * failed.
+   */
   readonly leavesOutMarked?: boolean;
 }
 
 /**
- * How a server of the OpenAI shape differs from the others: what it takes, in which spelling, and what it would ignore
- * without a word and is therefore refused for it. Data and pure functions; they may throw a refusal.
+ * The differences of one OpenAI-shaped server from the others: the fields that it takes, their spelling, and the fields
+ * that it would ignore silently. The adapter refuses these ignored fields. A profile is data and pure functions, which
+ * may throw a refusal.
  */
 export interface OpenAiProfile {
   readonly kind: OpenAiServerKind;
-  /** As its makers write it, for the operator. */
+  /** The name as its makers write it, shown to the operator. */
   readonly name: string;
-  /** The fields of a chat that it honours, or that are honoured in its place. */
+  /** The fields of a chat that the server honours, or that its adapter honours in its place. */
   readonly honoured: ReadonlySet<keyof ChatBody>;
-  /** Whether it honours `n` by itself. */
+  /** True if the server honours `n` itself. */
   readonly answersSeveral: boolean;
   readonly takesImages: boolean;
   /**
-   * What it does with a last message of the assistant's: goes on from it when it is told to, does as the model's
-   * template says and may say it once more, or always begins a new turn.
+   * The server's treatment of a last message of the assistant. `continues` goes on from it when told to.
+   * `as-the-template` follows the model's template, and may repeat the message. `never` always begins a new turn.
    */
   readonly prefill: "continues" | "as-the-template" | "never";
   /** Fields that every chat is sent with. */
   readonly always: Readonly<Record<string, unknown>>;
-  /** The tools and the choice of one as the server is to be asked for them. */
+  /** Returns the tools and their choice in the form that the server takes. */
   readonly tools: (asked: Tools, model: ServedModel) => Tools;
-  /** Whether it knows `parallel_tool_calls`. Calls beyond the first are left out in any case. */
+  /**
+   * True if the server knows `parallel_tool_calls`. If a request sets it to false, the agent drops calls beyond the
+   * first in any case.
+   */
   readonly takesParallelToolCalls: boolean;
   readonly responseFormat: (format: NonNullable<ChatBody["response_format"]>) => unknown;
-  /** The fields that ask for this much thinking; a model that does not think is only ever asked for none. */
+  /** Returns the fields that request this much thinking. A model that does not think only ever gets `none`. */
   readonly thinking: (effort: Effort, thinks: boolean) => Readonly<Record<string, unknown>>;
-  /** The names by which it takes back what the model thought in earlier turns. */
+  /** The fields in which the server takes back the reasoning of earlier turns. */
   readonly reasoningFields: readonly string[];
   /** The content of an assistant's message that only called tools; undefined leaves the field out. */
   readonly contentBesideCalls: "" | null | undefined;
-  /** Where it cuts an answer short for which no limit was set. It is then told one that the window leaves room for. */
+  /**
+   * The limit at which the server cuts an answer short if none is set. The adapter then sends a limit that fits the
+   * window.
+   */
   readonly answerTokensUnset?: number;
   /**
-   * Whether it ends an answer exactly before a stop string. One that does not is told of none, and the answer is ended
-   * in its place.
+   * True if the server ends an answer exactly before a stop string. For any other server, the adapter sends no stop
+   * strings and ends the answer itself.
    */
   readonly endsAtStops: boolean;
-  /** Whether it refuses a `max_tokens` that is more than the window, which no answer can ever reach. */
+  /** True if the server refuses a `max_tokens` that is more than the window, which no answer can ever reach. */
   readonly refusesLimitsOverWindow?: boolean;
-  /** Whether it refuses to give several answers to this request, which is then asked as many times. */
+  /** True if the server refuses several answers for this request. The request is then sent once for each answer. */
   readonly refusesSeveral?: (body: ChatBody) => boolean;
-  /** How long the prompt is at least, where it says so in a comment while it reads, and would read on over the window. */
+  /**
+   * Reads the least length of the prompt from a comment that the server sends while it reads the prompt. For a server
+   * that would read on past the window.
+   */
   readonly promptTokensIn?: (comment: string) => number | undefined;
+  /** True if it knows `cache_salt`, which keeps the cached prompts of different senders apart. */
+  readonly saltsCache?: boolean;
   /** Refuses combinations that the server cannot honour. */
   readonly refuse?: (body: ChatBody) => void;
-  /** Whether a bias on a token that its model does not have ends it. */
+  /** True if a bias on a token that the model does not have crashes the server. */
   readonly diesOfUnknownTokens?: boolean;
-  /** Whether it drops a tool call that it cannot read, and still says that tools were called. */
+  /**
+   * True if the server may fail silently in a stream. The same request without a stream would be refused with a reason.
+   */
+  readonly failsSilently?: boolean;
+  /** True if the server drops a tool call that it cannot parse, and still reports that tools were called. */
   readonly dropsUnreadableCalls: boolean;
-  /** Whether it may be one that ignores `logprobs`: then an answer without any is refused. */
+  /** True if the server may ignore `logprobs`. An answer without logprobs is then refused. */
   readonly mayIgnoreLogprobs: boolean;
   readonly texts: TextProfile;
 }

@@ -1,21 +1,21 @@
 import type { DescribedModel, Runtime } from "../runtime.ts";
 import type { OpenAiProfile, ServedModel } from "./openai-profile.ts";
 
-/** A model, and what its server calls it. */
+/** A model, and its name at the server. */
 export interface NamedModel {
   readonly name: string;
   readonly model: DescribedModel;
   readonly loading?: boolean;
 }
 
-/** One server of the OpenAI shape: how it differs in requests, and what only its own interfaces tell of its models. */
+/** One OpenAI-shaped server: its profile, and the facts of its models that only its own interfaces report. */
 export interface OpenAiServer extends Pick<Runtime, "working" | "manages" | "close" | "slotsPerModel"> {
   readonly profile: OpenAiProfile;
-  /** How many jobs it runs at once, as far as is known yet. */
+  /** The number of jobs that the server runs at once, as far as is known yet. */
   readonly slots: number;
-  /** Whether it has an interface for embeddings at all. */
+  /** True if the server has an interface for embeddings. */
   readonly embeds: boolean;
   catalogue(signal: AbortSignal): Promise<readonly DescribedModel[]>;
-  /** A model by the id that it had in the catalogue. */
+  /** Returns a model by its id in the catalogue. */
   modelOf(id: string): ServedModel;
 }

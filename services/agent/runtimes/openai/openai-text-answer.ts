@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { AnswerEvent, TokenLogprobs } from "#shared/answer/answer-event.ts";
-import { Fault } from "#shared/fault/fault.ts";
-import { finishReasonOf, senseless, tellsNoLogprobs, toldBy } from "./openai-event.ts";
+import { Fault, misfitOf } from "#shared/fault/fault.ts";
+import { finishReasonOf, interrupted, senseless, tellsNoLogprobs, toldBy } from "./openai-event.ts";
 import { legacyLogprobsIn } from "./openai-logprobs.ts";
 import { toldUsage, usageEvent } from "./openai-usage.ts";
 import type { SentEvent } from "../server-sent-events.ts";
@@ -13,26 +13,30 @@ const choice = z.object({
   logprobs: z.unknown().optional(),
 });
 
-/** One event of a text that is continued. Extras that are malformed count as left out. */
+/** One event of a completion. Malformed extra fields count as missing. */
 const textChunk = z.object({
   choices: z.array(choice).nullish(),
   usage: toldUsage.nullish().catch(undefined),
 });
 
 export interface TextAnswerOptions {
-  /** How many others were asked for in place of each token; undefined where no likelihood was. */
+  /** The number of requested alternatives for each token; undefined if no logprobs were requested. */
   readonly logprobs: number | undefined;
-  /** Whether the server takes thoughts and calls out of the text and says nothing in their place. */
+  /** True if the server silently removes reasoning and tool calls from the text. */
   readonly leavesOutMarked: boolean;
+  /** True if `[DONE]` without a finish reason means that the server left the answer for another request. */
+  readonly interrupts?: boolean | undefined;
 }
 
-/** Turns the events of one answer of `/v1/completions` into answer events, whatever server they come from. */
+/** Turns the events of one answer of `/v1/completions` into answer events, for any server. */
 export class OpenAiTextAnswer {
   readonly #options: TextAnswerOptions;
+  #begun = false;
+  #endedBare = false;
   #said = false;
   #over = false;
   #done = false;
-  /** Whether it was ended with a reason that is empty, as some servers also write on every chunk. */
+  /** True if the answer got an empty finish reason. Some servers also write an empty reason on every chunk. */
   #ended = false;
   #promptTokens: number | undefined;
 
@@ -40,22 +44,27 @@ export class OpenAiTextAnswer {
     this.#options = options;
   }
 
-  /** Whether anything of the answer has come yet. */
+  /** True if any part of the answer has come. */
   get said(): boolean {
     return this.#said;
   }
 
-  /** How long the prompt was, once the server has told. */
+  /** The length of the prompt, once the server has reported it. */
   get promptTokens(): number | undefined {
     return this.#promptTokens;
   }
 
-  /** Whether the server says that there will be no more. That is no proof of success. */
+  /** True if the server reported the end of the stream. This does not prove success. */
   get over(): boolean {
     return this.#over;
   }
 
-  /** Whether the answer is complete. A stream that ends before that has failed. */
+  /** True if `[DONE]` came without a finish reason. */
+  get endedBare(): boolean {
+    return this.#endedBare;
+  }
+
+  /** True if the answer is complete. A stream that ends before that has failed. */
   get done(): boolean {
     return this.#done;
   }
@@ -63,13 +72,10 @@ export class OpenAiTextAnswer {
   read(event: SentEvent, said: AnswerEvent[]): void {
     if (this.#over) return;
     const told = toldBy(event, { said: this.#said });
-    if (told.kind === "end") {
-      this.#over = true;
-      if (this.#ended) this.#finish("stop", said);
-    }
+    if (told.kind === "end") this.#end(said);
     if (told.kind !== "chunk") return;
     const parsed = textChunk.safeParse(told.value);
-    if (!parsed.success) throw senseless(parsed.error.message);
+    if (!parsed.success) throw senseless(misfitOf(parsed.error));
     for (const each of parsed.data.choices ?? []) this.#choice(each, said);
     if (parsed.data.usage) {
       this.#promptTokens = parsed.data.usage.prompt_tokens;
@@ -77,7 +83,21 @@ export class OpenAiTextAnswer {
     }
   }
 
+  /**
+   * Ends the answer at `[DONE]`, which is success: an answer without a finish reason, or with an empty one, has
+   * stopped.
+   */
+  #end(said: AnswerEvent[]): void {
+    if (this.#begun && !this.#done && !this.#ended) {
+      if (this.#options.interrupts) throw interrupted();
+      this.#endedBare = true;
+    }
+    if (this.#begun) this.#finish("stop", said);
+    this.#over = true;
+  }
+
   #choice(told: z.infer<typeof choice>, said: AnswerEvent[]): void {
+    this.#begun = true;
     const { text, finish_reason: reason } = told;
     if (text) {
       const logprobs = this.#logprobs(told.logprobs);
@@ -97,7 +117,10 @@ export class OpenAiTextAnswer {
     said.push({ kind: "finish", reason });
   }
 
-  /** Only the first text has to have them: some servers tell none of tokens that came together. */
+  /**
+   * Returns the logprobs of a piece. Only the first text must have them: some servers send none for tokens that came
+   * together.
+   */
   #logprobs(told: unknown): TokenLogprobs | undefined {
     const { logprobs: others } = this.#options;
     if (others === undefined) return undefined;

@@ -5,14 +5,17 @@ import type { OpenAiProfile, ServedModel } from "./openai-profile.ts";
 import { refuseEmptyText, refuseUnsupportedText } from "../refuse-unsupported-text.ts";
 import { refuseUnknownTokens } from "./unknown-tokens.ts";
 
-/** A text in the form of `/v1/completions`, as a server of this profile takes it; the rest is as in chats. */
+/**
+ * Renders a text for `/v1/completions`, as a server of this profile takes it. Other fields are the same as in chats.
+ */
 export function openAiTextRequest(asked: {
   readonly profile: OpenAiProfile;
   readonly model: ServedModel;
   readonly body: TextToContinue;
   readonly contextWindow: number;
+  readonly cacheSalt?: string | undefined;
 }): Readonly<Record<string, unknown>> {
-  const { profile, model, body, contextWindow } = asked;
+  const { profile, model, body, contextWindow, cacheSalt } = asked;
   const { texts } = profile;
   refuseUnsupportedText(body, texts.honoured);
   refuseUnknownTokens({ profile, model, body });
@@ -38,6 +41,7 @@ export function openAiTextRequest(asked: {
     stop: profile.endsAtStops ? body.stop : undefined,
     logprobs: body.logprobs === undefined ? undefined : Math.max(body.logprobs, texts.logprobsMin ?? 0),
     logit_bias: body.logit_bias,
+    cache_salt: profile.saltsCache ? cacheSalt : undefined,
     ...profile.always,
   };
 }

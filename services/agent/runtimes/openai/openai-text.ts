@@ -16,9 +16,10 @@ interface Means {
   readonly connection: RuntimeConnection;
   readonly profile: OpenAiProfile;
   readonly model: ServedModel;
+  readonly onBareEnd: () => void;
 }
 
-/** One text continued by `/v1/completions` as the request means it, whatever the server makes of it. */
+/** Continues one text on `/v1/completions`, and adapts the server's answer to the request. */
 export function openAiText(run: CompleteRun, means: Means): AsyncIterable<readonly AnswerEvent[]> {
   const { prompt, stop } = run.body;
   const estimatedTokens = estimateTextTokens(prompt);
@@ -26,7 +27,7 @@ export function openAiText(run: CompleteRun, means: Means): AsyncIterable<readon
   return stop === undefined || means.profile.endsAtStops ? answer : cutAtStops({ stop, estimatedTokens }, answer);
 }
 
-/** What the caller is told of a text that could not be continued. */
+/** Returns the fault that the client gets for a failed completion. */
 export function textFault(error: unknown, { body, contextWindow }: CompleteRun): unknown {
   if (error instanceof PathUnknown) return continuesNever(error);
   if (!(error instanceof ContextOverflow)) return error;
@@ -35,18 +36,20 @@ export function textFault(error: unknown, { body, contextWindow }: CompleteRun):
 }
 
 async function* answerOnce(run: CompleteRun, means: Means): AsyncGenerator<readonly AnswerEvent[]> {
-  const { connection, profile, model } = means;
-  const { body, contextWindow, signal } = run;
-  const question = openAiTextRequest({ profile, model, body, contextWindow });
+  const { connection, profile, model, onBareEnd } = means;
+  const { body, contextWindow, cacheSalt, signal } = run;
+  const question = openAiTextRequest({ profile, model, body, contextWindow, cacheSalt });
   const { logprobs } = body;
-  const answer = new OpenAiTextAnswer({ logprobs, leavesOutMarked: profile.texts.leavesOutMarked ?? false });
+  const { leavesOutMarked = false } = profile.texts;
+  const answer = new OpenAiTextAnswer({ logprobs, leavesOutMarked, interrupts: model.interrupts });
   yield* readAnswer(answer, {
     question: { path: "/v1/completions", body: question, signal },
     connection,
     profile,
     run,
+    onBareEnd,
   });
-  // A model that begins its texts with no token of its own was not asked at all, whatever the server calls that.
+  // A model without a begin token has no token to run on. The server did not run it, despite its report.
   if (body.prompt === "" && !answer.said && answer.promptTokens === 0) throw nothingToContinue();
 }
 

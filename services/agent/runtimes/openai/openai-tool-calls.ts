@@ -13,21 +13,21 @@ export interface CallPiece {
 
 interface Call {
   readonly theirIndex: number | undefined;
-  /** Where it comes among those that are passed on; undefined until its name is known. */
+  /** The place among the calls that are passed on; undefined until the call's name is known. */
   index: number | undefined;
   id: string | undefined;
   arguments: string;
 }
 
-/** The most characters that the arguments of all calls of one answer may take: they are kept to be judged at the end. */
+/** The most characters in the arguments of all calls of one answer. The arguments are kept for the check at the end. */
 export const toolArgumentsCharactersMax = 8 * 1024 * 1024;
 
 /**
- * The tool calls of one answer, made regular: each begins once, with its name, and counts from 0; its arguments follow
- * as text, whatever form they came in. Calls beyond `callsMax` are left out.
+ * Normalises the tool calls of one answer. Each call begins once, with its name, and is numbered from 0. Its arguments
+ * follow as text, whatever form they came in. Calls beyond `callsMax` are dropped.
  *
- * Arguments are passed on as they come. Whether they are JSON is known only at their end: `end` fails the answer when
- * they are not, and since a failed answer has no finish, no client takes them for a call.
+ * Arguments are passed on as they come. Only their end shows if they are JSON. If they are not, `end` fails the answer.
+ * A failed answer has no finish, so no client takes the arguments for a call.
  */
 export class OpenAiToolCalls {
   readonly #callsMax: number;
@@ -65,7 +65,10 @@ export class OpenAiToolCalls {
     }
   }
 
-  /** The answer is over. One that was cut off at its limit may have been cut within the arguments of a call. */
+  /**
+   * Ends the answer and checks the arguments. An answer that was cut off at its limit may end within the arguments of a
+   * call.
+   */
   *end(options: { cutOff: boolean }): Generator<AnswerEvent> {
     if (options.cutOff) return;
     for (const { index, arguments: text } of this.#calls.slice(0, this.#callsMax)) {
@@ -79,13 +82,17 @@ export class OpenAiToolCalls {
     if (index < this.#callsMax) yield { kind: "tool-call-delta", ...this.#own, index, arguments: text };
   }
 
-  /** Which call a piece belongs to. Some runtimes give every call the same index, others give every piece a new id. */
+  /**
+   * Returns the call that a piece belongs to. Some runtimes give every call the same index, others give every piece a
+   * new id.
+   */
   #callOf({ index, id, function: called }: CallPiece): Call {
     const theirIndex = index ?? undefined;
     const known =
       theirIndex === undefined ? this.#calls.at(-1) : this.#calls.findLast((call) => call.theirIndex === theirIndex);
     const isAnother = Boolean(called?.name) && known?.index !== undefined && (!id || id !== known.id);
-    // A name said again under the same index and without an id is a repetition; without either it is another call.
+    // A repeated name with the same index and without an id is a repetition. Without index and id it begins another
+    // call.
     const isRepetition = theirIndex !== undefined && !id;
     if (known !== undefined && (!isAnother || isRepetition)) return known;
     const call: Call = { theirIndex, index: undefined, id: undefined, arguments: "" };

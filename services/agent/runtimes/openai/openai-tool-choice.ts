@@ -1,19 +1,24 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Tools } from "./openai-profile.ts";
 
-/** For servers that take every form of `tool_choice`. */
+/** Returns the choice unchanged, for servers that take every form of `tool_choice`. */
 export function everyChoice(asked: Tools): Tools {
   return asked;
 }
 
-/** For servers that take it as a word only: a function that is named is the only one that is offered. */
+/**
+ * Returns `tool_choice` as a word, for servers that take only words. A named function becomes the only offered tool.
+ */
 export function choiceInWords(asked: Tools): Tools {
   const { tools, tool_choice: choice } = asked;
   if (choice === undefined || typeof choice === "string") return asked;
   return { tools: tools?.filter((tool) => tool.function.name === choice.function.name), tool_choice: "required" };
 }
 
-/** For servers that always leave the choice to the model: `none` is honoured by offering nothing. */
+/**
+ * Returns the tools without a choice, for servers that always leave it to the model. `none` is honoured by offering no
+ * tools.
+ */
 export function modelsChoice(asked: Tools): Tools {
   const { tools, tool_choice: choice = "auto" } = asked;
   if (choice === "auto") return { tools };

@@ -3,7 +3,7 @@ import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 
 const count = z.int().nonnegative().nullish().catch(undefined);
 
-/** What an answer took. Extras that are malformed count as left out. */
+/** The usage of an answer. Malformed extra fields count as missing. */
 export const toldUsage = z.object({
   prompt_tokens: z.int().nonnegative(),
   completion_tokens: count,

@@ -4,8 +4,8 @@ import { honouring } from "../refuse-unsupported.ts";
 import { honouringInTexts } from "../refuse-unsupported-text.ts";
 
 /**
- * Any other server that answers like OpenAI's. It is taken at its word, that it honours what OpenAI does; what can be
- * told from its answers is checked.
+ * Any other OpenAI-shaped server. The adapter assumes that it honours the fields that OpenAI does, and checks what its
+ * answers can show.
  */
 export const otherServer: OpenAiProfile = {
   kind: "openai",
@@ -22,10 +22,11 @@ export const otherServer: OpenAiProfile = {
   reasoningFields: ["reasoning_content"],
   contentBesideCalls: null,
   endsAtStops: true,
+  failsSilently: true,
   dropsUnreadableCalls: false,
   mayIgnoreLogprobs: true,
   texts: { honoured: honouringInTexts("logprobs", "logit_bias"), takesEmpty: true, answerTokensUnset: 16 },
 };
 
-/** Nothing is known of it: as many as the servers that most people run take by default. */
+/** The slots of a server of unknown kind: as many as the most common servers run by default. */
 export const otherServerSlotsDefault = 4;

@@ -1,11 +1,14 @@
 import { sleep, type Clock } from "#shared/process/clock.ts";
 
-/** How long a list waits for what a probe finds out. A busy server takes longer, and then a later list knows. */
+/**
+ * The longest wait of a catalogue for the result of a probe. A busy server takes longer, and a later catalogue then has
+ * the result.
+ */
 export const probePatienceMs = 400;
 
 /**
- * What was found out by asking a server for something small, once for each question. A probe outlives the list that
- * asked first, so that a busy server gets it once and not with every list; one that fails is repeated by a later list.
+ * The results of small requests to a server, one for each question. A probe outlives the catalogue that started it. A
+ * busy server therefore gets one probe, and not one for every catalogue. A later catalogue repeats a failed probe.
  */
 export class PatientProbes<Finding extends object> {
   readonly #clock: Clock;
@@ -17,7 +20,7 @@ export class PatientProbes<Finding extends object> {
     this.#clock = options.clock;
   }
 
-  /** The finding, or as much as nothing while it is not known. */
+  /** Returns the finding, or an empty object while it is unknown. */
   async find(
     question: string,
     ask: (signal: AbortSignal) => Promise<Finding>,
@@ -29,7 +32,7 @@ export class PatientProbes<Finding extends object> {
     return Promise.race([probe, sleep(this.#clock, probePatienceMs, signal).then(() => ({}))]);
   }
 
-  /** Forgets everything, since it may be another server that answers from now on. */
+  /** Forgets all findings, because another server may answer from now on. */
   forget(): void {
     this.#findings = new Map();
     this.#underWay = new Map();

@@ -1,9 +1,9 @@
-/** How the cache of Hugging Face lays a repository out. */
+/** Matches the path of a repository's snapshot in the Hugging Face cache. */
 const cachedRepository = /(?:^|[/\\])models--([^/\\]+)[/\\]snapshots[/\\][^/\\]+[/\\]?$/;
 
 /**
- * The id that clients use of a model that its server may call by the place where it lies: the name of the folder, or of
- * the file without how it is stored. Places are no business of a client's. Any other name is the id.
+ * Returns the id that clients use for a model. A server may name a model by its path. The id is then the name of the
+ * folder, or of the file without its part number and `.gguf`. Clients never see paths. Any other name is the id.
  */
 export function idByPlace(name: string): string {
   if (!isPlace(name) && !name.endsWith(".gguf")) return name;
@@ -13,7 +13,7 @@ export function idByPlace(name: string): string {
   return last.replace(/(-\d{5}-of-\d{5})?\.gguf$/, "") || last;
 }
 
-/** Each model of a server by its id. Of two with the same id the one that was listed first is meant. */
+/** Returns the models of a server by id. The first model in the list wins if two have the same id. */
 export function byPlacedId<Listed extends { readonly id: string }>(listed: readonly Listed[]): Map<string, Listed> {
   const byId = new Map<string, Listed>();
   for (const entry of listed) {

@@ -9,28 +9,33 @@ import type { ChatRun } from "../runtime.ts";
 import { SentEvents, type SentEvent } from "../server-sent-events.ts";
 import type { AlikeRun } from "./alike-lines.ts";
 
-/** Of so many events at most, an answer learns what those after them are like. */
+/** The most events that are parsed first, so that the answer can learn the form of the events after them. */
 const learntFromMax = 4;
 
 const lineFeed = 0x0a;
 const nothing = new Uint8Array();
 
-/** One streamed answer as it is read, whatever it is an answer to. */
+/** One streamed answer while it is read, for any kind of request. */
 export interface StreamedAnswer {
   readonly said: boolean;
   readonly over: boolean;
   readonly done: boolean;
   readonly promptTokens: number | undefined;
-  /** Adds what this event says. What came before a fault in it is among that nevertheless. */
+  /** True if `[DONE]` came without a finish reason and counted as success. */
+  readonly endedBare: boolean;
+  /** Adds the answer events of this event. Answer events before a fault in it are still added. */
   read(event: SentEvent, said: AnswerEvent[]): void;
-  /** What the bytes begin with, where an event may begin, that says pieces of the first choice's text and nothing else. */
+  /**
+   * Returns the events at the beginning of the bytes that hold only pieces of the first choice's text. The bytes begin
+   * where an event may begin.
+   */
   runIn?(bytes: Uint8Array): AlikeRun | undefined;
 }
 
-/** What the events of an answer mean for a request, where that is not what they say. */
+/** Rewrites the events of an answer for a request that needs other events, such as `CallsAsText`. */
 interface Meaning {
   push(events: readonly AnswerEvent[]): readonly AnswerEvent[];
-  /** Whether a piece of text means what it says, just now. */
+  /** True while a piece of text passes unchanged. */
   readonly passesText: boolean;
 }
 
@@ -42,16 +47,18 @@ interface Asking {
   readonly profile: OpenAiProfile;
   readonly run: Pick<ChatRun, "contextWindow" | "onProgress">;
   readonly meant?: Meaning | undefined;
+  /** Called for an answer that ended in `[DONE]` without a finish reason. */
+  readonly onBareEnd?: (() => void) | undefined;
 }
 
-/** Asks, and tells what the answer says as it comes. One that is not complete when it ends has failed. */
+/** Sends the request and returns the answer as it comes. An answer that is incomplete at its end has failed. */
 export function readAnswer(answer: StreamedAnswer, asking: Asking): Answering {
   return new AnswerReading(answer, asking);
 }
 
 /**
- * This runs for every piece of every answer, and each generator around it costs as much again as it does: what is to be
- * done with each event is done in here.
+ * Reads one answer. This code runs for every piece of every answer. Each generator around it would cost as much again,
+ * so all work on an event is done here.
  */
 class AnswerReading implements Answering {
   readonly #answer: StreamedAnswer;
@@ -76,7 +83,7 @@ class AnswerReading implements Answering {
     const { said, failure } = this.#read((events) => this.#sent.end(events));
     if (said.length > 0) yield said;
     if (failure !== undefined) throw failure.error;
-    this.#insistOnEnd();
+    await this.#insistOnEnd();
   }
 
   async handTo(taker: AnswerTaker): Promise<void> {
@@ -89,10 +96,10 @@ class AnswerReading implements Answering {
     const { said, failure } = this.#read((events) => this.#sent.end(events));
     if (said.length > 0) await taker.events(said);
     if (failure !== undefined) throw failure.error;
-    this.#insistOnEnd();
+    await this.#insistOnEnd();
   }
 
-  /** Runs of events that are alike, of which nearly all of a stream is, are not taken apart. */
+  /** Takes one piece. Runs of alike events, which are nearly all of a stream, are passed on without splitting them. */
   #take(piece: Uint8Array, taker: AnswerTaker): Room {
     if (taker.texts === undefined) return this.#takeEvents(piece, taker);
     const begun = this.#takeRun(piece, taker);
@@ -104,12 +111,12 @@ class AnswerReading implements Answering {
     return bothOf(room, bothOf(run.room, this.#takeEvents(run.rest, taker)));
   }
 
-  /** Takes the run that these bytes begin with, if there is one that means what it says. */
+  /** Takes the run of alike events at the beginning of these bytes, if text passes unchanged now. */
   #takeRun(bytes: Uint8Array, taker: AnswerTaker): { readonly room: Room; readonly rest: Uint8Array } {
     const passes = this.#sent.between && (this.#asking.meant?.passesText ?? true);
     const run = passes ? this.#answer.runIn?.(bytes) : undefined;
     if (run === undefined) return { room: undefined, rest: bytes };
-    // To write something is progress by itself.
+    // Passing on texts counts as progress by itself.
     const isSilent = run.bounds.length === 0;
     if (isSilent) this.#asking.run.onProgress();
     const room = isSilent ? undefined : taker.texts?.(run);
@@ -134,11 +141,29 @@ class AnswerReading implements Answering {
     return { said: meant === undefined || said.length === 0 ? said : meant.push(said), failure };
   }
 
-  #insistOnEnd(): void {
-    if (!this.#answer.done) {
-      throw new Fault("upstream_error", { message: "The runtime ended its answer before it was complete." });
+  async #insistOnEnd(): Promise<void> {
+    const { said, done, endedBare } = this.#answer;
+    const { profile, run, onBareEnd } = this.#asking;
+    if (!done) {
+      if (!said && profile.failsSilently) await this.#askWhy();
+      throw new Fault("upstream_error", {
+        message: "The runtime ended its answer before it was complete.",
+        internal: said
+          ? "the stream ended without a finish_reason or [DONE]"
+          : "the stream ended before it said anything",
+      });
     }
-    refuseUnread(this.#answer, this.#asking.run.contextWindow);
+    if (endedBare) onBareEnd?.();
+    refuseUnread(this.#answer, run.contextWindow);
+  }
+
+  /** Requests a single token without a stream. The refusal has the status and the reason that the stream lacked. */
+  async #askWhy(): Promise<void> {
+    const { question, connection } = this.#asking;
+    const { body } = question;
+    const asked: unknown = body instanceof Uint8Array ? JSON.parse(Buffer.from(body).toString()) : body;
+    const whole = { ...Object(asked), stream: false, stream_options: undefined, max_tokens: 1 };
+    await connection.text({ ...question, body: whole });
   }
 }
 
@@ -146,7 +171,7 @@ function bothOf(one: Room, other: Room): Room {
   return one === undefined || other === undefined ? (one ?? other) : Promise.all([one, other]).then(() => undefined);
 }
 
-/** Where so many events end, or the bytes if there are no more. */
+/** Returns the offset where this many events end, or the end of the bytes if there are fewer. */
 function endOfEvents(bytes: Uint8Array, events: number): number {
   let end = 0;
   for (let count = 0; count < events; count += 1) {
@@ -163,7 +188,7 @@ interface ReadEvents {
   readonly failure: { readonly error: unknown } | undefined;
 }
 
-/** What is said by the events that are split off now, also before one that fails: that is still said. */
+/** Reads the events that are split off now. Answer events before a failure are still returned. */
 function readEvents(
   answer: StreamedAnswer,
   { profile, run: { contextWindow, onProgress } }: Asking,
@@ -189,19 +214,21 @@ function readEvents(
   return { said, failure };
 }
 
-/** Whether an event only says that the server is at work, such as how far it has read the prompt. */
+/** True if an event only shows that the server is at work, such as its progress in the prompt. */
 function isSignOfLife(event: SentEvent): boolean {
   return event.kind === "comment" || event.data.includes('"prompt_progress"');
 }
 
-/** A server that would read a prompt of any length is left as soon as it says how long this one is. */
+/** Fails the answer once the server reports a prompt over the window, for a server that takes prompts of any length. */
 function refuseTooLong(event: SentEvent, by: { profile: OpenAiProfile; contextWindow: number }): void {
   const promptTokens = event.kind === "comment" ? by.profile.promptTokensIn?.(event.text) : undefined;
   if (promptTokens === undefined || promptTokens <= by.contextWindow) return;
   throw new ContextOverflow({ promptTokens }, "the runtime began to read a prompt longer than the window");
 }
 
-/** Some servers read no more of a prompt than fits, answer nothing, and call that a success. */
+/**
+ * Refuses an empty answer to a prompt over the window: some servers read only the part that fits, and report success.
+ */
 function refuseUnread({ said, promptTokens = 0 }: StreamedAnswer, contextWindow: number): void {
   if (said || promptTokens <= contextWindow) return;
   throw new ContextOverflow({ promptTokens }, "the runtime answered nothing to a prompt longer than the window");

@@ -20,7 +20,7 @@ import { VllmServer } from "./vllm.ts";
 export { openAiServerKinds };
 export type { OpenAiServerKind };
 
-/** Where each listens when nobody changed it. */
+/** The default address of each server. */
 export const openAiServerUrls: Readonly<Record<Exclude<OpenAiServerKind, "openai">, string>> = {
   vllm: "http://127.0.0.1:8000",
   "llama-server": "http://127.0.0.1:8080",
@@ -29,22 +29,22 @@ export const openAiServerUrls: Readonly<Record<Exclude<OpenAiServerKind, "openai
 };
 
 interface RecogniseOptions {
-  /** The operator's word for what is there: then it has to answer with a list of models, and that is all. */
+  /** The kind that the operator configured. The server then only has to answer with a list of models. */
   readonly wanted?: OpenAiServerKind;
-  /** Whether a server that is none of those with a name will do as well. */
+  /** True if a server of an unknown kind is accepted. */
   readonly allowOther?: boolean;
   readonly signal: AbortSignal;
-  /** Where Hugging Face keeps models on this host; in the user's own folder unless told. */
+  /** The Hugging Face cache on this host; in the user's own folder by default. */
   readonly hubFolder?: string;
-  /** The platform of this host, unless told. */
+  /** The platform of this host by default. */
   readonly platform?: string;
 }
 
 /**
- * The server at a site, recognised by what it answers; nothing when what answers there is none of them, or nothing does.
+ * Recognises the server at a site by its answers. Returns undefined when another service answers there, or none.
  *
- * What listens there may be anything, Trunkline's own gateway included. So nothing under `/v1` is asked for before
- * something else says that it is a model server, unless the operator named the place.
+ * Any service may listen there, Trunkline's own gateway included. Paths under `/v1` are requested only after another
+ * path shows a model server, unless the operator named the place.
  */
 export async function recogniseOpenAiServer(
   site: RuntimeSite,
@@ -74,7 +74,10 @@ async function kindOf(connection: RuntimeConnection, options: RecogniseOptions):
   return kindByList(models, evidence) ?? (allowOther ? "openai" : undefined);
 }
 
-/** What its own interfaces say it is. All are asked at once, since each may be slow to say that it does not exist. */
+/**
+ * Identifies the server by its own interfaces. Requests all of them at once, since each may be slow to report that it
+ * does not exist.
+ */
 async function ownEvidence(
   connection: RuntimeConnection,
   signal: AbortSignal,
@@ -105,7 +108,7 @@ async function answersWith(
     return true;
   } catch (error) {
     signal.throwIfAborted();
-    // Nobody but llama-server says this, and it says so on every path.
+    // Only llama-server reports that it is loading, and it does so on every path.
     return path === "/props" && error instanceof ModelLoading;
   }
 }
@@ -114,7 +117,9 @@ function hasProps(props: z.infer<typeof llamaServerProps>): boolean {
   return Boolean(props.default_generation_settings ?? props.total_slots ?? props.role);
 }
 
-/** What its list of models says it is. That of mlx-lm says no more than names, which is little evidence by itself. */
+/**
+ * Identifies the server by its list of models. The list of mlx-lm holds only names, which is little evidence by itself.
+ */
 function kindByList(
   models: readonly ListedModel[],
   evidence: OpenAiServerKind | undefined,
@@ -126,7 +131,9 @@ function kindByList(
   return evidence === "mlx-lm" && isBare ? "mlx-lm" : undefined;
 }
 
-/** Its list of models, if it answers with one; empty while it loads the only one it has. */
+/**
+ * Returns the server's list of models, if it answers with one. The list is empty while the server loads its only model.
+ */
 async function listed(connection: RuntimeConnection, signal: AbortSignal): Promise<readonly ListedModel[] | undefined> {
   try {
     return (await connection.ask(openAiModelList, { path: "/v1/models", signal })).data;

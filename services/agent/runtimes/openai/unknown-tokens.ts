@@ -3,8 +3,8 @@ import type { ChatBody } from "#shared/protocol/chat-body.ts";
 import type { OpenAiProfile, ServedModel } from "./openai-profile.ts";
 
 /**
- * Refuses a bias on what is no token of the model, for a server that dies of it and takes everybody's answers with it. So
- * no bias can be had there on a model of which nobody knows how many tokens it has.
+ * Refuses a bias on a token that the model does not have, for a server that crashes on it. The crash would end the
+ * answers of all clients. On such a server, a model with an unknown token count gets no bias at all.
  */
 export function refuseUnknownTokens(asked: {
   readonly profile: OpenAiProfile;

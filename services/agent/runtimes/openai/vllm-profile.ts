@@ -3,10 +3,10 @@ import { everyChoice } from "./openai-tool-choice.ts";
 import { honouring } from "../refuse-unsupported.ts";
 import { honouringInTexts } from "../refuse-unsupported-text.ts";
 
-/** The temperature below which vLLM takes the likeliest token always. */
+/** The temperature below which vLLM always takes the likeliest token. */
 const greedyBelow = 1e-5;
 
-/** vLLM honours nearly all of OpenAI's fields, and goes on from a last message only when it is told to. */
+/** vLLM honours nearly all of OpenAI's fields. It continues a last message only when it is told to. */
 export const vllm: OpenAiProfile = {
   kind: "vllm",
   name: "vLLM",
@@ -18,7 +18,7 @@ export const vllm: OpenAiProfile = {
   tools: everyChoice,
   takesParallelToolCalls: true,
   responseFormat: (format) => format,
-  // Its own field knows "none" only in newer versions; the switch in the template works in all of them.
+  // `reasoning_effort` knows "none" only in newer versions. The switch in the template works in all versions.
   thinking: (effort) =>
     effort === "none"
       ? { chat_template_kwargs: { enable_thinking: false, thinking: false } }
@@ -28,17 +28,18 @@ export const vllm: OpenAiProfile = {
   contentBesideCalls: null,
   endsAtStops: true,
   refusesLimitsOverWindow: true,
-  // Without chance all answers would be the same, it says.
+  saltsCache: true,
+  // vLLM refuses several answers without sampling, because all of them would be the same.
   refusesSeveral: ({ temperature = 1 }) => temperature < greedyBelow,
   dropsUnreadableCalls: false,
   mayIgnoreLogprobs: false,
   texts: {
-    // It refuses a suffix itself where the model was not made for one.
+    // vLLM itself refuses a suffix if the model was not made for one.
     honoured: honouringInTexts("suffix", "logprobs", "logit_bias"),
     takesEmpty: false,
     answerTokensUnset: 16,
   },
 };
 
-/** As many as vLLM runs at once by default (max_num_seqs). It queues more without a word. */
+/** The number of requests that vLLM runs at once by default (`max_num_seqs`). vLLM silently queues more. */
 export const vllmSlotsDefault = 256;

@@ -21,10 +21,10 @@ interface VllmOptions {
 type Probed = Pick<Partial<Capabilities>, "completion" | "embedding" | "tools">;
 
 /**
- * One vLLM. It tells nothing of what its model can do. Whether that thinks or sees is read from its files, where they are
- * on this host. For the rest each model is asked for the shortest of answers once: a chat with a tool, which a server
- * without `--enable-auto-tool-choice` refuses before it costs anything. A server that did not answer in between may have
- * been started anew, and is asked again.
+ * One vLLM. It does not report the capabilities of its models. `thinking` and `vision` are read from the model's files,
+ * if they are on this host. For the other capabilities each model gets one probe, the shortest possible chat with a
+ * tool. A server without `--enable-auto-tool-choice` refuses it before it costs anything. A server that failed to
+ * answer may have been restarted, and is probed again.
  */
 export class VllmServer implements OpenAiServer {
   readonly profile = vllm;
@@ -67,7 +67,10 @@ export class VllmServer implements OpenAiServer {
     this.#probes.close();
   }
 
-  /** An adapter has no window of its own, and can do what its base can. */
+  /**
+   * Describes a model. A vLLM adapter, which has a `parent`, has no window of its own and the capabilities of its base
+   * model.
+   */
   async #describe(
     id: string,
     facts: { listed: ListedModel; all: readonly ListedModel[]; signal: AbortSignal },
@@ -95,7 +98,7 @@ export class VllmServer implements OpenAiServer {
     } catch (error) {
       if (error instanceof Fault && error.code === "model_does_not_support_tools") return { tools: false };
     }
-    // Either it is busy, or it runs a model that does not chat.
+    // The server is busy, or its model does not chat.
     const embeds = z.object({ data: z.array(z.unknown()) });
     await connection.ask(embeds, { path: "/v1/embeddings", body: { model, input: "a" }, signal });
     return { completion: false, embedding: true, tools: false };
@@ -112,7 +115,7 @@ function capabilitiesByFiles(files: ModelFiles): Pick<Partial<Capabilities>, "vi
   return { vision: seesImages(files), ...(template !== undefined && { thinking: templateThinks(template) }) };
 }
 
-/** The requests that run or wait, over all engines, by what vLLM tells its monitors. */
+/** Returns the running and waiting requests of all engines, from vLLM's metrics. */
 export function requestsIn(metrics: string): number | undefined {
   const counts = [...metrics.matchAll(/^vllm:num_requests_(?:running|waiting)(?:\{[^\n]*\})? +(\d+(?:\.\d+)?)/gm)];
   return counts.length === 0 ? undefined : counts.reduce((sum, [, count]) => sum + Number(count), 0);

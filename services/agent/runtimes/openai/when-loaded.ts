@@ -6,7 +6,7 @@ import { ModelLoading } from "./openai-fault.ts";
 import type { ServedModel } from "./openai-profile.ts";
 import type { ChatRun } from "../runtime.ts";
 
-/** How long to wait before a server that is loading a model is asked again. */
+/** The wait before a request is repeated to a server that is loading a model. */
 const askAgainMs = 500;
 
 interface Server {
@@ -14,11 +14,11 @@ interface Server {
   readonly loads: LoadWatch;
   readonly clock: Clock;
   readonly ask: () => Answering;
-  /** What a failure means for the caller. */
+  /** Returns the failure as the client gets it. */
   readonly faultOf: (error: unknown) => unknown;
 }
 
-/** A server that still loads the model is asked again until it has, or nobody waits any more. */
+/** Repeats the request until the server has loaded the model, or until no client waits any more. */
 export function whenLoaded(run: Pick<ChatRun, "signal" | "onProgress">, server: Server): Answering {
   return new AnswerOfLoaded(run, server);
 }
@@ -61,7 +61,7 @@ class AnswerOfLoaded implements Answering {
   }
 }
 
-/** An iterator by hand: what comes is handed on as it is, and a generator would add its own turns to every piece of it. */
+/** An iterator without a generator: batches pass unchanged, and a generator would add its own promise turns to each. */
 class Asking implements AsyncIterator<readonly AnswerEvent[]> {
   readonly #run: Pick<ChatRun, "signal" | "onProgress">;
   readonly #server: Server;

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-/** So many characters take some milliseconds; then others have their turn. */
+/** Characters that are counted in one turn of the event loop. Counting these takes some milliseconds. */
 const charactersAtOnce = 1024 * 1024;
 
-/** Counts words without cutting the texts up: a prompt may have many millions of characters. */
+/** Counts words without splitting the texts: a prompt may have many millions of characters. */
 export async function countWords(texts: Iterable<string>): Promise<number> {
   let count = 0;
   let left = charactersAtOnce;

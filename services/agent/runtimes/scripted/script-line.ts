@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 
-/** What a script line asks of the demonstration. Indexes count the tokens of the text from 0. */
+/** The settings of a script line. Indexes count the tokens of the text from 0. */
 export interface Script {
   readonly tokens: number;
   readonly nonce: string;
@@ -21,7 +21,7 @@ export const scriptTokensMax = 1_000_000;
 export const scriptDelayMsMax = 60_000;
 export const scriptFirstMsMax = 600_000;
 
-/** The fields that a script line may come in. */
+/** The fields that may hold a script line. */
 export type ScriptedField = "messages" | "prompt";
 
 class Problem extends Error {}
@@ -33,14 +33,14 @@ const words = ["tokens", "nonce", "think", "first_ms", "delay_ms", "fail_at", "s
 const wordCharactersShownMax = 32;
 const namePattern = /^[a-zA-Z0-9_-]{1,64}$/;
 
-/** What is wrong with a script line, told of the field that it came in. */
+/** Returns the fault for an invalid script line, with the field that held it. */
 export function scriptFault(problem: string, param: ScriptedField): Fault {
   return new Fault("invalid_value", { message: `The script line does not work: ${problem}.`, param });
 }
 
 /**
- * Reads the script line that a message may begin with, such as `/script tokens=200 delay_ms=20 nonce=abc`, or a text that
- * is to be continued.
+ * Reads the script line that a message, or a text to continue, may begin with. An example is
+ * `/script tokens=200 delay_ms=20 nonce=abc`.
  */
 export function readScript(text: string, param: ScriptedField = "messages"): Script | undefined {
   try {
@@ -105,7 +105,7 @@ function jsonObject(given: ReadonlyMap<string, string>, word: string): string | 
     const parsed: unknown = JSON.parse(value);
     if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return value;
   } catch {
-    // Told below, like any other text that is no object.
+    // The throw below reports it, like any other text that is not an object.
   }
   throw new Problem(`'${word}' must be a JSON object without spaces`);
 }

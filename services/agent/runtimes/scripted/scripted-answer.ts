@@ -5,8 +5,8 @@ import type { TextToContinue } from "#shared/protocol/complete-body.ts";
 import { readScript, scriptFault, type Script } from "./script-line.ts";
 
 /**
- * What the demonstration will say to one request, decided before it says anything. Positions count reasoning tokens
- * first and then those of the text; position i is due at `firstMs + i * delayMs` after the start.
+ * The complete plan of an answer to one request, made before any output. Positions count reasoning tokens first and
+ * then text tokens. Position i is due at `firstMs + i * delayMs` after the start.
  */
 export interface ScriptedAnswer {
   readonly thoughts: number;
@@ -14,11 +14,11 @@ export interface ScriptedAnswer {
   readonly token: (index: number) => string;
   readonly firstMs: number;
   readonly delayMs: number;
-  /** What goes wrong, and before which position. Where several things would, the first of them does. */
+  /** The failure of the script, and the position before which it happens. The earliest failure wins. */
   readonly mishap: { readonly kind: "fail" | "stall" | "exit"; readonly position: number } | undefined;
   readonly call: { readonly name: string; readonly arguments: string } | undefined;
   readonly finish: "stop" | "length" | "tool_calls";
-  /** What was read, of which each word is a token. */
+  /** The texts of the prompt, of which each word is a token. */
   readonly prompt: Iterable<string>;
 }
 
@@ -42,7 +42,7 @@ export function planAnswer(request: { model: ScriptedModel; body: ChatBody }): S
   return plan({ script, call: toolToCall(body, script), tokensMax: body.max_tokens, prompt });
 }
 
-/** What will be said after a text: what a chat would answer that consists of it, but nothing beside text. */
+/** Plans the continuation of a text. It equals the answer to a chat with this text, but holds only text. */
 export function planContinuation({ prompt, max_tokens: tokensMax }: TextToContinue): ScriptedAnswer {
   const script = readScript(prompt, "prompt");
   if (script !== undefined && (script.think > 0 || script.tool !== undefined)) {
@@ -91,8 +91,8 @@ function firstMishap(script: Script, lastIndex: number): ScriptedAnswer["mishap"
 }
 
 /**
- * The tool to call, if any: the one of the script line, or whatever `tool_choice` demands. Once a tool has answered the
- * last user message no further call is made, so that the loop of a client that runs tools comes to its end.
+ * Returns the tool to call, if any: the one of the script line, or the one that `tool_choice` demands. Makes no further
+ * call once a tool has answered the last user message, so that a client's tool loop ends.
  */
 function toolToCall(body: ChatBody, script: Script | undefined): ScriptedAnswer["call"] {
   const lastUser = body.messages.findLastIndex(({ role }) => role === "user");

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 
 export const scriptedDimensions = 64;
 
-/** A vector of length one that is the same for the same text, and points elsewhere for any other. */
+/** Returns a vector of length one. It is the same for the same text, and points elsewhere for any other. */
 export function scriptedVector(text: string, dimensions: number = scriptedDimensions): number[] {
   const bytes = createHash("shake256", { outputLength: dimensions * 2 })
     .update(text)

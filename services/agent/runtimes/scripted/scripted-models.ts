@@ -2,12 +2,12 @@ import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 import type { Capabilities } from "#shared/model/model.ts";
 import type { DescribedModel } from "../runtime.ts";
 
-/** A demonstration model. All that can be known of one is known. */
+/** A demonstration model. All its capabilities are known. */
 export type ScriptedModel = Omit<DescribedModel, "capabilities"> & { readonly capabilities: Capabilities };
 
 const nothing: Capabilities = { completion: false, vision: false, embedding: false, tools: false, thinking: false };
 
-/** The one moment at which all demonstration models were created, so that restarts change nothing. */
+/** The creation date of all demonstration models. It is fixed, so that restarts change nothing. */
 const createdSeconds = Date.UTC(2026, 0, 1) / 1_000;
 
 function demonstration(id: string, capabilities: Partial<Capabilities>): ScriptedModel {

@@ -13,26 +13,26 @@ import { StopCutter } from "../stop-cutter.ts";
 
 export interface ScriptedOptions {
   readonly clock: Clock;
-  /** Which of the demonstration models to offer; all of them unless told. */
+  /** The demonstration models to offer; all of them by default. */
   readonly models?: readonly string[] | undefined;
   readonly slots?: number | undefined;
   /** Ends the process, for `exit_at`. */
   readonly exit?: ((code: number) => void) | undefined;
 }
 
-/** A demonstration costs next to nothing, so load tests are bounded by what carries it. */
+/** The slots of the demonstration. It costs next to nothing, so load tests measure the path to it. */
 const scriptedSlots = 1_024;
 
-/** How much is said between two turns of the event loop when there is no delay. */
+/** The most tokens between two turns of the event loop when there is no delay. */
 const batchTokensMax = 64;
 
 const honoured = honouring();
 const honouredInTexts = honouringInTexts();
 
 /**
- * A deterministic runtime that needs no model: what `trunkline up` shows without one, what tests stand on, and the far
- * end of load tests. It says a short friendly text, or what the script line asks for that the last user message begins with,
- * or the text that is to be continued.
+ * A deterministic runtime that needs no model. `trunkline up` shows it without a model, tests use it, and it is the far
+ * end of load tests. It answers with a short friendly text. A script line at the beginning of the last user message, or
+ * of the text to continue, replaces that text.
  */
 export function scriptedRuntime(options: ScriptedOptions): Runtime {
   const models = chooseScriptedModels(options.models ?? scriptedModelIds);
@@ -152,7 +152,7 @@ function closingEvents(
   return events;
 }
 
-/** The mishap of a script. None of them lets the answer go on. */
+/** Runs the failure of a script. The answer never continues after it. */
 async function meet(
   kind: "fail" | "stall" | "exit",
   world: { signal: AbortSignal; exit: (code: number) => void },

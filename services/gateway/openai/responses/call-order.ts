@@ -2,13 +2,13 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { ChatMessage } from "#shared/protocol/chat-body.ts";
 import { findToolDisorder, namedCalls } from "../tool-disorder.ts";
 
-/** A message, and where in the request it stands or begins. */
+/** A message, and the path in the request where it begins. */
 export interface Placed {
   readonly message: ChatMessage;
   readonly param: string;
 }
 
-/** Insists that the functions of a conversation gave what was asked of them, and in time. */
+/** Throws a `Fault` unless each function output answers a call, and each call is answered before the next message. */
 export function insistOnCallOrder(placed: readonly Placed[]): void {
   const disorder = findToolDisorder(placed.map(({ message }) => message));
   if (disorder === undefined) return;

@@ -4,7 +4,7 @@ import { insistOnCallOrder, type Placed } from "./call-order.ts";
 import { textOf, type CallOutputItem, type InputItem, type MessageItem, type MessagePart } from "./input-items.ts";
 import { isOfModel, ModelTurn } from "./model-turn.ts";
 
-/** What others say, and what functions give. */
+/** Items that do not come from the model: messages of other roles, and outputs of functions. */
 type OtherItem = MessageItem | CallOutputItem;
 type UserMessage = Extract<ChatMessage, { role: "user" }>;
 type UserPart = Exclude<UserMessage["content"], string>[number];
@@ -15,7 +15,7 @@ interface Given {
   readonly input: string | readonly InputItem[];
 }
 
-/** A conversation as machines are given it, the instructions before all of it. */
+/** Converts the input to the messages that machines get. The instructions come first. */
 export function conversationOf({ instructions, input }: Given): ChatMessage[] {
   const placed = typeof input === "string" ? [placedText(input)] : placedItems(input);
   if (instructions) placed.unshift({ message: { role: "system", content: instructions }, param: "instructions" });
@@ -62,12 +62,12 @@ function userContent(parts: readonly MessagePart[]): UserMessage["content"] {
     if (part.type !== "input_image") return { type: "text", text: textOf(part) };
     const { image_url: url, detail } = part;
     if (!detail) return { type: "image_url", image_url: { url } };
-    // No runtime looks closer than at what it calls high.
+    // `high` is the highest detail that any runtime supports.
     return { type: "image_url", image_url: { url, detail: detail === "original" ? "high" : detail } };
   });
 }
 
-/** A single part is a mere text, as most write it. */
+/** Returns the text of a single part as a string, the form that most clients send. */
 function textContent(parts: readonly MessagePart[]): string | TextPart[] {
   const texts = parts.map((part): TextPart => ({ type: "text", text: textOf(part) }));
   return texts.length > 1 ? texts : (texts[0]?.text ?? "");

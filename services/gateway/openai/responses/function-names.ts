@@ -1,10 +1,10 @@
-/** A function of a client's own: some stand in a namespace. */
+/** The name of a client's function. Some functions are in a namespace. */
 export interface FunctionName {
   readonly name: string;
   readonly namespace?: string | null | undefined;
 }
 
-/** Models know of no namespaces, and are told both names in one. */
+/** Joins the namespace and the name. Models do not support namespaces. */
 export function innerName({ name, namespace }: FunctionName): string {
   return !namespace ? name : `${namespace}__${name}`;
 }

@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 
-/** What machines call the fields of a chat, and clients of the Responses API what became of them. */
+/** Maps the path of a chat field, as machines name it, to the field of the Responses API that it came from. */
 const fieldsOfChats: readonly (readonly [inChats: RegExp, here: string])[] = [
   [/^messages(?:$|\[.*)/, "input"],
   [/^max_tokens$/, "max_output_tokens"],
@@ -10,7 +10,10 @@ const fieldsOfChats: readonly (readonly [inChats: RegExp, here: string])[] = [
   [/^tools\[.*/, "tools"],
 ];
 
-/** A fault of a machine names what it was given, which is a chat: its client is told of the field that it sent. */
+/**
+ * Renames the field in a machine's fault. A machine names the field of the chat that it got; the client must read the
+ * field that it sent.
+ */
 export function inWordsOfResponses(fault: Fault): Fault {
   const { code, message, param, internal, retryAfterSeconds } = fault;
   if (param === undefined) return fault;

@@ -5,23 +5,23 @@ import { insistOnSchemaSize } from "../schema-size.ts";
 import { innerName, type FunctionName } from "./function-names.ts";
 import type { FunctionTool, ResponseTool, ResponseToolChoice } from "./response-tools.ts";
 
-/** As long as any function's name may be. */
+/** Maximum length of a function name that includes its namespace; the same as for any function name. */
 const innerNameCharactersMax = 64;
 
-/** A function of a request, what it is called there, and where it stands. */
+/** A function of a request, its name in the request, and its path there. */
 interface Placed {
   readonly tool: FunctionTool;
   readonly called: FunctionName;
   readonly param: string;
 }
 
-/** The functions of a request. */
+/** The functions of a request, converted for machines. */
 export interface InnerTools {
-  /** As machines are given them. */
+  /** The functions in the form that machines get. */
   readonly tools: ToolDefinition[];
-  /** Those that stand in a namespace, by the names that machines know. */
+  /** The functions in a namespace, by the joined names that machines get. */
   readonly namespaced: Readonly<Record<string, FunctionName>>;
-  /** What machines know a function as that a choice names. */
+  /** Returns the name that machines get for a function that a tool choice names. */
   innerNameOf(name: string): string;
 }
 
@@ -47,7 +47,7 @@ export function innerTools(tools: readonly ResponseTool[]): InnerTools {
   };
 }
 
-/** A choice names functions as they are called alone. */
+/** Converts the tool choice to a `Choice`. A tool choice names functions without their namespace. */
 export function choiceOf(choice: ResponseToolChoice, { innerNameOf }: Pick<InnerTools, "innerNameOf">): Choice {
   if (typeof choice === "string") return choice;
   if (choice.type === "function") return { name: innerNameOf(choice.name), param: "tool_choice.name" };
@@ -63,7 +63,7 @@ function functionsOf(tool: ResponseTool, param: string): Placed[] {
   if (tool.type !== "namespace") return [];
   const { name: namespace, description, tools } = tool;
   return tools.map((each, place) => ({
-    // Models know of no namespaces, and are told with each function what all of them are for.
+    // Models do not support namespaces, so each function's description begins with its namespace's description.
     tool: { ...each, description: [description, each.description].filter(Boolean).join("\n\n") },
     called: { name: each.name, namespace },
     param: `${param}.tools[${place}]`,

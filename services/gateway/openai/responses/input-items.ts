@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** What items have that were answered once and are sent back. It means nothing to a model. */
+/** Fields of items that came in an earlier answer and are sent back. Models do not get them. */
 const asAnswered = { id: z.string().nullish(), status: z.string().nullish() };
 
 const inputText = z.strictObject({ type: z.literal("input_text"), text: z.string() });
@@ -18,7 +18,7 @@ const outputText = z.strictObject({
 const refusal = z.strictObject({ type: z.literal("refusal"), refusal: z.string() });
 export const messagePart = z.discriminatedUnion("type", [inputText, inputImage, outputText, refusal]);
 
-/** What somebody says. Few write that it is a message. */
+/** A message. Most clients leave out its `type`. */
 export const messageItem = z.strictObject({
   type: z.literal("message").optional(),
   role: z.enum(["user", "assistant", "system", "developer"]),
@@ -26,7 +26,7 @@ export const messageItem = z.strictObject({
   ...asAnswered,
 });
 
-/** What the model thought before: in full, or in short where only that was told. */
+/** Earlier reasoning of the model: the full text, or the summary where the client got only that. */
 export const reasoningItem = z.strictObject({
   type: z.literal("reasoning"),
   summary: z.array(z.strictObject({ type: z.literal("summary_text"), text: z.string() })).nullish(),
@@ -44,7 +44,7 @@ export const callItem = z.strictObject({
   ...asAnswered,
 });
 
-/** What the function gave. */
+/** The output of a called function. */
 export const callOutputItem = z.strictObject({
   type: z.literal("function_call_output"),
   call_id: z.string().min(1),
@@ -62,7 +62,7 @@ export type CallOutputItem = z.infer<typeof callOutputItem>;
 export type MessagePart = z.infer<typeof messagePart>;
 export type InputItem = z.infer<typeof inputItem>;
 
-/** What a part says; an image says nothing. */
+/** Returns the text of a part. An image has none. */
 export function textOf(part: MessagePart): string {
   if (part.type === "refusal") return part.refusal;
   return part.type === "input_image" ? "" : part.text;

@@ -5,14 +5,17 @@ import { textOf, type CallItem, type InputItem, type MessageItem, type Reasoning
 type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 type ToolCalls = NonNullable<AssistantMessage["tool_calls"]>;
 
-/** What the model does: of these, several in a row are one turn. */
+/** An item that comes from the model. Several of them in a row are one turn. */
 export type ModelItem = ReasoningItem | CallItem | (MessageItem & { readonly role: "assistant" });
 
 export function isOfModel(item: InputItem): item is ModelItem {
   return "role" in item ? item.role === "assistant" : item.type !== "function_call_output";
 }
 
-/** One turn of the model, whose thoughts, texts and calls are items of their own in this API, and one message to a model. */
+/**
+ * One turn of the model. Its reasoning, texts and calls are separate items in this API, and become one message to a
+ * model.
+ */
 export class ModelTurn {
   readonly #thoughts: string[] = [];
   readonly #texts: string[] = [];
@@ -21,7 +24,7 @@ export class ModelTurn {
   add(item: ModelItem): void {
     switch (item.type) {
       case "reasoning":
-        // Some tell their thoughts in full, some in short, some not at all.
+        // Some clients send the reasoning in full, some its summary, some neither.
         for (const { text } of item.content?.length ? item.content : (item.summary ?? [])) this.#thoughts.push(text);
         return;
       case "function_call": {
@@ -34,7 +37,7 @@ export class ModelTurn {
     }
   }
 
-  /** Nothing where the model did nothing that can be told, such as to think under lock and key. */
+  /** Returns the turn's message. Returns undefined when the turn is empty, as with encrypted reasoning only. */
   message(): AssistantMessage | undefined {
     if (this.#texts.length + this.#thoughts.length + this.#calls.length === 0) return undefined;
     const message: AssistantMessage = { role: "assistant" };

@@ -17,13 +17,13 @@ import { checkShownImages } from "./shown-images.ts";
 import { innerTextFormat, outerTextFormat } from "./text-format.ts";
 
 export const metadataPairsMax = 16;
-/** What a response repeats of its request; a streamed one does so three times. */
+/** Maximum length of the request fields that a response repeats. A streamed response repeats them three times. */
 export const repeatedCharactersMax = 512 * 1024;
 const logprobsIncluded = "message.output_text.logprobs";
 
 const inner = chatBody.shape;
 
-/** A request of the Responses API as OpenAI's clients write it: a null counts as a field that is not there. */
+/** A request of the Responses API as OpenAI's clients write it. A null field counts as missing. */
 export const responseRequest = z.strictObject({
   model: modelId,
   input: z.union([z.string(), z.array(inputItem).min(1).max(messagesMax)]),
@@ -55,7 +55,7 @@ export interface ReadResponseRequest extends ReadChatRequest {
   readonly terms: ResponseTerms;
 }
 
-/** Reads such a request and translates it to what machines are given: it is a chat, told in other words. */
+/** Reads a request of the Responses API and translates it to the job body, which is a chat. */
 export function readResponseRequest(input: Record<string, unknown>): ReadResponseRequest {
   dropWhatSaysNothing(input);
   refuseFieldsOfResponses(input);
@@ -113,7 +113,7 @@ function bodyOf(request: ResponseRequest, inside: InnerTools): ChatBody {
   };
 }
 
-/** What a schema of single fields cannot say. */
+/** Checks rules that involve two fields, which the schema of a single field cannot express. */
 function checkTogether({
   stream,
   stream_options: options,
@@ -154,9 +154,12 @@ function insistOnTerms({ repeated }: ResponseTerms, { instructions, text, tools 
 }
 
 /**
- * What clients wish for by habit and do without: to search the web; to include what is of tools that are not here, or
- * thoughts under lock and key; that the response is kept; that input is cut where it is too long, which is an error here;
- * that thoughts are short.
+ * Returns the paths of fields that clients send by habit and that are ignored:
+ * - web search tools;
+ * - `include` of unsupported tools' output, or of encrypted reasoning;
+ * - `store`: no response is stored;
+ * - `truncation: "auto"`: input that is too long is an error here;
+ * - a concise reasoning summary.
  */
 function ignoredWishes({ include, store, tools, truncation, reasoning }: ResponseRequest): string[] {
   return [

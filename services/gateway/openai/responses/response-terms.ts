@@ -2,15 +2,18 @@ import type { FunctionName } from "./function-names.ts";
 import type { ResponseRequest } from "./response-request.ts";
 import { isOwnTool, type OwnTool } from "./response-tools.ts";
 
-/** How a response is told, and what it repeats of its request. */
+/** The options of rendering a response, and the request fields that the response repeats. */
 export interface ResponseTerms {
-  /** As what thoughts are told: who asks for a summary reads nothing else, and gets one that leaves nothing out. */
+  /**
+   * The kind of item that carries the reasoning. A client that asks for a summary reads only the summary, and gets the
+   * full reasoning in it.
+   */
   readonly thoughts: "reasoning" | "summary";
-  /** Functions that stand in a namespace, by the names that machines know. */
+  /** The functions in a namespace, by the joined names that machines get. */
   readonly namespaced: Readonly<Record<string, FunctionName>>;
   /**
-   * Fields of a JSON object as they are written, since they are written several times and hold what a client gave digit by
-   * digit: what was asked, and what was left to the model.
+   * The repeated fields of the JSON object, serialized once because they are sent several times. They hold the client's
+   * values digit by digit. A field that the client left to the model has null or its default.
    */
   readonly repeated: string;
 }
@@ -39,13 +42,13 @@ export function termsOf(request: ResponseRequest, namespaced: ResponseTerms["nam
   };
 }
 
-/** In this API a function always says what it takes, and how exactly. */
+/** Writes a tool with all its fields: in this API a function always has `parameters` and `strict`. */
 function told(tool: OwnTool): object {
   if (tool.type === "namespace") return { ...tool, description: tool.description ?? "", tools: tool.tools.map(told) };
   return { ...tool, parameters: tool.parameters ?? null, strict: tool.strict ?? null };
 }
 
-/** What no response here is asked for: none is kept, none goes on without its client, and no input is cut. */
+/** Fields with a fixed value. No response is stored, none continues without its client, and no input is truncated. */
 const never = {
   access_programs: null,
   background: false,

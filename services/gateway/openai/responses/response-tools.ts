@@ -13,7 +13,7 @@ export const functionTool = z.strictObject({
 });
 export type FunctionTool = z.infer<typeof functionTool>;
 
-/** Functions under a common name. */
+/** Functions in one namespace. */
 export const namespaceTool = z.strictObject({
   type: z.literal("namespace"),
   name,
@@ -21,14 +21,14 @@ export const namespaceTool = z.strictObject({
   tools: z.array(functionTool).min(1).max(toolsMax),
 });
 
-/** What some clients offer by habit, whomever they ask. It is left out, and they are told so. */
+/** A web search tool, which some clients offer by habit to every server. It is ignored, and the client is told so. */
 const webSearchTool = z.looseObject({
   type: z.enum(["web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"]),
 });
 
 export const responseTool = z.discriminatedUnion("type", [functionTool, namespaceTool, webSearchTool]);
 export type ResponseTool = z.infer<typeof responseTool>;
-/** A tool that is a client's own, to run by itself. */
+/** A tool that the client runs itself. */
 export type OwnTool = FunctionTool | z.infer<typeof namespaceTool>;
 
 export function isOwnTool(tool: ResponseTool): tool is OwnTool {
@@ -37,7 +37,7 @@ export function isOwnTool(tool: ResponseTool): tool is OwnTool {
 
 const namedFunction = z.strictObject({ type: z.literal("function"), name: z.string().min(1) });
 
-/** Which of the tools may be called, as they write it. */
+/** The tool choice as clients of the Responses API write it. */
 export const responseToolChoice = z.union([
   z.enum(["auto", "none", "required"]),
   namedFunction,

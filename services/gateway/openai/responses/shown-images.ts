@@ -2,7 +2,9 @@ import { Fault } from "#shared/fault/fault.ts";
 import { insistOnSentImage } from "../sent-image.ts";
 import type { InputItem } from "./input-items.ts";
 
-/** The path of the first image of a request. All have to be sent with it, and only a user can show one. */
+/**
+ * Returns the path of the request's first image. Every image must be sent inside the request, in a message of a user.
+ */
 export function checkShownImages(input: string | readonly InputItem[]): string | undefined {
   let first: string | undefined;
   if (typeof input === "string") return first;

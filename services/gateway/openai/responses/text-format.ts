@@ -3,7 +3,7 @@ import { responseFormat, type ChatBody } from "#shared/protocol/chat-body.ts";
 
 const [text, jsonObject, jsonSchema] = responseFormat.options;
 
-/** What form a text is to have, as clients of the Responses API write it: a schema stands beside its type. */
+/** The text format as clients of the Responses API write it. The schema's fields stand beside `type`. */
 export const outerTextFormat = z.discriminatedUnion("type", [
   text,
   jsonObject,
@@ -11,7 +11,7 @@ export const outerTextFormat = z.discriminatedUnion("type", [
 ]);
 export type TextFormat = z.infer<typeof outerTextFormat>;
 
-/** The same as machines are told. */
+/** Converts the text format to the `response_format` that machines get. */
 export function innerTextFormat(format: TextFormat | null | undefined): Pick<ChatBody, "response_format"> {
   if (!format) return {};
   if (format.type !== "json_schema") return { response_format: format };

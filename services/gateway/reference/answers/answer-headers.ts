@@ -1,4 +1,4 @@
-/** What a header of an answer says to whoever reads it. */
+/** The documentation of a response header. */
 interface AnswerHeader {
   readonly description: string;
   readonly type: "string" | "integer";
@@ -7,7 +7,7 @@ interface AnswerHeader {
 
 const remaining = "never less than none, and no promise: other requests of the key count too";
 
-/** Every header of an answer that means something to clients of this API, as official clients call it. */
+/** All response headers that matter to clients of this API, by the names that official clients use. */
 export const answerHeaders = {
   "x-request-id": {
     description:

@@ -1,13 +1,13 @@
 import { z } from "zod";
 import { finishReasons, tokenLogprobs } from "#shared/answer/answer-event.ts";
 
-/** What answers of several shapes have in common. */
+/** The fields that several kinds of answer share. */
 export const answerId = z.string().describe("The id of this answer, the same in all chunks of a stream.");
 export const created = z.int().nonnegative().describe("When the answer was begun, in seconds since 1970.");
 export const answeringModel = z.string().describe("The model that answered.");
 export const choiceIndex = z.int().nonnegative().describe("Which of the answers this is of, from 0.");
 
-/** Why an answer ended. */
+/** The reason why an answer ended. */
 export const finishReason = z
   .enum(finishReasons)
   .describe(
@@ -20,7 +20,7 @@ export const textFinishReason = finishReason
     "Why the text ended: the model came to an end or to a text of `stop`; the longest length was reached; or its runtime withheld the rest.",
   );
 
-/** Of one token how likely it was, and which others were likely in its place. */
+/** The log probability of a token, and the likeliest alternatives to it. */
 export const tokenLogprob = tokenLogprobs.element;
 
 export const logprobs = z.object({

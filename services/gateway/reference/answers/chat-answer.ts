@@ -15,7 +15,7 @@ const reasoning = z.string().describe("What the model thought before it answered
 const sameReasoning = z.string().describe("The same once more, for clients that know it by this name.");
 const refusal = z.null().describe("Always null: a refusal is text like any other here.");
 
-/** A chat completion as it is answered whole. */
+/** A chat completion that is not streamed. */
 export const chatCompletion = z.object({
   id: answerId,
   object: z.literal("chat.completion").describe("What this is."),
@@ -55,7 +55,7 @@ const calledInPieces = z.object({
     .describe("What is called, and with what."),
 });
 
-/** One event of a chat completion that is streamed. */
+/** One event of a streamed chat completion. */
 export const chatCompletionChunk = z.object({
   id: answerId,
   object: z.literal("chat.completion.chunk").describe("What this is."),

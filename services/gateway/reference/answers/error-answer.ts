@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** What every refusal and every failure looks like, as an answer and inside a stream. */
+/** The error body of every refusal and every failure, as an answer and inside a stream. */
 export const errorAnswer = z.object({
   error: z
     .object({

@@ -14,7 +14,7 @@ const itemStatus = z
   .enum(["in_progress", "completed", "incomplete"])
   .describe("How it stands; `incomplete` where the answer was cut short in it.");
 
-/** In this API a token always has its bytes. */
+/** In this API a token always has its `bytes`. */
 const likelyToken = tokenLogprobs.element.omit({ top_logprobs: true }).extend({ bytes: z.array(z.int()) });
 export const responseLogprob = likelyToken.extend({ top_logprobs: z.array(likelyToken) });
 const responseLogprobs = z
@@ -37,7 +37,7 @@ const summaryText = z.object({
   text: z.string().describe("The thoughts."),
 });
 
-/** What the model says. */
+/** An output item: text of the model. */
 export const outputMessage = z.object({
   id: itemId,
   type: z.literal("message").describe("What the item is."),
@@ -46,7 +46,7 @@ export const outputMessage = z.object({
   content: z.array(outputText).describe("The text, as one part."),
 });
 
-/** What the model thinks. */
+/** An output item: reasoning of the model. */
 export const outputReasoning = z.object({
   id: itemId,
   type: z.literal("reasoning").describe("What the item is."),
@@ -60,7 +60,7 @@ export const outputReasoning = z.object({
     .describe("The thoughts, as one part; absent where a summary was asked for."),
 });
 
-/** A function that the model calls. */
+/** An output item: a function call by the model. */
 export const outputCall = z.object({
   id: itemId,
   type: z.literal("function_call").describe("What the item is."),
@@ -90,7 +90,7 @@ const usage = z.object({
 
 const repeated = (what: string) => `${what}, as the request said`;
 
-/** A response, whole or as it stands in the middle of a stream. */
+/** A response: complete, or its present state in the middle of a stream. */
 export const response = z.object({
   id: z.string().describe("The id of this response, the same in all events of a stream. It is not kept."),
   object: z.literal("response").describe("What this is."),
@@ -168,7 +168,7 @@ const standing = { sequence_number: number, response: response.describe("The res
 const item = outputItem.describe("The item as it stands.");
 const piece = { delta, logprobs: responseLogprobs };
 
-/** One event of a response that is streamed. */
+/** One event of a streamed response. */
 export const responseEvent = z.discriminatedUnion("type", [
   named("response.created", standing),
   named("response.in_progress", standing),

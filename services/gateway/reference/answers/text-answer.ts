@@ -9,7 +9,7 @@ import {
   tokenUsage,
 } from "./answer-parts.ts";
 
-/** How likely the tokens of a text were, in lists side by side. */
+/** The log probabilities of a text's tokens, in parallel lists. */
 export const textLogprobs = z.object({
   tokens: z.array(z.string()).describe("The tokens of the text."),
   token_logprobs: z.array(z.number()).describe("How likely each of them was, as a logarithm."),
@@ -22,7 +22,7 @@ export const textLogprobs = z.object({
 const object = z.literal("text_completion").describe("What this is, streamed or not.");
 const likelihoods = textLogprobs.nullable().describe("How likely the tokens were; null unless `logprobs` was given.");
 
-/** A legacy completion as it is answered whole. */
+/** A legacy completion that is not streamed. */
 export const textCompletion = z.object({
   id: answerId,
   object,
@@ -41,7 +41,7 @@ export const textCompletion = z.object({
   usage: tokenUsage.describe("What the request used."),
 });
 
-/** One event of a legacy completion that is streamed. */
+/** One event of a streamed legacy completion. */
 export const textCompletionChunk = z.object({
   id: answerId,
   object,

@@ -1,10 +1,13 @@
 import { markup, type Markup } from "./docs-markup.ts";
 
-/** Texts, comments that have a line of their own, and the few words of the languages that the examples are in. */
+/** Matches strings, comments on a line of their own, and the keywords of the example languages. */
 const coloured =
   /("(?:\\.|[^"\\\n])*")(?=(\s*:)?)|(^\s*(?:#|\/\/).*$)|\b(import|from|const|new|await|for|of|in|if|export|curl|print)\b/gm;
 
-/** Code to be read and copied. Where it names the gateway, the page can put in how its reader reached it. */
+/**
+ * Renders code with a caption. Each base URL is marked, so that the page can replace it with the URL that its reader
+ * used.
+ */
 export function code(text: string, { baseUrl, label }: { readonly baseUrl: string; readonly label: string }): Markup {
   return markup`<figure><figcaption>${label}</figcaption><pre tabindex="0"><code>${highlighted(text, baseUrl)}</code></pre></figure>`;
 }

@@ -4,7 +4,7 @@ import { markup, nothing, prose, type Markup } from "./docs-markup.ts";
 import { typeOf, type Side } from "./docs-type.ts";
 import type { Medium, OpenApiDocument, Operation, Schema } from "../openapi-document.ts";
 
-/** An operation with where it is. */
+/** An operation with its method and path. */
 export interface Endpoint {
   readonly method: string;
   readonly path: string;
@@ -17,7 +17,7 @@ export function endpointsOf({ paths }: OpenApiDocument): Endpoint[] {
   );
 }
 
-/** All of one endpoint: what it takes, what it answers, and what may come instead. */
+/** Renders one endpoint: its request, its answer and its errors. */
 export function endpointSection(endpoint: Endpoint, document: OpenApiDocument, baseUrl: string): Markup {
   const { method, path, operation } = endpoint;
   return markup`<section class="endpoint"><h3 id="${operation.operationId}">${operation.summary}</h3>
@@ -66,7 +66,7 @@ function table(schema: Schema, document: OpenApiDocument, side: Side): Markup {
   return named === undefined ? markup`<p>${typeOf(schema, side)}</p>` : fieldsTable(named, side);
 }
 
-/** What a schema that is only referred to is called. */
+/** Returns the name of the schema that a `$ref` points to. */
 export function nameOf({ $ref }: Schema): string | undefined {
   return $ref?.slice($ref.lastIndexOf("/") + 1);
 }

@@ -9,14 +9,14 @@ interface Row {
   readonly required: boolean;
 }
 
-/** The fields of a schema as a table; those of its parts under the paths that they have. */
+/** Renders the fields of a schema as a table. Nested fields have their full paths. */
 export function fieldsTable(schema: Schema, side: Side): Markup {
   const rows = rowsOf(schema);
   if (rows.length === 0) return markup`<p>${typeOf(schema, side)}</p>`;
   return markup`<table class="fields"><thead><tr><th>Field</th><th>Type</th><th>What it is</th></tr></thead><tbody>${rows.map((each) => row(each, side))}</tbody></table>${refusedFields(schema)}`;
 }
 
-/** Where several kinds of value have a field of one name, it is one row. */
+/** Returns one row for each path. Fields of several kinds of value that share a path are merged. */
 function rowsOf(schema: Schema): Row[] {
   const rows = new Map<string, Row>();
   for (const { path, schema: field, required } of fieldsOf(schema)) {
@@ -32,13 +32,13 @@ function row({ path, schemas, required }: Row, side: Side): Markup {
   return markup`<tr><td><code>${breakable(path)}</code>${mark(required, side)}</td><td>${typeOf({ anyOf: schemas }, side)}</td><td>${prose(first.description ?? "")}</td></tr>`;
 }
 
-/** Only what is out of the ordinary is marked. */
+/** Marks the exceptions only: required fields of a request, and fields that an answer may lack. */
 function mark(required: boolean, side: Side): Markup {
   if (side === "sent") return required ? markup` <em>required</em>` : nothing;
   return required ? nothing : markup` <em class="quiet">sometimes</em>`;
 }
 
-/** A long path may be broken after its dots. */
+/** Allows a line break after each dot of a path. */
 function breakable(path: string): Markup[] {
   return path.split(".").map((part, place) => (place === 0 ? markup`${part}` : markup`.<wbr>${part}`));
 }

@@ -1,4 +1,4 @@
-/** Text that is HTML already. All other text is escaped wherever it is put into it. */
+/** HTML text. `markup` escapes every string that is not `Markup`. */
 export class Markup {
   readonly text: string;
 
@@ -9,7 +9,7 @@ export class Markup {
 
 type Piece = string | number | Markup | readonly Piece[];
 
-/** HTML as it stands here, with pieces in it that are escaped unless they are HTML themselves. */
+/** Builds HTML from a template literal. Escapes its pieces unless they are `Markup`. */
 export function markup(html: TemplateStringsArray, ...pieces: readonly Piece[]): Markup {
   return new Markup(
     html.map((text, place) => text + (place < pieces.length ? written(pieces[place] ?? "") : "")).join(""),
@@ -18,7 +18,7 @@ export function markup(html: TemplateStringsArray, ...pieces: readonly Piece[]):
 
 export const nothing = new Markup("");
 
-/** A sentence in which what stands between backticks is code. */
+/** Renders a sentence. Text between backticks becomes code. */
 export function prose(sentence: string): Markup {
   const parts = sentence.split("`");
   return markup`${parts.map((part, place) => (place % 2 === 1 ? markup`<code>${part}</code>` : part))}`;

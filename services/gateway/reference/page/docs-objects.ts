@@ -5,7 +5,7 @@ import type { Medium, OpenApiDocument, Schema } from "../openapi-document.ts";
 
 type Media = Readonly<Record<string, Medium>>;
 
-/** What requests and answers are made of, but for those that stand with their endpoints. */
+/** Renders the schemas that no endpoint section shows. */
 export function objectsSection(document: OpenApiDocument, endpoints: readonly Endpoint[]): Markup {
   const { schemas } = document.components;
   const asked = endpoints.flatMap(({ operation }) => namesIn(operation.requestBody?.content ?? {}));
@@ -19,20 +19,23 @@ export function objectsSection(document: OpenApiDocument, endpoints: readonly En
   )}</section>`;
 }
 
-/** Where a text may stand in place of an object: which ones. */
+/** Lists the strings that are allowed in place of an object. */
 function textsOf({ anyOf = [] }: Schema): Markup {
   const texts = anyOf.flatMap((kind) => (kind.type === "string" ? (kind.enum ?? []) : []));
   if (texts.length === 0) return markup``;
   return markup`<p>One of ${texts.map((text) => markup`<code>${JSON.stringify(text)}</code> `)}, or an object:</p>`;
 }
 
-/** The schemas that stand with an endpoint: its own, and of an event that may be an error the other one. */
+/**
+ * Returns the names of the schemas that an endpoint's section shows. Of an event that may also be an error, it is the
+ * first one.
+ */
 function namesIn(media: Media): string[] {
   const schemas = Object.values(media).map(({ schema }): Schema => schema.anyOf?.[0] ?? schema);
   return schemas.flatMap((schema) => nameOf(schema) ?? []);
 }
 
-/** These schemas and all that they refer to. */
+/** Returns the named schemas and all schemas that they refer to. */
 function reachedFrom(names: readonly string[], schemas: Readonly<Record<string, Schema>>): ReadonlySet<string> {
   const reached = new Set(names);
   for (const name of reached) {

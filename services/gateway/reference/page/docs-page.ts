@@ -8,7 +8,7 @@ import { startSection } from "./docs-start.ts";
 import { docsStyle } from "./docs-style.ts";
 import type { OpenApiDocument } from "../openapi-document.ts";
 
-/** Nothing but what the page itself holds may be shown or run on it. */
+/** The Content-Security-Policy of the page: only its own style and script are allowed. */
 export const docsPolicy = [
   "default-src 'none'",
   `style-src '${hashOf(docsStyle)}'`,
@@ -19,7 +19,7 @@ export const docsPolicy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** The document as one page that needs nothing else. */
+/** Renders the document as one HTML page without external resources. */
 export function docsPage(document: OpenApiDocument, baseUrl: string): string {
   const { title, description } = document.info;
   const endpoints = endpointsOf(document);

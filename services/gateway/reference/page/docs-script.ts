@@ -1,4 +1,4 @@
-/** All that the page does: it names the gateway as its reader reached it, behind whatever proxies, and copies code. */
+/** The page's script: it shows the gateway's URL as the browser reached it, through any proxies, and copies code. */
 export const docsScript = `
 const base = new URL("v1", location.href).href;
 for (const each of document.querySelectorAll("[data-base]")) each.textContent = base;

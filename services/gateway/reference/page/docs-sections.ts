@@ -3,7 +3,7 @@ import { markup, type Markup } from "./docs-markup.ts";
 import { errorsTable, headersTable, limitsTable, requestHeadersTable } from "./docs-tables.ts";
 import type { OpenApiDocument } from "../openapi-document.ts";
 
-/** What holds for all endpoints alike. */
+/** Renders the sections that apply to all endpoints. */
 export function commonSections(document: OpenApiDocument, baseUrl: string): Markup {
   return markup`${streams(baseUrl)}${errors(document, baseUrl)}${headers(document)}${limits(document)}`;
 }

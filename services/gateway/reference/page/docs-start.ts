@@ -3,7 +3,7 @@ import { markup, type Markup } from "./docs-markup.ts";
 
 const model = "llama3.2";
 
-/** What to do first: from a key to an answer. */
+/** Renders the first steps: from a key to an answer. */
 export function startSection(baseUrl: string): Markup {
   const block = (label: string, text: string): Markup => code(text, { baseUrl, label });
   return markup`<section><h2 id="start">Start</h2>

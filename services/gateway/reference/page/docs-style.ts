@@ -1,4 +1,4 @@
-/** How the page looks: in a dark room and on paper, on a phone and on a wide screen. */
+/** The page's CSS: for dark mode and print, for a phone and a wide screen. */
 export const docsStyle = `
 :root {
   color-scheme: light dark;

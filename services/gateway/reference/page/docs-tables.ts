@@ -3,7 +3,7 @@ import { markup, nothing, prose, type Markup } from "./docs-markup.ts";
 import { grouped } from "./docs-type.ts";
 import type { OpenApiDocument } from "../openapi-document.ts";
 
-/** The closed list of what can go wrong. */
+/** Renders the table of all errors. */
 export function errorsTable({ "x-trunkline-errors": errors }: OpenApiDocument): Markup {
   const named = new Set<string>();
   const rows = errors.map(({ status, type, code, meaning, retried, retry_after_seconds: wait }) => {

@@ -2,21 +2,21 @@ import { markup, nothing, type Markup } from "./docs-markup.ts";
 import type { Schema } from "../openapi-document.ts";
 
 /**
- * Whether a schema is of what is sent or of what is answered. Whoever sends wants to know what is too much, and not that
- * null counts as nothing, field by field; whoever reads an answer, the other way round.
+ * The side of a schema: request or answer. A request shows the bounds of each field, but not that null counts as
+ * missing. An answer shows where null may occur, but no bounds.
  */
 export type Side = "sent" | "answered";
 
 const noBound = Number.MAX_SAFE_INTEGER;
 
-/** What fits a schema, in a few words. */
+/** Renders the type of a schema in a few words. */
 export function typeOf(schema: Schema, side: Side): Markup {
   const kinds = kindsOf(schema).filter(({ type }) => side === "answered" || type !== "null");
   const said = new Map(kinds.map((each) => kindOf(each, side)).map((each) => [each.text, each]));
   return markup`${[...said.values()].map((each, place) => (place === 0 ? each : markup` or ${each}`))}`;
 }
 
-/** The kinds of value that fit, each a schema of its own. */
+/** Returns the kinds of value that a schema allows, each as a schema of its own. */
 function kindsOf(schema: Schema): Schema[] {
   const options = [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])];
   if (options.length > 0) return options.flatMap(kindsOf);

@@ -18,7 +18,14 @@ beforeEach(() => {
   running = new RunningRequests();
   const knownKeys = new KnownKeys({ keys: store, peppers, clock, awayMs: 60_000, onOldPepper: () => undefined });
   const changes = { follow: (listener: KeyChangesListener) => void (told = listener), close: () => undefined };
-  followKeyChanges({ changes, keys: store, knownKeys, running, log: { info: () => undefined } });
+  followKeyChanges({
+    changes,
+    keys: store,
+    knownKeys,
+    running,
+    machines: { changed: () => undefined, heard: () => undefined },
+    log: { info: () => undefined },
+  });
 });
 
 function begin(fields: Partial<KeyRecord> = {}): { record: KeyRecord; leaving: AbortController; end: () => void } {

@@ -1,10 +1,19 @@
+import { setImmediate } from "node:timers/promises";
 import { beforeEach, expect, test } from "vitest";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
 import { authenticate } from "../../../../services/gateway/access/authenticate.ts";
-import { addressesMax, BadKeys, badKeysPerMinuteMax } from "../../../../services/gateway/access/bad-keys.ts";
+import {
+  addressesMax,
+  BadKeys,
+  badKeysPerMinuteMax,
+  laneAskingMax,
+  laneWaitingMax,
+  laneWaitMsMax,
+} from "../../../../services/gateway/access/bad-keys.ts";
 import { KnownKeys } from "../../../../services/gateway/access/known-keys.ts";
+import { authenticateAdmin } from "../../../../services/gateway/operations/authenticate-admin.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
-import { peppers, StoreOfATest } from "./keys-of-a-test.ts";
+import { pepper, peppers, StoreOfATest } from "./keys-of-a-test.ts";
 
 let clock: TurnableClock;
 let store: StoreOfATest;
@@ -28,34 +37,92 @@ async function guess(times: number, address?: string): Promise<void> {
     expect(await send(mintKeyToken().reveal(), address)).toMatchObject({ code: "key_invalid" });
   }
 }
-function mustWait(address: string): boolean {
-  try {
-    badKeys.insistOnFew(address);
-    return false;
-  } catch {
-    return true;
-  }
+const mustWait = (address: string): boolean => badKeys.hasTooMany(address);
+/** Has the store answer nobody until the returned function is called. */
+function holdStore(): () => void {
+  const held = Promise.withResolvers<void>();
+  store.answers = held.promise;
+  return held.resolve;
 }
+const wrong = (): string => mintKeyToken().reveal();
 const issue = () => store.add({ expiresAt: clock.wall() + 3_600_000 }).token.reveal();
 
-test("after so many wrong keys an address has to wait, is told for how long, and costs the store nothing", async () => {
-  await guess(badKeysPerMinuteMax);
-  const { asked } = store;
-  const refused = await send(mintKeyToken().reveal());
-  expect(refused).toMatchObject({ code: "rate_limit_bad_keys", retryAfterSeconds: 1 });
-  expect(String(refused)).toContain("badKeysPerMinuteMax");
-  expect(await send("nonsense")).toMatchObject({ code: "rate_limit_bad_keys" });
-  expect(store.asked).toBe(asked);
-  expect(await send(mintKeyToken().reveal(), "192.0.2.2")).toMatchObject({ code: "key_invalid" });
+test("a valid key that was never seen is let in from an address with many wrong keys", async () => {
+  await guess(badKeysPerMinuteMax + 5);
+  expect(await send(issue())).toBe("valid");
+  expect(await send(wrong())).toMatchObject({ code: "key_invalid" });
 });
 
-test("an address that waits is free again bit by bit", async () => {
+test("an address with many wrong keys has few of its unknown keys asked for at once", async () => {
   await guess(badKeysPerMinuteMax);
+  const { asked } = store;
+  const answer = holdStore();
+  const sent = Array.from({ length: laneAskingMax + laneWaitingMax }, () => send(wrong()));
+  await setImmediate();
+  expect(store.asked - asked).toBe(laneAskingMax);
+  const refused = await send(issue());
+  expect(refused).toMatchObject({ code: "auth_unavailable", message: expect.stringContaining("badKeysPerMinuteMax") });
+  expect(await send("nonsense")).toMatchObject({ code: "key_invalid" });
+  answer();
+  expect(await Promise.all(sent)).toEqual(sent.map(() => expect.objectContaining({ code: "key_invalid" })));
+  expect(await send(issue())).toBe("valid");
+});
+
+test("an unknown key waits in the lane for one second at most, and is told 503", async () => {
+  await guess(badKeysPerMinuteMax);
+  const answer = holdStore();
+  const asked = Array.from({ length: laneAskingMax }, () => send(wrong()));
+  const waiting = send(issue());
+  await clock.advanceAwaiting(laneWaitMsMax);
+  expect(await waiting).toMatchObject({ code: "auth_unavailable", message: expect.stringContaining("laneWaitMsMax") });
+  answer();
+  await Promise.all(asked);
+  expect(await send(issue())).toBe("valid");
+  expect(clock.timersWaiting).toBe(0);
+});
+
+test("unknown keys of an address without many wrong ones pass by the lane", async () => {
+  await guess(badKeysPerMinuteMax);
+  const answer = holdStore();
+  const lane = Array.from({ length: laneAskingMax + laneWaitingMax }, () => send(wrong()));
+  await setImmediate();
+  const other = send(issue(), "192.0.2.2");
+  answer();
+  expect(await other).toBe("valid");
+  await Promise.all(lane);
+});
+
+test("an address leaves the lane bit by bit", async () => {
+  await guess(badKeysPerMinuteMax);
+  expect(mustWait("192.0.2.1")).toBe(true);
   clock.advance(60_000 / badKeysPerMinuteMax);
+  expect(mustWait("192.0.2.1")).toBe(false);
   await guess(1);
-  expect(await send(mintKeyToken().reveal())).toMatchObject({ code: "rate_limit_bad_keys" });
-  clock.advance(60_000);
-  await guess(badKeysPerMinuteMax);
+  expect(mustWait("192.0.2.1")).toBe(true);
+});
+
+test("an admin key is let in past a lane that is full, also when its gateway has never seen it", async () => {
+  const admin = (text: string) =>
+    authenticateAdmin(
+      { authorization: `Bearer ${text}`, address: "192.0.2.1" },
+      { keys: store, peppers, badKeys, clock },
+    );
+  const token = mintKeyToken("admin");
+  const expiresAt = clock.wall() + 3_600_000;
+  store.records.set(token.id, {
+    ...store.add({ expiresAt }).record,
+    id: token.id,
+    kind: "admin",
+    digest: token.digest(pepper),
+  });
+  await guess(badKeysPerMinuteMax + 5);
+  const answer = holdStore();
+  const lane = Array.from({ length: laneAskingMax + laneWaitingMax }, () => send(wrong()));
+  const found = admin(token.reveal());
+  await setImmediate();
+  answer();
+  expect((await found).id).toBe(token.id);
+  await Promise.all(lane);
 });
 
 test("a key that is known passes at any time, whoever shares its address", async () => {

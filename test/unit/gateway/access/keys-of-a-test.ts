@@ -12,6 +12,8 @@ export class StoreOfATest {
   readonly records = new Map<KeyId, KeyRecord>();
   asked = 0;
   away = false;
+  /** It answers when this resolves. */
+  answers: Promise<void> = Promise.resolve();
   /** Runs while the store is being asked, before it answers. */
   meanwhile: () => void = () => undefined;
 
@@ -44,7 +46,7 @@ export class StoreOfATest {
     this.asked += 1;
     if (this.away) throw new Fault("backend_unavailable", { message: "The store is away." });
     const record = this.records.get(id);
-    await Promise.resolve();
+    await this.answers;
     this.meanwhile();
     return record === undefined ? { kind: "absent" } : { kind: "record", record };
   }

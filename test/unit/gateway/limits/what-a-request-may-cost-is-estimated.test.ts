@@ -8,6 +8,12 @@ import {
   estimateTokens,
   imageTokens,
 } from "../../../../services/gateway/limits/estimate-tokens.ts";
+import {
+  chatCeiling,
+  clampTokens,
+  completionCeiling,
+  embeddingCeiling,
+} from "../../../../services/gateway/limits/token-ceiling.ts";
 
 const saying = (text: string): ChatBody => ({ messages: [{ role: "user", content: text }] });
 const picture = (url: string) => ({ type: "image_url" as const, image_url: { url } });
@@ -59,5 +65,47 @@ describe("what a request may cost", () => {
 
   test("is a number that every store can keep, whatever is asked for", () => {
     expect(estimateTokens({ ...saying("abcd"), max_tokens: Number.MAX_SAFE_INTEGER, n: 128 })).toBe(estimateMax);
+  });
+});
+
+describe("the most that a machine is believed of a request's tokens", () => {
+  const believed = (ceiling: ReturnType<typeof chatCeiling>): object =>
+    clampTokens({ promptTokens: 1e12, completionTokens: 1e12 }, ceiling, 100_000);
+
+  test("is the bytes of a chat's body without its images, 256 for each message and tool, and 16,384 for each image", () => {
+    const url = `data:image/png;base64,${"A".repeat(30_000)}`;
+    const parameters = { type: "object" };
+    const body: ChatBody = {
+      messages: [
+        { role: "system", content: "Be short." },
+        { role: "user", content: [{ type: "text", text: "What is this?" }, picture(url), picture(url)] },
+      ],
+      tools: [{ type: "function", function: { name: "look", parameters } }],
+    };
+    const bodyBytes = Buffer.byteLength(JSON.stringify(body));
+    const promptTokens = bodyBytes - 2 * url.length + 3 * 256 + 2 * 16_384;
+    expect(believed(chatCeiling(body, bodyBytes))).toEqual({ promptTokens, completionTokens: 100_000 });
+  });
+
+  test("is max_tokens for each answer, and never more than the window", () => {
+    expect(believed(chatCeiling({ ...saying("a"), max_tokens: 20, n: 3 }, 60))).toMatchObject({ completionTokens: 60 });
+    const greedy = chatCeiling({ ...saying("a"), max_tokens: 1e9 }, 1e9);
+    expect(believed(greedy)).toEqual({ promptTokens: 100_000, completionTokens: 100_000 });
+  });
+
+  test("is counted for each prompt of a completion, and for each answer to each prompt", () => {
+    const ceiling = completionCeiling({ prompts: ["a", "b"], n: 3, max_tokens: 20 }, 50);
+    expect(believed(ceiling)).toEqual({ promptTokens: 50 + 2 * 256, completionTokens: 120 });
+    const long = completionCeiling({ prompts: ["a", "b"] }, 1e9);
+    expect(believed(long)).toEqual({ promptTokens: 200_000, completionTokens: 200_000 });
+  });
+
+  test("is no token of an answer for embeddings", () => {
+    expect(believed(embeddingCeiling({ input: ["a", "b"] }, 50))).toEqual({ promptTokens: 562, completionTokens: 0 });
+  });
+
+  test("leaves a count alone that is possible", () => {
+    const counts = { promptTokens: 9, completionTokens: 20 };
+    expect(clampTokens(counts, chatCeiling({ ...saying("a"), max_tokens: 20 }, 60), 4_096)).toEqual(counts);
   });
 });

@@ -21,12 +21,13 @@ beforeEach(() => {
       counted.push(`began ${model}`);
       return { count: (seconds: number) => void gaps.push(seconds) };
     },
+    usageNotBelieved: () => undefined,
     streamEnded: () => void counted.push("ended"),
   };
   course = new AnswerCourse({ clock, meter });
 });
 
-const offer = (machine: string) => ({ job: `job-${machine}`, machine, model: "llama3" });
+const offer = (machine: string) => ({ job: `job-${machine}`, machine, model: "llama3", window: 8_192 });
 const following = (streamed: boolean): JobListener => course.following({ onData: () => undefined }, { streamed });
 
 describe("the course of an answer", () => {

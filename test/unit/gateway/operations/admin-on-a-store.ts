@@ -4,6 +4,7 @@ import { onTestFinished } from "vitest";
 import type { z } from "zod";
 import { issueKey, type IssuedKey, type KeyMeans, type NewKey } from "#shared/keys/issue-key.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
+import type { MachineStore } from "#shared/machines/machine-record.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
 import { Peppers } from "#shared/keys/peppers.ts";
 import { createLog } from "#shared/process/log.ts";
@@ -24,7 +25,7 @@ export const noFleet: AdminParts["fleet"] = {
 };
 
 export const noView: AdminParts["view"] = {
-  machines: () => ({ object: "list", data: [] }),
+  machines: () => ({ object: "list", data: [], problem: null }),
   route: async ({ modelId }) => ({ object: "route", model: modelId, refusal: null, machines: [] }),
 };
 
@@ -33,6 +34,14 @@ export interface Told {
   readonly json: Record<string, unknown>;
   readonly headers: LightMyRequestResponse["headers"];
 }
+
+/** A site whose machines have no records. */
+export const noMachines: MachineStore = {
+  list: async () => [],
+  find: async () => undefined,
+  write: async () => "conflict",
+  remove: async () => "conflict",
+};
 
 /** The admin API on a store, as whoever has a key of it sees it. The clock is the API's; a store has its own. */
 export class AdminOnStore {
@@ -46,7 +55,7 @@ export class AdminOnStore {
   readonly logged: string[] = [];
   readonly server;
 
-  constructor(keys: KeyStore) {
+  constructor(keys: KeyStore, machines: MachineStore = noMachines) {
     this.keys = keys;
     const log = createLog({ level: "debug", name: "gateway", write: (line) => void this.logged.push(line) });
     this.server = createServer({ log, bodyBytesMax: 1_048_576, bodyLimitName: "bodyBytesMax", draining: () => false });
@@ -60,6 +69,7 @@ export class AdminOnStore {
     const { clock } = this;
     adminRoutes(this.server, {
       keys,
+      machines,
       peppers,
       usage,
       badKeys: new BadKeys(clock),

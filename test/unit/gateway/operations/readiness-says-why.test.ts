@@ -13,6 +13,7 @@ beforeEach(() => {
   clock = new TurnableClock();
   const broker = {
     connected: true,
+    trouble: "NATS cannot be reached",
     onChange(listener: (connected: boolean) => void) {
       turn = (connected) => {
         broker.connected = connected;
@@ -61,11 +62,11 @@ describe("whether a gateway can serve", () => {
     clock.advance(3_000);
     turn(false);
     const { ready, reasons } = await told();
-    expect([ready, reasons]).toEqual([false, ["NATS is not connected since 3 s"]]);
+    expect([ready, reasons]).toEqual([false, ["the broker is away for 3 s: NATS cannot be reached"]]);
     turn(true);
     expect(await told()).toMatchObject({ ready: true, reasons: [] });
     turn(false);
-    expect((await told()).reasons).toEqual(["NATS is not connected since 0 s"]);
+    expect((await told()).reasons).toEqual(["the broker is away for 0 s: NATS cannot be reached"]);
   });
 
   test.each([

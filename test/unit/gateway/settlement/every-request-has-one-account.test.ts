@@ -2,7 +2,8 @@ import { beforeEach, describe, expect, test } from "vitest";
 import type { KeyLimits } from "#shared/keys/key-limits.ts";
 import type { Admission, Demand, Limits, Settled } from "../../../../services/gateway/limits/limits.ts";
 import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
-import { RequestAccount, tokensPerRequestMax } from "../../../../services/gateway/settlement/request-account.ts";
+import { windowTokensMax } from "../../../../services/gateway/limits/token-ceiling.ts";
+import { RequestAccount } from "../../../../services/gateway/settlement/request-account.ts";
 import { Settlements } from "../../../../services/gateway/settlement/settlements.ts";
 import type { Batch } from "../../../../services/gateway/settlement/books.ts";
 import type { UsageRow } from "#shared/usage/usage-row.ts";
@@ -39,13 +40,14 @@ function open(keyLimits?: KeyLimits): { account: RequestAccount; keyId: string }
     expiresAt: 1,
     ...(keyLimits === undefined ? {} : { limits: keyLimits }),
   });
-  const log = { info: (fields: object) => void logged.push({ ...fields }) };
+  const log = { info: (fields: object) => void logged.push({ ...fields }), warn: () => undefined };
   return {
     account: new RequestAccount({ id: "req_1", key: record }, { limits, settlements, clock, log }),
     keyId: record.id,
   };
 }
-const request = (signal = new AbortController().signal) => ({ promptTokens: 10, tokens: 110, signal });
+const ceiling = { promptTokens: 1_000, prompts: 1, answers: 1, answerTokens: 100 };
+const request = (signal = new AbortController().signal) => ({ promptTokens: 10, tokens: 110, ceiling, signal });
 
 async function usage(): Promise<UsageRow[]> {
   await clock.advanceAwaiting(1_000);
@@ -84,14 +86,41 @@ describe("the usage of a request", () => {
     expect(logged).toMatchObject([{ outcome: "client_closed" }]);
   });
 
-  test("is nothing when the client leaves before the first token", async () => {
+  test.each([
+    ["before its machine said anything", undefined, { promptTokens: 10, completionTokens: 0 }],
+    ["while its machine reads the prompt", ["prefill", 0], { promptTokens: 10, completionTokens: 0 }],
+    ["while its machine answers", ["running", 7], { promptTokens: 10, completionTokens: 7 }],
+    ["while its machine claims more than the request allows", ["running", 1e9], { completionTokens: 100 }],
+    ["while it is in its machine's queue", ["queued", 7], { promptTokens: 0, completionTokens: 0 }],
+    ["while its model is loaded", ["loading", 7], { promptTokens: 0, completionTokens: 0 }],
+  ] as const)("a whole answer that is left %s is booked for what a GPU worked", async (_, row, counts) => {
     const { account } = open();
     await account.admit(request());
-    account.following(told).onAccept?.("attic");
+    const following = account.following(told);
+    following.onOffer?.({ job: "job", machine: "attic", model: "llama3", window: 4_096 });
+    following.onAccept?.("attic");
+    if (row !== undefined) following.onBeat?.(["job", row[0], 0, row[1], 0, 0]);
     account.close();
-    expect(await usage()).toMatchObject([
-      { requests: 1, failed: 1, promptTokens: 0, completionTokens: 0, answered: 0 },
-    ]);
+    expect(await usage()).toMatchObject([{ requests: 1, failed: 1, answered: 0, ...counts }]);
+  });
+
+  test("a whole answer that its machine accepted into its queue is booked with nothing when its client leaves", async () => {
+    const { account } = open();
+    await account.admit(request());
+    account.following(told).onAccept?.("attic", "queued");
+    account.close();
+    expect(await usage()).toMatchObject([{ promptTokens: 0, completionTokens: 0 }]);
+  });
+
+  test("a whole answer that failed on its machine is booked with nothing, whatever the machine had made of it", async () => {
+    const { account } = open();
+    await account.admit(request());
+    const following = account.following(told);
+    following.onAccept?.("attic");
+    following.onBeat?.(["job", "running", 0, 50, 0, 0]);
+    account.endedIn("upstream_error");
+    account.close();
+    expect(await usage()).toMatchObject([{ promptTokens: 0, completionTokens: 0 }]);
   });
 
   test("is written once when the client left before its request was read, which takes nothing then", async () => {
@@ -136,12 +165,35 @@ describe("the usage of a request", () => {
     expect(await usage()).toMatchObject([{ model: "llama3" }, { model: "llama3" }]);
   });
 
-  test("is believed of a machine only up to what can be", async () => {
+  test.each([
+    ["its ceiling", ceiling, 4_096, { promptTokens: 1_000, completionTokens: 100 }],
+    ["its window", { ...ceiling, answerTokens: undefined }, 300, { promptTokens: 300, completionTokens: 300 }],
+    [
+      "the largest window that is believed",
+      { ...ceiling, promptTokens: 1e12, answerTokens: undefined },
+      1e15,
+      { promptTokens: windowTokensMax, completionTokens: windowTokensMax },
+    ],
+  ])("a machine is believed only up to %s", async (_, believed, window, counts) => {
     const { account } = open();
-    account.following(told).onUsage?.({ promptTokens: Number.MAX_SAFE_INTEGER, completionTokens: 1e12 });
+    await account.admit({ ...request(), ceiling: believed });
+    const following = account.following(told);
+    following.onOffer?.({ job: "job", machine: "attic", model: "llama3", window });
+    following.onAccept?.("attic");
+    following.onUsage?.({ promptTokens: Number.MAX_SAFE_INTEGER, completionTokens: 1e12 });
     account.close();
-    const most = tokensPerRequestMax;
-    expect(await usage()).toMatchObject([{ promptTokens: most, completionTokens: most }]);
+    expect(await usage()).toMatchObject([counts]);
+  });
+
+  test("a stream that its client leaves is booked with what is possible, whatever its data frames say", async () => {
+    const { account } = open();
+    account.asksFor("llama3", { streamed: true });
+    await account.admit(request());
+    const following = account.following(told);
+    following.onOffer?.({ job: "job", machine: "attic", model: "llama3", window: 4_096 });
+    following.onData(new Uint8Array(), 4_000_000_000);
+    account.close();
+    expect(await usage()).toMatchObject([{ promptTokens: 10, completionTokens: 100 }]);
   });
 });
 
@@ -196,7 +248,7 @@ describe("what a request holds of its key", () => {
     };
     const second = new RequestAccount(
       { id: "req_2", key: new StoreOfATest().add({ expiresAt: 1, limits: concurrency }).record },
-      { limits, settlements, clock, log: { info: () => undefined } },
+      { limits, settlements, clock, log: { info: () => undefined, warn: () => undefined } },
     );
     const admitted = second.admit(request());
     await clock.advanceAwaiting(150);

@@ -3,11 +3,11 @@ import type { FunctionName } from "../function-names.ts";
 import type { ItemStatus, OutputItem, Tell } from "./output-item.ts";
 
 interface Called extends FunctionName {
-  /** The id by which its output is sent back. */
+  /** The id by which the client sends the function's output back. */
   readonly id: string;
 }
 
-/** A function that the model calls. */
+/** An output item: a function call by the model. */
 export class CallItem implements OutputItem {
   readonly #id = newToken("fc_");
   readonly #index: number;

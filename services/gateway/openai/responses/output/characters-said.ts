@@ -1,6 +1,6 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 
-/** How many characters of an answer an event is of, as it is told. */
+/** Returns the number of characters that an event adds to the response. */
 export function charactersSaid(event: AnswerEvent): number {
   switch (event.kind) {
     case "text":

@@ -1,13 +1,13 @@
-/** Tells a step in which an answer is made: what it is called, and all that there is to say of it. */
+/** Emits an event of the stream: its type and its fields. */
 export type Tell = (type: string, fields: Readonly<Record<string, unknown>>) => void;
 
-/** How an item stands. Where an answer was cut short, its last item is incomplete. */
+/** The status of an item. When an answer was cut short, its last item is `incomplete`. */
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
 
-/** An item of an answer, which tells how it is made. */
+/** An output item of a response. It emits the events of its own progress. */
 export interface OutputItem {
-  /** Nothing more comes of it. */
+  /** Ends the item: no more content follows. */
   end(status: ItemStatus): void;
-  /** The item as it stands. */
+  /** Returns the item in its present state, as the response shows it. */
   told(): object;
 }

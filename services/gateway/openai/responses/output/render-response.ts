@@ -10,8 +10,9 @@ import { WholeResponse } from "./whole-response.ts";
 const nothing = new Uint8Array();
 
 /**
- * How a response is rendered, what is told of its faults, and how its stream ends: the event that says it is whole has all of it, and one that says
- * it failed is numbered like all others. A request that goes to another machine begins anew.
+ * Returns the renderer of a response, the translation of its faults, and the last bytes of its stream. The event of a
+ * complete response contains the whole response. The event of a failed one has a sequence number like all others. A
+ * failover to another machine starts a new rendering.
  */
 export function renderResponse(
   terms: ResponseTerms,

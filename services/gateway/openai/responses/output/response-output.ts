@@ -8,7 +8,7 @@ import type { OutputItem, Tell } from "./output-item.ts";
 import type { ResponseTerms } from "../response-terms.ts";
 import { TextItem } from "./text-item.ts";
 
-/** What a response says of its answer once that has ended. */
+/** The fields of a response that are known only when its answer has ended. */
 export interface ToldOutput {
   readonly status: "completed" | "incomplete";
   readonly incomplete_details: { readonly reason: string } | null;
@@ -16,28 +16,31 @@ export interface ToldOutput {
   readonly usage: object;
 }
 
-/** How long an answer may be: all of it is held to be told once more at its end, in a stream four times. */
+/**
+ * Maximum length of an answer. The whole answer is buffered and sent again at its end; a stream sends it again four
+ * times.
+ */
 export const responseCharactersMax = 512 * 1024;
 
-/** What an item counts for beside what it says: all that stands around that in a stream. */
+/** Characters that an item counts for besides its content: the JSON around the content in a stream. */
 const itemCharacters = 512;
 
-/** Why an answer is incomplete, by how it finished. */
+/** The reason of an incomplete answer, by its finish reason. */
 const cutShort: Partial<Record<FinishReason, string>> = {
   length: "max_output_tokens",
   content_filter: "content_filter",
 };
 
 /**
- * An answer as a list of items, made of its events: a text goes on until something else is said. Calls of functions may
- * come mixed, so that each is open until the end.
+ * Builds the list of output items from answer events. A text item stays open until an event of another kind arrives.
+ * Deltas of several function calls may interleave, so each call stays open until the end.
  */
 export class ResponseOutput {
   readonly #tell: Tell;
   readonly #terms: Pick<ResponseTerms, "thoughts" | "namespaced">;
   readonly #items: OutputItem[] = [];
   readonly #calls = new Map<number, CallItem>();
-  /** What is being said. */
+  /** The text item that is still open. */
   #text: TextItem | undefined;
   #characters = 0;
   #reason: FinishReason = "stop";
@@ -74,7 +77,7 @@ export class ResponseOutput {
     }
   }
 
-  /** All has been said. */
+  /** Ends all open items and returns the final fields of the response. */
   end(): ToldOutput {
     const reason = cutShort[this.#reason];
     const last = this.#items.at(-1);
@@ -116,7 +119,9 @@ export class ResponseOutput {
   }
 }
 
-/** Clients read the details without asking whether they are there, so that what no runtime tells is none. */
+/**
+ * Writes the usage. Clients read the details without checking that they exist, so counts that no runtime reports are 0.
+ */
 function toldUsage({ promptTokens, completionTokens, cachedTokens = 0, reasoningTokens = 0 }: Usage): object {
   return {
     input_tokens: promptTokens,

@@ -6,7 +6,10 @@ import { ResponseOutput } from "./response-output.ts";
 import type { ResponseTerms } from "../response-terms.ts";
 import { begun, writtenResponse } from "./written-response.ts";
 
-/** A response as a stream: server-sent events with names, each with its number. Without `data: [DONE]`, which is none. */
+/**
+ * Renders a response as a stream of named server-sent events, each with a sequence number. This API has no `data:
+ * [DONE]`.
+ */
 export class ResponseStream implements AnswerRenderer {
   readonly #head: AnswerHead;
   readonly #terms: ResponseTerms;
@@ -33,7 +36,7 @@ export class ResponseStream implements AnswerRenderer {
     return this.#taken();
   }
 
-  /** What tells that the answer broke off. */
+  /** Returns the event of an answer that failed midway. */
   failed(fault: Fault): Uint8Array {
     const { error } = faultBody(fault);
     const { code, message, param } = error;

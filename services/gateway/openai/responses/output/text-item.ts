@@ -2,17 +2,17 @@ import type { TokenLogprobs } from "#shared/answer/answer-event.ts";
 import { newToken } from "#shared/protocol/token.ts";
 import type { ItemStatus, OutputItem, Tell } from "./output-item.ts";
 
-/** What differs between what a model says and what it thinks, which some clients read as a summary only. */
+/** The differences between text, reasoning and reasoning summary. Some clients read reasoning only as a summary. */
 interface TextKind {
   readonly idPrefix: string;
-  /** What the names of its events begin with, and those of its part. */
+  /** The prefix of the names of its text events; `partEvent` is the prefix of its part's events. */
   readonly event: string;
   readonly partEvent: string;
-  /** Which part of the item it is: there is one. */
+  /** The index of the part in the item. The item has only one part. */
   readonly place: object;
   item(parts: readonly object[]): object;
   part(text: string, logprobs: readonly object[]): object;
-  /** What its events tell beside the text. */
+  /** The fields of its events beside the text. */
   beside(logprobs: readonly object[]): object;
 }
 
@@ -46,7 +46,7 @@ const kinds = {
   },
 } as const satisfies Record<string, TextKind>;
 
-/** A text of an answer, said or thought, as an item of one part. */
+/** An output item of one part: text or reasoning of an answer. */
 export class TextItem implements OutputItem {
   readonly is: keyof typeof kinds;
   readonly #kind: TextKind;
@@ -99,7 +99,7 @@ export class TextItem implements OutputItem {
   }
 }
 
-/** In this API a token always has its bytes, be they none. */
+/** Writes a token with its `bytes`, which this API requires, even when they are empty. */
 function toldLogprob({ top_logprobs: others, ...token }: TokenLogprobs[number]): object {
   return { ...withBytes(token), top_logprobs: others.map(withBytes) };
 }

@@ -6,7 +6,7 @@ import { writtenResponse } from "./written-response.ts";
 
 const nothing = new Uint8Array();
 
-/** A response in one piece. */
+/** Renders a response as one JSON object. */
 export class WholeResponse implements AnswerRenderer {
   readonly #head: AnswerHead;
   readonly #terms: ResponseTerms;

@@ -9,10 +9,10 @@ interface Begun {
   readonly usage: null;
 }
 
-/** A response that has said nothing yet. */
+/** The fields of a response that has no output yet. */
 export const begun: Begun = { status: "in_progress", incomplete_details: null, output: [], usage: null };
 
-/** A response as it is written, with all that is known of its answer so far. */
+/** Returns the response as JSON, with the fields of its answer so far. */
 export function writtenResponse(head: AnswerHead, { repeated }: ResponseTerms, answer: ToldOutput | Begun): string {
   const { id, createdSeconds: created_at, model } = head;
   const { output, usage, ...standing } = answer;

@@ -1,0 +1,177 @@
+import type { Broker, PublishOptions } from "#shared/broker/broker.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import { atTurnEnd } from "#shared/process/turn-end.ts";
+import { measuredBytes, nextBase, nextWindow, overdueMs, startWindowBytes, turnBytes } from "./uplink-window.ts";
+
+/** A stream that has something to send. */
+export interface UplinkSender {
+  /** True until the stream's first frame is sent; fresh streams go first. */
+  readonly isFresh: boolean;
+  /** Publishes about `bytesMax` bytes. Returns true when more can be sent at once. */
+  sendTurn(bytesMax: number): boolean;
+}
+
+/** Bytes of a NATS `PUB` line beside the subject: the verb, blanks, the length and line ends. */
+const headBytes = 16;
+/** Interval at which a line in use is measured; it is also measured whenever `measuredBytes` were published. */
+const measureEveryMs = 100;
+
+interface Flush {
+  readonly position: number;
+  readonly aheadBytes: number;
+  readonly sentAtMs: number;
+}
+
+/**
+ * The line from this machine to its broker. Answers take turns on it and wait here, not in the queues of the
+ * connection, the kernel and a router. Beats, presence and pings therefore never wait behind more than a fraction of a
+ * second of answers. `flush()` measures the line: the broker answers it when everything published before has arrived.
+ */
+export class Uplink {
+  readonly #broker: Broker;
+  readonly #clock: Pick<Clock, "now">;
+  /** Senders that wait for their turn, in order. */
+  #waiting: UplinkSender[] = [];
+  #isTurnDue = false;
+  #isFull = false;
+  #publishedBytes = 0;
+  #drainedBytes = 0;
+  #windowBytes = startWindowBytes;
+  #baseMs = Infinity;
+  /** Unanswered flushes, oldest first. */
+  #flushes: Flush[] = [];
+  #flushedBytes = 0;
+  #flushedAtMs = -Infinity;
+  /** Only a flush beyond this position measures the current window. */
+  #judgedFrom = 0;
+
+  constructor(options: { readonly broker: Broker; readonly clock: Pick<Clock, "now"> }) {
+    this.#broker = options.broker;
+    this.#clock = options.clock;
+    this.#broker.onChange((connected) => this.#startAnew(connected));
+    this.#flush();
+  }
+
+  /** Bytes published so far: the position on the line at which the latest message ends. */
+  get publishedBytes(): number {
+    return this.#publishedBytes;
+  }
+
+  /** The broker has every byte up to this position, or the connection that carried it broke. */
+  get drainedBytes(): number {
+    return this.#drainedBytes;
+  }
+
+  /** True while a stream waits for the line. */
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
+  /** Sends a message at once: beats and other short messages take no turn. */
+  publish(subject: string, data: Uint8Array, options?: PublishOptions): void {
+    if (this.#broker.publish(subject, data, options) === "disconnected") return;
+    this.#publishedBytes += data.byteLength + subject.length + headBytes;
+  }
+
+  /** Gives the sender its turn at the end of this turn of the event loop, or when the line has room. */
+  enqueue(sender: UplinkSender): void {
+    this.#waiting.push(sender);
+    if (!this.#isFull) this.#turnSoon();
+  }
+
+  /** Measures now how much the broker has, if anything was published since the last flush. */
+  measure(): void {
+    if (this.#publishedBytes > this.#flushedBytes) this.#flush();
+  }
+
+  atTurnEnd(): void {
+    this.#isTurnDue = false;
+    this.#takeTurns();
+  }
+
+  #turnSoon(): void {
+    if (this.#isTurnDue) return;
+    this.#isTurnDue = true;
+    atTurnEnd(this);
+  }
+
+  #takeTurns(): void {
+    if (this.#isFull) this.#waiting = freshFirst(this.#waiting);
+    const nowMs = this.#clock.now();
+    // A frame published while the connection is down would have to be sent again.
+    const isBlocked = !this.#broker.connected || this.#isOverdue(nowMs);
+    let waiting = this.#waiting;
+    this.#waiting = [];
+    let isStopped = false;
+    while (waiting.length > 0 && !isStopped) {
+      const bytesMax = turnBytes(this.#windowBytes, waiting.length);
+      const more: UplinkSender[] = [];
+      let served = 0;
+      for (const sender of waiting) {
+        isStopped = isBlocked || this.#publishedBytes - this.#drainedBytes >= this.#windowBytes;
+        if (isStopped) break;
+        served += 1;
+        if (sender.sendTurn(bytesMax)) more.push(sender);
+        if (this.#publishedBytes - this.#flushedBytes >= measuredBytes(this.#windowBytes)) this.#flush();
+      }
+      waiting = served === waiting.length ? more : [...waiting.slice(served), ...more];
+    }
+    this.#waiting = [...waiting, ...this.#waiting];
+    this.#isFull = this.#waiting.length > 0;
+    if (this.#publishedBytes === this.#flushedBytes) return;
+    if (nowMs - this.#flushedAtMs >= measureEveryMs || (this.#isFull && this.#flushes.length === 0)) this.#flush();
+  }
+
+  #isOverdue(nowMs: number): boolean {
+    const [oldest] = this.#flushes;
+    return oldest !== undefined && nowMs - oldest.sentAtMs > overdueMs(this.#baseMs);
+  }
+
+  #flush(): void {
+    if (!this.#broker.connected) return;
+    const aheadBytes = this.#publishedBytes - this.#drainedBytes;
+    const flush = { position: this.#publishedBytes, aheadBytes, sentAtMs: this.#clock.now() };
+    this.#flushes.push(flush);
+    this.#flushedBytes = flush.position;
+    this.#flushedAtMs = flush.sentAtMs;
+    // A rejected flush was answered too; `#startAnew` has removed the flushes of a broken connection.
+    const answered = (): void => this.#answered(flush);
+    this.#broker.flush().then(answered, answered);
+  }
+
+  #answered(flush: Flush): void {
+    const place = this.#flushes.indexOf(flush);
+    if (place < 0) return;
+    this.#flushes.splice(0, place + 1);
+    this.#drainedBytes = flush.position;
+    this.#judge(flush);
+    if (this.#isFull) this.#takeTurns();
+  }
+
+  #judge({ position, aheadBytes, sentAtMs }: Flush): void {
+    const delayMs = this.#clock.now() - sentAtMs;
+    const windowBytes = this.#windowBytes;
+    const baseMs = nextBase({ windowBytes, delayMs, baseMs: this.#baseMs });
+    this.#baseMs = baseMs;
+    if (position <= this.#judgedFrom) return;
+    this.#windowBytes = nextWindow({ windowBytes, aheadBytes, delayMs, baseMs });
+    if (this.#windowBytes !== windowBytes) this.#judgedFrom = this.#publishedBytes;
+  }
+
+  /**
+   * Resets the measurements: a broken connection loses everything in flight. The next connection may take another line,
+   * but a thin line stays likely.
+   */
+  #startAnew(connected: boolean): void {
+    this.#flushes = [];
+    this.#drainedBytes = this.#flushedBytes = this.#judgedFrom = this.#publishedBytes;
+    this.#windowBytes = Math.min(this.#windowBytes, startWindowBytes);
+    this.#baseMs = Infinity;
+    if (connected) this.#flush();
+    if (this.#waiting.length > 0) this.#turnSoon();
+  }
+}
+
+function freshFirst(waiting: readonly UplinkSender[]): UplinkSender[] {
+  return [...waiting.filter(({ isFresh }) => isFresh), ...waiting.filter(({ isFresh }) => !isFresh)];
+}

@@ -1,0 +1,83 @@
+import type { KeyStore } from "#shared/keys/key-store.ts";
+import type { StoreClock } from "#shared/keys/store-clock.ts";
+import { unfoundedStore } from "#shared/keys/store-failure.ts";
+import type { Timer } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+
+/** Interval at which a gateway asks its key store for its time, and whether it holds keys. */
+const lookEveryMs = 2_000;
+
+/** Watches the state of the key store beside its keys: whether it was emptied, and how far apart the clocks are. */
+export class StoreWatch {
+  readonly #keys: Pick<KeyStore, "state">;
+  readonly #clock: StoreClock;
+  readonly #log: Pick<Log, "info" | "warn">;
+  readonly #timer: Timer;
+  readonly #judged: { readonly foundedOnce: boolean };
+  #founded: boolean | undefined;
+  #everFounded = false;
+  #told: readonly string[] = [];
+
+  constructor(options: {
+    readonly keys: Pick<KeyStore, "state">;
+    readonly clock: StoreClock;
+    /** Tells if the store ever judged a key for this gateway. */
+    readonly judged: { readonly foundedOnce: boolean };
+    readonly log: Pick<Log, "info" | "warn">;
+  }) {
+    this.#keys = options.keys;
+    this.#clock = options.clock;
+    this.#judged = options.judged;
+    this.#log = options.log;
+    this.#timer = options.clock.every(lookEveryMs, () => void this.look().catch(() => undefined));
+  }
+
+  /** Asks the store for its state. Fails while the store is away, as `KeyStore.ready` does. */
+  async look(): Promise<void> {
+    const askedAtMs = this.#clock.now();
+    const { founded, wallMs } = await this.#keys.state();
+    if (wallMs !== undefined) this.#clock.learn(wallMs, askedAtMs);
+    this.#founded = founded;
+    this.#everFounded ||= founded;
+    this.#tell();
+  }
+
+  /** True if the store held keys while this gateway ran, and holds none now. */
+  get emptied(): boolean {
+    return (this.#everFounded || this.#judged.foundedOnce) && this.#founded === false;
+  }
+
+  /** True if the store held keys at its last answer. */
+  get founded(): boolean {
+    return this.#founded === true;
+  }
+
+  get skewMs(): number {
+    return this.#clock.skewMs;
+  }
+
+  /** Faults that an operator has to fix, in words. */
+  get faults(): readonly string[] {
+    const { internal = "the key store holds no keys" } = unfoundedStore();
+    const unfounded =
+      this.#founded === false ? [this.emptied ? `it was emptied meanwhile: ${internal}` : internal] : [];
+    const { fault } = this.#clock;
+    return fault === undefined ? unfounded : [...unfounded, fault];
+  }
+
+  stop(): void {
+    this.#timer.cancel();
+  }
+
+  /** Logs one line when a fault begins, and one when all faults are gone. */
+  #tell(): void {
+    const { faults } = this;
+    const kinds = faults.map((fault) => fault.replace(/\d+/g, ""));
+    faults.forEach((fault, at) => {
+      if (!this.#told.includes(kinds[at] ?? "")) this.#log.warn(fault);
+    });
+    if (faults.length === 0 && this.#told.length > 0)
+      this.#log.info("the key store and its clock are as they should be");
+    this.#told = kinds;
+  }
+}

@@ -1,0 +1,67 @@
+import type { Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import { Seldom } from "#shared/process/seldom.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+
+/**
+ * The most presences, and the most beats, that a machine may send at once. Each gateway that starts calls for one
+ * presence of each machine.
+ */
+export const announcementsAtOnceMax = 100;
+/** After that, a machine may send this many in each presence interval, ten times as many as it has to. */
+export const announcementsPerIntervalMax = 10;
+/** The rates of this many machines are kept. Beyond that, all are forgotten. */
+const machinesMax = 10_000;
+
+export type Announcement = "presence" | "beat";
+
+/** Counts the messages that are dropped unread. */
+export interface FloodMeter {
+  announcementDropped(machine: string, kind: Announcement): void;
+}
+
+interface GuardOptions {
+  readonly timing: Timing;
+  readonly clock: Pick<Clock, "now">;
+  readonly log: Pick<Log, "warn">;
+  readonly meter?: FloodMeter | undefined;
+}
+
+/**
+ * Limits how many presences and beats of one machine a gateway reads. The guard sees only the subject of a message,
+ * because parsing a message costs a hundred times as much as receiving it.
+ */
+export class FloodGuard {
+  readonly #options: GuardOptions;
+  readonly #intervalMs: number;
+  readonly #seldom: Seldom;
+  /** The time from which a machine may again send as many at once as a new one. */
+  readonly #freeAtMs = new Map<string, number>();
+
+  constructor(options: GuardOptions) {
+    this.#options = options;
+    this.#intervalMs = options.timing.presenceIntervalMs / announcementsPerIntervalMax;
+    this.#seldom = new Seldom(options.clock);
+  }
+
+  /** True if the message is to be read. A dropped message is counted, and logged once a minute. */
+  admits(kind: Announcement, machine: string): boolean {
+    const { clock, log, meter } = this.#options;
+    const nowMs = clock.now();
+    const sender = `${kind} ${machine}`;
+    const freeAtMs = Math.max(this.#freeAtMs.get(sender) ?? nowMs, nowMs) + this.#intervalMs;
+    if (freeAtMs - nowMs <= announcementsAtOnceMax * this.#intervalMs) {
+      if (this.#freeAtMs.size >= machinesMax && !this.#freeAtMs.has(sender)) this.#freeAtMs.clear();
+      this.#freeAtMs.set(sender, freeAtMs);
+      return true;
+    }
+    meter?.announcementDropped(machine, kind);
+    if (this.#seldom.isDue(sender)) {
+      log.warn(
+        { machine, kind, announcementsAtOnceMax, announcementsPerIntervalMax },
+        "a machine announces itself too often; what exceeds announcementsPerIntervalMax is dropped unread",
+      );
+    }
+    return false;
+  }
+}

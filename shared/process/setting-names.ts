@@ -1,0 +1,104 @@
+import type { Environment } from "./config.ts";
+
+/**
+ * The settings of all processes. One settings file often serves all of them, so each process must know the others'
+ * names.
+ */
+export const settingNames: readonly string[] = [
+  "TRUNKLINE_ADMIN_KEY",
+  "TRUNKLINE_BODY_BYTES_MAX",
+  "TRUNKLINE_CONNECTIONS_MAX",
+  "TRUNKLINE_CONNECTIONS_PER_ADDRESS_MAX",
+  "TRUNKLINE_CORS_ORIGINS",
+  "TRUNKLINE_DRAIN_MS",
+  "TRUNKLINE_ENGINE_DIR",
+  "TRUNKLINE_FIRST_TOKEN_MS",
+  "TRUNKLINE_GGUF",
+  "TRUNKLINE_GGUF_CONTEXT",
+  "TRUNKLINE_GRACE_MS",
+  "TRUNKLINE_HOST",
+  "TRUNKLINE_INTERIM_MS",
+  "TRUNKLINE_JOB_TOTAL_MS",
+  "TRUNKLINE_KEYS_AWAY_MS",
+  "TRUNKLINE_KEY_PEPPER",
+  "TRUNKLINE_KEY_PEPPER_ALSO",
+  "TRUNKLINE_LOG_LEVEL",
+  "TRUNKLINE_MACHINE",
+  "TRUNKLINE_MANAGE",
+  "TRUNKLINE_METRICS_TOKEN",
+  "TRUNKLINE_MODELS_FILE",
+  "TRUNKLINE_NATS_CA",
+  "TRUNKLINE_NATS_CERT",
+  "TRUNKLINE_NATS_CREDS",
+  "TRUNKLINE_NATS_INSECURE",
+  "TRUNKLINE_NATS_KEY",
+  "TRUNKLINE_NATS_SYSTEM_URL",
+  "TRUNKLINE_NATS_URL",
+  "TRUNKLINE_NO_PROGRESS_MS",
+  "TRUNKLINE_OPERATIONS_CA",
+  "TRUNKLINE_OPERATIONS_HOST",
+  "TRUNKLINE_OPERATIONS_HOSTS",
+  "TRUNKLINE_OPERATIONS_PORT",
+  "TRUNKLINE_OPERATIONS_TLS_CERT",
+  "TRUNKLINE_OPERATIONS_TLS_KEY",
+  "TRUNKLINE_OPERATIONS_URL",
+  "TRUNKLINE_PORT",
+  "TRUNKLINE_PROMPT_CACHE",
+  "TRUNKLINE_QUEUE_MAX",
+  "TRUNKLINE_REDIS_URL",
+  "TRUNKLINE_RUNTIME",
+  "TRUNKLINE_RUNTIME_KEY",
+  "TRUNKLINE_RUNTIME_URL",
+  "TRUNKLINE_SCRIPTED_MODELS",
+  "TRUNKLINE_SLOTS",
+  "TRUNKLINE_STATE_DIR",
+  "TRUNKLINE_TIME_SCALE",
+  "TRUNKLINE_TLS_CERT",
+  "TRUNKLINE_TLS_KEY",
+  "TRUNKLINE_TRUSTED_PROXIES",
+  "TRUNKLINE_WAIT_MS",
+];
+
+const prefix = "TRUNKLINE_";
+/** Matches variables of the test harness and of the client examples. */
+const otherNames = /^TRUNKLINE_(?:TEST_\w+|KEY)$/;
+/** A secret setting may come from a file, which a variable with this suffix names. */
+const fileEnding = /_FILE$/;
+/** Bounds the edit distance of a misspelled name, which must also stay within a third of the name's own letters. */
+const misspeltLettersMax = 4;
+
+/** Returns a warning for each unknown `TRUNKLINE_` variable, with the nearest setting where one is close. */
+export function unknownSettings(environment: Environment): readonly string[] {
+  const isKnown = (name: string): boolean =>
+    otherNames.test(name) || settingNames.includes(name) || settingNames.includes(name.replace(fileEnding, ""));
+  return Object.keys(environment)
+    .filter((name) => name.startsWith(prefix) && environment[name] && !isKnown(name))
+    .toSorted()
+    .map((name) => {
+      const near = nearestSetting(name);
+      const remedy = near === undefined ? "infra/settings.md lists all settings" : `did you mean ${near}?`;
+      return `${name} is not a setting and changes nothing: ${remedy}`;
+    });
+}
+
+function nearestSetting(name: string): string | undefined {
+  const limit = Math.min(misspeltLettersMax, Math.floor((name.length - prefix.length) / 3));
+  const [nearest] = settingNames
+    .map((known) => ({ known, distance: editDistance(name, known) }))
+    .toSorted((one, other) => one.distance - other.distance);
+  return nearest !== undefined && nearest.distance <= limit ? nearest.known : undefined;
+}
+
+/** Returns the edit distance of two texts: letters inserted, removed or replaced. */
+function editDistance(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, column) => column);
+  for (const [at, letter] of one.split("").entries()) {
+    const next = [at + 1];
+    for (let column = 1; column < row.length; column += 1) {
+      const [left = 0, above = 0, before = 0] = [next[column - 1], row[column], row[column - 1]];
+      next.push(Math.min(left + 1, above + 1, before + Number(letter !== other[column - 1])));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}

@@ -1,0 +1,161 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { fleetListing, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
+import { Endpoint, errorOf } from "../harness/endpoint.ts";
+import { foundServers, lentOnly } from "../harness/found-servers.ts";
+import { startNatsOnFiles, type NatsOnFiles } from "../harness/nats-on-files.ts";
+import { Operator } from "../harness/operator.ts";
+import type { OwnServer } from "../harness/own-server.ts";
+import { startRedisServer } from "../harness/redis-server.ts";
+import { anywhere, demonstration, startAgent, startGateway, type GatewayProcess } from "../harness/start-trunkline.ts";
+import { testPepper, trunkline, type CommandResult, type Settings } from "../harness/trunkline-command.ts";
+import { TrunklineProcess } from "../harness/trunkline-process.ts";
+import { until } from "../harness/until.ts";
+
+interface Grants {
+  readonly publish: readonly string[];
+  readonly subscribe: readonly string[];
+}
+const wholeMachine: Grants = {
+  publish: ["tl1.reply.*.attic.>", "tl1.presence.attic"],
+  subscribe: ["tl1.machine.attic.>", "tl1.presence.attic", "tl1.rollcall"],
+};
+const wholeGateway: Grants = {
+  publish: ["tl1.machine.>", "tl1.rollcall"],
+  subscribe: ["tl1.reply.>", "tl1.presence.*"],
+};
+const without = ({ publish, subscribe }: Grants, subject: string): Grants => ({
+  publish: publish.filter((each) => each !== subject),
+  subscribe: subscribe.filter((each) => each !== subject),
+});
+const user = (name: string, { publish, subscribe }: Grants): string =>
+  `{ user: ${name}, password: secret, permissions { publish: ${JSON.stringify(publish)}, subscribe: ${JSON.stringify(subscribe)} } }`;
+const usersOf = ({ attic = wholeMachine, gateway = wholeGateway }: { attic?: Grants; gateway?: Grants }): string =>
+  `authorization { users: [${user("attic", attic)}, ${user("gateway", gateway)}] }`;
+
+const toldWithinMs = 15_000;
+
+describe.skipIf(lentOnly("nats", "redis") || foundServers().nats.by !== "binary")(
+  "a broker grant",
+  { timeout: 60_000 },
+  () => {
+    let nats: NatsOnFiles;
+    let redis: OwnServer;
+    let parts: AsyncDisposableStack;
+    beforeEach(async () => {
+      parts = new AsyncDisposableStack();
+      nats = parts.use(await startNatsOnFiles({ changeable: usersOf({}) }));
+      redis = parts.use(await startRedisServer());
+    });
+    afterEach(() => parts.disposeAsync());
+
+    const as = (name: string): string => nats.server.url.replace("//", `//${name}:secret@`);
+    const stores = (): Settings => ({ TRUNKLINE_REDIS_URL: redis.url, TRUNKLINE_KEY_PEPPER: testPepper });
+    const agentSettings = (): Settings => ({
+      ...anywhere,
+      ...demonstration,
+      TRUNKLINE_SCRIPTED_MODELS: "scripted",
+      TRUNKLINE_NATS_URL: as("attic"),
+      TRUNKLINE_MACHINE: "attic",
+    });
+
+    async function withGateway() {
+      const gateway: GatewayProcess = parts.use(await startGateway({ natsUrl: as("gateway"), redisUrl: redis.url }));
+      await using operator = await Operator.on({ redisUrl: redis.url });
+      const [admin, key] = [await operator.issue({ kind: "admin" }), await operator.issue()];
+      const authorization = `Bearer ${admin.token.reveal()}`;
+      const fleet = async () =>
+        fleetListing.parse(
+          await (await fetch(`${gateway.operationsUrl}/admin/v1/fleet`, { headers: { authorization } })).json(),
+        );
+      const untilAttic = (wanted: Partial<ShownFleetMachine>): Promise<ShownFleetMachine> =>
+        until(
+          async () => {
+            const attic = (await fleet()).data.find(({ machine }) => machine === "attic");
+            const fits = Object.entries(wanted).every(([field, value]) => attic && value === Reflect.get(attic, field));
+            return fits && attic;
+          },
+          { what: `attic to be shown with ${JSON.stringify(wanted)}`, timeoutMs: toldWithinMs },
+        );
+      const run = (...args: string[]): Promise<CommandResult> =>
+        trunkline(args, {
+          TRUNKLINE_OPERATIONS_URL: gateway.operationsUrl,
+          TRUNKLINE_ADMIN_KEY: admin.token.reveal(),
+          TRUNKLINE_STATE_DIR: "/nowhere",
+        });
+      const endpoint = new Endpoint({ baseUrl: gateway.baseUrl, key: key.token.reveal() });
+      return { gateway, fleet, untilAttic, run, endpoint };
+    }
+
+    test("that lacks tl1.reply is told by the agent, the gateway, `status` and `route`, until it is mended", async () => {
+      await nats.reload(usersOf({ attic: without(wholeMachine, "tl1.reply.*.attic.>") }));
+      const { gateway, untilAttic, run, endpoint } = await withGateway();
+      const agent = parts.use(await TrunklineProcess.start({ args: ["agent"], settings: agentSettings() }));
+      const denied = "NATS does not let its credential publish to tl1.reply.*.attic.>";
+      await agent.logged(`this machine takes no work: ${denied}`);
+      await untilAttic({ state: "waiting", takes_work: false, why: denied });
+      expect(await gateway.logged("a machine takes no work")).toMatchObject({ machine: "attic", problem: denied });
+      expect((await run("status")).stdout).toMatch(
+        /^attic +waiting .* NATS does not let its credential publish to tl1/m,
+      );
+      const route = await run("route", "scripted", "--json");
+      expect(JSON.parse(route.stdout)).toMatchObject({ machines: [{ rank: null, reason: "denied", why: denied }] });
+
+      await nats.reload(usersOf({}));
+      await untilAttic({ state: "ready", takes_work: true, why: null });
+      expect(await endpoint.answer({ model: "scripted", says: "/script tokens=2 delay_ms=0 nonce=a" })).toContain(
+        "a-1",
+      );
+      expect((await agent.stderr()).match(/NATS does not let this credential publish/g)).toHaveLength(1);
+    });
+
+    test("in which a machine may not publish its presence ends the agent, with the subject and the remedy in one line", async () => {
+      const { subscribe } = wholeMachine;
+      await nats.reload(usersOf({ attic: { publish: ["tl1.reply.*.attic.>"], subscribe } }));
+      const { exitCode, stderr } = await trunkline(["agent"], agentSettings());
+      const [line = ""] = stderr.split("\n").filter((each) => each.startsWith("trunkline: "));
+      expect(line).toMatch(/NATS does not let .* tl1\.presence\.attic: .*TRUNKLINE_NATS_URL/);
+      expect(exitCode).toBe(78);
+    });
+
+    test.each(["tl1.rollcall", "tl1.machine.attic.>"])(
+      "in which a machine may not subscribe to %s ends the agent, and `status` keeps the reason",
+      async (subject) => {
+        await nats.reload(usersOf({ attic: without(wholeMachine, subject) }));
+        const { untilAttic } = await withGateway();
+        const { exitCode, stderr } = await trunkline(["agent"], agentSettings());
+        expect(stderr).toContain(`NATS does not let this credential subscribe to ${subject}`);
+        expect(exitCode).toBe(78);
+        const why = `NATS does not let its credential subscribe to ${subject}`;
+        await untilAttic({ status: "offline", takes_work: false, why });
+      },
+    );
+
+    test("that is narrowed while jobs come is told within seconds, and no further job is lost there", async () => {
+      const { untilAttic, endpoint } = await withGateway();
+      parts.use(await startAgent({ natsUrl: as("attic"), machine: "attic", models: ["scripted"] }));
+      await untilAttic({ takes_work: true, models: 1 });
+      await nats.reload(usersOf({ attic: without(wholeMachine, "tl1.reply.*.attic.>") }));
+      const lost = await endpoint.chat({ model: "scripted", says: "/script tokens=1" });
+      expect(lost.status).toBeGreaterThanOrEqual(500);
+      await untilAttic({ takes_work: false, why: "NATS does not let its credential publish to tl1.reply.*.attic.>" });
+      expect((await errorOf(await endpoint.chat({ model: "scripted", says: "Hello" }))).code).toBe("agent_offline");
+    });
+
+    test("of a gateway that lacks tl1.rollcall ends the gateway at its start", async () => {
+      await nats.reload(usersOf({ gateway: without(wholeGateway, "tl1.rollcall") }));
+      const settings = { ...anywhere, TRUNKLINE_NATS_URL: as("gateway"), ...stores() };
+      const { exitCode, stderr } = await trunkline(["gateway"], settings);
+      expect(stderr).toMatch(/^trunkline: NATS does not let its credential publish to tl1\.rollcall: /m);
+      expect(exitCode).toBe(78);
+    });
+
+    test("of a gateway that lacks tl1.machine is told in `status` as the gateway's problem", async () => {
+      await nats.reload(usersOf({ gateway: without(wholeGateway, "tl1.machine.>") }));
+      const { fleet, run } = await withGateway();
+      parts.use(await startAgent({ natsUrl: as("attic"), machine: "attic", models: ["scripted"] }));
+      const problem = "NATS does not let its credential publish to tl1.machine.attic.>";
+      await until(async () => (await fleet()).problem === problem, { what: "the problem", timeoutMs: toldWithinMs });
+      expect((await run("status")).stderr).toContain(problem);
+    });
+  },
+);

@@ -1,0 +1,105 @@
+import { Redis } from "ioredis";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { keysCommand } from "../../services/cli/keys.ts";
+import { statusCommand } from "../../services/cli/status.ts";
+import type { Surroundings } from "../../services/cli/surroundings.ts";
+import { systemClock as clock } from "#shared/process/clock.ts";
+import { lentOnly } from "../harness/found-servers.ts";
+import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
+import { SiteOnRedis } from "../harness/site-on-redis.ts";
+import { testPepper } from "../harness/trunkline-command.ts";
+import { until } from "../harness/until.ts";
+
+const emptied = /emptied/;
+
+describe.skipIf(lentOnly("redis"))("a gateway whose Redis was emptied", () => {
+  let site: SiteOnRedis;
+  let redis: Redis;
+  beforeEach(async () => {
+    site = await SiteOnRedis.start({ logLevel: "info" });
+    redis = new Redis(site.redis.url);
+  });
+  afterEach(async () => {
+    redis.disconnect();
+    await site[Symbol.asyncDispose]();
+  });
+
+  const readyz = async (at = site.gateway.operationsUrl): Promise<{ status: number; told: unknown }> => {
+    const response = await fetch(`${at}/readyz`);
+    return { status: response.status, told: await response.json() };
+  };
+  const founded = async (): Promise<string | undefined> =>
+    /^trunkline_key_store_founded (\d)$/m.exec(
+      await (await fetch(`${site.gateway.operationsUrl}/metrics`)).text(),
+    )?.[1];
+
+  test("is not ready, says so in readiness, metric, log and status, and is well again once a key is issued", async () => {
+    const { endpoint } = await site.knownKey();
+    const admin = await site.unknownKey({ kind: "admin" });
+    expect(await readyz()).toEqual({
+      status: 200,
+      told: { ready: true, checks: { serving: true, broker: true, keys: true }, reasons: [] },
+    });
+    expect(await founded()).toBe("1");
+    await redis.flushall();
+    expect(await readyz()).toMatchObject({
+      status: 503,
+      told: { ready: false, checks: { keys: false }, reasons: [expect.stringMatching(emptied)] },
+    });
+    expect(await founded()).toBe("0");
+    expect(site.gateway.logged.join("")).toMatch(emptied);
+    expect((await endpoint.models()).status).toBe(200);
+
+    const said = { out: "", err: "" };
+    const surroundings: Surroundings = {
+      environment: {
+        TRUNKLINE_ADMIN_KEY: admin.token.reveal(),
+        TRUNKLINE_OPERATIONS_URL: site.gateway.operationsUrl,
+      },
+      stdout: { write: (text) => (said.out += text) },
+      stderr: { write: (text) => (said.err += text) },
+      clock,
+    };
+    await expect(statusCommand(surroundings).parseAsync([], { from: "user" })).rejects.toThrow(emptied);
+
+    await site.operator.issue();
+    const well = async (): Promise<boolean> => (await readyz()).status === 200;
+    await until(well, { what: "the gateway to be ready" });
+    expect(await founded()).toBe("1");
+  });
+
+  test("still serves its known keys, and each of them can be revoked, with its running requests", async () => {
+    const [one, other] = [await site.knownKey(), await site.knownKey()];
+    const stream = await one.endpoint.stream({ model: "scripted", says: "/script tokens=100000 delay_ms=20" });
+    await until(() => stream.text !== "", { what: "the first token" });
+    await redis.flushall();
+    await until(async () => (await readyz()).status === 503, { what: "the gateway to see that the store is empty" });
+    expect((await one.endpoint.models()).status).toBe(200);
+    const said = { out: "", err: "" };
+    const command = keysCommand({
+      environment: { TRUNKLINE_REDIS_URL: site.redis.url, TRUNKLINE_KEY_PEPPER: testPepper },
+      stdout: { write: (text) => (said.out += text) },
+      stderr: { write: (text) => (said.err += text) },
+      clock,
+    });
+    await command.parseAsync(["revoke", one.record.id], { from: "user" });
+    expect(said.out).toContain("is revoked");
+    await stream.over;
+    expect(stream.events.at(-1)).toContain("key_invalid");
+    expect(await one.endpoint.models()).toMatchObject({ status: 401, code: "key_invalid" });
+    expect((await other.endpoint.models()).status).toBe(200);
+    await expect(site.operator.change(other.record.id, { action: "disabled" })).rejects.toThrow("holds no keys");
+    expect(await founded()).toBe("0");
+  });
+});
+
+test.skipIf(lentOnly("redis"))(
+  "a gateway on a store that was never used is ready, and says that it holds no keys",
+  async () => {
+    await using site = await SiteOnRedis.start();
+    await using other = await startGatewayInProcess({ redisUrl: site.redis.url });
+    const response = await fetch(`${other.operationsUrl}/readyz`);
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({ ready: true, reasons: [expect.stringContaining("never used")] });
+  },
+);

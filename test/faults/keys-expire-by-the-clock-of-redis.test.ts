@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { keysCommand } from "../../services/cli/keys.ts";
+import { systemClock, type Clock } from "#shared/process/clock.ts";
+import { Endpoint } from "../harness/endpoint.ts";
+import { lentOnly } from "../harness/found-servers.ts";
+import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
+import { Operator } from "../harness/operator.ts";
+import type { OwnServer } from "../harness/own-server.ts";
+import { startRedisServer } from "../harness/redis-server.ts";
+import { testPepper } from "../harness/trunkline-command.ts";
+import { until } from "../harness/until.ts";
+
+const hourMs = 3_600_000;
+const hostAheadBy = (aheadMs: number): Clock => ({ ...systemClock, wall: () => Date.now() + aheadMs });
+
+describe.skipIf(lentOnly("redis")).each([
+  ["an hour ahead", hourMs],
+  ["an hour behind", -hourMs],
+])("on a host whose clock is %s", (title, aheadMs) => {
+  let redis: OwnServer;
+  let operator: Operator;
+  let gateway: GatewayInProcess;
+  const clock = hostAheadBy(aheadMs);
+  const parts = new AsyncDisposableStack();
+  beforeAll(async () => {
+    redis = parts.use(await startRedisServer());
+    operator = parts.use(await Operator.on({ redisUrl: redis.url }));
+    await operator.issue();
+    gateway = parts.use(await startGatewayInProcess({ redisUrl: redis.url, clock, logLevel: "info" }));
+  });
+  afterAll(() => parts.disposeAsync());
+
+  const holderOf = async (ttlMs: number): Promise<Endpoint> => {
+    const { token } = await operator.issue({ ttlMs });
+    return new Endpoint({ baseUrl: gateway.baseUrl, key: token.reveal() });
+  };
+  const adminAsks = async (path: string, body: object): Promise<Record<string, unknown>> => {
+    const { token } = await operator.issue({ kind: "admin" });
+    const response = await fetch(`${gateway.operationsUrl}/admin/v1${path}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token.reveal()}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    return Object(await response.json());
+  };
+
+  test("a gateway serves a key until it expires by the clock of Redis, and not longer", async () => {
+    const [lasting, short] = [await holderOf(hourMs / 2), await holderOf(1_500)];
+    expect((await lasting.models()).status).toBe(200);
+    expect((await short.models()).status).toBe(200);
+    const over = async (): Promise<boolean> => (await short.models()).code === "key_expired";
+    await until(over, { what: "the short key to expire" });
+    expect((await lasting.models()).status).toBe(200);
+  });
+
+  test("a key that is issued there has its time by the clock of Redis", async () => {
+    const { expires_at: expiresAt } = await adminAsks("/keys", { name: "a", ttl: "10m" });
+    expect(Math.abs(Date.parse(String(expiresAt)) - Date.now() - 600_000)).toBeLessThan(60_000);
+
+    const said = { out: "", err: "" };
+    const command = keysCommand({
+      environment: { TRUNKLINE_REDIS_URL: redis.url, TRUNKLINE_KEY_PEPPER: testPepper },
+      stdout: { write: (text) => (said.out += text) },
+      stderr: { write: (text) => (said.err += text) },
+      clock,
+    });
+    await command.parseAsync(["issue", "--name", "a", "--ttl", "10m"], { from: "user" });
+    expect(said.out).toContain("(in 10 min");
+    expect(said.err).toMatch(new RegExp(`clock of this host is 36\\d\\d s ${title.replace("an hour ", "")}`));
+  });
+
+  test("the gateway says so in its log, at /readyz and in a metric, and stays ready", async () => {
+    const said = expect.stringMatching(/^the clock of this host is \d+ s (ahead of|behind) that of Redis/);
+    const readyz = await fetch(`${gateway.operationsUrl}/readyz`);
+    expect(readyz.status).toBe(200);
+    expect(await readyz.json()).toMatchObject({ ready: true, reasons: [said] });
+    expect(gateway.logged.filter((line) => line.includes("the clock of this host is"))).toHaveLength(1);
+    const text = await (await fetch(`${gateway.operationsUrl}/metrics`)).text();
+    const skew = Number(/^trunkline_clock_skew_seconds (\S+)$/m.exec(text)?.[1]);
+    expect(Math.abs(skew - aheadMs / 1_000)).toBeLessThan(60);
+  });
+});
+
+test.skipIf(lentOnly("redis"))(
+  "a host whose clock is set while a gateway runs makes no key expire, and it is told",
+  async () => {
+    await using redis = await startRedisServer();
+    await using operator = await Operator.on({ redisUrl: redis.url });
+    const { token } = await operator.issue({ ttlMs: hourMs / 2 });
+    let aheadMs = 0;
+    const clock = { ...systemClock, wall: () => Date.now() + aheadMs };
+    await using gateway = await startGatewayInProcess({ redisUrl: redis.url, clock, logLevel: "info" });
+    const endpoint = new Endpoint({ baseUrl: gateway.baseUrl, key: token.reveal() });
+    const reasons = async (): Promise<unknown[]> =>
+      ((await (await fetch(`${gateway.operationsUrl}/readyz`)).json()) as { reasons: unknown[] }).reasons;
+    expect((await endpoint.models()).status).toBe(200);
+    expect(await reasons()).toEqual([]);
+    aheadMs = hourMs;
+    expect((await endpoint.models()).status).toBe(200);
+    expect(await reasons()).toHaveLength(1);
+    aheadMs = 0;
+    expect(await reasons()).toEqual([]);
+    expect(gateway.logged.join("")).toContain("as they should be");
+  },
+);

@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import { presence, roundTripMsMax } from "#shared/protocol/presence.ts";
+import { gatewayOnBroker } from "./gateway-on-a-broker.ts";
+import { presenceOf } from "./machines-of-a-fleet.ts";
+
+const roundTripMs = 1_200;
+
+function gatewayOfFarMachine() {
+  const gateway = gatewayOnBroker();
+  gateway.machine.listen();
+  gateway.roster.announced(presenceOf(gateway.machine.name, { roundTripMs }), gateway.clock.now());
+  return gateway;
+}
+
+test("a far machine is offered a job once, and given up, only later by the round trip that its presence tells", async () => {
+  const { machine, run, pass, timing } = gatewayOfFarMachine();
+  const { told } = await run({ acceptWithinMs: timing.acceptWaitMs * 2 });
+  await pass(timing.acceptWaitMs + roundTripMs - 100);
+  expect(machine.jobs).toHaveLength(1);
+  await pass(timing.acceptWaitMs);
+  expect([machine.jobs.length, told]).toEqual([2, []]);
+  await pass(300);
+  expect(told).toEqual(["not-taken agent_offline"]);
+});
+
+test("a job on a far machine is lost only when that is silent for longer by its round trip", async () => {
+  const { machine, run, pass, timing } = gatewayOfFarMachine();
+  const { id, told } = await run();
+  machine.say(id, "accept", { state: "running" });
+  await pass(timing.lostAfterMs + roundTripMs - 100);
+  expect(told).toEqual(["accepted"]);
+  await pass(300);
+  expect(told).toEqual(["accepted", "fault agent_disconnected"]);
+});
+
+test("a far machine is suspect and offline later by its round trip", () => {
+  const { machine, roster, clock, timing } = gatewayOfFarMachine();
+  const statusAfter = (ms: number) => roster.find(machine.name, clock.now() + ms)?.status;
+  expect(statusAfter(timing.suspectAfterMs + roundTripMs)).toBe("present");
+  expect(statusAfter(timing.offlineAfterMs + roundTripMs)).toBe("suspect");
+  expect(statusAfter(timing.offlineAfterMs + roundTripMs + 1)).toBe("offline");
+});
+
+test("a presence with a longer round trip than gateways wait for is not taken", () => {
+  expect(presence.safeParse(presenceOf("gpu-1", { roundTripMs: roundTripMsMax })).success).toBe(true);
+  expect(presence.safeParse(presenceOf("gpu-1", { roundTripMs: roundTripMsMax + 1 })).success).toBe(false);
+});

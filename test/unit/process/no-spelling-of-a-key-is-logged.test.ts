@@ -1,0 +1,61 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { mintKeyToken } from "#shared/keys/key-token.ts";
+import { createLog, scrub } from "#shared/process/log.ts";
+
+/** How often a character is percent-encoded, and whether with small letters. */
+const spelling = fc.record({ times: fc.integer({ min: 0, max: 3 }), small: fc.boolean() });
+
+function encode(text: string): string {
+  return [...Buffer.from(text)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("");
+}
+
+/** The whole of a text percent-encoded, some of its characters first. */
+function spelled(text: string, each: readonly { readonly times: number; readonly small: boolean }[]): string {
+  return text
+    .split("")
+    .map((character, at) => {
+      const { times = 0, small = false } = each[at % each.length] ?? {};
+      let written = character;
+      for (let time = 0; time < times; time += 1)
+        written = time === 0 ? encode(written) : written.replaceAll("%", "%25");
+      return small ? written.replaceAll(/%[\dA-F]{2}/g, (byte) => byte.toLowerCase()) : written;
+    })
+    .join("");
+}
+
+test("a key in a URL is not logged, whichever of its characters are percent-encoded, once or more often", () => {
+  fc.assert(
+    fc.property(fc.array(spelling, { minLength: 1 }), fc.constantFrom("model", "admin"), (each, kind) => {
+      const written = spelled(mintKeyToken(kind).reveal(), each);
+      const lines: string[] = [];
+      const log = createLog({ level: "info", name: "test", write: (line) => void lines.push(line) });
+      log.info({ path: `/v1/models/${written}/x`, url: `http://a/b?key=${written}&c=d` }, `at /${written}?a`);
+      expect(JSON.parse(lines[0] ?? "")).toMatchObject({
+        path: "/v1/models/[key]/x",
+        url: "http://a/b?key=[key]&c=d",
+        msg: "at /[key]?a",
+      });
+    }),
+  );
+});
+
+test("a bearer token in a URL is not logged when its space is percent-encoded", () => {
+  expect(scrub("/a/Bearer%20sk-1234/b")).toBe("/a/[key]/b");
+  expect(scrub("/a/bearer%2520sk-1234/b")).toBe("/a/[key]/b");
+});
+
+test("names of settings are logged as they are", () => {
+  expect(scrub("(TRUNKLINE_CONNECTIONS_MAX) 5 %")).toBe("(TRUNKLINE_CONNECTIONS_MAX) 5 %");
+});
+
+test("percent signs in everything else are logged as they are", () => {
+  for (const text of ['{"msg":"full to 90 %"}', "/v1/models/a%2Fb%", "%25%32%35 %zz 100%"])
+    expect(scrub(text)).toBe(text);
+});
+
+test("a long line full of percent signs is looked through in time that grows with its length", () => {
+  const startedAtMs = performance.now();
+  scrub("%25".repeat(300_000) + "a".repeat(300_000));
+  expect(performance.now() - startedAtMs).toBeLessThan(10_000);
+});
