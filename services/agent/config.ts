@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { ConfigFailure, readConfig, secret, urlList, wholeNumber, type Environment } from "#shared/process/config.ts";
 import { processConfig, processSettings, waitMs } from "#shared/process/process-settings.ts";
-import { machineName, machineNameOf } from "#shared/protocol/machine-name.ts";
+import { machineName, machineNameOf } from "#shared/protocol/identifiers.ts";
 import { manageActions, type ManageAction } from "#shared/protocol/manage-job.ts";
 import { runtimeKinds } from "./offer/detect.ts";
 import { scriptedModelIds } from "./runtimes/scripted/scripted-models.ts";

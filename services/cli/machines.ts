@@ -3,7 +3,7 @@ import { replicatedIn } from "#shared/keys/change-key.ts";
 import { removeMachine, setMachineModels } from "#shared/machines/change-machine.ts";
 import { modelPatterns, showMachineRecord, type ShownMachineRecord } from "#shared/machines/machine-record.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
-import { machineName } from "#shared/protocol/machine-name.ts";
+import { machineName } from "#shared/protocol/identifiers.ts";
 import { commandIn } from "./command-in.ts";
 import { jsonOption, type GivenJson } from "./json-option.ts";
 import { actor } from "./keys/actor.ts";

@@ -2,7 +2,7 @@ import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { Fault } from "#shared/fault/fault.ts";
 import { systemClock, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import { newToken } from "#shared/protocol/token.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import { AnswersUnderWay } from "./edge/answers-under-way.ts";
 import { boundUploads } from "./edge/bound-uploads.ts";
 import { boundConnections, type ConnectionBounds } from "./edge/bound-connections.ts";

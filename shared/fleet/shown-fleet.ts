@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { machineName } from "../protocol/machine-name.ts";
+import { machineName } from "../protocol/identifiers.ts";
 import { presence } from "../protocol/presence.ts";
 
 const count = z.int().nonnegative();

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { modelId } from "../model/model.ts";
-import { machineName } from "../protocol/machine-name.ts";
+import { machineName } from "../protocol/identifiers.ts";
 
 const count = z.int().nonnegative();
 

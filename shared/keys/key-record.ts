@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { machineName } from "../protocol/machine-name.ts";
+import { machineName } from "../protocol/identifiers.ts";
 import { keyLimits } from "./key-limits.ts";
 import { keyId, keyKinds } from "./key-token.ts";
 import { keyDigest, pepperFingerprint } from "./pepper.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { AuditEntry } from "../keys/audit-entry.ts";
 import type { Written } from "../keys/key-store.ts";
 import { allows, scope, scopesPerKeyMax } from "../keys/scope.ts";
-import { machineName } from "../protocol/machine-name.ts";
+import { machineName } from "../protocol/identifiers.ts";
 
 /** Maximum number of machine records of a site. Every gateway holds all of them. */
 export const machineRecordsMax = 10_000;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { machineName } from "../protocol/machine-name.ts";
+import { machineName } from "../protocol/identifiers.ts";
 import { model, type OfferedModel } from "./model.ts";
 
 const {

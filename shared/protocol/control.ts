@@ -1,7 +1,6 @@
 import { z } from "zod";
-import { epoch } from "./epoch.ts";
+import { epoch, tokenText } from "./identifiers.ts";
 import { limits } from "./limits.ts";
-import { tokenText } from "./token.ts";
 
 const token = z.string().regex(tokenText);
 const offset = z.int().nonnegative();

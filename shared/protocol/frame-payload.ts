@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { finishReasons } from "../answer/answer-event.ts";
-import { epoch } from "./epoch.ts";
+import { epoch, tokenText } from "./identifiers.ts";
 import { limits } from "./limits.ts";
-import { tokenText } from "./token.ts";
 
 const count = z.int().nonnegative();
 

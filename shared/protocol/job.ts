@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { modelId } from "../model/model.ts";
 import { limits } from "./limits.ts";
-import { tokenText } from "./token.ts";
+import { tokenText } from "./identifiers.ts";
 
 /** The kinds of jobs. An agent rejects a kind that it does not know or does not allow. */
 export const jobKinds = ["models", "chat", "complete", "embed", "manage"] as const;

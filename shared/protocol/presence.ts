@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { epoch } from "./epoch.ts";
-import { machineName } from "./machine-name.ts";
+import { epoch, machineName } from "./identifiers.ts";
 
 const count = z.int().nonnegative();
 

@@ -2,7 +2,7 @@ import type { Broker } from "#shared/broker/broker.ts";
 import { connectNats } from "#shared/broker/nats-broker.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
-import { newEpoch } from "#shared/protocol/epoch.ts";
+import { newEpoch } from "#shared/protocol/identifiers.ts";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame, type FrameKind } from "#shared/protocol/frame.ts";
 import { decodeJobHead, type JobHead } from "#shared/protocol/job.ts";

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, onTestFinished } from "vitest";
 import { openStateDatabase } from "#shared/keys/state-database.ts";
 import { connectRedis } from "#shared/process/redis-connection.ts";
 import { RedisKnownModels } from "../../services/gateway/fleet/redis-known-models.ts";
-import { SqliteKnownModels } from "../../services/gateway/fleet/sqlite-known-models.ts";
+import { SqliteKnownModels } from "../../services/gateway/fleet/known-models.ts";
 import { redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
 import { knownModelsContract } from "./known-models.contract.ts";
 

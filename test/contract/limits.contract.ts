@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { KeyLimits } from "#shared/keys/key-limits.ts";
-import { newToken } from "#shared/protocol/token.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import type { Admission, Demand, Hold, Limits, Refusal, Settled } from "../../services/gateway/limits/limits.ts";
 
 /** Limits as several gateways see them, and what the ends of their requests do to them. */

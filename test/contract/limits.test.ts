@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import type { KeyLimits } from "#shared/keys/key-limits.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { connectRedis, type RedisConnection } from "#shared/process/redis-connection.ts";
-import { newToken } from "#shared/protocol/token.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import type { Endings, Telling } from "../../services/gateway/limits/endings.ts";
 import {
   budgetPeriodAt,

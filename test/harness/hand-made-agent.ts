@@ -3,7 +3,7 @@ import type { Broker } from "#shared/broker/broker.ts";
 import type { OfferedModel } from "#shared/model/model.ts";
 import { systemClock as clock, type Timer } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
-import { newEpoch } from "#shared/protocol/epoch.ts";
+import { newEpoch } from "#shared/protocol/identifiers.ts";
 import { control, type Control } from "#shared/protocol/control.ts";
 import { decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame, type FrameKind } from "#shared/protocol/frame.ts";

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { manageLine } from "#shared/model/manage-line.ts";
-import type { OfferedModel } from "#shared/model/model.ts";
+import { manageLine, type OfferedModel } from "#shared/model/model.ts";
 import { modelListing, shownModel } from "#shared/model/shown-model.ts";
 import type { Control } from "#shared/protocol/control.ts";
 import { errorBody } from "../../services/gateway/operations/admin-schemas.ts";

@@ -11,9 +11,9 @@ import type { FaultCode } from "#shared/fault/fault-code.ts";
 import type { Fault } from "#shared/fault/fault.ts";
 import type { Route } from "../offer/offer.ts";
 import type { Silence } from "../runtimes/runtime.ts";
-import type { PartCollector } from "./collect-parts.ts";
+import type { PartCollector } from "./receive-jobs.ts";
 import type { FrameEmitter } from "./emit-frames.ts";
-import type { Outcome } from "./outcome.ts";
+import type { Outcome } from "./past-jobs.ts";
 
 /** Faults that are sent at once, even if a part of the answer still waits for a slow client. */
 const waitsForNobody: ReadonlySet<FaultCode> = new Set(["cancelled", "shutting_down"]);

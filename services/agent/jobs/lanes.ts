@@ -1,7 +1,6 @@
 import type { Clock } from "#shared/process/clock.ts";
 import type { Route } from "../offer/offer.ts";
 import type { AgentJob } from "./agent-job.ts";
-import { LearntSlots } from "./learn-slots.ts";
 import { Schedule, type Submitted } from "./schedule.ts";
 
 /** The schedule of an agent's jobs. Each lane has as many slots as its runtime takes jobs, as far as that is known. */
@@ -70,3 +69,29 @@ export class Lanes {
     return this.#learnt.limit(lane, runtime.slots, this.#clock.now());
   }
 }
+
+/**
+ * Learns how many jobs a runtime takes at once. A runtime that refuses a job while others run has room for those only.
+ * Every `tryOneMoreMs` it is tried with one more job, since the work that took the room may be gone.
+ */
+export class LearntSlots {
+  readonly #lanes = new Map<string, { readonly slots: number; readonly learntAtMs: number }>();
+
+  /**
+   * Notes that the runtime refused a job as too much beside `running` others. With no others there is nothing to learn.
+   */
+  refused(lane: string, running: number, nowMs: number): void {
+    if (running > 0) this.#lanes.set(lane, { slots: running, learntAtMs: nowMs });
+  }
+
+  /** Returns how many jobs may run at once now, at most the configured number. */
+  limit(lane: string, configured: number, nowMs: number): number {
+    const learnt = this.#lanes.get(lane);
+    if (learnt === undefined) return configured;
+    const slots = learnt.slots + Math.floor((nowMs - learnt.learntAtMs) / tryOneMoreMs);
+    if (slots >= configured) this.#lanes.delete(lane);
+    return Math.min(slots, configured);
+  }
+}
+
+export const tryOneMoreMs = 10_000;

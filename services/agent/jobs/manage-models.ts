@@ -3,7 +3,7 @@ import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import { manageBody, type ManageAction, type ManageProgress } from "#shared/protocol/manage-job.ts";
 import type { Offer } from "../offer/offer.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
-import type { Outcome } from "./outcome.ts";
+import type { Outcome } from "./past-jobs.ts";
 import { readBody } from "./read-body.ts";
 import { untilAborted } from "./until-aborted.ts";
 

@@ -1,3 +1,9 @@
+import { faultEntry } from "#shared/fault/fault-code.ts";
+import type { Log } from "#shared/process/log.ts";
+import type { AgentJob } from "./agent-job.ts";
+import type { FinishReason, Usage } from "#shared/answer/answer-event.ts";
+import type { Fault } from "#shared/fault/fault.ts";
+
 /**
  * Remembers the ids of jobs that are over, or were cancelled before they arrived. It keeps them while a late message
  * about them may still be under way. A job id that was seen once is never run again.
@@ -27,3 +33,33 @@ export class PastJobs {
     }
   }
 }
+
+/**
+ * Logs how a job ended: a failing machine is the operator's matter, an invalid request is not. The gateway's log has a
+ * line with the job's id that names the request.
+ */
+export function logOutcome(
+  log: Pick<Log, "debug" | "info" | "warn">,
+  { head, gateway }: Pick<AgentJob, "head" | "gateway">,
+  outcome: Outcome,
+): void {
+  const ties = { job: head.id, key: head.keyId, model: head.model, gateway };
+  if (outcome.outcome === "end") {
+    log.debug(ties, "job done");
+    return;
+  }
+  const { code, reason: internal } = outcome.fault;
+  const fields = { ...ties, code, internal };
+  if (code === "cancelled") log.debug(fields, "job cancelled");
+  else if (faultEntry(code).status < 500) log.info(fields, "job refused");
+  else log.warn(fields, "job failed");
+}
+
+/** How a job ends, as its one terminal frame reports it. */
+export type Outcome =
+  | {
+      readonly outcome: "end";
+      readonly finishReason?: FinishReason | undefined;
+      readonly usage?: Usage | undefined;
+    }
+  | { readonly outcome: "fault"; readonly fault: Fault; readonly usage?: Usage | undefined };

@@ -17,7 +17,7 @@ import { completeEach, fanOut } from "../runtimes/fan-out.ts";
 import type { Route } from "../offer/offer.ts";
 import { refuseIncapable } from "../runtimes/refuse-incapable.ts";
 import type { Silence } from "../runtimes/runtime.ts";
-import type { Outcome } from "./outcome.ts";
+import type { Outcome } from "./past-jobs.ts";
 import { readBody } from "./read-body.ts";
 import { readChatBody } from "./read-chat-body.ts";
 import { untilAborted } from "./until-aborted.ts";

@@ -10,7 +10,7 @@ import {
 } from "#shared/protocol/presence.ts";
 import { presenceSubject, replySubject, rollcallSubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import { newToken } from "#shared/protocol/token.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import type { JobTable } from "../jobs/job-table.ts";
 import type { RuntimeWatch } from "../offer/watch-runtimes.ts";
 

@@ -3,7 +3,7 @@ import { insistOnGrants } from "#shared/broker/insist-on-nats.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 import { control } from "#shared/protocol/control.ts";
-import { newEpoch } from "#shared/protocol/epoch.ts";
+import { newEpoch } from "#shared/protocol/identifiers.ts";
 import { decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import { presence, problemCharactersMax, type Presence } from "#shared/protocol/presence.ts";
 import { machineSubject, presenceSubject } from "#shared/protocol/subjects.ts";

@@ -1,6 +1,6 @@
 import { Option, type Command } from "commander";
 import { modelListing, type MachineState, type ModelListing, type ShownMachine } from "#shared/model/shown-model.ts";
-import { machineName } from "#shared/protocol/machine-name.ts";
+import { machineName } from "#shared/protocol/identifiers.ts";
 import { jsonOption, type GivenJson } from "../json-option.ts";
 import { readBy } from "../read-by.ts";
 import { widthOf, type Surroundings } from "../surroundings.ts";

@@ -2,7 +2,7 @@ import { Argument, Option, type Command } from "commander";
 import { z } from "zod";
 import { modelIdCharactersMax } from "#shared/model/model.ts";
 import { StartFailure } from "#shared/process/start-failure.ts";
-import { machineName } from "#shared/protocol/machine-name.ts";
+import { machineName } from "#shared/protocol/identifiers.ts";
 import type { ManageAction } from "#shared/protocol/manage-job.ts";
 import { jsonOption, type GivenJson } from "../json-option.ts";
 import { readBy } from "../read-by.ts";

@@ -9,7 +9,7 @@ import {
   type ManageLine,
   type ProgressLine,
   type ToldError,
-} from "#shared/model/manage-line.ts";
+} from "#shared/model/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { LineCutter } from "#shared/process/line-cutter.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";

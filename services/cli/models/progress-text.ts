@@ -1,4 +1,4 @@
-import type { ProgressLine } from "#shared/model/manage-line.ts";
+import type { ProgressLine } from "#shared/model/model.ts";
 import { byteSize } from "../text/byte-size.ts";
 import { onOneLine } from "../text/on-one-line.ts";
 

@@ -1,4 +1,4 @@
-import type { ProgressLine } from "#shared/model/manage-line.ts";
+import type { ProgressLine } from "#shared/model/model.ts";
 import type { Output, Surroundings } from "../surroundings.ts";
 import { cutText } from "../text/cut-text.ts";
 import { onOneLine } from "../text/on-one-line.ts";

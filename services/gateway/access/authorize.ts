@@ -1,7 +1,7 @@
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import { allows } from "#shared/keys/scope.ts";
 import type { Model } from "#shared/model/model.ts";
-import { aliasedId } from "../fleet/find-model.ts";
+import { aliasedId } from "../fleet/catalogues.ts";
 
 /** True if the key's scopes allow the model. Any other model does not exist for that key. */
 export function mayUse(key: KeyRecord, modelId: string): boolean {

@@ -8,7 +8,7 @@ import { beatPayload, decodeJson, encodeJson } from "#shared/protocol/frame-payl
 import { decodeFrame, isTerminal, type Frame } from "#shared/protocol/frame.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { roundTripMsMax } from "#shared/protocol/presence.ts";
-import { tokenCharacters } from "#shared/protocol/token.ts";
+import { tokenCharacters } from "#shared/protocol/identifiers.ts";
 import { machineSubject, parseReplySubject, replyPattern, replySubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { FloodGuard } from "../fleet/flood-guard.ts";

@@ -5,7 +5,7 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { EndPayload } from "#shared/protocol/frame-payload.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import { newToken } from "#shared/protocol/token.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import type { Breakers } from "./breakers.ts";
 import { contradictionsMax } from "./busy-claims.ts";
 import type { Chosen } from "./choose-machine.ts";

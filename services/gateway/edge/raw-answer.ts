@@ -1,7 +1,7 @@
 import { STATUS_CODES } from "node:http";
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import type { Fault } from "#shared/fault/fault.ts";
-import { newToken } from "#shared/protocol/token.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import { faultBody, faultHeaders } from "../openai/fault-body.ts";
 import { noSniffing, processingHeader } from "./timed-response.ts";
 

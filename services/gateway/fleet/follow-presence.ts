@@ -1,20 +1,20 @@
-import type { Broker } from "#shared/broker/broker.ts";
+import type { Broker, BrokerMessage } from "#shared/broker/broker.ts";
 import { insistOnGrants } from "#shared/broker/insist-on-nats.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { Seldom } from "#shared/process/seldom.ts";
 import type { Control } from "#shared/protocol/control.ts";
-import { encodeJson } from "#shared/protocol/frame-payload.ts";
-import type { Presence } from "#shared/protocol/presence.ts";
+import { encodeJson, decodeJson } from "#shared/protocol/frame-payload.ts";
+import { type Presence, presence } from "#shared/protocol/presence.ts";
 import { machineSubject, presencePattern, presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { JobRoutes } from "../dispatch/job-routes.ts";
 import type { Catalogues } from "./catalogues.ts";
 import type { FloodGuard } from "./flood-guard.ts";
-import type { LeftOut } from "./left-out.ts";
-import { PresenceReader } from "./presence-reader.ts";
+import type { LeftOut } from "./fleet-view.ts";
 import type { Roster } from "./roster.ts";
 import type { SecondConnections } from "./second-connections.ts";
+import { limits } from "#shared/protocol/limits.ts";
 
 interface FollowOptions {
   readonly broker: Broker;
@@ -98,4 +98,43 @@ export async function followPresence(options: FollowOptions): Promise<void> {
   await sleep(clock, timing.rollcallSettleMs);
   // A machine that does not answer must not delay the start of a gateway.
   await Promise.race([catalogues.settled(), sleep(clock, timing.acceptWaitMs)]);
+}
+
+interface Latest {
+  readonly bytes: Uint8Array;
+  readonly presence: Presence;
+}
+
+/** The latest presences of this many machines are kept. Beyond that, all are dropped, and each is parsed anew once. */
+const machinesMax = 10_000;
+/** The longest presence that is kept. An agent's presence is a tenth of this; a longer one is parsed each time. */
+const bytesMax = 4_096;
+
+/**
+ * Parses the presences of machines. A machine that is as busy as a second ago sends the same bytes, which are not
+ * parsed again. In a large fleet a gateway would do little else. A parsed presence lives for a second, too long for
+ * the garbage collector to collect it young.
+ */
+export class PresenceReader {
+  readonly #latest = new Map<string, Latest>();
+
+  /**
+   * Returns the presence that a machine sent under its own name, or undefined for anything else. Equal bytes give the
+   * same object.
+   */
+  read({ subject, data }: Pick<BrokerMessage, "subject" | "data">): Presence | undefined {
+    const latest = this.#latest.get(subject);
+    if (latest !== undefined && Buffer.compare(latest.bytes, data) === 0) return latest.presence;
+    if (data.byteLength > limits.presenceBytesMax) return undefined;
+    const told = decodeJson(presence, data);
+    if (told === undefined || subject !== presenceSubject(told.machine)) return undefined;
+    if (told.state === "gone" || data.byteLength > bytesMax) this.#latest.delete(subject);
+    else this.#keep(subject, { bytes: new Uint8Array(data), presence: told });
+    return told;
+  }
+
+  #keep(subject: string, latest: Latest): void {
+    if (this.#latest.size >= machinesMax && !this.#latest.has(subject)) this.#latest.clear();
+    this.#latest.set(subject, latest);
+  }
 }

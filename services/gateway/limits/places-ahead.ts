@@ -1,5 +1,5 @@
 import { sleep, type Clock, type Timer } from "#shared/process/clock.ts";
-import { newToken } from "#shared/protocol/token.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import { BusyKey } from "./busy-key.ts";
 import { lentPlaceUsableMs } from "./lending.ts";
 import {

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { fleetListing } from "#shared/fleet/shown-fleet.ts";
 import { shownRoute } from "#shared/fleet/shown-route.ts";
 import { shownKey } from "#shared/keys/shown-key.ts";
-import { linesMedia, manageLine } from "#shared/model/manage-line.ts";
+import { linesMedia, manageLine } from "#shared/model/model.ts";
 import { modelListing } from "#shared/model/shown-model.ts";
 import type { AdminOperation } from "./admin-operation.ts";
 import {

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { FaultCode } from "#shared/fault/fault-code.ts";
-import type { linesMedia } from "#shared/model/manage-line.ts";
+import type { linesMedia } from "#shared/model/model.ts";
 
 /** One operation of the admin API. Its route and its documentation are both generated from this. */
 export interface AdminOperation<

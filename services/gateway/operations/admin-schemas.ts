@@ -9,9 +9,8 @@ import { defaultGraceMs } from "#shared/keys/rotate-key.ts";
 import { scopes } from "#shared/keys/scope.ts";
 import { shownKey } from "#shared/keys/shown-key.ts";
 import { modelPatterns, shownMachineRecord } from "#shared/machines/machine-record.ts";
-import { errorLine } from "#shared/model/manage-line.ts";
-import { modelId } from "#shared/model/model.ts";
-import { machineName } from "#shared/protocol/machine-name.ts";
+import { errorLine, modelId } from "#shared/model/model.ts";
+import { machineName } from "#shared/protocol/identifiers.ts";
 import { manageActions } from "#shared/protocol/manage-job.ts";
 import { usageRow } from "#shared/usage/usage-row.ts";
 

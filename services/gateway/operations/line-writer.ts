@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { Fault } from "#shared/fault/fault.ts";
-import { linesMedia, type ManageLine } from "#shared/model/manage-line.ts";
+import { linesMedia, type ManageLine } from "#shared/model/model.ts";
 import { clientBacklogBytesMax } from "../dispatch/write-stream.ts";
 
 const linesHeaders = { "content-type": linesMedia, "cache-control": "no-store", "x-accel-buffering": "no" } as const;

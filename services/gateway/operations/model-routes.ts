@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import type { ManageProgress } from "#shared/protocol/manage-job.ts";
-import type { ProgressLine } from "#shared/model/manage-line.ts";
+import type { ProgressLine } from "#shared/model/model.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { FleetModels } from "../fleet/fleet-models.ts";
 import { adminApi } from "./admin-api.ts";

@@ -4,7 +4,7 @@ import { fleetListing, shownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { shownRoute } from "#shared/fleet/shown-route.ts";
 import { shownKey } from "#shared/keys/shown-key.ts";
 import { shownMachineRecord } from "#shared/machines/machine-record.ts";
-import { manageLine } from "#shared/model/manage-line.ts";
+import { manageLine } from "#shared/model/model.ts";
 import { modelListing, shownModel } from "#shared/model/shown-model.ts";
 import { answered, jsonSchema, namedSchemas, refTo, sentExactly, type Json } from "../reference/json-schemas.ts";
 import { byStatus, refusedWith } from "../reference/refusals.ts";

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { ManageLine } from "#shared/model/manage-line.ts";
+import type { ManageLine } from "#shared/model/model.ts";
 import type { Log } from "#shared/process/log.ts";
 import { untilClientLeaves } from "../access/until-client-leaves.ts";
 import { faultBody } from "../openai/fault-body.ts";

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Fault } from "#shared/fault/fault.ts";
-import { newToken } from "#shared/protocol/token.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import { mayUse, needsExactId } from "../access/authorize.ts";
 import { callerOf } from "../access/caller.ts";
 import type { Needs } from "../dispatch/choose-machine.ts";

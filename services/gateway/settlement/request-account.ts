@@ -2,7 +2,7 @@ import type { Fault } from "#shared/fault/fault.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import { newToken } from "#shared/protocol/token.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import type { UsageRow } from "#shared/usage/usage-row.ts";
 import { AnswerCourse, type AnswerMeter } from "../dispatch/answer-course.ts";
 import type { JobListener } from "../dispatch/follow-frames.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { newToken } from "#shared/protocol/token.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 
 const cancelled = { kind: "fault", payload: { code: "cancelled" } };

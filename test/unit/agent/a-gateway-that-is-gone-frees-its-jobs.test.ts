@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { GatewaySigns } from "../../../services/agent/jobs/gateway-signs.ts";
+import { GatewaySigns } from "../../../services/agent/jobs/beats.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 
 describe("a gateway that no beat finds", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
-import { newEpoch } from "#shared/protocol/epoch.ts";
+import { newEpoch } from "#shared/protocol/identifiers.ts";
 import { presence, type Presence } from "#shared/protocol/presence.ts";
 import { presencePattern, rollcallSubject } from "#shared/protocol/subjects.ts";
 import { Announcer } from "../../../services/agent/presence/announce.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { replySubject } from "#shared/protocol/subjects.ts";
-import { newToken } from "#shared/protocol/token.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { StubRuntime, stubModel } from "./stub-runtime.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { judgeAdmission } from "../../../services/agent/jobs/judge-admission.ts";
+import { judgeAdmission } from "../../../services/agent/jobs/judge-job.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { StubRuntime } from "./stub-runtime.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ProgressLine } from "#shared/model/manage-line.ts";
+import type { ProgressLine } from "#shared/model/model.ts";
 import { showProgress } from "../../../services/cli/models/show-progress.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 

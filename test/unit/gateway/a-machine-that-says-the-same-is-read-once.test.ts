@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import { presenceSubject } from "#shared/protocol/subjects.ts";
-import { PresenceReader } from "../../../services/gateway/fleet/presence-reader.ts";
+import { PresenceReader } from "../../../services/gateway/fleet/follow-presence.ts";
 import { presenceOf } from "./machines-of-a-fleet.ts";
 
 const said = (machine: string, fields: Partial<Presence> = {}) => ({

@@ -10,7 +10,7 @@ import { encodeFrame, type FrameKind } from "#shared/protocol/frame.ts";
 import { decodeJobHead, decodePartHead, type JobHead } from "#shared/protocol/job.ts";
 import { beatsSubject, machinePattern, parseMachineSubject, replySubject } from "#shared/protocol/subjects.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { newToken } from "#shared/protocol/token.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import type { JobSubmission } from "../../../services/gateway/dispatch/open-job.ts";
 import { OpenJobs } from "../../../services/gateway/dispatch/open-jobs.ts";
 import { Roster } from "../../../services/gateway/fleet/roster.ts";

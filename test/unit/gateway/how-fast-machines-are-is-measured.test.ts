@@ -1,8 +1,13 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { EndPayload } from "#shared/protocol/frame-payload.ts";
-import { loadOf, secondsUntilRoom, type Speed } from "../../../services/gateway/dispatch/expected-time.ts";
-import { MeasuredSpeeds, speedsKeptMax } from "../../../services/gateway/dispatch/measured-speeds.ts";
+import {
+  loadOf,
+  secondsUntilRoom,
+  type Speed,
+  MeasuredSpeeds,
+  speedsKeptMax,
+} from "../../../services/gateway/dispatch/expected-time.ts";
 import { PendingJobs } from "../../../services/gateway/dispatch/pending-jobs.ts";
 import { speed } from "./candidates-of-a-model.ts";
 import { bootAt, presenceOf } from "./machines-of-a-fleet.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { encodeJson, type BeatRow } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame } from "#shared/protocol/frame.ts";
 import { beatsSubject, replySubject } from "#shared/protocol/subjects.ts";
-import { newToken } from "#shared/protocol/token.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import { end } from "./follower-on-a-wire.ts";
 import { gateway, gatewayOnBroker } from "./gateway-on-a-broker.ts";
 

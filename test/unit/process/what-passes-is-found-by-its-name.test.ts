@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { Passing } from "#shared/process/passing.ts";
-import { newToken } from "#shared/protocol/token.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 
 /** Some end alike, some are shorter than what is told of an end, and some are tokens. */
 const name = fc.oneof(

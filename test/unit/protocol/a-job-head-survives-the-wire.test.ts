@@ -11,7 +11,7 @@ import {
   type JobHead,
 } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { newToken } from "#shared/protocol/token.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 
 const reader = (headers: Headers) => (name: string) => headers[name];
 const plain: JobHead = {

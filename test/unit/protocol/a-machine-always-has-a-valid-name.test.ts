@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { machineName, machineNameOf } from "#shared/protocol/machine-name.ts";
+import { machineName, machineNameOf } from "#shared/protocol/identifiers.ts";
 
 test("whatever a host calls itself, its machine has a valid name", () => {
   const hostname = fc.oneof(

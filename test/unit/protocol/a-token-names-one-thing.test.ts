@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { newToken, tokenText } from "#shared/protocol/token.ts";
+import { newToken, tokenText } from "#shared/protocol/identifiers.ts";
 
 test("a token is 22 letters and digits, all of them used, and comes only once", () => {
   const tokens = Array.from({ length: 20_000 }, () => newToken());

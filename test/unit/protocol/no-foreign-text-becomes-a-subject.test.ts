@@ -1,7 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { newEpoch } from "#shared/protocol/epoch.ts";
-import { machineName } from "#shared/protocol/machine-name.ts";
+import { newEpoch, machineName, newToken } from "#shared/protocol/identifiers.ts";
 import { presence } from "#shared/protocol/presence.ts";
 import {
   beatsSubject,
@@ -17,7 +16,6 @@ import {
   replySubject,
 } from "#shared/protocol/subjects.ts";
 import { subjectMatches } from "#shared/broker/subject-match.ts";
-import { newToken } from "#shared/protocol/token.ts";
 
 const machine = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,62}$/);
 const token = fc.constant(null).map(() => newToken());

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { epoch, newEpoch } from "#shared/protocol/epoch.ts";
+import { epoch, newEpoch } from "#shared/protocol/identifiers.ts";
 
 /** From 1970 to the year 2286, when epochs get a digit more. */
 const wallMs = fc.oneof(fc.nat(), fc.integer({ min: 0, max: 9_999_999_999_998 }));

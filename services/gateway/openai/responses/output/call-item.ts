@@ -1,4 +1,4 @@
-import { newToken } from "#shared/protocol/token.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import type { FunctionName } from "../function-names.ts";
 import type { ItemStatus, OutputItem, Tell } from "./output-item.ts";
 

@@ -1,6 +1,6 @@
 import type { AnswerEvent, FinishReason, Usage } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { newToken } from "#shared/protocol/token.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import { CallItem } from "./call-item.ts";
 import { charactersSaid } from "./characters-said.ts";
 import type { FunctionName } from "../function-names.ts";

@@ -1,5 +1,5 @@
 import type { TokenLogprobs } from "#shared/answer/answer-event.ts";
-import { newToken } from "#shared/protocol/token.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import type { ItemStatus, OutputItem, Tell } from "./output-item.ts";
 
 /** The differences between text, reasoning and reasoning summary. Some clients read reasoning only as a summary. */

@@ -1,4 +1,40 @@
+import { encodeJson, type BeatPayload, type BeatRow } from "#shared/protocol/frame-payload.ts";
+import { encodeFrame } from "#shared/protocol/frame.ts";
+import { beatsSubject, echoSubject } from "#shared/protocol/subjects.ts";
+import type { JobTable } from "./job-table.ts";
+import type { AgentJob } from "./agent-job.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
+
+/**
+ * Sends one beat to each gateway that has jobs here, whether or not answers flow. A beat shows that the agent is alive,
+ * the state of each job and the number of its last frame. The gateway detects lost last frames by that number. The
+ * beat's reply subject makes the broker report a gateway that is gone.
+ */
+export function sendBeats(options: { machine: string; epoch: string; jobs: JobTable }): void {
+  const { machine, epoch, jobs } = options;
+  for (const [gateway, rows] of jobs.rows()) {
+    const beat: BeatPayload = { epoch, rows };
+    jobs.uplink.publish(beatsSubject({ gateway, machine }), encodeFrame({ kind: "beat" }, [encodeJson(beat)]), {
+      reply: echoSubject({ machine, epoch }, gateway),
+    });
+  }
+  jobs.uplink.measure();
+}
+
+/** Returns a beat row for every job, by the gateway that waits for it. `places` are those of the queued jobs. */
+export function beatRows(
+  jobs: Iterable<AgentJob>,
+  places: ReadonlyMap<string, number>,
+): ReadonlyMap<string, BeatRow[]> {
+  const rows = new Map<string, BeatRow[]>();
+  for (const { head, state, outputTokens, frames, gateway } of jobs) {
+    // The end of an answer may wait behind bytes that are ahead of the credit.
+    const shown = state === "ended" && frames.endedAtMs === undefined ? "running" : state;
+    const row: BeatRow = [head.id, shown, places.get(head.id) ?? 0, outputTokens, frames.lastSequence, frames.credit];
+    rows.getOrInsertComputed(gateway, () => []).push(row);
+  }
+  return rows;
+}
 
 interface Signs {
   /** When the gateway last sent a lease; an older gateway never sends one. */
