@@ -6,13 +6,17 @@ import { readSources } from "./read-sources.ts";
 /** A file for each rule that breaks it, so that a rule that matches nothing any more is noticed. */
 const planted: Readonly<Record<string, readonly [path: string, text: string]>> = {
   "shared imports no service": ["shared/model/x.ts", `import { a } from "../../services/agent/config.ts";`],
-  "shared imports no test": ["shared/model/x.ts", `import { a } from "../../test/harness/until.ts";`],
-  "no service imports a test": ["services/agent/x.ts", `import { a } from "../../test/harness/until.ts";`],
+  "shared imports no test": ["shared/model/x.ts", `import { a } from "../harness/until.ts";`],
+  "no service imports a test": ["services/agent/x.ts", `import { a } from "../harness/until.ts";`],
   "the gateway does not import the agent": [
     "services/gateway/x.ts",
     `import type {\n  A,\n} from "../agent/jobs/schedule.ts";`,
   ],
   "the agent does not import the gateway": ["services/agent/x.ts", `export { a } from "../gateway/server.ts";`],
+  "jobs know the fleet, and the fleet knows no job": [
+    "services/gateway/fleet/x.ts",
+    `import type { OpenJobs } from "../dispatch/open-jobs.ts";`,
+  ],
   "the agent knows nothing of keys": ["services/agent/x.ts", `import { scope } from "#shared/keys/scope.ts";`],
   "no service imports the CLI": ["services/gateway/x.ts", `await import("../cli/up.ts");`],
   "the CLI enters a service only through main, compose and config": [

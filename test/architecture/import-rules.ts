@@ -17,6 +17,11 @@ export const importRules: readonly ImportRule[] = [
   { rule: "no service imports a test", files: "services/**", never: "test/**" },
   { rule: "the gateway does not import the agent", files: "services/gateway/**", never: "services/agent/**" },
   { rule: "the agent does not import the gateway", files: "services/agent/**", never: "services/gateway/**" },
+  {
+    rule: "jobs know the fleet, and the fleet knows no job",
+    files: "services/gateway/fleet/**",
+    never: "services/gateway/{dispatch,routes,operations}/**",
+  },
   { rule: "the agent knows nothing of keys", files: "services/agent/**", never: "shared/keys/**" },
   { rule: "no service imports the CLI", files: "services/{gateway,agent}/**", never: "services/cli/**" },
   {

@@ -1,5 +1,5 @@
 import type { JobKind } from "#shared/protocol/job.ts";
-import type { Needs } from "../dispatch/choose-machine.ts";
+import type { Needs } from "../fleet/choose-machine.ts";
 import type { TokenCeiling } from "../limits/token-ceiling.ts";
 import type { ResponseTerms } from "../openai/responses/response-terms.ts";
 

@@ -5,12 +5,8 @@ import { encodeJobHead, encodePartHead, type Headers, type JobHead } from "#shar
 import { limits } from "#shared/protocol/limits.ts";
 import { timingOver, type Timing } from "#shared/protocol/timing.ts";
 import { FrameFollower, type JobListener, type JobOutcome, type JobWire } from "./follow-frames.ts";
+import type { Target } from "../fleet/roster.ts";
 import { PartSender } from "./send-parts.ts";
-
-export interface Target {
-  readonly machine: string;
-  readonly epoch: string;
-}
 
 export interface JobSubmission {
   readonly target: Target;

@@ -12,10 +12,10 @@ import { tokenCharacters } from "#shared/protocol/identifiers.ts";
 import { machineSubject, parseReplySubject, replyPattern, replySubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { FloodGuard } from "../fleet/flood-guard.ts";
-import type { Roster } from "../fleet/roster.ts";
+import type { Roster, Target } from "../fleet/roster.ts";
 import type { JobOutcome } from "./follow-frames.ts";
 import { Passing } from "#shared/process/passing.ts";
-import { OpenJob, type JobOwner, type JobSubmission, type Target } from "./open-job.ts";
+import { OpenJob, type JobOwner, type JobSubmission } from "./open-job.ts";
 
 interface OpenJobsOptions {
   readonly broker: Broker;

@@ -1,8 +1,8 @@
-import { slotsBelievedMax, type Load } from "../dispatch/expected-time.ts";
-import type { LeftOutCause } from "./fleet-view.ts";
+import { slotsBelievedMax, type Load } from "./expected-time.ts";
+import type { LeftOutCause } from "./roster.ts";
 import type { RosterMachine } from "./roster.ts";
 import type { Model } from "#shared/model/model.ts";
-import { lacks, type Explained, type Needs } from "../dispatch/choose-machine.ts";
+import { lacks, type Explained, type Needs } from "./choose-machine.ts";
 
 /** The facts that decide if a machine gets work. */
 export interface Working {

@@ -1,6 +1,12 @@
 import type { Presence } from "#shared/protocol/presence.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 
+/** One boot of a machine, which jobs are sent to. */
+export interface Target {
+  readonly machine: string;
+  readonly epoch: string;
+}
+
 /** A machine as a gateway sees it: present, silent for a while, or away. */
 export type MachineStatus = "present" | "suspect" | "offline";
 
@@ -19,7 +25,7 @@ interface Entry {
 }
 
 /** A machine that was silent for this long is forgotten. */
-const forgetMs = 86_400_000;
+const machineForgottenMs = 86_400_000;
 
 /**
  * A gateway's picture of the machines that are present. It does no I/O: presences and the time come in, statuses come
@@ -96,7 +102,8 @@ export class Roster {
   }
 
   #forgetOld(nowMs: number): void {
-    for (const [machine, entry] of this.#entries) if (nowMs - entry.heardAtMs > forgetMs) this.#entries.delete(machine);
+    for (const [machine, entry] of this.#entries)
+      if (nowMs - entry.heardAtMs > machineForgottenMs) this.#entries.delete(machine);
   }
 
   #status(entry: Entry, nowMs: number): MachineStatus {
@@ -115,4 +122,44 @@ function hear(entry: Entry, nowMs: number): void {
 
 function seenAs({ presence, heardAtMs, unreachable }: Readonly<Entry>, status: MachineStatus): RosterMachine {
   return { presence, status, heardAtMs, unreachable };
+}
+
+/** The reason why a machine that announces itself is not taken into the roster. */
+export type LeftOutCause = "older" | "other-scale";
+
+export interface LeftOutMachine {
+  readonly presence: Presence;
+  readonly cause: LeftOutCause;
+  readonly heardAtMs: number;
+}
+
+/**
+ * The most left-out machines that are remembered. Beyond it the machines that were heard least lately are forgotten.
+ */
+export const leftOutMax = 1_000;
+
+/** The machines that announce themselves and get no work for it, kept for reports to operators. */
+export class LeftOut {
+  readonly #forgetMs: number;
+  /** The left-out machines by machine and boot, in the order in which they were last heard. */
+  readonly #machines = new Map<string, LeftOutMachine>();
+
+  constructor({ forgetMs }: { readonly forgetMs: number }) {
+    this.#forgetMs = forgetMs;
+  }
+
+  heard(presence: Presence, cause: LeftOutCause, nowMs: number): void {
+    const boot = `${presence.machine} ${presence.epoch}`;
+    this.#machines.delete(boot);
+    if (presence.state === "gone") return;
+    this.#machines.set(boot, { presence, cause, heardAtMs: nowMs });
+    for (const [oldest, { heardAtMs }] of this.#machines) {
+      if (this.#machines.size <= leftOutMax && nowMs - heardAtMs <= this.#forgetMs) return;
+      this.#machines.delete(oldest);
+    }
+  }
+
+  all(nowMs: number): readonly LeftOutMachine[] {
+    return [...this.#machines.values()].filter(({ heardAtMs }) => nowMs - heardAtMs <= this.#forgetMs);
+  }
 }

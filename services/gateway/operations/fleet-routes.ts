@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import type { FleetView } from "../fleet/fleet-view.ts";
+import type { FleetView } from "./fleet-view.ts";
 import { adminApi } from "./admin-api.ts";
 import { serveOperation } from "./serve-operation.ts";
 

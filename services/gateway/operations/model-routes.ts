@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import type { ManageProgress } from "#shared/protocol/manage-job.ts";
 import type { ProgressLine } from "#shared/model/model.ts";
 import type { Log } from "#shared/process/log.ts";
-import type { FleetModels } from "../fleet/fleet-models.ts";
+import type { FleetModels } from "../dispatch/fleet-models.ts";
 import { adminApi } from "./admin-api.ts";
 import { actorOf } from "./prove-admins.ts";
 import { serveLines, serveOperation } from "./serve-operation.ts";

@@ -2,9 +2,9 @@ import type { FastifyInstance } from "fastify";
 import { unknownUrl } from "../edge/unknown-url.ts";
 import { mayUse, needsExactId } from "../access/authorize.ts";
 import { callerOf } from "../access/caller.ts";
-import { modelNotFound, type MachineRanking } from "../dispatch/rank-machines.ts";
+import { modelNotFound, type MachineRanking } from "../fleet/rank-machines.ts";
 import { findModel } from "../fleet/catalogues.ts";
-import type { LiveModels } from "../fleet/live-models.ts";
+import type { LiveModels } from "../dispatch/live-models.ts";
 
 /** Serves one model by its id, which may hold `:` and `/`, written as they are or percent-encoded. */
 export function getModel(server: FastifyInstance, parts: { models: LiveModels; ranking: MachineRanking }): void {

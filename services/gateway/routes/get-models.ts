@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { visibleTo } from "../access/authorize.ts";
 import { callerOf } from "../access/caller.ts";
 import { namedShortly } from "../openai/named-shortly.ts";
-import type { LiveModels } from "../fleet/live-models.ts";
+import type { LiveModels } from "../dispatch/live-models.ts";
 
 /**
  * Serves the models that the calling key may use, as the machines report them at this moment. The route is the

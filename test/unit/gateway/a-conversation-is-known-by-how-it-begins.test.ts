@@ -6,7 +6,7 @@ import {
   prefixesOfTexts,
   type PromptPrefixes,
 } from "../../../services/gateway/asked/prompt-prefixes.ts";
-import { prefixesKeptMax, WarmCaches } from "../../../services/gateway/dispatch/warm-caches.ts";
+import { prefixesKeptMax, WarmCaches } from "../../../services/gateway/fleet/warm-caches.ts";
 
 const user = (content: string): ChatMessage => ({ role: "user", content });
 const assistant = (content: string): ChatMessage => ({ role: "assistant", content });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { loadOf } from "../../../services/gateway/dispatch/expected-time.ts";
-import { LeftOut, leftOutMax } from "../../../services/gateway/fleet/fleet-view.ts";
+import { loadOf } from "../../../services/gateway/fleet/expected-time.ts";
+import { LeftOut, leftOutMax } from "../../../services/gateway/fleet/roster.ts";
 import { Roster, type RosterMachine } from "../../../services/gateway/fleet/roster.ts";
 import { judgeWork } from "../../../services/gateway/fleet/explain-routing.ts";
 import { bootAt, presenceOf } from "./machines-of-a-fleet.ts";

@@ -1,5 +1,5 @@
-import type { Candidate } from "../../../services/gateway/dispatch/choose-machine.ts";
-import type { Speed } from "../../../services/gateway/dispatch/expected-time.ts";
+import type { Candidate } from "../../../services/gateway/fleet/choose-machine.ts";
+import type { Speed } from "../../../services/gateway/fleet/expected-time.ts";
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
 
 /** A machine that is there and has the model `llama3`, with what a test says of it. */

@@ -7,8 +7,8 @@ import {
   type Speed,
   MeasuredSpeeds,
   speedsKeptMax,
-} from "../../../services/gateway/dispatch/expected-time.ts";
-import { PendingJobs } from "../../../services/gateway/dispatch/pending-jobs.ts";
+} from "../../../services/gateway/fleet/expected-time.ts";
+import { PendingJobs } from "../../../services/gateway/fleet/pending-jobs.ts";
 import { speed } from "./candidates-of-a-model.ts";
 import { bootAt, presenceOf } from "./machines-of-a-fleet.ts";
 

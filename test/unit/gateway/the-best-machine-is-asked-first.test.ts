@@ -5,8 +5,8 @@ import {
   type Candidate,
   type Explained,
   type Needs,
-} from "../../../services/gateway/dispatch/choose-machine.ts";
-import { loadOf } from "../../../services/gateway/dispatch/expected-time.ts";
+} from "../../../services/gateway/fleet/choose-machine.ts";
+import { loadOf } from "../../../services/gateway/fleet/expected-time.ts";
 import { candidate, speed } from "./candidates-of-a-model.ts";
 
 function explain(

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { Breakers } from "../../../services/gateway/dispatch/breakers.ts";
+import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
 import { DeadlyRequests } from "../../../services/gateway/dispatch/deadly-requests.ts";
 import { RetryBudget } from "../../../services/gateway/dispatch/retry-budget.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";

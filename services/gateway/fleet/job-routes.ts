@@ -1,14 +1,14 @@
 import type { Clock } from "#shared/process/clock.ts";
 import type { EndPayload } from "#shared/protocol/frame-payload.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
-import { type Catalogues, findModel, findOffering } from "../fleet/catalogues.ts";
-import type { Roster, RosterMachine } from "../fleet/roster.ts";
+import { type Catalogues, findModel, findOffering } from "./catalogues.ts";
+import type { Roster, RosterMachine } from "./roster.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import type { Breakers } from "./breakers.ts";
 import { BusyClaims } from "./busy-claims.ts";
 import { chooseMachine, whyNot, type Candidate, type Choice, type Chosen, type Needs } from "./choose-machine.ts";
 import { loadOf, secondsUntilRoom, type Speed, MeasuredSpeeds } from "./expected-time.ts";
-import type { Target } from "./open-job.ts";
+import type { Target } from "./roster.ts";
 import { PendingJobs, type PendingJob } from "./pending-jobs.ts";
 import { WarmCaches } from "./warm-caches.ts";
 

@@ -1,4 +1,4 @@
-import type { Target } from "./open-job.ts";
+import type { Target } from "./roster.ts";
 
 interface Since {
   readonly epoch: string;

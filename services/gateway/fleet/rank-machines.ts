@@ -3,9 +3,9 @@ import type { Model } from "#shared/model/model.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import { type Catalogues, findModel } from "../fleet/catalogues.ts";
-import type { KnownModels } from "../fleet/known-models.ts";
-import type { Roster } from "../fleet/roster.ts";
+import { type Catalogues, findModel } from "./catalogues.ts";
+import type { KnownModels } from "./known-models.ts";
+import type { Roster } from "./roster.ts";
 import type { Choice, Chosen } from "./choose-machine.ts";
 import type { JobRoutes, RouteWish } from "./job-routes.ts";
 

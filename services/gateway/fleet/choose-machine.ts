@@ -5,8 +5,8 @@ import type { Catalogue, Model } from "#shared/model/model.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import type { PromptPrefixes } from "../asked/prompt-prefixes.ts";
-import { findModel } from "../fleet/catalogues.ts";
-import type { MachineStatus } from "../fleet/roster.ts";
+import { findModel } from "./catalogues.ts";
+import type { MachineStatus } from "./roster.ts";
 import { loadOf, type Load, type Speed } from "./expected-time.ts";
 import { orderMachines, type Able } from "./order-machines.ts";
 

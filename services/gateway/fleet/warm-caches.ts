@@ -1,5 +1,5 @@
 import type { PromptPrefixes } from "../asked/prompt-prefixes.ts";
-import type { Target } from "./open-job.ts";
+import type { Target } from "./roster.ts";
 
 /** Limits the prefixes that are remembered, for whole fleets and all models together. */
 export const prefixesKeptMax = 10_000;

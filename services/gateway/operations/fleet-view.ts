@@ -3,16 +3,16 @@ import type { ShownRoute, ShownRouteMachine } from "#shared/fleet/shown-route.ts
 import type { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
-import type { Breakers } from "../dispatch/breakers.ts";
-import type { BusyClaims } from "../dispatch/busy-claims.ts";
-import type { Explained, Needs } from "../dispatch/choose-machine.ts";
-import { loadOf, type Speed } from "../dispatch/expected-time.ts";
-import type { JobRoutes, RouteWish } from "../dispatch/job-routes.ts";
+import type { Breakers } from "../fleet/breakers.ts";
+import type { BusyClaims } from "../fleet/busy-claims.ts";
+import type { Explained, Needs } from "../fleet/choose-machine.ts";
+import { loadOf, type Speed } from "../fleet/expected-time.ts";
+import type { JobRoutes, RouteWish } from "../fleet/job-routes.ts";
 import { cutOff, type OpenJobs } from "../dispatch/open-jobs.ts";
 import type { BrokerWatch } from "../meters/broker-watch.ts";
-import type { Catalogues } from "./catalogues.ts";
-import type { Roster, RosterMachine } from "./roster.ts";
-import { judgeWork, whyLeftOut, whyUnheard, whyThisRank } from "./explain-routing.ts";
+import type { Catalogues } from "../fleet/catalogues.ts";
+import type { LeftOut, LeftOutMachine, Roster, RosterMachine } from "../fleet/roster.ts";
+import { judgeWork, whyLeftOut, whyUnheard, whyThisRank } from "../fleet/explain-routing.ts";
 
 interface ViewParts {
   readonly roster: Roster;
@@ -159,44 +159,4 @@ function since(atMs: number, nowMs: number): number {
 
 function byText(one: string, other: string): number {
   return one === other ? 0 : one < other ? -1 : 1;
-}
-
-/** The reason why a machine that announces itself is not taken into the roster. */
-export type LeftOutCause = "older" | "other-scale";
-
-export interface LeftOutMachine {
-  readonly presence: Presence;
-  readonly cause: LeftOutCause;
-  readonly heardAtMs: number;
-}
-
-/**
- * The most left-out machines that are remembered. Beyond it the machines that were heard least lately are forgotten.
- */
-export const leftOutMax = 1_000;
-
-/** The machines that announce themselves and get no work for it, kept for reports to operators. */
-export class LeftOut {
-  readonly #forgetMs: number;
-  /** The left-out machines by machine and boot, in the order in which they were last heard. */
-  readonly #machines = new Map<string, LeftOutMachine>();
-
-  constructor({ forgetMs }: { readonly forgetMs: number }) {
-    this.#forgetMs = forgetMs;
-  }
-
-  heard(presence: Presence, cause: LeftOutCause, nowMs: number): void {
-    const boot = `${presence.machine} ${presence.epoch}`;
-    this.#machines.delete(boot);
-    if (presence.state === "gone") return;
-    this.#machines.set(boot, { presence, cause, heardAtMs: nowMs });
-    for (const [oldest, { heardAtMs }] of this.#machines) {
-      if (this.#machines.size <= leftOutMax && nowMs - heardAtMs <= this.#forgetMs) return;
-      this.#machines.delete(oldest);
-    }
-  }
-
-  all(nowMs: number): readonly LeftOutMachine[] {
-    return [...this.#machines.values()].filter(({ heardAtMs }) => nowMs - heardAtMs <= this.#forgetMs);
-  }
 }
