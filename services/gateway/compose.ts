@@ -182,7 +182,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const reader = new ReadAside();
   lifecycle.onStop("reading thread", () => reader.stop());
   const cacheSaltOf = config.promptCache === "shared" ? undefined : saltsOf(store.peppers);
-  const means = { reader, ranking, placer, timing, clock, log, cacheSaltOf, interimMs: config.interimMs };
+  const means = { reader, ranking, placer, timing, clock, log, cacheSaltOf };
   mountPublicRoutes(server, { access, limited, models, meter: meters.answers, ...means, ...bodyLimit });
   const operations = createServer({
     log,

@@ -51,8 +51,6 @@ const settings = z
     TRUNKLINE_GRACE_MS: wholeNumber(0, 600_000).optional(),
     /** How long a request waits for a machine of a known model that is away; with 0 it fails at once. */
     TRUNKLINE_WAIT_MS: wholeNumber(0, 600_000).default(0),
-    /** Interval of interim responses, which keep official clients from giving up on a whole answer; 0 disables them. */
-    TRUNKLINE_INTERIM_MS: wholeNumber(0, 300_000).default(0),
     /** Origins of the web apps that may call from a browser; none by default. */
     TRUNKLINE_CORS_ORIGINS: crossOrigins.default([]),
     /** Proxies whose report of a client's address is trusted. */
@@ -90,7 +88,6 @@ export function gatewayConfig(environment: Environment) {
     graceMs: given.TRUNKLINE_GRACE_MS,
     waitMs: given.TRUNKLINE_WAIT_MS,
     promptCache: given.TRUNKLINE_PROMPT_CACHE,
-    interimMs: given.TRUNKLINE_INTERIM_MS,
     corsOrigins: given.TRUNKLINE_CORS_ORIGINS,
     trustedProxies: given.TRUNKLINE_TRUSTED_PROXIES,
   });

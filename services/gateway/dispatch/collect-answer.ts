@@ -1,5 +1,4 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { BeatRow } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { JobListener } from "./follow-frames.ts";
 
@@ -9,8 +8,6 @@ interface Waiting {
   readonly onAccept: (machine: string) => void;
   /** Called with the number of bytes gathered so far. */
   readonly onGrow?: (bytes: number) => void;
-  /** Called at each tick, if something must be sent to the waiting client meanwhile. */
-  readonly onTick: JobListener["onTick"];
 }
 
 /** Gathers an answer that is sent whole, up to `wholeAnswerBytesMax`. */
@@ -25,10 +22,6 @@ export class CollectedAnswer implements JobListener {
 
   onAccept(machine: string): void {
     this.#waiting.onAccept(machine);
-  }
-
-  onTick(nowMs: number, row: BeatRow | undefined): void {
-    this.#waiting.onTick?.(nowMs, row);
   }
 
   onData(bytes: Uint8Array): void {

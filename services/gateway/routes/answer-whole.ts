@@ -1,6 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { CollectedAnswer } from "../dispatch/collect-answer.ts";
-import { bearsInterim, interimResponses } from "../dispatch/interim-responses.ts";
 import { machineHeader } from "../dispatch/write-stream.ts";
 import { TimedResponse } from "../edge/timed-response.ts";
 import { writeWhole } from "../edge/write-whole.ts";
@@ -11,16 +10,14 @@ import { standingLines } from "./tell-standing.ts";
 /** Runs a request and sends its answer in one piece, once the answer is complete. */
 export async function answerWhole(
   { reply, leaving, account, job, told }: Admitted,
-  { placer, interimMs }: InferenceMeans,
+  { placer }: InferenceMeans,
 ): Promise<void> {
-  const waits = interimMs > 0 && bearsInterim(reply.request.raw);
   const collected = new CollectedAnswer({
     onTooLarge: (fault) => leaving.abort(fault),
     onAccept: (machine) => void reply.header(machineHeader, machine),
     onGrow: (bytes) => {
       if (reply.raw instanceof TimedResponse) reply.raw.keptBytes = bytes;
     },
-    onTick: waits ? interimResponses(reply.raw, interimMs).onTick : undefined,
   });
   try {
     await placer.run(Object.assign(job, { listener: account.following(collected) }));

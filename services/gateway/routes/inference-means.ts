@@ -17,6 +17,4 @@ export interface InferenceMeans {
    * cached.
    */
   readonly cacheSaltOf?: ((key: KeyRecord) => string) | undefined;
-  /** Interval of interim responses to clients that wait for a whole answer and accept them; 0 for never. */
-  readonly interimMs: number;
 }
