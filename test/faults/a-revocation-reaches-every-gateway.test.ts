@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { EventStream } from "../harness/event-stream.ts";
-import { errorIn, type ChatFields, type Endpoint, type ModelsTold } from "../harness/endpoint.ts";
+import { errorIn, type ChatFields, type Endpoint } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { SiteOnRedis } from "../harness/site-on-redis.ts";
@@ -104,7 +104,7 @@ describe.skipIf(lentOnly("redis"))("a key that is taken back", () => {
     const over = async (): Promise<boolean> => (await endpoint.models()).status === 401;
     await until(over, { what: "the grace to be over" });
     for (const { baseUrl } of [site.gateway, other]) {
-      expect(await judged(endpoint.at(baseUrl))).toMatchObject({ status: 401, code: "key_expired" });
+      expect(await endpoint.at(baseUrl).judged()).toMatchObject({ status: 401, code: "key_expired" });
       await expectServed(renewed.at(baseUrl));
     }
     await Promise.all(streams.map(({ over: ended }) => ended));
@@ -112,21 +112,12 @@ describe.skipIf(lentOnly("redis"))("a key that is taken back", () => {
   });
 });
 
-/** A Redis on a busy machine of ours may take longer than a gateway waits for it: who is told so asks again. */
-function judged(endpoint: Endpoint): Promise<ModelsTold> {
-  const told = async (): Promise<ModelsTold | false> => {
-    const models = await endpoint.models();
-    return models.code !== "auth_unavailable" && models;
-  };
-  return until(told, { what: "the key to be judged" });
-}
-
 async function expectServed(endpoint: Endpoint): Promise<void> {
-  expect(await judged(endpoint)).toMatchObject({ status: 200 });
+  expect(await endpoint.judged()).toMatchObject({ status: 200 });
 }
 
 async function expectRefused(endpoint: Endpoint): Promise<void> {
-  expect(await judged(endpoint)).toMatchObject({ status: 401, code: "key_invalid" });
+  expect(await endpoint.judged()).toMatchObject({ status: 401, code: "key_invalid" });
 }
 
 async function begin(endpoint: Endpoint, asked: ChatFields = endless): Promise<EventStream> {

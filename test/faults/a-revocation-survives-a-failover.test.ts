@@ -90,11 +90,11 @@ describe.skipIf(cannotFollow)("a Redis with a replica", () => {
 
     await failOver();
     await untilGatewayFollows();
-    expect(await revoked.endpoint.models()).toMatchObject({ status: 401, code: "key_invalid" });
-    expect(await disabled.endpoint.models()).toMatchObject({ status: 401, code: "key_invalid" });
-    expect((await rotated.endpoint.models()).status).toBe(401);
-    expect(await narrowed.endpoint.models()).toMatchObject({ status: 200, ids: [] });
-    expect(await untouched.endpoint.models()).toMatchObject({ status: 200, ids: expect.arrayContaining(["scripted"]) });
+    expect(await revoked.endpoint.judged()).toMatchObject({ status: 401, code: "key_invalid" });
+    expect(await disabled.endpoint.judged()).toMatchObject({ status: 401, code: "key_invalid" });
+    expect((await rotated.endpoint.judged()).status).toBe(401);
+    expect(await narrowed.endpoint.judged()).toMatchObject({ status: 200, ids: [] });
+    expect(await untouched.endpoint.judged()).toMatchObject({ status: 200, ids: expect.arrayContaining(["scripted"]) });
     const answer = await fetch(`${site.gateway.operationsUrl}/admin/v1/keys`, {
       headers: { authorization: `Bearer ${admin.token.reveal()}` },
     });
@@ -113,7 +113,7 @@ describe.skipIf(cannotFollow)("a Redis with a replica", () => {
     await until(async () => (await narrowed.endpoint.models()).ids.length === 0, { what: "the scopes to be narrowed" });
     await failOver();
     await untilGatewayFollows();
-    expect((await disabled.endpoint.models()).status).toBe(200);
+    expect((await disabled.endpoint.judged()).status).toBe(200);
     await using operator = await Operator.on({ redisUrl: replica.url });
     await operator.change(narrowed.record.id, { action: "changed", terms: { scopes: ["scripted:plain"] } });
     await until(async () => (await narrowed.endpoint.models()).ids.length === 1, { what: "the new scopes to hold" });
@@ -126,7 +126,7 @@ describe.skipIf(cannotFollow)("a Redis with a replica", () => {
     expect(out).toContain("is revoked");
     expect(err).not.toContain("replica");
     await using other = await startGatewayInProcess({ redisUrl: replica.url });
-    expect(await endpoint.at(other.baseUrl).models()).toMatchObject({ status: 401, code: "key_invalid" });
+    expect(await endpoint.at(other.baseUrl).judged()).toMatchObject({ status: 401, code: "key_invalid" });
   });
 
   test.each([

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { keysCommand } from "../../services/cli/keys.ts";
@@ -36,15 +37,21 @@ describe.skipIf(lentOnly("redis"))("a gateway whose Redis was emptied", () => {
   test("is not ready, says so in readiness, metric, log and status, and is well again once a key is issued", async () => {
     const { endpoint } = await site.knownKey();
     const admin = await site.unknownKey({ kind: "admin" });
-    expect(await readyz()).toEqual({
+    // A Redis that is late for a moment, on a busy machine, is a reason of its own.
+    const calm = {
       status: 200,
       told: { ready: true, checks: { serving: true, broker: true, keys: true }, reasons: [] },
-    });
+    };
+    await until(async () => isDeepStrictEqual(await readyz(), calm), { what: "the gateway to report no trouble" });
     expect(await founded()).toBe("1");
     await redis.flushall();
-    expect(await readyz()).toMatchObject({
+    const told = async (): Promise<unknown> => {
+      const { status, told: body } = await readyz();
+      return emptied.test(JSON.stringify(body)) && { status, body };
+    };
+    expect(await until(told, { what: "the gateway to report the emptied store" })).toMatchObject({
       status: 503,
-      told: { ready: false, checks: { keys: false }, reasons: [expect.stringMatching(emptied)] },
+      body: { ready: false, checks: { keys: false } },
     });
     expect(await founded()).toBe("0");
     expect(site.gateway.logged.join("")).toMatch(emptied);
@@ -98,8 +105,14 @@ test.skipIf(lentOnly("redis"))(
   async () => {
     await using site = await SiteOnRedis.start();
     await using other = await startGatewayInProcess({ redisUrl: site.redis.url });
-    const response = await fetch(`${other.operationsUrl}/readyz`);
-    expect(response.status).toBe(200);
-    expect(await response.json()).toMatchObject({ ready: true, reasons: [expect.stringContaining("never used")] });
+    const told = async (): Promise<unknown> => {
+      const response = await fetch(`${other.operationsUrl}/readyz`);
+      const body = await response.text();
+      return body.includes("never used") && { status: response.status, ...(JSON.parse(body) as object) };
+    };
+    expect(await until(told, { what: "the gateway to report a store without keys" })).toMatchObject({
+      status: 200,
+      ready: true,
+    });
   },
 );

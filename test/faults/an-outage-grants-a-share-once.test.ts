@@ -76,9 +76,11 @@ describe.skipIf(lentOnly("redis"))("a key of 60 requests a minute", () => {
     const { endpoint } = await site.knownKey({ limits: { requestsPerMinute: perMinute } });
     const elsewhere = endpoint.at(other.baseUrl);
     // Both gateways know the key before the outage, or only one of them would grant anything in it.
+    await elsewhere.judged();
     await Promise.all([endpoint.answer(short), elsewhere.answer(short)]);
     // With the books of this a gateway hears how many gateways there are.
     const { endpoint: unlimited, record } = await site.knownKey();
+    await unlimited.at(other.baseUrl).judged();
     await Promise.all([unlimited.answer(short), unlimited.at(other.baseUrl).answer(short)]);
     const written = async (): Promise<boolean> => (await site.operator.usageSum(record.id))?.requests === 2;
     await until(written, { what: "both gateways to write their books" });

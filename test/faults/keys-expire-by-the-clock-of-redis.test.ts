@@ -13,6 +13,21 @@ import { until } from "../harness/until.ts";
 const hourMs = 3_600_000;
 const hostAheadBy = (aheadMs: number): Clock => ({ ...systemClock, wall: () => Date.now() + aheadMs });
 
+interface Readyz {
+  readonly status: number;
+  readonly reasons: readonly string[];
+}
+
+async function readyzOf({ operationsUrl }: GatewayInProcess): Promise<Readyz> {
+  const response = await fetch(`${operationsUrl}/readyz`);
+  return { status: response.status, ...((await response.json()) as { reasons: string[] }) };
+}
+
+/** Other reasons may stand beside them: a Redis on a busy machine may not answer in time. */
+function clockReasons({ reasons }: Readyz): string[] {
+  return reasons.filter((reason) => /^the clock of this host is \d+ s (ahead of|behind) that of Redis/.test(reason));
+}
+
 describe.skipIf(lentOnly("redis")).each([
   ["an hour ahead", hourMs],
   ["an hour behind", -hourMs],
@@ -45,12 +60,12 @@ describe.skipIf(lentOnly("redis")).each([
   };
 
   test("a gateway serves a key until it expires by the clock of Redis, and not longer", async () => {
-    const [lasting, short] = [await holderOf(hourMs / 2), await holderOf(1_500)];
-    expect((await lasting.models()).status).toBe(200);
-    expect((await short.models()).status).toBe(200);
+    const [lasting, short] = [await holderOf(hourMs / 2), await holderOf(3_000)];
+    expect((await lasting.judged()).status).toBe(200);
+    expect((await short.judged()).status).toBe(200);
     const over = async (): Promise<boolean> => (await short.models()).code === "key_expired";
     await until(over, { what: "the short key to expire" });
-    expect((await lasting.models()).status).toBe(200);
+    expect((await lasting.judged()).status).toBe(200);
   });
 
   test("a key that is issued there has its time by the clock of Redis", async () => {
@@ -70,10 +85,11 @@ describe.skipIf(lentOnly("redis")).each([
   });
 
   test("the gateway says so in its log, at /readyz and in a metric, and stays ready", async () => {
-    const said = expect.stringMatching(/^the clock of this host is \d+ s (ahead of|behind) that of Redis/);
-    const readyz = await fetch(`${gateway.operationsUrl}/readyz`);
-    expect(readyz.status).toBe(200);
-    expect(await readyz.json()).toMatchObject({ ready: true, reasons: [said] });
+    const told = async (): Promise<Readyz | false> => {
+      const readyz = await readyzOf(gateway);
+      return clockReasons(readyz).length === 1 && readyz;
+    };
+    expect(await until(told, { what: "the gateway to report the clock" })).toMatchObject({ status: 200, ready: true });
     expect(gateway.logged.filter((line) => line.includes("the clock of this host is"))).toHaveLength(1);
     const text = await (await fetch(`${gateway.operationsUrl}/metrics`)).text();
     const skew = Number(/^trunkline_clock_skew_seconds (\S+)$/m.exec(text)?.[1]);
@@ -91,15 +107,17 @@ test.skipIf(lentOnly("redis"))(
     const clock = { ...systemClock, wall: () => Date.now() + aheadMs };
     await using gateway = await startGatewayInProcess({ redisUrl: redis.url, clock, logLevel: "info" });
     const endpoint = new Endpoint({ baseUrl: gateway.baseUrl, key: token.reveal() });
-    const reasons = async (): Promise<unknown[]> =>
-      ((await (await fetch(`${gateway.operationsUrl}/readyz`)).json()) as { reasons: unknown[] }).reasons;
-    expect((await endpoint.models()).status).toBe(200);
-    expect(await reasons()).toEqual([]);
+    const toldOfClock = (times: number): Promise<true> =>
+      until(async () => clockReasons(await readyzOf(gateway)).length === times, {
+        what: `the gateway to report the clock ${times === 0 ? "no more" : "once"}`,
+      });
+    expect((await endpoint.judged()).status).toBe(200);
+    await toldOfClock(0);
     aheadMs = hourMs;
-    expect((await endpoint.models()).status).toBe(200);
-    expect(await reasons()).toHaveLength(1);
+    expect((await endpoint.judged()).status).toBe(200);
+    await toldOfClock(1);
     aheadMs = 0;
-    expect(await reasons()).toEqual([]);
+    await toldOfClock(0);
     expect(gateway.logged.join("")).toContain("as they should be");
   },
 );

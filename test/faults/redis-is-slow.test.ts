@@ -33,6 +33,7 @@ test.skipIf(lentOnly("redis"))(
     expect(await endpoint.answer(short)).toBe("token-0 ");
     site.network.latencyMs = 0;
     await using other = await startGatewayInProcess({ redisUrl: site.redis.url });
+    await endpoint.at(other.baseUrl).judged();
     const free = async (): Promise<boolean> => (await endpoint.at(other.baseUrl).chat(short)).status === 200;
     await until(free, { what: "the seat to be free", timeoutMs: healsWithinMs });
   },

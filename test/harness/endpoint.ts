@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { EventStream } from "./event-stream.ts";
+import { until } from "./until.ts";
 
 const faultBody = z.strictObject({
   error: z.strictObject({
@@ -62,6 +63,15 @@ export class Endpoint {
     if (status !== 200) return { status, ids: [], code: (await errorOf(response)).code, unanswered };
     const { data } = modelList.parse(await response.json());
     return { status, ids: data.map(({ id }) => id), code: undefined, unanswered };
+  }
+
+  /** The models once the key is judged: a Redis on a busy machine may be later than a gateway waits for it. */
+  judged(): Promise<ModelsTold> {
+    const judged = async (): Promise<ModelsTold | false> => {
+      const models = await this.models();
+      return models.code !== "auth_unavailable" && models;
+    };
+    return until(judged, { what: "the key to be judged" });
   }
 
   chat({ says, ...fields }: ChatFields, signal?: AbortSignal): Promise<Response> {

@@ -5,10 +5,12 @@ import type { Broker } from "#shared/broker/broker.ts";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { issueKey, type NewKey } from "#shared/keys/issue-key.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
+import { Fault } from "#shared/fault/fault.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import { systemClock, type Clock } from "#shared/process/clock.ts";
 import { Lifecycle } from "#shared/process/lifecycle.ts";
 import { createLog, type LogLevel } from "#shared/process/log.ts";
+import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 import { decodeFrame } from "#shared/protocol/frame.ts";
 import { startAgent } from "../../services/agent/compose.ts";
 import { agentConfig } from "../../services/agent/config.ts";
@@ -43,14 +45,34 @@ export interface GatewayInProcess extends AsyncDisposable {
   issue(terms?: Partial<NewKey>): Promise<{ readonly record: KeyRecord; readonly endpoint: Endpoint }>;
 }
 
-export async function startGatewayInProcess(options: {
+interface GatewayOptions {
   readonly redisUrl?: string;
   readonly stateDir?: string;
   readonly logLevel?: LogLevel;
   readonly env?: Settings;
   /** The clock of the host that it believes to be on. */
   readonly clock?: Clock;
-}): Promise<GatewayInProcess> {
+}
+
+const startsMax = 5;
+
+/** Starts again, as a supervisor would, when Redis on a busy machine is later than a start waits for it. */
+export async function startGatewayInProcess(options: GatewayOptions): Promise<GatewayInProcess> {
+  for (let started = 1; ; started += 1) {
+    try {
+      return await startOnce(options);
+    } catch (error) {
+      if (started === startsMax || !isUnavailable(error)) throw error;
+    }
+  }
+}
+
+function isUnavailable(error: unknown): boolean {
+  if (error instanceof Fault) return error.code === "backend_unavailable";
+  return error instanceof StartFailure && error.exitCode === exitCodes.unavailable;
+}
+
+async function startOnce(options: GatewayOptions): Promise<GatewayInProcess> {
   const { redisUrl, logLevel = "silent", env, clock = systemClock } = options;
   const stateDir = options.stateDir ?? (await mkdtemp(join(tmpdir(), "trunkline-gateway-")));
   const redis = redisUrl === undefined ? {} : { TRUNKLINE_REDIS_URL: redisUrl };
@@ -82,8 +104,11 @@ export async function startGatewayInProcess(options: {
     exit: () => undefined,
   });
   const known = machineKnown(broker.connect());
-  const running = await startGateway({ config, broker: broker.connect(), store, lifecycle, clock, log });
-  await known;
+  const starting = startGateway({ config, broker: broker.connect(), store, lifecycle, clock, log });
+  const [running] = await Promise.all([starting, known]).catch(async (error: unknown) => {
+    await lifecycle.stop(0);
+    throw error;
+  });
   return {
     ...running,
     store,

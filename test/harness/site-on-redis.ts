@@ -65,7 +65,8 @@ export class SiteOnRedis implements AsyncDisposable {
   /** Changes are heard in order: once the last of them has its effect, all were. */
   async untilAllIsHeard(): Promise<void> {
     const { endpoint, token } = await this.unknownKey();
-    await endpoint.models();
+    // A key that is looked up only after its revocation would prove nothing.
+    await endpoint.judged();
     await this.operator.change(token.id, { action: "revoked" });
     const refused = async (): Promise<boolean> => (await endpoint.models()).status === 401;
     await until(refused, { what: "the gateway to hear of all changes" });
