@@ -1,5 +1,4 @@
 import type { AnswerEvent } from "./answer-event.ts";
-import type { WrittenTexts } from "./written-texts.ts";
 
 /** The metadata of an answer, in every shape. */
 export interface AnswerHead {
@@ -14,11 +13,6 @@ export interface AnswerHead {
 export interface AnswerRenderer {
   /** Returns the bytes for these events; empty when the shape writes nothing before the end. */
   push(events: readonly AnswerEvent[]): Uint8Array;
-  /**
-   * Returns the bytes for these texts, as `push` would for one text event each. `room` unset bytes precede them, for
-   * the caller to fill. A shape without this method needs the events.
-   */
-  pushWritten?(texts: WrittenTexts, room: number): Uint8Array;
   /** Returns the last bytes, after the last event. */
   end(): Uint8Array;
 }

@@ -43,12 +43,6 @@ export class AnswerAssembly {
     return regular;
   }
 
-  /** Counts pieces of the first choice's text that are passed on without events. */
-  pushWritten(texts: number): void {
-    this.#choiceOf({});
-    this.#outputTokens += texts;
-  }
-
   /**
    * Returns the closing events; call it once, when the runtime has ended. Throws when a choice has no finish or when a
    * choice of several is missing: the answer is incomplete.

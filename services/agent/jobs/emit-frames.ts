@@ -1,6 +1,6 @@
 import type { Clock } from "#shared/process/clock.ts";
 import { encodeJson, type EndPayload, type FaultPayload } from "#shared/protocol/frame-payload.ts";
-import { encodeFrame, framePrefixBytes, writeFramePrefix } from "#shared/protocol/frame.ts";
+import { encodeFrame } from "#shared/protocol/frame.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { ReplayBuffer } from "./replay-buffer.ts";
 import type { Uplink, UplinkSender } from "./uplink.ts";
@@ -44,8 +44,6 @@ export class FrameEmitter implements UplinkSender {
   #limit: number;
   #offset = 0;
   #pending: Uint8Array[] = [];
-  /** All pending bytes, if they came with room for the frame prefix. */
-  #draft: Uint8Array | undefined;
   #pendingBytes = 0;
   /** True while this emitter waits for its turn on the uplink. */
   #enqueued = false;
@@ -113,22 +111,13 @@ export class FrameEmitter implements UplinkSender {
   /** Takes a piece of the answer. The caller awaits the returned promise, if any, before it writes more. */
   write(bytes: Uint8Array, outputTokens: number): Promise<void> | undefined {
     if (this.#ending !== undefined || bytes.byteLength === 0) return undefined;
-    this.#undraft();
     this.#pending.push(bytes);
-    return this.#written(bytes.byteLength, outputTokens);
-  }
-
-  /**
-   * Like `write`, for a piece with room for a frame prefix before it. Sent alone, the draft itself becomes the frame.
-   */
-  writeDraft(draft: Uint8Array, outputTokens: number): Promise<void> | undefined {
-    if (this.#ending !== undefined || draft.byteLength === framePrefixBytes) return undefined;
-    if (this.#pendingBytes === 0) this.#draft = draft;
-    else {
-      this.#undraft();
-      this.#pending.push(draft.subarray(framePrefixBytes));
-    }
-    return this.#written(draft.byteLength - framePrefixBytes, outputTokens);
+    this.#pendingBytes += bytes.byteLength;
+    this.#outputTokens = outputTokens;
+    if (this.#offset < this.#limit) this.#enqueue();
+    if (!this.heldBack) return undefined;
+    this.#room ??= Promise.withResolvers<void>();
+    return this.#room.promise;
   }
 
   end(payload: EndPayload): void {
@@ -201,21 +190,6 @@ export class FrameEmitter implements UplinkSender {
     return more;
   }
 
-  #written(bytes: number, outputTokens: number): Promise<void> | undefined {
-    this.#pendingBytes += bytes;
-    this.#outputTokens = outputTokens;
-    if (this.#offset < this.#limit) this.#enqueue();
-    if (!this.heldBack) return undefined;
-    this.#room ??= Promise.withResolvers<void>();
-    return this.#room.promise;
-  }
-
-  #undraft(): void {
-    if (this.#draft === undefined) return;
-    this.#pending.push(this.#draft.subarray(framePrefixBytes));
-    this.#draft = undefined;
-  }
-
   #finish(terminal: Terminal): void {
     if (this.#ending !== undefined) return;
     this.#ending = terminal;
@@ -224,7 +198,6 @@ export class FrameEmitter implements UplinkSender {
 
   #drop(): void {
     this.#pending = [];
-    this.#draft = undefined;
     this.#pendingBytes = 0;
   }
 
@@ -265,7 +238,6 @@ export class FrameEmitter implements UplinkSender {
 
   #sendNew(bytesMax: number): boolean {
     const creditBytes = this.#limit - this.#offset;
-    if (this.#draft !== undefined) this.#sendDraft(this.#draft, Math.min(bytesMax, creditBytes));
     if (this.#pendingBytes > 0 && creditBytes > 0) {
       const chunks = this.#take(Math.min(bytesMax, limits.dataFrameBytesMax), creditBytes);
       if (chunks.length === 0) return false;
@@ -282,31 +254,14 @@ export class FrameEmitter implements UplinkSender {
     return false;
   }
 
-  #sendDraft(draft: Uint8Array, bytesMax: number): void {
-    if (this.#pendingBytes > Math.min(limits.dataFrameBytesMax, bytesMax)) {
-      this.#undraft();
-      return;
-    }
-    this.#draft = undefined;
-    this.#offset += this.#pendingBytes;
-    this.#pendingBytes = 0;
-    this.#sequence += 1;
-    writeFramePrefix(draft, { kind: "data", sequence: this.#sequence, outputTokens: this.#outputTokens });
-    this.#sendFrame("data", draft);
-  }
-
   #send(kind: "data" | "end" | "fault", chunks: readonly Uint8Array[]): Uint8Array {
     this.#sequence += 1;
     const frame = encodeFrame({ kind, sequence: this.#sequence, outputTokens: this.#outputTokens }, chunks);
-    this.#sendFrame(kind, frame);
-    return frame;
-  }
-
-  #sendFrame(kind: "data" | "end" | "fault", frame: Uint8Array): void {
     this.#silent = false;
     const endOffset = kind === "data" ? this.#offset : Infinity;
     this.#replay?.keep({ sequence: this.#sequence, frame, endOffset });
     this.#publish(this.#sequence, frame);
+    return frame;
   }
 
   #publish(sequence: number, frame: Uint8Array): void {

@@ -329,12 +329,6 @@ export class JobTable {
           if (bytes.byteLength > 0 || outputTokens > 0) job.spoke(nowMs, outputTokens);
           return this.#heldBack(job, job.frames.write(bytes, outputTokens));
         },
-        writeDraft: (draft, outputTokens) => {
-          const nowMs = clock.now();
-          job.moved(nowMs);
-          job.spoke(nowMs, outputTokens);
-          return this.#heldBack(job, job.frames.writeDraft(draft, outputTokens));
-        },
       });
       if (wasTooMuch(job, outcome) && this.#lanes.refused(route)) {
         this.#putBack(job);

@@ -3,11 +3,9 @@ import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { AnswerRenderer } from "#shared/answer/answer-renderer.ts";
 import { rendererFor } from "#shared/answer/answer-shape.ts";
 import { AnswerAssembly } from "#shared/answer/assemble-answer.ts";
-import type { WrittenTexts } from "#shared/answer/written-texts.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { completeBody } from "#shared/protocol/complete-body.ts";
 import { embedBody } from "#shared/protocol/embed-body.ts";
-import { framePrefixBytes } from "#shared/protocol/frame.ts";
 import { bodyWent } from "#shared/process/large-garbage.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
@@ -35,8 +33,6 @@ interface RunningJob {
   readonly onWidth: (width: number) => void;
   /** Writes a piece of the answer. The runtime is not read on until the returned promise, if any, resolves. */
   readonly write: (bytes: Uint8Array, outputTokens: number) => Promise<void> | undefined;
-  /** Like `write`, for bytes with room for a frame prefix before them. */
-  readonly writeDraft: (draft: Uint8Array, outputTokens: number) => Promise<void> | undefined;
 }
 
 /**
@@ -76,13 +72,11 @@ class AnswerWriting implements AnswerTaker {
   readonly #job: RunningJob;
   readonly #assembly: AnswerAssembly;
   readonly #renderer: AnswerRenderer;
-  readonly texts: AnswerTaker["texts"];
 
   constructor(job: RunningJob, assembly: AnswerAssembly) {
     this.#job = job;
     this.#assembly = assembly;
     this.#renderer = rendererOf(job.head);
-    this.texts = this.#renderer.pushWritten && ((texts) => this.#writeTexts(texts));
   }
 
   events(events: readonly AnswerEvent[]): Promise<void> | undefined {
@@ -97,13 +91,6 @@ class AnswerWriting implements AnswerTaker {
 
   #write(bytes: Uint8Array): Promise<void> | undefined {
     return this.#job.write(bytes, this.#assembly.outputTokens);
-  }
-
-  #writeTexts(texts: WrittenTexts): Promise<void> | undefined {
-    const draft = this.#job.signal.aborted ? undefined : this.#renderer.pushWritten?.(texts, framePrefixBytes);
-    if (draft === undefined) return undefined;
-    this.#assembly.pushWritten(texts.bounds.length / 2);
-    return this.#job.writeDraft(draft, this.#assembly.outputTokens);
   }
 }
 

@@ -1,14 +1,8 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import type { WrittenTexts } from "#shared/answer/written-texts.ts";
 
 /** Takes an answer as it comes. A returned promise must settle before the next call. */
 export interface AnswerTaker {
   events(events: readonly AnswerEvent[]): Promise<void> | undefined;
-  /**
-   * Takes several texts at once, like one text event for each. The call itself counts as progress. A taker without this
-   * method gets events.
-   */
-  readonly texts?: ((texts: WrittenTexts) => Promise<void> | undefined) | undefined;
 }
 
 /**

@@ -15,14 +15,9 @@ export function offersTools({ tools, tool_choice: choice }: ChatBody): boolean {
 export class CallsAsText {
   #open: Map<number, OpenCall> | undefined;
 
-  /** True while a piece of text passes unchanged. */
-  get passesText(): boolean {
-    return this.#open === undefined || this.#open.size === 0;
-  }
-
   /** Converts a batch. Nearly all events are text, and then the batch passes unchanged. */
   push(events: readonly AnswerEvent[]): readonly AnswerEvent[] {
-    if (this.passesText && events.every(isNoCall)) return events;
+    if (!this.#open?.size && events.every(isNoCall)) return events;
     const open = (this.#open ??= new Map());
     return events.flatMap((event) => [...asText(event, open)]);
   }

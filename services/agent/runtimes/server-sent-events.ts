@@ -37,11 +37,6 @@ export class SentEvents {
     this.#bytesMax = options?.eventBytesMax ?? runtimeLineBytesMax;
   }
 
-  /** True if an event may begin with the next byte and none of its lines has come yet. */
-  get between(): boolean {
-    return this.#unfinishedBytes === 0 && !this.#returned && this.#atStart;
-  }
-
   /** Adds the events that this piece completes. */
   push(piece: Uint8Array, events: SentEvent[]): void {
     const begun = this.#returned && piece[0] === lineFeed ? piece.subarray(1) : piece;

@@ -1,13 +1,9 @@
-import { ownBytes } from "#shared/process/own-bytes.ts";
 import type { AnswerEvent } from "../answer-event.ts";
 import type { AnswerHead, AnswerRenderer } from "../answer-renderer.ts";
 import { tokenUsage } from "../token-usage.ts";
-import type { WrittenTexts } from "../written-texts.ts";
 
 /** Events that a chunk can carry; a chat has no embeddings. */
 type Said = Exclude<AnswerEvent, { kind: "usage" | "embedding" }>;
-
-const nothing = new Uint8Array();
 
 /**
  * Renders a chat completion as a stream: server-sent events with `chat.completion.chunk` objects. The gateway writes
@@ -26,9 +22,6 @@ export class ChatChunks implements AnswerRenderer {
   /** True if the first choice has begun; and the numbers of the other choices that have begun. */
   #firstBegun = false;
   #othersBegun: Set<number> | undefined;
-  /** Bytes before and after a text of the first choice; set at the first `pushWritten`. */
-  #openText: Uint8Array | undefined;
-  #closeText: Uint8Array = nothing;
 
   constructor(head: AnswerHead) {
     const { id, createdSeconds: created, model } = head;
@@ -46,33 +39,8 @@ export class ChatChunks implements AnswerRenderer {
     return Buffer.from(text);
   }
 
-  pushWritten({ bytes, bounds }: WrittenTexts, room: number): Uint8Array {
-    const begin = this.#firstBegun ? nothing : Buffer.from(this.#begin(0));
-    const open = (this.#openText ??= this.#writeAroundText());
-    const close = this.#closeText;
-    let size = room + begin.length + (bounds.length / 2) * (open.length + close.length);
-    for (let at = 0; at < bounds.length; at += 2) size += (bounds[at + 1] ?? 0) - (bounds[at] ?? 0);
-    const chunks = Buffer.allocUnsafe(size);
-    chunks.set(begin, room);
-    let place = room + begin.length;
-    for (let at = 0; at < bounds.length; at += 2) {
-      chunks.set(open, place);
-      place += open.length;
-      // Texts are short: a loop is faster than creating a view to copy from.
-      for (let from = bounds[at] ?? 0; from < (bounds[at + 1] ?? 0); from += 1) chunks[place++] = bytes[from] ?? 0;
-      chunks.set(close, place);
-      place += close.length;
-    }
-    return chunks;
-  }
-
   end(): Uint8Array {
     return new Uint8Array();
-  }
-
-  #writeAroundText(): Uint8Array {
-    this.#closeText = closeTextOf(this.#closePlain);
-    return ownBytes(`${this.#openFirst}{"content":"`);
   }
 
   #chunk(event: AnswerEvent): string {
@@ -119,17 +87,6 @@ export class ChatChunks implements AnswerRenderer {
     const open = choice === 0 ? this.#openFirst : `${this.#open}{"index":${choice},"delta":`;
     return told === undefined ? open + delta + this.#closePlain : open + delta + told + this.#close;
   }
-}
-
-let lastClose: { readonly plain: string; readonly bytes: Uint8Array } | undefined;
-
-/**
- * Returns the bytes after a text. Answers with the same ending share them, as nearly all do, so that they stay in the
- * CPU cache.
- */
-function closeTextOf(plain: string): Uint8Array {
-  if (lastClose?.plain !== plain) lastClose = { plain, bytes: ownBytes(`"}${plain}`) };
-  return lastClose.bytes;
 }
 
 function ending({ logprobs }: Extract<AnswerEvent, { kind: "text" }>): string | undefined {

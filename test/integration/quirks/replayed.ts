@@ -1,6 +1,5 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { chatBody } from "#shared/protocol/chat-body.ts";
-import { framePrefixBytes } from "#shared/protocol/frame.ts";
 import type { TextToContinue } from "#shared/protocol/complete-body.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { faultEntry } from "#shared/fault/fault-code.ts";
@@ -86,7 +85,6 @@ export async function replayed(kind: Kind, discovery: Readonly<Record<string, st
       onWidth: () => undefined,
       onProgress: () => {},
       write,
-      writeDraft: (draft) => write(draft.subarray(framePrefixBytes)),
     });
     return { sent, outcome };
   }

@@ -5,7 +5,7 @@ import type { Broker } from "#shared/broker/broker.ts";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
-import { decodeFrame, framePrefixBytes, isTerminal, type Frame } from "#shared/protocol/frame.ts";
+import { decodeFrame, isTerminal, type Frame } from "#shared/protocol/frame.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { FrameEmitter } from "../../../services/agent/jobs/emit-frames.ts";
 import { Uplink } from "../../../services/agent/jobs/uplink.ts";
@@ -42,17 +42,15 @@ const sequences = (heard: readonly Frame[]): number[] => heard.map(({ sequence }
 describe("the frames of a job", () => {
   test("are numbered 1, 2, 3 … and hold all that was written, whatever is written in which turn", async () => {
     const size = fc.oneof(fc.nat(50), fc.integer({ min: 0, max: 3 * limits.dataFrameBytesMax }));
-    const piece = fc.record({ bytes: size, asDraft: fc.boolean() });
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.array(piece, { maxLength: 5 }), { maxLength: 5 }), async (turns) => {
+      fc.asyncProperty(fc.array(fc.array(size, { maxLength: 5 }), { maxLength: 5 }), async (turns) => {
         const { frames, heard, messages } = emitter();
         const written: Uint8Array[] = [];
         for (const pieces of turns) {
-          for (const { bytes, asDraft } of pieces) {
-            const draft = new Uint8Array(framePrefixBytes + bytes).fill(written.length + 1);
-            written.push(draft.slice(framePrefixBytes));
-            if (asDraft) void frames.writeDraft(draft, written.length);
-            else void frames.write(draft.subarray(framePrefixBytes), written.length);
+          for (const bytes of pieces) {
+            const bytesOfPiece = new Uint8Array(bytes).fill(written.length + 1);
+            written.push(bytesOfPiece);
+            void frames.write(bytesOfPiece, written.length);
           }
           await nextTurn();
         }

@@ -1,16 +1,17 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import { pickChunk } from "../../../services/agent/runtimes/openai/openai-chunk.ts";
 import {
   OpenAiToolCalls,
   toolArgumentsCharactersMax,
-  type CallPiece,
 } from "../../../services/agent/runtimes/openai/openai-tool-calls.ts";
 
-function calls(pieces: readonly CallPiece[], options: { callsMax?: number; cutOff?: boolean } = {}): AnswerEvent[] {
+function calls(pieces: readonly object[], options: { callsMax?: number; cutOff?: boolean } = {}): AnswerEvent[] {
   const { callsMax = Infinity, cutOff = false } = options;
   const assembled = new OpenAiToolCalls({ callsMax, choice: 0 });
-  return [...pieces.flatMap((piece) => [...assembled.push(piece)]), ...assembled.end({ cutOff })];
+  const read = pickChunk({ choices: [{ delta: { tool_calls: pieces } }] }).choices.flatMap((choice) => choice.calls);
+  return [...read.flatMap((piece) => [...assembled.push(piece)]), ...assembled.end({ cutOff })];
 }
 
 function start(index: number, name: string, id?: string): AnswerEvent {

@@ -1,12 +1,9 @@
 import type { AnswerEvent, TokenLogprobs } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { AlikeChunks } from "./alike-chunks.ts";
-import type { AlikeRun } from "./alike-lines.ts";
-import { readChatChunk, type ChunkChoice } from "./openai-chat-chunk.ts";
+import { pickChunk, type ChunkChoice } from "./openai-chunk.ts";
 import { finishReasonOf, interrupted, senseless, tellsNoLogprobs, toldBy } from "./openai-event.ts";
 import { logprobsIn } from "./openai-logprobs.ts";
 import { OpenAiToolCalls } from "./openai-tool-calls.ts";
-import { usageEvent } from "./openai-usage.ts";
 import type { SentEvent } from "../server-sent-events.ts";
 
 export interface AnswerOptions {
@@ -32,7 +29,6 @@ export class OpenAiChatAnswer {
   readonly #finished: number[] = [];
   /** Choices that got an empty finish reason. Some servers also write an empty reason on every chunk. */
   readonly #ended: number[] = [];
-  readonly #alike = new AlikeChunks();
   #endedBare = false;
   #said = false;
   #textSaid = false;
@@ -70,57 +66,28 @@ export class OpenAiChatAnswer {
 
   read(event: SentEvent, said: AnswerEvent[]): void {
     if (this.#over) return;
-    const alike = event.kind === "event" && event.name === "" ? this.#alike.textOf(event.data) : undefined;
-    if (alike === undefined) this.#readParsed(event, said);
-    else if (alike !== "") said.push({ kind: "text", text: alike });
-  }
-
-  /**
-   * Returns the events at the beginning of these bytes that hold only pieces of text. The bytes begin where an event
-   * may begin.
-   */
-  runIn(bytes: Uint8Array): AlikeRun | undefined {
-    return this.#over ? undefined : this.#alike.runIn(bytes);
-  }
-
-  #readParsed(event: SentEvent, said: AnswerEvent[]): void {
     const told = toldBy(event, { said: this.#said });
     if (told.kind === "end") this.#end(said);
     if (told.kind !== "chunk") return;
-    const { choices, usage } = readChatChunk(told.value);
-    for (const choice of choices ?? []) this.#choice(choice, said);
-    if (event.kind === "event" && choices?.length === 1 && !usage) this.#learn(event.data, choices[0]);
-    if (usage) {
-      this.#promptTokens = usage.prompt_tokens;
-      said.push(usageEvent(usage));
-    }
+    const { choices, usage } = pickChunk(told.value);
+    for (const choice of choices) this.#choice(choice, said);
+    if (usage === undefined) return;
+    this.#promptTokens = usage.promptTokens;
+    said.push(usage);
   }
 
   #choice(told: ChunkChoice, said: AnswerEvent[]): void {
-    const index = told.index ?? 0;
+    const { index, text, reasoning, calls, finishReason } = told;
     if (!this.#begun.includes(index)) this.#begun.push(index);
-    const reasoning = told.delta?.reasoning_content || told.delta?.reasoning;
-    const text = told.delta?.content;
-    const calls = told.delta?.tool_calls;
     const choice = index === 0 ? undefined : index;
     if (reasoning) said.push({ kind: "reasoning", choice, text: reasoning });
     if (text) said.push({ kind: "text", choice, text, logprobs: this.#logprobs(told) });
-    if (calls) for (const piece of calls) for (const event of this.#callsOf(index).push(piece)) said.push(event);
+    for (const piece of calls) for (const event of this.#callsOf(index).push(piece)) said.push(event);
     this.#textSaid ||= Boolean(text);
-    this.#said ||= Boolean(reasoning || text || calls?.length);
-    if (told.finish_reason === "") {
+    this.#said ||= Boolean(reasoning || text || calls.length);
+    if (finishReason === "") {
       if (!this.#ended.includes(index)) this.#ended.push(index);
-    } else if (told.finish_reason) this.#finish(index, told.finish_reason, said);
-  }
-
-  /**
-   * Learns the form of a chunk with only a piece of the first answer's text. The chunk has no other field that matters.
-   */
-  #learn(data: string, told: ChunkChoice | undefined): void {
-    const delta = told?.delta;
-    const others = delta?.reasoning || delta?.reasoning_content || delta?.tool_calls || told?.logprobs;
-    if (!told?.index && told?.finish_reason == null && delta?.content && !others)
-      this.#alike.learn(data, delta.content);
+    } else if (finishReason !== undefined) this.#finish(index, finishReason, said);
   }
 
   #finish(index: number, told: string, said: AnswerEvent[]): void {
@@ -168,8 +135,7 @@ export class OpenAiChatAnswer {
   }
 
   #logprobs(told: ChunkChoice): TokenLogprobs | undefined {
-    const content = told.logprobs?.content;
-    const logprobs = content ? logprobsIn(content, this.#options.topLogprobs) : undefined;
+    const logprobs = told.logprobs ? logprobsIn(told.logprobs, this.#options.topLogprobs) : undefined;
     if (logprobs !== undefined) return logprobs;
     if (!this.#options.needsLogprobs || this.#textSaid) return undefined;
     throw tellsNoLogprobs();

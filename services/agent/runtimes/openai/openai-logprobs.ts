@@ -21,11 +21,13 @@ const listed = z
   )
   .pipe(tokenLogprobs);
 
-/** Returns the logprobs in the form of chats, with at most `alternatives` alternatives for each token. */
-export function logprobsIn(content: unknown, alternatives: number): TokenLogprobs | undefined {
-  const told = listed.safeParse(content);
-  if (!told.success || told.data.length === 0) return undefined;
-  return told.data.map((token) => ({ ...token, top_logprobs: token.top_logprobs.slice(0, alternatives) }));
+const inChats = z.object({ content: listed });
+
+/** Returns the logprobs of a piece of a chat, with at most `alternatives` alternatives for each token. */
+export function logprobsIn(logprobs: unknown, alternatives: number): TokenLogprobs | undefined {
+  const told = inChats.safeParse(logprobs);
+  if (!told.success || told.data.content.length === 0) return undefined;
+  return told.data.content.map((token) => ({ ...token, top_logprobs: token.top_logprobs.slice(0, alternatives) }));
 }
 
 /** Logprobs in the form of completions: parallel lists, and the alternatives in no order. */
@@ -35,14 +37,10 @@ const sideBySide = z.object({
   top_logprobs: z.array(z.record(z.string(), z.number()).nullable()).nullish(),
 });
 
-const asInChats = z.object({ content: z.unknown() });
-
 /** Returns the logprobs of a piece of a completion. Some servers send them in the form of chats. */
 export function legacyLogprobsIn(logprobs: unknown, alternatives: number): TokenLogprobs | undefined {
-  const chats = asInChats.safeParse(logprobs);
-  if (chats.success && chats.data.content !== undefined) return logprobsIn(chats.data.content, alternatives);
   const told = sideBySide.safeParse(logprobs);
-  if (!told.success) return undefined;
+  if (!told.success) return logprobsIn(logprobs, alternatives);
   const { tokens, token_logprobs: likelihoods, top_logprobs: others } = told.data;
   return tokens.flatMap((token, at) => {
     const logprob = likelihoods[at];

@@ -1,23 +1,9 @@
-import { z } from "zod";
 import type { AnswerEvent, TokenLogprobs } from "#shared/answer/answer-event.ts";
-import { Fault, misfitOf } from "#shared/fault/fault.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import { pickChunk, type ChunkChoice } from "./openai-chunk.ts";
 import { finishReasonOf, interrupted, senseless, tellsNoLogprobs, toldBy } from "./openai-event.ts";
 import { legacyLogprobsIn } from "./openai-logprobs.ts";
-import { toldUsage, usageEvent } from "./openai-usage.ts";
 import type { SentEvent } from "../server-sent-events.ts";
-
-const choice = z.object({
-  index: z.literal(0).nullish(),
-  text: z.string().nullish(),
-  finish_reason: z.string().nullish(),
-  logprobs: z.unknown().optional(),
-});
-
-/** One event of a completion. Malformed extra fields count as missing. */
-const textChunk = z.object({
-  choices: z.array(choice).nullish(),
-  usage: toldUsage.nullish().catch(undefined),
-});
 
 export interface TextAnswerOptions {
   /** The number of requested alternatives for each token; undefined if no logprobs were requested. */
@@ -74,13 +60,11 @@ export class OpenAiTextAnswer {
     const told = toldBy(event, { said: this.#said });
     if (told.kind === "end") this.#end(said);
     if (told.kind !== "chunk") return;
-    const parsed = textChunk.safeParse(told.value);
-    if (!parsed.success) throw senseless(misfitOf(parsed.error));
-    for (const each of parsed.data.choices ?? []) this.#choice(each, said);
-    if (parsed.data.usage) {
-      this.#promptTokens = parsed.data.usage.prompt_tokens;
-      said.push(usageEvent(parsed.data.usage));
-    }
+    const { choices, usage } = pickChunk(told.value);
+    for (const choice of choices) this.#choice(choice, said);
+    if (usage === undefined) return;
+    this.#promptTokens = usage.promptTokens;
+    said.push(usage);
   }
 
   /**
@@ -96,11 +80,11 @@ export class OpenAiTextAnswer {
     this.#over = true;
   }
 
-  #choice(told: z.infer<typeof choice>, said: AnswerEvent[]): void {
+  #choice({ index, text, finishReason: reason, logprobs: told }: ChunkChoice, said: AnswerEvent[]): void {
+    if (index > 0) throw senseless(`choice ${index} of 1`);
     this.#begun = true;
-    const { text, finish_reason: reason } = told;
     if (text) {
-      const logprobs = this.#logprobs(told.logprobs);
+      const logprobs = this.#logprobs(told);
       this.#said = true;
       said.push({ kind: "text", text, ...(logprobs && { logprobs }) });
     }

@@ -3,12 +3,10 @@ import { Fault } from "#shared/fault/fault.ts";
 
 /** A piece of a tool call, as runtimes send it: whole or in pieces, with or without an index, an id or a type. */
 export interface CallPiece {
-  readonly index?: number | null | undefined;
-  readonly id?: string | null | undefined;
-  readonly function?:
-    | { readonly name?: string | null | undefined; readonly arguments?: string | object | null | undefined }
-    | null
-    | undefined;
+  readonly index?: number | undefined;
+  readonly id?: string | undefined;
+  readonly name?: string | undefined;
+  readonly arguments?: string | undefined;
 }
 
 interface Call {
@@ -43,8 +41,7 @@ export class OpenAiToolCalls {
 
   *push(piece: CallPiece): Generator<AnswerEvent> {
     const call = this.#callOf(piece);
-    const name = piece.function?.name;
-    const text = argumentsText(piece.function?.arguments);
+    const { name, arguments: text = "" } = piece;
     this.#characters += text.length + 1;
     if (this.#characters > toolArgumentsCharactersMax) throw tooLong();
     call.id ??= piece.id || undefined;
@@ -86,11 +83,10 @@ export class OpenAiToolCalls {
    * Returns the call that a piece belongs to. Some runtimes give every call the same index, others give every piece a
    * new id.
    */
-  #callOf({ index, id, function: called }: CallPiece): Call {
-    const theirIndex = index ?? undefined;
+  #callOf({ index: theirIndex, id, name }: CallPiece): Call {
     const known =
       theirIndex === undefined ? this.#calls.at(-1) : this.#calls.findLast((call) => call.theirIndex === theirIndex);
-    const isAnother = Boolean(called?.name) && known?.index !== undefined && (!id || id !== known.id);
+    const isAnother = Boolean(name) && known?.index !== undefined && (!id || id !== known.id);
     // A repeated name with the same index and without an id is a repetition. Without index and id it begins another
     // call.
     const isRepetition = theirIndex !== undefined && !id;
@@ -99,11 +95,6 @@ export class OpenAiToolCalls {
     this.#calls.push(call);
     return call;
   }
-}
-
-function argumentsText(given: string | object | null | undefined): string {
-  if (given === null || given === undefined) return "";
-  return typeof given === "string" ? given : JSON.stringify(given);
 }
 
 function isJson(text: string): boolean {

@@ -7,13 +7,6 @@ import type { RuntimeAnswer } from "../runtime-answer.ts";
 import type { Question, RuntimeConnection } from "../runtime-connection.ts";
 import type { ChatRun } from "../runtime.ts";
 import { SentEvents, type SentEvent } from "../server-sent-events.ts";
-import type { AlikeRun } from "./alike-lines.ts";
-
-/** The most events that are parsed first, so that the answer can learn the form of the events after them. */
-const learntFromMax = 4;
-
-const lineFeed = 0x0a;
-const nothing = new Uint8Array();
 
 /** One streamed answer while it is read, for any kind of request. */
 export interface StreamedAnswer {
@@ -25,21 +18,12 @@ export interface StreamedAnswer {
   readonly endedBare: boolean;
   /** Adds the answer events of this event. Answer events before a fault in it are still added. */
   read(event: SentEvent, said: AnswerEvent[]): void;
-  /**
-   * Returns the events at the beginning of the bytes that hold only pieces of the first choice's text. The bytes begin
-   * where an event may begin.
-   */
-  runIn?(bytes: Uint8Array): AlikeRun | undefined;
 }
 
 /** Rewrites the events of an answer for a request that needs other events, such as `CallsAsText`. */
 interface Meaning {
   push(events: readonly AnswerEvent[]): readonly AnswerEvent[];
-  /** True while a piece of text passes unchanged. */
-  readonly passesText: boolean;
 }
-
-type Room = Promise<void> | undefined;
 
 interface Asking {
   readonly question: Question;
@@ -89,7 +73,7 @@ class AnswerReading implements Answering {
   async handTo(taker: AnswerTaker): Promise<void> {
     const body = this.#ask();
     await body.handTo((piece) => {
-      const room = this.#take(piece, taker);
+      const room = this.#takePiece(piece, taker);
       if (this.#answer.over) body.complete();
       return room;
     });
@@ -99,33 +83,8 @@ class AnswerReading implements Answering {
     await this.#insistOnEnd();
   }
 
-  /** Takes one piece. Runs of alike events, which are nearly all of a stream, are passed on without splitting them. */
-  #take(piece: Uint8Array, taker: AnswerTaker): Room {
-    if (taker.texts === undefined) return this.#takeEvents(piece, taker);
-    const begun = this.#takeRun(piece, taker);
-    if (begun.rest.byteLength === 0) return begun.room;
-    const learntFrom = endOfEvents(begun.rest, learntFromMax);
-    const room = bothOf(begun.room, this.#takeEvents(begun.rest.subarray(0, learntFrom), taker));
-    if (learntFrom === begun.rest.byteLength) return room;
-    const run = this.#takeRun(begun.rest.subarray(learntFrom), taker);
-    return bothOf(room, bothOf(run.room, this.#takeEvents(run.rest, taker)));
-  }
-
-  /** Takes the run of alike events at the beginning of these bytes, if text passes unchanged now. */
-  #takeRun(bytes: Uint8Array, taker: AnswerTaker): { readonly room: Room; readonly rest: Uint8Array } {
-    const passes = this.#sent.between && (this.#asking.meant?.passesText ?? true);
-    const run = passes ? this.#answer.runIn?.(bytes) : undefined;
-    if (run === undefined) return { room: undefined, rest: bytes };
-    // Passing on texts counts as progress by itself.
-    const isSilent = run.bounds.length === 0;
-    if (isSilent) this.#asking.run.onProgress();
-    const room = isSilent ? undefined : taker.texts?.(run);
-    return { room, rest: run.end === bytes.byteLength ? nothing : bytes.subarray(run.end) };
-  }
-
-  #takeEvents(bytes: Uint8Array, taker: AnswerTaker): Room {
-    if (bytes.byteLength === 0) return undefined;
-    const { said, failure } = this.#read((events) => this.#sent.push(bytes, events));
+  #takePiece(piece: Uint8Array, taker: AnswerTaker): Promise<void> | undefined {
+    const { said, failure } = this.#read((events) => this.#sent.push(piece, events));
     const room = said.length > 0 ? taker.events(said) : undefined;
     if (failure !== undefined) throw failure.error;
     return room;
@@ -165,22 +124,6 @@ class AnswerReading implements Answering {
     const whole = { ...Object(asked), stream: false, stream_options: undefined, max_tokens: 1 };
     await connection.text({ ...question, body: whole });
   }
-}
-
-function bothOf(one: Room, other: Room): Room {
-  return one === undefined || other === undefined ? (one ?? other) : Promise.all([one, other]).then(() => undefined);
-}
-
-/** Returns the offset where this many events end, or the end of the bytes if there are fewer. */
-function endOfEvents(bytes: Uint8Array, events: number): number {
-  let end = 0;
-  for (let count = 0; count < events; count += 1) {
-    let at = bytes.indexOf(lineFeed, end);
-    while (at >= 0 && bytes[at + 1] !== lineFeed) at = bytes.indexOf(lineFeed, at + 1);
-    if (at < 0) return bytes.byteLength;
-    end = at + 2;
-  }
-  return end;
 }
 
 interface ReadEvents {
