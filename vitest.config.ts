@@ -5,7 +5,7 @@ import { ClosingLine } from "./test/harness/closing-line.ts";
 
 const faultTable = laneOf(process.env).isWhole ? [new FaultTable()] : [];
 const shared = { testTimeout: 20_000, hookTimeout: 60_000 };
-const pure = "test/unit/**/*.test.ts";
+const pure = "test/{unit,architecture}/**/*.test.ts";
 
 export default defineConfig({
   test: {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { findHiddenSubjects, findViolations, importsOf } from "./find-violations.ts";
 import { importRules } from "./import-rules.ts";
+import { findLongFolders, linesOf } from "./line-budgets.ts";
 import { readSources } from "./read-sources.ts";
 
 /** A file for each rule that breaks it, so that a rule that matches nothing any more is noticed. */
@@ -91,5 +92,31 @@ describe("a comment of the product begins with its subject", () => {
   ])("%s is no beginning", (kind, text) => {
     const path = kind === "a test" ? "test/unit/x.ts" : "shared/model/x.ts";
     expect(findHiddenSubjects([{ path, text }])).toEqual([]);
+  });
+});
+
+describe("a folder stays within its line budget", () => {
+  const sources = [
+    { path: "services/gateway/server.ts", text: "a\n" },
+    { path: "services/gateway/fleet/x.ts", text: "a\nb\n" },
+    { path: "services/gateway/fleet/deep/y.ts", text: "c\n" },
+    { path: "shared/broker/z.ts", text: "d\n" },
+    { path: "test/unit/z.ts", text: "e\n" },
+  ];
+
+  test("lines are counted by room", () => {
+    expect([...linesOf(sources)]).toEqual([
+      ["services/gateway", 1],
+      ["services/gateway/fleet", 3],
+      ["shared/broker", 1],
+    ]);
+  });
+
+  test("a folder over its budget is named with budget and lines, and so is one without a budget", () => {
+    const budgets = { "services/gateway": 1, "services/gateway/fleet": 2 };
+    expect(findLongFolders(sources, budgets)).toEqual([
+      expect.stringContaining("services/gateway/fleet is over its line budget: 2, lines: 3."),
+      expect.stringContaining("shared/broker has 1 lines and no line budget."),
+    ]);
   });
 });

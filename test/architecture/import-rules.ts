@@ -82,3 +82,45 @@ export const importRules: readonly ImportRule[] = [
   { rule: "only the harness knows testcontainers", files: "**", never: "testcontainers", only: ["test/harness/**"] },
   { rule: "the product knows no test tool", files: "{services,shared}/**", never: "{vitest,fast-check,openai}" },
 ];
+
+/**
+ * The most lines of TypeScript that a folder may have, with all folders in it. `npm run check` fails above. After a folder
+ * got shorter, `npm run budgets` lowers all budgets to today's lines and 5 % (`npm run budgets -- 0` for 0 %).
+ */
+export const lineBudgets: Readonly<Record<string, number>> = {
+  "services/agent": 260,
+  "services/agent/jobs": 2_780,
+  "services/agent/offer": 900,
+  "services/agent/presence": 250,
+  "services/agent/runtimes": 10_220,
+  "services/cli": 1_210,
+  "services/cli/fleet": 180,
+  "services/cli/keys": 920,
+  "services/cli/models": 830,
+  "services/cli/text": 180,
+  "services/cli/usage": 220,
+  "services/gateway": 660,
+  "services/gateway/access": 1_070,
+  "services/gateway/asked": 500,
+  "services/gateway/dispatch": 3_140,
+  "services/gateway/edge": 1_160,
+  "services/gateway/fleet": 2_560,
+  "services/gateway/intake": 1_280,
+  "services/gateway/limits": 2_190,
+  "services/gateway/meters": 1_080,
+  "services/gateway/openai": 2_270,
+  "services/gateway/operations": 1_730,
+  "services/gateway/reference": 2_830,
+  "services/gateway/routes": 560,
+  "services/gateway/settlement": 1_160,
+  "shared/answer": 890,
+  "shared/broker": 1_100,
+  "shared/fault": 190,
+  "shared/fleet": 130,
+  "shared/keys": 2_570,
+  "shared/machines": 340,
+  "shared/model": 160,
+  "shared/process": 1_510,
+  "shared/protocol": 1_160,
+  "shared/usage": 190,
+};
