@@ -7,8 +7,8 @@ import { readSources } from "./read-sources.ts";
 /** A file for each rule that breaks it, so that a rule that matches nothing any more is noticed. */
 const planted: Readonly<Record<string, readonly [path: string, text: string]>> = {
   "shared imports no service": ["shared/model/x.ts", `import { a } from "../../services/agent/config.ts";`],
-  "shared imports no test": ["shared/model/x.ts", `import { a } from "../harness/until.ts";`],
-  "no service imports a test": ["services/agent/x.ts", `import { a } from "../harness/until.ts";`],
+  "shared imports no test": ["shared/model/x.ts", `import { a } from "../../test/harness/until.ts";`],
+  "no service imports a test": ["services/agent/x.ts", `import { a } from "../../test/harness/until.ts";`],
   "the gateway does not import the agent": [
     "services/gateway/x.ts",
     `import type {\n  A,\n} from "../agent/jobs/schedule.ts";`,
