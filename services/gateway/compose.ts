@@ -51,11 +51,10 @@ import { healthRoutes } from "./operations/health-routes.ts";
 import { metricsRoute } from "./operations/metrics-route.ts";
 import { readiness } from "./operations/readiness.ts";
 import { publicDocument } from "./reference/public-document.ts";
-import { getDocs } from "./routes/get-docs.ts";
+import { getReference } from "./routes/get-reference.ts";
 import { getModel } from "./routes/get-model.ts";
 import { getModels } from "./routes/get-models.ts";
 import type { InferenceMeans } from "./routes/inference-means.ts";
-import { getOpenApi } from "./routes/get-openapi.ts";
 import { keepAccounts } from "./routes/keep-accounts.ts";
 import { postChatCompletions } from "./routes/post-chat-completions.ts";
 import { postCompletions } from "./routes/post-completions.ts";
@@ -172,8 +171,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   });
   allowCrossOrigin(server, config.corsOrigins);
   const document = publicDocument(bodyLimit);
-  getOpenApi(server, document);
-  getDocs(server, document);
+  getReference(server, document);
   const { knownKeys } = access;
   const { brokerWatch } = meters;
   const check = () =>

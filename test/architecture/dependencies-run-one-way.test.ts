@@ -45,6 +45,10 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
     `import { Registry } from "prom-client";`,
   ],
   "only the log knows pino": ["services/gateway/server.ts", `import { pino } from "pino";`],
+  "only the reference's route knows swagger-ui-dist": [
+    "services/gateway/routes/x.ts",
+    `const path = import.meta.resolve("swagger-ui-dist/swagger-ui.css");`,
+  ],
   "only the CLI knows commander": ["shared/process/x.ts", `import { Command } from "commander";`],
   "only the harness knows testcontainers": ["test/unit/x.ts", `import("testcontainers")`],
   "the product knows no test tool": ["shared/model/x.ts", `import { test } from "vitest";`],

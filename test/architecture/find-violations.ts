@@ -8,7 +8,7 @@ export interface Source {
 }
 
 const importing =
-  /(?:^|[\s;])(?:import|export)\b[^"';]*?from\s*["']([^"']+)["']|(?:^|[\s;])import\s*\(?\s*["']([^"']+)["']/g;
+  /(?:^|[\s;])(?:import|export)\b[^"';]*?from\s*["']([^"']+)["']|(?:^|[\s;])import\s*\(?\s*["']([^"']+)["']|import\.meta\.resolve\(["']([^"']+)["']/g;
 /** The beginnings of comments that hide their subject: a reader has to guess which thing is meant. */
 const hiddenSubjects =
   /^[ \t]*(?:\/\*\*|\/\/|\*)[ \t]+((?:What|Who|Whoever|Whom|Whose|Nobody|Such|So that|Of (?:a|an|the|all|those))\b)/;
@@ -46,8 +46,8 @@ export function findHiddenSubjects(sources: readonly Source[]): string[] {
 
 /** The imports of a file: own files by their paths from the root, others by their specifiers. */
 export function importsOf(path: string, text: string): string[] {
-  return [...text.matchAll(importing)].map(([, from, called]) => {
-    const specifier = from ?? called ?? "";
+  return [...text.matchAll(importing)].map(([, from, called, resolved]) => {
+    const specifier = from ?? called ?? resolved ?? "";
     if (specifier.startsWith("#shared/")) return specifier.slice(1);
     return specifier.startsWith(".") ? normalize(join(dirname(path), specifier)) : specifier;
   });

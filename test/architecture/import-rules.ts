@@ -78,6 +78,12 @@ export const importRules: readonly ImportRule[] = [
     never: "pino",
     only: ["shared/process/{log,log-line}.ts", "test/unit/process/a-line-of-the-log-is-what-pino-writes.test.ts"],
   },
+  {
+    rule: "only the reference's route knows swagger-ui-dist",
+    files: "**",
+    never: "swagger-ui-dist{,/**}",
+    only: ["services/gateway/routes/get-reference.ts", "test/**"],
+  },
   { rule: "only the CLI knows commander", files: "**", never: "commander", only: ["services/cli/**", "test/**"] },
   { rule: "only the harness knows testcontainers", files: "**", never: "testcontainers", only: ["test/harness/**"] },
   { rule: "the product knows no test tool", files: "{services,shared}/**", never: "{vitest,fast-check,openai}" },

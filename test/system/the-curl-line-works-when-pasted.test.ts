@@ -20,7 +20,7 @@ test.skipIf(bash === undefined || curl === undefined)("what a person pastes stre
   expect(line).toContain(key);
 
   const [page] = /http\S+\/docs/.exec(welcome) ?? [];
-  expect(await (await fetch(String(page))).text()).toContain(baseUrl);
+  expect(await (await fetch(String(page))).text()).toContain("docs/swagger-ui-bundle.js");
 
   const { stdout } = await promisify(execFile)(bash ?? "bash", ["-c", line]);
   const events = stdout.trimEnd().split("\n\n");

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { BodyLimit } from "../intake/adopt-error.ts";
 import { unsupportedChatFields, unsupportedResponseFields } from "../openai/unsupported-fields.ts";
 import { answerHeaders } from "./answers/answer-headers.ts";
@@ -11,6 +13,9 @@ import { publicLimits } from "./public-limits.ts";
 import { publicSchemas } from "./public-schemas.ts";
 import { requestHeaders } from "./request-headers.ts";
 import { toldFaults } from "./told-faults.ts";
+
+/** Markdown: the start of a request, and the rules that all endpoints share. */
+const introduction = readFileSync(join(import.meta.dirname, "introduction.md"), "utf8");
 
 const tags = [
   { name: "Chat", description: "Conversations with a model." },
@@ -29,8 +34,7 @@ export function publicDocument(limit: BodyLimit): OpenApiDocument {
     info: {
       title: "Trunkline",
       version: "1",
-      description:
-        "Language models that run on the operator's own GPU machines, behind the API that OpenAI's clients speak. A field that is null counts as one that is not there. A field that is not known is ignored, and named in `x-trunkline-ignored`.",
+      description: introduction,
     },
     servers: [{ url: "/", description: "The gateway that this document is from." }],
     security: [{ apiKey: [] }],
