@@ -7,8 +7,8 @@ import type { JobListener, JobOffer } from "./follow-frames.ts";
 /** Counts refused offers, streams and implausible usage. */
 export interface AnswerMeter {
   offerRefused(machine: string, reason: FaultCode): void;
-  /** Called with the first piece of a stream. The returned object counts the gaps between later pieces, in seconds. */
-  streamBegan(model: string): { count(seconds: number): void };
+  /** Called with the first piece of a stream. The returned object observes the gaps between later pieces, in seconds. */
+  streamBegan(model: string): { observe(seconds: number): void };
   streamEnded(): void;
   /** A machine reported more tokens than the request can have used. */
   usageNotBelieved(machine: string): void;
@@ -36,7 +36,7 @@ export class AnswerCourse implements JobListener {
   #acceptedAtMs: number | undefined;
   #firstAtMs: number | undefined;
   #latestAtMs = 0;
-  #gaps: { count(seconds: number): void } | undefined;
+  #gaps: { observe(seconds: number): void } | undefined;
   #outputTokens = 0;
   #state: JobState | undefined;
   #madeTokens = 0;
@@ -144,7 +144,7 @@ export class AnswerCourse implements JobListener {
     if (this.#firstAtMs === undefined) {
       this.#firstAtMs = nowMs;
       if (this.#streamed) this.#gaps = this.#meter?.streamBegan(this.#offer?.model ?? "");
-    } else this.#gaps?.count((nowMs - this.#latestAtMs) / 1_000);
+    } else this.#gaps?.observe((nowMs - this.#latestAtMs) / 1_000);
     this.#latestAtMs = nowMs;
     this.#listener.onData(bytes, outputTokens);
   }

@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Log } from "#shared/process/log.ts";
-import type { RequestFacts } from "../meters/request-facts.ts";
-import type { EndedRequest } from "../meters/request-meters.ts";
+import type { EndedRequest, RequestFacts } from "../meters/request-meters.ts";
 import { logRequest } from "./log-requests.ts";
 import { factsOf } from "./request-facts.ts";
 import { atClose, sinceArrivalMs } from "./timed-response.ts";

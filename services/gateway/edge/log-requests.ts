@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import type { Log } from "#shared/process/log.ts";
 import { clientRequest } from "../intake/client-request.ts";
-import type { RequestFacts } from "../meters/request-facts.ts";
+import type { RequestFacts } from "../meters/request-meters.ts";
 import { jobsOf } from "./request-facts.ts";
 import { stateOf } from "./request-state.ts";
 

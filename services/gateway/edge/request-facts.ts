@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import type { RequestFacts } from "../meters/request-facts.ts";
+import type { RequestFacts } from "../meters/request-meters.ts";
 import { stateOf } from "./request-state.ts";
 
 export function factsOf(request: FastifyRequest): RequestFacts {

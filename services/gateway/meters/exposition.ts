@@ -1,6 +1,4 @@
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { CountFamily } from "./count.ts";
-import { TallyFamily, type TallyHistogramRow } from "./tally.ts";
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
 /** Name, help text and labels of a metric; `infra/metrics.md` says the same. */
 export interface MetricWords<Label extends string> {
@@ -24,66 +22,45 @@ export class Exposition {
   readonly #registry = new Registry();
   readonly #described: MetricDescription[] = [];
 
-  /** Every metric, whether it has a value yet or not. */
+  /** Every metric that was added here, whether it has a value yet or not. */
   get described(): readonly MetricDescription[] {
     return this.#described;
   }
 
   counter<Label extends string>(words: MetricWords<Label>): Counter<Label> {
-    this.#describe("counter", words);
-    return new Counter(this.#configuration(words));
+    return new Counter(this.#describe("counter", words));
   }
 
-  /** Adds a gauge that is read whenever the metrics are shown. Values that `read` does not set are not shown. */
+  histogram<Label extends string>(
+    words: MetricWords<Label> & { readonly buckets: readonly number[] },
+  ): Histogram<Label> {
+    return new Histogram({ ...this.#describe("histogram", words), buckets: [...words.buckets] });
+  }
+
+  /** Adds a gauge that is read at every scrape. A scrape shows only the values that `read` sets. */
   gauge<Label extends string>(words: MetricWords<Label>, read: (gauge: Gauge<Label>) => void): void {
-    this.#describe("gauge", words);
-    const configuration = this.#configuration(words);
+    const configuration = this.#describe("gauge", words);
     void new Gauge({
       ...configuration,
       collect() {
         this.reset();
+        // `reset` sets a gauge without labels to 0; an unknown value must be absent instead.
         if (configuration.labelNames.length === 0) this.remove();
         read(this);
       },
     });
   }
 
-  /** Adds a counter whose number is kept elsewhere. */
-  readCounter(words: MetricWords<never>, read: () => number): void {
-    this.#describe("counter", words);
-    void new Counter({
-      ...this.#configuration(words),
-      collect() {
-        this.reset();
-        this.inc(read());
-      },
-    });
-  }
-
-  /** Adds a counter for frequent events: each addition must cost next to nothing. */
-  counts<Label extends string>(words: MetricWords<Label> & { readonly labels: readonly Label[] }): CountFamily {
-    this.#describe("counter", words);
-    const family = new CountFamily(words.labels);
-    void new Counter<string>({
-      ...this.#configuration<string>(words),
-      collect() {
-        this.reset();
-        for (const { labels, number } of family.rows()) this.inc(labels, number);
-      },
-    });
-    return family;
-  }
-
-  /** Adds a histogram for frequent events: each count must cost next to nothing. */
-  tallies<Label extends string>(
-    words: MetricWords<Label> & { readonly labels: readonly Label[]; readonly buckets: readonly number[] },
-  ): TallyFamily {
-    const { name, help, labels, buckets } = words;
-    this.#describe("histogram", words);
-    const family = new TallyFamily(buckets, labels);
-    const configuration = { name, help, labelNames: labels, buckets: [...buckets], registers: [] };
-    this.#registry.registerMetric(new TalliedHistogram(configuration, () => family.rows(name)));
-    return family;
+  /**
+   * Adds the default metrics of `prom-client`. Two groups are left out: `trunkline_event_loop_delay_seconds` reports the
+   * event loop, and OpenMetrics allows no gauge named `nodejs_active_…_total`. `loopSampleMs` is the interval of the
+   * event loop's sampler, which cannot be left out and wakes an idle process.
+   */
+  addProcessMetrics(loopSampleMs: number): void {
+    collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: loopSampleMs });
+    for (const { name } of this.#registry.getMetricsAsArray()) {
+      if (/^nodejs_(?:eventloop|active)_/.test(name)) this.#registry.removeSingleMetric(name);
+    }
   }
 
   /** Returns all metrics as text, in the format that the `Accept` of a request asks for. */
@@ -94,32 +71,9 @@ export class Exposition {
       : { type: textType, text };
   }
 
-  #configuration<Label extends string>({ name, help, labels = [] }: MetricWords<Label>) {
-    return { name, help, labelNames: labels, registers: [this.#registry] };
-  }
-
-  #describe(type: MetricDescription["type"], { name, help, labels = [] }: MetricWords<string>): void {
+  #describe<Label extends string>(type: MetricDescription["type"], { name, help, labels = [] }: MetricWords<Label>) {
     this.#described.push({ name, type, help, labels });
-  }
-}
-
-/** A histogram for `prom-client` whose counts come from tallies when it is shown. */
-class TalliedHistogram<Label extends string> extends Histogram<Label> {
-  readonly #configuration: { readonly name: string; readonly help: string };
-  readonly #rows: () => readonly TallyHistogramRow[];
-
-  constructor(
-    configuration: ConstructorParameters<typeof Histogram<Label>>[0],
-    rows: () => readonly TallyHistogramRow[],
-  ) {
-    super(configuration);
-    this.#configuration = configuration;
-    this.#rows = rows;
-  }
-
-  async getForPromString() {
-    const { name, help } = this.#configuration;
-    return { name, help, type: "histogram", values: this.#rows() };
+    return { name, help, labelNames: labels, registers: [this.#registry] };
   }
 }
 

@@ -1,17 +1,19 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Broker } from "#shared/broker/broker.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { StoreWatch } from "../access/store-watch.ts";
 import type { AnswerMeter } from "../dispatch/answer-course.ts";
 import type { RosterMachine } from "../fleet/roster.ts";
-import { BackingMeters } from "./backing-meters.ts";
-import { BoundedLabels } from "./bounded-labels.ts";
-import { BrokerWatch } from "./broker-watch.ts";
+import { BackingMeters, BrokerWatch } from "./backing-meters.ts";
+import { BoundedLabels, machineLabelsMax } from "./bounded-labels.ts";
 import { Exposition } from "./exposition.ts";
-import { FleetMeters, machineLabelsMax } from "./fleet-meters.ts";
-import { measureFleet } from "./measure-fleet.ts";
-import { measureProcess } from "./measure-process.ts";
+import { FleetMeters, measureFleet } from "./fleet-meters.ts";
 import { RequestMeters } from "./request-meters.ts";
+
+/** Sampling interval of the event loop's delay. Each sample wakes even an idle process. */
+const loopSampleMs = 50;
+const loopQuantiles = [0.5, 0.9, 0.99, 1];
 
 interface Measured {
   readonly broker: Broker;
@@ -33,7 +35,7 @@ export class GatewayMeters {
   readonly fleet: FleetMeters;
   readonly answers: AnswerMeter;
   readonly #backing: BackingMeters;
-  readonly #process: { stop(): void };
+  readonly #loopDelay = monitorEventLoopDelay({ resolution: loopSampleMs });
 
   constructor({ broker, keys, store, clock, machines, offered, openJobs }: Measured) {
     const { exposition } = this;
@@ -50,8 +52,9 @@ export class GatewayMeters {
     };
     measureFleet(exposition, { machines, openJobs, labels });
     this.brokerWatch = new BrokerWatch(broker, clock);
-    this.#backing = new BackingMeters(exposition, { broker, brokerWatch: this.brokerWatch, keys, store, clock });
-    this.#process = measureProcess(exposition);
+    this.#backing = new BackingMeters(exposition, { broker, keys, store, clock });
+    this.#measureLoopDelay();
+    exposition.addProcessMetrics(loopSampleMs);
   }
 
   /** Returns all metrics as text, in the format that the `Accept` of a request asks for. */
@@ -61,6 +64,25 @@ export class GatewayMeters {
   }
 
   stop(): void {
-    this.#process.stop();
+    this.#loopDelay.disable();
+  }
+
+  #measureLoopDelay(): void {
+    const delay = this.#loopDelay;
+    delay.enable();
+    this.exposition.gauge(
+      {
+        name: "trunkline_event_loop_delay_seconds",
+        help: "Event loop delay since the last scrape.",
+        labels: ["quantile"],
+      },
+      (gauge) => {
+        for (const quantile of loopQuantiles) {
+          const lateMs = delay.count === 0 ? 0 : delay.percentile(quantile * 100) / 1e6 - loopSampleMs;
+          gauge.set({ quantile }, Math.max(0, lateMs) / 1_000);
+        }
+        delay.reset();
+      },
+    );
   }
 }

@@ -9,7 +9,7 @@ import type { Explained, Needs } from "../fleet/choose-machine.ts";
 import { loadOf, type Speed } from "../fleet/expected-time.ts";
 import type { JobRoutes, RouteWish } from "../fleet/job-routes.ts";
 import { cutOff, type OpenJobs } from "../dispatch/open-jobs.ts";
-import type { BrokerWatch } from "../meters/broker-watch.ts";
+import type { BrokerWatch } from "../meters/backing-meters.ts";
 import type { Catalogues } from "../fleet/catalogues.ts";
 import type { LeftOut, LeftOutMachine, Roster, RosterMachine } from "../fleet/roster.ts";
 import { judgeWork, whyLeftOut, whyUnheard, whyThisRank } from "../fleet/explain-routing.ts";

@@ -3,8 +3,7 @@ import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { StoreWatch } from "../access/store-watch.ts";
 import type { KnownKeys } from "../access/known-keys.ts";
-import type { BrokerWatch } from "../meters/broker-watch.ts";
-import { probe, probeWithinMs } from "../meters/probe.ts";
+import { probe, probeWithinMs, type BrokerWatch } from "../meters/backing-meters.ts";
 
 export interface Readiness {
   readonly ready: boolean;

@@ -17,7 +17,7 @@ import {
   type Limits,
   type Standing,
 } from "../limits/limits.ts";
-import type { RequestFacts, RequestOutcome } from "../meters/request-facts.ts";
+import type { RequestFacts, RequestOutcome } from "../meters/request-meters.ts";
 import type { Settlements } from "./settlements.ts";
 
 /** Outcomes of requests whose model may never have existed. */

@@ -1,8 +1,8 @@
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { AnswerCourse } from "../../../services/gateway/dispatch/answer-course.ts";
-import { BoundedLabels } from "../../../services/gateway/meters/bounded-labels.ts";
+import { BoundedLabels, machineLabelsMax } from "../../../services/gateway/meters/bounded-labels.ts";
 import { Exposition } from "../../../services/gateway/meters/exposition.ts";
-import { FleetMeters, machineLabelsMax } from "../../../services/gateway/meters/fleet-meters.ts";
+import { FleetMeters } from "../../../services/gateway/meters/fleet-meters.ts";
 import { RequestMeters } from "../../../services/gateway/meters/request-meters.ts";
 
 /** What measuring costs: for each piece of a stream, for each request, and for each scrape. Run it with `npm run bench:meters`. */
@@ -55,7 +55,7 @@ const measure = (work: () => number): number => median(Array.from({ length: roun
 const bare = measure(() => nsPerPiece(false));
 const withMeter = measure(() => nsPerPiece(true));
 const perRequest = measure(nsPerRequest);
-for (let at = 0; at < models; at += 1) requests.streamBegan(`model-${at}`).count(0.02);
+for (let at = 0; at < models; at += 1) requests.streamBegan(`model-${at}`).observe(0.02);
 const scrapes: { readonly ms: number; readonly bytes: number }[] = [];
 for (let round = 0; round < rounds; round += 1) {
   const begunAt = performance.now();

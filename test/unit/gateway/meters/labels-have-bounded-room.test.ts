@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Exposition } from "../../../../services/gateway/meters/exposition.ts";
-import { BoundedLabels } from "../../../../services/gateway/meters/bounded-labels.ts";
+import { BoundedLabels, ModelLabels, modelLabelsMax } from "../../../../services/gateway/meters/bounded-labels.ts";
 import { FleetMeters } from "../../../../services/gateway/meters/fleet-meters.ts";
-import { ModelLabels, modelLabelsMax } from "../../../../services/gateway/meters/model-labels.ts";
 import { MetricsText } from "../../../harness/metrics-text.ts";
 
 describe("the label of a model", () => {

@@ -2,7 +2,6 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { AnswerCourse } from "../../../../services/gateway/dispatch/answer-course.ts";
 import type { JobListener } from "../../../../services/gateway/dispatch/follow-frames.ts";
-import { Tally, TallyFamily } from "../../../../services/gateway/meters/tally.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 
 const nothing = new Uint8Array();
@@ -19,7 +18,7 @@ beforeEach(() => {
     offerRefused: (machine: string, reason: string) => void counted.push(`${machine} refused: ${reason}`),
     streamBegan: (model: string) => {
       counted.push(`began ${model}`);
-      return { count: (seconds: number) => void gaps.push(seconds) };
+      return { observe: (seconds: number) => void gaps.push(seconds) };
     },
     usageNotBelieved: () => undefined,
     streamEnded: () => void counted.push("ended"),
@@ -75,17 +74,4 @@ describe("the course of an answer", () => {
     expect([gaps, counted]).toEqual([[], []]);
     expect(course.firstAtMs).toBe(clock.now());
   });
-});
-
-test("a tally puts each value in the first bucket that holds it", () => {
-  const family = new TallyFamily([1, 2], ["label"]);
-  for (const value of [0.5, 1, 1.5, 2, 7]) family.of("a").count(value);
-  expect(family.of("a")).toBeInstanceOf(Tally);
-  expect(family.rows("x").map(({ metricName, labels, value }) => [metricName, labels["le"], value])).toEqual([
-    ["x_bucket", 1, 2],
-    ["x_bucket", 2, 4],
-    ["x_bucket", "+Inf", 5],
-    ["x_sum", undefined, 12],
-    ["x_count", undefined, 5],
-  ]);
 });

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { BrokerWatch } from "../../../../services/gateway/meters/broker-watch.ts";
+import { BrokerWatch } from "../../../../services/gateway/meters/backing-meters.ts";
 import { readiness, type Readiness } from "../../../../services/gateway/operations/readiness.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 
