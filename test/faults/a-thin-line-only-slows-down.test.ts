@@ -20,7 +20,7 @@ interface ThinLine {
   readonly startsWithinMs: number;
   /** Breaks the connection once, under all streams. */
   readonly isCut?: boolean;
-  /** Runs in `npm test` too. */
+  /** Runs in the fast lane too. */
   readonly fast?: boolean;
 }
 

@@ -7,7 +7,7 @@ import { runtimeRows } from "./runtime-rows.ts";
 import type { Scenario } from "./scenario.ts";
 
 /**
- * The fault table: what may become of machines, runtimes, gateways, the broker and clients, row by row. `npm test` runs the
+ * The fault table: what may become of machines, runtimes, gateways, the broker and clients, row by row. CI runs the
  * scenarios that are marked `fast`, with the wire's times halved; `npm run test:faults` runs all of them with the wire's own
  * times, prints what each came to and how soon, and repeats what hangs on chance with three seeds (`lane.ts` says how to
  * run some of them). Rows of Redis and of keys are in tests of their own beside these.

@@ -1,5 +1,5 @@
 /**
- * Two lanes. `npm test` runs the scenarios that are marked `fast`, once, with the wire's times halved. `npm run
+ * Two lanes. `npm run test:more` runs the scenarios marked `fast` once, with the wire's times halved. `npm run
  * test:faults` runs all of them with the wire's own times and, where chance plays a part, with three seeds, and prints a table.
  * `FAULTS_ROWS=3,8`, `FAULTS_SEEDS=7` and `FAULTS_SCALE=0.5` choose what either lane runs: a failure names its seed.
  */
