@@ -50,7 +50,7 @@ import { insistOnKnownName } from "./operations/known-names.ts";
 import { healthRoutes } from "./operations/health-routes.ts";
 import { metricsRoute } from "./operations/metrics-route.ts";
 import { readiness } from "./operations/readiness.ts";
-import { publicDocument } from "./reference/public-document.ts";
+import { publicDocument } from "./openapi/public-document.ts";
 import { getReference } from "./routes/get-reference.ts";
 import { getModel } from "./routes/get-model.ts";
 import { getModels } from "./routes/get-models.ts";

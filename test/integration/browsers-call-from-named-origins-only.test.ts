@@ -4,7 +4,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { createLog } from "#shared/process/log.ts";
 import { allowCrossOrigin } from "../../services/gateway/access/cross-origin.ts";
 import { refuseOtherMethods } from "../../services/gateway/edge/refuse-other-methods.ts";
-import { answerHeaders } from "../../services/gateway/reference/answers/answer-headers.ts";
+import { answerHeaders } from "../../services/gateway/openapi/public-headers.ts";
 import { createServer } from "../../services/gateway/server.ts";
 
 const app = "https://app.example";

@@ -4,7 +4,7 @@ import type { FastifyInstance, RouteOptions } from "fastify";
 import { expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
 import { healthRoutes } from "../../services/gateway/operations/health-routes.ts";
-import { publicDocument } from "../../services/gateway/reference/public-document.ts";
+import { publicDocument } from "../../services/gateway/openapi/public-document.ts";
 import { createServer } from "../../services/gateway/server.ts";
 
 const limit = { bodyBytesMax: 1_024, bodyLimitName: "bodyBytesMax" };

@@ -3,8 +3,8 @@ import { gunzipSync } from "node:zlib";
 import type { FastifyInstance } from "fastify";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
-import type { OpenApiDocument } from "../../services/gateway/reference/openapi-document.ts";
-import { publicDocument } from "../../services/gateway/reference/public-document.ts";
+import type { OpenApiDocument } from "../../services/gateway/openapi/openapi-document.ts";
+import { publicDocument } from "../../services/gateway/openapi/public-document.ts";
 import { getReference } from "../../services/gateway/routes/get-reference.ts";
 import { createServer } from "../../services/gateway/server.ts";
 

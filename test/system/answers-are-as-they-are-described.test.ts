@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { publicDocument } from "../../services/gateway/reference/public-document.ts";
+import { publicDocument } from "../../services/gateway/openapi/public-document.ts";
 import { DescribedApi } from "../harness/described-api.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
 import { issueKey } from "../harness/trunkline-command.ts";

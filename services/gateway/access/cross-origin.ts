@@ -2,7 +2,7 @@ import { fastifyCors, type FastifyCorsOptions } from "@fastify/cors";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { headerLinesMax } from "../intake/framing-fault.ts";
-import { answerHeaders } from "../reference/answers/answer-headers.ts";
+import { answerHeaders } from "../openapi/public-headers.ts";
 
 const anyOrigin = "*";
 

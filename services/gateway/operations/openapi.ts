@@ -6,8 +6,8 @@ import { shownKey } from "#shared/keys/shown-key.ts";
 import { shownMachineRecord } from "#shared/machines/machine-record.ts";
 import { manageLine } from "#shared/model/model.ts";
 import { modelListing, shownModel } from "#shared/model/shown-model.ts";
-import { answered, jsonSchema, namedSchemas, refTo, sentExactly, type Json } from "../reference/json-schemas.ts";
-import { byStatus, refusedWith } from "../reference/refusals.ts";
+import { answered, jsonSchema, namedSchemas, refTo, sentExactly, type Json } from "../openapi/json-schemas.ts";
+import { byStatus, refusedWith } from "../openapi/public-faults.ts";
 import { adminApi, adminPrefix, describeApi } from "./admin-api.ts";
 import type { AdminOperation } from "./admin-operation.ts";
 import {

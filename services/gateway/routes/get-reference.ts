@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { refuseOtherMethods } from "../edge/refuse-other-methods.ts";
-import type { OpenApiDocument } from "../reference/openapi-document.ts";
+import type { OpenApiDocument } from "../openapi/openapi-document.ts";
 
 const own = join(import.meta.dirname, "docs");
 const viewer = dirname(fileURLToPath(import.meta.resolve("swagger-ui-dist/package.json")));

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { Json } from "./json-schemas.ts";
-import type { PublicLimit } from "./public-limits.ts";
-import type { ToldFault } from "./told-faults.ts";
+import type { PublicLimit } from "./public-document.ts";
+import type { ToldFault } from "./public-faults.ts";
 
 export type Schema = z.core.JSONSchema.BaseSchema;
 

@@ -1,10 +1,9 @@
 import { z } from "zod";
 import { tokenLogprobs } from "#shared/answer/answer-event.ts";
 import { reasoningEffort } from "#shared/protocol/chat-body.ts";
-import { outerTextFormat } from "../../openai/responses/text-format.ts";
-import { functionTool, namespaceTool, responseToolChoice } from "../../openai/responses/response-tools.ts";
-import { answeringModel } from "./answer-parts.ts";
-import { errorAnswer } from "./error-answer.ts";
+import { functionTool, namespaceTool, responseToolChoice } from "../openai/responses/response-tools.ts";
+import { outerTextFormat } from "../openai/responses/text-format.ts";
+import { answeringModel, errorAnswer } from "./answer-schemas.ts";
 
 const nothing = (why: string) => z.null().describe(`Always null: ${why}.`);
 const count = (what: string) => z.int().nonnegative().describe(what);

@@ -1,5 +1,5 @@
-import { toolCall, toolDefinition } from "#shared/protocol/chat-body.ts";
 import { capabilities, model } from "#shared/model/model.ts";
+import { toolCall, toolDefinition } from "#shared/protocol/chat-body.ts";
 import { outerMessage } from "../openai/chat-message.ts";
 import { chatRequest } from "../openai/chat-request.ts";
 import { completionRequest } from "../openai/completion-request.ts";
@@ -10,10 +10,21 @@ import { responseRequest } from "../openai/responses/response-request.ts";
 import { functionTool, namespaceTool, responseTool, responseToolChoice } from "../openai/responses/response-tools.ts";
 import { outerTextFormat } from "../openai/responses/text-format.ts";
 import { outerToolChoice } from "../openai/tool-choice.ts";
-import { tokenLogprob, tokenUsage } from "./answers/answer-parts.ts";
-import { chatCompletion, chatCompletionChunk } from "./answers/chat-answer.ts";
-import { embedding, embeddingList } from "./answers/embedding-answer.ts";
-import { errorAnswer } from "./answers/error-answer.ts";
+import {
+  chatCompletion,
+  chatCompletionChunk,
+  embedding,
+  embeddingList,
+  errorAnswer,
+  health,
+  modelList,
+  readinessTold,
+  textCompletion,
+  textCompletionChunk,
+  textLogprobs,
+  tokenLogprob,
+  tokenUsage,
+} from "./answer-schemas.ts";
 import {
   outputCall,
   outputItem,
@@ -22,9 +33,7 @@ import {
   response,
   responseEvent,
   responseLogprob,
-} from "./answers/response-answer.ts";
-import { health, modelList, readinessTold } from "./answers/standing-answer.ts";
-import { textCompletion, textCompletionChunk, textLogprobs } from "./answers/text-answer.ts";
+} from "./response-schemas.ts";
 
 const [systemMessage, developerMessage, userMessage, assistantMessage, toolMessage] = outerMessage.options;
 

@@ -1,7 +1,7 @@
-import type { FaultCode } from "#shared/fault/fault-code.ts";
+import { type FaultCode, faultEntry } from "#shared/fault/fault-code.ts";
 
 /** Faults that clients of the public API never see: those of the admin API, and those of clients that disconnected. */
-export type UnseenCode =
+type UnseenCode =
   | "insufficient_permissions"
   | "key_not_found"
   | "machine_not_found"
@@ -14,7 +14,7 @@ export type UnseenCode =
 export type PublicCode = Exclude<FaultCode, UnseenCode>;
 
 /** The cause of each fault, in a sentence. The error's message has the details of the single case. */
-export const faultMeanings: Readonly<Record<PublicCode, string>> = {
+const faultMeanings: Readonly<Record<PublicCode, string>> = {
   bad_request: "The request is no well-formed HTTP, or its head could be read in two ways.",
   invalid_json: "The body is not one JSON object.",
   missing_required_parameter: "A field that has to be there is not; `param` names it.",
@@ -62,3 +62,54 @@ export const faultMeanings: Readonly<Record<PublicCode, string>> = {
 };
 
 export const publicCodes = Object.keys(faultMeanings) as PublicCode[];
+
+/** One row of the table of errors. */
+export interface ToldFault {
+  readonly status: number;
+  readonly type: string;
+  readonly code: string | null;
+  readonly meaning: string;
+  /** True if official clients retry the request automatically. */
+  readonly retried: boolean;
+  /** The `retry-after` time, for errors where it is always the same. */
+  readonly retry_after_seconds?: number;
+}
+
+/** Returns every error that a client of the public API may get, sorted by status. */
+export function toldFaults(): ToldFault[] {
+  const told = publicCodes.map((name): ToldFault => {
+    const { status, type, retry, retryAfterSeconds } = faultEntry(name);
+    return {
+      status,
+      type,
+      code: toldCode(name),
+      meaning: faultMeanings[name],
+      retried: retry !== false && isRetried(status),
+      ...(retryAfterSeconds === undefined ? {} : { retry_after_seconds: retryAfterSeconds }),
+    };
+  });
+  return told.sort((a, b) => a.status - b.status);
+}
+
+/** True if official clients retry this status by default, without an `x-should-retry` header. */
+function isRetried(status: number): boolean {
+  return status === 408 || status === 409 || status === 429 || status >= 500;
+}
+
+/** Returns the code of a fault as clients see it. Null where OpenAI has no code. */
+export function toldCode(code: FaultCode): string | null {
+  const { wire } = faultEntry(code);
+  return wire === undefined ? code : wire;
+}
+
+/** Groups fault codes by their HTTP status. */
+export function byStatus(codes: readonly FaultCode[]): [status: string, codes: readonly FaultCode[]][] {
+  const groups = Object.groupBy(codes, (code) => faultEntry(code).status);
+  return Object.entries(groups).map(([status, group = []]) => [status, group]);
+}
+
+/** Returns a sentence that lists the codes of one status. */
+export function refusedWith(codes: readonly FaultCode[]): string {
+  const told = new Set(codes.map((code) => toldCode(code) ?? "null"));
+  return `Refused, with the code ${[...told].join(" or ")}.`;
+}

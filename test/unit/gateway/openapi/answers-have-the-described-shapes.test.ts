@@ -5,7 +5,7 @@ import type { Render } from "../../../../services/gateway/dispatch/render-events
 import { readResponseRequest } from "../../../../services/gateway/openai/responses/response-request.ts";
 import { ResponseStream } from "../../../../services/gateway/openai/responses/output/response-stream.ts";
 import { WholeResponse } from "../../../../services/gateway/openai/responses/output/whole-response.ts";
-import { publicDocument } from "../../../../services/gateway/reference/public-document.ts";
+import { publicDocument } from "../../../../services/gateway/openapi/public-document.ts";
 import { DescribedApi } from "../../../harness/described-api.ts";
 
 const api = new DescribedApi(publicDocument({ bodyBytesMax: 1_024, bodyLimitName: "bodyBytesMax" }));

@@ -1,12 +1,10 @@
-import { faultEntry, type FaultCode } from "#shared/fault/fault-code.ts";
-import { answerHeaders, type AnswerHeaderName } from "./answers/answer-headers.ts";
+import { type FaultCode, faultEntry } from "#shared/fault/fault-code.ts";
 import { refTo } from "./json-schemas.ts";
 import type { Medium, Operation, Parameter, Response } from "./openapi-document.ts";
-import type { PublicOperation } from "./public-operation.ts";
-import { refusalsOfAll } from "./public-refusals.ts";
+import { type PublicOperation, refusalsOfAll } from "./public-api.ts";
+import { byStatus, refusedWith, toldCode } from "./public-faults.ts";
+import { type AnswerHeaderName, answerHeaders, requestHeaders } from "./public-headers.ts";
 import type { SchemaName } from "./public-schemas.ts";
-import { byStatus, refusedWith, toldCode } from "./refusals.ts";
-import { requestHeaders } from "./request-headers.ts";
 
 const always: readonly AnswerHeaderName[] = ["x-request-id", "openai-processing-ms"];
 

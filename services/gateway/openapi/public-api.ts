@@ -1,6 +1,90 @@
-import type { PublicOperation } from "./public-operation.ts";
-import { refusalsOfDecimals, refusalsOfJobs, refusalsOfKeys, refusalsOfMachines } from "./public-refusals.ts";
+import type { FaultCode } from "#shared/fault/fault-code.ts";
+import type { PublicCode } from "./public-faults.ts";
+import type { AnswerHeaderName } from "./public-headers.ts";
+import type { SchemaName } from "./public-schemas.ts";
 import { chatExamples, completionExamples, embeddingsExamples, responseExamples } from "./request-examples.ts";
+
+/** One operation of the public API, as its document describes it. */
+export interface PublicOperation {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly tag: "Chat" | "Responses" | "Completions" | "Embeddings" | "Models" | "Health" | "Reference";
+  readonly summary: string;
+  readonly description: string;
+  /** True if the operation needs no key. */
+  readonly open: boolean;
+  /** Descriptions of the path parameters. */
+  readonly params?: Readonly<Record<string, string>>;
+  readonly body?: { readonly schema: SchemaName; readonly examples: object };
+  readonly answer: SchemaName | { readonly media: string };
+  /** The schema of one event when the answer is streamed. */
+  readonly chunk?: SchemaName;
+  /** The end of a successful stream: an event of the answer's own, or `[DONE]`. */
+  readonly endsBy?: "event" | "done";
+  /** The answer of a status that is neither a success nor an error. */
+  readonly otherwise?: { readonly status: number; readonly schema: SchemaName };
+  readonly refusals: readonly (FaultCode & PublicCode)[];
+  /** The headers of a successful answer, besides those of every successful answer. */
+  readonly headers: readonly AnswerHeaderName[];
+}
+
+type Codes = readonly PublicCode[];
+
+/** The faults of every operation. */
+export const refusalsOfAll: Codes = [
+  "bad_request",
+  "uri_too_long",
+  "expectation_failed",
+  "headers_too_large",
+  "internal_error",
+  "shutting_down",
+];
+
+/** The faults of operations that require a key. */
+const refusalsOfKeys: Codes = ["key_invalid", "key_expired", "auth_unavailable"];
+
+/** The faults of missing machines and runtimes. */
+const refusalsOfMachines: Codes = ["agent_offline", "runtime_offline", "backend_unavailable"];
+
+/** The faults of the body of any request that becomes a job. */
+const refusalsOfBodies: Codes = [
+  "invalid_json",
+  "missing_required_parameter",
+  "invalid_type",
+  "invalid_value",
+  "integer_below_min_value",
+  "integer_above_max_value",
+  "string_too_long",
+  "empty_array",
+  "array_above_max_length",
+  "unsupported_parameter",
+  "unsupported_value",
+  "request_timeout",
+  "request_too_large",
+  "unsupported_media_type",
+];
+
+/** The faults of any request for a model. */
+const refusalsOfJobs: Codes = [
+  ...refusalsOfKeys,
+  ...refusalsOfBodies,
+  "context_length_exceeded",
+  "model_not_found",
+  "rate_limit_requests",
+  "rate_limit_tokens",
+  "concurrency_limit_exceeded",
+  "insufficient_quota",
+  "upstream_error",
+  "agent_disconnected",
+  "poison_request",
+  "stream_gap",
+  ...refusalsOfMachines,
+  "server_is_overloaded",
+  "upstream_timeout",
+];
+
+/** The faults of decimal numbers outside their bounds. */
+const refusalsOfDecimals: Codes = ["decimal_below_min_value", "decimal_above_max_value"];
 
 const asksModel = { method: "POST", open: false, headers: [] } as const;
 const open = { method: "GET", open: true, refusals: [], headers: [] } as const;

@@ -1,0 +1,141 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { modelIdCharactersMax } from "#shared/model/model.ts";
+import { stopsMax, toolsMax } from "#shared/protocol/chat-body.ts";
+import { completionsMax } from "#shared/protocol/complete-body.ts";
+import { embedDimensionsMax, embedInputsMax } from "#shared/protocol/embed-body.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import { clientBacklogBytesMax } from "../dispatch/write-stream.ts";
+import type { BodyLimit } from "../intake/adopt-error.ts";
+import { clientRequestCharactersMax } from "../intake/client-request.ts";
+import { headerLinesMax, headersBytesMax, urlBytesMax } from "../intake/framing-fault.ts";
+import { messagesMax } from "../openai/chat-request.ts";
+import { responseCharactersMax } from "../openai/responses/output/response-output.ts";
+import { metadataPairsMax, repeatedCharactersMax } from "../openai/responses/response-request.ts";
+import { unsupportedChatFields, unsupportedResponseFields } from "../openai/unsupported-fields.ts";
+import { describeOperation } from "./describe-operation.ts";
+import { fieldSentences, type Sentences } from "./field-sentences.ts";
+import { describeFields, namedSchemas, sentLeniently } from "./json-schemas.ts";
+import type { Header, OpenApiDocument, Operation, Schema } from "./openapi-document.ts";
+import { publicApi } from "./public-api.ts";
+import { toldFaults } from "./public-faults.ts";
+import { answerHeaders, requestHeaders } from "./public-headers.ts";
+import { publicSchemas } from "./public-schemas.ts";
+
+/** Markdown: the start of a request, and the rules that all endpoints share. */
+const introduction = readFileSync(join(import.meta.dirname, "introduction.md"), "utf8");
+
+const tags = [
+  { name: "Chat", description: "Conversations with a model." },
+  { name: "Responses", description: "The same in items and events, as OpenAI has them now." },
+  { name: "Completions", description: "Texts that a model continues." },
+  { name: "Embeddings", description: "Vectors of texts." },
+  { name: "Models", description: "What there is to ask." },
+  { name: "Health", description: "For balancers, without a key." },
+  { name: "Reference", description: "What this API says of itself, without a key." },
+];
+
+/** Returns the OpenAPI 3.1 document of the public API, generated from the schemas that also validate its requests. */
+export function publicDocument(bodyLimit: BodyLimit): OpenApiDocument {
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Trunkline",
+      version: "1",
+      description: introduction,
+    },
+    servers: [{ url: "/", description: "The gateway that this document is from." }],
+    security: [{ apiKey: [] }],
+    tags,
+    paths: pathsOf(),
+    components: {
+      securitySchemes: {
+        apiKey: { type: "http", scheme: "bearer", description: "An API key of this service: trunkline_…" },
+      },
+      parameters: requestHeaders,
+      headers: headersTold(),
+      schemas: describedSchemas(),
+    },
+    "x-trunkline-errors": toldFaults(),
+    "x-trunkline-limits": publicLimits(bodyLimit),
+  };
+}
+
+function pathsOf(): Record<string, Record<string, Operation>> {
+  const paths: Record<string, Record<string, Operation>> = {};
+  for (const [operationId, operation] of Object.entries(publicApi)) {
+    const { path, method } = operation;
+    paths[path] = { ...paths[path], [method.toLowerCase()]: describeOperation(operationId, operation) };
+  }
+  return paths;
+}
+
+function headersTold(): Record<string, Header> {
+  return Object.fromEntries(
+    Object.entries(answerHeaders).map(([name, { description, type, example }]) => [
+      name,
+      { description, schema: { type }, example },
+    ]),
+  );
+}
+
+const refusedFields = { ChatRequest: unsupportedChatFields, ResponseRequest: unsupportedResponseFields };
+
+/**
+ * Returns all schemas with the descriptions of their fields. Lists OpenAI's refused fields beside the accepted ones.
+ */
+function describedSchemas(): Record<string, Schema> {
+  const schemas = namedSchemas(publicSchemas, sentLeniently);
+  const sentences: Readonly<Record<string, Sentences | undefined>> = fieldSentences;
+  for (const [name, schema] of Object.entries(schemas)) describeFields(schema, sentences[name] ?? {});
+  for (const [name, unsupported] of Object.entries(refusedFields)) {
+    const refused = Object.entries(unsupported).map(([field, { why }]) => [field, why]);
+    schemas[name] = { ...schemas[name], "x-trunkline-refused": Object.fromEntries(refused) };
+  }
+  return schemas;
+}
+
+/** A limit that clients may reach, by the name that its error message uses. */
+export interface PublicLimit {
+  readonly name: string;
+  readonly value: number;
+  readonly unit: string;
+  readonly meaning: string;
+}
+
+function publicLimits({ bodyBytesMax, bodyLimitName }: BodyLimit): PublicLimit[] {
+  return [
+    limit(bodyLimitName, bodyBytesMax, "bytes", "The body of a request. The operator chooses it."),
+    limit("headersBytesMax", headersBytesMax, "bytes", "The headers of a request together."),
+    limit("headerLinesMax", headerLinesMax, "headers", "How many headers a request has."),
+    limit("urlBytesMax", urlBytesMax, "bytes", "The URL of a request."),
+    limit("clientRequestCharactersMax", clientRequestCharactersMax, "characters", "Your own name for a request."),
+    limit("modelIdCharactersMax", modelIdCharactersMax, "characters", "The id of a model."),
+    limit("messagesMax", messagesMax, "messages", "A conversation, in messages or items."),
+    limit("metadataPairsMax", metadataPairsMax, "fields", "The `metadata` of a response."),
+    limit(
+      "repeatedCharactersMax",
+      repeatedCharactersMax,
+      "characters",
+      "What a response repeats of its request: `instructions`, `tools` and the like.",
+    ),
+    limit("responseCharactersMax", responseCharactersMax, "characters", "The answer of a response."),
+    limit("toolsMax", toolsMax, "tools", "The tools of a request."),
+    limit("stopsMax", stopsMax, "texts", "The texts before which an answer ends."),
+    limit("completionsMax", completionsMax, "answers", "What a legacy completion may come to: its prompts, times `n`."),
+    limit("embedInputsMax", embedInputsMax, "texts", "The texts of one embeddings request."),
+    limit("embedDimensionsMax", embedDimensionsMax, "numbers", "A vector."),
+    limit("wholeAnswerCharactersMax", limits.wholeAnswerCharactersMax, "characters", "An answer that is not streamed."),
+    limit(
+      "embeddingsCharactersMax",
+      limits.embeddingsCharactersMax,
+      "characters",
+      "The vectors of one answer, as written.",
+    ),
+    limit("clientBacklogBytesMax", clientBacklogBytesMax, "bytes", "What a slow reader of a stream may leave unread."),
+  ];
+}
+
+function limit(name: string, value: number, unit: string, meaning: string): PublicLimit {
+  return { name, value, unit, meaning };
+}
