@@ -1,6 +1,5 @@
 import { unescape } from "node:querystring";
 import { pino, type Logger } from "pino";
-import { renderLinesAtOnce } from "./log-line.ts";
 
 /**
  * The log of a process: one JSON object a line on standard error. Standard output stays free for the output of a
@@ -14,9 +13,6 @@ export type Log = Pick<Logger, "trace" | "debug" | "info" | "warn" | "error" | "
 export const logLevels = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** Bounds the log text that is buffered until the end of a turn. */
-const gatheredCharactersMax = 64 * 1024;
-
 const keyText = /trunkline_(?:admin_|viewer_)?[0-9A-Za-z]{6,}_[0-9A-Za-z]+/g;
 const bearerText = /(bearer\s+)[^\s"\\]+/gi;
 
@@ -28,9 +24,9 @@ const urlPart = /[^\s"\\/?&=#]+/g;
 /** Bounds the rounds of percent-decoding: a URL may be encoded again on its way. */
 const decodingsMax = 4;
 
-/** Removes keys and bearer tokens from one line or several. No match spans two lines. */
-export function scrub(lines: string): string {
-  const plain = suspect.test(lines) ? scrubPlain(lines) : lines;
+/** Removes keys and bearer tokens from a text. */
+export function scrub(text: string): string {
+  const plain = suspect.test(text) ? scrubPlain(text) : text;
   return plain.includes("%") ? plain.replace(urlPart, scrubEncoded) : plain;
 }
 
@@ -48,30 +44,7 @@ function scrubEncoded(part: string): string {
   return part;
 }
 
-/** All logs of the process share one writer, so that their lines keep their order. */
-const standardError = gatherLines((lines) => void process.stderr.write(scrub(lines)));
-
 export function createLog(options: { level: LogLevel; name: string; write?: (line: string) => void }): Log {
-  const { level, name, write } = options;
-  const scrubbed = { write: write === undefined ? standardError : (line: string) => write(scrub(line)) };
-  return renderLinesAtOnce(pino({ level, name, base: { pid: process.pid, name } }, scrubbed));
-}
-
-/**
- * Buffers the lines of one turn of the event loop and writes them at its end. A busy process has a line for every
- * request, and each write waits for the kernel. The buffer is also written on the process's `exit` event.
- */
-function gatherLines(write: (lines: string) => void): (line: string) => void {
-  let gathered = "";
-  const flush = (): void => {
-    const lines = gathered;
-    gathered = "";
-    if (lines !== "") write(lines);
-  };
-  process.once("exit", flush);
-  return (line) => {
-    if (gathered === "") setImmediate(flush);
-    gathered += line;
-    if (gathered.length > gatheredCharactersMax) flush();
-  };
+  const { level, name, write = (line) => void process.stderr.write(line) } = options;
+  return pino({ level, name, base: { pid: process.pid, name } }, { write: (line) => write(scrub(line)) });
 }

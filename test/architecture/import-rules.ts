@@ -76,7 +76,7 @@ export const importRules: readonly ImportRule[] = [
     rule: "only the log knows pino",
     files: "**",
     never: "pino",
-    only: ["shared/process/{log,log-line}.ts", "test/unit/process/a-line-of-the-log-is-what-pino-writes.test.ts"],
+    only: ["shared/process/log.ts"],
   },
   {
     rule: "only the reference's route knows swagger-ui-dist",

@@ -137,8 +137,8 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies", () => {
     const request = response.headers.get("x-request-id");
     const [gateway] = fleet.gateways;
     const line = await until(
-      async () => (await gateway?.logLines())?.find((each) => each.msg === "usage" && each["request"] === request),
-      { what: "the usage to be logged" },
+      async () => (await gateway?.logLines())?.find((each) => each.msg === "request" && each["request"] === request),
+      { what: "the request to be logged" },
     );
     const promptTokens = Number(line["promptTokens"]);
     expect([promptTokens > 256, promptTokens < 512]).toEqual([true, true]);

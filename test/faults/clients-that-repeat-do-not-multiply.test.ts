@@ -49,7 +49,7 @@ describe.skipIf(lentOnly("nats", "redis") || onlyInWholeLane("clients that repea
       for (const status of told) expect([502, 503]).toContain(status);
       const [gateway] = fleet.gateways;
       const lines = (await gateway?.logLines()) ?? [];
-      const admitted = lines.filter(({ msg }) => msg === "usage").length;
+      const admitted = lines.filter(({ msg, model }) => msg === "request" && model !== undefined).length;
       expect(admitted).toBeGreaterThan(requests);
       const dispatched = attic.chats.length + cellar.chats.length;
       expect(dispatched).toBeLessThanOrEqual(admitted * dispatchesPerRequestMax + reserve + refilled);

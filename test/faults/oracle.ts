@@ -107,7 +107,7 @@ function aboutAccount({ wish, outcome, headers }: Asked, lines: readonly LogLine
 
 function linesByRequest(lines: readonly LogLine[]): ReadonlyMap<string, LogLine[]> {
   return Map.groupBy(
-    lines.filter(({ msg }) => msg === "usage"),
+    lines.filter(({ msg }) => msg === "request"),
     (line) => String(line["request"]),
   );
 }

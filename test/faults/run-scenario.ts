@@ -410,7 +410,7 @@ class Play implements AsyncDisposable {
         return this.#nobodyWorksFor(this.#firstNonce);
       case "the first is settled as left": {
         const lines = await this.#gateway("gateway").logLines();
-        return lines.some(({ msg, outcome }) => msg === "usage" && outcome === "client_closed");
+        return lines.some(({ msg, outcome }) => msg === "request" && outcome === "client_closed");
       }
       case "the gateway holds little memory":
         return (await this.#memoryOf("gateway")) - this.#memoryBytes < memoryBytesMax;

@@ -17,7 +17,7 @@ const asked: Asked = {
   text: scriptedText("abc", 3),
   headers: { "x-request-id": "req_1" },
 };
-const line: LogLine = { msg: "usage", level: 30, request: "req_1", outcome: "ok", completionTokens: 3 };
+const line: LogLine = { msg: "request", level: 30, request: "req_1", outcome: "ok", completionTokens: 3 };
 const job: JobSeen = {
   job: "job-1",
   machine: "attic",

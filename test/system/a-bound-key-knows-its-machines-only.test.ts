@@ -36,10 +36,10 @@ describe.skipIf(lentOnly("nats", "redis"))("a key that is bound to one of two ma
     const [gateway] = fleet.gateways;
     const machines = async () => {
       const lines = (await gateway?.logLines()) ?? [];
-      const used = lines.filter(({ msg, model }) => msg === "usage" && model === "scripted:plain");
+      const used = lines.filter(({ msg, model }) => msg === "request" && model === "scripted:plain");
       return used.length === asked && used.map(({ machine }) => machine);
     };
-    expect(new Set(await until(machines, { what: "the usage of all requests" }))).toEqual(new Set(["attic"]));
+    expect(new Set(await until(machines, { what: "the lines of all requests" }))).toEqual(new Set(["attic"]));
   });
 
   test("is told of another machine's model what it is told of one that does not exist", async () => {

@@ -178,7 +178,7 @@ test("a route shows how fast machines were, once they have answered", async () =
 test("a conversation goes back to the machine that knows it", async () => {
   const asked = async (): Promise<unknown[]> => {
     const logged = (await fleet.gateways[0]?.logLines()) ?? [];
-    return logged.flatMap(({ msg, machine, model }) => (msg === "usage" && model === "scripted" ? [machine] : []));
+    return logged.flatMap(({ msg, machine, model }) => (msg === "request" && model === "scripted" ? [machine] : []));
   };
   // The first answers of a process are slow, and a machine that is slower by far is not gone back to.
   for (let warming = 0; warming < 30; warming += 1) {

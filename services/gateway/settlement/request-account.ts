@@ -37,7 +37,7 @@ export interface AccountMeans {
   readonly early?: Pick<EarlyLimits, "note" | "forget">;
   readonly settlements: Settlements;
   readonly clock: Clock;
-  readonly log: Pick<Log, "info" | "warn">;
+  readonly log: Pick<Log, "warn">;
   readonly meter?: AnswerMeter;
 }
 
@@ -191,7 +191,7 @@ export class RequestAccount {
   }
 
   #settle(): void {
-    const { clock, early, log, settlements } = this.#means;
+    const { clock, early, settlements } = this.#means;
     const { id: keyId } = this.#key;
     const outcome = this.#outcome ?? "client_closed";
     const { machine, firstAtMs } = this.#course;
@@ -219,20 +219,6 @@ export class RequestAccount {
       usedTokens,
       usage,
     });
-    log.info(
-      {
-        request: this.#request,
-        key: keyId,
-        model: this.#model,
-        machine,
-        promptTokens,
-        completionTokens,
-        firstTokenMs,
-        durationMs,
-        outcome,
-      },
-      "usage",
-    );
     this.#tellNotBelieved(counted);
   }
 

@@ -12,14 +12,12 @@ import { StoreOfATest } from "../access/keys-of-a-test.ts";
 
 let clock: TurnableClock;
 let written: Batch[];
-let logged: Record<string, unknown>[];
 let settled: Settled[];
 let settlements: Settlements;
 let limits: Limits;
 beforeEach(() => {
   clock = new TurnableClock();
   written = [];
-  logged = [];
   settled = [];
   const local: LocalLimits = new LocalLimits({ clock, spent: () => 0 });
   limits = local;
@@ -40,7 +38,7 @@ function open(keyLimits?: KeyLimits): { account: RequestAccount; keyId: string }
     expiresAt: 1,
     ...(keyLimits === undefined ? {} : { limits: keyLimits }),
   });
-  const log = { info: (fields: object) => void logged.push({ ...fields }), warn: () => undefined };
+  const log = { warn: () => undefined };
   return {
     account: new RequestAccount({ id: "req_1", key: record }, { limits, settlements, clock, log }),
     keyId: record.id,
@@ -72,9 +70,8 @@ describe("the usage of a request", () => {
     expect(await usage()).toEqual([
       { day: "2026-01-01", keyId, model: "llama3", ...counts, firstTokenMs: 100, durationMs: 200 },
     ]);
-    expect(logged).toEqual([
-      expect.objectContaining({ request: "req_1", key: keyId, machine: "attic", firstTokenMs: 100, outcome: "ok" }),
-    ]);
+    const answer = { machine: "attic", firstTokenMs: 100, endedMs: 200, promptTokens: 12, completionTokens: 34 };
+    expect(account.facts).toMatchObject({ key: keyId, model: "llama3", outcome: "ok", answer });
   });
 
   test("is what was delivered when the client leaves: the tokens so far, and the prompt as it was estimated", async () => {
@@ -83,7 +80,7 @@ describe("the usage of a request", () => {
     account.following(told).onData(new Uint8Array(), 7);
     account.close();
     expect(await usage()).toMatchObject([{ failed: 1, promptTokens: 10, completionTokens: 7 }]);
-    expect(logged).toMatchObject([{ outcome: "client_closed" }]);
+    expect(account.facts.outcome).toBe("client_closed");
   });
 
   test.each([
@@ -141,7 +138,7 @@ describe("the usage of a request", () => {
     account.close();
     account.close();
     expect(await usage()).toMatchObject([{ requests: 1, failed: 1, model: null }]);
-    expect(logged).toMatchObject([{ outcome: "upstream_timeout" }]);
+    expect(account.facts.outcome).toBe("upstream_timeout");
   });
 
   test.each(["model_not_found", "backend_unavailable"] as const)(
@@ -248,7 +245,7 @@ describe("what a request holds of its key", () => {
     };
     const second = new RequestAccount(
       { id: "req_2", key: new StoreOfATest().add({ expiresAt: 1, limits: concurrency }).record },
-      { limits, settlements, clock, log: { info: () => undefined, warn: () => undefined } },
+      { limits, settlements, clock, log: { warn: () => undefined } },
     );
     const admitted = second.admit(request());
     await clock.advanceAwaiting(150);
