@@ -27,7 +27,7 @@ import { JobRoutes } from "./fleet/job-routes.ts";
 import { OpenJobs } from "./dispatch/open-jobs.ts";
 import { JobPlacer } from "./dispatch/place-job.ts";
 import { MachineRanking } from "./fleet/rank-machines.ts";
-import { ReadAside } from "./asked/read-aside.ts";
+import { RequestReader } from "./asked/request-reader.ts";
 import { Catalogues, findModel } from "./fleet/catalogues.ts";
 import { FleetModels } from "./dispatch/fleet-models.ts";
 import { FleetView } from "./operations/fleet-view.ts";
@@ -177,7 +177,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const check = () =>
     readiness({ broker, brokerWatch, keys: storeReady, store: watch, knownKeys, clock, draining: leaving });
   healthRoutes(server, check);
-  const reader = new ReadAside();
+  const reader = new RequestReader();
   lifecycle.onStop("reading thread", () => reader.stop());
   const cacheSaltOf = config.promptCache === "shared" ? undefined : saltsOf(store.peppers);
   const means = { reader, ranking, placer, timing, clock, log, cacheSaltOf };

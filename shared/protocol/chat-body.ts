@@ -2,43 +2,44 @@ import { z } from "zod";
 
 /**
  * The body of a `chat` job: a chat request in the form between gateway and agent, with OpenAI's names. The gateway has
- * normalised what OpenAI allows in several forms (`developer`, `max_completion_tokens`, a single `stop`). Unknown
- * fields are refused, so that an older agent never drops a field that a newer gateway sends.
+ * normalised what OpenAI allows in several forms (`developer`, `max_completion_tokens`, a single `stop`). The schemas of
+ * the outer APIs are made of these. They leave out unknown fields; an agent refuses a body that has one (`readBody`), so
+ * that an older agent never drops a field of a newer gateway.
  */
 
-export const textPart = z.strictObject({ type: z.literal("text"), text: z.string() });
-export const imagePart = z.strictObject({
+export const textPart = z.object({ type: z.literal("text"), text: z.string() });
+export const imagePart = z.object({
   type: z.literal("image_url"),
-  image_url: z.strictObject({ url: z.string(), detail: z.enum(["auto", "low", "high"]).optional() }),
+  image_url: z.object({ url: z.string(), detail: z.enum(["auto", "low", "high"]).optional() }),
 });
 
 export const textContent = z.union([z.string(), z.array(textPart).min(1)]);
 export const userContent = z.union([z.string(), z.array(z.discriminatedUnion("type", [textPart, imagePart])).min(1)]);
 
-export const toolCall = z.strictObject({
+export const toolCall = z.object({
   id: z.string().min(1),
   type: z.literal("function"),
-  function: z.strictObject({ name: z.string().min(1), arguments: z.string() }),
+  function: z.object({ name: z.string().min(1), arguments: z.string() }),
 });
 
-export const systemMessage = z.strictObject({
+export const systemMessage = z.object({
   role: z.literal("system"),
   content: textContent,
   name: z.string().optional(),
 });
-export const userMessage = z.strictObject({
+export const userMessage = z.object({
   role: z.literal("user"),
   content: userContent,
   name: z.string().optional(),
 });
-export const assistantMessage = z.strictObject({
+export const assistantMessage = z.object({
   role: z.literal("assistant"),
   content: textContent.nullish(),
   reasoning_content: z.string().nullish(),
   tool_calls: z.array(toolCall).min(1).optional(),
   name: z.string().optional(),
 });
-export const toolMessage = z.strictObject({
+export const toolMessage = z.object({
   role: z.literal("tool"),
   content: textContent,
   tool_call_id: z.string().min(1),
@@ -47,9 +48,9 @@ export const toolMessage = z.strictObject({
 export const chatMessage = z.discriminatedUnion("role", [systemMessage, userMessage, assistantMessage, toolMessage]);
 export type ChatMessage = z.infer<typeof chatMessage>;
 
-export const toolDefinition = z.strictObject({
+export const toolDefinition = z.object({
   type: z.literal("function"),
-  function: z.strictObject({
+  function: z.object({
     name: z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 letters, digits, underscores or hyphens"),
     description: z.string().optional(),
     parameters: z.record(z.string(), z.unknown()).optional(),
@@ -60,15 +61,15 @@ export type ToolDefinition = z.infer<typeof toolDefinition>;
 
 export const toolChoice = z.union([
   z.enum(["auto", "none", "required"]),
-  z.strictObject({ type: z.literal("function"), function: z.strictObject({ name: z.string().min(1) }) }),
+  z.object({ type: z.literal("function"), function: z.object({ name: z.string().min(1) }) }),
 ]);
 
 export const responseFormat = z.discriminatedUnion("type", [
-  z.strictObject({ type: z.literal("text") }),
-  z.strictObject({ type: z.literal("json_object") }),
-  z.strictObject({
+  z.object({ type: z.literal("text") }),
+  z.object({ type: z.literal("json_object") }),
+  z.object({
     type: z.literal("json_schema"),
-    json_schema: z.strictObject({
+    json_schema: z.object({
       name: z.string().min(1).max(64),
       description: z.string().optional(),
       schema: z.record(z.string(), z.unknown()).optional(),
@@ -85,7 +86,7 @@ export const stopsMax = 16;
 export const stopText = z.string().min(1).max(1_024);
 
 /** All fields of a chat request that change the answer, except the model. */
-export const chatBody = z.strictObject({
+export const chatBody = z.object({
   messages: z.array(chatMessage).min(1),
   tools: z.array(toolDefinition).min(1).max(toolsMax).optional(),
   tool_choice: toolChoice.optional(),

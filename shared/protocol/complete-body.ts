@@ -13,7 +13,7 @@ const { max_tokens, temperature, top_p, frequency_penalty, presence_penalty, see
  * The body of a `complete` job: prompts that are continued without a chat template. The agent asks its runtime for one
  * answer to one prompt at a time. The answers to the first prompt come first.
  */
-export const completeBody = z.strictObject({
+export const completeBody = z.object({
   prompts: z.array(z.string()).min(1).max(completionsMax),
   /** The text that follows the answer. */
   suffix: z.string().min(1).optional(),

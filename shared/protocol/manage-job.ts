@@ -4,7 +4,7 @@ export const manageActions = ["pull", "remove", "load", "unload"] as const;
 export type ManageAction = (typeof manageActions)[number];
 
 /** The body of a `manage` job: the action on the model that the job's head names. */
-export const manageBody = z.strictObject({ action: z.enum(manageActions) });
+export const manageBody = z.object({ action: z.enum(manageActions) });
 export type ManageBody = z.infer<typeof manageBody>;
 
 /** The only shape of the answer to a `manage` job: lines of JSON, each a `ManageProgress`. */

@@ -1,10 +1,10 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
-import { manageBody, type ManageAction, type ManageProgress } from "#shared/protocol/manage-job.ts";
+import type { ManageAction, ManageProgress } from "#shared/protocol/manage-job.ts";
+import { readBody } from "../bodies/read-body.ts";
 import type { Offer } from "../offer/offer.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
 import type { Outcome } from "./past-jobs.ts";
-import { readBody } from "./read-body.ts";
 import { untilAborted } from "./until-aborted.ts";
 
 interface ManageJob {
@@ -21,7 +21,7 @@ interface ManageJob {
 /** Pulls, removes, loads or unloads a model, if the machine's owner allows the action and the runtime supports it. */
 export async function manageModels(job: ManageJob): Promise<Outcome> {
   try {
-    const { action } = readBody(manageBody, job.body);
+    const { action } = readBody("manage", job.body);
     if (!job.allowed.has(action)) throw notAllowed(action);
     await untilAborted(job.signal, tell(job, progressOf(job, action)));
     return { outcome: "end" };

@@ -1,14 +1,12 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { AnswerRenderer } from "#shared/answer/answer-renderer.ts";
 import { rendererFor } from "#shared/answer/answer-shape.ts";
 import { AnswerAssembly } from "#shared/answer/assemble-answer.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { completeBody } from "#shared/protocol/complete-body.ts";
-import { embedBody } from "#shared/protocol/embed-body.ts";
 import { bodyWent } from "#shared/process/large-garbage.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
-import { limits } from "#shared/protocol/limits.ts";
+import { isLarge, readLargeBody, type JobBodies } from "../bodies/large-json.ts";
+import { readBody } from "../bodies/read-body.ts";
 import { handOver, type Answering, type AnswerTaker } from "../runtimes/answering.ts";
 import { embedInBatches, textsAtOnce } from "../runtimes/embed-in-batches.ts";
 import { completeEach, fanOut } from "../runtimes/fan-out.ts";
@@ -16,8 +14,6 @@ import type { Route } from "../offer/offer.ts";
 import { refuseIncapable } from "../runtimes/refuse-incapable.ts";
 import type { Silence } from "../runtimes/runtime.ts";
 import type { Outcome } from "./past-jobs.ts";
-import { readBody } from "./read-body.ts";
-import { readChatBody } from "./read-chat-body.ts";
 import { untilAborted } from "./until-aborted.ts";
 
 const nothing = new Uint8Array();
@@ -52,16 +48,10 @@ export async function runJob(job: RunningJob): Promise<Outcome> {
 
 async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> {
   const writing = new AnswerWriting(job, assembly);
-  // Reading a large body takes long, and so does writing the runtime's request. Other answers go on in between.
   const { byteLength } = job.body;
-  const isLarge = byteLength > limits.partBytes;
-  if (isLarge) await nextTurn();
-  const ask = askingOf(job);
+  const asking = askRuntime(job);
   job.body = nothing;
-  if (isLarge) await nextTurn();
-  const answered = ask();
-  if (isLarge) await nextTurn();
-  const handedOver = handOver(answered, writing);
+  const handedOver = handOver(await asking, writing);
   bodyWent(byteLength);
   await handedOver;
   writing.end();
@@ -105,11 +95,8 @@ function rendererOf(head: JobHead): AnswerRenderer {
   return renderer;
 }
 
-/**
- * Reads a job's body by its kind and returns a function that sends the request to its runtime. For a large body, the
- * caller runs each of the two in a turn of its own.
- */
-function askingOf({ head, body, route, signal, onProgress, onWidth }: RunningJob): () => Answering {
+/** Reads a job's body by its kind and sends the request to its runtime. */
+async function askRuntime({ head, body, route, signal, onProgress, onWidth }: RunningJob): Promise<Answering> {
   const { runtime, ownId, model } = route;
   const { capabilities, context_window: contextWindow } = model;
   const { cacheSalt } = head;
@@ -117,22 +104,30 @@ function askingOf({ head, body, route, signal, onProgress, onWidth }: RunningJob
   if (head.kind === "embed") {
     if (!capabilities.embedding || runtime.embed === undefined) throw doesNotEmbed(model.id);
     const embed = runtime.embed.bind(runtime);
-    const texts = readBody(embedBody, body);
+    const texts = await bodyOf("embed", body);
     onWidth(Math.min(texts.input.length, textsAtOnce));
-    return () => embedded(embedInBatches(embed, { ...run, body: texts }));
+    return embedded(embedInBatches(embed, { ...run, body: texts }));
   }
   if (head.kind === "complete") {
     if (!capabilities.completion || runtime.complete === undefined) throw doesNotComplete(model.id);
     const complete = runtime.complete.bind(runtime);
-    const completion = readBody(completeBody, body);
-    return () => completeEach(complete, { ...run, body: completion });
+    const completion = await bodyOf("complete", body);
+    return completeEach(complete, { ...run, body: completion });
   }
-  const chat = readChatBody(body);
+  const chat = await bodyOf("chat", body);
   refuseIncapable({ model: model.id, capabilities, body: chat });
   const chatRun = { ...run, body: chat };
-  if (!runtime.answersSeveral) return () => fanOut((each) => runtime.chat(each), chatRun);
+  if (!runtime.answersSeveral) return fanOut((each) => runtime.chat(each), chatRun);
   onWidth(chat.n ?? 1);
-  return () => runtime.chat(chatRun);
+  return runtime.chat(chatRun);
+}
+
+/** Reads a job's body; a large one beside the event loop, so that other answers go on. */
+function bodyOf<Kind extends keyof JobBodies>(
+  kind: Kind,
+  bytes: Uint8Array,
+): JobBodies[Kind] | Promise<JobBodies[Kind]> {
+  return isLarge(bytes.byteLength) ? readLargeBody(kind, bytes) : (readBody(kind, bytes) as JobBodies[Kind]);
 }
 
 /** Appends the finish event that embeddings lack: they are complete when the runtime ends its events. */

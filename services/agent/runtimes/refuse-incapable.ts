@@ -1,7 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Capabilities } from "#shared/model/model.ts";
 import type { ChatBody } from "#shared/protocol/chat-body.ts";
-import { shortMessages } from "./long-messages.ts";
 
 /** Refuses a chat that needs a capability that the model lacks, whatever its runtime supports. */
 export function refuseIncapable(chat: { model: string; capabilities: Capabilities; body: ChatBody }): void {
@@ -30,8 +29,7 @@ export function refuseIncapable(chat: { model: string; capabilities: Capabilitie
   }
 }
 
-function firstImage(body: ChatBody): string | undefined {
-  const { messages } = shortMessages(body.messages) ?? body;
+function firstImage({ messages }: ChatBody): string | undefined {
   for (const [at, { content }] of messages.entries()) {
     if (!Array.isArray(content)) continue;
     const part = content.findIndex(({ type }) => type === "image_url");

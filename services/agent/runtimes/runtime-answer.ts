@@ -24,8 +24,11 @@ const turn = Promise.resolve();
 interface AnswerOptions {
   readonly signal: AbortSignal;
   readonly faultOf: (refusal: Refusal) => Fault;
-  /** Sends the request, on a kept connection if there is one, or on a new connection if `fresh`. */
-  readonly ask: (handler: Dispatcher.DispatchHandler, how: { readonly fresh: boolean }) => void;
+  /**
+   * Sends the request, on a kept connection if there is one, or on a new connection if `fresh`. Returns a promise where
+   * the request must be written first.
+   */
+  readonly ask: (handler: Dispatcher.DispatchHandler, how: { readonly fresh: boolean }) => Promise<void> | undefined;
   /** Number of connections opened so far. A request went out on a kept connection if none was opened meanwhile. */
   readonly connects?: () => number;
 }
@@ -185,7 +188,7 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
     if (this.#wasStale(error)) {
       this.#askedAgain = true;
       this.#controller = undefined;
-      this.#options.ask(this, { fresh: true });
+      this.#send({ fresh: true });
       return;
     }
     this.#failure = { error };
@@ -199,12 +202,19 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
   }
 
   #ask(): void {
-    const { signal, ask } = this.#options;
+    const { signal } = this.#options;
     signal.throwIfAborted();
     this.#asked = true;
     signal.addEventListener("abort", this.#onAbort);
     this.#connectsBefore = this.#options.connects?.() ?? 0;
-    ask(this, { fresh: false });
+    this.#send({ fresh: false });
+  }
+
+  #send(how: { readonly fresh: boolean }): void {
+    this.#options.ask(this, how)?.catch((error: unknown) => {
+      this.#failure = { error };
+      this.#end();
+    });
   }
 
   readonly #onAbort = (): void => this.#close("nobody waits for the answer any more");

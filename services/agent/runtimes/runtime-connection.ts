@@ -2,11 +2,12 @@ import { Pool, type Dispatcher } from "undici";
 import type { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { ownBytes } from "#shared/process/own-bytes.ts";
+import { isLargeValue, writeLargeJson } from "../bodies/large-json.ts";
 import { RuntimeAnswer } from "./runtime-answer.ts";
 
 export interface Question {
   readonly path: string;
-  /** The body, sent as JSON with POST; bytes are sent unchanged. A request without a body is a GET. */
+  /** The body, sent as JSON with POST. A request without a body is a GET. */
   readonly body?: unknown;
   /** The method, where it is neither GET nor POST. */
   readonly method?: "DELETE";
@@ -104,15 +105,19 @@ export class RuntimeConnection {
     await Promise.all([this.#pool.destroy(), this.#fresh.destroy()]);
   }
 
-  #ask({ path, body, method }: Question, handler: Dispatcher.DispatchHandler, pool: Pool): void {
+  /** Sends a request. Returns a promise for a large one, which is written beside the event loop. */
+  #ask({ path, body, method }: Question, handler: Dispatcher.DispatchHandler, pool: Pool): Promise<void> | undefined {
     const target = { path: this.#basePath + path, headers: this.#headers };
-    if (body === undefined) pool.dispatch({ ...target, method: method ?? "GET" }, handler);
-    else {
-      const headers = this.#jsonHeaders;
-      // The pool keeps the body until the answer is over.
-      const written = body instanceof Uint8Array ? body : ownBytes(JSON.stringify(body));
-      pool.dispatch({ ...target, headers, method: method ?? "POST", body: written }, handler);
+    if (body === undefined) {
+      pool.dispatch({ ...target, method: method ?? "GET" }, handler);
+      return undefined;
     }
+    const post = (written: Uint8Array): void =>
+      void pool.dispatch({ ...target, headers: this.#jsonHeaders, method: method ?? "POST", body: written }, handler);
+    // The pool keeps the body until the answer is over.
+    if (isLargeValue(body)) return writeLargeJson(body).then(post);
+    post(ownBytes(JSON.stringify(body)));
+    return undefined;
   }
 }
 

@@ -1,7 +1,6 @@
 import { crc32 } from "node:zlib";
 import type { ChatBody, ChatMessage } from "#shared/protocol/chat-body.ts";
 import type { CompleteBody } from "#shared/protocol/complete-body.ts";
-import { endCharacters, type LongText } from "#shared/process/long-texts.ts";
 
 /** Prefixes of a prompt, as hashes. A runtime that has computed a prefix before can begin where it ends. */
 export interface PromptPrefixes {
@@ -25,12 +24,14 @@ const turnsMax = 16;
  * one again takes less time than to wait behind others.
  */
 const sharedCharactersMin = 2_048;
+/** Characters of each end of a text that count; the middle of a longer text is not read. */
+const endCharacters = 512;
+
 /**
  * Returns the prefixes of a chat: the conversation before each of its assistant's answers, and the part before its
- * first turn. A short chat that is sent again from its start is not in `known`: many begin with «hello». `textsOf`
- * returns the texts of a message that does not hold them itself.
+ * first turn. A short chat that is sent again from its start is not in `known`: many begin with «hello».
  */
-export function prefixesOfChat(model: string, { messages, tools }: ChatBody, textsOf = partsOf): PromptPrefixes {
+export function prefixesOfChat(model: string, { messages, tools }: ChatBody): PromptPrefixes {
   const beginning = tools === undefined ? crc32(model) : addText(crc32(model), JSON.stringify(tools));
   let crc = beginning;
   let characters = 0;
@@ -44,7 +45,7 @@ export function prefixesOfChat(model: string, { messages, tools }: ChatBody, tex
       left.push(printOf(crc, { place, characters }));
     }
     crc = crc32(message.role, crc);
-    for (const part of textsOf(message, place)) {
+    for (const part of partsOf(message)) {
       characters += part.length;
       crc = addText(crc, part);
     }
@@ -63,7 +64,7 @@ export function prefixesOfTexts(model: string, { prompts }: CompleteBody): Promp
   return { known: [beginning], left: [beginning] };
 }
 
-function partsOf(message: ChatMessage, _place: number): readonly (string | LongText)[] {
+function partsOf(message: ChatMessage): readonly string[] {
   const { content } = message;
   const parts =
     content === null || content === undefined
@@ -78,8 +79,8 @@ function partsOf(message: ChatMessage, _place: number): readonly (string | LongT
 /**
  * Adds a text to a checksum. Only the ends and the length of a long text count: a wrong guess costs nothing but time.
  */
-function addText(crc: number, text: string | LongText): number {
-  return crc32(`${text.length}:${typeof text === "string" ? endsOf(text) : text.ends()}`, crc);
+function addText(crc: number, text: string): number {
+  return crc32(`${text.length}:${endsOf(text)}`, crc);
 }
 
 function endsOf(text: string): string {

@@ -9,12 +9,6 @@ export function paramOf(path: Path): string {
   return path.reduce<string>(within, "");
 }
 
-/** Returns the paths of several fields of one object. */
-export function paramsOf(path: Path, fields: readonly string[]): string[] {
-  const holder = paramOf(path);
-  return fields.map((field) => within(holder, field));
-}
-
 function within(holder: string, step: PropertyKey): string {
   if (holder.length > paramCharactersMax) return holder;
   const dot = holder === "" ? "" : ".";

@@ -1,19 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { Fault } from "#shared/fault/fault.ts";
-import { parseExactly } from "#shared/process/exact-json.ts";
-import { numberCharactersMax } from "./exact-number.ts";
-import { findNumber, findRepeatedKey } from "./find-in-json.ts";
-import { findMisfit } from "./find-misfit.ts";
-import { findNoUtf8 } from "./find-no-utf8.ts";
-import { newline } from "./json-text.ts";
-import { lookThrough } from "./look-through.ts";
 import { paramOf } from "./param-of.ts";
-import { scanJson, type ScannedJson } from "./scan-json.ts";
-
-/** Longest body in which a syntax error is located: to locate it takes longer than to read the body. */
-const placedBytesMax = 4 * 1024 * 1024;
-
-const byteOrderMark = Buffer.of(0xef, 0xbb, 0xbf);
+import { locateInJson, numberCharactersMax, scanJson, type JsonPath, type ScannedJson } from "./scan-json.ts";
 
 /**
  * Reads a request's body as a JSON object that means the same to every later reader. Refuses JSON that could not be
@@ -21,64 +9,160 @@ const byteOrderMark = Buffer.of(0xef, 0xbb, 0xbf);
  */
 export function readJsonObject(bytes: Buffer | undefined): Record<string, unknown> {
   if (bytes === undefined || bytes.byteLength === 0) throw brokenJson("The request has no body; send a JSON object.");
-  insistOnText(bytes);
-  const scanned = scanJson(bytes);
-  const value = parse(bytes, scanned);
-  if (!isObject(value)) {
+  const text = textOf(bytes);
+  const scanned = scanJson(text);
+  const value = parse(text);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw new Fault("invalid_type", { message: "The request's body must be a JSON object." });
   }
-  insistOnOneMeaning(value, { bytes, scanned });
-  return value;
+  insistOnOneMeaning(value, { text, scanned });
+  return value as Record<string, unknown>;
 }
 
-function insistOnText(bytes: Buffer): void {
+function textOf(bytes: Buffer): string {
   if (!isUtf8(bytes)) {
-    throw brokenJson(`The request's body is not UTF-8; what is not begins at byte ${findNoUtf8(bytes) + 1}.`);
+    throw brokenJson(`The request's body is not UTF-8; what is not begins at byte ${endOfUtf8(bytes) + 1}.`);
   }
-  if (bytes.subarray(0, byteOrderMark.byteLength).equals(byteOrderMark)) {
+  const text = bytes.toString("utf8");
+  if (text.startsWith("\ufeff")) {
     throw brokenJson("The request's body begins with a byte order mark; send the JSON without it.");
   }
+  return text;
 }
 
-function parse(bytes: Buffer, { hasBigInteger }: ScannedJson): unknown {
+/** Returns where bytes stop being UTF-8. The strides become shorter, because `isUtf8` only judges whole pieces. */
+function endOfUtf8(bytes: Buffer): number {
+  let from = 0;
+  for (const stride of [65_536, 256, 1]) {
+    for (;;) {
+      let to = Math.min(from + stride, bytes.byteLength);
+      while (to < bytes.byteLength && to < from + stride + 4 && isContinuation(bytes[to])) to += 1;
+      if (to === from || !isUtf8(bytes.subarray(from, to))) break;
+      from = to;
+    }
+  }
+  return from;
+}
+
+function isContinuation(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0xc0) === 0x80;
+}
+
+function parse(text: string): unknown {
   try {
-    const text = bytes.toString("utf8");
-    return hasBigInteger ? parseExactly(text) : JSON.parse(text);
-  } catch {
-    if (bytes.byteLength > placedBytesMax) throw brokenJson("The request's body is not valid JSON.");
-    const misfit = findMisfit(bytes);
-    if (misfit >= bytes.byteLength) throw brokenJson("The request's body is not valid JSON: it ends too early.");
-    throw brokenJson(`The request's body is not valid JSON from ${lineAndColumn(bytes, misfit)} on.`);
+    return JSON.parse(text);
+  } catch (error) {
+    const place = placeOf(error, text);
+    if (place === undefined) throw brokenJson("The request's body is not valid JSON.");
+    if (place >= text.length) throw brokenJson("The request's body is not valid JSON: it ends too early.");
+    const lines = text.slice(0, place).split("\n");
+    const column = (lines.at(-1)?.length ?? 0) + 1;
+    throw brokenJson(`The request's body is not valid JSON from line ${lines.length}, column ${column} on.`);
   }
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+/** Longest text in which an error without a position is searched for: the search parses the text several times. */
+const searchedCharactersMax = 64 * 1024;
+
+/**
+ * Returns the position of a syntax error as V8 reports it, or the length of a text that ends too early. V8 reports no
+ * position for an unexpected token; the token then ends the shortest part of the text that is not just incomplete.
+ */
+function placeOf(error: unknown, text: string): number | undefined {
+  const reported = reportedPlace(error, text);
+  if (reported !== undefined || text.length > searchedCharactersMax) return reported;
+  let incomplete = 0;
+  let broken = text.length;
+  while (broken - incomplete > 1) {
+    const middle = Math.floor((incomplete + broken) / 2);
+    if (isBroken(text.slice(0, middle))) broken = middle;
+    else incomplete = middle;
+  }
+  return broken - 1;
 }
 
-function insistOnOneMeaning(value: object, { bytes, scanned }: { bytes: Buffer; scanned: ScannedJson }): void {
-  const { treacherous, keys } = lookThrough(value);
-  if (treacherous !== undefined) {
-    const param = paramOf(treacherous.path);
-    throw new Fault("invalid_value", { message: `Invalid JSON at '${param}': it ${treacherous.what}.`, param });
+function isBroken(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return false;
+  } catch (error) {
+    return reportedPlace(error, text) !== text.length;
   }
-  if (keys !== scanned.keys) {
-    const param = paramOf(findRepeatedKey(bytes) ?? []);
+}
+
+function reportedPlace(error: unknown, text: string): number | undefined {
+  const { message } = error as SyntaxError;
+  if (message === "Unexpected end of JSON input") return text.length;
+  const place = / at position (\d+)(?: \(line \d+ column \d+\))?$/.exec(message)?.[1];
+  return place === undefined ? undefined : Number(place);
+}
+
+function insistOnOneMeaning(value: object, { text, scanned }: { text: string; scanned: ScannedJson }): void {
+  const counted = { keys: 0 };
+  const unsafe = findUnsafe(value, counted);
+  if (unsafe !== undefined) {
+    const param = paramOf(unsafe.path);
+    throw new Fault("invalid_value", { message: `Invalid JSON at '${param}': it ${unsafe.problem}.`, param });
+  }
+  if (counted.keys !== scanned.keys) {
+    const param = paramOf(locateInJson(text, "duplicate key"));
     throw brokenJson(`The request's JSON says '${param}' more than once.`, param);
   }
   if (scanned.unfitAt === undefined) return;
-  const param = paramOf(findNumber(bytes, scanned.unfitAt) ?? []);
+  const param = paramOf(locateInJson(text, { numberAt: scanned.unfitAt }));
   throw new Fault("invalid_value", {
     message: `Invalid value for '${param}': no number of 64 bits is that large or that small, or it has more than ${numberCharactersMax} characters (numberCharactersMax).`,
     param,
   });
 }
 
-function lineAndColumn(bytes: Buffer, place: number): string {
-  let lines = 1;
-  for (let at = 0; at < place; at += 1) if (bytes[at] === newline) lines += 1;
-  const line = bytes.toString("utf8", place === 0 ? 0 : bytes.lastIndexOf(newline, place - 1) + 1, place);
-  return `line ${lines}, column ${line.length + 1}`;
+/** A value or key in parsed JSON that would not arrive as it was sent. */
+interface Unsafe {
+  readonly path: JsonPath;
+  /** The problem, as the end of a sentence that begins with the path. */
+  readonly problem: string;
+}
+
+const halfCharacter = "holds half of a character: an escaped surrogate without its other half";
+
+/**
+ * Finds text with a lone surrogate, which would be replaced when the text is written again. Finds also keys that would
+ * reach into every object of a careless reader: `__proto__`, and `prototype` within `constructor`. Counts all keys.
+ */
+function findUnsafe(value: unknown, counted: { keys: number }): Unsafe | undefined {
+  if (typeof value === "string") return value.isWellFormed() ? undefined : { problem: halfCharacter, path: [] };
+  if (typeof value !== "object" || value === null) return undefined;
+  if (Array.isArray(value)) {
+    for (const [place, item] of value.entries()) {
+      const found = findUnsafe(item, counted);
+      if (found !== undefined) return within(place, found);
+    }
+    return undefined;
+  }
+  for (const key of Object.keys(value)) {
+    counted.keys += 1;
+    const field: unknown = Reflect.get(value, key);
+    const problem = key.isWellFormed() ? prototypeProblem(key, field) : halfCharacter;
+    const found = problem === undefined ? findUnsafe(field, counted) : { problem, path: [] };
+    if (found !== undefined) return within(key, found);
+  }
+  return undefined;
+}
+
+function within(step: string | number, { problem, path }: Unsafe): Unsafe {
+  return { problem, path: [step, ...path] };
+}
+
+/**
+ * Returns the problem with a key that could reach a prototype. A JSON schema may have a property called `constructor`:
+ * it is refused only if its value holds a `prototype`.
+ */
+function prototypeProblem(key: string, value: unknown): string | undefined {
+  if (key === "__proto__") return "contains the key '__proto__', which is not allowed";
+  if (key !== "constructor" || typeof value !== "object" || value === null) return undefined;
+  return Object.hasOwn(value, "prototype")
+    ? "contains the key 'prototype' in 'constructor', which is not allowed"
+    : undefined;
 }
 
 function brokenJson(message: string, param?: string): Fault {

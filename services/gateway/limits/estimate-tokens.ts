@@ -33,7 +33,7 @@ export function estimatePrompt({ messages, tools = [] }: ChatBody): number {
 }
 
 /** Returns the estimated tokens of texts that are to be embedded, or that are a whole prompt. */
-export function estimateTexts(texts: readonly { readonly length: number }[]): number {
+export function estimateTexts(texts: readonly string[]): number {
   const characters = texts.reduce((sum, text) => sum + text.length, 0);
   return Math.min(Math.ceil(characters / charactersPerToken), estimateMax);
 }

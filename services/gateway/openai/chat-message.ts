@@ -11,7 +11,7 @@ import {
 
 const developerMessage = systemMessage.extend({ role: z.literal("developer") });
 
-const refusalPart = z.strictObject({ type: z.literal("refusal"), refusal: z.string() });
+const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
 
 /** An assistant message as clients send it back: with its refusal, and with its reasoning under either field name. */
 const outerAssistantMessage = assistantMessage.extend({

@@ -6,7 +6,6 @@ import { readShape } from "../intake/read-shape.ts";
 import { innerMessage, outerMessage } from "./chat-message.ts";
 import { chosenTools } from "./chosen-tools.ts";
 import { dropEmptyLists, dropNulls, isEmptyList, objectsIn } from "./drop-what-says-nothing.ts";
-import { readPlainChat } from "./plain-chat.ts";
 import { innerResponseFormat, outerResponseFormat } from "./response-format.ts";
 import { insistOnSchemaSize } from "./schema-size.ts";
 import { insistOnSentImage } from "./sent-image.ts";
@@ -21,7 +20,7 @@ export const messagesMax = 10_000;
 const inner = chatBody.shape;
 
 /** A chat completion request as OpenAI's clients write it. A null field counts as missing. */
-export const chatRequest = z.strictObject({
+export const chatRequest = z.object({
   model: modelId,
   messages: z.array(outerMessage).min(1).max(messagesMax),
   ...streamFields,
@@ -58,11 +57,6 @@ export interface ReadChatRequest extends StreamWish {
  * one.
  */
 export function readChatRequest(input: Record<string, unknown>): ReadChatRequest {
-  return readPlainChat(input, messagesMax) ?? readAnyChat(input);
-}
-
-/** Reads a chat request with the schema. `readPlainChat` is the fast path for plain requests. */
-export function readAnyChat(input: Record<string, unknown>): ReadChatRequest {
   dropWhatSaysNothing(input);
   refuseUnsupportedFields(input);
   const { value, ignored } = readShape(chatRequest, input);
@@ -93,7 +87,7 @@ function dropWhatSaysNothing(input: Record<string, unknown>): void {
   for (const format of objectsIn([input["response_format"]])) dropNulls(format["json_schema"]);
 }
 
-/** Returns the job body. `readAnyChat` has already removed null fields, so every remaining field has a value. */
+/** Returns the job body. `readChatRequest` has already removed null fields, so every remaining field has a value. */
 function bodyOf(request: ChatRequest): ChatBody {
   const { model: _m, stream: _s, stream_options: _o, max_completion_tokens: current, ...rest } = request;
   const { messages, stop, tools, tool_choice: choice, response_format: format, ...same } = rest;

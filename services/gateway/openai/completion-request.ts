@@ -15,7 +15,7 @@ const maxTokensByDefault = 16;
 const inner = completeBody.shape;
 
 /** A legacy completion request as OpenAI's clients write it. A null field counts as missing. */
-export const completionRequest = z.strictObject({
+export const completionRequest = z.object({
   model: modelId,
   prompt: z.union([z.string(), z.array(z.string()).min(1).max(completionsMax)]),
   ...streamFields,

@@ -8,7 +8,7 @@ import { refuseTokens } from "./refuse-tokens.ts";
 const text = z.string().min(1);
 
 /** An embeddings request as OpenAI's clients write it. A null field counts as missing. */
-export const embeddingsRequest = z.strictObject({
+export const embeddingsRequest = z.object({
   model: modelId,
   input: z.union([text, z.array(text).min(1).max(embedInputsMax)]),
   encoding_format: z.enum(["float", "base64"]).nullish(),

@@ -4,7 +4,7 @@ import { Fault } from "#shared/fault/fault.ts";
 /** The request fields about streaming as OpenAI's clients write them. */
 export const streamFields = {
   stream: z.boolean().nullish(),
-  stream_options: z.strictObject({ include_usage: z.boolean().nullish() }).nullish(),
+  stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
 };
 
 export interface StreamWish {

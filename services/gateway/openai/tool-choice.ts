@@ -2,17 +2,17 @@ import { z } from "zod";
 import { toolChoice, toolsMax } from "#shared/protocol/chat-body.ts";
 import type { Choice } from "./chosen-tools.ts";
 
-const namedTool = z.strictObject({
+const namedTool = z.object({
   type: z.literal("function"),
-  function: z.strictObject({ name: z.string().min(1) }),
+  function: z.object({ name: z.string().min(1) }),
 });
 
 /** The tool choice as OpenAI's clients write it. */
 export const outerToolChoice = z.union([
   ...toolChoice.options,
-  z.strictObject({
+  z.object({
     type: z.literal("allowed_tools"),
-    allowed_tools: z.strictObject({
+    allowed_tools: z.object({
       mode: z.enum(["auto", "required"]),
       tools: z.array(namedTool).min(1).max(toolsMax),
     }),

@@ -8,9 +8,9 @@ import { untilClientLeaves } from "../access/until-client-leaves.ts";
 import { faultBody } from "../openai/fault-body.ts";
 import { tiesOf } from "../edge/request-facts.ts";
 import { readJsonObject } from "../intake/read-json.ts";
+import { readShape } from "../intake/read-shape.ts";
 import type { AdminOperation } from "./admin-operation.ts";
 import { LineWriter } from "./line-writer.ts";
-import { readStrictly } from "./read-strictly.ts";
 
 /** A request whose parts the schemas of its operation have validated. */
 export interface Asked<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> {
@@ -91,9 +91,9 @@ function readAsked<Params extends z.ZodType, Query extends z.ZodType, Body exten
   request: FastifyRequest,
 ): Asked<Params, Query, Body> {
   return {
-    params: readStrictly(operation.params, request.params),
-    query: readStrictly(operation.query, request.query),
-    body: readStrictly(operation.body, readBody(request.body)),
+    params: readShape(operation.params, { ...Object(request.params) }).value,
+    query: readShape(operation.query, { ...Object(request.query) }).value,
+    body: readShape(operation.body, readBody(request.body)).value,
     request,
   };
 }

@@ -9,8 +9,7 @@ import type { Placement } from "../dispatch/place-job.ts";
 import { modelNotFound } from "../fleet/rank-machines.ts";
 import type { Render } from "../dispatch/render-events.ts";
 import type { StreamEnds } from "../dispatch/write-stream.ts";
-import type { Asked } from "../asked/asked.ts";
-import type { Outer } from "../asked/read-asked.ts";
+import type { Outer, ReadRequest } from "../asked/read-request.ts";
 import { ignoredHeader } from "../openai/ignored-header.ts";
 import { renderResponse } from "../openai/responses/output/render-response.ts";
 import { endsOfChunks } from "../openai/stream-ends.ts";
@@ -70,7 +69,7 @@ export async function admitRequest(
 
 function jobOf(
   request: FastifyRequest,
-  asked: Asked,
+  asked: ReadRequest,
   {
     render,
     clock,

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { limits } from "#shared/protocol/limits.ts";
+import { until } from "../../harness/until.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 
 const says = "x".repeat(700_000);
@@ -23,25 +24,30 @@ async function receiving() {
   const acks = (): unknown[] =>
     agent.gateway.frames(id).flatMap(({ kind, payload }) => (kind === "part-ack" ? [payload] : []));
   const contents = (): unknown[] => agent.runtime.chats.map(({ run }) => run.body.messages[0]?.content);
-  return { ...agent, id, send, acks, contents };
+  /** A large body is read in a thread, which takes its time. */
+  const run = (jobs: number): Promise<unknown> =>
+    until(() => agent.runtime.chats.length === jobs, { what: "the runtime to be asked" });
+  return { ...agent, id, send, acks, contents, run };
 }
 
 describe("a body in parts", () => {
   test("is asked for, acknowledged by what has arrived in order, and given to the runtime when it is whole", async () => {
-    const { gateway, id, send, acks, contents } = await receiving();
+    const { gateway, id, send, acks, contents, run } = await receiving();
     expect(gateway.frames(id)).toMatchObject([{ kind: "accept", payload: { state: "receiving" } }]);
     await send(0, 1);
     expect(contents()).toEqual([]);
     await send(2);
     expect(acks()).toEqual([limits.partBytes, 2 * limits.partBytes, body.byteLength].map((received) => ({ received })));
+    await run(1);
     expect(contents()).toEqual([says]);
   });
 
   test("is whole also when parts are lost, come twice or too early", async () => {
-    const { send, acks, contents } = await receiving();
+    const { send, acks, contents, run } = await receiving();
     await send(1, 0, 0, 2, 1);
     expect(contents()).toEqual([]);
     await send(2);
+    await run(1);
     expect(contents()).toEqual([says]);
     expect(acks().at(-1)).toEqual({ received: body.byteLength });
   });
@@ -65,13 +71,14 @@ describe("a body in parts", () => {
   });
 
   test("holds its place in the queue, and those behind it that are ready go first", async () => {
-    const { gateway, runtime, settle, send, contents } = await receiving();
+    const { gateway, runtime, settle, send, contents, run } = await receiving();
     const small = await gateway.send();
     expect([gateway.kinds(small), runtime.chats.length]).toEqual([["accept"], 1]);
     await send(0, 1, 2);
     expect(contents()).toEqual(["Hello"]);
     runtime.begun().finish();
     await settle();
+    await run(2);
     expect(contents()).toEqual(["Hello", says]);
   });
 

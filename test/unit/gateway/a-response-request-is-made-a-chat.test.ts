@@ -1,10 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { chatBody } from "#shared/protocol/chat-body.ts";
-import { readJsonObject } from "../../../services/gateway/intake/read-json.ts";
-import {
-  readResponseRequest,
-  repeatedCharactersMax,
-} from "../../../services/gateway/openai/responses/response-request.ts";
+
+import { repeatedCharactersMax } from "../../../services/gateway/openai/responses/response-request.ts";
 import { called, faultOf, gave, readResponse, thrownBy, weather } from "./response-requests.ts";
 
 const hello = { role: "user", content: "Hello" };
@@ -376,11 +373,4 @@ describe("what is refused says where it is:", () => {
 test("an item of a type that is none is told those that there are, and no others", () => {
   const { message } = thrownBy({ input: [{ type: "robot" }] });
   expect(message).toContain("supported are 'message', 'reasoning', 'function_call', 'function_call_output'.");
-});
-
-test("an integer of many digits is repeated with all of them", () => {
-  const maximum = "12345678901234567890";
-  const tool = `{"type":"function","name":"a","parameters":{"maximum":${maximum}}}`;
-  const request = readJsonObject(Buffer.from(`{"model":"llama3","input":"Hello","tools":[${tool}]}`));
-  expect(readResponseRequest(request).terms.repeated).toContain(`"maximum":${maximum}`);
 });

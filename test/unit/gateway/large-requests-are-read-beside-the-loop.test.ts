@@ -1,13 +1,13 @@
 import { onTestFinished, expect, test, describe } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Asked } from "../../../services/gateway/asked/asked.ts";
-import { ReadAside, readingBytesMax } from "../../../services/gateway/asked/read-aside.ts";
-import { readAsked, type Outer } from "../../../services/gateway/asked/read-asked.ts";
+
+import { readingBytesMax, RequestReader } from "../../../services/gateway/asked/request-reader.ts";
+import { readRequest, type Outer, type ReadRequest } from "../../../services/gateway/asked/read-request.ts";
 
 const mib = 1024 * 1024;
 
-function aside(): ReadAside {
-  const reader = new ReadAside();
+function aside(): RequestReader {
+  const reader = new RequestReader();
   onTestFinished(() => reader.stop());
   return reader;
 }
@@ -18,7 +18,7 @@ const bytesOf = (request: object): Buffer => Buffer.from(JSON.stringify(request)
 const chat = (content: string, fields: object = {}): Buffer =>
   bytesOf({ model: "llama3", user: "ann", messages: [{ role: "user", content }], ...fields });
 
-async function faultOf(read: Asked | Promise<Asked>): Promise<Fault> {
+async function faultOf(read: ReadRequest | Promise<ReadRequest>): Promise<Fault> {
   try {
     await read;
   } catch (thrown) {
@@ -34,7 +34,7 @@ describe("a large request", () => {
     ["completion", bytesOf({ model: "llama3", prompt: ["a".repeat(mib), "b"], n: 2 })],
     ["embeddings", bytesOf({ model: "embed", input: ["a".repeat(mib)], encoding_format: "base64" })],
   ])("of the kind %s is read beside the loop as it would be read on it", async (outer, bytes) => {
-    const onTheLoop = readAsked(outer, Buffer.from(bytes));
+    const onTheLoop = readRequest(outer, Buffer.from(bytes));
     const { body, ...asked } = await aside().read(outer, bytes);
     expect({ ...asked, body: Buffer.from(body).toString() }).toEqual({
       ...onTheLoop,

@@ -1,8 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Capabilities } from "#shared/model/model.ts";
-import { putInLongTexts } from "#shared/process/long-texts.ts";
 import { contentText, type ChatBody, type ChatMessage } from "#shared/protocol/chat-body.ts";
-import { shortMessages } from "../long-messages.ts";
 import { honouring, refuseUnsupported } from "../refuse-unsupported.ts";
 import type { OllamaEntry } from "./ollama-catalogue.ts";
 import type { OllamaShow } from "./ollama-model.ts";
@@ -25,21 +23,11 @@ interface AskedChat {
   readonly body: ChatBody;
 }
 
-/** Renders a chat for Ollama's `/api/chat`. Returns JSON bytes if long texts go into it unread, an object otherwise. */
-export function ollamaChatRequest(chat: AskedChat): Readonly<Record<string, unknown>> | Uint8Array {
-  const { messages } = chat.body;
-  const short = shortMessages(messages);
-  // Ollama gets images as bare base64, and the texts beside them joined.
-  const passesOn = short !== undefined && !short.messages.some(({ content }) => Array.isArray(content));
-  const written = passesOn ? putInLongTexts(JSON.stringify(requestWith(short.messages, chat)), short.texts) : undefined;
-  return written ?? requestWith(messages, chat);
-}
-
 /**
- * Refuses fields that Ollama would ignore. `truncate: false` makes Ollama refuse a conversation that is too long. By
- * default it drops the oldest messages silently.
+ * Renders a chat for Ollama's `/api/chat`. Refuses fields that Ollama would ignore. `truncate: false` makes Ollama
+ * refuse a conversation that is too long. By default it drops the oldest messages silently.
  */
-function requestWith(messages: readonly ChatMessage[], chat: AskedChat): Readonly<Record<string, unknown>> {
+export function ollamaChatRequest(chat: AskedChat): Readonly<Record<string, unknown>> {
   const { entry, capabilities, body } = chat;
   const { isMlx } = entry.show;
   refuseUnsupported(body, isMlx ? honouredOnMlx : honoured);
@@ -47,7 +35,7 @@ function requestWith(messages: readonly ChatMessage[], chat: AskedChat): Readonl
     model: entry.name,
     stream: true,
     truncate: false,
-    messages: ollamaMessages(messages),
+    messages: ollamaMessages(body.messages),
     tools: offeredTools(body),
     format: format(body),
     think: capabilities.thinking ? think(body, entry.show) : undefined,

@@ -1,9 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { contentText, type ChatBody, type ChatMessage } from "#shared/protocol/chat-body.ts";
+import { contentText, type ChatBody } from "#shared/protocol/chat-body.ts";
 import { answerTokens } from "./answer-tokens.ts";
-import { putInLongTexts } from "#shared/process/long-texts.ts";
 import { estimateTokens } from "../context-overflow.ts";
-import { shortMessages } from "../long-messages.ts";
 import { openAiMessages } from "./openai-messages.ts";
 import type { OpenAiProfile, ServedModel } from "./openai-profile.ts";
 import { refuseUnsupported } from "../refuse-unsupported.ts";
@@ -20,20 +18,10 @@ interface AskedChat {
 }
 
 /**
- * Renders a chat for `/v1/chat/completions`, as a server of this profile takes it. Returns JSON bytes if long texts go
- * into it unread, an object otherwise.
+ * Renders a chat for `/v1/chat/completions`, as a server of this profile takes it. Refuses fields that the server would
+ * ignore. Fields that the client omitted stay unset, so that the model's own defaults apply.
  */
-export function openAiChatRequest(chat: AskedChat): Readonly<Record<string, unknown>> | Uint8Array {
-  const short = shortMessages(chat.body.messages);
-  const written = short && putInLongTexts(JSON.stringify(requestWith(short.messages, chat)), short.texts);
-  return written ?? requestWith(chat.body.messages, chat);
-}
-
-/**
- * Refuses fields that the server would ignore. Fields that the client omitted stay unset, so that the model's own
- * defaults apply.
- */
-function requestWith(messages: readonly ChatMessage[], chat: AskedChat): Readonly<Record<string, unknown>> {
+export function openAiChatRequest(chat: AskedChat): Readonly<Record<string, unknown>> {
   const { profile, model, body, thinks, contextWindow, cacheSalt } = chat;
   refuseUnsupported(body, profile.honoured);
   profile.refuse?.(body);
@@ -42,7 +30,7 @@ function requestWith(messages: readonly ChatMessage[], chat: AskedChat): Readonl
   const format = body.response_format;
   return {
     model: model.name,
-    messages: openAiMessages(profile, messages),
+    messages: openAiMessages(profile, body.messages),
     stream: true,
     stream_options: { include_usage: true },
     tools,

@@ -119,9 +119,7 @@ class AnswerReading implements Answering {
   /** Requests a single token without a stream. The refusal has the status and the reason that the stream lacked. */
   async #askWhy(): Promise<void> {
     const { question, connection } = this.#asking;
-    const { body } = question;
-    const asked: unknown = body instanceof Uint8Array ? JSON.parse(Buffer.from(body).toString()) : body;
-    const whole = { ...Object(asked), stream: false, stream_options: undefined, max_tokens: 1 };
+    const whole = { ...Object(question.body), stream: false, stream_options: undefined, max_tokens: 1 };
     await connection.text({ ...question, body: whole });
   }
 }

@@ -3,23 +3,23 @@ import { z } from "zod";
 /** Fields of items that came in an earlier answer and are sent back. Models do not get them. */
 const asAnswered = { id: z.string().nullish(), status: z.string().nullish() };
 
-const inputText = z.strictObject({ type: z.literal("input_text"), text: z.string() });
-const inputImage = z.strictObject({
+const inputText = z.object({ type: z.literal("input_text"), text: z.string() });
+const inputImage = z.object({
   type: z.literal("input_image"),
   image_url: z.string(),
   detail: z.enum(["auto", "low", "high", "original"]).nullish(),
 });
-const outputText = z.strictObject({
+const outputText = z.object({
   type: z.literal("output_text"),
   text: z.string(),
   annotations: z.array(z.unknown()).nullish(),
   logprobs: z.array(z.unknown()).nullish(),
 });
-const refusal = z.strictObject({ type: z.literal("refusal"), refusal: z.string() });
+const refusal = z.object({ type: z.literal("refusal"), refusal: z.string() });
 export const messagePart = z.discriminatedUnion("type", [inputText, inputImage, outputText, refusal]);
 
 /** A message. Most clients leave out its `type`. */
-export const messageItem = z.strictObject({
+export const messageItem = z.object({
   type: z.literal("message").optional(),
   role: z.enum(["user", "assistant", "system", "developer"]),
   content: z.union([z.string(), z.array(messagePart)]),
@@ -27,15 +27,15 @@ export const messageItem = z.strictObject({
 });
 
 /** Earlier reasoning of the model: the full text, or the summary where the client got only that. */
-export const reasoningItem = z.strictObject({
+export const reasoningItem = z.object({
   type: z.literal("reasoning"),
-  summary: z.array(z.strictObject({ type: z.literal("summary_text"), text: z.string() })).nullish(),
-  content: z.array(z.strictObject({ type: z.literal("reasoning_text"), text: z.string() })).nullish(),
+  summary: z.array(z.object({ type: z.literal("summary_text"), text: z.string() })).nullish(),
+  content: z.array(z.object({ type: z.literal("reasoning_text"), text: z.string() })).nullish(),
   ...asAnswered,
 });
 
 /** A function that the model called. */
-export const callItem = z.strictObject({
+export const callItem = z.object({
   type: z.literal("function_call"),
   call_id: z.string().min(1),
   namespace: z.string().min(1).nullish(),
@@ -45,7 +45,7 @@ export const callItem = z.strictObject({
 });
 
 /** The output of a called function. */
-export const callOutputItem = z.strictObject({
+export const callOutputItem = z.object({
   type: z.literal("function_call_output"),
   call_id: z.string().min(1),
   output: z.union([z.string(), z.array(inputText)]),

@@ -24,12 +24,12 @@ const logprobsIncluded = "message.output_text.logprobs";
 const inner = chatBody.shape;
 
 /** A request of the Responses API as OpenAI's clients write it. A null field counts as missing. */
-export const responseRequest = z.strictObject({
+export const responseRequest = z.object({
   model: modelId,
   input: z.union([z.string(), z.array(inputItem).min(1).max(messagesMax)]),
   instructions: z.string().nullish(),
   stream: z.boolean().nullish(),
-  stream_options: z.strictObject({}).nullish(),
+  stream_options: z.object({}).nullish(),
   tools: z.array(responseTool).min(1).max(toolsMax).nullish(),
   tool_choice: responseToolChoice.nullish(),
   parallel_tool_calls: inner.parallel_tool_calls.nullable(),
@@ -38,9 +38,9 @@ export const responseRequest = z.strictObject({
   top_p: inner.top_p.nullable(),
   top_logprobs: inner.top_logprobs.nullable(),
   include: z.array(z.string()).nullish(),
-  text: z.strictObject({ format: outerTextFormat.nullish() }).nullish(),
+  text: z.object({ format: outerTextFormat.nullish() }).nullish(),
   reasoning: z
-    .strictObject({
+    .object({
       effort: inner.reasoning_effort.nullable(),
       summary: z.enum(["auto", "concise", "detailed"]).nullish(),
     })

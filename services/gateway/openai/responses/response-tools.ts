@@ -4,7 +4,7 @@ import { toolDefinition, toolsMax } from "#shared/protocol/chat-body.ts";
 const { name, description, parameters, strict } = toolDefinition.shape.function.shape;
 
 /** A function that the model may call, as clients of the Responses API write it. */
-export const functionTool = z.strictObject({
+export const functionTool = z.object({
   type: z.literal("function"),
   name,
   description: description.nullable(),
@@ -14,7 +14,7 @@ export const functionTool = z.strictObject({
 export type FunctionTool = z.infer<typeof functionTool>;
 
 /** Functions in one namespace. */
-export const namespaceTool = z.strictObject({
+export const namespaceTool = z.object({
   type: z.literal("namespace"),
   name,
   description: description.nullable(),
@@ -35,13 +35,13 @@ export function isOwnTool(tool: ResponseTool): tool is OwnTool {
   return tool.type === "function" || tool.type === "namespace";
 }
 
-const namedFunction = z.strictObject({ type: z.literal("function"), name: z.string().min(1) });
+const namedFunction = z.object({ type: z.literal("function"), name: z.string().min(1) });
 
 /** The tool choice as clients of the Responses API write it. */
 export const responseToolChoice = z.union([
   z.enum(["auto", "none", "required"]),
   namedFunction,
-  z.strictObject({
+  z.object({
     type: z.literal("allowed_tools"),
     mode: z.enum(["auto", "required"]),
     tools: z.array(namedFunction).min(1).max(toolsMax),
