@@ -1,8 +1,9 @@
 const newline = 0x0a;
 
 /**
- * Splits a byte stream into lines. It splits the bytes and decodes each line, so that a character across two pieces
- * stays whole. A line above the limit throws the error of `tooLong`.
+ * Splits a byte stream into lines, which end in a line feed. It splits the bytes and decodes each line, so that a
+ * character across two pieces stays whole. A line above the limit throws the error of `tooLong`, and no more bytes than
+ * the limit are ever held.
  */
 export class LineCutter {
   readonly #lineBytesMax: number;
@@ -20,24 +21,45 @@ export class LineCutter {
     return this.#begunBytes > 0;
   }
 
+  /** Passes on each line that this piece completes, also the lines before a line above the limit. */
+  push(piece: Uint8Array, onLine: (line: string) => void): void {
+    const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
+    let from = 0;
+    for (let at = bytes.indexOf(newline); at !== -1; at = bytes.indexOf(newline, from)) {
+      this.#insistOnRoom(at - from);
+      const line = this.hasBegun ? this.#ended(bytes.subarray(from, at)) : bytes.toString("utf8", from, at);
+      from = at + 1;
+      onLine(line);
+    }
+    const rest = bytes.subarray(from);
+    if (rest.byteLength === 0) return;
+    this.#insistOnRoom(rest.byteLength);
+    this.#begun.push(rest);
+    this.#begunBytes += rest.byteLength;
+  }
+
+  /** Passes on the last line, if it lacks its line feed. */
+  end(onLine: (line: string) => void): void {
+    if (this.hasBegun) onLine(this.#ended(new Uint8Array()));
+  }
+
   /** Returns the lines that this piece completes, without empty ones. */
   take(piece: Uint8Array): string[] {
     const lines: string[] = [];
-    let from = 0;
-    for (let at = piece.indexOf(newline); at !== -1; at = piece.indexOf(newline, from)) {
-      this.#begin(piece.subarray(from, at));
-      lines.push(Buffer.concat(this.#begun).toString());
-      this.#begun = [];
-      this.#begunBytes = 0;
-      from = at + 1;
-    }
-    if (from < piece.byteLength) this.#begin(piece.subarray(from));
-    return lines.filter((line) => line.trim() !== "");
+    this.push(piece, (line) => {
+      if (line.trim() !== "") lines.push(line);
+    });
+    return lines;
   }
 
-  #begin(bytes: Uint8Array): void {
-    this.#begun.push(bytes);
-    this.#begunBytes += bytes.byteLength;
-    if (this.#begunBytes > this.#lineBytesMax) throw this.#tooLong();
+  #insistOnRoom(bytes: number): void {
+    if (this.#begunBytes + bytes > this.#lineBytesMax) throw this.#tooLong();
+  }
+
+  #ended(end: Uint8Array): string {
+    const line = Buffer.concat([...this.#begun, end]).toString();
+    this.#begun = [];
+    this.#begunBytes = 0;
+    return line;
   }
 }

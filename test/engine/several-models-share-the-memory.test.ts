@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ManageProgress } from "#shared/protocol/manage-job.ts";
 import { until } from "../harness/until.ts";
 import { noEngine, only, saidIn, TinyRuntime } from "./tiny-runtime.ts";
+import { emittedBy, managed } from "../harness/emitted.ts";
 
 const signal = new AbortController().signal;
 
@@ -22,7 +23,7 @@ describe.skipIf(noEngine)("several models", () => {
   const loaded = async (): Promise<string[]> =>
     (await tiny.runtime.catalogue(signal)).filter((model) => model.loaded).map(({ id }) => id);
   const manage = async (action: "load" | "unload", model: string): Promise<ManageProgress[]> =>
-    Array.fromAsync(tiny.runtime.manages?.[action]?.({ action, model, signal }) ?? []);
+    managed(tiny.runtime, { action, model, signal });
 
   test("are offered by the names of their files, and loaded when they are asked for", async () => {
     const offered = await tiny.runtime.catalogue(signal);
@@ -58,7 +59,7 @@ describe.skipIf(noEngine)("several models", () => {
   test("that nobody has is told so", async () => {
     const run = { model: "three", signal, onProgress: () => {}, contextWindow: 1, body: { messages: [] } };
     const capabilities = { completion: true, vision: false, embedding: false, tools: false, thinking: false };
-    await expect(Array.fromAsync(tiny.runtime.chat({ ...run, capabilities }))).rejects.toMatchObject({
+    await expect(emittedBy((emit) => tiny.runtime.chat({ ...run, capabilities }, emit))).rejects.toMatchObject({
       code: "model_not_found",
     });
   });

@@ -11,6 +11,7 @@ import { llamaRuntime, type LlamaOptions } from "../../services/agent/runtimes/l
 import type { CompleteRun, Runtime, Silence } from "../../services/agent/runtimes/runtime.ts";
 import { findEngine } from "../harness/find-engine.ts";
 import { writeTinyGguf, type TinyGguf } from "../harness/tiny-gguf.ts";
+import { batchesOf, emittedBy } from "../harness/emitted.ts";
 
 /** Shared by all tests of a file: looking for it may install it. */
 export const engine = await findEngine();
@@ -54,7 +55,8 @@ export class TinyRuntime implements AsyncDisposable {
   async *batches(asked: Asked = {}): AsyncGenerator<readonly AnswerEvent[]> {
     const { says = "Hi", signal = new AbortController().signal, onProgress = () => {}, ...fields } = asked;
     const body = chatBody.parse({ messages: [{ role: "user", content: says }], temperature: 0, ...fields });
-    yield* this.runtime.chat({ model: this.model, capabilities, contextWindow: noWindow, body, signal, onProgress });
+    const run = { model: this.model, capabilities, contextWindow: noWindow, body, signal, onProgress };
+    yield* batchesOf((emit) => this.runtime.chat(run, emit));
   }
 
   async events(asked: Asked = {}): Promise<AnswerEvent[]> {
@@ -66,15 +68,16 @@ export class TinyRuntime implements AsyncDisposable {
     const { prompt = "", signal = new AbortController().signal, onProgress = () => {}, ...fields } = asked;
     const body = { temperature: 0, ...fields, prompt };
     const run = { model: this.model, capabilities, contextWindow: noWindow, body, signal, onProgress };
-    return (await Array.fromAsync(this.runtime.complete?.(run) ?? [])).flat();
+    return emittedBy(async (emit) => this.runtime.complete?.(run, emit));
   }
 
   async embed(input: string[], dimensions?: number): Promise<AnswerEvent[]> {
     const signal = new AbortController().signal;
     const run = { model: this.model, capabilities, contextWindow: noWindow, signal, onProgress: () => {} };
     const body = { input, ...(dimensions !== undefined && { dimensions }) };
-    const { runtime } = this;
-    return (await Array.fromAsync(runtime.embed?.({ ...run, body }) ?? [])).flat();
+    const { vectors = [], promptTokens = 0 } = (await this.runtime.embed?.({ ...run, body })) ?? {};
+    const embedded = vectors.map((vector, index): AnswerEvent => ({ kind: "embedding", index, vector }));
+    return [...embedded, { kind: "usage", promptTokens, completionTokens: 0 }];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

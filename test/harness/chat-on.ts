@@ -3,6 +3,7 @@ import type { Capabilities } from "#shared/model/model.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
 import { refuseIncapable } from "../../services/agent/runtimes/refuse-incapable.ts";
 import type { Runtime, Silence } from "../../services/agent/runtimes/runtime.ts";
+import { batchesOf } from "./emitted.ts";
 
 export interface ChatWish extends Partial<ChatBody> {
   readonly model: string;
@@ -31,7 +32,7 @@ export async function* chatOn(
   const { signal = new AbortController().signal, onProgress = () => {} } = options;
   const { capabilities = everything, contextWindow = 4_096 } = options;
   refuseIncapable({ model, capabilities, body });
-  yield* runtime.chat({ model, capabilities, contextWindow, body, signal, onProgress });
+  yield* batchesOf((emit) => runtime.chat({ model, capabilities, contextWindow, body, signal, onProgress }, emit));
 }
 
 export async function eventsOf(batches: AsyncIterable<readonly AnswerEvent[]>): Promise<AnswerEvent[]> {

@@ -1,6 +1,7 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { TextToContinue } from "#shared/protocol/complete-body.ts";
 import type { CompleteRun, Runtime } from "../../services/agent/runtimes/runtime.ts";
+import { batchesOf } from "./emitted.ts";
 
 export interface TextWish extends Partial<TextToContinue> {
   readonly model: string;
@@ -17,5 +18,6 @@ export async function* textOn(
   if (runtime.complete === undefined) throw new Error(`${runtime.name} continues no texts`);
   const { signal = new AbortController().signal, onProgress = () => {}, contextWindow = 4_096 } = options;
   const body = { prompt, ...fields };
-  yield* runtime.complete({ model, capabilities: able, contextWindow, body, signal, onProgress });
+  const run = { model, capabilities: able, contextWindow, body, signal, onProgress };
+  yield* batchesOf(async (emit) => runtime.complete?.(run, emit));
 }

@@ -10,6 +10,7 @@ import { FakeMlxLm } from "../harness/fake-mlx-lm.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
 import { firstSeenSeconds, offeredBy } from "../harness/offered-by.ts";
 import { until } from "../harness/until.ts";
+import { emittedBy, managed } from "../harness/emitted.ts";
 
 const { signal } = new AbortController();
 const chats = { completion: true, vision: false, embedding: false, tools: false, thinking: false };
@@ -109,11 +110,11 @@ describe("models are described by what their runtime tells and what it was seen 
     const fake = await FakeLlamaRouter.start({ models: [{ name: "one" }] });
     const runtime = await runtimeAt(fake);
     await runtime.catalogue(signal);
-    const loading = Array.fromAsync(runtime.manages?.load?.({ action: "load", model: "one", signal }) ?? []);
+    const loading = managed(runtime, { action: "load", model: "one", signal });
     await until(() => fake.models[0]?.status === "loading", { what: "the model to be loading" });
     fake.tell("one", "loaded");
     expect((await loading).at(-1)).toEqual({ status: "loaded" });
-    await Array.fromAsync(runtime.manages?.unload?.({ action: "unload", model: "one", signal }) ?? []);
+    await managed(runtime, { action: "unload", model: "one", signal });
     expect(fake.models[0]?.status).toBe("unloaded");
   });
 
@@ -176,9 +177,9 @@ describe("models are described by what their runtime tells and what it was seen 
     const fake = await FakeLmStudio.start({ models: [{ key: "m" }] });
     const runtime = await runtimeAt(fake);
     await runtime.catalogue(signal);
-    await Array.fromAsync(runtime.manages?.load?.({ action: "load", model: "m", signal }) ?? []);
+    await managed(runtime, { action: "load", model: "m", signal });
     expect(fake.models).toMatchObject([{ key: "m", loadedTokens: 4_096 }]);
-    await Array.fromAsync(runtime.manages?.unload?.({ action: "unload", model: "m", signal }) ?? []);
+    await managed(runtime, { action: "unload", model: "m", signal });
     expect(fake.models[0]).not.toHaveProperty("loadedTokens");
   });
 
@@ -209,7 +210,7 @@ describe("models are described by what their runtime tells and what it was seen 
     const leaving = new AbortController();
     const messages = [{ role: "user" as const, content: "Hi" }];
     const run = { model: "m", capabilities: chats, contextWindow: 4_096, body: { messages }, onProgress: () => {} };
-    const asked = Array.fromAsync(runtime.chat({ ...run, signal: leaving.signal })).catch(() => "left");
+    const asked = emittedBy((emit) => runtime.chat({ ...run, signal: leaving.signal }, emit)).catch(() => "left");
     await until(async () => (await runtime.working?.(signal)) === 1, { what: "the chat to be counted" });
     leaving.abort(new Error("nobody waits"));
     expect(await asked).toBe("left");

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { runtimeLineBytesMax } from "../../services/agent/runtimes/json-lines.ts";
+import { runtimeLineBytesMax } from "../../services/agent/runtimes/read-stream.ts";
 import { ollamaRuntime, type OllamaRuntime } from "../../services/agent/runtimes/ollama/ollama.ts";
 import { chatOn, textOf, type ChatWish } from "../harness/chat-on.ts";
 import { FakeOllama } from "../harness/fake-ollama.ts";

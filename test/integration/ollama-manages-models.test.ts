@@ -4,6 +4,7 @@ import { ollamaRuntime, type OllamaRuntime } from "../../services/agent/runtimes
 import { chatOn, eventsOf } from "../harness/chat-on.ts";
 import { FakeOllama } from "../harness/fake-ollama.ts";
 import { until } from "../harness/until.ts";
+import { managed } from "../harness/emitted.ts";
 
 const { signal } = new AbortController();
 let ollama: FakeOllama;
@@ -21,7 +22,7 @@ afterEach(async () => {
 });
 
 function manage(action: ManageAction, model: string, until_ = signal): Promise<ManageProgress[]> {
-  return Array.fromAsync(runtime.manages[action]?.({ action, model, signal: until_ }) ?? []);
+  return managed(runtime, { action, model, signal: until_ });
 }
 
 const loaded = () => ollama.models.filter(({ loadedTokens }) => loadedTokens !== undefined).map(({ name }) => name);

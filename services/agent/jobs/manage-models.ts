@@ -23,22 +23,15 @@ export async function manageModels(job: ManageJob): Promise<Outcome> {
   try {
     const { action } = readBody("manage", job.body);
     if (!job.allowed.has(action)) throw notAllowed(action);
-    await untilAborted(job.signal, tell(job, progressOf(job, action)));
+    await untilAborted(job.signal, runAction(job, action));
     return { outcome: "end" };
   } catch (thrown) {
     return { outcome: "fault", fault: Fault.from(job.signal.aborted ? job.signal.reason : thrown) };
   }
 }
 
-async function tell({ signal, write }: ManageJob, all: AsyncIterable<ManageProgress>): Promise<void> {
-  for await (const progress of all) {
-    if (signal.aborted) return;
-    write(line(progress));
-  }
-}
-
-function progressOf(job: ManageJob, action: ManageAction): AsyncIterable<ManageProgress> {
-  const { offer, model, signal } = job;
+async function runAction(job: ManageJob, action: ManageAction): Promise<void> {
+  const { offer, model, signal, write } = job;
   if (offer === undefined) {
     throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
   }
@@ -57,7 +50,10 @@ function progressOf(job: ManageJob, action: ManageAction): AsyncIterable<ManageP
       param: "action",
     });
   }
-  return manage({ action, model: route?.ownId ?? model, signal });
+  const onProgress = (progress: ManageProgress): void => {
+    if (!signal.aborted) write(line(progress));
+  };
+  await manage({ action, model: route?.ownId ?? model, signal, onProgress });
 }
 
 function notAllowed(action: ManageAction): Fault {

@@ -7,12 +7,11 @@ import { bodyWent } from "#shared/process/large-garbage.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { isLarge, readLargeBody, type JobBodies } from "../bodies/large-json.ts";
 import { readBody } from "../bodies/read-body.ts";
-import { handOver, type Answering, type AnswerTaker } from "../runtimes/answering.ts";
 import { embedInBatches, textsAtOnce } from "../runtimes/embed-in-batches.ts";
 import { completeEach, fanOut } from "../runtimes/fan-out.ts";
 import type { Route } from "../offer/offer.ts";
 import { refuseIncapable } from "../runtimes/refuse-incapable.ts";
-import type { Silence } from "../runtimes/runtime.ts";
+import type { EmitEvents, Silence } from "../runtimes/runtime.ts";
 import type { Outcome } from "./past-jobs.ts";
 import { untilAborted } from "./until-aborted.ts";
 
@@ -51,14 +50,15 @@ async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> 
   const { byteLength } = job.body;
   const asking = askRuntime(job);
   job.body = nothing;
-  const handedOver = handOver(await asking, writing);
+  const ask = await asking;
+  const answered = ask((events) => writing.events(events));
   bodyWent(byteLength);
-  await handedOver;
+  await answered;
   writing.end();
 }
 
 /** Normalises a runtime's answer events, renders them and writes them until the job is aborted. */
-class AnswerWriting implements AnswerTaker {
+class AnswerWriting {
   readonly #job: RunningJob;
   readonly #assembly: AnswerAssembly;
   readonly #renderer: AnswerRenderer;
@@ -95,8 +95,9 @@ function rendererOf(head: JobHead): AnswerRenderer {
   return renderer;
 }
 
-/** Reads a job's body by its kind and sends the request to its runtime. */
-async function askRuntime({ head, body, route, signal, onProgress, onWidth }: RunningJob): Promise<Answering> {
+/** Reads a job's body by its kind, and returns the function that sends the request to its runtime. */
+async function askRuntime(job: RunningJob): Promise<(emit: EmitEvents) => Promise<void>> {
+  const { head, body, route, signal, onProgress, onWidth } = job;
   const { runtime, ownId, model } = route;
   const { capabilities, context_window: contextWindow } = model;
   const { cacheSalt } = head;
@@ -106,20 +107,20 @@ async function askRuntime({ head, body, route, signal, onProgress, onWidth }: Ru
     const embed = runtime.embed.bind(runtime);
     const texts = await bodyOf("embed", body);
     onWidth(Math.min(texts.input.length, textsAtOnce));
-    return embedded(embedInBatches(embed, { ...run, body: texts }));
+    return (emit) => embedInBatches(embed, { ...run, body: texts }, emit);
   }
   if (head.kind === "complete") {
     if (!capabilities.completion || runtime.complete === undefined) throw doesNotComplete(model.id);
     const complete = runtime.complete.bind(runtime);
     const completion = await bodyOf("complete", body);
-    return completeEach(complete, { ...run, body: completion });
+    return (emit) => completeEach(complete, { ...run, body: completion }, emit);
   }
   const chat = await bodyOf("chat", body);
   refuseIncapable({ model: model.id, capabilities, body: chat });
   const chatRun = { ...run, body: chat };
-  if (!runtime.answersSeveral) return fanOut((each) => runtime.chat(each), chatRun);
+  if (!runtime.answersSeveral) return (emit) => fanOut(runtime.chat.bind(runtime), chatRun, emit);
   onWidth(chat.n ?? 1);
-  return runtime.chat(chatRun);
+  return (emit) => runtime.chat(chatRun, emit);
 }
 
 /** Reads a job's body; a large one beside the event loop, so that other answers go on. */
@@ -128,12 +129,6 @@ function bodyOf<Kind extends keyof JobBodies>(
   bytes: Uint8Array,
 ): JobBodies[Kind] | Promise<JobBodies[Kind]> {
   return isLarge(bytes.byteLength) ? readLargeBody(kind, bytes) : (readBody(kind, bytes) as JobBodies[Kind]);
-}
-
-/** Appends the finish event that embeddings lack: they are complete when the runtime ends its events. */
-async function* embedded(events: AsyncIterable<readonly AnswerEvent[]>): AsyncGenerator<readonly AnswerEvent[]> {
-  yield* events;
-  yield [{ kind: "finish", reason: "stop" }];
 }
 
 function doesNotEmbed(model: string): Fault {

@@ -1,8 +1,6 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { ChatBody } from "#shared/protocol/chat-body.ts";
 
-type Batches = AsyncIterable<readonly AnswerEvent[]>;
-
 /** True if the model may call a tool. */
 export function offersTools({ tools, tool_choice: choice }: ChatBody): boolean {
   return tools !== undefined && choice !== "none";
@@ -21,12 +19,6 @@ export class CallsAsText {
     const open = (this.#open ??= new Map());
     return events.flatMap((event) => [...asText(event, open)]);
   }
-}
-
-/** Turns the tool calls of a whole answer into text. */
-export async function* callsAsText(batches: Batches): AsyncGenerator<readonly AnswerEvent[]> {
-  const calls = new CallsAsText();
-  for await (const events of batches) yield calls.push(events);
 }
 
 function isNoCall(event: AnswerEvent): boolean {

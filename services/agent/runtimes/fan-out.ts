@@ -1,12 +1,11 @@
 import type { AnswerEvent, Usage } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { CompleteBody } from "#shared/protocol/complete-body.ts";
-import type { Answering } from "./answering.ts";
-import type { ChatRun, CompleteRun } from "./runtime.ts";
+import type { ChatRun, CompleteRun, EmitEvents, Runtime } from "./runtime.ts";
 
 /** One of several answers to a request. */
 interface Turn {
-  readonly ask: () => Answering;
+  readonly ask: (emit: EmitEvents) => Promise<void>;
   /** True if this turn answers the same prompt as the turn before it. */
   readonly again: boolean;
   /** Text that the answer begins with, whatever the model answers. */
@@ -18,67 +17,67 @@ interface Turn {
  * job takes only its one slot. With a seed from the client, each answer gets its own seed; otherwise all would be the
  * same.
  */
-export function fanOut(chat: (run: ChatRun) => Answering, run: ChatRun): Answering {
-  if (run.body.n === undefined) return chat(run);
+export function fanOut(chat: Runtime["chat"], run: ChatRun, emit: EmitEvents): Promise<void> {
+  if (run.body.n === undefined) return chat(run, emit);
   const { n, ...body } = run.body;
-  if (n === 1) return chat({ ...run, body });
-  return inTurn(
-    answersTo(body, n, (each) => chat({ ...run, body: each })),
-    run,
-  );
+  if (n === 1) return chat({ ...run, body }, emit);
+  const turns = answersTo(body, n, (each, emitEach) => chat({ ...run, body: each }, emitEach));
+  return runInTurn(turns, run, emit);
 }
 
 /** Runs all texts and answers of a request for completions on a runtime that continues one text at a time. */
 export function completeEach(
-  complete: (run: CompleteRun) => Answering,
+  complete: NonNullable<Runtime["complete"]>,
   run: Omit<CompleteRun, "body"> & { readonly body: CompleteBody },
-): Answering {
+  emit: EmitEvents,
+): Promise<void> {
   const { prompts, n = 1, echo = false, ...body } = run.body;
   const turns = prompts.flatMap((prompt) =>
-    answersTo({ ...body, prompt }, n, (each) => complete({ ...run, body: each })).map((turn) =>
+    answersTo({ ...body, prompt }, n, (each, emitEach) => complete({ ...run, body: each }, emitEach)).map((turn) =>
       echo ? { ...turn, echo: prompt } : turn,
     ),
   );
-  return inTurn(turns, run);
+  return runInTurn(turns, run, emit);
 }
 
 function answersTo<Body extends { readonly seed?: number | undefined }>(
   body: Body,
   wanted: number,
-  ask: (body: Body) => Answering,
+  ask: (body: Body, emit: EmitEvents) => Promise<void>,
 ): Turn[] {
   return Array.from({ length: wanted }, (_, place) => ({
-    ask: () => ask(body.seed === undefined ? body : { ...body, seed: body.seed + place }),
+    ask: (emit) => ask(body.seed === undefined ? body : { ...body, seed: body.seed + place }, emit),
     again: place > 0,
   }));
 }
 
-async function* inTurn(
+async function runInTurn(
   turns: readonly Turn[],
   { signal, onProgress }: Pick<ChatRun, "signal" | "onProgress">,
-): AsyncGenerator<readonly AnswerEvent[]> {
+  emit: EmitEvents,
+): Promise<void> {
   let sum: Usage | undefined;
   for (const [choice, { ask, again, echo = "" }] of turns.entries()) {
     signal.throwIfAborted();
     onProgress("prefill");
-    let told: Usage | undefined;
+    let usage: Usage | undefined;
     let begun = echo === "";
     let finished = false;
-    for await (const events of ask()) {
-      const said: AnswerEvent[] = begun ? [] : [{ kind: "text", choice, text: echo }];
+    await ask((events) => {
+      const ofThisChoice: AnswerEvent[] = begun ? [] : [{ kind: "text", choice, text: echo }];
       begun = true;
       for (const event of events) {
         if (event.kind === "finish") finished = true;
-        if (event.kind === "usage") told = event;
-        else said.push(ofChoice(event, choice));
+        if (event.kind === "usage") usage = event;
+        else ofThisChoice.push(ofChoice(event, choice));
       }
-      yield said;
-    }
+      return emit(ofThisChoice);
+    });
     // Without this check, an answer without any event would not be missed at the end.
     if (!finished) throw brokenOff(choice);
-    if (told !== undefined) sum = added(sum, told, again);
+    if (usage !== undefined) sum = added(sum, usage, again);
   }
-  if (sum !== undefined) yield [{ kind: "usage", ...sum }];
+  if (sum !== undefined) await emit([{ kind: "usage", ...sum }]);
 }
 
 function ofChoice(event: Exclude<AnswerEvent, { kind: "usage" }>, choice: number): AnswerEvent {

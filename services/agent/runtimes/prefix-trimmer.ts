@@ -1,5 +1,5 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import type { Answering } from "./answering.ts";
+import type { EmitEvents } from "./runtime.ts";
 
 type TextEvent = Extract<AnswerEvent, { kind: "text" }>;
 
@@ -51,27 +51,20 @@ export class PrefixTrimmer {
   }
 }
 
-/** Trims the prefix of a whole answer. */
-export function trimPrefix(
+/** Trims the prefix of a whole answer. A failed answer still emits the events that were held back. */
+export async function trimPrefix(
   prefix: string,
-  batches: Answering,
+  run: (emit: EmitEvents) => Promise<void>,
+  emit: EmitEvents,
   { charactersMin = echoCharactersMin }: { readonly charactersMin?: number } = {},
-): Answering {
-  return prefix.length < charactersMin ? batches : trimmed(new PrefixTrimmer(prefix), batches);
-}
-
-async function* trimmed(
-  trimmer: PrefixTrimmer,
-  batches: AsyncIterable<readonly AnswerEvent[]>,
-): AsyncGenerator<readonly AnswerEvent[]> {
+): Promise<void> {
+  if (prefix.length < charactersMin) return run(emit);
+  const trimmer = new PrefixTrimmer(prefix);
   try {
-    for await (const events of batches) yield trimmer.push(events);
-  } catch (error) {
-    // A failed answer still yields the events that were held back.
-    yield trimmer.end();
-    throw error;
+    await run((events) => emit(trimmer.push(events)));
+  } finally {
+    await emit(trimmer.end());
   }
-  yield trimmer.end();
 }
 
 /** Returns a text event without its first characters, and without the logprobs of their tokens. */

@@ -18,9 +18,6 @@ const endWaitMs = 250;
  */
 const staleWithinMs = 1_000;
 
-/** Schedules work in the next microtask. `queueMicrotask` would create a resource for tracing on each call. */
-const turn = Promise.resolve();
-
 interface AnswerOptions {
   readonly signal: AbortSignal;
   readonly faultOf: (refusal: Refusal) => Fault;
@@ -33,17 +30,10 @@ interface AnswerOptions {
   readonly connects?: () => number;
 }
 
-/**
- * The body of one answer of a runtime as it comes, for one reader. The first read sends the request. Each read returns
- * all data since the last read as one piece. A piece that came alone is not copied.
- *
- * An abort rejects the waiting read and closes the request at once. A reader that leaves early closes the request too.
- * An answer that breaks off first gives the data that came.
- */
-export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatcher.DispatchHandler {
+/** The body of one answer of a runtime as it comes, for one reader. */
+export class RuntimeAnswer implements Dispatcher.DispatchHandler {
   readonly #options: AnswerOptions;
   #controller: Dispatcher.DispatchController | undefined;
-  #asked = false;
   #connectsBefore = 0;
   /** When the request was written to a kept connection; undefined on a new one. */
   #sentOnKeptAtMs: number | undefined;
@@ -63,91 +53,35 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
     this.#options = options;
   }
 
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
-    if (!this.#asked) this.#ask();
-    while (this.#waitingBytes === 0 && !this.#over) await this.#arrival();
-    if (this.#options.signal.aborted) throw this.#options.signal.reason;
-    if (this.#status !== 200 && this.#status !== 0) throw await this.#refusal();
-    if (this.#waitingBytes > 0) return { done: false, value: this.#take() };
-    if (this.#failure !== undefined) throw this.#silence(this.#failure.error);
-    return { done: true, value: undefined };
-  }
-
   /**
-   * Hands over the pieces as they come, instead of reads. Waits for the promise that the taker returns before the next
-   * piece. An error of the taker ends the request. Resolves at the end of the body, or once the taker has called
-   * `complete`.
+   * Sends the request and passes the body on as it comes. All data since the last call comes as one piece; a piece that
+   * came alone is not copied. Waits for the promise that `take` returns before the next piece. Resolves at the end of
+   * the body, or once the taker has called `complete`.
+   *
+   * An abort rejects and closes the request at once, and so does an error of the taker. An answer that breaks off first
+   * gives the data that came.
    */
-  handTo(take: (piece: Uint8Array) => Promise<void> | undefined): Promise<void> {
-    return new Promise((resolve, reject) => {
-      let isDue = false;
-      const soon = (): void => {
-        if (isDue) return;
-        isDue = true;
-        void turn.then(deliver);
-      };
-      const fail = (error: unknown): void => {
-        if (!this.#abandoned) this.#close("the rest of the answer is not wanted");
-        reject(error);
-      };
-      const deliver = (): void => {
-        try {
-          const room = this.#handOver(take);
-          if (room !== undefined) {
-            room.then(deliver, fail);
-            return;
-          }
-          isDue = false;
-          // Taking data resumes the socket, and waiting data then arrives at once.
-          if (this.#waitingBytes > 0 && !this.#isEnough()) soon();
-          else if (this.#over || this.#isEnough()) resolve();
-        } catch (error) {
-          fail(error);
-        }
-      };
-      this.#wake = soon;
-      try {
-        this.#ask();
-      } catch (error) {
-        fail(error);
+  async read(take: (piece: Uint8Array) => Promise<void> | undefined): Promise<void> {
+    try {
+      this.#ask();
+      for (;;) {
+        while (this.#waitingBytes === 0 && !this.#over) await this.#arrival();
+        if (this.#options.signal.aborted) throw this.#options.signal.reason;
+        if (this.#status !== 200 && this.#status !== 0) throw await this.#refusal();
+        if (this.#waitingBytes === 0) break;
+        const room = take(this.#take());
+        if (room !== undefined) await room;
+        if (this.#completed) return;
       }
-    });
-  }
-
-  /** True once the taker has called `complete`, which it may do while it takes a piece. */
-  #isEnough(): boolean {
-    return this.#completed;
-  }
-
-  /** Hands over the waiting data. Returns a promise to wait for before the next piece, if there is one. */
-  #handOver(take: (piece: Uint8Array) => Promise<void> | undefined): Promise<void> | undefined {
-    if (this.#isEnough()) return undefined;
-    if (this.#options.signal.aborted) throw this.#options.signal.reason;
-    if (this.#status !== 200 && this.#status !== 0) {
-      return this.#refusal().then((fault) => {
-        throw fault;
-      });
+      if (this.#failure !== undefined) throw this.#silence(this.#failure.error);
+    } catch (error) {
+      if (!this.#abandoned) this.#close("the rest of the answer is not wanted");
+      throw error;
     }
-    if (this.#waitingBytes > 0) {
-      const room = take(this.#take());
-      if (room !== undefined || this.#isEnough()) return room;
-    }
-    if (this.#failure !== undefined) throw this.#silence(this.#failure.error);
-    return undefined;
-  }
-
-  /** Called when the reader leaves early. Closes the request, so that the runtime stops. */
-  async return(): Promise<IteratorResult<Uint8Array, undefined>> {
-    if (!this.#abandoned) this.#close("the rest of the answer is not wanted");
-    return { done: true, value: undefined };
   }
 
   /**
-   * Called when the answer is complete and the reader leaves. Keeps the connection if the runtime also ends the body.
+   * Called by the taker when the answer is complete. Keeps the connection if the runtime also ends the body.
    * Some runtimes report the end of an answer and never end the body.
    */
   complete(): void {
@@ -204,7 +138,6 @@ export class RuntimeAnswer implements AsyncIterableIterator<Uint8Array>, Dispatc
   #ask(): void {
     const { signal } = this.#options;
     signal.throwIfAborted();
-    this.#asked = true;
     signal.addEventListener("abort", this.#onAbort);
     this.#connectsBefore = this.#options.connects?.() ?? 0;
     this.#send({ fresh: false });

@@ -69,11 +69,15 @@ export class RuntimeConnection {
 
   /** Requests an answer and returns its text. */
   async text(question: Question): Promise<string> {
-    const answer = await readText(this.stream(question), runtimeAnswerBytesMax);
-    if (!answer.cut) return answer.text;
-    throw new Fault("upstream_error", {
-      message: `The runtime sent an answer longer than ${runtimeAnswerBytesMax} bytes (runtimeAnswerBytesMax).`,
+    const pieces: Uint8Array[] = [];
+    let bytes = 0;
+    await this.stream(question).read((piece) => {
+      pieces.push(piece);
+      bytes += piece.byteLength;
+      if (bytes > runtimeAnswerBytesMax) throw tooLong();
+      return undefined;
     });
+    return Buffer.concat(pieces).toString();
   }
 
   /** Requests one JSON value. */
@@ -90,7 +94,7 @@ export class RuntimeConnection {
     }
   }
 
-  /** Sends a request and returns the body as a stream. Ending the iteration early closes the request. */
+  /** Returns the answer to a request, which is sent once the answer is read. */
   stream(question: Question): RuntimeAnswer {
     const { signal } = question;
     return new RuntimeAnswer({
@@ -121,13 +125,8 @@ export class RuntimeConnection {
   }
 }
 
-async function readText(body: AsyncIterable<Uint8Array>, bytesMax: number): Promise<{ text: string; cut: boolean }> {
-  const pieces: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const piece of body) {
-    pieces.push(piece);
-    bytes += piece.length;
-    if (bytes > bytesMax) break;
-  }
-  return { text: Buffer.concat(pieces).toString(), cut: bytes > bytesMax };
+function tooLong(): Fault {
+  return new Fault("upstream_error", {
+    message: `The runtime sent an answer longer than ${runtimeAnswerBytesMax} bytes (runtimeAnswerBytesMax).`,
+  });
 }

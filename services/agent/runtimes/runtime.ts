@@ -4,7 +4,12 @@ import type { ChatBody } from "#shared/protocol/chat-body.ts";
 import type { TextToContinue } from "#shared/protocol/complete-body.ts";
 import type { EmbedBody } from "#shared/protocol/embed-body.ts";
 import type { ManageAction, ManageProgress } from "#shared/protocol/manage-job.ts";
-import type { Answering } from "./answering.ts";
+
+/**
+ * Takes the next events of an answer, in the runtime's order. An adapter emits one batch for each read from its runtime,
+ * and reads no further until a returned promise settles. An error of the taker ends the request to the runtime.
+ */
+export type EmitEvents = (events: readonly AnswerEvent[]) => Promise<void> | undefined;
 
 /** The work of a runtime that sends no output yet. */
 export type Silence = "loading" | "prefill";
@@ -39,11 +44,18 @@ export interface EmbedRun extends Run {
   readonly body: EmbedBody;
 }
 
+/** The vectors of a request to embed, one for each text in their order. */
+export interface Embeddings {
+  readonly vectors: readonly number[][];
+  readonly promptTokens: number;
+}
+
 export interface ManageRun {
   readonly action: ManageAction;
   /** The name as the operator wrote it: a model to pull has no other name yet. */
   readonly model: string;
   readonly signal: AbortSignal;
+  readonly onProgress: (progress: ManageProgress) => void;
 }
 
 /** A model as its runtime describes it. The agent completes the fields that the runtime does not report. */
@@ -89,19 +101,19 @@ export interface Runtime {
   /** Returns the models that the runtime offers now. Rejects when the runtime does not answer. */
   catalogue(signal: AbortSignal): Promise<readonly DescribedModel[]>;
   /**
-   * Runs one chat and yields its events in batches, one batch for each read from the runtime. A run that ends without a
-   * `finish` event has failed, whatever events it yielded before.
+   * Runs one chat and emits its events. Rejects when the run fails, after it emitted the events before the failure. A
+   * run that ends without a `finish` event has failed too.
    */
-  chat(run: ChatRun): Answering;
+  chat(run: ChatRun, emit: EmitEvents): Promise<void>;
   /**
-   * Continues one text, and yields its events like a chat: `text`, one `finish`, and `usage`. Logprobs come in the
-   * chat's form, whatever the runtime's own form. A runtime without this method cannot take a bare text.
+   * Continues one text, and emits its events like a chat: `text`, one `finish`, and `usage`. Logprobs come in the chat's
+   * form, whatever the runtime's own form. A runtime without this method cannot take a bare text.
    */
-  complete?(run: CompleteRun): Answering;
-  /** Yields one `embedding` event for each text, and one `usage`. A runtime without this method cannot embed. */
-  embed?(run: EmbedRun): AsyncIterable<readonly AnswerEvent[]>;
-  /** The supported actions on models, and how to run each. Each action yields its progress. */
-  readonly manages?: Partial<Record<ManageAction, (run: ManageRun) => AsyncIterable<ManageProgress>>>;
+  complete?(run: CompleteRun, emit: EmitEvents): Promise<void>;
+  /** Embeds texts. A runtime without this method cannot embed. */
+  embed?(run: EmbedRun): Promise<Embeddings>;
+  /** The supported actions on models, and how to run each. */
+  readonly manages?: Partial<Record<ManageAction, (run: ManageRun) => Promise<void>>>;
   /**
    * Returns the number of requests that the runtime works on now, from all senders. A runtime without this method does
    * not report it.

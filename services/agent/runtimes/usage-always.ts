@@ -1,18 +1,19 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { EmitEvents } from "./runtime.ts";
 
 /** Adds an estimated usage to an answer whose runtime does not report it. */
-export async function* usageAlways(
+export async function usageAlways(
   { estimatedTokens }: { readonly estimatedTokens: number },
-  batches: AsyncIterable<readonly AnswerEvent[]>,
-): AsyncGenerator<readonly AnswerEvent[]> {
+  run: (emit: EmitEvents) => Promise<void>,
+  emit: EmitEvents,
+): Promise<void> {
   let pieces = 0;
-  let isTold = false;
-  for await (const events of batches) {
+  let isReported = false;
+  await run((events) => {
     for (const { kind } of events) {
       if (kind === "text") pieces += 1;
-      if (kind === "usage") isTold = true;
+      if (kind === "usage") isReported = true;
     }
-    yield events;
-  }
-  if (!isTold) yield [{ kind: "usage", promptTokens: estimatedTokens, completionTokens: pieces }];
+    return emit(events);
+  });
+  if (!isReported) await emit([{ kind: "usage", promptTokens: estimatedTokens, completionTokens: pieces }]);
 }

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
-import type { ManageProgress } from "#shared/protocol/manage-job.ts";
 import type { ManageRun } from "../../../services/agent/runtimes/runtime.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { StubRuntime } from "./stub-runtime.ts";
@@ -13,12 +12,12 @@ class PullingRuntime extends StubRuntime {
     pull: (run: ManageRun) => this.#pull(run),
   };
 
-  async *#pull(run: ManageRun): AsyncGenerator<ManageProgress> {
+  async #pull(run: ManageRun): Promise<void> {
     this.pulls.push(run);
-    yield { status: "pulling", completedBytes: 1, totalBytes: 2 };
+    run.onProgress({ status: "pulling", completedBytes: 1, totalBytes: 2 });
     await this.step.promise;
     run.signal.throwIfAborted();
-    yield { status: "success" };
+    run.onProgress({ status: "success" });
   }
 }
 

@@ -1,6 +1,6 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { OfferedModel } from "#shared/model/model.ts";
-import type { ChatRun, DescribedModel, Runtime } from "../../../services/agent/runtimes/runtime.ts";
+import type { ChatRun, DescribedModel, EmitEvents, Runtime } from "../../../services/agent/runtimes/runtime.ts";
 
 const createdSeconds = 1_767_225_600;
 
@@ -55,11 +55,11 @@ export class StubChat {
   }
 
   /** Like a runtime that hangs, it does not even notice that it was aborted. */
-  async *events(): AsyncGenerator<readonly AnswerEvent[]> {
+  async emit(emit: EmitEvents): Promise<void> {
     for (;;) {
       for (const said of this.#said.splice(0)) {
         if (said instanceof Error) throw said;
-        yield said;
+        await emit(said);
       }
       if (this.#over) return;
       this.#wake = Promise.withResolvers();
@@ -89,10 +89,10 @@ export class StubRuntime implements Runtime {
     return this.offered;
   }
 
-  chat(run: ChatRun): AsyncIterable<readonly AnswerEvent[]> {
+  chat(run: ChatRun, emit: EmitEvents): Promise<void> {
     const chat = new StubChat(run);
     this.chats.push(chat);
-    return chat.events();
+    return chat.emit(emit);
   }
 
   async close(): Promise<void> {

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
-import type { EmbedRun } from "../../../services/agent/runtimes/runtime.ts";
+import type { EmbedRun, Embeddings } from "../../../services/agent/runtimes/runtime.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { StubRuntime } from "./stub-runtime.ts";
 
@@ -9,11 +8,10 @@ import { StubRuntime } from "./stub-runtime.ts";
 class EmbeddingRuntime extends StubRuntime {
   readonly runs: EmbedRun[] = [];
 
-  async *embed(run: EmbedRun): AsyncGenerator<readonly AnswerEvent[]> {
+  async embed(run: EmbedRun): Promise<Embeddings> {
     this.runs.push(run);
     const { input } = run.body;
-    yield input.map((text, index) => ({ kind: "embedding", index, vector: [text.length] }));
-    yield [{ kind: "usage", promptTokens: 7, completionTokens: 0 }];
+    return { vectors: input.map((text) => [text.length]), promptTokens: 7 };
   }
 }
 

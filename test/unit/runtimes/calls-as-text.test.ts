@@ -1,13 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { chatBody } from "#shared/protocol/chat-body.ts";
-import { callsAsText, offersTools } from "../../../services/agent/runtimes/calls-as-text.ts";
+import { CallsAsText, offersTools } from "../../../services/agent/runtimes/calls-as-text.ts";
 
-async function told(batches: readonly (readonly AnswerEvent[])[]): Promise<AnswerEvent[]> {
-  const read = (async function* () {
-    yield* batches;
-  })();
-  return (await Array.fromAsync(callsAsText(read))).flat();
+function told(batches: readonly (readonly AnswerEvent[])[]): AnswerEvent[] {
+  const calls = new CallsAsText();
+  return batches.flatMap((events) => [...calls.push(events)]);
 }
 
 const start = (index: number, name: string): AnswerEvent => ({ kind: "tool-call-start", index, id: "x", name });
@@ -17,9 +15,7 @@ const usage: AnswerEvent = { kind: "usage", promptTokens: 11, completionTokens: 
 describe("a tool call that nobody offered", () => {
   test("is the text that it would be elsewhere, and no reason to end", async () => {
     const calls: AnswerEvent[] = [start(0, "get_weather"), piece(0, '{"city"'), piece(0, ': "Rome"}')];
-    expect(
-      await told([[{ kind: "text", text: "\n\n" }], calls, [{ kind: "finish", reason: "tool_calls" }, usage]]),
-    ).toEqual([
+    expect(told([[{ kind: "text", text: "\n\n" }], calls, [{ kind: "finish", reason: "tool_calls" }, usage]])).toEqual([
       { kind: "text", text: "\n\n" },
       { kind: "text", text: '{"name": "get_weather", "arguments": {"city": "Rome"}}' },
       { kind: "finish", reason: "stop" },
@@ -28,7 +24,7 @@ describe("a tool call that nobody offered", () => {
   });
 
   test("is told apart from the next, and said without arguments as well", async () => {
-    const events = await told([[start(0, "a"), start(1, "b"), piece(1, "{}"), { kind: "finish", reason: "length" }]]);
+    const events = told([[start(0, "a"), start(1, "b"), piece(1, "{}"), { kind: "finish", reason: "length" }]]);
     expect(events).toEqual([
       { kind: "text", text: '{"name": "a", "arguments": {}}' },
       { kind: "text", text: '{"name": "b", "arguments": {}}' },
@@ -42,7 +38,7 @@ describe("a tool call that nobody offered", () => {
       { kind: "text", text: "first" },
       { kind: "finish", choice: 1, reason: "stop" },
     ];
-    expect(await told([call])).toEqual([
+    expect(told([call])).toEqual([
       { kind: "text", text: "first" },
       { kind: "text", choice: 1, text: '{"name": "a", "arguments": {}}' },
       { kind: "finish", choice: 1, reason: "stop" },

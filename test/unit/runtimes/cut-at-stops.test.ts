@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { cutAtStops } from "../../../services/agent/runtimes/cut-at-stops.ts";
+import type { EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
+import { emitEach, emittedBy } from "../../harness/emitted.ts";
 
 /** What is left of an answer, and whether the runtime was let go of before its end. */
 async function cut(stop: readonly string[], events: readonly AnswerEvent[]) {
@@ -9,7 +11,8 @@ async function cut(stop: readonly string[], events: readonly AnswerEvent[]) {
     for (const event of events) yield [event];
     wasRead = true;
   })();
-  const left = (await Array.fromAsync(cutAtStops({ stop, estimatedTokens: 10 }, read))).flat();
+  const run = (emit: EmitEvents): Promise<void> => emitEach(read, emit);
+  const left = await emittedBy((emit) => cutAtStops({ stop, estimatedTokens: 10 }, run, emit));
   return { left, wasRead };
 }
 

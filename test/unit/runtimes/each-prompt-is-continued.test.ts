@@ -2,19 +2,19 @@ import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { CompleteBody, TextToContinue } from "#shared/protocol/complete-body.ts";
 import { completeEach } from "../../../services/agent/runtimes/fan-out.ts";
-import type { CompleteRun } from "../../../services/agent/runtimes/runtime.ts";
-import { eventsOf } from "../../harness/chat-on.ts";
+import type { CompleteRun, EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
+import { emittedBy } from "../../harness/emitted.ts";
 
 const stop: AnswerEvent = { kind: "finish", reason: "stop" };
 
 /** Asks a runtime that answers each prompt with itself in capitals, and counts its words. */
 function ask(body: CompleteBody) {
   const asked: TextToContinue[] = [];
-  async function* complete(run: CompleteRun): AsyncGenerator<readonly AnswerEvent[]> {
+  async function complete(run: CompleteRun, emit: EmitEvents): Promise<void> {
     asked.push(run.body);
     const { prompt } = run.body;
-    yield [{ kind: "text", text: prompt.toUpperCase() }];
-    yield [stop, { kind: "usage", promptTokens: prompt.split(" ").length, completionTokens: 1, cachedTokens: 1 }];
+    await emit([{ kind: "text", text: prompt.toUpperCase() }]);
+    await emit([stop, { kind: "usage", promptTokens: prompt.split(" ").length, completionTokens: 1, cachedTokens: 1 }]);
   }
   const run = {
     model: "llama3",
@@ -24,7 +24,7 @@ function ask(body: CompleteBody) {
     onProgress: () => undefined,
     body,
   };
-  return { answer: eventsOf(completeEach(complete, run)), asked };
+  return { answer: emittedBy((emit) => completeEach(complete, run, emit)), asked };
 }
 
 describe("a request to continue texts", () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { embedInBatches, textsAtOnce } from "../../../services/agent/runtimes/embed-in-batches.ts";
-import type { EmbedRun } from "../../../services/agent/runtimes/runtime.ts";
+import type { EmbedRun, Embeddings } from "../../../services/agent/runtimes/runtime.ts";
+import { emittedBy } from "../../harness/emitted.ts";
 
 const capabilities = { completion: false, vision: false, embedding: true, tools: false, thinking: false };
 
@@ -9,11 +9,10 @@ function embedding(options: { texts: number; dimensions?: number; drops?: number
   const { texts, dimensions, drops } = options;
   const input = Array.from({ length: texts }, (_, at) => `text ${at}`);
   const asked: (readonly string[])[] = [];
-  async function* embed({ body }: EmbedRun): AsyncGenerator<readonly AnswerEvent[]> {
+  async function embed({ body }: EmbedRun): Promise<Embeddings> {
     asked.push(body.input);
     const kept = body.input.filter((text) => text !== `text ${drops}`);
-    yield kept.map((text, index) => ({ kind: "embedding", index, vector: [Number(text.slice(5)), 0, 0] }));
-    yield [{ kind: "usage", promptTokens: body.input.length, completionTokens: 0 }];
+    return { vectors: kept.map((text) => [Number(text.slice(5)), 0, 0]), promptTokens: body.input.length };
   }
   const run: EmbedRun = {
     model: "m",
@@ -23,7 +22,7 @@ function embedding(options: { texts: number; dimensions?: number; drops?: number
     signal: new AbortController().signal,
     onProgress: () => undefined,
   };
-  return { asked, all: async () => (await Array.fromAsync(embedInBatches(embed, run))).flat() };
+  return { asked, all: () => emittedBy((emit) => embedInBatches(embed, run, emit)) };
 }
 
 test("many texts are given to a runtime in batches, and their vectors come in the order of the texts", async () => {
@@ -45,5 +44,5 @@ test("a text without a vector is a failure of the runtime", async () => {
 test("vectors of another length than was asked for are refused by the parameter", async () => {
   const refused = { code: "unsupported_parameter", param: "dimensions", message: expect.stringContaining("3 numbers") };
   await expect(embedding({ texts: 1, dimensions: 8 }).all()).rejects.toMatchObject(refused);
-  await expect(embedding({ texts: 1, dimensions: 3 }).all()).resolves.toHaveLength(2);
+  await expect(embedding({ texts: 1, dimensions: 3 }).all()).resolves.toHaveLength(3);
 });

@@ -2,8 +2,9 @@ import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { ChatBody } from "#shared/protocol/chat-body.ts";
 import { fanOut } from "../../../services/agent/runtimes/fan-out.ts";
-import type { ChatRun } from "../../../services/agent/runtimes/runtime.ts";
+import type { ChatRun, EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
 import { eventsOf } from "../../harness/chat-on.ts";
+import { batchesOf } from "../../harness/emitted.ts";
 
 const stop: AnswerEvent = { kind: "finish", reason: "stop" };
 const used = (completionTokens: number, reasoningTokens?: number): AnswerEvent => ({
@@ -26,11 +27,11 @@ function ask(fields: Partial<ChatBody>, answers: readonly (readonly (readonly An
     signal: leaving.signal,
     onProgress: () => undefined,
   };
-  async function* chat({ body }: ChatRun): AsyncGenerator<readonly AnswerEvent[]> {
+  async function chat({ body }: ChatRun, emit: EmitEvents): Promise<void> {
     asked.push(body);
-    yield* answers[asked.length - 1] ?? [];
+    for (const events of answers[asked.length - 1] ?? []) await emit(events);
   }
-  return { answer: fanOut(chat, run), asked, leaving };
+  return { answer: batchesOf((emit) => fanOut(chat, run, emit)), asked, leaving };
 }
 
 describe("a runtime that answers one at a time", () => {

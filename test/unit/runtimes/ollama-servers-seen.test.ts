@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { chatBody } from "#shared/protocol/chat-body.ts";
 import { ollamaRuntime } from "../../../services/agent/runtimes/ollama/ollama.ts";
 import { ReplayServer, type Replay } from "../../harness/replay-server.ts";
+import { emittedBy, managed } from "../../harness/emitted.ts";
 
 // What Ollama 0.33.0-rc2 answered, but for times that mean nothing.
 
@@ -21,7 +22,7 @@ test("a registry that is out of reach is no model that does not exist", async ()
   const body =
     '{"status":"pulling manifest"}\n{"error":"pull model manifest: Get \\"https://registry.ollama.ai/v2/library/nope/manifests/latest\\": dial tcp: lookup registry.ollama.ai on 192.0.2.53:53: no such host"}\n';
   const runtime = await ollamaWith({ "/api/pull": { body } });
-  const pulling = Array.fromAsync(runtime.manages.pull?.({ action: "pull", model: "nope", signal }) ?? []);
+  const pulling = managed(runtime, { action: "pull", model: "nope", signal });
   await expect(pulling).rejects.toMatchObject({
     code: "upstream_error",
     message: "The runtime could not reach the registry that it pulls models from.",
@@ -38,7 +39,7 @@ test("a call that a parser reads out of an answer, where nobody offered a tool, 
   const capabilities = { completion: true, vision: false, embedding: false, tools: true, thinking: true };
   const asked = chatBody.parse({ messages: [{ role: "user", content: "a" }] });
   const run = { model: "tiny", capabilities, contextWindow: 4_096, body: asked, signal, onProgress: () => {} };
-  expect((await Array.fromAsync(runtime.chat(run))).flat()).toEqual([
+  expect(await emittedBy((emit) => runtime.chat(run, emit))).toEqual([
     { kind: "text", text: '{"name": "get_weather", "arguments": {"city":"Rome"}}' },
     { kind: "finish", reason: "stop" },
     { kind: "usage", promptTokens: 13, completionTokens: 17 },

@@ -11,6 +11,8 @@ import {
 import { ReplayServer, type Replay } from "../../harness/replay-server.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { until } from "../../harness/until.ts";
+import type { Embeddings } from "../../../services/agent/runtimes/runtime.ts";
+import { emittedBy, managed } from "../../harness/emitted.ts";
 
 // What real servers answered, byte for byte but for ids and times that mean nothing: llama-server 0.7.0, mlx-lm 0.32.2
 // and vLLM 0.32.0.
@@ -32,12 +34,12 @@ async function runtimeAt(wanted: OpenAiServerKind, replays: Readonly<Record<stri
   async function answer(fields: object = {}, model = "m"): Promise<AnswerEvent[]> {
     const body = chatBody.parse({ messages: [{ role: "user", content: "Hello" }], ...fields });
     const run = { model, capabilities: able, contextWindow: 8_192, body, signal, onProgress: () => {} };
-    return (await Array.fromAsync(runtime?.chat(run) ?? [])).flat();
+    return emittedBy(async (emit) => runtime?.chat(run, emit));
   }
-  async function embedding(): Promise<AnswerEvent[]> {
+  async function embedding(): Promise<Embeddings | undefined> {
     const body = { input: ["a"] };
     const run = { model: "m", capabilities: able, contextWindow: 8_192, body, signal, onProgress: () => {} };
-    return (await Array.fromAsync(runtime?.embed?.(run) ?? [])).flat();
+    return runtime?.embed?.(run);
   }
   return { server, runtime, clock, answer, embedding };
 }
@@ -218,7 +220,7 @@ describe("llama-server as a router", () => {
     const router = { "/props": props, "/models": listed(status), ...refusals };
     const { server, runtime } = await runtimeAt("llama-server", router);
     await runtime.catalogue(signal);
-    const manage = (model: string) => Array.fromAsync(runtime.manages?.[action]?.({ action, model, signal }) ?? []);
+    const manage = (model: string) => managed(runtime, { action, model, signal });
     expect(await manage("tiny")).toEqual([{ status }]);
     await expect(manage("nope")).rejects.toMatchObject({ code: "model_not_found" });
     expect(server.requestsTo(`/models/${action}`)).toEqual([]);
@@ -228,7 +230,7 @@ describe("llama-server as a router", () => {
     const router = { "/props": props, "/models": listed("loaded"), "/models/unload": { body: '{"success":true}' } };
     const { server, runtime, clock } = await runtimeAt("llama-server", router);
     await runtime.catalogue(signal);
-    const unloading = Array.fromAsync(runtime.manages?.unload?.({ action: "unload", model: "tiny", signal }) ?? []);
+    const unloading = managed(runtime, { action: "unload", model: "tiny", signal });
     await until(() => clock.timersWaiting > 0, { what: "the list to be asked once more later" });
     server.answers("/models", listed("unloaded"));
     clock.advance(500);

@@ -1,19 +1,23 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
+import { emittedBy } from "../../harness/emitted.ts";
 import { echoCharactersMin, PrefixTrimmer, trimPrefix } from "../../../services/agent/runtimes/prefix-trimmer.ts";
 
 function text(piece: string): AnswerEvent {
   return { kind: "text", text: piece };
 }
 
-async function* batchesOf(...batches: (readonly AnswerEvent[])[]): AsyncGenerator<readonly AnswerEvent[]> {
-  yield* batches;
+function running(...batches: (readonly AnswerEvent[])[]) {
+  return async (emit: EmitEvents): Promise<void> => {
+    for (const events of batches) await emit(events);
+  };
 }
 
 async function trimmed(prefix: string, ...events: AnswerEvent[]): Promise<AnswerEvent[]> {
-  const batches = batchesOf(...events.map((event) => [event]));
-  return (await Array.fromAsync(trimPrefix(prefix, batches, { charactersMin: 0 }))).flat();
+  const run = running(...events.map((event) => [event]));
+  return emittedBy((emit) => trimPrefix(prefix, run, emit, { charactersMin: 0 }));
 }
 
 async function textOf(prefix: string, pieces: readonly string[]): Promise<string> {
@@ -23,20 +27,19 @@ async function textOf(prefix: string, pieces: readonly string[]): Promise<string
 
 describe("a prefilled beginning", () => {
   test("that is short is left alone: the model may well say the same once more", async () => {
-    const said = (prefix: string) => Array.fromAsync(trimPrefix(prefix, batchesOf([text(prefix), text(" and on")])));
-    expect((await said("[")).flat()).toEqual([text("["), text(" and on")]);
-    expect((await said("x".repeat(echoCharactersMin))).flat()).toEqual([text(" and on")]);
+    const said = (prefix: string) =>
+      emittedBy((emit) => trimPrefix(prefix, running([text(prefix), text(" and on")]), emit));
+    expect(await said("[")).toEqual([text("["), text(" and on")]);
+    expect(await said("x".repeat(echoCharactersMin))).toEqual([text(" and on")]);
   });
 
   test("that was held back is said when the answer fails", async () => {
-    async function* failing(): AsyncGenerator<readonly AnswerEvent[]> {
-      yield [text("Once upon a time there")];
+    async function failing(emit: EmitEvents): Promise<void> {
+      await emit([text("Once upon a time there")]);
       throw new Error("broken");
     }
     const said: AnswerEvent[] = [];
-    const reading = (async () => {
-      for await (const events of trimPrefix("Once upon a time there was a", failing())) said.push(...events);
-    })();
+    const reading = trimPrefix("Once upon a time there was a", failing, (events) => void said.push(...events));
     await expect(reading).rejects.toThrow("broken");
     expect(said).toEqual([text("Once upon a time there")]);
   });

@@ -2,12 +2,11 @@ import { createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { handOver } from "../../../services/agent/runtimes/answering.ts";
 import { OpenAiChatAnswer } from "../../../services/agent/runtimes/openai/openai-chat-answer.ts";
 import { otherServer } from "../../../services/agent/runtimes/openai/other-server-profile.ts";
 import { readAnswer } from "../../../services/agent/runtimes/openai/read-answer.ts";
+import { emittedBy } from "../../harness/emitted.ts";
 import { RuntimeConnection } from "../../../services/agent/runtimes/runtime-connection.ts";
 
 const body = [
@@ -38,8 +37,8 @@ test("answers that are read one after the other share one connection, also where
     await connection.close();
     server.close();
   });
-  const asked = 6;
-  for (let answers = 0; answers < asked; answers += 1) {
+  const answersWanted = 6;
+  for (let answers = 0; answers < answersWanted; answers += 1) {
     const answer = new OpenAiChatAnswer({
       choices: 1,
       parallelToolCalls: true,
@@ -49,10 +48,8 @@ test("answers that are read one after the other share one connection, also where
     });
     const question = { path: "/v1/chat/completions", body: {}, signal: new AbortController().signal };
     const run = { contextWindow: 1_000, onProgress: () => undefined };
-    const reading = readAnswer(answer, { question, connection, profile: otherServer, run });
-    const events: AnswerEvent[] = [];
-    if (answers % 2 === 0) for await (const batch of reading) events.push(...batch);
-    else await handOver(reading, { events: (batch) => void events.push(...batch) });
+    const asked = { question, connection, profile: otherServer, run };
+    const events = await emittedBy((emit) => readAnswer(answer, asked, emit));
     expect(events).toEqual([
       { kind: "text", text: "Hello" },
       { kind: "finish", reason: "stop" },
@@ -61,5 +58,5 @@ test("answers that are read one after the other share one connection, also where
     await nextTurns(6);
   }
   // A machine that stands still for long enough in between may have one left.
-  expect(sockets.size).toBeLessThan(asked / 2);
+  expect(sockets.size).toBeLessThan(answersWanted / 2);
 });

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { SentEvents, type SentEvent } from "../../../services/agent/runtimes/server-sent-events.ts";
+import { SentEvents, type SentEvent } from "../../../services/agent/runtimes/read-stream.ts";
 
 async function* piecesOf(...pieces: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
   for (const piece of pieces) yield Buffer.from(piece);
@@ -19,10 +19,10 @@ async function batchesOf(
   return batches;
 }
 
-function begin(batches: SentEvent[][]): SentEvent[] {
+function begin(batches: SentEvent[][]): (event: SentEvent) => void {
   const batch: SentEvent[] = [];
   batches.push(batch);
-  return batch;
+  return (event) => void batch.push(event);
 }
 
 async function dataOf(...pieces: (string | Uint8Array)[]): Promise<string[]> {
@@ -117,7 +117,9 @@ describe("server-sent events", () => {
 
   test("that came before one that fails are not lost with it", async () => {
     const events: SentEvent[] = [];
-    expect(() => new SentEvents().push(Buffer.from("data: 1\n\n<html>\n"), events)).toThrow(Fault);
+    expect(() => new SentEvents().push(Buffer.from("data: 1\n\n<html>\n"), (event) => void events.push(event))).toThrow(
+      Fault,
+    );
     expect(events).toEqual([{ kind: "event", name: "", data: "1" }]);
   });
 });

@@ -1,11 +1,10 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { ContextOverflow, toldOverflow } from "../context-overflow.ts";
 import type { GgufModel } from "./gguf-model.ts";
-import type { EmbedRun } from "../runtime.ts";
+import type { EmbedRun, Embeddings } from "../runtime.ts";
 
-/** Yields one vector of length one for each text. Refuses a text that is too long with both numbers; never cuts it. */
-export async function* ggufEmbed(run: EmbedRun, gguf: GgufModel): AsyncGenerator<readonly AnswerEvent[]> {
+/** Returns one vector of length one for each text. Refuses a text that is too long with both numbers; never cuts it. */
+export async function ggufEmbed(run: EmbedRun, gguf: GgufModel): Promise<Embeddings> {
   const { body, onProgress } = run;
   const signal = AbortSignal.any([run.signal, gguf.closing]);
   using held = await gguf.use(() => onProgress("loading"));
@@ -15,15 +14,15 @@ export async function* ggufEmbed(run: EmbedRun, gguf: GgufModel): AsyncGenerator
   const lengths = texts.map((tokens) => embedding.calculateInputLength([...tokens]));
   const longest = Math.max(...lengths);
   if (longest > windowTokens) throw overflow(longest, windowTokens);
-  for (const [index, tokens] of texts.entries()) {
+  const vectors: number[][] = [];
+  for (const tokens of texts) {
     signal.throwIfAborted();
     onProgress("prefill");
     const { vector } = await embedding.getEmbeddingFor(tokens);
     refuseDimensions(body.dimensions, vector.length);
-    yield [{ kind: "embedding", index, vector: ofLengthOne(vector) }];
+    vectors.push(ofLengthOne(vector));
   }
-  const promptTokens = lengths.reduce((sum, length) => sum + length, 0);
-  yield [{ kind: "usage", promptTokens, completionTokens: 0 }];
+  return { vectors, promptTokens: lengths.reduce((sum, length) => sum + length, 0) };
 }
 
 function ofLengthOne(vector: readonly number[]): number[] {

@@ -2,7 +2,6 @@ import { Fault, originOf } from "#shared/fault/fault.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
-import type { ManageProgress } from "#shared/protocol/manage-job.ts";
 import { ggufChat } from "./gguf-chat.ts";
 import { ggufEmbed } from "./gguf-embed.ts";
 import { openEngine, type Engine } from "./gguf-engine.ts";
@@ -81,23 +80,23 @@ export async function llamaRuntime(options: LlamaOptions): Promise<Runtime> {
         loaded: gguf.loaded,
       }));
     },
-    async *chat(run) {
+    async chat(run, emit) {
       const { gguf, template } = find(run.model);
       await makeRoom(gguf, { all, log, onLoading: () => run.onProgress("loading") });
-      yield* ggufChat({ run, gguf, template, engine });
+      for await (const events of ggufChat({ run, gguf, template, engine })) await emit(events);
     },
-    async *complete(run) {
+    async complete(run, emit) {
       const { gguf } = find(run.model);
       await makeRoom(gguf, { all, log, onLoading: () => run.onProgress("loading") });
-      yield* ggufText({ run, gguf, engine });
+      for await (const events of ggufText({ run, gguf, engine })) await emit(events);
     },
-    async *embed(run) {
+    async embed(run) {
       const { gguf } = find(run.model);
       await makeRoom(gguf, { all, log, onLoading: () => run.onProgress("loading") });
-      yield* ggufEmbed(run, gguf);
+      return ggufEmbed(run, gguf);
     },
     manages: {
-      load: ({ model }) => load(find(model).gguf, { all, log, onLoading: () => {} }),
+      load: (run) => load(find(run.model).gguf, { all, log, onLoading: () => {} }, run),
       unload: (run) => unload(find(run.model).gguf, run),
     },
     working: async () => all.reduce((sum, { gguf }) => sum + gguf.users, 0),
@@ -181,19 +180,19 @@ async function makeRoom(gguf: GgufModel, { all, log, onLoading }: Neighbours): P
   }
 }
 
-async function* load(gguf: GgufModel, neighbours: Neighbours): AsyncGenerator<ManageProgress> {
-  yield { status: "loading" };
+async function load(gguf: GgufModel, neighbours: Neighbours, { onProgress }: ManageRun): Promise<void> {
+  onProgress({ status: "loading" });
   await makeRoom(gguf, neighbours);
-  yield { status: "loaded" };
+  onProgress({ status: "loaded" });
 }
 
-async function* unload(gguf: GgufModel, { signal }: ManageRun): AsyncGenerator<ManageProgress> {
+async function unload(gguf: GgufModel, { signal, onProgress }: ManageRun): Promise<void> {
   signal.throwIfAborted();
   if (gguf.users > 0) {
     throw new Fault("server_is_overloaded", { message: "The model is answering; unload it when it has finished." });
   }
   await gguf.unload();
-  yield { status: "unloaded" };
+  onProgress({ status: "unloaded" });
 }
 
 function noRoom(error: unknown): Fault {

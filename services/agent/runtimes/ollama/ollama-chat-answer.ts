@@ -1,6 +1,9 @@
 import { z } from "zod";
 import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/answer/answer-event.ts";
 import { Fault, misfitOf } from "#shared/fault/fault.ts";
+import { JsonLines, readStream } from "../read-stream.ts";
+import type { RuntimeAnswer } from "../runtime-answer.ts";
+import type { EmitEvents } from "../runtime.ts";
 import { ollamaStreamFault } from "./ollama-fault.ts";
 
 const count = z.int().nonnegative().nullish();
@@ -44,6 +47,24 @@ const repeatsMax = 30;
 
 /** Matches Ollama's error for a tool call whose arguments break off. */
 const brokenCall = /invalid tool call arguments.*unexpected end of JSON input/is;
+
+/** Sends the request and emits the answer as it comes. */
+export async function readOllamaAnswer(
+  body: RuntimeAnswer,
+  reading: {
+    readonly answer: OllamaChatAnswer;
+    readonly onPiece: () => void;
+    /** Converts a line of another form to the form of a chat. */
+    readonly asInChats?: (line: unknown) => unknown;
+  },
+  emit: EmitEvents,
+): Promise<void> {
+  const { answer, onPiece, asInChats = (line) => line } = reading;
+  const read = (line: unknown, events: AnswerEvent[]): void => void events.push(...answer.events(asInChats(line)));
+  await readStream(body, { splitter: new JsonLines(), read, onPiece }, emit);
+  const rest = [...answer.end()];
+  if (rest.length > 0) await emit(rest);
+}
 
 /** Turns the lines of one answer of `/api/chat`, or of lines converted to its form, into answer events. */
 export class OllamaChatAnswer {

@@ -1,9 +1,8 @@
 import { z } from "zod";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { ContextOverflow, estimateTextTokens, toldOverflow } from "../context-overflow.ts";
 import type { OllamaCatalogue } from "./ollama-catalogue.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
-import type { EmbedRun } from "../runtime.ts";
+import type { EmbedRun, Embeddings } from "../runtime.ts";
 
 const embedAnswer = z.object({
   embeddings: z.array(z.array(z.number())),
@@ -11,11 +10,11 @@ const embedAnswer = z.object({
 });
 
 /** Embeds texts on `/api/embed`. A text that is too long is refused. By default Ollama would cut it silently. */
-export async function* ollamaEmbed(means: {
+export async function ollamaEmbed(means: {
   readonly run: EmbedRun;
   readonly connection: RuntimeConnection;
   readonly models: OllamaCatalogue;
-}): AsyncGenerator<readonly AnswerEvent[]> {
+}): Promise<Embeddings> {
   const { run, connection, models } = means;
   const { body, signal, onProgress } = run;
   const { name, loaded } = await models.find(run.model, signal);
@@ -29,6 +28,5 @@ export async function* ollamaEmbed(means: {
       const estimatedTokens = Math.max(...input.map(estimateTextTokens));
       throw toldOverflow(error, { param: "input", contextWindow: run.contextWindow, estimatedTokens });
     });
-  const vectors = answer.embeddings.map((vector, index): AnswerEvent => ({ kind: "embedding", index, vector }));
-  yield [...vectors, { kind: "usage", promptTokens: answer.prompt_eval_count ?? 0, completionTokens: 0 }];
+  return { vectors: answer.embeddings, promptTokens: answer.prompt_eval_count ?? 0 };
 }

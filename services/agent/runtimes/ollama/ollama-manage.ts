@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import type { ManageProgress } from "#shared/protocol/manage-job.ts";
-import { jsonLines } from "../json-lines.ts";
+import { JsonLines } from "../read-stream.ts";
 import type { OllamaCatalogue } from "./ollama-catalogue.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { ManageRun, Runtime } from "../runtime.ts";
@@ -23,37 +23,35 @@ export function ollamaManages(means: {
 }): NonNullable<Runtime["manages"]> {
   const { connection, models } = means;
 
-  async function* pull({ model, signal }: ManageRun): AsyncGenerator<ManageProgress> {
+  async function pull({ model, signal, onProgress }: ManageRun): Promise<void> {
     let succeeded = false;
-    for await (const lines of jsonLines(connection.stream({ path: "/api/pull", body: { model }, signal }))) {
-      for (const line of lines) {
-        const progress = pullProgress(line);
-        succeeded = progress.status === "success";
-        yield progress;
-      }
-    }
+    const read = (line: unknown): void => {
+      const progress = pullProgress(line);
+      succeeded = progress.status === "success";
+      onProgress(progress);
+    };
+    const lines = new JsonLines();
+    const body = connection.stream({ path: "/api/pull", body: { model }, signal });
+    await body.read((piece) => void lines.push(piece, read));
+    lines.end(read);
     if (!succeeded) throw new Fault("upstream_error", { message: "The runtime broke off before the model was there." });
   }
 
-  async function* remove({ model, signal }: ManageRun): AsyncGenerator<ManageProgress> {
+  async function remove({ model, signal, onProgress }: ManageRun): Promise<void> {
     const { name } = await models.find(model, signal);
     await connection.text({ path: "/api/delete", method: "DELETE", body: { model: name }, signal });
-    yield { status: "removed" };
+    onProgress({ status: "removed" });
   }
 
   /**
    * Loads or unloads a model. A request without a prompt makes Ollama load it; with a `keep_alive` of 0 Ollama unloads
    * it.
    */
-  async function* keep(
-    { model, signal }: ManageRun,
-    keepAlive: number,
-    status: string,
-  ): AsyncGenerator<ManageProgress> {
+  async function keep({ model, signal, onProgress }: ManageRun, keepAlive: number, status: string): Promise<void> {
     const { name, show } = await models.find(model, signal);
     const [path, nothing] = show.capabilities.completion ? ["/api/generate", {}] : ["/api/embed", { input: [] }];
     await connection.text({ path, body: { model: name, keep_alive: keepAlive, stream: false, ...nothing }, signal });
-    yield { status };
+    onProgress({ status });
   }
 
   return {

@@ -1,9 +1,8 @@
 import { z } from "zod";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { callsAsText, offersTools } from "../calls-as-text.ts";
+import { CallsAsText, offersTools } from "../calls-as-text.ts";
 import { ContextOverflow, estimateTokens, toldOverflow } from "../context-overflow.ts";
 import { OllamaCatalogue } from "./ollama-catalogue.ts";
-import { OllamaChatAnswer } from "./ollama-chat-answer.ts";
+import { OllamaChatAnswer, readOllamaAnswer } from "./ollama-chat-answer.ts";
 import { ollamaChatRequest, prefilledText } from "./ollama-chat-request.ts";
 import { ollamaEmbed } from "./ollama-embed.ts";
 import { ollamaStatusFault } from "./ollama-fault.ts";
@@ -11,10 +10,9 @@ import { ollamaManages } from "./ollama-manage.ts";
 import type { OllamaHost } from "./ollama-model.ts";
 import { ollamaText } from "./ollama-text.ts";
 import { trimPrefix } from "../prefix-trimmer.ts";
-import { readOllamaAnswer } from "./read-ollama-answer.ts";
 import { RuntimeConnection } from "../runtime-connection.ts";
 import type { RuntimeSite } from "../runtime-site.ts";
-import type { ChatRun, Runtime } from "../runtime.ts";
+import type { ChatRun, EmitEvents, Runtime } from "../runtime.ts";
 
 export const ollamaUrlDefault = "http://127.0.0.1:11434";
 
@@ -54,21 +52,21 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
   const host = { platform: process.platform, arch: process.arch, ...options.host };
   const models = new OllamaCatalogue({ connection, host });
 
-  async function* chat(run: ChatRun): AsyncGenerator<readonly AnswerEvent[]> {
+  async function answerOnce(run: ChatRun, emit: EmitEvents): Promise<void> {
     const { model, body, contextWindow, signal, onProgress } = run;
     const entry = await models.find(model, signal);
     const request = ollamaChatRequest({ entry, capabilities: run.capabilities, body });
     if (!entry.loaded) onProgress("loading");
     try {
-      yield* readOllamaAnswer(connection.stream({ path: "/api/chat", body: request, signal }), {
-        answer: new OllamaChatAnswer({
-          parallelToolCalls: body.parallel_tool_calls ?? true,
-          tokensMax: body.max_tokens,
-          promptTokens: () => estimateTokens(body),
-        }),
-        // Ollama sends a tool call whole, and nothing while the model writes it.
-        onLines: () => onProgress(body.tools === undefined ? undefined : "prefill"),
+      const answer = new OllamaChatAnswer({
+        parallelToolCalls: body.parallel_tool_calls ?? true,
+        tokensMax: body.max_tokens,
+        promptTokens: () => estimateTokens(body),
       });
+      // Ollama sends a tool call whole, and nothing while the model writes it.
+      const onPiece = (): void => onProgress(body.tools === undefined ? undefined : "prefill");
+      const streamed = connection.stream({ path: "/api/chat", body: request, signal });
+      await readOllamaAnswer(streamed, { answer, onPiece }, emit);
     } catch (error) {
       if (!(error instanceof ContextOverflow)) throw error;
       throw toldOverflow(error, { param: "messages", contextWindow, estimatedTokens: estimateTokens(body) });
@@ -76,9 +74,13 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
   }
 
   /** Runs one chat, and adapts Ollama's answer to the request. */
-  function meantAnswer(run: ChatRun): AsyncIterable<readonly AnswerEvent[]> {
-    const answer = trimPrefix(prefilledText(run.body), chat(run));
-    return offersTools(run.body) ? answer : callsAsText(answer);
+  function chat(run: ChatRun, emit: EmitEvents): Promise<void> {
+    const calls = offersTools(run.body) ? undefined : new CallsAsText();
+    return trimPrefix(
+      prefilledText(run.body),
+      (emitAnswer) => answerOnce(run, emitAnswer),
+      calls === undefined ? emit : (events) => emit(calls.push(events)),
+    );
   }
 
   return {
@@ -87,8 +89,8 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
     slots: options.slots ?? ollamaSlotsDefault,
     slotsPerModel: true,
     catalogue: (signal) => models.read(signal),
-    chat: meantAnswer,
-    complete: (run) => ollamaText({ run, connection, models }),
+    chat,
+    complete: (run, emit) => ollamaText({ run, connection, models }, emit),
     embed: (run) => ollamaEmbed({ run, connection, models }),
     manages: ollamaManages({ connection, models }),
     close: () => connection.close(),

@@ -1,5 +1,4 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { ManageProgress } from "#shared/protocol/manage-job.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import { capabilitiesByProps, describedByArgs, llamaServerProps } from "./llama-server-props.ts";
 import { readModelFile } from "./model-file.ts";
@@ -63,7 +62,7 @@ export class LlamaServerRouter {
   }
 
   /** Loads the model. A router refuses to load a model that is loaded or loading, so this sends no request for it. */
-  async *#load({ signal }: ManageRun, model: string): AsyncGenerator<ManageProgress> {
+  async #load({ signal, onProgress }: ManageRun, model: string): Promise<void> {
     let status = await this.#statusOf(model, signal);
     if (status === "unloaded") await this.#connection.text({ path: "/models/load", body: { model }, signal });
     let begun = status === "loading";
@@ -74,21 +73,21 @@ export class LlamaServerRouter {
         throw new Fault("upstream_error", { message: "The runtime could not load the model." });
       }
       begun ||= status === "loading";
-      yield { status: "loading" };
+      onProgress({ status: "loading" });
       await sleep(this.#clock, loadPollMs, signal);
     }
-    yield { status: "loaded" };
+    onProgress({ status: "loaded" });
   }
 
-  async *#unload({ signal }: ManageRun, model: string): AsyncGenerator<ManageProgress> {
+  async #unload({ signal, onProgress }: ManageRun, model: string): Promise<void> {
     if ((await this.#statusOf(model, signal)) !== "unloaded") {
       await this.#connection.text({ path: "/models/unload", body: { model }, signal });
     }
     while ((await this.#statusOf(model, signal)) !== "unloaded") {
-      yield { status: "unloading" };
+      onProgress({ status: "unloading" });
       await sleep(this.#clock, loadPollMs, signal);
     }
-    yield { status: "unloaded" };
+    onProgress({ status: "unloaded" });
   }
 
   async #statusOf(model: string, signal: AbortSignal): Promise<string> {

@@ -1,5 +1,4 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { ManageProgress } from "#shared/protocol/manage-job.ts";
 import { lmStudio, lmStudioSlotsDefault } from "./lm-studio-profile.ts";
 import {
   lmStudioModel,
@@ -98,15 +97,15 @@ export class LmStudioServer implements OpenAiServer {
     }
   }
 
-  async *#load({ model, signal }: ManageRun): AsyncGenerator<ManageProgress> {
-    yield { status: "loading" };
+  async #load({ model, signal, onProgress }: ManageRun): Promise<void> {
+    onProgress({ status: "loading" });
     const body = { model: this.modelOf(model).name };
     await this.#connection.text({ path: "/api/v1/models/load", body, signal });
-    yield { status: "loaded" };
+    onProgress({ status: "loaded" });
   }
 
   /** Unloads every instance of the model: a model may be in memory more than once. */
-  async *#unload({ model, signal }: ManageRun): AsyncGenerator<ManageProgress> {
+  async #unload({ model, signal, onProgress }: ManageRun): Promise<void> {
     const models = await this.#read(signal);
     const known = models.find((one) => one.model.id === model || one.name === model);
     if (known === undefined) {
@@ -115,6 +114,6 @@ export class LmStudioServer implements OpenAiServer {
     for (const { id } of known.instances) {
       await this.#connection.text({ path: "/api/v1/models/unload", body: { instance_id: id }, signal });
     }
-    yield { status: "unloaded" };
+    onProgress({ status: "unloaded" });
   }
 }

@@ -4,7 +4,7 @@ import { pickChunk, type ChunkChoice } from "./openai-chunk.ts";
 import { finishReasonOf, interrupted, senseless, tellsNoLogprobs, toldBy } from "./openai-event.ts";
 import { logprobsIn } from "./openai-logprobs.ts";
 import { OpenAiToolCalls } from "./openai-tool-calls.ts";
-import type { SentEvent } from "../server-sent-events.ts";
+import type { SentEvent } from "../read-stream.ts";
 
 export interface AnswerOptions {
   /** The number of answers in the request (`n`). */

@@ -1,5 +1,4 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { Answering } from "../answering.ts";
 import { CallsAsText, offersTools } from "../calls-as-text.ts";
 import { ContextOverflow, estimateTokens, toldNoRoom } from "../context-overflow.ts";
 import { cutAtStops } from "../cut-at-stops.ts";
@@ -10,7 +9,7 @@ import type { OpenAiProfile, ServedModel } from "./openai-profile.ts";
 import { trimPrefix } from "../prefix-trimmer.ts";
 import { readAnswer } from "./read-answer.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
-import type { ChatRun } from "../runtime.ts";
+import type { ChatRun, EmitEvents } from "../runtime.ts";
 
 interface Means {
   readonly connection: RuntimeConnection;
@@ -20,12 +19,13 @@ interface Means {
 }
 
 /** Runs one chat on `/v1/chat/completions`, and adapts the server's answer to the request. */
-export function openAiChat(run: ChatRun, means: Means): Answering {
+export async function openAiChat(run: ChatRun, means: Means, emit: EmitEvents): Promise<void> {
   const { profile } = means;
   const { body } = run;
-  const answer = trimPrefix(echoedText(profile, body), answerOnce(run, means));
-  if (body.stop === undefined || profile.endsAtStops) return answer;
-  return cutAtStops({ stop: body.stop, estimatedTokens: estimateTokens(body) }, answer);
+  const trimmed = (emitTrimmed: EmitEvents): Promise<void> =>
+    trimPrefix(echoedText(profile, body), (emitAnswer) => answerOnce(run, means, emitAnswer), emitTrimmed);
+  if (body.stop === undefined || profile.endsAtStops) return trimmed(emit);
+  return cutAtStops({ stop: body.stop, estimatedTokens: estimateTokens(body) }, trimmed, emit);
 }
 
 /** Returns the fault that the client gets for a failed chat. */
@@ -36,7 +36,7 @@ export function chatFault(error: unknown, { body, contextWindow }: ChatRun): unk
   return toldNoRoom(error, { param: "messages", contextWindow, estimatedTokens, tokensMax: body.max_tokens });
 }
 
-function answerOnce(run: ChatRun, { connection, profile, model, onBareEnd }: Means): Answering {
+function answerOnce(run: ChatRun, { connection, profile, model, onBareEnd }: Means, emit: EmitEvents): Promise<void> {
   const { body, contextWindow, cacheSalt, signal } = run;
   const thinks = run.capabilities.thinking;
   const question = openAiChatRequest({ profile, model, body, thinks, contextWindow, cacheSalt });
@@ -48,14 +48,12 @@ function answerOnce(run: ChatRun, { connection, profile, model, onBareEnd }: Mea
     dropsUnreadableCalls: profile.dropsUnreadableCalls,
     interrupts: model.interrupts,
   });
-  return readAnswer(answer, {
-    question: { path: "/v1/chat/completions", body: question, signal },
-    connection,
-    profile,
-    run,
-    meant: offersTools(body) ? undefined : new CallsAsText(),
-    onBareEnd,
-  });
+  const calls = offersTools(body) ? undefined : new CallsAsText();
+  return readAnswer(
+    answer,
+    { question: { path: "/v1/chat/completions", body: question, signal }, connection, profile, run, onBareEnd },
+    calls === undefined ? emit : (events) => emit(calls.push(events)),
+  );
 }
 
 function chatsNever({ internal }: PathUnknown): Fault {

@@ -1,4 +1,3 @@
-import type { Answering } from "../answering.ts";
 import { ContextOverflow, estimateTextTokens, toldOverflow } from "../context-overflow.ts";
 import { fanOut } from "../fan-out.ts";
 import { chatFault, openAiChat } from "./openai-chat.ts";
@@ -8,7 +7,7 @@ import type { OpenAiServer } from "./openai-server.ts";
 import { openAiText, textFault } from "./openai-text.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { RuntimeSite } from "../runtime-site.ts";
-import type { ChatRun, CompleteRun, EmbedRun, Runtime } from "../runtime.ts";
+import type { ChatRun, CompleteRun, EmbedRun, Embeddings, EmitEvents, Runtime } from "../runtime.ts";
 import { LoadWatch } from "./load-watch.ts";
 import { whenLoaded } from "./when-loaded.ts";
 
@@ -33,37 +32,35 @@ export function openAiCompatible(means: {
   }
 
   /** Sends the request once the model is loaded. `faultOf` maps a failure by the kind of request. */
-  function asked<Run extends AnyRun>(
+  async function ask<Run extends AnyRun, Result>(
     run: Run,
-    ask: (model: ServedModel) => Answering,
+    request: (model: ServedModel) => Promise<Result>,
     faultOf: (error: unknown, run: Run) => unknown,
-  ): Answering {
+  ): Promise<Result> {
     const model = (): ServedModel => server.modelOf(run.model);
-    return whenLoaded(run, {
-      model,
-      loads,
-      clock: site.clock,
-      ask: () => ask(model()),
-      faultOf: (error) => faultOf(error, run),
-    });
+    try {
+      return await whenLoaded(run, { model, loads, clock: site.clock }, () => request(model()));
+    } catch (error) {
+      throw faultOf(error, run);
+    }
   }
 
-  function chat(run: ChatRun): Answering {
-    return profile.refusesSeveral?.(run.body) ? fanOut(chatOnce, run) : chatOnce(run);
+  function chat(run: ChatRun, emit: EmitEvents): Promise<void> {
+    return profile.refusesSeveral?.(run.body) ? fanOut(chatOnce, run, emit) : chatOnce(run, emit);
   }
 
-  function chatOnce(run: ChatRun): Answering {
-    return asked(run, (model) => openAiChat(run, { connection, profile, model, onBareEnd }), chatFault);
+  function chatOnce(run: ChatRun, emit: EmitEvents): Promise<void> {
+    return ask(run, (model) => openAiChat(run, { connection, profile, model, onBareEnd }, emit), chatFault);
   }
 
-  function complete(run: CompleteRun): Answering {
-    return asked(run, (model) => openAiText(run, { connection, profile, model, onBareEnd }), textFault);
+  function complete(run: CompleteRun, emit: EmitEvents): Promise<void> {
+    return ask(run, (model) => openAiText(run, { connection, profile, model, onBareEnd }, emit), textFault);
   }
 
-  function embed(run: EmbedRun): Answering {
+  function embed(run: EmbedRun): Promise<Embeddings> {
     const { body, signal } = run;
     const cacheSalt = profile.saltsCache ? run.cacheSalt : undefined;
-    return asked(run, ({ name }) => openAiEmbed({ model: name, body, cacheSalt, connection, signal }), embedFault);
+    return ask(run, ({ name }) => openAiEmbed({ model: name, body, cacheSalt, connection, signal }), embedFault);
   }
 
   return {

@@ -1,23 +1,23 @@
 import { z } from "zod";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { EmbedBody } from "#shared/protocol/embed-body.ts";
 import { PathUnknown } from "./openai-fault.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
+import type { Embeddings } from "../runtime.ts";
 
 const embedAnswer = z.object({
   data: z.array(z.object({ index: z.int().nonnegative().nullish(), embedding: z.array(z.number()) })),
   usage: z.object({ prompt_tokens: z.int().nonnegative().nullish() }).nullish(),
 });
 
-/** Embeds texts on `/v1/embeddings`, and yields the vectors as numbers, in the order of the texts. */
-export async function* openAiEmbed(means: {
+/** Embeds texts on `/v1/embeddings`, and returns the vectors as numbers, in the order of the texts. */
+export async function openAiEmbed(means: {
   readonly model: string;
   readonly body: EmbedBody;
   readonly cacheSalt?: string | undefined;
   readonly connection: RuntimeConnection;
   readonly signal: AbortSignal;
-}): AsyncGenerator<readonly AnswerEvent[]> {
+}): Promise<Embeddings> {
   const { model, body, cacheSalt, connection, signal } = means;
   const { input, dimensions } = body;
   const question = { model, input, dimensions, encoding_format: "float", cache_salt: cacheSalt };
@@ -26,13 +26,7 @@ export async function* openAiEmbed(means: {
     .catch((error: unknown) => {
       throw error instanceof PathUnknown ? embedsNothing(error) : error;
     });
-  const promptTokens = answer.usage?.prompt_tokens ?? 0;
-  const vectors = inOrder(answer.data, input.length).map((vector, index): AnswerEvent => ({
-    kind: "embedding",
-    index,
-    vector,
-  }));
-  yield [...vectors, { kind: "usage", promptTokens, completionTokens: 0 }];
+  return { vectors: inOrder(answer.data, input.length), promptTokens: answer.usage?.prompt_tokens ?? 0 };
 }
 
 function inOrder(data: z.infer<typeof embedAnswer>["data"], texts: number): readonly number[][] {

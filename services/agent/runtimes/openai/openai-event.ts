@@ -1,7 +1,7 @@
 import type { FinishReason } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { answerFault } from "./openai-fault.ts";
-import type { SentEvent } from "../server-sent-events.ts";
+import type { SentEvent } from "../read-stream.ts";
 
 /** The result of reading one event. `end` means that no more events follow, and does not prove success. */
 export type Told =

@@ -3,7 +3,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { pickChunk, type ChunkChoice } from "./openai-chunk.ts";
 import { finishReasonOf, interrupted, senseless, tellsNoLogprobs, toldBy } from "./openai-event.ts";
 import { legacyLogprobsIn } from "./openai-logprobs.ts";
-import type { SentEvent } from "../server-sent-events.ts";
+import type { SentEvent } from "../read-stream.ts";
 
 export interface TextAnswerOptions {
   /** The number of requested alternatives for each token; undefined if no logprobs were requested. */

@@ -4,7 +4,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import { honouring, refuseUnsupported } from "../refuse-unsupported.ts";
 import { honouringInTexts, refuseUnsupportedText } from "../refuse-unsupported-text.ts";
-import type { ChatRun, CompleteRun, EmbedRun, Runtime } from "../runtime.ts";
+import type { ChatRun, CompleteRun, EmbedRun, Embeddings, EmitEvents, Runtime } from "../runtime.ts";
 import { countWords } from "./count-words.ts";
 import { planAnswer, planContinuation, type ScriptedAnswer } from "./scripted-answer.ts";
 import { scriptedVector } from "./scripted-embedding.ts";
@@ -44,27 +44,28 @@ export function scriptedRuntime(options: ScriptedOptions): Runtime {
     throw new Fault("model_not_found", { message: `The model '${id}' does not exist.`, param: "model" });
   }
 
-  async function* chat(run: ChatRun): AsyncGenerator<readonly AnswerEvent[]> {
+  async function chat(run: ChatRun, emit: EmitEvents): Promise<void> {
     const model = find(run.model);
     refuseUnsupported(run.body, honoured);
-    yield* say({ answer: planAnswer({ model, body: run.body }), run, clock: options.clock, exit });
+    await perform({ answer: planAnswer({ model, body: run.body }), run, clock: options.clock, exit }, emit);
   }
 
-  async function* complete(run: CompleteRun): AsyncGenerator<readonly AnswerEvent[]> {
+  async function complete(run: CompleteRun, emit: EmitEvents): Promise<void> {
     find(run.model);
     refuseUnsupportedText(run.body, honouredInTexts);
-    yield* say({ answer: planContinuation(run.body), run, clock: options.clock, exit });
+    await perform({ answer: planContinuation(run.body), run, clock: options.clock, exit }, emit);
   }
 
-  async function* embed({ body, signal }: EmbedRun): AsyncGenerator<readonly AnswerEvent[]> {
+  async function embed({ body, signal }: EmbedRun): Promise<Embeddings> {
+    const vectors: number[][] = [];
     let promptTokens = 0;
-    for (const [index, text] of body.input.entries()) {
+    for (const text of body.input) {
       await nextTurn();
       signal.throwIfAborted();
       promptTokens += await countWords([text]);
-      yield [{ kind: "embedding", index, vector: scriptedVector(text, body.dimensions) }];
+      vectors.push(scriptedVector(text, body.dimensions));
     }
-    yield [{ kind: "usage", promptTokens, completionTokens: 0 }];
+    return { vectors, promptTokens };
   }
 
   return {
@@ -80,13 +81,14 @@ export function scriptedRuntime(options: ScriptedOptions): Runtime {
   };
 }
 
-async function* say(performance: {
-  answer: ScriptedAnswer;
-  run: ChatRun | CompleteRun;
-  clock: Clock;
-  exit: (code: number) => void;
-}): AsyncGenerator<readonly AnswerEvent[]> {
-  const { answer, run, clock, exit } = performance;
+interface Performance {
+  readonly answer: ScriptedAnswer;
+  readonly run: ChatRun | CompleteRun;
+  readonly clock: Clock;
+  readonly exit: (code: number) => void;
+}
+
+async function perform({ answer, run, clock, exit }: Performance, emit: EmitEvents): Promise<void> {
   const { signal } = run;
   signal.throwIfAborted();
   const startedMs = clock.now() + answer.firstMs;
@@ -115,7 +117,7 @@ async function* say(performance: {
       else batch.push(...textEvents(cutter.push(answer.token(index))));
     }
     run.onProgress();
-    if (batch.length > 0) yield batch;
+    if (batch.length > 0) await emit(batch);
   }
 
   if (answer.mishap !== undefined && !cutter.stopped) {
@@ -126,7 +128,7 @@ async function* say(performance: {
   const promptTokens = await countWords(answer.prompt);
   signal.throwIfAborted();
   const closing = closingEvents(answer, { promptTokens, said, stopped: cutter.stopped });
-  yield [...textEvents(cutter.end()), ...closing];
+  await emit([...textEvents(cutter.end()), ...closing]);
 }
 
 function textEvents(text: string): AnswerEvent[] {
