@@ -32,7 +32,10 @@ export function ollamaManages(means: {
     };
     const lines = new JsonLines();
     const body = connection.stream({ path: "/api/pull", body: { model }, signal });
-    await body.read((piece) => void lines.push(piece, read));
+    await body.read((piece) => {
+      lines.push(piece, read);
+      return undefined;
+    });
     lines.end(read);
     if (!succeeded) throw new Fault("upstream_error", { message: "The runtime broke off before the model was there." });
   }
