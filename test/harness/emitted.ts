@@ -24,7 +24,7 @@ export async function* batchesOf(run: Run): AsyncGenerator<readonly AnswerEvent[
     end = how;
     arrival.resolve();
   };
-  run((events) => {
+  const over = run((events) => {
     waiting.push(events);
     arrival.resolve();
     return room.promise;
@@ -45,6 +45,7 @@ export async function* batchesOf(run: Run): AsyncGenerator<readonly AnswerEvent[
   } finally {
     room.promise.catch(() => undefined);
     room.reject(new Error("the test reads no further"));
+    await over;
   }
 }
 
