@@ -52,14 +52,9 @@ import { metricsRoute } from "./operations/metrics-route.ts";
 import { readiness } from "./operations/readiness.ts";
 import { publicDocument } from "./openapi/public-document.ts";
 import { getReference } from "./routes/get-reference.ts";
-import { getModel } from "./routes/get-model.ts";
-import { getModels } from "./routes/get-models.ts";
-import type { InferenceMeans } from "./routes/inference-means.ts";
+import { getModel, getModels } from "./routes/get-models.ts";
+import { inferenceRoutes, type InferenceMeans } from "./routes/inference-routes.ts";
 import { keepAccounts } from "./routes/keep-accounts.ts";
-import { postChatCompletions } from "./routes/post-chat-completions.ts";
-import { postCompletions } from "./routes/post-completions.ts";
-import { postEmbeddings } from "./routes/post-embeddings.ts";
-import { postResponses } from "./routes/post-responses.ts";
 import { tellStandingAlways } from "./routes/tell-standing.ts";
 import { readCertificate } from "./edge/read-certificate.ts";
 import { refuseOtherMethods } from "./edge/refuse-other-methods.ts";
@@ -304,10 +299,7 @@ function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
       await v1.register(async (inference) => {
         insistOnHeapRoom(inference, { clock });
         keepAccounts(inference, { ...limited, meter, clock, log, bodyBytesMax, bodyLimitName });
-        postChatCompletions(inference, parts);
-        postResponses(inference, parts);
-        postCompletions(inference, parts);
-        postEmbeddings(inference, parts);
+        inferenceRoutes(inference, parts);
       });
     },
     { prefix: "/v1" },

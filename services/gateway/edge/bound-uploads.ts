@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import { errorCodes, type FastifyInstance, type FastifyRequest } from "fastify";
 import { callerIfProven } from "../access/caller.ts";
-import { insistOnPlainJson } from "../intake/insist-on-plain-json.ts";
+import { insistOnPlainJson } from "../intake/framing-fault.ts";
 import { UploadRoom, type ArrivingBody } from "../intake/upload-room.ts";
 import { stateOf } from "./request-state.ts";
 import { atClose } from "./timed-response.ts";

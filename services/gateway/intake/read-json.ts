@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { Fault } from "#shared/fault/fault.ts";
-import { paramOf } from "./param-of.ts";
+import { paramOf } from "./read-shape.ts";
 import { locateInJson, numberCharactersMax, scanJson, type JsonPath, type ScannedJson } from "./scan-json.ts";
 
 /**

@@ -1,7 +1,6 @@
 import type { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { unknownFields } from "#shared/protocol/unknown-fields.ts";
-import { paramOf } from "./param-of.ts";
 
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
@@ -187,4 +186,28 @@ function typeName(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
+}
+
+/** Characters shown of one name and of a whole path. Names come from the client, and may be as long as a body. */
+export const nameCharactersMax = 64;
+export const paramCharactersMax = 512;
+
+/** Returns a path as OpenAI writes it: `messages[2].content[0].type`. A path or name that is too long is cut. */
+export function paramOf(path: Path): string {
+  return path.reduce<string>(within, "");
+}
+
+function within(holder: string, step: PropertyKey): string {
+  if (holder.length > paramCharactersMax) return holder;
+  const dot = holder === "" ? "" : ".";
+  const param = holder + (typeof step === "number" ? `[${step}]` : dot + shown(String(step)));
+  return param.length > paramCharactersMax ? `${param.slice(0, paramCharactersMax)}…` : param;
+}
+
+/**
+ * Returns a name that is safe to show: invisible characters, and those that turn the text around them, are replaced.
+ */
+function shown(name: string): string {
+  const cut = name.length > nameCharactersMax ? `${name.slice(0, nameCharactersMax)}…` : name;
+  return /^[\x20-\x7e]*$/.test(cut) ? cut : cut.toWellFormed().replace(/\p{C}|\p{Zl}|\p{Zp}/gu, "\ufffd");
 }

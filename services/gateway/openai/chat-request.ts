@@ -1,19 +1,42 @@
 import { z } from "zod";
+import { responseFormat, type ChatBody, chatBody } from "#shared/protocol/chat-body.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { modelId } from "#shared/model/model.ts";
-import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
 import { readShape } from "../intake/read-shape.ts";
-import { innerMessage, outerMessage } from "./chat-message.ts";
-import { chosenTools } from "./chosen-tools.ts";
-import { dropEmptyLists, dropNulls, isEmptyList, objectsIn } from "./drop-what-says-nothing.ts";
-import { innerResponseFormat, outerResponseFormat } from "./response-format.ts";
-import { insistOnSchemaSize } from "./schema-size.ts";
-import { insistOnSentImage } from "./sent-image.ts";
-import { outerStop, stopStrings } from "./stop-strings.ts";
-import { streamFields, streamWish, type StreamWish } from "./stream-wish.ts";
-import { choiceOf, outerToolChoice } from "./tool-choice.ts";
-import { checkToolOrder } from "./tool-order.ts";
+import { innerMessage, outerMessage, checkToolOrder } from "./chat-messages.ts";
+import { chosenTools, choiceOf, outerToolChoice } from "./tool-choice.ts";
+import {
+  dropEmptyLists,
+  dropNulls,
+  isEmptyList,
+  objectsIn,
+  insistOnSchemaSize,
+  insistOnSentImage,
+  outerStop,
+  stopStrings,
+  streamFields,
+  streamWish,
+  type StreamWish,
+} from "./request-fields.ts";
 import { refuseUnsupportedFields } from "./unsupported-fields.ts";
+
+const [text, jsonObject, jsonSchema] = responseFormat.options;
+
+/** The response format as clients write it. Some clients send a schema together with `json_object`. */
+export const outerResponseFormat = z.discriminatedUnion("type", [
+  text,
+  jsonObject.extend({ schema: jsonSchema.shape.json_schema.shape.schema }),
+  jsonSchema,
+]);
+
+/** Returns the response format in the one form that machines get: any schema becomes a `json_schema`. */
+export function innerResponseFormat(
+  format: z.infer<typeof outerResponseFormat> | null | undefined,
+): Pick<ChatBody, "response_format"> {
+  if (format === null || format === undefined) return {};
+  if (format.type !== "json_object" || format.schema === undefined) return { response_format: format };
+  return { response_format: { type: "json_schema", json_schema: { name: "answer", schema: format.schema } } };
+}
 
 export const messagesMax = 10_000;
 

@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { objectsIn } from "./drop-what-says-nothing.ts";
+import { objectsIn } from "./request-fields.ts";
 
 interface Unsupported {
   /** The reason, as the end of a sentence that begins with the field's name. */

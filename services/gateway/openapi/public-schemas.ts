@@ -1,14 +1,21 @@
 import { capabilities, model } from "#shared/model/model.ts";
 import { toolCall, toolDefinition } from "#shared/protocol/chat-body.ts";
-import { outerMessage } from "../openai/chat-message.ts";
-import { chatRequest } from "../openai/chat-request.ts";
-import { completionRequest } from "../openai/completion-request.ts";
-import { embeddingsRequest } from "../openai/embeddings-request.ts";
-import { outerResponseFormat } from "../openai/response-format.ts";
-import { callItem, callOutputItem, inputItem, messageItem, reasoningItem } from "../openai/responses/input-items.ts";
-import { responseRequest } from "../openai/responses/response-request.ts";
-import { functionTool, namespaceTool, responseTool, responseToolChoice } from "../openai/responses/response-tools.ts";
-import { outerTextFormat } from "../openai/responses/text-format.ts";
+import { outerMessage } from "../openai/chat-messages.ts";
+import { chatRequest, outerResponseFormat } from "../openai/chat-request.ts";
+import { completionRequest, embeddingsRequest } from "../openai/text-requests.ts";
+import {
+  callItem,
+  callOutputItem,
+  inputItem,
+  messageItem,
+  reasoningItem,
+  functionTool,
+  namespaceTool,
+  responseTool,
+  responseToolChoice,
+  outerTextFormat,
+  responseRequest,
+} from "../openai/responses/response-schema.ts";
 import { outerToolChoice } from "../openai/tool-choice.ts";
 import {
   chatCompletion,

@@ -12,11 +12,10 @@ import type { StreamEnds } from "../dispatch/write-stream.ts";
 import type { Outer, ReadRequest } from "../asked/read-request.ts";
 import { ignoredHeader } from "../openai/ignored-header.ts";
 import { renderResponse } from "../openai/responses/output/render-response.ts";
-import { endsOfChunks } from "../openai/stream-ends.ts";
+import { endsOfChunks } from "../openai/fault-body.ts";
 import type { RequestAccount } from "../settlement/request-account.ts";
-import type { InferenceMeans } from "./inference-means.ts";
+import type { InferenceMeans } from "./inference-routes.ts";
 import { accountOf } from "./keep-accounts.ts";
-import { takeBody } from "./take-body.ts";
 import { noteStanding } from "./tell-standing.ts";
 
 /** A request that may run: its reply, and the part of its placement that is the same for streamed and whole answers. */
@@ -109,4 +108,11 @@ function ownedBy(keyId: string, needs: Needs): Needs {
 function traceparentOf({ headers: { traceparent } }: FastifyRequest): string | undefined {
   const isOne = typeof traceparent === "string" && /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/.test(traceparent);
   return isOne ? traceparent : undefined;
+}
+
+/** Returns the body of a request and removes it there, so that the request does not keep its bytes. */
+export function takeBody(request: FastifyRequest<{ Body: Buffer | undefined }>): Buffer | undefined {
+  const { body } = request;
+  request.body = undefined;
+  return body;
 }

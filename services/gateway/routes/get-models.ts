@@ -1,8 +1,11 @@
 import type { FastifyInstance } from "fastify";
-import { visibleTo } from "../access/authorize.ts";
+import { visibleTo, mayUse, needsExactId } from "../access/authorize.ts";
 import { callerOf } from "../access/caller.ts";
-import { namedShortly } from "../openai/named-shortly.ts";
+import { namedShortly } from "../openai/ignored-header.ts";
 import type { LiveModels } from "../dispatch/live-models.ts";
+import { unknownUrl } from "../edge/unknown-url.ts";
+import { modelNotFound, type MachineRanking } from "../fleet/rank-machines.ts";
+import { findModel } from "../fleet/catalogues.ts";
 
 /**
  * Serves the models that the calling key may use, as the machines report them at this moment. The route is the
@@ -14,5 +17,19 @@ export function getModels(server: FastifyInstance, parts: { models: LiveModels }
     const { models, unanswered } = await parts.models.list(key.machines);
     if (unanswered.length > 0) reply.header("x-trunkline-unanswered", namedShortly(unanswered));
     return { object: "list", data: visibleTo(key, models) };
+  });
+}
+
+/** Serves one model by its id, which may hold `:` and `/`, written as they are or percent-encoded. */
+export function getModel(server: FastifyInstance, parts: { models: LiveModels; ranking: MachineRanking }): void {
+  server.get<{ Params: { "*": string } }>("/models/*", async (request) => {
+    const id = request.params["*"];
+    const { key } = callerOf(request);
+    if (id === "") throw unknownUrl(request);
+    if (!mayUse(key, id)) throw modelNotFound(id);
+    const { models } = await parts.models.list(key.machines);
+    const model = findModel(models, id, { isExact: needsExactId(key, id) });
+    if (model === undefined) throw await parts.ranking.absence(id, key.machines);
+    return model;
   });
 }

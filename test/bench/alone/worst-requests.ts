@@ -1,8 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { readJsonObject } from "../../../services/gateway/intake/read-json.ts";
 import { readChatRequest } from "../../../services/gateway/openai/chat-request.ts";
-import { readCompletionRequest } from "../../../services/gateway/openai/completion-request.ts";
-import { readEmbeddingsRequest } from "../../../services/gateway/openai/embeddings-request.ts";
+import { readCompletionRequest, readEmbeddingsRequest } from "../../../services/gateway/openai/text-requests.ts";
 import { readResponseRequest } from "../../../services/gateway/openai/responses/response-request.ts";
 import { ignoredHeader } from "../../../services/gateway/openai/ignored-header.ts";
 import { ordinaryBody, worstBodies, type Body, type Endpoint } from "./worst-bodies.ts";

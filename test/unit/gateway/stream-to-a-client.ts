@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import type { Fault } from "#shared/fault/fault.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { StreamWriter } from "../../../services/gateway/dispatch/write-stream.ts";
-import { endsOfChunks } from "../../../services/gateway/openai/stream-ends.ts";
+import { endsOfChunks } from "../../../services/gateway/openai/fault-body.ts";
 import { until } from "../../harness/until.ts";
 
 export const timing = timingAt(1);

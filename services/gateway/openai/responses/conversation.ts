@@ -1,8 +1,17 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { ChatMessage } from "#shared/protocol/chat-body.ts";
-import { insistOnCallOrder, type Placed } from "./call-order.ts";
-import { textOf, type CallOutputItem, type InputItem, type MessageItem, type MessagePart } from "./input-items.ts";
-import { isOfModel, ModelTurn } from "./model-turn.ts";
+import {
+  textOf,
+  type CallOutputItem,
+  type InputItem,
+  type MessageItem,
+  type MessagePart,
+  type CallItem,
+  type ReasoningItem,
+} from "./response-schema.ts";
+import { innerName } from "./inner-tools.ts";
+import { findToolDisorder, namedCalls } from "../chat-messages.ts";
+import { insistOnSentImage } from "../request-fields.ts";
 
 /** Items that do not come from the model: messages of other roles, and outputs of functions. */
 type OtherItem = MessageItem | CallOutputItem;
@@ -71,4 +80,100 @@ function userContent(parts: readonly MessagePart[]): UserMessage["content"] {
 function textContent(parts: readonly MessagePart[]): string | TextPart[] {
   const texts = parts.map((part): TextPart => ({ type: "text", text: textOf(part) }));
   return texts.length > 1 ? texts : (texts[0]?.text ?? "");
+}
+
+type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
+type ToolCalls = NonNullable<AssistantMessage["tool_calls"]>;
+
+/** An item that comes from the model. Several of them in a row are one turn. */
+export type ModelItem = ReasoningItem | CallItem | (MessageItem & { readonly role: "assistant" });
+
+export function isOfModel(item: InputItem): item is ModelItem {
+  return "role" in item ? item.role === "assistant" : item.type !== "function_call_output";
+}
+
+/**
+ * One turn of the model. Its reasoning, texts and calls are separate items in this API, and become one message to a
+ * model.
+ */
+export class ModelTurn {
+  readonly #thoughts: string[] = [];
+  readonly #texts: string[] = [];
+  readonly #calls: ToolCalls = [];
+
+  add(item: ModelItem): void {
+    switch (item.type) {
+      case "reasoning":
+        // Some clients send the reasoning in full, some its summary, some neither.
+        for (const { text } of item.content?.length ? item.content : (item.summary ?? [])) this.#thoughts.push(text);
+        return;
+      case "function_call": {
+        const { call_id: id, arguments: given } = item;
+        this.#calls.push({ id, type: "function", function: { name: innerName(item), arguments: given } });
+        return;
+      }
+      default:
+        this.#texts.push(typeof item.content === "string" ? item.content : item.content.map(textOf).join(""));
+    }
+  }
+
+  /** Returns the turn's message. Returns undefined when the turn is empty, as with encrypted reasoning only. */
+  message(): AssistantMessage | undefined {
+    if (this.#texts.length + this.#thoughts.length + this.#calls.length === 0) return undefined;
+    const message: AssistantMessage = { role: "assistant" };
+    if (this.#texts.length > 0 || this.#calls.length === 0) message.content = this.#texts.join("\n\n");
+    if (this.#thoughts.length > 0) message.reasoning_content = this.#thoughts.join("\n\n");
+    if (this.#calls.length > 0) message.tool_calls = this.#calls;
+    return message;
+  }
+}
+
+/** A message, and the path in the request where it begins. */
+export interface Placed {
+  readonly message: ChatMessage;
+  readonly param: string;
+}
+
+/** Throws a `Fault` unless each function output answers a call, and each call is answered before the next message. */
+export function insistOnCallOrder(placed: readonly Placed[]): void {
+  const disorder = findToolDisorder(placed.map(({ message }) => message));
+  if (disorder === undefined) return;
+  const param = placed[disorder.place]?.param ?? "input";
+  switch (disorder.kind) {
+    case "answers nothing":
+      throw new Fault("tool_messages_out_of_order", {
+        message:
+          "A 'function_call_output' must follow the 'function_call' with the same 'call_id', before anybody speaks on.",
+        param: `${param}.call_id`,
+      });
+    case "same ids":
+      throw new Fault("invalid_value", {
+        message: "Two calls in a row have the same 'call_id', so that nobody can tell which of them is answered.",
+        param,
+      });
+    case "left open":
+      throw new Fault("tool_messages_out_of_order", {
+        message: `Every 'function_call' must be followed by its 'function_call_output'; without one are ${namedCalls(disorder.ids)}.`,
+        param,
+      });
+  }
+}
+
+/**
+ * Returns the path of the request's first image. Every image must be sent inside the request, in a message of a user.
+ */
+export function checkShownImages(input: string | readonly InputItem[]): string | undefined {
+  let first: string | undefined;
+  if (typeof input === "string") return first;
+  for (const [place, item] of input.entries()) {
+    if (!("role" in item) || typeof item.content === "string") continue;
+    for (const [at, part] of item.content.entries()) {
+      if (part.type !== "input_image") continue;
+      const param = `input[${place}].content[${at}]`;
+      if (item.role !== "user") throw new Fault("invalid_value", { message: "Only a user can show an image.", param });
+      insistOnSentImage(part.image_url, `${param}.image_url`);
+      first ??= param;
+    }
+  }
+  return first;
 }

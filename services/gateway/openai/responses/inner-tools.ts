@@ -1,9 +1,19 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { toolsMax, type ToolDefinition } from "#shared/protocol/chat-body.ts";
-import type { Choice } from "../chosen-tools.ts";
-import { insistOnSchemaSize } from "../schema-size.ts";
-import { innerName, type FunctionName } from "./function-names.ts";
-import type { FunctionTool, ResponseTool, ResponseToolChoice } from "./response-tools.ts";
+import type { Choice } from "../tool-choice.ts";
+import { insistOnSchemaSize } from "../request-fields.ts";
+import type { FunctionTool, ResponseTool, ResponseToolChoice } from "./response-schema.ts";
+
+/** The name of a client's function. Some functions are in a namespace. */
+export interface FunctionName {
+  readonly name: string;
+  readonly namespace?: string | null | undefined;
+}
+
+/** Joins the namespace and the name. Models do not support namespaces. */
+export function innerName({ name, namespace }: FunctionName): string {
+  return !namespace ? name : `${namespace}__${name}`;
+}
 
 /** Maximum length of a function name that includes its namespace; the same as for any function name. */
 const innerNameCharactersMax = 64;

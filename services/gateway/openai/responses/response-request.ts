@@ -1,55 +1,19 @@
-import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { modelId } from "#shared/model/model.ts";
-import { chatBody, toolsMax, type ChatBody } from "#shared/protocol/chat-body.ts";
+import type { ChatBody } from "#shared/protocol/chat-body.ts";
 import { readShape } from "../../intake/read-shape.ts";
-import { messagesMax, type ReadChatRequest } from "../chat-request.ts";
-import { chosenTools } from "../chosen-tools.ts";
-import { dropEmptyLists, dropNulls, objectsIn } from "../drop-what-says-nothing.ts";
-import { insistOnSchemaSize } from "../schema-size.ts";
+import type { ReadChatRequest } from "../chat-request.ts";
+import { chosenTools } from "../tool-choice.ts";
+import { dropEmptyLists, dropNulls, objectsIn, insistOnSchemaSize } from "../request-fields.ts";
 import { refuseFieldsOfResponses } from "../unsupported-fields.ts";
-import { conversationOf } from "./conversation.ts";
+import { conversationOf, checkShownImages } from "./conversation.ts";
 import { choiceOf, innerTools, type InnerTools } from "./inner-tools.ts";
-import { inputItem } from "./input-items.ts";
+import { innerTextFormat, isOwnTool, responseRequest, type ResponseRequest } from "./response-schema.ts";
 import { termsOf, type ResponseTerms } from "./response-terms.ts";
-import { isOwnTool, responseTool, responseToolChoice } from "./response-tools.ts";
-import { checkShownImages } from "./shown-images.ts";
-import { innerTextFormat, outerTextFormat } from "./text-format.ts";
 
 export const metadataPairsMax = 16;
 /** Maximum length of the request fields that a response repeats. A streamed response repeats them three times. */
 export const repeatedCharactersMax = 512 * 1024;
 const logprobsIncluded = "message.output_text.logprobs";
-
-const inner = chatBody.shape;
-
-/** A request of the Responses API as OpenAI's clients write it. A null field counts as missing. */
-export const responseRequest = z.object({
-  model: modelId,
-  input: z.union([z.string(), z.array(inputItem).min(1).max(messagesMax)]),
-  instructions: z.string().nullish(),
-  stream: z.boolean().nullish(),
-  stream_options: z.object({}).nullish(),
-  tools: z.array(responseTool).min(1).max(toolsMax).nullish(),
-  tool_choice: responseToolChoice.nullish(),
-  parallel_tool_calls: inner.parallel_tool_calls.nullable(),
-  max_output_tokens: inner.max_tokens.nullable(),
-  temperature: inner.temperature.nullable(),
-  top_p: inner.top_p.nullable(),
-  top_logprobs: inner.top_logprobs.nullable(),
-  include: z.array(z.string()).nullish(),
-  text: z.object({ format: outerTextFormat.nullish() }).nullish(),
-  reasoning: z
-    .object({
-      effort: inner.reasoning_effort.nullable(),
-      summary: z.enum(["auto", "concise", "detailed"]).nullish(),
-    })
-    .nullish(),
-  metadata: z.record(z.string().max(64), z.string().max(512)).nullish(),
-  store: z.boolean().nullish(),
-  truncation: z.enum(["auto", "disabled"]).nullish(),
-});
-export type ResponseRequest = z.infer<typeof responseRequest>;
 
 export interface ReadResponseRequest extends ReadChatRequest {
   readonly terms: ResponseTerms;

@@ -1,6 +1,5 @@
-import type { FunctionName } from "./function-names.ts";
-import type { ResponseRequest } from "./response-request.ts";
-import { isOwnTool, type OwnTool } from "./response-tools.ts";
+import type { FunctionName } from "./inner-tools.ts";
+import { isOwnTool, type OwnTool, type ResponseRequest } from "./response-schema.ts";
 
 /** The options of rendering a response, and the request fields that the response repeats. */
 export interface ResponseTerms {

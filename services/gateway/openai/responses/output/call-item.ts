@@ -1,5 +1,5 @@
 import { newToken } from "#shared/protocol/identifiers.ts";
-import type { FunctionName } from "../function-names.ts";
+import type { FunctionName } from "../inner-tools.ts";
 import type { ItemStatus, OutputItem, Tell } from "./output-item.ts";
 
 interface Called extends FunctionName {

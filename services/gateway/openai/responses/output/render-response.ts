@@ -1,7 +1,7 @@
 import type { Fault } from "#shared/fault/fault.ts";
 import type { Render } from "../../../dispatch/render-events.ts";
 import type { StreamEnds } from "../../../dispatch/write-stream.ts";
-import { endsOfChunks } from "../../stream-ends.ts";
+import { endsOfChunks } from "../../fault-body.ts";
 import { inWordsOfResponses } from "../in-words-of-responses.ts";
 import type { ResponseTerms } from "../response-terms.ts";
 import { ResponseStream } from "./response-stream.ts";

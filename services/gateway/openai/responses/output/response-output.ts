@@ -3,7 +3,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { CallItem } from "./call-item.ts";
 import { charactersSaid } from "./characters-said.ts";
-import type { FunctionName } from "../function-names.ts";
+import type { FunctionName } from "../inner-tools.ts";
 import type { OutputItem, Tell } from "./output-item.ts";
 import type { ResponseTerms } from "../response-terms.ts";
 import { TextItem } from "./text-item.ts";

@@ -3,11 +3,18 @@ import { Fault } from "#shared/fault/fault.ts";
 import { modelId } from "#shared/model/model.ts";
 import { completeBody, completionsMax, type CompleteBody } from "#shared/protocol/complete-body.ts";
 import { readShape } from "../intake/read-shape.ts";
-import { dropEmptyLists, dropNulls } from "./drop-what-says-nothing.ts";
-import { refuseTokens } from "./refuse-tokens.ts";
-import { outerStop, stopStrings } from "./stop-strings.ts";
+import {
+  dropEmptyLists,
+  dropNulls,
+  refuseTokens,
+  outerStop,
+  stopStrings,
+  streamFields,
+  streamWish,
+  type StreamWish,
+} from "./request-fields.ts";
 import { refuseFieldsOfChats } from "./unsupported-fields.ts";
-import { streamFields, streamWish, type StreamWish } from "./stream-wish.ts";
+import { embedBody, embedInputsMax, type EmbedBody } from "#shared/protocol/embed-body.ts";
 
 /** OpenAI's default for `max_tokens`. */
 const maxTokensByDefault = 16;
@@ -89,4 +96,37 @@ function checkTogether(request: CompletionRequest): void {
       param: "logprobs",
     });
   }
+}
+
+const text = z.string().min(1);
+
+/** An embeddings request as OpenAI's clients write it. A null field counts as missing. */
+export const embeddingsRequest = z.object({
+  model: modelId,
+  input: z.union([text, z.array(text).min(1).max(embedInputsMax)]),
+  encoding_format: z.enum(["float", "base64"]).nullish(),
+  dimensions: embedBody.shape.dimensions.nullable(),
+});
+
+export interface ReadEmbeddingsRequest {
+  readonly model: string;
+  /** The encoding of the vectors in the answer. */
+  readonly format: "float" | "base64";
+  readonly body: EmbedBody;
+  readonly ignored: readonly string[];
+}
+
+/** Reads an embeddings request and translates it to the job body. */
+export function readEmbeddingsRequest(input: Record<string, unknown>): ReadEmbeddingsRequest {
+  dropNulls(input);
+  refuseTokens(input["input"], "input");
+  const { value, ignored } = readShape(embeddingsRequest, input);
+  const { model, input: texts, encoding_format: format, dimensions } = value;
+  const body = { input: typeof texts === "string" ? [texts] : texts };
+  return {
+    model,
+    format: format ?? "float",
+    body: typeof dimensions === "number" ? { ...body, dimensions } : body,
+    ignored,
+  };
 }

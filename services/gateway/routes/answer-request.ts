@@ -5,8 +5,11 @@ import { tiesOf } from "../edge/request-facts.ts";
 import { stateOf } from "../edge/request-state.ts";
 import { machineHeader, StreamWriter } from "../dispatch/write-stream.ts";
 import type { Admitted } from "./admit-request.ts";
-import type { InferenceMeans } from "./inference-means.ts";
+import type { InferenceMeans } from "./inference-routes.ts";
 import { standingLines } from "./tell-standing.ts";
+import { CollectedAnswer } from "../dispatch/collect-answer.ts";
+import { TimedResponse } from "../edge/timed-response.ts";
+import { writeWhole } from "../edge/write-whole.ts";
 
 /**
  * Runs a request and sends its answer piece by piece. A failure before the first piece is thrown, and becomes an answer
@@ -48,4 +51,27 @@ export async function answerStream(
   account.endedIn("ok");
   reply.hijack();
   writer.end();
+}
+
+/** Runs a request and sends its answer in one piece, once the answer is complete. */
+export async function answerWhole(
+  { reply, leaving, account, job, told }: Admitted,
+  { placer }: InferenceMeans,
+): Promise<void> {
+  const collected = new CollectedAnswer({
+    onTooLarge: (fault) => leaving.abort(fault),
+    onAccept: (machine) => void reply.header(machineHeader, machine),
+    onGrow: (bytes) => {
+      if (reply.raw instanceof TimedResponse) reply.raw.keptBytes = bytes;
+    },
+  });
+  try {
+    await placer.run(Object.assign(job, { listener: account.following(collected) }));
+  } catch (thrown) {
+    throw told(Fault.from(thrown));
+  }
+  account.endedIn("ok");
+  const lines = standingLines(reply.request);
+  lines.push("content-type", "application/json; charset=utf-8");
+  writeWhole(reply, lines, collected.bytes());
 }

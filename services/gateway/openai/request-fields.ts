@@ -1,0 +1,100 @@
+import { z } from "zod";
+import { Fault } from "#shared/fault/fault.ts";
+import { stopsMax, stopText } from "#shared/protocol/chat-body.ts";
+
+/**
+ * Deletes null fields, so that a null counts as a missing field. Clients write every field that they know, and send an
+ * answer back unchanged. In the field `kept`, null has a meaning and stays. Non-objects are left to the validator:
+ * iterating a string of many megabytes here would visit every character.
+ */
+export function dropNulls(holder: unknown, kept?: string): void {
+  if (typeof holder !== "object" || holder === null || Array.isArray(holder)) return;
+  for (const [field, value] of Object.entries(holder)) {
+    if (value === null && field !== kept) Reflect.deleteProperty(holder, field);
+  }
+}
+
+/** Deletes the named fields that are empty lists. Frameworks send an empty list for a parameter that was never set. */
+export function dropEmptyLists(holder: Record<string, unknown>, fields: readonly string[]): void {
+  for (const field of fields) {
+    if (isEmptyList(holder[field])) Reflect.deleteProperty(holder, field);
+  }
+}
+
+export function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
+}
+
+/** Returns the objects in a list. Returns an empty list when `list` is not a list. */
+export function objectsIn(list: unknown): Record<string, unknown>[] {
+  return Array.isArray(list) ? list.filter((each) => typeof each === "object" && each !== null) : [];
+}
+
+/** The request fields about streaming as OpenAI's clients write them. */
+export const streamFields = {
+  stream: z.boolean().nullish(),
+  stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
+};
+
+export interface StreamWish {
+  readonly stream: boolean;
+  readonly includeUsage: boolean;
+}
+
+export function streamWish(request: {
+  readonly stream?: boolean | null | undefined;
+  readonly stream_options?: { readonly include_usage?: boolean | null | undefined } | null | undefined;
+}): StreamWish {
+  const { stream, stream_options: options } = request;
+  if (options && stream !== true) {
+    throw new Fault("invalid_value", {
+      message: "'stream_options' is only allowed when 'stream' is true.",
+      param: "stream_options",
+    });
+  }
+  return { stream: stream ?? false, includeUsage: options?.include_usage ?? false };
+}
+
+/** The stop strings as OpenAI's clients write them: one string or several. */
+export const outerStop = z.union([stopText, z.array(stopText).min(1).max(stopsMax)]).nullish();
+
+export function stopStrings(stop: z.infer<typeof outerStop>): { readonly stop?: string[] } {
+  if (stop === null || stop === undefined) return {};
+  return { stop: typeof stop === "string" ? [stop] : stop };
+}
+
+/** Refuses token ids as input. Token ids belong to one tokenizer, and clients tokenize texts with OpenAI's. */
+export function refuseTokens(input: unknown, param: string): void {
+  const [first] = Array.isArray(input) ? input : [];
+  const isTokens = typeof first === "number" || (Array.isArray(first) && typeof first[0] === "number");
+  if (!isTokens) return;
+  throw new Fault("invalid_type", {
+    message: `'${param}' must be text, not tokens: the tokens of one model are not those of another (in LangChain: check_embedding_ctx_length=False).`,
+    param,
+  });
+}
+
+/** Maximum length of one JSON schema of a request, as JSON. Runtimes compile it to a grammar and run its patterns. */
+export const schemaCharactersMax = 262_144;
+
+export function insistOnSchemaSize(schema: object | undefined, param: string): void {
+  if (schema === undefined || JSON.stringify(schema).length <= schemaCharactersMax) return;
+  throw new Fault("string_too_long", {
+    message: `'${param}' must have at most ${schemaCharactersMax} characters as JSON (schemaCharactersMax).`,
+    param,
+  });
+}
+
+const dataUrl = /^data:image\/[a-z0-9.+-]+;base64,/i;
+
+/**
+ * Refuses an image that is not a data URL. Machines do not fetch URLs: a URL could point into somebody's private
+ * network.
+ */
+export function insistOnSentImage(url: string, param: string): void {
+  if (dataUrl.test(url.slice(0, 100))) return;
+  throw new Fault("invalid_value", {
+    message: "An image must be sent as a data URL, 'data:image/png;base64,…'; images are not fetched from elsewhere.",
+    param,
+  });
+}

@@ -1,0 +1,168 @@
+import { z } from "zod";
+import { modelId } from "#shared/model/model.ts";
+import { chatBody, responseFormat, toolDefinition, toolsMax, type ChatBody } from "#shared/protocol/chat-body.ts";
+import { messagesMax } from "../chat-request.ts";
+
+/** Fields of items that came in an earlier answer and are sent back. Models do not get them. */
+const asAnswered = { id: z.string().nullish(), status: z.string().nullish() };
+
+const inputText = z.object({ type: z.literal("input_text"), text: z.string() });
+const inputImage = z.object({
+  type: z.literal("input_image"),
+  image_url: z.string(),
+  detail: z.enum(["auto", "low", "high", "original"]).nullish(),
+});
+const outputText = z.object({
+  type: z.literal("output_text"),
+  text: z.string(),
+  annotations: z.array(z.unknown()).nullish(),
+  logprobs: z.array(z.unknown()).nullish(),
+});
+const refusal = z.object({ type: z.literal("refusal"), refusal: z.string() });
+export const messagePart = z.discriminatedUnion("type", [inputText, inputImage, outputText, refusal]);
+
+/** A message. Most clients leave out its `type`. */
+export const messageItem = z.object({
+  type: z.literal("message").optional(),
+  role: z.enum(["user", "assistant", "system", "developer"]),
+  content: z.union([z.string(), z.array(messagePart)]),
+  ...asAnswered,
+});
+
+/** Earlier reasoning of the model: the full text, or the summary where the client got only that. */
+export const reasoningItem = z.object({
+  type: z.literal("reasoning"),
+  summary: z.array(z.object({ type: z.literal("summary_text"), text: z.string() })).nullish(),
+  content: z.array(z.object({ type: z.literal("reasoning_text"), text: z.string() })).nullish(),
+  ...asAnswered,
+});
+
+/** A function that the model called. */
+export const callItem = z.object({
+  type: z.literal("function_call"),
+  call_id: z.string().min(1),
+  namespace: z.string().min(1).nullish(),
+  name: z.string().min(1),
+  arguments: z.string(),
+  ...asAnswered,
+});
+
+/** The output of a called function. */
+export const callOutputItem = z.object({
+  type: z.literal("function_call_output"),
+  call_id: z.string().min(1),
+  output: z.union([z.string(), z.array(inputText)]),
+  ...asAnswered,
+});
+
+/** One item of a conversation as clients of the Responses API write it. */
+export const inputItem = z.discriminatedUnion("type", [messageItem, reasoningItem, callItem, callOutputItem]);
+
+export type MessageItem = z.infer<typeof messageItem>;
+export type ReasoningItem = z.infer<typeof reasoningItem>;
+export type CallItem = z.infer<typeof callItem>;
+export type CallOutputItem = z.infer<typeof callOutputItem>;
+export type MessagePart = z.infer<typeof messagePart>;
+export type InputItem = z.infer<typeof inputItem>;
+
+/** Returns the text of a part. An image has none. */
+export function textOf(part: MessagePart): string {
+  if (part.type === "refusal") return part.refusal;
+  return part.type === "input_image" ? "" : part.text;
+}
+
+const { name, description, parameters, strict } = toolDefinition.shape.function.shape;
+
+/** A function that the model may call, as clients of the Responses API write it. */
+export const functionTool = z.object({
+  type: z.literal("function"),
+  name,
+  description: description.nullable(),
+  parameters: parameters.nullable(),
+  strict,
+});
+export type FunctionTool = z.infer<typeof functionTool>;
+
+/** Functions in one namespace. */
+export const namespaceTool = z.object({
+  type: z.literal("namespace"),
+  name,
+  description: description.nullable(),
+  tools: z.array(functionTool).min(1).max(toolsMax),
+});
+
+/** A web search tool, which some clients offer by habit to every server. It is ignored, and the client is told so. */
+const webSearchTool = z.looseObject({
+  type: z.enum(["web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"]),
+});
+
+export const responseTool = z.discriminatedUnion("type", [functionTool, namespaceTool, webSearchTool]);
+export type ResponseTool = z.infer<typeof responseTool>;
+/** A tool that the client runs itself. */
+export type OwnTool = FunctionTool | z.infer<typeof namespaceTool>;
+
+export function isOwnTool(tool: ResponseTool): tool is OwnTool {
+  return tool.type === "function" || tool.type === "namespace";
+}
+
+const namedFunction = z.object({ type: z.literal("function"), name: z.string().min(1) });
+
+/** The tool choice as clients of the Responses API write it. */
+export const responseToolChoice = z.union([
+  z.enum(["auto", "none", "required"]),
+  namedFunction,
+  z.object({
+    type: z.literal("allowed_tools"),
+    mode: z.enum(["auto", "required"]),
+    tools: z.array(namedFunction).min(1).max(toolsMax),
+  }),
+]);
+export type ResponseToolChoice = z.infer<typeof responseToolChoice>;
+
+const [text, jsonObject, jsonSchema] = responseFormat.options;
+
+/** The text format as clients of the Responses API write it. The schema's fields stand beside `type`. */
+export const outerTextFormat = z.discriminatedUnion("type", [
+  text,
+  jsonObject,
+  jsonSchema.shape.json_schema.extend({ type: z.literal("json_schema") }),
+]);
+export type TextFormat = z.infer<typeof outerTextFormat>;
+
+/** Converts the text format to the `response_format` that machines get. */
+export function innerTextFormat(format: TextFormat | null | undefined): Pick<ChatBody, "response_format"> {
+  if (!format) return {};
+  if (format.type !== "json_schema") return { response_format: format };
+  const { type, ...schema } = format;
+  return { response_format: { type, json_schema: schema } };
+}
+
+const inner = chatBody.shape;
+
+/** A request of the Responses API as OpenAI's clients write it. A null field counts as missing. */
+export const responseRequest = z.object({
+  model: modelId,
+  input: z.union([z.string(), z.array(inputItem).min(1).max(messagesMax)]),
+  instructions: z.string().nullish(),
+  stream: z.boolean().nullish(),
+  stream_options: z.object({}).nullish(),
+  tools: z.array(responseTool).min(1).max(toolsMax).nullish(),
+  tool_choice: responseToolChoice.nullish(),
+  parallel_tool_calls: inner.parallel_tool_calls.nullable(),
+  max_output_tokens: inner.max_tokens.nullable(),
+  temperature: inner.temperature.nullable(),
+  top_p: inner.top_p.nullable(),
+  top_logprobs: inner.top_logprobs.nullable(),
+  include: z.array(z.string()).nullish(),
+  text: z.object({ format: outerTextFormat.nullish() }).nullish(),
+  reasoning: z
+    .object({
+      effort: inner.reasoning_effort.nullable(),
+      summary: z.enum(["auto", "concise", "detailed"]).nullish(),
+    })
+    .nullish(),
+  metadata: z.record(z.string().max(64), z.string().max(512)).nullish(),
+  store: z.boolean().nullish(),
+  truncation: z.enum(["auto", "disabled"]).nullish(),
+});
+export type ResponseRequest = z.infer<typeof responseRequest>;
