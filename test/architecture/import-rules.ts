@@ -117,7 +117,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/meters": 770,
   "services/gateway/openai": 2_080,
   "services/gateway/openapi": 1_940,
-  "services/gateway/operations": 1_630,
+  "services/gateway/operations": 1_520,
   "services/gateway/routes": 560,
   "services/gateway/settlement": 1_110,
   "shared/answer": 780,

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { FastifyInstance, RouteOptions } from "fastify";
 import { expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
-import { healthRoutes } from "../../services/gateway/operations/health-routes.ts";
+import { healthRoutes } from "../../services/gateway/operations/health-and-metrics.ts";
 import { publicDocument } from "../../services/gateway/openapi/public-document.ts";
 import { createServer } from "../../services/gateway/server.ts";
 

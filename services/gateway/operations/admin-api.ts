@@ -1,10 +1,10 @@
 import { z } from "zod";
+import type { FaultCode } from "#shared/fault/fault-code.ts";
 import { fleetListing } from "#shared/fleet/shown-fleet.ts";
 import { shownRoute } from "#shared/fleet/shown-route.ts";
 import { shownKey } from "#shared/keys/shown-key.ts";
 import { linesMedia, manageLine } from "#shared/model/model.ts";
 import { modelListing } from "#shared/model/shown-model.ts";
-import type { AdminOperation } from "./admin-operation.ts";
 import {
   changeBody,
   changedKey,
@@ -25,13 +25,40 @@ import {
   oneKey,
   oneMachine,
   removedMachineRecord,
-  revokeQuery,
   revokedKey,
+  revokeQuery,
   rotateBody,
   routeQuery,
   usageList,
   usageQuery,
 } from "./admin-schemas.ts";
+
+/** One operation of the admin API. Its route and its documentation are both generated from this. */
+export interface AdminOperation<
+  Params extends z.ZodType = z.ZodType,
+  Query extends z.ZodType = z.ZodType,
+  Body extends z.ZodType = z.ZodType,
+  Answer extends z.ZodType = z.ZodType,
+> {
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
+  /** The path below the API's prefix, with parameters in braces. */
+  readonly path: string;
+  readonly summary: string;
+  readonly params: Params;
+  readonly query: Query;
+  readonly body: Body;
+  readonly answer: Answer;
+  readonly status: 200 | 201;
+  /**
+   * The media type of an answer that is a stream of lines, where each line matches `answer`. Undefined for one JSON
+   * object.
+   */
+  readonly media?: typeof linesMedia;
+  /** The faults that this operation may return besides those of every operation. */
+  readonly refusals: readonly FaultCode[];
+  /** An example body. It holds no secret. */
+  readonly example?: object;
+}
 
 export const adminPrefix = "/admin/v1";
 

@@ -1,9 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { Fault } from "#shared/fault/fault.ts";
 import type { AuditEntry } from "#shared/keys/audit-entry.ts";
-import { changeKey, replicatedIn } from "#shared/keys/change-key.ts";
+import { changeKey, type KeyChanged, replicatedIn } from "#shared/keys/change-key.ts";
 import { issueKey } from "#shared/keys/issue-key.ts";
-import type { KeyChange } from "#shared/keys/key-change.ts";
-import type { KeyRecord } from "#shared/keys/key-record.ts";
+import type { KeyChange, NewTerms } from "#shared/keys/key-change.ts";
+import { keyLimits, type KeyLimits } from "#shared/keys/key-limits.ts";
+import { type KeyRecord, keyState, type KeyState } from "#shared/keys/key-record.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import type { Peppers } from "#shared/keys/peppers.ts";
@@ -13,23 +15,17 @@ import { showKey, type ShownKey } from "#shared/keys/shown-key.ts";
 import type { MachineStore } from "#shared/machines/machine-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import type { UsageRow, UsageRows } from "#shared/usage/usage-row.ts";
+import { usageKeptDays, type UsageRow, type UsageRows } from "#shared/usage/usage-row.ts";
 import type { BadKeys } from "../access/bad-keys.ts";
 import type { FleetModels } from "../dispatch/fleet-models.ts";
-import type { FleetView } from "./fleet-view.ts";
 import { refuseOtherMethods } from "../edge/refuse-other-methods.ts";
 import { adminApi, adminPrefix, describeApi } from "./admin-api.ts";
-import type { ChangedKey, ShownEntry, ShownUsage } from "./admin-schemas.ts";
-import { changedRecord, keyNotFound } from "./changed-record.ts";
-import { mountFleet } from "./fleet-routes.ts";
-import { mountMachineRecords } from "./machine-record-routes.ts";
-import { mountModels } from "./model-routes.ts";
-import { firstLimits, namedLimits } from "./named-limits.ts";
-import { openApiDocument } from "./openapi.ts";
-import { pageOfKeys } from "./page-of-keys.ts";
-import { askerOf, proveAdmins } from "./prove-admins.ts";
+import { openApiDocument } from "./admin-openapi.ts";
+import type { ChangedKey, NamedTerms, ShownEntry, ShownUsage, UsageQuery } from "./admin-schemas.ts";
+import type { FleetView } from "./fleet-view.ts";
+import { mountFleet, mountMachineRecords, mountModels } from "./machine-routes.ts";
+import { askerOf, proveAdmins } from "./operations-access.ts";
 import { routeUrl, serveOperation } from "./serve-operation.ts";
-import { usageDays } from "./usage-days.ts";
 
 export interface AdminParts {
   readonly keys: KeyStore;
@@ -189,4 +185,95 @@ function methodsByPath(): ReadonlyMap<string, readonly string[]> {
     methods.getOrInsertComputed(path, () => []).push(...(method === "GET" ? ["GET", "HEAD"] : [method]));
   }
   return methods;
+}
+
+interface PageWish {
+  readonly state?: KeyState | undefined;
+  readonly limit: number;
+  /** The last key of the page before, whatever its state is now. */
+  readonly after?: KeyId | undefined;
+}
+
+/** Returns the next page of keys, in order of creation. Keys created at the same time are ordered by id. */
+export function pageOfKeys(
+  records: readonly KeyRecord[],
+  { state, limit, after }: PageWish,
+  nowMs: number,
+): { readonly page: readonly KeyRecord[]; readonly hasMore: boolean } {
+  const ordered = records.toSorted((one, other) => one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1));
+  const last = after === undefined ? -1 : ordered.findIndex(({ id }) => id === after);
+  if (after !== undefined && last === -1) {
+    throw new Fault("invalid_value", {
+      message: "Invalid value for 'after': there is no such key any more; begin with the first page.",
+      param: "after",
+    });
+  }
+  const rest = ordered.slice(last + 1).filter((record) => state === undefined || keyState(record, nowMs) === state);
+  return { page: rest.slice(0, limit), hasMore: rest.length > limit };
+}
+
+type Limits = Pick<NamedTerms, "rpm" | "tpm" | "concurrency" | "budget">;
+
+/** Returns the limits that a request sets, null included. Leaves out the limits that it does not name. */
+function namedLimits({ rpm, tpm, concurrency, budget }: Limits): NonNullable<NewTerms["limits"]> {
+  return {
+    ...(rpm === undefined ? {} : { requestsPerMinute: rpm }),
+    ...(tpm === undefined ? {} : { tokensPerMinute: tpm }),
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(budget === undefined ? {} : { budget }),
+  };
+}
+
+/** Limits for a new key; null means no limit. */
+function firstLimits(terms: Limits): KeyLimits {
+  const set = Object.entries(namedLimits(terms)).filter(([, limit]) => limit !== null);
+  return keyLimits.parse(Object.fromEntries(set));
+}
+
+/**
+ * Returns the record after a change, or undefined when the record was deleted. Throws a `Fault` for a change that
+ * failed.
+ */
+function changedRecord(changed: KeyChanged): KeyRecord | undefined {
+  switch (changed.outcome) {
+    case "changed":
+    case "unchanged":
+      return changed.record;
+    case "forgotten":
+      return undefined;
+    case "refused":
+      throw new Fault("key_change_refused", { message: `The key ${changed.reason}.` });
+    case "unknown":
+      throw keyNotFound();
+  }
+}
+
+function keyNotFound(): Fault {
+  return new Fault("key_not_found", { message: "There is no key with this id.", param: "id" });
+}
+
+const dayMs = 86_400_000;
+const defaultDays = 30;
+
+/** Returns the first and the last day of the requested range, both included. The default is the last 30 days. */
+export function usageDays(
+  asked: Pick<UsageQuery, "from" | "to">,
+  nowMs: number,
+): { readonly from: string; readonly to: string } {
+  const to = asked.to ?? dayOf(nowMs);
+  const toMs = Date.parse(to);
+  const from = asked.from ?? dayOf(toMs - (defaultDays - 1) * dayMs);
+  const days = (toMs - Date.parse(from)) / dayMs + 1;
+  if (days < 1) throw wrongFrom("it is after the last day");
+  if (days > usageKeptDays)
+    throw wrongFrom(`there are more than ${usageKeptDays} days (usageKeptDays) to the last one`);
+  return { from, to };
+}
+
+function wrongFrom(reason: string): Fault {
+  return new Fault("invalid_value", { message: `Invalid value for 'from': ${reason}.`, param: "from" });
+}
+
+function dayOf(wallMs: number): string {
+  return new Date(wallMs).toISOString().slice(0, 10);
 }

@@ -1,19 +1,20 @@
+import type { ServerResponse } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { ManageLine } from "#shared/model/model.ts";
+import { linesMedia, type ManageLine } from "#shared/model/model.ts";
 import type { Log } from "#shared/process/log.ts";
 import { untilClientLeaves } from "../access/until-client-leaves.ts";
-import { faultBody } from "../openai/fault-body.ts";
+import { clientBacklogBytesMax } from "../dispatch/write-stream.ts";
 import { tiesOf } from "../edge/request-facts.ts";
 import { readJsonObject } from "../intake/read-json.ts";
 import { readShape } from "../intake/read-shape.ts";
-import type { AdminOperation } from "./admin-operation.ts";
-import { LineWriter } from "./line-writer.ts";
+import { faultBody } from "../openai/fault-body.ts";
+import type { AdminOperation } from "./admin-api.ts";
 
 /** A request whose parts the schemas of its operation have validated. */
-export interface Asked<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> {
+interface Asked<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> {
   readonly params: z.output<Params>;
   readonly query: z.output<Query>;
   readonly body: z.output<Body>;
@@ -37,7 +38,7 @@ export function serveOperation<
 }
 
 /** The client's side of an operation that reports its progress line by line. */
-export interface Telling {
+interface Telling {
   readonly tell: (line: ManageLine) => void;
   /** Aborts when the client has disconnected. */
   readonly signal: AbortSignal;
@@ -106,4 +107,43 @@ export function routeUrl(path: string): string {
 /** Reads a JSON body. A missing body counts as an empty object. */
 function readBody(body: unknown): Record<string, unknown> {
   return body instanceof Buffer && body.byteLength > 0 ? readJsonObject(body) : {};
+}
+
+const linesHeaders = { "content-type": linesMedia, "cache-control": "no-store", "x-accel-buffering": "no" } as const;
+
+/**
+ * Writes an answer as JSON lines. The status line is sent with the first JSON line, so a failure before that has its
+ * own status.
+ */
+class LineWriter {
+  readonly #response: ServerResponse;
+  readonly #onBacklog: (fault: Fault) => void;
+
+  /** Calls `onBacklog` when the client's unread backlog exceeds `clientBacklogBytesMax`. */
+  constructor(response: ServerResponse, onBacklog: (fault: Fault) => void) {
+    this.#response = response;
+    this.#onBacklog = onBacklog;
+  }
+
+  /** True if the status was sent. A failure can then only be reported in a line. */
+  get begun(): boolean {
+    return this.#response.headersSent;
+  }
+
+  write(line: ManageLine): void {
+    if (!this.begun) this.#response.writeHead(200, linesHeaders);
+    this.#response.write(`${JSON.stringify(line)}\n`);
+    if (this.#response.writableLength <= clientBacklogBytesMax) return;
+    this.#onBacklog(
+      new Fault("slow_client", {
+        message: `The client left more than ${clientBacklogBytesMax} bytes unread (clientBacklogBytesMax).`,
+      }),
+    );
+  }
+
+  /** Writes the last line, which reports the outcome, and ends the response. */
+  end(line: ManageLine): void {
+    this.write(line);
+    this.#response.end();
+  }
 }

@@ -11,7 +11,7 @@ import {
   laneWaitMsMax,
 } from "../../../../services/gateway/access/bad-keys.ts";
 import { KnownKeys } from "../../../../services/gateway/access/known-keys.ts";
-import { authenticateAdmin } from "../../../../services/gateway/operations/authenticate-admin.ts";
+import { authenticateAdmin } from "../../../../services/gateway/operations/operations-access.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 import { pepper, peppers, StoreOfATest } from "./keys-of-a-test.ts";
 

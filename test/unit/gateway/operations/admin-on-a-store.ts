@@ -9,8 +9,12 @@ import { pepperText } from "#shared/keys/pepper.ts";
 import { Peppers } from "#shared/keys/peppers.ts";
 import { createLog } from "#shared/process/log.ts";
 import type { UsageRow } from "#shared/usage/usage-row.ts";
-import { adminApi, adminPrefix, describeApi } from "../../../../services/gateway/operations/admin-api.ts";
-import type { AdminOperation } from "../../../../services/gateway/operations/admin-operation.ts";
+import {
+  adminApi,
+  type AdminOperation,
+  adminPrefix,
+  describeApi,
+} from "../../../../services/gateway/operations/admin-api.ts";
 import { adminRoutes, type AdminParts } from "../../../../services/gateway/operations/admin-routes.ts";
 import { errorBody } from "../../../../services/gateway/operations/admin-schemas.ts";
 import { createServer } from "../../../../services/gateway/server.ts";

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { BrokerWatch } from "../../../../services/gateway/meters/backing-meters.ts";
-import { readiness, type Readiness } from "../../../../services/gateway/operations/readiness.ts";
+import { readiness, type Readiness } from "../../../../services/gateway/operations/health-and-metrics.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 
 const answersWithinMs = 200;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { usageKeptDays } from "#shared/usage/usage-row.ts";
-import { usageDays } from "../../../../services/gateway/operations/usage-days.ts";
+import { usageDays } from "../../../../services/gateway/operations/admin-routes.ts";
 
 const nowMs = Date.UTC(2026, 2, 1, 23, 59);
 

@@ -1,9 +1,29 @@
+import { hash, timingSafeEqual } from "node:crypto";
+import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
+import { Fault } from "#shared/fault/fault.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import type { StoreWatch } from "../access/store-watch.ts";
+import { bearerText } from "../access/bearer-text.ts";
 import type { KnownKeys } from "../access/known-keys.ts";
-import { probe, probeWithinMs, type BrokerWatch } from "../meters/backing-meters.ts";
+import type { StoreWatch } from "../access/store-watch.ts";
+import { refuseOtherMethods } from "../edge/refuse-other-methods.ts";
+import { type BrokerWatch, probe, probeWithinMs } from "../meters/backing-meters.ts";
+import type { GatewayMeters } from "../meters/gateway-meters.ts";
+
+/**
+ * Mounts the health routes. `healthz`: this process runs. `readyz`: it can serve requests. Neither sends a request to a
+ * machine, so a balancer keeps all gateways when the machines are offline. `GET /v1/models` with a key is the check
+ * that includes the machines.
+ */
+export function healthRoutes(server: FastifyInstance, check: () => Promise<Readiness>): void {
+  server.get("/healthz", async () => ({ status: "ok" }));
+  server.get("/readyz", async (_request, reply) => {
+    const answer = await check();
+    return reply.code(answer.ready ? 200 : 503).send(answer);
+  });
+  for (const url of ["/healthz", "/readyz"]) refuseOtherMethods(server, url, ["GET", "HEAD"]);
+}
 
 export interface Readiness {
   readonly ready: boolean;
@@ -43,4 +63,33 @@ export async function readiness(parts: {
   const failed = (["serving", "broker", "keys"] as const).filter((check) => !checks[check]);
   const reasons = failed.filter((check) => check !== "keys" || store?.emptied !== true).map((check) => why[check]);
   return { ready: failed.length === 0, checks, reasons: [...reasons, ...(store?.faults ?? [])] };
+}
+
+/**
+ * Mounts the metrics of this gateway in Prometheus format; `infra/metrics.md` lists them. When a token is configured,
+ * requests without it are refused.
+ */
+export function metricsRoute(server: FastifyInstance, meters: Pick<GatewayMeters, "show">, token?: string): void {
+  server.get("/metrics", async (request, reply) => {
+    if (token !== undefined) insistOnToken(request.headers.authorization, token);
+    const { type, text } = await meters.show(request.headers.accept);
+    return reply.type(type).send(text);
+  });
+  refuseOtherMethods(server, "/metrics", ["GET", "HEAD"]);
+}
+
+function insistOnToken(authorization: string | undefined, token: string): void {
+  const sent = bearerText(authorization);
+  if (sent !== undefined && timingSafeEqual(digestOf(sent), digestOf(token))) return;
+  throw new Fault("key_invalid", {
+    message:
+      "The metrics take the token in TRUNKLINE_METRICS_TOKEN. Send it as a header: Authorization: Bearer <token>.",
+  });
+}
+
+/**
+ * Returns a digest for comparing tokens, so that the time of a comparison does not show how much of a token matches.
+ */
+function digestOf(text: string): Buffer {
+  return hash("sha256", text, "buffer");
 }

@@ -6,10 +6,9 @@ import { shownKey } from "#shared/keys/shown-key.ts";
 import { shownMachineRecord } from "#shared/machines/machine-record.ts";
 import { manageLine } from "#shared/model/model.ts";
 import { modelListing, shownModel } from "#shared/model/shown-model.ts";
-import { answered, jsonSchema, namedSchemas, refTo, sentExactly, type Json } from "../openapi/json-schemas.ts";
+import { answered, type Json, jsonSchema, namedSchemas, refTo, sentExactly } from "../openapi/json-schemas.ts";
 import { byStatus, refusedWith } from "../openapi/public-faults.ts";
-import { adminApi, adminPrefix, describeApi } from "./admin-api.ts";
-import type { AdminOperation } from "./admin-operation.ts";
+import { adminApi, type AdminOperation, adminPrefix, describeApi } from "./admin-api.ts";
 import {
   changedKey,
   entryList,
