@@ -1,8 +1,17 @@
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { ConfigFailure, readConfig, secret, urlList, wholeNumber, type Environment } from "#shared/process/config.ts";
-import { processConfig, processSettings, waitMs } from "#shared/process/process-settings.ts";
+import {
+  ConfigFailure,
+  processConfig,
+  processSettings,
+  readConfig,
+  secret,
+  urlList,
+  waitMs,
+  wholeNumber,
+  type Environment,
+} from "#shared/process/config.ts";
 import { machineName, machineNameOf } from "#shared/protocol/identifiers.ts";
 import { manageActions, type ManageAction } from "#shared/protocol/manage-job.ts";
 import { runtimeKinds } from "./offer/detect.ts";

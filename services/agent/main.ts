@@ -3,7 +3,7 @@ import { connectNats } from "#shared/broker/nats-broker.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { createLog } from "#shared/process/log.ts";
-import { runUntilStopped } from "#shared/process/run-until-stopped.ts";
+import { runUntilStopped } from "#shared/process/lifecycle.ts";
 import { startAgent } from "./compose.ts";
 import { agentConfig } from "./config.ts";
 

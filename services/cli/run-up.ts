@@ -7,7 +7,7 @@ import { openKeyStore } from "#shared/keys/open-key-store.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { readBoth, type Environment } from "#shared/process/config.ts";
 import { createLog, type Log } from "#shared/process/log.ts";
-import { runUntilStopped } from "#shared/process/run-until-stopped.ts";
+import { runUntilStopped } from "#shared/process/lifecycle.ts";
 import { startAgent } from "../agent/compose.ts";
 import { agentConfig } from "../agent/config.ts";
 import { startGateway } from "../gateway/compose.ts";

@@ -1,7 +1,16 @@
 import { z } from "zod";
 import { keyStoreSettings, keyStoreVariables } from "#shared/keys/open-key-store.ts";
-import { networkList, portNumber, readConfig, secret, wholeNumber, type Environment } from "#shared/process/config.ts";
-import { natsUrl, processConfig, processSettings } from "#shared/process/process-settings.ts";
+import {
+  natsUrl,
+  networkList,
+  portNumber,
+  processConfig,
+  processSettings,
+  readConfig,
+  secret,
+  wholeNumber,
+  type Environment,
+} from "#shared/process/config.ts";
 import { crossOrigins } from "./access/cross-origin.ts";
 
 /** Host names separated by commas; `*` alone for any. */

@@ -4,7 +4,7 @@ import { openKeyStore } from "#shared/keys/open-key-store.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { createLog } from "#shared/process/log.ts";
-import { runUntilStopped } from "#shared/process/run-until-stopped.ts";
+import { runUntilStopped } from "#shared/process/lifecycle.ts";
 import { startGateway } from "./compose.ts";
 import { gatewayConfig } from "./config.ts";
 

@@ -14,7 +14,6 @@ import { connect } from "@nats-io/transport-node";
 import type { Clock, Timer } from "../process/clock.ts";
 import type { Log } from "../process/log.ts";
 import { exitCodes, StartFailure } from "../process/start-failure.ts";
-import { atTurnEnd } from "../process/turn-end.ts";
 import { limits } from "../protocol/limits.ts";
 import { grantFor } from "../protocol/subjects.ts";
 import type { Broker, BrokerMessage, PublishOptions, PublishOutcome, Subscription } from "./broker.ts";
@@ -213,7 +212,7 @@ class NatsBroker implements Broker {
   publish(subject: string, data: Uint8Array, options: PublishOptions = {}): PublishOutcome {
     if (data.byteLength > this.payloadBytesMax) throw payloadTooLarge(data.byteLength, this.payloadBytesMax);
     if (!this.connected) return "disconnected";
-    if (this.#outgoing.length === 0) atTurnEnd(this);
+    if (this.#outgoing.length === 0) setImmediate(() => this.#send());
     this.#outgoing.push({ subject, data, options });
     return "sent";
   }
@@ -284,11 +283,7 @@ class NatsBroker implements Broker {
     timer.cancel();
   }
 
-  /** Sends the messages that were published in this turn. */
-  atTurnEnd(): void {
-    this.#send();
-  }
-
+  /** Sends the messages that were published in this turn of the event loop. */
   #send(): void {
     const batch = this.#outgoing;
     this.#outgoing = [];

@@ -1,4 +1,4 @@
-import { hash, randomBytes } from "node:crypto";
+import { createHmac, randomBytes } from "node:crypto";
 import { z } from "zod";
 
 export const pepperBytesMin = 32;
@@ -17,9 +17,6 @@ export const pepperFingerprint = z
   .brand<"PepperFingerprint">();
 export type PepperFingerprint = z.infer<typeof pepperFingerprint>;
 
-/** Block size of SHA-256. */
-const blockBytes = 64;
-
 const fingerprintLabel = "trunkline pepper fingerprint";
 const cacheSaltLabel = "trunkline cache salt";
 
@@ -29,15 +26,10 @@ const cacheSaltLabel = "trunkline cache salt";
  */
 class Pepper {
   readonly fingerprint: PepperFingerprint;
-  /** The inner and outer key that HMAC (RFC 2104) derives from one key. */
-  readonly #inner: Buffer;
-  readonly #outer: Buffer;
+  readonly #text: string;
 
   constructor(text: string) {
-    const bytes = Buffer.from(text, "utf8");
-    const key = bytes.byteLength > blockBytes ? hash("sha256", bytes, "buffer") : bytes;
-    this.#inner = padded(key, 0x36);
-    this.#outer = padded(key, 0x5c);
+    this.#text = text;
     this.fingerprint = pepperFingerprint.parse(this.#hmac(fingerprintLabel).slice(0, 16));
   }
 
@@ -53,17 +45,9 @@ class Pepper {
     return this.#hmac(`${cacheSaltLabel} ${keyId}`).slice(0, 32);
   }
 
-  /** Every request needs an HMAC. Two one-shot hashes take a fifth of the time of an HMAC object. */
   #hmac(text: string): string {
-    const inner = hash("sha256", Buffer.concat([this.#inner, Buffer.from(text, "utf8")]), "buffer");
-    return hash("sha256", Buffer.concat([this.#outer, inner]), "hex");
+    return createHmac("sha256", this.#text).update(text).digest("hex");
   }
-}
-
-function padded(key: Buffer, pad: number): Buffer {
-  const block = Buffer.alloc(blockBytes, pad);
-  for (const [place, byte] of key.entries()) block[place] = byte ^ pad;
-  return block;
 }
 export type { Pepper };
 

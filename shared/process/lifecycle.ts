@@ -1,5 +1,40 @@
-import type { Clock } from "./clock.ts";
+import { systemClock, type Clock } from "./clock.ts";
+import type { Environment } from "./config.ts";
 import type { Log } from "./log.ts";
+
+/** Interval at which a process looks whether the npm that started it still runs. */
+const npmLookMs = 250;
+
+/**
+ * Runs a long-running process until a signal, until the npm that started it has ended, or until a part fails. That
+ * part's error is thrown after the stop. Work under way may finish within `drainMs`; a second signal ends the process
+ * at once. A failed start stops all started parts.
+ */
+export async function runUntilStopped(options: {
+  readonly environment: Environment;
+  readonly drainMs: number;
+  readonly log: Log;
+  readonly start: (lifecycle: Lifecycle) => Promise<void>;
+  /** Called when the process begins to stop, before any part is stopped. */
+  readonly onStopping?: () => void;
+}): Promise<void> {
+  const { environment, drainMs, log, start } = options;
+  const lifecycle = new Lifecycle({ clock: systemClock, log });
+  const told = untilToldToStop(watchNpm({ environment, lifecycle, clock: systemClock }));
+  try {
+    await start(lifecycle);
+  } catch (error) {
+    await lifecycle.stop(0);
+    throw error;
+  }
+  const reason = await Promise.race([told, lifecycle.failed]);
+  options.onStopping?.();
+  if (reason instanceof Error) log.error({ reason: reason.message, drainMs }, "stopping");
+  else log.info({ reason, drainMs }, "stopping");
+  await lifecycle.stop(drainMs);
+  log.info("stopped");
+  if (reason instanceof Error) throw reason;
+}
 
 /**
  * Runs the stop steps of a process in reverse order of their start. A stop step gets a signal that aborts at the
@@ -68,4 +103,33 @@ export function untilToldToStop(signal?: AbortSignal): Promise<string> {
     process.once("SIGTERM", () => stop("SIGTERM"));
     signal?.addEventListener("abort", () => stop(String(signal.reason)), { once: true });
   });
+}
+
+/**
+ * Returns a signal that aborts when the npm that started this process has ended. `npm start` starts a shell, and the
+ * shell starts this process. A signal to npm ends those two but never reaches this process, so a restart would find it
+ * still running.
+ */
+export function watchNpm(options: {
+  readonly environment: Environment;
+  readonly lifecycle: Lifecycle;
+  readonly clock: Clock;
+  readonly parent?: () => number;
+}): AbortSignal {
+  const { environment, lifecycle, clock, parent = () => process.ppid } = options;
+  const gone = new AbortController();
+  if (!isOwnScript(environment)) return gone.signal;
+  const first = parent();
+  const watch = clock.every(npmLookMs, () => {
+    if (parent() !== first) gone.abort("npm has gone");
+  });
+  lifecycle.onStop("npm", () => watch.cancel());
+  return gone.signal;
+}
+
+/**
+ * Returns true if a script of this package started the process. A script of another package may detach it on purpose.
+ */
+function isOwnScript({ npm_package_name: name, npm_lifecycle_event: script }: Environment): boolean {
+  return name === "trunkline" && (script === "start" || script === "trunkline");
 }

@@ -1,5 +1,6 @@
 import { unescape } from "node:querystring";
 import { pino, type Logger } from "pino";
+import type { Clock } from "./clock.ts";
 
 /**
  * The log of a process: one JSON object a line on standard error. Standard output stays free for the output of a
@@ -47,4 +48,26 @@ function scrubEncoded(part: string): string {
 export function createLog(options: { level: LogLevel; name: string; write?: (line: string) => void }): Log {
   const { level, name, write = (line) => void process.stderr.write(line) } = options;
   return pino({ level, name, base: { pid: process.pid, name } }, { write: (line) => write(scrub(line)) });
+}
+
+const repeatMs = 60_000;
+const repeatedMax = 1_000;
+
+/** Limits repeated log lines to one a minute for each key, so that a flood does not fill the log. */
+export class LogThrottle {
+  readonly #clock: Pick<Clock, "now">;
+  readonly #loggedAtMs = new Map<string, number>();
+
+  constructor(clock: Pick<Clock, "now">) {
+    this.#clock = clock;
+  }
+
+  isDue(key: string): boolean {
+    const nowMs = this.#clock.now();
+    const loggedAtMs = this.#loggedAtMs.get(key);
+    if (loggedAtMs !== undefined && nowMs - loggedAtMs < repeatMs) return false;
+    if (this.#loggedAtMs.size >= repeatedMax) this.#loggedAtMs.clear();
+    this.#loggedAtMs.set(key, nowMs);
+    return true;
+  }
 }

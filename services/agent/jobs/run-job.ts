@@ -3,7 +3,6 @@ import type { AnswerRenderer } from "#shared/answer/answer-renderer.ts";
 import { rendererFor } from "#shared/answer/answer-shape.ts";
 import { AnswerAssembly } from "#shared/answer/assemble-answer.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { bodyWent } from "#shared/process/large-garbage.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { isLarge, readLargeBody, type JobBodies } from "../bodies/large-json.ts";
 import { readBody } from "../bodies/read-body.ts";
@@ -47,13 +46,10 @@ export async function runJob(job: RunningJob): Promise<Outcome> {
 
 async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> {
   const writing = new AnswerWriting(job, assembly);
-  const { byteLength } = job.body;
   const asking = askRuntime(job);
   job.body = nothing;
   const ask = await asking;
-  const answered = ask((events) => writing.events(events));
-  bodyWent(byteLength);
-  await answered;
+  await ask((events) => writing.events(events));
   writing.end();
 }
 

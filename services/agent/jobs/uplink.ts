@@ -1,6 +1,5 @@
 import type { Broker, PublishOptions } from "#shared/broker/broker.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { atTurnEnd } from "#shared/process/turn-end.ts";
 import { measuredBytes, nextBase, nextWindow, overdueMs, startWindowBytes, turnBytes } from "./uplink-window.ts";
 
 /** A stream that has something to send. */
@@ -84,15 +83,13 @@ export class Uplink {
     if (this.#publishedBytes > this.#flushedBytes) this.#flush();
   }
 
-  atTurnEnd(): void {
-    this.#isTurnDue = false;
-    this.#takeTurns();
-  }
-
   #turnSoon(): void {
     if (this.#isTurnDue) return;
     this.#isTurnDue = true;
-    atTurnEnd(this);
+    setImmediate(() => {
+      this.#isTurnDue = false;
+      this.#takeTurns();
+    });
   }
 
   #takeTurns(): void {

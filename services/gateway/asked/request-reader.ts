@@ -1,5 +1,4 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { bodyWent } from "#shared/process/large-garbage.ts";
 import { WorkThread } from "#shared/process/work-thread.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { readRequest, type Outer, type ReadRequest } from "./read-request.ts";
@@ -22,7 +21,6 @@ export class RequestReader {
   /** Reads a request. Only a large one returns a promise; nearly every request is read at once. */
   read(outer: Outer, bytes: Buffer | undefined): ReadRequest | Promise<ReadRequest> {
     if (bytes === undefined) return readRequest(outer, bytes);
-    bodyWent(bytes.byteLength);
     if (bytes.byteLength <= readHereBytesMax) return readRequest(outer, bytes);
     if (this.#thread.bytes + bytes.byteLength > readingBytesMax) return Promise.reject(tooMuch());
     return this.#thread.run({ outer, bytes }, bytes);

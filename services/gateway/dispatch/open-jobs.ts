@@ -1,8 +1,7 @@
 import type { Broker, BrokerMessage } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
-import type { Log } from "#shared/process/log.ts";
-import { Seldom } from "#shared/process/seldom.ts";
+import { LogThrottle, type Log } from "#shared/process/log.ts";
 import type { Control } from "#shared/protocol/control.ts";
 import { beatPayload, decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import { decodeFrame, isTerminal, type Frame } from "#shared/protocol/frame.ts";
@@ -68,7 +67,7 @@ export class OpenJobs {
   readonly #probedAtMs = new Map<string, number>();
   /** The epoch of each machine that got a lease since the last round of leases. */
   readonly #leased = new Map<string, string>();
-  readonly #seldom: Seldom;
+  readonly #throttle: LogThrottle;
   #tickedAtMs: number;
   /** Finished jobs by machine that are not acknowledged yet. */
   readonly #finished = new Map<string, { target: Target; jobs: string[] }>();
@@ -84,7 +83,7 @@ export class OpenJobs {
     const { broker, clock, timing, gateway } = options;
     this.#connectionSinceMs = clock.now();
     this.#tickedAtMs = clock.now();
-    this.#seldom = new Seldom(clock);
+    this.#throttle = new LogThrottle(clock);
     broker.subscribe(replyPattern(gateway), (message) => this.#receive(message));
     broker.onChange((connected) => this.#turned(connected));
     this.#timers = [
@@ -231,7 +230,7 @@ export class OpenJobs {
     const machine = parseReplySubject(subject)?.machine;
     if (machine === undefined) return;
     this.#options.meter?.frameDropped(unreadable[outcome]);
-    if (!this.#seldom.isDue(`frame ${machine}`)) return;
+    if (!this.#throttle.isDue(`frame ${machine}`)) return;
     this.#options.log.warn({ machine, outcome }, "frames that this gateway cannot read are dropped");
   }
 

@@ -1,7 +1,6 @@
 import { BlockList, isIPv6, type Server, type Socket } from "node:net";
 import type { Clock } from "#shared/process/clock.ts";
-import type { Log } from "#shared/process/log.ts";
-import { Seldom } from "#shared/process/seldom.ts";
+import { LogThrottle, type Log } from "#shared/process/log.ts";
 import { networkOf } from "../access/bad-keys.ts";
 
 /** The limit that a new connection exceeds: the one for all connections, or the one for its address. */
@@ -26,12 +25,12 @@ export function boundConnections(
   },
 ): void {
   const { connectionsMax, connectionsPerAddressMax } = bounds;
-  const seldom = new Seldom(means.clock);
+  const throttle = new LogThrottle(means.clock);
   const unbound = networks(["127.0.0.0/8", "::1", ...means.trustedProxies]);
   const openFrom = new Map<string, number>();
   const refuse = (bound: ConnectionBound, message: string): void => {
     means.meter?.connectionClosed(bound);
-    if (seldom.isDue(bound)) means.log.warn({ bound }, message);
+    if (throttle.isDue(bound)) means.log.warn({ bound }, message);
   };
 
   server.maxConnections = connectionsMax;

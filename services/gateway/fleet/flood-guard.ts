@@ -1,6 +1,5 @@
 import type { Clock } from "#shared/process/clock.ts";
-import type { Log } from "#shared/process/log.ts";
-import { Seldom } from "#shared/process/seldom.ts";
+import { LogThrottle, type Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 
 /**
@@ -34,14 +33,14 @@ interface GuardOptions {
 export class FloodGuard {
   readonly #options: GuardOptions;
   readonly #intervalMs: number;
-  readonly #seldom: Seldom;
+  readonly #throttle: LogThrottle;
   /** The time from which a machine may again send as many at once as a new one. */
   readonly #freeAtMs = new Map<string, number>();
 
   constructor(options: GuardOptions) {
     this.#options = options;
     this.#intervalMs = options.timing.presenceIntervalMs / announcementsPerIntervalMax;
-    this.#seldom = new Seldom(options.clock);
+    this.#throttle = new LogThrottle(options.clock);
   }
 
   /** True if the message is to be read. A dropped message is counted, and logged once a minute. */
@@ -56,7 +55,7 @@ export class FloodGuard {
       return true;
     }
     meter?.announcementDropped(machine, kind);
-    if (this.#seldom.isDue(sender)) {
+    if (this.#throttle.isDue(sender)) {
       log.warn(
         { machine, kind, announcementsAtOnceMax, announcementsPerIntervalMax },
         "a machine announces itself too often; what exceeds announcementsPerIntervalMax is dropped unread",

@@ -1,8 +1,7 @@
 import type { Broker, BrokerMessage } from "#shared/broker/broker.ts";
 import { insistOnGrants } from "#shared/broker/insist-on-nats.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
-import type { Log } from "#shared/process/log.ts";
-import { Seldom } from "#shared/process/seldom.ts";
+import { LogThrottle, type Log } from "#shared/process/log.ts";
 import type { Control } from "#shared/protocol/control.ts";
 import { encodeJson, decodeJson } from "#shared/protocol/frame-payload.ts";
 import { type Presence, presence } from "#shared/protocol/presence.ts";
@@ -36,21 +35,21 @@ interface FollowOptions {
 export async function followPresence(options: FollowOptions): Promise<void> {
   const { broker, roster, leftOut, catalogues, routes, floodGuard, seconds, timing, clock, log } = options;
   const presences = new PresenceReader();
-  const seldom = new Seldom(clock);
+  const throttle = new LogThrottle(clock);
 
   const subjectBegin = presenceSubject("").length;
   broker.subscribe(presencePattern, (message) => {
     if (!floodGuard.admits("presence", message.subject.slice(subjectBegin))) return;
     const told = presences.read(message);
     if (told === undefined) {
-      if (seldom.isDue(message.subject)) {
+      if (throttle.isDue(message.subject)) {
         log.warn({ subject: message.subject }, "presences that this gateway does not understand are dropped");
       }
       return;
     }
     if (told.scale !== timing.scale) {
       leftOut.heard(told, "other-scale", clock.now());
-      if (seldom.isDue(`scale of ${told.machine}`)) {
+      if (throttle.isDue(`scale of ${told.machine}`)) {
         log.error(
           { machine: told.machine, scale: told.scale },
           "a machine runs at another TRUNKLINE_TIME_SCALE and is left out",
@@ -59,7 +58,7 @@ export async function followPresence(options: FollowOptions): Promise<void> {
       return;
     }
     const { machine, problem } = told;
-    if (problem !== undefined && seldom.isDue(`problem of ${machine}`)) {
+    if (problem !== undefined && throttle.isDue(`problem of ${machine}`)) {
       log.warn({ machine, problem }, "a machine takes no work");
     }
     if (roster.announced(told, clock.now()) === "taken") {
@@ -70,7 +69,7 @@ export async function followPresence(options: FollowOptions): Promise<void> {
     }
     leftOut.heard(told, "older", clock.now());
     fenceOff(told);
-    if (seldom.isDue(`two of ${told.machine}`)) {
+    if (throttle.isDue(`two of ${told.machine}`)) {
       log.warn(
         { machine: told.machine },
         "two agents call themselves this; the one that started last counts (TRUNKLINE_MACHINE)",

@@ -3,8 +3,7 @@ import type { Broker } from "#shared/broker/broker.ts";
 import { connectNats } from "#shared/broker/nats-broker.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
-import type { Log } from "#shared/process/log.ts";
-import { Seldom } from "#shared/process/seldom.ts";
+import { LogThrottle, type Log } from "#shared/process/log.ts";
 import { StartFailure } from "#shared/process/start-failure.ts";
 import { decodeJson } from "#shared/protocol/frame-payload.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
@@ -52,12 +51,12 @@ interface Parts {
 export class SecondConnections {
   readonly #parts: Parts;
   readonly #undecided = new Map<string, OpenedConnection[]>();
-  readonly #seldom: Seldom;
+  readonly #throttle: LogThrottle;
   #rollcall: Timer | undefined;
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.#seldom = new Seldom(parts.clock);
+    this.#throttle = new LogThrottle(parts.clock);
   }
 
   /**
@@ -91,7 +90,7 @@ export class SecondConnections {
   }
 
   #report(machine: string, opened: OpenedConnection): void {
-    if (!this.#seldom.isDue(`${machine} ${opened.address}`)) return;
+    if (!this.#throttle.isDue(`${machine} ${opened.address}`)) return;
     this.#parts.log.error(
       { machine, ...opened },
       "a second connection is open under the NATS user of this machine and can read its jobs: change that user's password, unless an operator opened it",

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { Lifecycle } from "#shared/process/lifecycle.ts";
+import { Lifecycle, watchNpm } from "#shared/process/lifecycle.ts";
 import { createLog } from "#shared/process/log.ts";
-import { watchNpm } from "#shared/process/watch-npm.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 const start = { npm_package_name: "trunkline", npm_lifecycle_event: "start" };
