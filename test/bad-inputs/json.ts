@@ -161,5 +161,5 @@ export const json: Section = {
     { rows: [116], file: "bad-inputs/nearly-right-is-never-our-fault", name: "what is nearly JSON is" },
     { rows: [116], file: "bad-inputs/nearly-right-is-never-our-fault", name: "a request of nasty texts is" },
   ],
-  unasserted: [{ row: 115, because: "it speaks of time; test/bench/alone/worst-requests.ts measures it" }],
+  unasserted: [{ row: 115, because: "it speaks of time; test/bench/loop-holds.ts measures it" }],
 };

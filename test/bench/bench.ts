@@ -1,100 +1,86 @@
+import { writeFile } from "node:fs/promises";
 import { Command, InvalidArgumentError } from "commander";
 import { exitCodes } from "#shared/process/start-failure.ts";
-import { CannotMeasure } from "./native/build-programs.ts";
-import { checkBounds, readCommittedBounds } from "./report/bounds.ts";
-import { featureTable } from "./report/feature-costs.ts";
-import { judgeTargets } from "./report/judge-targets.ts";
-import { ratioTable } from "./report/ratio-table.ts";
-import { readResults, type BenchResults } from "./report/results.ts";
-import { boundsTable, targetTable } from "./report/target-table.ts";
-import { writeReport } from "./report/write-report.ts";
-import { allNames, runBench, whatThereIs } from "./run-bench.ts";
+import { checkBounds } from "./bounds.ts";
+import { measureLoopHolds } from "./loop-holds.ts";
+import { buildPrograms, CannotMeasure } from "./native/build-programs.ts";
+import { runBench } from "./run-bench.ts";
+import { scenarios as allScenarios } from "./scenarios.ts";
+import { boundsTable, loopTable, resultTable } from "./tables.ts";
+import { barePipeline } from "./variants/bare-pipeline.ts";
+import { peers } from "./variants/peers.ts";
+import { trunkline } from "./variants/trunkline.ts";
+import type { Variant } from "./variants/variant.ts";
+
+const allVariants: readonly Variant[] = [barePipeline, trunkline, ...peers];
+/** Measures for how long the worst requests hold an event loop. */
+const loop = { name: "loop", title: "The longest time that one request holds an event loop; Trunkline only" };
 
 interface Options {
   readonly only: readonly string[];
   readonly rounds?: number;
   readonly quick: boolean;
   readonly check: boolean;
-  readonly soak: number;
-  readonly out: string;
-  readonly again?: string;
-  readonly seed: number;
+  readonly json?: string;
 }
 
-const program = new Command("npm run bench --")
-  .description("Measures Trunkline beside what people would use in its place, in rounds of fresh processes.")
-  .option("--only <names>", "scenarios and variants, with commas between; see below", readNames, [])
-  .option(
-    "--rounds <count>",
-    "rounds that medians are made of (default: 5, quick 2, none with --soak alone)",
-    wholeNumber,
-  )
-  .option("--quick", "the most telling part of it, in less than a minute", false)
-  .option("--check", "fail when a ratio is twice what is committed in committed-bounds.json", false)
-  .option("--soak <minutes>", "ordinary traffic for so long, after the rounds", wholeNumber, 0)
-  .option("--out <folder>", "where the report goes: report.md, its plots, results.json", "bench-report")
-  .option("--again <results.json>", "make the report of an earlier run again")
-  .option("--seed <number>", "the order of the variants in each round hangs on it", wholeNumber, 7)
-  .addHelpText("after", () => `\nScenarios and variants:\n${whatThereIs()}`);
+const options = new Command("npm run bench --")
+  .description("Measures Trunkline beside a bare pipeline of the same design, in rounds of fresh processes.")
+  .option("--only <names>", "scenarios and variants, with commas between", readNames, [])
+  .option("--rounds <count>", "medians are made of so many rounds (default: 5, with --quick 2)", readCount)
+  .option("--quick", "the scenarios that CI checks, in about a minute", false)
+  .option("--check", "exit with 1 when a bound is exceeded (test/bench/bounds.ts)", false)
+  .option("--json <file>", "write all measurements into a file")
+  .addHelpText("after", () => {
+    const rows = [...allScenarios, loop, ...allVariants].map(({ name, title }) => `  ${name.padEnd(16)}${title}`);
+    return `\nScenarios and variants (peers run only when they are named):\n${rows.join("\n")}`;
+  })
+  .parse()
+  .opts<Options>();
 
-const options = program.parse().opts<Options>();
-const coloured = process.stdout.isTTY && !process.env["NO_COLOR"];
+const say = (line: string): void => void process.stderr.write(`${line}\n`);
 try {
-  const results = await resultsOf(options);
-  await writeReport(results, options.out);
-  tell(results, options);
-  if (options.check) await hold(results);
-  console.log(`The whole report is in ${options.out}/report.md`);
+  await run(options);
 } catch (error) {
   if (!(error instanceof CannotMeasure)) throw error;
   console.error(error.message);
-  // Who holds a change against what is committed does not ask what its machine has.
+  // A machine without a C compiler proves nothing about a change.
   process.exitCode = options.check ? 0 : exitCodes.unavailable;
 }
 
-function resultsOf({ again, rounds, ...wish }: Options): Promise<BenchResults> {
-  if (again !== undefined) return readResults(again);
-  const say = (line: string): void => void process.stderr.write(`${line}\n`);
-  const keep = (results: BenchResults): Promise<void> => writeReport(results, wish.out);
-  const enough = new AbortController();
-  process.once("SIGINT", () => {
-    say("Stops behind this start, with a report of what there is; once more ends it at once.");
-    enough.abort();
-  });
-  const means = { soakMinutes: wish.soak, say, keep, enough: enough.signal };
-  return runBench({ ...wish, rounds: rounds ?? usualRounds(wish), ...means });
-}
+async function run({ only, quick, check, json, rounds = quick ? 2 : 5 }: Options): Promise<void> {
+  const named = <T extends { readonly name: string }>(all: readonly T[], usual: (each: T) => boolean): readonly T[] => {
+    const chosen = all.filter(({ name }) => only.includes(name));
+    return chosen.length > 0 ? chosen : all.filter(usual);
+  };
+  const variants = named(allVariants, ({ onlyWhenNamed }) => onlyWhenNamed !== true);
+  const scenarios = only.join() === loop.name ? [] : named(allScenarios, (each) => !quick || each.quick !== undefined);
+  const missing = await Promise.all(variants.map((variant) => variant.missing()));
+  for (const why of missing.filter((each) => each !== undefined)) say(`Left out: ${why}`);
+  const able = variants.filter((_, place) => missing[place] === undefined);
 
-function usualRounds({ quick, soak, only }: Options): number {
-  if (soak > 0 && only.length === 0) return 0;
-  return quick ? 2 : 5;
-}
-
-function tell({ scenarios, variants, measurements }: BenchResults, { quick }: Options): void {
-  console.log(ratioTable({ scenarios, variants, measurements }));
-  const features = featureTable({ scenarios, variants, measurements });
-  if (features !== "") console.log(features);
-  const judged = judgeTargets(measurements);
-  const told = quick ? judged.filter(({ verdict }) => verdict !== "not measured") : judged;
-  console.log(targetTable(told, { coloured }));
-}
-
-/** Fails on a doubling only: a shared machine makes every figure uncertain, but none twice as large. */
-async function hold({ measurements }: BenchResults): Promise<void> {
-  const check = checkBounds(judgeTargets(measurements), await readCommittedBounds());
-  console.log(boundsTable(check, { coloured }));
-  if (!check.passes) process.exitCode = 1;
+  const load = { scenarios, variants: able, rounds, quick, say };
+  const measurements = scenarios.length === 0 ? [] : await runBench({ ...load, programs: await buildPrograms(say) });
+  const measuresLoop = able.includes(trunkline) && (only.length === 0 || only.includes(loop.name));
+  const holds = measuresLoop ? await measureLoopHolds(quick ? 3 : rounds, say) : [];
+  if (json !== undefined) await writeFile(json, JSON.stringify({ measurements, holds }, null, 2));
+  if (measurements.length > 0) console.log(`\n${resultTable(scenarios, measurements)}`);
+  if (holds.length > 0) console.log(loopTable(holds));
+  const checked = checkBounds(measurements, holds);
+  if (only.length === 0) console.log(boundsTable(checked));
+  if (check && checked.some(({ verdict }) => verdict !== "holds")) process.exitCode = 1;
 }
 
 function readNames(text: string): readonly string[] {
   const names = text.split(",").filter((name) => name !== "");
-  const unknown = names.filter((name) => !allNames().includes(name));
+  const known = [...allScenarios, loop, ...allVariants].map(({ name }) => name);
+  const unknown = names.filter((name) => !known.includes(name));
   if (unknown.length === 0) return names;
-  throw new InvalidArgumentError(`There is no ${unknown.join(", no ")}; --help lists what there is.`);
+  throw new InvalidArgumentError(`${unknown.join(", ")}: unknown; --help lists all names.`);
 }
 
-function wholeNumber(text: string): number {
-  const number = Number(text);
-  if (Number.isInteger(number) && number >= 0) return number;
-  throw new InvalidArgumentError("It must be a whole number.");
+function readCount(text: string): number {
+  const count = Number(text);
+  if (Number.isInteger(count) && count > 0) return count;
+  throw new InvalidArgumentError("It must be a whole number above 0.");
 }

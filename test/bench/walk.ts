@@ -4,14 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { relative, resolve } from "node:path";
 import { Command } from "commander";
-import { startNatsServer } from "../harness/nats-server.ts";
-import { startRedisServer } from "../harness/redis-server.ts";
-import { startAgent, startGateway } from "../harness/start-trunkline.ts";
 import type { TrunklineProcess } from "../harness/trunkline-process.ts";
 import { until } from "../harness/until.ts";
-import { issueKeys, neverReached } from "./variants/issue-keys.ts";
-import { ownServers } from "./variants/own-servers.ts";
-import { untilMachines } from "./variants/until-machines.ts";
+import { startSite } from "./variants/trunkline.ts";
 
 /**
  * Counts the files and functions of `services` and `shared` that run in a gateway and an agent for one streamed "Hello!",
@@ -135,21 +130,15 @@ async function startRuntime(beforeChunk: (place: number) => Promise<unknown>) {
 async function walk(): Promise<{ request: Calls; chunk: Calls }> {
   let beforeChunk: (place: number) => Promise<unknown> = () => sleep(chunkGapMs);
   using runtime = await startRuntime((place) => beforeChunk(place));
-  const found = await ownServers();
-  await using nats = await startNatsServer({ found: found.nats });
-  await using redis = await startRedisServer({ found: found.redis });
-  const [natsUrl, redisUrl] = [nats.url, redis.url];
-  const [key = ""] = await issueKeys(redisUrl, { limits: neverReached });
-  const env = { NODE_OPTIONS: "--inspect=127.0.0.1:0" };
-  await using gateway = await startGateway({ natsUrl, redisUrl, env });
-  const runtimeUrl = `http://127.0.0.1:${runtime.port}`;
-  const ofAgent = { ...env, TRUNKLINE_RUNTIME: "openai", TRUNKLINE_RUNTIME_URL: runtimeUrl };
-  await using agent = await startAgent({ natsUrl, machine: "walk", env: ofAgent });
-  await untilMachines(gateway.operationsUrl, 1);
-
-  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  await using site = await startSite({
+    farEndPort: runtime.port,
+    env: { NODE_OPTIONS: "--inspect=127.0.0.1:0" },
+  });
+  const { gateway, agent, port } = site;
+  const baseUrl = `http://127.0.0.1:${port}/v1`;
+  const headers = { ...site.headers, "content-type": "application/json" };
   const models = async (): Promise<boolean> =>
-    (await (await fetch(`${gateway.baseUrl}/models`, { headers })).text()).includes(`"${model}"`);
+    (await (await fetch(`${baseUrl}/models`, { headers })).text()).includes(`"${model}"`);
   await until(models, { what: "the gateway to list the model" });
   using ofGateway = await Coverage.of("gateway", gateway);
   using onMachine = await Coverage.of("agent", agent);
@@ -160,7 +149,7 @@ async function walk(): Promise<{ request: Calls; chunk: Calls }> {
   const body = JSON.stringify({ model, messages, stream: true });
   let received = 0;
   const ask = async (): Promise<void> => {
-    const response = await fetch(`${gateway.baseUrl}/chat/completions`, { method: "POST", headers, body });
+    const response = await fetch(`${baseUrl}/chat/completions`, { method: "POST", headers, body });
     received = 0;
     let text = "";
     for await (const piece of response.body ?? []) {
@@ -180,7 +169,7 @@ async function walk(): Promise<{ request: Calls; chunk: Calls }> {
   beforeChunk = async (place) => {
     if (place === 0) return;
     // The chunk before has reached the client, and what follows from it is over.
-    await until(() => received >= place, { what: `chunk ${place} to reach the client` });
+    await until(() => received >= place, { what: `chunk ${place} to reach the client`, intervalMs: 2 });
     await sleep(chunkGapMs);
     const calls = await take();
     // The first chunk also ends the wait for an answer.

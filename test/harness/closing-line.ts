@@ -32,8 +32,6 @@ export class ClosingLine implements Reporter {
   #report: RunReport = { passed: 0, failed: 0, skipped: 0, files: [] };
 
   onInit(): void {
-    // A test may start vitest itself; that run has a closing line of its own.
-    delete process.env[reportPathVariable];
     process.once("exit", (exitCode) => {
       const failed = exitCode === 0 ? this.#report.failed : Math.max(this.#report.failed, 1);
       const report = { ...this.#report, failed };

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { closingLine } from "../harness/closing-line.ts";
+import { closingLine, reportPathVariable } from "../harness/closing-line.ts";
 
 const vitestPath = resolve("node_modules/vitest/vitest.mjs");
 const runnerPath = resolve("test/harness/run-tests.ts");
@@ -25,7 +25,9 @@ async function run(files: Record<string, string>, by: "vitest" | "runner" = "vit
     await writeFile(join(folder, name), content);
   }
   const args = by === "runner" ? [runnerPath, `--root=${folder}`] : [vitestPath, "run", `--root=${folder}`];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"] });
+  // The run that this test belongs to may have a report of its own.
+  const { [reportPathVariable]: _, ...env } = process.env;
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"], env });
   const ended = new Promise((done) => child.once("exit", done));
   const lines = (await text(child.stdout)).trimEnd().split("\n");
   return { lines, line: lines.at(-1), exitCode: await ended };

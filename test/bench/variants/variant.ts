@@ -1,41 +1,97 @@
+import { z } from "zod";
+import type { OwnedChild } from "../../harness/owned-child.ts";
+import { until } from "../../harness/until.ts";
+
 /** A process between client and runtime, whose CPU time and memory count. */
 export interface PathProcess {
-  /** `gateway`, `nats`, `agent`, `redis`, or the one name of a proxy. Two of a kind are told apart by a number behind it. */
+  /** `gateway`, `nats`, `agent`, `redis`, or the name of a peer. */
   readonly name: string;
   readonly pid: number;
 }
 
-/** One way from a client to the far end, with all of its processes up and ready for the first request. */
+/** One way from a client to the far end, with all of its processes ready for the first request. */
 export interface RunningVariant extends AsyncDisposable {
-  /** Loopback ports that clients may ask, one for each gateway. */
-  readonly ports: readonly number[];
-  /** What a client has to send beside the usual. */
+  /** The port of loopback that clients ask. */
+  readonly port: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Keys of one length that nobody has asked with, for scenarios in which each request comes with another. */
-  readonly freshKeys?: readonly string[];
   readonly processes: readonly PathProcess[];
 }
 
-export interface StartMeans {
+export interface StartOptions {
   readonly farEndPort: number;
-  /** For logs, data and configuration of this one start; removed afterwards. */
+  /** For configuration of this one start; removed afterwards. */
   readonly folder: string;
 }
 
-/** Something to be measured beside others. */
+/** A way from client to runtime that the bench measures. */
 export interface Variant {
-  /** As `--only` and the tables call it. */
+  /** The name for `--only` and the tables. */
   readonly name: string;
-  /** What it is, in one line of the report. */
   readonly title: string;
-  /** In how many rounds at most; a plot of how costs grow needs fewer than a ratio that is judged. */
-  readonly rounds?: number;
-  /** Not part of a run that names nothing. */
+  /** Runs only when `--only` names it. */
   readonly onlyWhenNamed?: boolean;
-  /** Name and version of what runs, for the report. */
-  version(): Promise<string>;
-  /** Why it cannot run on this machine, if that is so; told in the report, and nothing else runs because of it. */
+  /** Returns why it cannot run on this machine, or undefined. */
   missing(): Promise<string | undefined>;
   /** Starts fresh processes; resolves when a request through all of them has succeeded. */
-  start(means: StartMeans): Promise<RunningVariant>;
+  start(options: StartOptions): Promise<RunningVariant>;
+}
+
+/** Throws for a process in a container, whose CPU time cannot be read. */
+export function pathProcess(name: string, { processId }: { readonly processId: number | undefined }): PathProcess {
+  if (processId === undefined) throw new Error(`the process id of ${name} is unknown`);
+  return { name, pid: processId };
+}
+
+/** Starts a variant of several parts. All parts end with it, or at once if one does not start. */
+export async function runningParts(
+  build: (parts: AsyncDisposableStack) => Promise<Omit<RunningVariant, symbol>>,
+): Promise<RunningVariant> {
+  const parts = new AsyncDisposableStack();
+  try {
+    const running = await build(parts);
+    return { ...running, [Symbol.asyncDispose]: () => parts.disposeAsync() };
+  } catch (error) {
+    await parts.disposeAsync();
+    throw error;
+  }
+}
+
+/** The environment of a process that is not Trunkline: no proxy and no Node options of ours reach it. */
+export function bareEnvironment(): Readonly<Record<string, string | undefined>> {
+  return { PATH: process.env["PATH"], HOME: process.env["HOME"], NODE_ENV: "production" };
+}
+
+/** The model that a variant is asked for when it has just started. */
+export const firstModel = "m-1-0";
+const firstAnswerMs = 90_000;
+const attemptMs = 5_000;
+const completion = z.looseObject({ choices: z.array(z.looseObject({ message: z.looseObject({}) })).min(1) });
+
+/** Waits until a whole and a streamed answer have come through. Fails at once when one of the processes has ended. */
+export async function untilAnswers(
+  { port, headers }: Pick<RunningVariant, "port" | "headers">,
+  processes: readonly Pick<OwnedChild, "ended" | "stderr">[],
+): Promise<void> {
+  const ask = async (stream: boolean): Promise<string> => {
+    const response = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify({ model: firstModel, stream, messages: [{ role: "user", content: "Are you there?" }] }),
+      signal: AbortSignal.timeout(attemptMs),
+    });
+    const text = await response.text();
+    if (response.status !== 200) throw new Error(`${response.status}: ${text.slice(0, 500)}`);
+    return text;
+  };
+  const look = async (): Promise<string> => {
+    const gone = processes.find(({ ended }) => ended);
+    if (gone !== undefined) return `a process ended: ${await gone.stderr()}`;
+    completion.parse(JSON.parse(await ask(false)));
+    const stream = await ask(true);
+    if (!stream.includes("data: [DONE]")) throw new Error(`a stream without its end: ${stream.slice(-500)}`);
+    return "answers";
+  };
+  const what = `a first answer on port ${port}`;
+  const seen = await until(look, { what, timeoutMs: firstAnswerMs, intervalMs: 20 });
+  if (seen !== "answers") throw new Error(`Nothing answers on port ${port}; ${seen}`);
 }

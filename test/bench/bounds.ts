@@ -1,0 +1,52 @@
+import type { LoopHold } from "./loop-holds.ts";
+import { cpuPerUnit, type Measurement, type Unit } from "./measurement.ts";
+import { overRounds } from "./over-rounds.ts";
+
+/**
+ * The bounds that CI checks (`npm run bench -- --quick --check`). CPU bounds are ratios over the bare pipeline of the same
+ * round. They stand 20 % above the last measurement in README.md; lower them when a change lowers the measurement.
+ */
+export const cpuBounds: readonly { readonly scenario: string; readonly unit: Unit; readonly atMost: number }[] = [
+  { scenario: "whole-32", unit: "request", atMost: 4.5 },
+  { scenario: "burst", unit: "chunk", atMost: 2.2 },
+  { scenario: "paced-500", unit: "chunk", atMost: 1.9 },
+];
+/** The longest CPU time that one request may hold the event loop of a gateway. */
+export const loopHoldMsMax = 75;
+
+export interface CheckedBound {
+  readonly name: string;
+  readonly atMost: number;
+  readonly measured: number | undefined;
+  readonly verdict: "holds" | "exceeded" | "not measured" | "wrong answers";
+  readonly note: string;
+}
+
+/** Holds the medians of the rounds, and the longest loop hold, against the bounds. */
+export function checkBounds(measurements: readonly Measurement[], holds: readonly LoopHold[]): CheckedBound[] {
+  const ratios = cpuBounds.map(({ scenario, unit, atMost }): CheckedBound => {
+    const figure = (measured: Measurement): number | undefined => cpuPerUnit(measured, unit);
+    const { spread, leftOut } = overRounds(measurements, { scenario, variant: "trunkline", over: "bare", figure });
+    const isWrong = leftOut.some((line) => /trunkline (gave|refused)/.test(line));
+    const verdict = isWrong ? "wrong answers" : verdictOf(spread?.median, atMost);
+    const name = `${scenario}: CPU per ${unit}, over bare`;
+    return { name, atMost, measured: spread?.median, verdict, note: leftOut.join("; ") };
+  });
+  const longest = holds.toSorted((a, b) => b.gatewayMs - a.gatewayMs)[0];
+  const name = "the longest that one request holds the gateway's event loop, ms of CPU";
+  return [
+    ...ratios,
+    {
+      name,
+      atMost: loopHoldMsMax,
+      measured: longest?.gatewayMs,
+      verdict: verdictOf(longest?.gatewayMs, loopHoldMsMax),
+      note: longest?.name ?? "",
+    },
+  ];
+}
+
+function verdictOf(measured: number | undefined, atMost: number): CheckedBound["verdict"] {
+  if (measured === undefined) return "not measured";
+  return measured <= atMost ? "holds" : "exceeded";
+}
