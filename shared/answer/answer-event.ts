@@ -9,8 +9,14 @@ const tokenLogprob = z.strictObject({ token: z.string(), logprob: z.number(), by
 export const tokenLogprobs = z.array(tokenLogprob.extend({ top_logprobs: z.array(tokenLogprob) }));
 export type TokenLogprobs = z.infer<typeof tokenLogprobs>;
 
+/** Bounds the answers to one request. */
+export const choicesMax = 128;
 /** The choice that an event belongs to, when a request asks for several (`n`). Undefined means the first. */
-const choice = z.int().nonnegative().optional();
+const choice = z
+  .int()
+  .nonnegative()
+  .max(choicesMax - 1)
+  .optional();
 
 /**
  * One event of a runtime's answer, in the runtime's order. Runtime adapters emit only these. `AnswerAssembly`

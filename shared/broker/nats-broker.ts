@@ -2,11 +2,13 @@ import { readFileSync } from "node:fs";
 import {
   AuthorizationError,
   credsAuthenticator,
+  headers as emptyHeaders,
   PermissionViolationError,
   UserAuthenticationExpiredError,
   wsconnect,
   type ConnectionOptions,
   type Msg,
+  type MsgHdrs,
   type NatsConnection,
   type Subscription as NatsSubscription,
 } from "@nats-io/nats-core";
@@ -17,8 +19,6 @@ import { exitCodes, StartFailure } from "../process/start-failure.ts";
 import { limits } from "../protocol/limits.ts";
 import { grantFor } from "../protocol/subjects.ts";
 import type { Broker, BrokerMessage, PublishOptions, PublishOutcome, Subscription } from "./broker.ts";
-import { headerLines } from "./nats-header-lines.ts";
-import { readNatsHeaders } from "./nats-headers.ts";
 import { protectNats, tlsFailure, webSocketFactory, type NatsProtection, type NatsSecurity } from "./nats-security.ts";
 import { readNatsUrl } from "./nats-url.ts";
 import { payloadTooLarge } from "./payload-too-large.ts";
@@ -292,7 +292,7 @@ class NatsBroker implements Broker {
       const { reply, headers } = options;
       try {
         if (headers === undefined) this.#connection.publish(subject, data, reply === undefined ? undefined : { reply });
-        else this.#connection.publish(subject, data, { reply: reply ?? "", headers: headerLines(headers) });
+        else this.#connection.publish(subject, data, { reply: reply ?? "", headers: natsHeaders(headers) });
       } catch (error) {
         this.#options.log.error({ err: error, subject }, "a message could not be handed to NATS");
       }
@@ -392,9 +392,14 @@ class NatsBroker implements Broker {
   }
 }
 
+function natsHeaders(headers: Readonly<Record<string, string>>): MsgHdrs {
+  const lines = emptyHeaders();
+  for (const [name, value] of Object.entries(headers)) lines.set(name, value);
+  return lines;
+}
+
 class NatsMessage implements BrokerMessage {
   readonly #message: Msg;
-  #headers: ReadonlyMap<string, string> | undefined;
 
   constructor(message: Msg) {
     this.#message = message;
@@ -417,7 +422,7 @@ class NatsMessage implements BrokerMessage {
   }
 
   header(name: string): string | undefined {
-    this.#headers ??= readNatsHeaders(this.#message);
-    return this.#headers.get(name);
+    const { headers } = this.#message;
+    return headers?.has(name) ? headers.get(name) : undefined;
   }
 }

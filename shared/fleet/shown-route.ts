@@ -28,7 +28,6 @@ export const leftOutReasons = [
   "no_model",
   "not_permitted",
   "unable",
-  "too_old",
   "tried",
 ] as const;
 export type LeftOutReason = (typeof leftOutReasons)[number];

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { choicesMax } from "../answer/answer-event.ts";
 
 /**
  * The body of a `chat` job: a chat request in the form between gateway and agent, with OpenAI's names. The gateway has
@@ -98,7 +99,7 @@ export const chatBody = z.object({
   presence_penalty: z.number().min(-2).max(2).optional(),
   seed: z.int().optional(),
   stop: z.array(stopText).min(1).max(stopsMax).optional(),
-  n: z.int().min(1).max(128).optional(),
+  n: z.int().min(1).max(choicesMax).optional(),
   logprobs: z.boolean().optional(),
   top_logprobs: z.int().min(0).max(20).optional(),
   logit_bias: z.record(z.string(), z.number().min(-100).max(100)).optional(),

@@ -1,8 +1,9 @@
 import { z } from "zod";
+import { choicesMax } from "../answer/answer-event.ts";
 import { chatBody } from "./chat-body.ts";
 
 /** Bounds the answers to one request: its prompts times `n`. */
-export const completionsMax = 128;
+export const completionsMax = choicesMax;
 /** Bounds the alternative tokens that a legacy completion reports for each token. */
 export const completionLogprobsMax = 5;
 

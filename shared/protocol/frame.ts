@@ -4,10 +4,10 @@
  *     version u8 | kind u8 | flags u16 | sequence u32 | output tokens so far u32      (little-endian)
  *
  * Data frames and the terminal frame of a job are numbered 1, 2, 3 … without a gap; the other kinds carry 0. The
- * payload of a data frame is exactly what the client receives. No process on the way parses it. The payload of every
- * other kind is JSON: see `frame-payload.ts`.
+ * payload of a data frame is a sequence of records: see `answer-records.ts`. The payload of every other kind is JSON:
+ * see `frame-payload.ts`.
  */
-export const frameVersion = 1;
+export const frameVersion = 2;
 export const framePrefixBytes = 12;
 
 /** The largest count that fits into a frame. A runtime may report more tokens; the frame then carries this maximum. */
@@ -41,32 +41,18 @@ export function isTerminal(kind: FrameKind): boolean {
 }
 
 export function encodeFrame(
-  head: { kind: FrameKind; sequence?: number; outputTokens?: number },
-  chunks: readonly Uint8Array[],
-): Uint8Array {
-  let bytes = framePrefixBytes;
-  for (const chunk of chunks) bytes += chunk.byteLength;
-  const frame = Buffer.allocUnsafe(bytes);
-  writeFramePrefix(frame, head);
-  let offset = framePrefixBytes;
-  for (const chunk of chunks) {
-    frame.set(chunk, offset);
-    offset += chunk.byteLength;
-  }
-  return frame;
-}
-
-/** Writes the frame prefix into the bytes that the caller reserved before the payload. */
-export function writeFramePrefix(
-  frame: Uint8Array,
   { kind, sequence = 0, outputTokens = 0 }: { kind: FrameKind; sequence?: number; outputTokens?: number },
-): void {
+  payload: Uint8Array,
+): Uint8Array {
+  const frame = Buffer.allocUnsafe(framePrefixBytes + payload.byteLength);
   frame[0] = frameVersion;
   frame[1] = kindCodes[kind];
   frame[2] = 0;
   frame[3] = 0;
   writeCount(frame, sequence, 4);
   writeCount(frame, Math.min(outputTokens, countMax), 8);
+  frame.set(payload, framePrefixBytes);
+  return frame;
 }
 
 function writeCount(bytes: Uint8Array, count: number, at: number): void {

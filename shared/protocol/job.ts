@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { modelId } from "../model/model.ts";
+import { frameVersion } from "./frame.ts";
 import { limits } from "./limits.ts";
 import { tokenText } from "./identifiers.ts";
 
@@ -7,184 +8,80 @@ import { tokenText } from "./identifiers.ts";
 export const jobKinds = ["models", "chat", "complete", "embed", "manage"] as const;
 export type JobKind = (typeof jobKinds)[number];
 
-const header = {
-  id: "tl-job",
-  kind: "tl-kind",
-  shape: "tl-shape",
-  model: "tl-model",
-  keyId: "tl-key",
-  remainingMs: "tl-remaining-ms",
-  bodyBytes: "tl-body-bytes",
-  sha256: "tl-sha256",
-  responseId: "tl-response-id",
-  createdSeconds: "tl-created",
-  includeUsage: "tl-include-usage",
-  credit: "tl-credit",
-  cacheSalt: "tl-cache-salt",
-  traceparent: "traceparent",
-  offset: "tl-offset",
-} as const;
+const count = z.int().nonnegative();
 
 /**
  * The metadata that routes and bounds a job. The body is the request itself; `sha256` is set when it follows in parts.
  */
-export interface JobHead {
-  readonly id: string;
-  readonly kind: JobKind;
-  readonly shape: string;
-  readonly model?: string | undefined;
+const jobHead = z.object({
+  id: z.string().regex(tokenText),
+  kind: z.enum(jobKinds),
+  model: modelId.optional(),
   /** The key of the request. A gateway's own jobs have none. */
-  readonly keyId?: string | undefined;
-  readonly remainingMs: number;
-  readonly bodyBytes: number;
-  readonly sha256?: string | undefined;
-  readonly responseId?: string | undefined;
-  readonly createdSeconds?: number | undefined;
-  readonly includeUsage?: boolean | undefined;
+  keyId: z.string().max(64).optional(),
+  remainingMs: count,
+  bodyBytes: count.max(limits.jobBodyBytesMax),
+  sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
+  /** True if the client gets the answer in one piece, so that the agent may send it in few large frames. */
+  whole: z.boolean().optional(),
   /**
    * Bytes of the answer that the agent may send before the first credit. Undefined when the gateway gives no credit and
    * never attaches.
    */
-  readonly credit?: number | undefined;
+  credit: count.optional(),
   /** Runtimes that support salts share their prompt cache only between jobs with the same salt. */
-  readonly cacheSalt?: string | undefined;
-  readonly traceparent?: string | undefined;
-}
+  cacheSalt: z.string().max(64).optional(),
+  traceparent: z.string().max(100).optional(),
+});
+export type JobHead = z.infer<typeof jobHead>;
 
-/** Marks a header whose value is invalid for its field. */
-const wrong = Symbol("wrong");
-type Read<Value> = Value | undefined | typeof wrong;
+/** Identifies the job and the body offset of a part message. */
+const partHead = z.object({ id: z.string().regex(tokenText), offset: count });
+export type PartHead = z.infer<typeof partHead>;
 
-const digest = /^[0-9a-f]{64}$/;
-const digits = /^\d{1,15}$/;
+/** The one header of a job or part message: the version of the wire and the head, as ASCII JSON. */
+export const headHeader = "tl-head";
 
-function matching(text: string | undefined, pattern: RegExp): Read<string> {
-  return text === undefined || pattern.test(text) ? text : wrong;
-}
-
-function noLongerThan(text: string | undefined, characters: number): Read<string> {
-  return text === undefined || text.length <= characters ? text : wrong;
-}
-
-function decimalOf(text: string | undefined, most = Infinity): Read<number> {
-  if (text === undefined) return undefined;
-  const count = digits.test(text) ? Number(text) : Infinity;
-  return count <= most && count !== Infinity ? count : wrong;
-}
-
-function kindOf(text: string | undefined): Read<JobKind> {
-  return text === undefined ? undefined : (jobKinds.find((kind) => kind === text) ?? wrong);
-}
-
-function switchOf(text: string | undefined): Read<boolean> {
-  return text === undefined ? undefined : text === "1" ? true : text === "0" ? false : wrong;
-}
-
-let lastModel: { readonly text: string; readonly id: string | undefined } | undefined;
-
-/** Decodes a model id. Caches the last one: most jobs of a machine name the same model as the job before. */
-function modelOf(text: string | undefined): Read<string> {
-  if (text === undefined) return undefined;
-  if (lastModel?.text !== text) lastModel = { text, id: decodedModel(text) };
-  return lastModel.id ?? wrong;
-}
-
-function decodedModel(text: string): string | undefined {
-  try {
-    return modelId.safeParse(decodeURIComponent(text)).data;
-  } catch {
-    return undefined;
-  }
-}
+const versioned = z.object({ version: z.int() });
 
 export type Headers = Readonly<Record<string, string>>;
 
-/** Encodes the head of a job. Written field by field for speed: every request has one. */
-export function encodeJobHead(head: JobHead): Headers {
-  const { model, keyId, sha256, responseId, createdSeconds, includeUsage, credit, cacheSalt, traceparent } = head;
-  const headers: Record<string, string> = {};
-  headers[header.id] = head.id;
-  headers[header.kind] = head.kind;
-  headers[header.shape] = head.shape;
-  if (model !== undefined) headers[header.model] = encodedModel(model);
-  if (keyId !== undefined) headers[header.keyId] = keyId;
-  headers[header.remainingMs] = String(head.remainingMs);
-  headers[header.bodyBytes] = String(head.bodyBytes);
-  if (sha256 !== undefined) headers[header.sha256] = sha256;
-  if (responseId !== undefined) headers[header.responseId] = responseId;
-  if (createdSeconds !== undefined) headers[header.createdSeconds] = String(createdSeconds);
-  if (includeUsage !== undefined) headers[header.includeUsage] = includeUsage ? "1" : "0";
-  if (credit !== undefined) headers[header.credit] = String(credit);
-  if (cacheSalt !== undefined) headers[header.cacheSalt] = cacheSalt;
-  if (traceparent !== undefined) headers[header.traceparent] = traceparent;
-  return headers;
+export function encodeHead(head: JobHead | PartHead): Headers {
+  const json = JSON.stringify({ version: frameVersion, ...head });
+  return { [headHeader]: json.replaceAll(/[^ -~]/g, escaped) };
 }
 
-let lastEncoded: { readonly id: string; readonly text: string } | undefined;
-
-function encodedModel(id: string): string {
-  if (lastEncoded?.id !== id) lastEncoded = { id, text: encodeURIComponent(id) };
-  return lastEncoded.text;
+function escaped(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
-/**
- * Decodes the head of a job. Returns undefined when this build does not understand it. Written field by field for
- * speed: every request has one.
- */
-export function decodeJobHead(read: (name: string) => string | undefined): JobHead | undefined {
-  const id = matching(read(header.id), tokenText);
-  const kind = kindOf(read(header.kind));
-  const shape = noLongerThan(read(header.shape), 40);
-  const model = modelOf(read(header.model));
-  const keyId = noLongerThan(read(header.keyId), 64);
-  const remainingMs = decimalOf(read(header.remainingMs));
-  const bodyBytes = decimalOf(read(header.bodyBytes), limits.jobBodyBytesMax);
-  const sha256 = matching(read(header.sha256), digest);
-  const responseId = noLongerThan(read(header.responseId), 100);
-  const createdSeconds = decimalOf(read(header.createdSeconds));
-  const includeUsage = switchOf(read(header.includeUsage));
-  const credit = decimalOf(read(header.credit));
-  const cacheSalt = noLongerThan(read(header.cacheSalt), 64);
-  const traceparent = noLongerThan(read(header.traceparent), 100);
-  if (id === undefined || kind === undefined || shape === undefined) return undefined;
-  if (remainingMs === undefined || bodyBytes === undefined) return undefined;
-  if (id === wrong || kind === wrong || shape === wrong || model === wrong || keyId === wrong) return undefined;
-  if (remainingMs === wrong || bodyBytes === wrong || sha256 === wrong || responseId === wrong) return undefined;
-  if (createdSeconds === wrong || includeUsage === wrong || credit === wrong) return undefined;
-  if (cacheSalt === wrong || traceparent === wrong) return undefined;
-  return {
-    id,
-    kind,
-    shape,
-    model,
-    keyId,
-    remainingMs,
-    bodyBytes,
-    sha256,
-    responseId,
-    createdSeconds,
-    includeUsage,
-    credit,
-    cacheSalt,
-    traceparent,
-  };
+export type DecodedHead<Head> =
+  | { readonly outcome: "head"; readonly head: Head }
+  /** The gateway speaks another version of the wire. */
+  | { readonly outcome: "other-version"; readonly version: number }
+  | { readonly outcome: "malformed" };
+
+/** Decodes the head of a job from its header. */
+export function decodeJobHead(text: string | undefined): DecodedHead<JobHead> {
+  return decodeHead(jobHead, text);
 }
 
-const decimal = z
-  .string()
-  .regex(/^\d{1,15}$/)
-  .transform(Number);
-
-const partHeader = z.object({ id: z.string().regex(tokenText), offset: decimal });
-
-/** Identifies the job and the body offset of a part message. */
-export type PartHead = z.output<typeof partHeader>;
-
-export function encodePartHead(head: PartHead): Headers {
-  return { [header.id]: head.id, [header.offset]: String(head.offset) };
+export function decodePartHead(text: string | undefined): DecodedHead<PartHead> {
+  return decodeHead(partHead, text);
 }
 
-export function decodePartHead(read: (name: string) => string | undefined): PartHead | undefined {
-  const parsed = partHeader.safeParse({ id: read(header.id), offset: read(header.offset) });
-  return parsed.success ? parsed.data : undefined;
+function decodeHead<Head>(schema: z.ZodType<Head>, text: string | undefined): DecodedHead<Head> {
+  let told: unknown;
+  try {
+    told = JSON.parse(text ?? "");
+  } catch {
+    return { outcome: "malformed" };
+  }
+  const version = versioned.safeParse(told).data?.version;
+  if (version !== undefined && version !== frameVersion) return { outcome: "other-version", version };
+  const head = schema.safeParse(told).data;
+  return version === undefined || head === undefined ? { outcome: "malformed" } : { outcome: "head", head };
 }

@@ -14,20 +14,22 @@ export const limits = {
   /** Bounds the payload of a data frame; a longer answer takes several frames. */
   dataFrameBytesMax: 256 * kib,
   /**
-   * Bytes that a stream may run ahead of its client. The gateway buffers at most this much. The agent keeps as much
-   * until the client has read it.
+   * Bytes of records that the machine of a stream may send ahead of its client. A rendered record is some 40 times as
+   * long. A record of `recordTextMax` characters always fits.
    */
-  streamCreditBytes: 256 * kib,
+  streamCreditBytes: 16 * kib,
+  /** A stream's machine gets credit only while its client has fewer rendered bytes than this unread. */
+  unreadBytesMax: 64 * kib,
   /**
    * A gateway sends a credit once a client has read this many more bytes. The machine keeps what it sent until then.
    */
-  creditStepBytes: 16 * kib,
+  creditStepBytes: 4 * kib,
   /** A lease reports a slower client once it has read this many more bytes. */
   takenStepBytes: 1 * kib,
   /** Credit of an answer that the gateway gathers, and reads as fast as it arrives. */
   wholeCreditBytes: 1 * mib,
-  /** Credit of an answer that the gateway renders: the rendered event is some ten times as long as the event. */
-  renderedCreditBytes: 32 * kib,
+  /** Bounds the text of one record of an answer: a vector, or logprobs. Longer texts take several records. */
+  answerRecordCharactersMax: 1 * mib,
   /** Bounds the text of an answer that is not streamed, so that its JSON stays below `wholeAnswerBytesMax`. */
   wholeAnswerCharactersMax: 16 * mib,
   /** Bounds the encoded vectors of one answer. 2,048 texts with vectors of 4,096 numbers fit as base64. */

@@ -7,10 +7,7 @@ export type ManageAction = (typeof manageActions)[number];
 export const manageBody = z.object({ action: z.enum(manageActions) });
 export type ManageBody = z.infer<typeof manageBody>;
 
-/** The only shape of the answer to a `manage` job: lines of JSON, each a `ManageProgress`. */
-export const manageShape = "manage-lines";
-
-/** Progress of a `manage` job. The byte counts cover the current download, where the runtime reports them. */
+/** Progress of a `manage` job, one record each. The byte counts cover the current download, where the runtime reports them. */
 export const manageProgress = z.object({
   status: z.string().max(500),
   completedBytes: z.int().nonnegative().optional(),

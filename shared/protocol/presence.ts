@@ -30,8 +30,8 @@ export const presence = z.object({
   catalogueDigest: z.string().max(64),
   /** The machine's round trip to the broker in steps of 100 ms; absent below that. Gateways wait longer by it. */
   roundTripMs: count.max(roundTripMsMax).optional(),
-  /** Answer shapes that this agent renders. For any other shape a gateway requests `events`. */
-  shapes: z.array(z.string().max(40)).max(40),
+  /** The version of the wire that this agent speaks. Agents of version 1 do not report it. */
+  wire: z.int().default(1),
   /** The `connectionId` of the agent's broker, where it has one. */
   connection: z.string().max(100).optional(),
   /** The agent's time scale; see `timingAt`. */

@@ -15,9 +15,10 @@ import { Operator } from "../harness/operator.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { until } from "../harness/until.ts";
 import { MeanMachine, offering, type MeanJob, type Said } from "./mean-machine.ts";
+import { contentOf, saying } from "../harness/answer-payload.ts";
 
 const window = handMadeModel.context_window;
-const answered: Said = ["data", Buffer.from("fine"), 1];
+const answered: Said = ["data", saying("fine"), 1];
 const hugeUsage = { promptTokens: 1e12, completionTokens: 1e12 };
 const ending = (usage: object): readonly Said[] => [answered, ["end", { ...handMadeEnd, usage }, 2]];
 
@@ -70,7 +71,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies about tokens", (
     const budget = { tokens: 1_000_000, per: "month" } as const;
     const { id, endpoint } = await issue({ limits: { budget } });
     const response = await endpoint.chat({ model: "mean", says: "hi", max_tokens: 50 });
-    expect([response.status, await response.text()]).toEqual([200, "fine"]);
+    expect([response.status, await contentOf(response)]).toEqual([200, "fine"]);
     const { promptTokens, completionTokens } = await counted(id);
     expect(completionTokens).toBe(50);
     // One message of two letters, and the fields of its JSON.

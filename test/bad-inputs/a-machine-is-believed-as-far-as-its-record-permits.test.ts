@@ -14,6 +14,7 @@ import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { trunkline, type CommandResult } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
 import { MeanMachine, offering } from "./mean-machine.ts";
+import { contentOf, saying } from "../harness/answer-payload.ts";
 
 const slots = 1_000_000;
 const named = (id: string): object => ({ ...handMadeModel, id });
@@ -34,7 +35,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces every model
       machine: "mean",
       catalogue: () => offering(offered.map(named)),
       answer: () => [
-        ["data", Buffer.from("mean"), 1],
+        ["data", saying("mean"), 1],
         ["end", handMadeEnd, 2],
       ],
       refuses: () => refuses,
@@ -126,7 +127,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces every model
     await until(isRead, { what: "the new catalogue to be read" });
     expect(await listsEverywhere("made-up", false)).toBe(true);
     expect((await errorOf(await fleet.endpoint.chat({ model: "made-up", says: "hi" }))).code).toBe("model_not_found");
-    expect(await (await fleet.endpoint.chat({ model: "otherwise", says: "hi" })).text()).toBe("mean");
+    expect(await contentOf(await fleet.endpoint.chat({ model: "otherwise", says: "hi" }))).toBe("mean");
   });
 
   test("is bounded over the admin API too, which lists the records and names who changed them", async () => {

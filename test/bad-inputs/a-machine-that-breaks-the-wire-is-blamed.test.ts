@@ -7,21 +7,22 @@ import { handMadeEnd, handMadeModel } from "../harness/hand-made-agent.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { until } from "../harness/until.ts";
 import { MeanMachine, offering, type Said } from "./mean-machine.ts";
+import { payloadOf } from "../harness/answer-payload.ts";
 
 const frameBytes = 200_000;
-const event = (content: string): string =>
-  `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
+const text = (content: string): Buffer => payloadOf({ kind: "text", text: content });
+const stop = payloadOf({ kind: "finish", reason: "stop" });
 
 /** An answer of so many bytes at once, whatever credit there is. */
 function atOnce(bytes: number): readonly Said[] {
   const frames = Math.ceil(bytes / frameBytes);
-  const piece = event("x".repeat(frameBytes - event("").length));
-  const data = Array.from({ length: frames }, (_, place): Said => ["data", Buffer.from(piece), place + 1]);
+  const piece = Buffer.alloc(frameBytes, "t1:x");
+  const data = Array.from({ length: frames }, (_, place): Said => ["data", piece, place + 1]);
   return [...data, ["end", handMadeEnd, frames + 1]];
 }
 
 /** These pieces, each in a frame, and then the end of a success. */
-function inFrames(...pieces: readonly string[]): readonly Said[] {
+function inFrames(...pieces: readonly (string | Buffer)[]): readonly Said[] {
   const data = pieces.map((piece, place): Said => ["data", Buffer.from(piece), place + 1]);
   return [...data, ["end", handMadeEnd, pieces.length + 1]];
 }
@@ -48,7 +49,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that breaks the rules of t
     await fleet?.[Symbol.asyncDispose]();
   });
   beforeEach(() => {
-    answer = inFrames(event("fine"));
+    answer = inFrames(text("fine"), stop);
   });
 
   const ask = (stream: boolean): Promise<Response> => fleet.endpoint.chat({ model: "mean", says: "hi", stream });
@@ -83,30 +84,35 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that breaks the rules of t
     await response.text().catch(() => undefined);
   });
 
-  test.each<[string, ...string[]]>([
-    ["whole", event("one"), "data: [DONE]\n\n", event("two")],
-    ["in one frame with what comes after it", event("one"), `data: [DONE]\n\n${event("two")}`],
-    ["behind no blank", event("one"), "data:[DONE]\n\n", event("two")],
-  ])("loses its stream at a [DONE] that comes %s", async (_, ...pieces) => {
-    answer = inFrames(...pieces);
+  test.each<[string, string | Buffer]>([
+    ["a [DONE]", "data: [DONE]\n\n"],
+    ["a [DONE] behind a text", Buffer.concat([text("two"), Buffer.from("data: [DONE]\n\n")])],
+    ["an event of its own", `data: ${JSON.stringify({ choices: [] })}\n\n`],
+    ["a comment", ": hello\n\n"],
+    ["bytes that are not UTF-8", Buffer.of(0x74, 0x31, 0x3a, 0x80)],
+    ["a record of an endless length", `j${"9".repeat(30)}:`],
+  ])("loses its stream at %s, of which no byte reaches the client", async (_, piece) => {
+    answer = inFrames(text("one"), piece, text("three"), stop);
     const response = await ask(true);
-    const text = await response.text();
-    expect(text.startsWith(event("one"))).toBe(true);
-    expect(text).not.toContain("[DONE]");
-    expect(text).not.toContain("two");
-    expect(errorIn(text.trimEnd().split("data: ").at(-1) ?? "").code).toBe("upstream_error");
+    const events = (await response.text()).split("\n\n").filter(Boolean);
+    expect(events).toEqual([
+      expect.stringContaining('"role":"assistant"'),
+      expect.stringContaining('"content":"one"'),
+      expect.stringMatching(/^data: \{"error":/),
+    ]);
+    expect(errorIn(events.at(-1)?.slice("data: ".length) ?? "").code).toBe("upstream_error");
     expect(await outcomeOf(response)).toBe("upstream_error");
   });
 
-  test("loses its stream at a [DONE] that is split over frames, and its client sees a broken connection", async () => {
-    answer = inFrames(event("one"), "data: [D", "ONE]\n\n", event("two"));
-    await expect(ask(true).then((response) => response.text())).rejects.toThrow();
-  });
-
-  test("passes on a text that merely holds [DONE]", async () => {
-    const pieces = [event("data: [DONE]\n\n"), event("one").slice(0, -9), event("one").slice(-9), event("[DONE]")];
-    answer = inFrames(...pieces);
-    expect(await (await ask(true)).text()).toBe(`${pieces.join("")}data: [DONE]\n\n`);
+  test("passes on a text that holds [DONE], escaped inside a delta", async () => {
+    const said = '"}}]}\n\ndata: [DONE]\n\n';
+    answer = inFrames(text(said), stop);
+    const events = (await (await ask(true)).text()).split("\n\n").filter(Boolean);
+    expect(events.slice(1)).toEqual([
+      expect.stringContaining(`"content":${JSON.stringify(said)}`),
+      expect.stringContaining('"finish_reason":"stop"'),
+      "data: [DONE]",
+    ]);
   });
 
   test("is asked last after it has done so again and again", async () => {

@@ -7,15 +7,16 @@ import { handMadeEnd, handMadeModel } from "../harness/hand-made-agent.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { until } from "../harness/until.ts";
 import { MeanMachine, offering, type MeanJob, type Said } from "./mean-machine.ts";
+import { contentOf, saying } from "../harness/answer-payload.ts";
 
 const named = (id: string): object => ({ ...handMadeModel, id });
 const fine: readonly Said[] = [
-  ["data", Buffer.from("fine"), 1],
+  ["data", saying("fine"), 1],
   ["end", handMadeEnd, 2],
 ];
 /** With this usage, as it stands in the JSON of a machine. */
 const ending = (usage: string): readonly Said[] => [
-  ["data", Buffer.from("fine"), 1],
+  ["data", saying("fine"), 1],
   ["end", Buffer.from(JSON.stringify({ ...handMadeEnd, usage: 0 }).replace('"usage":0', `"usage":${usage}`)), 2],
 ];
 
@@ -73,7 +74,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies", () => {
 
   test("of jobs that it does not have, has ended or never had tells nobody anything", async () => {
     const first = await ask();
-    expect(await first.text()).toBe("fine");
+    expect(await contentOf(first)).toBe("fine");
     const ended = mean.jobs.at(-1);
     const stream = await fleet.endpoint.stream({ model: "scripted", says: "/script tokens=30 delay_ms=20 nonce=own" });
     const [, , gateway = ""] = ended?.reply.split(".") ?? [];
@@ -94,7 +95,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies", () => {
     await stream.over;
     expect(stream.text).toBe(Array.from({ length: 30 }, (_, place) => `own-${place} `).join(""));
     expect(stream.events.at(-1)).toBe("[DONE]");
-    expect(await (await ask()).text()).toBe("fine");
+    expect(await contentOf(await ask())).toBe("fine");
   });
 
   test("as often as it can is asked for its models seldom, and the others are served meanwhile", async () => {
@@ -103,7 +104,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies", () => {
     for (let beat = 0; beat < beats; beat += 1) mean.announce({ catalogueDigest: `d${beat}` });
     await mean.flush();
     expect(await honestly()).toBe("x-0 x-1 ");
-    expect(await (await ask()).text()).toBe("fine");
+    expect(await contentOf(await ask())).toBe("fine");
     expect(mean.asked - before).toBeLessThan(beats / 100);
   });
 
@@ -114,13 +115,13 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies", () => {
       { slots: -1 },
       { state: "king" },
       { scale: 7 },
-      { shapes: 1 },
+      { wire: "2" },
     ]) {
       mean.announce({ ...lies, runtime: "canary" });
     }
     await mean.flush();
     expect(await honestly()).toBe("x-0 x-1 ");
-    expect(await (await ask()).text()).toBe("fine");
+    expect(await contentOf(await ask())).toBe("fine");
   });
 
   test.each(["-1", "1.5", "1e400", "null", '"many"'])("of %s tokens has not ended in success", async (tokens) => {
@@ -133,7 +134,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies", () => {
   test("of a billion tokens is believed only so far, and what it was believed is logged", async () => {
     answer = () => ending('{"promptTokens":1e12,"completionTokens":1e12}');
     const response = await ask();
-    expect(await response.text()).toBe("fine");
+    expect(await contentOf(response)).toBe("fine");
     const request = response.headers.get("x-request-id");
     const [gateway] = fleet.gateways;
     const line = await until(

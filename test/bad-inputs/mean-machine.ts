@@ -4,9 +4,10 @@ import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { newEpoch } from "#shared/protocol/identifiers.ts";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
-import { encodeFrame, type FrameKind } from "#shared/protocol/frame.ts";
-import { decodeJobHead, type JobHead } from "#shared/protocol/job.ts";
+import { encodeFrame, frameVersion, type FrameKind } from "#shared/protocol/frame.ts";
+import { decodeJobHead, headHeader, type JobHead } from "#shared/protocol/job.ts";
 import { machineSubject, presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
+import { jsonPayload } from "../harness/answer-payload.ts";
 import { handMadeEnd } from "../harness/hand-made-agent.ts";
 
 /** A job as the machine got it. */
@@ -32,9 +33,11 @@ export class MeanMachine implements AsyncDisposable {
   readonly machine: string;
   readonly epoch = newEpoch(Date.now());
   readonly #broker: Broker;
+  readonly #presence: object;
 
-  private constructor(machine: string, broker: Broker) {
+  private constructor(machine: string, broker: Broker, presence: object) {
     this.machine = machine;
+    this.#presence = presence;
     this.#broker = broker;
   }
 
@@ -43,19 +46,23 @@ export class MeanMachine implements AsyncDisposable {
     readonly machine: string;
     /** What it answers when it is asked for its models. */
     readonly catalogue: () => readonly Said[];
+    /** Fields of its presence that are not as an agent of this build has them. */
+    readonly presence?: object;
     readonly answer?: (job: MeanJob) => readonly Said[];
     /** Whether it refuses a job as busy once it has read it. */
     readonly refuses?: () => boolean;
   }): Promise<MeanMachine> {
     const { natsUrl: url, machine: name, catalogue, answer = () => [], refuses = () => false } = options;
+    const { presence = {} } = options;
     const broker = await connectNats({ url, name, clock, log: createLog({ level: "silent", name }) });
-    const machine = new MeanMachine(name, broker);
+    const machine = new MeanMachine(name, broker, presence);
     const { epoch } = machine;
     broker.subscribe(">", ({ subject }) => void machine.heard.push(subject));
     broker.subscribe(machineSubject({ machine: name, epoch }, "job"), (message) => {
-      const head = decodeJobHead((header) => message.header(header));
+      const decoded = decodeJobHead(message.header(headHeader));
       const { reply } = message;
-      if (head === undefined || reply === undefined) return;
+      if (decoded.outcome !== "head" || reply === undefined) return;
+      const { head } = decoded;
       const job = { head, reply, body: message.data };
       if (head.kind !== "models" && refuses()) {
         machine.jobs.push(job);
@@ -75,9 +82,9 @@ export class MeanMachine implements AsyncDisposable {
   /** Says what it is, or something else about itself. */
   announce(lies: object = {}): void {
     const load = { slots: 1, running: 0, queued: 0, queueMax: 1 };
-    const about = { catalogueDigest: "mean", shapes: ["chat-stream", "chat-whole"], scale: 1 };
+    const about = { catalogueDigest: "mean", wire: frameVersion, scale: 1 };
     const { machine, epoch } = this;
-    const presence = { machine, epoch, state: "ready", runtime: "mean", ...load, ...about, ...lies };
+    const presence = { machine, epoch, state: "ready", runtime: "mean", ...load, ...about, ...this.#presence, ...lies };
     this.#broker.publish(presenceSubject(machine), encodeJson(presence));
   }
 
@@ -85,7 +92,7 @@ export class MeanMachine implements AsyncDisposable {
   say(subject: string, [kind, payload, sequence = 0]: Said): void {
     const bytes = payload instanceof Uint8Array ? payload : encodeJson(payload);
     const headers = { "set-cookie": "canary=1", "x-canary": "1" };
-    this.#broker.publish(subject, encodeFrame({ kind, sequence }, [bytes]), { headers });
+    this.#broker.publish(subject, encodeFrame({ kind, sequence }, bytes), { headers });
   }
 
   /** When this resolves the broker has all that was said. */
@@ -100,7 +107,7 @@ export class MeanMachine implements AsyncDisposable {
 
 /** What a machine says that offers these. */
 export function offering(models: readonly unknown[]): readonly Said[] {
-  const bytes = Buffer.from(JSON.stringify(models));
+  const bytes = jsonPayload(models);
   const frames: Said[] = [];
   const frameBytes = 200_000;
   for (let from = 0; from < bytes.byteLength; from += frameBytes) {

@@ -5,6 +5,7 @@ import { handMadeEnd, handMadeModel } from "../harness/hand-made-agent.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { until } from "../harness/until.ts";
 import { MeanMachine, offering, type Said } from "./mean-machine.ts";
+import { contentOf, saying } from "../harness/answer-payload.ts";
 
 /** Names that would be orders, patterns or nothing at all, were they ever a part of a subject. */
 const odd = ["*", ">", "a.b", "a b", "a\r\nPUB x 0\r\n\r\n", "../x", "$SYS.REQ", "_INBOX.x", "\u0000", "é".repeat(200)];
@@ -12,7 +13,7 @@ const canary = "odd*>.\r\nname";
 
 const answers: Record<string, readonly Said[]> = {
   fine: [
-    ["data", Buffer.from("fine"), 1],
+    ["data", saying("fine"), 1],
     ["end", handMadeEnd, 2],
   ],
   long: [["fault", { code: "context_length_exceeded", message: "Too long.", param: "messages" }, 1]],
@@ -43,7 +44,7 @@ describe.skipIf(lentOnly("nats", "redis"))("what a request calls things", () => 
       const response = await fleet.endpoint.chat({ model, says: model, user: model });
       const isThere = [canary, "plain", "a.b"].includes(model);
       expect([model, response.status]).toEqual([model, isThere ? 200 : 404]);
-      if (isThere) expect(await response.text()).toBe("fine");
+      if (isThere) expect(await contentOf(response)).toBe("fine");
       else expect(await errorOf(response)).toMatchObject({ code: "model_not_found", param: "model" });
     }
     await machine.flush();

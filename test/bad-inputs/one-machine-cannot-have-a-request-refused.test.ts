@@ -7,10 +7,11 @@ import { Operator } from "../harness/operator.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { until } from "../harness/until.ts";
 import { MeanMachine, offering, type Said } from "./mean-machine.ts";
+import { contentOf, saying } from "../harness/answer-payload.ts";
 
 const dies: readonly Said[] = [["fault", { code: "upstream_error", message: "It broke off.", runtimeDied: true }, 1]];
 const answers: readonly Said[] = [
-  ["data", Buffer.from("fine"), 1],
+  ["data", saying("fine"), 1],
   ["end", handMadeEnd, 2],
 ];
 
@@ -49,9 +50,11 @@ describe.skipIf(lentOnly("nats", "redis"))("a request under which runtimes die",
 
   const issue = async (terms: Partial<NewKey> = {}): Promise<Endpoint> =>
     fleet.endpoint.withKey((await operator.issue(terms)).token.reveal());
-  const ask = async (endpoint: Endpoint, says: string): Promise<[number, string | null]> => {
+  const ask = async (endpoint: Endpoint, says: string): Promise<[number, unknown]> => {
     const response = await endpoint.chat({ model: "shared", says });
-    return response.status === 200 ? [200, await response.text()] : [response.status, (await errorOf(response)).code];
+    return response.status === 200
+      ? [200, await contentOf(response)]
+      : [response.status, (await errorOf(response)).code];
   };
 
   test("a machine that fails again and again does not have a request refused that other machines can answer", async () => {

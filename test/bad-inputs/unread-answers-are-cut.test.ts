@@ -109,7 +109,7 @@ test("vectors of many megabytes that their client does not read are let go by a 
   const head = `POST /v1/embeddings HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${endpoint.key}\r\nContent-Type: application/json`;
   socket.write(`${head}\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
   const isCut = (): boolean => gateway.logged.some((line) => line.includes("clientStallMs"));
-  await until(isCut, { what: "the answer to be cut", timeoutMs: 15_000 });
+  await until(isCut, { what: "the answer to be cut", timeoutMs: 30_000 });
   const metrics = async (): Promise<string> => (await fetch(`${gateway.operationsUrl}/metrics`)).text();
   expect(await metrics()).toContain('trunkline_answers_cut_total{reason="stall"} 1');
   await until(async () => (await metrics()).includes("trunkline_answer_bytes 0"), { what: "nothing to wait any more" });

@@ -5,16 +5,14 @@ import { lentOnly } from "../harness/found-servers.ts";
 import { handMadeEnd, handMadeModel } from "../harness/hand-made-agent.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { until } from "../harness/until.ts";
-
-const chunk = (content: string): Buffer => {
-  const choices = [{ index: 0, delta: { content }, finish_reason: null }];
-  const about = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: handMadeModel.id };
-  return Buffer.from(`data: ${JSON.stringify({ ...about, choices })}\n\n`);
-};
+import { frameVersion } from "#shared/protocol/frame.ts";
+import { payloadOf } from "../harness/answer-payload.ts";
+import { Operator } from "../harness/operator.ts";
+import { trunkline } from "../harness/trunkline-command.ts";
 
 const answer = (): Said[] => [
-  ["data", chunk("Hello "), 1],
-  ["data", chunk("there"), 2],
+  ["data", payloadOf({ kind: "text", text: "Hello " }), 1],
+  ["data", payloadOf({ kind: "text", text: "there" }, { kind: "finish", reason: "stop" }), 2],
   ["end", { ...handMadeEnd, fieldOfTomorrow: { a: 1 } }, 3],
 ];
 
@@ -45,27 +43,38 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine of another build", () => {
   }
 
   test.each([
-    [
-      "later, which tells what nobody knows yet,",
-      { fieldOfTomorrow: [1, 2], shapes: ["chat-stream", "chat-telepathy"] },
-    ],
+    ["later, which tells what nobody knows yet,", { fieldOfTomorrow: [1, 2] }],
     ["earlier, which knows of no credit, no attach and no lease,", {}],
   ])("%s is served whole", async (_, lies) => {
     expect(await served(lies)).toBe("Hello there");
   });
 
-  test("that speaks another version of the wire is not asked for anything", async () => {
+  test.each([
+    ["version 1, which tells of none,", undefined],
+    ["a later version", frameVersion + 1],
+  ])("that speaks %s is named as such to operators and is asked for nothing", async (_, wire) => {
     await using machine = await MeanMachine.start({
       natsUrl: fleet.nats.url,
-      machine: "attic",
-      catalogue: () => offering([handMadeModel]),
+      machine: `other-${wire ?? 1}`,
+      presence: { wire, shapes: ["chat-stream"] },
+      catalogue: () => offering([{ ...handMadeModel, id: "out-of-reach" }]),
       answer,
     });
-    const asked = machine.asked;
-    for (let times = 0; times < 5; times += 1) machine.announce({ scale: 0.5, epoch: "of another kind" });
-    const { status } = await endpoint.chat({ model: "another", says: "Hello" });
+    await using operator = await Operator.on({ redisUrl: fleet.redis.url });
+    const settings = {
+      TRUNKLINE_ADMIN_KEY: (await operator.issue({ kind: "admin" })).token.reveal(),
+      TRUNKLINE_OPERATIONS_URL: fleet.gateways[0]?.operationsUrl ?? "",
+    };
+    const told = async (): Promise<string | undefined> => {
+      machine.announce();
+      const { stdout } = await trunkline(["status"], settings);
+      return stdout.split("\n").find((line) => line.includes(machine.machine));
+    };
+    const line = await until(told, { what: "the machine to be told of", intervalMs: 100 });
+    expect(line).toContain("different versions of the wire");
+    expect((await endpoint.models()).ids).not.toContain("out-of-reach");
+    const { status } = await endpoint.chat({ model: "out-of-reach", says: "Hello" });
     expect(status).toBe(404);
-    expect(machine.asked).toBeLessThanOrEqual(asked + 1);
-    expect(machine.jobs).toEqual([]);
+    expect([machine.asked, machine.jobs]).toEqual([0, []]);
   });
 });

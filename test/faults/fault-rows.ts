@@ -71,8 +71,8 @@ export const elsewhere: readonly { readonly rows: readonly number[]; readonly fi
     { rows: [70], file: "faults/builds-of-other-ages-work-together", name: "is served whole" },
     {
       rows: [70],
-      file: "system/an-older-agent-answers-in-newer-shapes",
-      name: "its client gets a stream as they come",
+      file: "faults/builds-of-other-ages-work-together",
+      name: "that speaks %s is named as such to operators and is asked for nothing",
     },
     {
       rows: [71],

@@ -5,19 +5,20 @@ import { HandMadeAgent, handMadeEnd, handMadeModel, type HandMadeJob } from "../
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { until } from "../harness/until.ts";
 import { scriptedText } from "./scripted-request.ts";
+import { payloadOf } from "../harness/answer-payload.ts";
 
 const tokens = 6;
 const toldWithinMs = 4_000;
 
-/** The frame with this number: a token each, and then the end. */
+/** The frame with this number: a token each, the last one with its finish, and then the end. */
 function say(job: HandMadeJob, sequence: number): void {
   if (sequence > tokens) {
     job.say("end", handMadeEnd, sequence);
     return;
   }
-  const choices = [{ index: 0, delta: { content: `abc-${sequence - 1} ` }, finish_reason: null }];
-  const chunk = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: handMadeModel.id, choices };
-  job.say("data", Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`), sequence);
+  const token = payloadOf({ kind: "text", text: `abc-${sequence - 1} ` });
+  const rest = sequence === tokens ? payloadOf({ kind: "finish", reason: "stop" }) : Buffer.of();
+  job.say("data", Buffer.concat([token, rest]), sequence);
 }
 
 const all = Array.from({ length: tokens + 1 }, (_, index) => index + 1);

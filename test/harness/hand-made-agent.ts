@@ -6,10 +6,11 @@ import { createLog } from "#shared/process/log.ts";
 import { newEpoch } from "#shared/protocol/identifiers.ts";
 import { control, type Control } from "#shared/protocol/control.ts";
 import { decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
-import { encodeFrame, type FrameKind } from "#shared/protocol/frame.ts";
-import { decodeJobHead, type JobHead } from "#shared/protocol/job.ts";
+import { encodeFrame, frameVersion, type FrameKind } from "#shared/protocol/frame.ts";
+import { decodeJobHead, headHeader, type JobHead } from "#shared/protocol/job.ts";
 import { machineSubject, presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
+import { jsonPayload } from "./answer-payload.ts";
 
 /** What an agent offers that is made for one test. */
 export const handMadeModel: OfferedModel = {
@@ -49,33 +50,32 @@ export class HandMadeAgent implements AsyncDisposable {
     readonly model: OfferedModel;
     readonly onJob: (job: HandMadeJob) => void;
     readonly onControl?: (control: Control) => void;
-    readonly shapes?: readonly string[];
     /** How many jobs it says that it takes at once. */
     readonly slots?: number;
   }): Promise<HandMadeAgent> {
     const { natsUrl: url, machine, model, onJob, onControl, slots = 1 } = options;
-    const { shapes = ["chat-stream", "chat-whole"] } = options;
     const log = createLog({ level: "silent", name: machine });
     const broker = await connectNats({ url, name: machine, clock, log });
     const epoch = newEpoch(Date.now());
     const load = { slots, running: 0, queued: 0, queueMax: 1 };
-    const about = { catalogueDigest: "hand-made", shapes, scale: 1 };
+    const about = { catalogueDigest: "hand-made", wire: frameVersion, scale: 1 };
     const presence = encodeJson({ machine, epoch, state: "ready", runtime: "hand-made", ...load, ...about });
 
     broker.subscribe(machineSubject({ machine, epoch }, "job"), (message) => {
-      const head = decodeJobHead((name) => message.header(name));
+      const decoded = decodeJobHead(message.header(headHeader));
       const { reply } = message;
-      if (head === undefined || reply === undefined) return;
+      if (decoded.outcome !== "head" || reply === undefined) return;
+      const { head } = decoded;
       const say: HandMadeJob["say"] = (kind, payload, sequence = 0) => {
         const bytes = payload instanceof Uint8Array ? payload : encodeJson(payload);
-        broker.publish(reply, encodeFrame({ kind, sequence }, [bytes]));
+        broker.publish(reply, encodeFrame({ kind, sequence }, bytes));
       };
       say("accept", { state: "queued" });
       if (head.kind !== "models") {
         onJob({ head, body: message.data, say });
         return;
       }
-      say("data", encodeJson([model]), 1);
+      say("data", jsonPayload([model]), 1);
       say("end", handMadeEnd, 2);
     });
     broker.subscribe(machineSubject({ machine, epoch }, "control"), ({ data }) => {

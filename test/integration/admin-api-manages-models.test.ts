@@ -10,6 +10,7 @@ import { Operator } from "../harness/operator.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { startGateway } from "../harness/start-trunkline.ts";
 import { until } from "../harness/until.ts";
+import { jsonPayload } from "../harness/answer-payload.ts";
 
 const offered: OfferedModel = {
   id: "llama3.2",
@@ -87,9 +88,6 @@ function manage(machine: string, action: string, signal?: AbortSignal): Promise<
   return ask(`/machines/${machine}/models/${action}`, { body: { model: "llama3.2" }, signal });
 }
 
-const lines = (...progress: object[]): Buffer =>
-  Buffer.from(progress.map((each) => `${JSON.stringify(each)}\n`).join(""));
-
 async function linesOf(response: Response): Promise<z.infer<typeof manageLine>[]> {
   const text = await response.text();
   expect(text).toMatch(/\n$/);
@@ -146,11 +144,11 @@ test("a machine that is away is named and not waited for, and to ask for it alon
 });
 
 test("a pull is a job that the machine tells of line by line, and the last line says that it is done", async () => {
-  const seen: { kind: string; shape: string; model: string | undefined; body: unknown; remainingMs: number }[] = [];
+  const seen: { kind: string; model: string | undefined; body: unknown; remainingMs: number }[] = [];
   const { machine } = await startMachine(({ head, body, say }) => {
-    const { kind, shape, model, remainingMs } = head;
-    seen.push({ kind, shape, model, remainingMs, body: JSON.parse(Buffer.from(body).toString()) });
-    const all = lines({ status: "pulling manifest" }, { status: "pulling ä", completedBytes: 7, totalBytes: 9 });
+    const { kind, model, remainingMs } = head;
+    seen.push({ kind, model, remainingMs, body: JSON.parse(Buffer.from(body).toString()) });
+    const all = jsonPayload({ status: "pulling manifest" }, { status: "pulling ä", completedBytes: 7, totalBytes: 9 });
     say("data", all.subarray(0, 50), 1);
     say("data", all.subarray(50), 2);
     say("end", handMadeEnd, 3);
@@ -167,7 +165,7 @@ test("a pull is a job that the machine tells of line by line, and the last line 
     { status: "pulling ä", completed_bytes: 7, total_bytes: 9 },
     { done: true },
   ]);
-  const job = { kind: "manage", shape: "manage-lines", model: "hf.co/org/Näme:q4", body: { action: "pull" } };
+  const job = { kind: "manage", model: "hf.co/org/Näme:q4", body: { action: "pull" } };
   expect(seen).toEqual([{ ...job, remainingMs: 86_400_000 }]);
 });
 
@@ -199,7 +197,7 @@ test.each([
 
 test("work that fails after its first line says so in its last, and never that it is done", async () => {
   const { machine } = await startMachine(({ say }) => {
-    say("data", lines({ status: "pulling manifest" }), 1);
+    say("data", jsonPayload({ status: "pulling manifest" }), 1);
     say("fault", { code: "upstream_error", message: "No room is left." }, 2);
   });
   const response = await manage(machine, "pull");
@@ -212,7 +210,7 @@ test("work that fails after its first line says so in its last, and never that i
 });
 
 test("a machine whose progress makes no sense is told of, and told to stop", async () => {
-  const { machine, controls } = await startMachine(({ say }) => say("data", Buffer.from('{"status":7}\n'), 1));
+  const { machine, controls } = await startMachine(({ say }) => say("data", jsonPayload({ status: 7 }), 1));
   const response = await manage(machine, "pull");
   expect([response.status, await errorOf(response)]).toMatchObject([502, { code: "upstream_error" }]);
   await until(() => controls.some(({ kind }) => kind === "cancel"), { what: "the machine to be told" });
@@ -222,7 +220,7 @@ test("a client that leaves has the pull stopped, before its first line as after 
   for (const speaks of [false, true]) {
     const jobs: string[] = [];
     const { machine, controls } = await startMachine(({ head, say }) => {
-      if (speaks) say("data", lines({ status: "pulling manifest" }), 1);
+      if (speaks) say("data", jsonPayload({ status: "pulling manifest" }), 1);
       jobs.push(head.id);
     });
     const leaving = new AbortController();
@@ -260,7 +258,7 @@ test("a machine that nobody knows is 404, and what cannot be asked is 400 with t
 });
 
 test("a gateway that stops waits for no pull, and says so", async () => {
-  const { machine, controls } = await startMachine(({ say }) => say("data", lines({ status: "pulling" }), 1));
+  const { machine, controls } = await startMachine(({ say }) => say("data", jsonPayload({ status: "pulling" }), 1));
   await using gateway = await startGateway({ natsUrl: fleet.nats.url, redisUrl: fleet.redis.url });
   const response = await ask(`/machines/${machine}/models/pull`, {
     body: { model: "llama3.2" },

@@ -7,6 +7,7 @@ import { HandMadeAgent, handMadeEnd, handMadeModel, type HandMadeJob } from "../
 import { Operator } from "../harness/operator.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { until } from "../harness/until.ts";
+import { saying } from "../harness/answer-payload.ts";
 
 let fleet: Fleet;
 let adminKey: string;
@@ -80,7 +81,7 @@ test("the jobs of this gateway are counted where they are, from their placing to
   const asked = fleet.endpoint.chat({ model: "counted", says: "Hello" });
   const [job] = await until(() => jobs.length > 0 && jobs, { what: "the machine to have the job" });
   expect((await machinesNamed("attic"))[0]?.open_jobs).toBe(1);
-  job?.say("data", Buffer.from("{}"), 1);
+  job?.say("data", saying("Hello"), 1);
   job?.say("end", handMadeEnd, 2);
   expect((await asked).status).toBe(200);
   expect((await machinesNamed("attic"))[0]?.open_jobs).toBe(0);

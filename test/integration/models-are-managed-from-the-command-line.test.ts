@@ -15,6 +15,7 @@ import { trunkline, type CommandResult, type Settings } from "../harness/trunkli
 import { TurnableClock } from "../harness/turnable-clock.ts";
 import { TrunklineProcess } from "../harness/trunkline-process.ts";
 import { until } from "../harness/until.ts";
+import { jsonPayload } from "../harness/answer-payload.ts";
 
 const offered: OfferedModel = {
   id: "llama3.2",
@@ -82,9 +83,6 @@ async function models(
   }
 }
 
-const lines = (...progress: object[]): Buffer =>
-  Buffer.from(progress.map((each) => `${JSON.stringify(each)}\n`).join(""));
-
 /** Something that answers on a port of this machine, and is no gateway of ours. */
 async function somethingElse(answer: RequestListener): Promise<Settings> {
   const server = createServer(answer).listen(0, "127.0.0.1");
@@ -139,10 +137,10 @@ test("a pull says how far it has come, and at the end what is there; the only ma
     bodies.push(`${head.model} ${Buffer.from(body).toString()}`);
     say(
       "data",
-      lines({ status: "pulling manifest" }, { status: "pulling ab", completedBytes: 5e8, totalBytes: 1e9 }),
+      jsonPayload({ status: "pulling manifest" }, { status: "pulling ab", completedBytes: 5e8, totalBytes: 1e9 }),
       1,
     );
-    say("data", lines({ status: "success" }), 2);
+    say("data", jsonPayload({ status: "success" }), 2);
     say("end", handMadeEnd, 3);
   };
   expect(await models(["pull", "qwen3:8b"])).toEqual({
@@ -202,7 +200,7 @@ test("what a machine refuses is told in its own words, and fails", async () => {
 
 test("what fails after it began fails too", async () => {
   onJob = ({ say }) => {
-    say("data", lines({ status: "pulling manifest" }), 1);
+    say("data", jsonPayload({ status: "pulling manifest" }), 1);
     say("fault", { code: "upstream_error", message: "No room\u001b[2J is left." }, 2);
   };
   expect(await models(["pull", "qwen3", "--machine", "attic"])).toMatchObject({
@@ -221,7 +219,7 @@ test("Ctrl-C stops the pull on the machine", async () => {
   const jobs: string[] = [];
   onJob = ({ head, say }) => {
     jobs.push(head.id);
-    say("data", lines({ status: "pulling manifest" }), 1);
+    say("data", jsonPayload({ status: "pulling manifest" }), 1);
   };
   const args = ["models", "pull", "qwen3", "--machine", "attic"];
   await using command = await TrunklineProcess.start({ args, settings });

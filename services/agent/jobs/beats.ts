@@ -14,7 +14,7 @@ export function sendBeats(options: { machine: string; epoch: string; jobs: JobTa
   const { machine, epoch, jobs } = options;
   for (const [gateway, rows] of jobs.rows()) {
     const beat: BeatPayload = { epoch, rows };
-    jobs.uplink.publish(beatsSubject({ gateway, machine }), encodeFrame({ kind: "beat" }, [encodeJson(beat)]), {
+    jobs.uplink.publish(beatsSubject({ gateway, machine }), encodeFrame({ kind: "beat" }, encodeJson(beat)), {
       reply: echoSubject({ machine, epoch }, gateway),
     });
   }

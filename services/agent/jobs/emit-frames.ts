@@ -1,7 +1,9 @@
 import type { Clock } from "#shared/process/clock.ts";
 import { encodeJson, type EndPayload, type FaultPayload } from "#shared/protocol/frame-payload.ts";
+import type { DataRecord } from "#shared/protocol/answer-records.ts";
 import { encodeFrame } from "#shared/protocol/frame.ts";
 import { limits } from "#shared/protocol/limits.ts";
+import { PendingRecords } from "./pending-records.ts";
 import { ReplayBuffer } from "./replay-buffer.ts";
 import type { Uplink, UplinkSender } from "./uplink.ts";
 
@@ -11,6 +13,8 @@ interface EmitterOptions {
   readonly subject: string;
   /** Bytes that may be sent before the first credit. Undefined means no bound and no replay. */
   readonly credit: number | undefined;
+  /** True if the client gets the answer in one piece: it may leave in few large frames. */
+  readonly whole?: boolean | undefined;
 }
 
 interface Terminal {
@@ -18,33 +22,26 @@ interface Terminal {
   readonly payload: EndPayload | FaultPayload;
 }
 
-/** Ends an event in the answer shapes that are event streams. */
-const eventEnd = "\n\n";
-/** Bounds an event that is still sent in one piece on a full line. */
-const thinUncutBytesMax = 16 * 1024;
+/** An answer that its client gets in one piece waits until it fills a frame of this size, or ends. */
+const wholeFrameBytes = 32 * 1024;
 
 /**
- * Emits the frames of one job, numbered without a gap. Bytes written in one turn of the event loop leave as one data
- * frame, however many tokens they hold. The gateway's credit and the room on the uplink bound them. Bytes that waited
- * leave joined. The terminal frame follows all written bytes, exactly once. Sent frames are kept until the client has
- * read them, so that lost frames can be sent again.
- *
- * A frame ends where an event ends, so that a later fault can be sent as an event of its own. The exceptions are events
- * larger than half the credit, or larger than a full uplink carries in one piece.
+ * Emits the frames of one job, numbered without a gap. Records written in one turn of the event loop leave as one data
+ * frame, however many tokens they hold. The gateway's credit and the room on the uplink bound them. While the uplink is
+ * full, adjacent texts are joined, so that a thin line carries text and not heads. The terminal frame follows all
+ * records, exactly once. Sent frames are kept until the client has read them, so that lost frames can be sent again.
  */
 export class FrameEmitter implements UplinkSender {
   readonly #uplink: Uplink;
   readonly #clock: Pick<Clock, "now">;
   readonly #replay: ReplayBuffer | undefined;
-  /** Once the client has read everything, the credit always covers this many bytes. */
-  readonly #uncutBytesMax: number;
+  readonly #whole: boolean;
   /** Bytes that the answer may be ahead of what its client has read. */
   readonly #window: number;
   #subject: string;
   #limit: number;
   #offset = 0;
-  #pending: Uint8Array[] = [];
-  #pendingBytes = 0;
+  readonly #pending = new PendingRecords();
   /** True while this emitter waits for its turn on the uplink. */
   #enqueued = false;
   #sequence = 0;
@@ -64,13 +61,13 @@ export class FrameEmitter implements UplinkSender {
   #terminalAtMs: number | undefined;
   #room: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
 
-  constructor({ uplink, clock, subject, credit }: EmitterOptions) {
+  constructor({ uplink, clock, subject, credit, whole = false }: EmitterOptions) {
     this.#uplink = uplink;
     this.#clock = clock;
     this.#subject = subject;
     this.#window = credit ?? Infinity;
     this.#limit = this.#window;
-    this.#uncutBytesMax = Math.min(this.#limit / 2, limits.dataFrameBytesMax);
+    this.#whole = whole;
     this.#replay = credit === undefined ? undefined : new ReplayBuffer();
   }
 
@@ -99,22 +96,23 @@ export class FrameEmitter implements UplinkSender {
 
   /** True while the answer is ahead of the gateway's credit. */
   get heldBack(): boolean {
-    return this.#terminal === undefined && this.#offset + this.#pendingBytes > this.#limit;
+    return this.#terminal === undefined && this.#offset + this.#pending.bytes > this.#limit;
   }
 
   /** Sends a frame outside the numbering: accept, reject, part-ack. */
   say(kind: "accept" | "reject" | "part-ack", payload: unknown): void {
     this.#silent = false;
-    this.#uplink.publish(this.#subject, encodeFrame({ kind }, [encodeJson(payload)]));
+    this.#uplink.publish(this.#subject, encodeFrame({ kind }, encodeJson(payload)));
   }
 
-  /** Takes a piece of the answer. The caller awaits the returned promise, if any, before it writes more. */
-  write(bytes: Uint8Array, outputTokens: number): Promise<void> | undefined {
-    if (this.#ending !== undefined || bytes.byteLength === 0) return undefined;
-    this.#pending.push(bytes);
-    this.#pendingBytes += bytes.byteLength;
+  /** Takes a part of the answer. The caller awaits the returned promise, if any, before it writes more. */
+  write(records: readonly DataRecord[], outputTokens: number): Promise<void> | undefined {
+    if (this.#ending !== undefined || records.length === 0) return undefined;
+    const joining = this.#whole || this.#uplink.isFull;
+    for (const record of records) this.#pending.push(record, joining);
     this.#outputTokens = outputTokens;
-    if (this.#offset < this.#limit) this.#enqueue();
+    const isDue = !this.#whole || this.#pending.bytes >= wholeFrameBytes || this.heldBack;
+    if (isDue && this.#offset < this.#limit) this.#enqueue();
     if (!this.heldBack) return undefined;
     this.#room ??= Promise.withResolvers<void>();
     return this.#room.promise;
@@ -124,9 +122,9 @@ export class FrameEmitter implements UplinkSender {
     this.#finish({ kind: "end", payload });
   }
 
-  /** Ends the job with a fault. With `dropping`, bytes that are not sent yet are discarded. */
+  /** Ends the job with a fault. With `dropping`, records that are not sent yet are discarded. */
   fault(payload: FaultPayload, { dropping = false } = {}): void {
-    if (dropping && this.#ending === undefined) this.#drop();
+    if (dropping && this.#ending === undefined) this.#pending.clear();
     this.#finish({ kind: "fault", payload });
   }
 
@@ -157,7 +155,7 @@ export class FrameEmitter implements UplinkSender {
   /** Discards everything: the gateway needs no more frames, new or repeated. */
   release(): void {
     this.#againFrom = undefined;
-    this.#drop();
+    this.#pending.clear();
     this.#replay?.clear();
   }
 
@@ -196,11 +194,6 @@ export class FrameEmitter implements UplinkSender {
     this.#enqueue();
   }
 
-  #drop(): void {
-    this.#pending = [];
-    this.#pendingBytes = 0;
-  }
-
   #enqueue(): void {
     if (this.#enqueued) return;
     this.#enqueued = true;
@@ -232,31 +225,33 @@ export class FrameEmitter implements UplinkSender {
   }
 
   get #canSend(): boolean {
-    if (this.#pendingBytes > 0) return this.#offset < this.#limit;
+    if (this.#pending.bytes > 0) return this.#offset < this.#limit;
     return this.#ending !== undefined && this.#terminal === undefined;
   }
 
   #sendNew(bytesMax: number): boolean {
-    const creditBytes = this.#limit - this.#offset;
-    if (this.#pendingBytes > 0 && creditBytes > 0) {
-      const chunks = this.#take(Math.min(bytesMax, limits.dataFrameBytesMax), creditBytes);
-      if (chunks.length === 0) return false;
-      this.#send("data", chunks);
+    if (this.#pending.bytes > 0) {
+      const creditBytes = this.#limit - this.#offset;
+      const payload = Buffer.from(this.#pending.take(Math.min(bytesMax, limits.dataFrameBytesMax), creditBytes));
+      // The first record does not fit: the next credit covers it.
+      if (payload.byteLength === 0) return false;
+      this.#offset += payload.byteLength;
+      this.#send("data", payload);
     }
     if (!this.heldBack) {
       this.#room?.resolve();
       this.#room = undefined;
     }
-    if (this.#pendingBytes > 0) return this.#canSend;
+    if (this.#pending.bytes > 0) return this.#canSend;
     if (this.#ending === undefined || this.#terminal !== undefined) return false;
-    this.#terminal = this.#send(this.#ending.kind, [encodeJson(this.#ending.payload)]);
+    this.#terminal = this.#send(this.#ending.kind, encodeJson(this.#ending.payload));
     this.#terminalAtMs = this.#clock.now();
     return false;
   }
 
-  #send(kind: "data" | "end" | "fault", chunks: readonly Uint8Array[]): Uint8Array {
+  #send(kind: "data" | "end" | "fault", payload: Uint8Array): Uint8Array {
     this.#sequence += 1;
-    const frame = encodeFrame({ kind, sequence: this.#sequence, outputTokens: this.#outputTokens }, chunks);
+    const frame = encodeFrame({ kind, sequence: this.#sequence, outputTokens: this.#outputTokens }, payload);
     this.#silent = false;
     const endOffset = kind === "data" ? this.#offset : Infinity;
     this.#replay?.keep({ sequence: this.#sequence, frame, endOffset });
@@ -279,64 +274,5 @@ export class FrameEmitter implements UplinkSender {
     const { drainedBytes } = this.#uplink;
     if (drainedBytes >= this.#sentPosition) return lastSent;
     return drainedBytes >= this.#markPosition ? Math.min(this.#markSequence, lastSent) : this.#drainedSequence;
-  }
-
-  /**
-   * Takes about `bytesMax` pending bytes, within the credit. One event is taken whole even if it is larger. Returns
-   * nothing when it is better to wait for more credit than to cut an event.
-   */
-  #take(bytesMax: number, creditBytes: number): readonly Uint8Array[] {
-    let room = Math.min(bytesMax, creditBytes);
-    if (this.#pendingBytes <= room) return this.#takeAll();
-    const chunks: Uint8Array[] = [];
-    let whole = 0;
-    let taken = 0;
-    for (const chunk of this.#pending) {
-      if (chunk.byteLength > room) break;
-      chunks.push(chunk);
-      room -= chunk.byteLength;
-      taken += chunk.byteLength;
-      whole += 1;
-    }
-    const rest = this.#pending[whole];
-    const cutAt = rest === undefined ? 0 : this.#cutAt(rest, { room, bytesMax, creditBytes, isFirst: whole === 0 });
-    if (rest !== undefined && cutAt > 0) {
-      chunks.push(rest.subarray(0, cutAt));
-      taken += cutAt;
-      if (cutAt === rest.byteLength) whole += 1;
-      else this.#pending[whole] = rest.subarray(cutAt);
-    }
-    this.#pending.splice(0, whole);
-    this.#pendingBytes -= taken;
-    this.#offset += taken;
-    return chunks;
-  }
-
-  #takeAll(): readonly Uint8Array[] {
-    const all = this.#pending;
-    this.#offset += this.#pendingBytes;
-    this.#drop();
-    return all;
-  }
-
-  /**
-   * Returns how many bytes to take of a chunk that does not fit. Takes whole events, the first one even beyond `room`.
-   * Takes a piece of an event that is too large, and 0 bytes to wait for more credit.
-   */
-  #cutAt(
-    chunk: Uint8Array,
-    at: { readonly room: number; readonly bytesMax: number; readonly creditBytes: number; readonly isFirst: boolean },
-  ): number {
-    const { room, bytesMax, creditBytes, isFirst } = at;
-    if (room === 0) return 0;
-    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
-    const lastEnd = room < eventEnd.length ? -1 : bytes.lastIndexOf(eventEnd, room - eventEnd.length);
-    if (lastEnd >= 0) return lastEnd + eventEnd.length;
-    if (!isFirst) return 0;
-    const uncutBytesMax = Math.min(this.#uncutBytesMax, Math.max(bytesMax, thinUncutBytesMax));
-    const firstEnd = bytes.subarray(0, uncutBytesMax).indexOf(eventEnd);
-    if (firstEnd < 0 && bytes.byteLength > uncutBytesMax) return room;
-    const eventBytes = firstEnd < 0 ? bytes.byteLength : firstEnd + eventEnd.length;
-    return eventBytes <= creditBytes ? eventBytes : 0;
   }
 }

@@ -4,6 +4,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Control } from "#shared/protocol/control.ts";
+import { jsonRecord } from "#shared/protocol/answer-records.ts";
 import { encodeJson, type BeatRow, type FaultPayload } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame } from "#shared/protocol/frame.ts";
 import type { JobHead, PartHead } from "#shared/protocol/job.ts";
@@ -98,7 +99,7 @@ export class JobTable {
       known.frames.repeatTerminal();
       return;
     }
-    const frames = this.#framesTo(reply, head.credit);
+    const frames = this.#framesTo(reply, head);
     if (this.#past.has(head.id)) {
       frames.fault({ code: "cancelled", message: "The request was cancelled or is over already." });
       return;
@@ -268,9 +269,15 @@ export class JobTable {
     job.frames.say("accept", job.accepted(this.#lanes.places().get(job.head.id)));
   }
 
-  #framesTo(reply: ReplyTo, credit?: number): FrameEmitter {
+  #framesTo(reply: ReplyTo, { credit, whole }: JobHead): FrameEmitter {
     const { clock, machine } = this.#options;
-    return new FrameEmitter({ uplink: this.uplink, clock, subject: replySubject({ ...reply, machine }), credit });
+    return new FrameEmitter({
+      uplink: this.uplink,
+      clock,
+      subject: replySubject({ ...reply, machine }),
+      credit,
+      whole,
+    });
   }
 
   /**
@@ -293,7 +300,7 @@ export class JobTable {
   #refuseAttach(reply: ReplyTo, code: FaultCode, message: string): void {
     const { machine } = this.#options;
     const payload: FaultPayload = { code, message };
-    this.uplink.publish(replySubject({ ...reply, machine }), encodeFrame({ kind: "fault" }, [encodeJson(payload)]));
+    this.uplink.publish(replySubject({ ...reply, machine }), encodeFrame({ kind: "fault" }, encodeJson(payload)));
   }
 
   #start(ids: readonly string[]): void {
@@ -323,11 +330,11 @@ export class JobTable {
         onWidth: (width) => {
           job.width = width;
         },
-        write: (bytes, outputTokens) => {
+        write: (records, outputTokens) => {
           const nowMs = clock.now();
           job.moved(nowMs, job.silence);
-          if (bytes.byteLength > 0 || outputTokens > 0) job.spoke(nowMs, outputTokens);
-          return this.#heldBack(job, job.frames.write(bytes, outputTokens));
+          if (records.length > 0) job.spoke(nowMs, outputTokens);
+          return this.#heldBack(job, job.frames.write(records, outputTokens));
         },
       });
       if (wasTooMuch(job, outcome) && this.#lanes.refused(route)) {
@@ -363,7 +370,7 @@ export class JobTable {
   async #tellModels(job: AgentJob): Promise<void> {
     try {
       const catalogue = await this.#options.runtime.ask();
-      void job.frames.write(encodeJson(catalogue), 0);
+      void job.frames.write([jsonRecord(catalogue)], 0);
       this.#conclude(job, { outcome: "end" });
     } catch (thrown) {
       this.#end(job, Fault.from(thrown));
@@ -381,9 +388,9 @@ export class JobTable {
       offer: runtime.offer,
       allowed,
       signal: job.signal,
-      write: (bytes) => {
+      write: (progress) => {
         job.moved(clock.now());
-        void job.frames.write(bytes, 0);
+        void job.frames.write([jsonRecord(progress)], 0);
       },
     });
     this.#conclude(job, outcome);

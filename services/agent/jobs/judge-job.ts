@@ -1,8 +1,6 @@
-import { canAnswer } from "#shared/answer/answer-shape.ts";
 import type { RejectPayload, JobState } from "#shared/protocol/frame-payload.ts";
 import type { JobHead, JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { manageShape } from "#shared/protocol/manage-job.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Silence } from "../runtimes/runtime.ts";
@@ -25,9 +23,6 @@ interface Admission {
 export function judgeAdmission(head: JobHead, agent: Admission): RejectPayload | undefined {
   if (agent.draining) return { reason: "draining", message: "The machine shuts down." };
   if (head.kind === "models") return undefined;
-  if (!(head.kind === "manage" ? head.shape === manageShape : canAnswer(head.kind, head.shape))) {
-    return { reason: "unsupported", message: `This agent does not know how to answer ${head.kind} as ${head.shape}.` };
-  }
   if (head.kind === "manage") {
     return agent.managing < manageJobsMax
       ? undefined

@@ -1,5 +1,4 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import type { ManageAction, ManageProgress } from "#shared/protocol/manage-job.ts";
 import { readBody } from "../bodies/read-body.ts";
 import type { Offer } from "../offer/offer.ts";
@@ -15,7 +14,7 @@ interface ManageJob {
   /** The model actions that this machine's owner allows operators. */
   readonly allowed: ReadonlySet<ManageAction>;
   readonly signal: AbortSignal;
-  readonly write: (bytes: Uint8Array) => void;
+  readonly write: (progress: ManageProgress) => void;
 }
 
 /** Pulls, removes, loads or unloads a model, if the machine's owner allows the action and the runtime supports it. */
@@ -51,7 +50,7 @@ async function runAction(job: ManageJob, action: ManageAction): Promise<void> {
     });
   }
   const onProgress = (progress: ManageProgress): void => {
-    if (!signal.aborted) write(line(progress));
+    if (!signal.aborted) write(progress);
   };
   await manage({ action, model: route?.ownId ?? model, signal, onProgress });
 }
@@ -61,9 +60,3 @@ function notAllowed(action: ManageAction): Fault {
     message: `The owner of this machine does not allow to ${action} models there: TRUNKLINE_MANAGE on the machine has to name '${action}'.`,
   });
 }
-
-function line(progress: ManageProgress): Uint8Array {
-  return Buffer.concat([encodeJson(progress), newline]);
-}
-
-const newline = Buffer.from("\n");

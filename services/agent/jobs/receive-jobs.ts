@@ -3,7 +3,8 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { control } from "#shared/protocol/control.ts";
 import { decodeJson } from "#shared/protocol/frame-payload.ts";
-import { decodeJobHead, decodePartHead } from "#shared/protocol/job.ts";
+import { frameVersion } from "#shared/protocol/frame.ts";
+import { decodeJobHead, decodePartHead, headHeader } from "#shared/protocol/job.ts";
 import { machinePattern, parseMachineSubject, parseReplySubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { JobTable } from "./job-table.ts";
@@ -29,18 +30,22 @@ export function receiveJobs(options: ReceiveOptions): { stop(): void } {
 
   const receiveJob = (message: BrokerMessage): void => {
     const reply = message.reply === undefined ? undefined : parseReplySubject(message.reply);
-    const head = decodeJobHead((name) => message.header(name));
-    if (reply === undefined || reply.machine !== machine || head === undefined || reply.job !== head.id) {
+    const decoded = decodeJobHead(message.header(headHeader));
+    if (decoded.outcome === "other-version") {
+      log.warn({ version: decoded.version, own: frameVersion }, "a job of another version of the wire was dropped");
+      return;
+    }
+    if (decoded.outcome === "malformed" || reply?.machine !== machine || reply.job !== decoded.head.id) {
       log.warn({ subject: message.subject }, "a job that this agent does not understand was dropped");
       return;
     }
-    jobs.receive(head, message.data, reply);
+    jobs.receive(decoded.head, message.data, reply);
   };
 
   const receivePart = (message: BrokerMessage): void => {
-    const head = decodePartHead((name) => message.header(name));
-    if (head === undefined) log.warn({ subject: message.subject }, "a part of no job was dropped");
-    else jobs.receivePart(head, message.data);
+    const decoded = decodePartHead(message.header(headHeader));
+    if (decoded.outcome === "head") jobs.receivePart(decoded.head, message.data);
+    else log.warn({ subject: message.subject }, "a part of no job was dropped");
   };
 
   const receiveControl = (message: BrokerMessage): void => {

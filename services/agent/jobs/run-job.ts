@@ -1,8 +1,6 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import type { AnswerRenderer } from "#shared/answer/answer-renderer.ts";
-import { rendererFor } from "#shared/answer/answer-shape.ts";
-import { AnswerAssembly } from "#shared/answer/assemble-answer.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import { addRecords, type DataRecord } from "#shared/protocol/answer-records.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { isLarge, readLargeBody, type JobBodies } from "../bodies/large-json.ts";
 import { readBody } from "../bodies/read-body.ts";
@@ -11,6 +9,7 @@ import { completeEach, fanOut } from "../runtimes/fan-out.ts";
 import type { Route } from "../offer/offer.ts";
 import { refuseIncapable } from "../runtimes/refuse-incapable.ts";
 import type { EmitEvents, Silence } from "../runtimes/runtime.ts";
+import { AnswerAssembly } from "./assemble-answer.ts";
 import type { Outcome } from "./past-jobs.ts";
 import { untilAborted } from "./until-aborted.ts";
 
@@ -25,12 +24,12 @@ interface RunningJob {
   readonly onProgress: (silence?: Silence) => void;
   /** Reports how many sequences the runtime works on at once for this job. */
   readonly onWidth: (width: number) => void;
-  /** Writes a piece of the answer. The runtime is not read on until the returned promise, if any, resolves. */
-  readonly write: (bytes: Uint8Array, outputTokens: number) => Promise<void> | undefined;
+  /** Writes a part of the answer. The runtime is not read on until the returned promise, if any, resolves. */
+  readonly write: (records: readonly DataRecord[], outputTokens: number) => Promise<void> | undefined;
 }
 
 /**
- * Runs one job on its runtime and writes its answer in the shape that the client requested. Always returns one outcome:
+ * Runs one job on its runtime and writes its answer events as records. Always returns one outcome:
  * when the signal aborts, at once and with the signal's reason, even if the adapter hangs.
  */
 export async function runJob(job: RunningJob): Promise<Outcome> {
@@ -53,42 +52,29 @@ async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> 
   writing.end();
 }
 
-/** Normalises a runtime's answer events, renders them and writes them until the job is aborted. */
+/** Normalises a runtime's answer events and writes them as records until the job is aborted. */
 class AnswerWriting {
   readonly #job: RunningJob;
   readonly #assembly: AnswerAssembly;
-  readonly #renderer: AnswerRenderer;
 
   constructor(job: RunningJob, assembly: AnswerAssembly) {
     this.#job = job;
     this.#assembly = assembly;
-    this.#renderer = rendererOf(job.head);
   }
 
   events(events: readonly AnswerEvent[]): Promise<void> | undefined {
-    return this.#job.signal.aborted ? undefined : this.#write(this.#renderer.push(this.#assembly.push(events)));
+    return this.#job.signal.aborted ? undefined : this.#write(this.#assembly.push(events));
   }
 
   end(): void {
-    if (this.#job.signal.aborted) return;
-    void this.#write(this.#renderer.push(this.#assembly.end()));
-    void this.#write(this.#renderer.end());
+    if (!this.#job.signal.aborted) void this.#write(this.#assembly.end());
   }
 
-  #write(bytes: Uint8Array): Promise<void> | undefined {
-    return this.#job.write(bytes, this.#assembly.outputTokens);
+  #write(events: readonly AnswerEvent[]): Promise<void> | undefined {
+    const records: DataRecord[] = [];
+    for (const event of events) addRecords(event, records);
+    return this.#job.write(records, this.#assembly.outputTokens);
   }
-}
-
-function rendererOf(head: JobHead): AnswerRenderer {
-  const renderer = rendererFor(head.shape, {
-    id: head.responseId ?? head.id,
-    createdSeconds: head.createdSeconds ?? 0,
-    model: head.model ?? "",
-    includeUsage: head.includeUsage ?? false,
-  });
-  if (renderer === undefined) throw new Error(`a job was admitted in the shape ${head.shape}, which is not rendered`);
-  return renderer;
 }
 
 /** Reads a job's body by its kind, and returns the function that sends the request to its runtime. */

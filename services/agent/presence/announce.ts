@@ -1,7 +1,7 @@
-import { answerShapes } from "#shared/answer/answer-shape.ts";
 import type { Broker } from "#shared/broker/broker.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
+import { frameVersion } from "#shared/protocol/frame.ts";
 import {
   problemCharactersMax,
   roundTripMsMax,
@@ -102,7 +102,7 @@ export class Announcer {
       ...jobs.load,
       ...roundTripOf(broker),
       catalogueDigest: runtime.offer?.digest ?? "",
-      shapes: [...answerShapes],
+      wire: frameVersion,
       ...(broker.connectionId !== undefined && { connection: broker.connectionId }),
       scale: timing.scale,
     };

@@ -4,6 +4,7 @@ import { sleep, type Clock } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 import { control } from "#shared/protocol/control.ts";
 import { newEpoch } from "#shared/protocol/identifiers.ts";
+import { frameVersion } from "#shared/protocol/frame.ts";
 import { decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import { presence, problemCharactersMax, type Presence } from "#shared/protocol/presence.ts";
 import { machineSubject, presenceSubject } from "#shared/protocol/subjects.ts";
@@ -91,7 +92,7 @@ function fencedBy(data: Uint8Array): string | undefined {
 
 /** Returns an agent's first presence, before it has looked for runtimes: it is present and offers nothing yet. */
 function justThere(self: { machine: string; epoch: string; scale: number }): Presence {
-  const nothing = { slots: 0, running: 0, queued: 0, queueMax: 0, catalogueDigest: "", shapes: [] };
+  const nothing = { slots: 0, running: 0, queued: 0, queueMax: 0, catalogueDigest: "", wire: frameVersion };
   return { ...self, state: "waiting", runtime: null, ...nothing };
 }
 

@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
-import { eventsShape } from "#shared/answer/answer-shape.ts";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
+import type { AnswerShape } from "../api/answer-shape.ts";
 import type { Needs } from "../fleet/choose-machine.ts";
 import { readJsonObject } from "../intake/read-json.ts";
 import { estimateContinued, estimatePrompt, estimateTexts, estimateTokens } from "../limits/estimate-tokens.ts";
@@ -26,7 +26,7 @@ export interface ReadRequest {
   readonly sha256: string | undefined;
   /** True if the answer is streamed; `shape` is the shape of the answer. */
   readonly stream: boolean;
-  readonly shape: string;
+  readonly shape: AnswerShape;
   readonly includeUsage: boolean;
   /** Prefix of the answer's id. */
   readonly idPrefix: string;
@@ -86,7 +86,7 @@ function chatOf({ model, stream, includeUsage, body, imageParam, ignored }: Read
 /** Reads a response request as a chat. Its machine sends answer events, and this gateway renders them for the API. */
 function responseOf(input: Record<string, unknown>): ReadRequest {
   const request = readResponseRequest(input);
-  return { ...chatOf(request), idPrefix: "resp_", shape: eventsShape, terms: request.terms };
+  return { ...chatOf(request), idPrefix: "resp_", terms: request.terms };
 }
 
 function completionOf(input: Record<string, unknown>): ReadRequest {

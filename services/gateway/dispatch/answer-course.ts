@@ -149,6 +149,10 @@ export class AnswerCourse implements JobListener {
     this.#listener.onData(bytes, outputTokens);
   }
 
+  onHold(bytes: number): void {
+    this.#listener.onHold?.(bytes);
+  }
+
   onUsage(usage: Usage): void {
     this.#usage = usage;
     this.#listener.onUsage?.(usage);

@@ -15,6 +15,7 @@ export class CollectedAnswer implements JobListener {
   readonly #waiting: Waiting;
   readonly #pieces: Uint8Array[] = [];
   #size = 0;
+  #heldBytes = 0;
 
   constructor(waiting: Waiting) {
     this.#waiting = waiting;
@@ -27,8 +28,14 @@ export class CollectedAnswer implements JobListener {
   onData(bytes: Uint8Array): void {
     this.#size += bytes.byteLength;
     this.#pieces.push(bytes);
-    this.#waiting.onGrow?.(this.#size);
-    if (this.#size <= limits.wholeAnswerBytesMax) return;
+    this.onHold(0);
+  }
+
+  onHold(bytes: number): void {
+    this.#heldBytes = bytes;
+    const size = this.#size + this.#heldBytes;
+    this.#waiting.onGrow?.(size);
+    if (size <= limits.wholeAnswerBytesMax) return;
     this.#waiting.onTooLarge(
       new Fault("invalid_value", {
         message: `The answer is longer than ${limits.wholeAnswerBytesMax} bytes (wholeAnswerBytesMax); ask for it as a stream.`,

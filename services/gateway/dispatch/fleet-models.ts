@@ -6,12 +6,11 @@ import type { Target } from "../fleet/roster.ts";
 import type { OpenJobs } from "./open-jobs.ts";
 import type { LiveModels, MachineAnswer } from "./live-models.ts";
 import type { Roster, RosterMachine } from "../fleet/roster.ts";
-import { LineCutter } from "#shared/process/line-cutter.ts";
 import { manageLineBytesMax } from "#shared/model/model.ts";
+import { RecordReader } from "#shared/protocol/answer-records.ts";
 import { decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import {
   manageProgress,
-  manageShape,
   type ManageAction,
   type ManageBody,
   type ManageProgress,
@@ -129,29 +128,24 @@ export async function manageModel(
   { action, model, onProgress, signal }: ManageWish,
   { jobs, target, timing }: { readonly jobs: OpenJobs; readonly target: Target; readonly timing: Timing },
 ): Promise<void> {
-  const garbled = new AbortController();
-  const lines = new LineCutter(manageLineBytesMax, unreadable);
+  const reader = new RecordReader({ textMax: manageLineBytesMax, broken: unreadable });
   const outcome = await jobs.run({
     target,
-    head: { id: newToken(), kind: "manage", shape: manageShape, model, remainingMs: manageTotalMs },
+    head: { id: newToken(), kind: "manage", model, remainingMs: manageTotalMs },
     body: encodeJson({ action } satisfies ManageBody),
     acceptWithinMs: timing.lostAfterMs,
     listener: {
-      onData(bytes) {
-        try {
-          for (const line of lines.take(bytes)) onProgress(readProgress(line));
-        } catch (error) {
-          garbled.abort(Fault.from(error));
-        }
+      onData(payload) {
+        for (const { text } of reader.read(payload)) onProgress(readProgress(text));
       },
     },
-    signal: AbortSignal.any([signal, garbled.signal]),
+    signal,
   });
   if (outcome.outcome !== "end") throw outcome.fault;
 }
 
-function readProgress(line: string): ManageProgress {
-  const progress = decodeJson(manageProgress, Buffer.from(line));
+function readProgress(text: string): ManageProgress {
+  const progress = decodeJson(manageProgress, Buffer.from(text));
   if (progress === undefined) throw unreadable();
   return progress;
 }

@@ -17,7 +17,6 @@ import { limits } from "#shared/protocol/limits.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { judgeSilence } from "./judge-silence.ts";
 import { readEnd } from "./read-end.ts";
-import { EarlyDone } from "./early-done.ts";
 import { machineBrokeRules, machineDisconnected, machineFault, machineOffline, plainReason } from "./machine-fault.ts";
 import type { PartSender } from "./send-parts.ts";
 
@@ -47,21 +46,22 @@ export interface JobListener {
   /** Called with the job's row in a beat of its machine. */
   onBeat?(row: BeatRow): void;
   /**
-   * Called with a piece of the answer, exactly as the client receives it. `outputTokens` counts the answer's tokens so
-   * far.
+   * Called with the payload of a data frame, or with rendered bytes by a listener that renders them. `outputTokens`
+   * counts the answer's tokens so far. A Fault that it throws cancels the job and becomes its outcome.
    */
   onData(bytes: Uint8Array, outputTokens: number): void;
+  /** Called with the bytes of records that came and gave nothing to pass on yet, for an answer that is sent whole. */
+  onHold?(bytes: number): void;
+  /** Called after the last data frame of a complete answer. It may throw a Fault, like `onData`. */
+  onEnd?(outputTokens: number): void;
   /** Called at the end with the job's token usage, if the machine knows it. */
   onUsage?(usage: Usage): void;
   /** Called at the end with the machine's timings: how long the job waited and ran there. */
   onTimings?(timings: EndPayload["timings"]): void;
   /**
-   * Returns the bytes passed to this listener that its client has not read. Undefined when there is no client to wait
-   * for.
+   * Returns the rendered bytes that this listener's client has not read. Undefined when there is no client to wait for.
    */
   backlogBytes?(): number;
-  /** Bytes that a machine may send ahead of this listener. Undefined means the default credit. */
-  readonly creditBytes?: number;
   /** True if a part of the answer was passed on. A listener without this method passes on every piece. */
   hasSaid?(): boolean;
   /** Called at a steady pace while the job is open, with the job's latest row of a beat. */
@@ -82,7 +82,7 @@ interface FollowOptions {
   readonly machine: string;
   readonly kind: JobKind;
   readonly remainingMs: number;
-  /** Bytes of the answer that the machine may send ahead of what its client has read. */
+  /** Bytes of records that the machine may send ahead of what its client has read. */
   readonly creditBytes: number;
   /** Time limit for the machine's first frame. Afterwards the job counts as not taken. */
   readonly acceptWithinMs: number;
@@ -121,7 +121,8 @@ export interface JobWire {
 
 /**
  * Follows one job at its gateway, from the first message to its one outcome. It detects missing frames and requests
- * them again. It ends the job when they do not arrive. It detects a silent machine. It does not parse the answer.
+ * them again. It ends the job when they do not arrive. It detects a silent machine. It does not parse the answer:
+ * `RenderedAnswer` does.
  */
 export class FrameFollower {
   readonly #options: FollowOptions;
@@ -156,7 +157,6 @@ export class FrameFollower {
    * The highest offset ever granted to the machine, by credit or by a lease. The machine may send nothing beyond it.
    */
   #grantedBytes: number;
-  readonly #earlyDone = new EarlyDone();
   #row: BeatRow | undefined;
 
   /** `parts` sends a body that is too large for one message. */
@@ -345,12 +345,13 @@ export class FrameFollower {
   #take({ payload, outputTokens }: Frame): void {
     const { listener, wire } = this.#options;
     this.#receivedBytes += payload.byteLength;
-    const broken = this.#brokenRule(payload);
-    if (broken !== undefined) {
-      this.#cancel(machineBrokeRules(broken));
+    try {
+      this.#insistOnCredit();
+      listener.onData(payload, outputTokens);
+    } catch (thrown) {
+      this.#cancel(Fault.from(thrown));
       return;
     }
-    listener.onData(payload, outputTokens);
     if (!this.#said && (listener.hasSaid === undefined || listener.hasSaid())) {
       this.#said = true;
       wire.bodyTaken();
@@ -358,21 +359,19 @@ export class FrameFollower {
     if (!this.#isGathered) this.#giveCredit();
   }
 
-  #brokenRule(payload: Uint8Array): string | undefined {
-    if (this.#receivedBytes > this.#grantedBytes) {
-      return `it sent ${this.#receivedBytes} bytes and was granted ${this.#grantedBytes} (creditBytes ${this.#options.creditBytes})`;
-    }
-    return this.#earlyDone.isIn(payload) ? "it sent 'data: [DONE]', which only this gateway may send" : undefined;
+  #insistOnCredit(): void {
+    if (this.#receivedBytes <= this.#grantedBytes) return;
+    throw machineBrokeRules(
+      `it sent ${this.#receivedBytes} bytes and was granted ${this.#grantedBytes} (creditBytes ${this.#options.creditBytes})`,
+    );
   }
 
   /**
-   * True if the gateway collects the answer unchanged: the listener has neither a client backlog nor a credit of its
-   * own. Its credit is sent with ticks. Credit after every frame would limit nothing, since no client's reading holds
-   * it back.
+   * True if the gateway collects the answer: no client's reading holds it back. Its credit is sent with ticks, since
+   * credit after every frame would limit nothing.
    */
   get #isGathered(): boolean {
-    const { listener } = this.#options;
-    return listener.backlogBytes === undefined && listener.creditBytes === undefined;
+    return this.#options.listener.backlogBytes === undefined;
   }
 
   /**
@@ -389,8 +388,10 @@ export class FrameFollower {
     return takenBytes + creditBytes - this.#creditLimit >= Math.min(creditBytes / 2, limits.creditStepBytes);
   }
 
+  /** Everything that came counts as read while the client has few rendered bytes unread. */
   #clientTook(): number {
-    return this.#receivedBytes - (this.#options.listener.backlogBytes?.() ?? 0);
+    const backlogBytes = this.#options.listener.backlogBytes?.() ?? 0;
+    return backlogBytes <= limits.unreadBytesMax ? this.#receivedBytes : this.#takenBytes;
   }
 
   /** Sends credit once the client has read another step of the answer. */
@@ -491,8 +492,17 @@ export class FrameFollower {
     const end = readEnd(frame.payload);
     if (end?.usage) this.#options.listener.onUsage?.(end.usage);
     if (end !== undefined) this.#options.listener.onTimings?.(end.timings);
-    if (end !== undefined) this.#settle({ outcome: "end", end });
-    else this.#fail(machineDisconnected("the end frame could not be read"));
+    if (end === undefined) {
+      this.#fail(machineDisconnected("the end frame could not be read"));
+      return;
+    }
+    try {
+      this.#options.listener.onEnd?.(end.usage?.completionTokens ?? 0);
+    } catch (thrown) {
+      this.#fail(Fault.from(thrown));
+      return;
+    }
+    this.#settle({ outcome: "end", end });
   }
 
   #gap(what: string): void {

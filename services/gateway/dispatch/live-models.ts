@@ -3,6 +3,7 @@ import { catalogue as catalogueSchema, type Catalogue, type Model, type OfferedM
 import type { Clock } from "#shared/process/clock.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { OpenJobs } from "./open-jobs.ts";
+import { RecordReader } from "#shared/protocol/answer-records.ts";
 import { decodeJson } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
@@ -137,36 +138,33 @@ export async function askCatalogue(options: {
   const { jobs, target, withinMs, clock } = options;
   const late = new AbortController();
   const timer = clock.after(withinMs, () => late.abort(answeredTooLate()));
-  const pieces: Uint8Array[] = [];
-  let bytes = 0;
-  const gather = (piece: Uint8Array): void => {
-    pieces.push(piece);
-    bytes += piece.byteLength;
-    if (bytes > limits.catalogueBytesMax) late.abort(tooLarge());
-  };
+  const reader = new RecordReader({ textMax: limits.catalogueBytesMax, broken: unreadable });
+  let told: Catalogue | undefined;
   try {
     const outcome = await jobs.run({
       target,
-      head: { id: newToken(), kind: "models", shape: "models", remainingMs: Math.ceil(withinMs) },
+      head: { id: newToken(), kind: "models", remainingMs: Math.ceil(withinMs) },
       body: new Uint8Array(),
       acceptWithinMs: withinMs,
-      listener: { onData: gather },
+      listener: {
+        onData(payload) {
+          for (const { text } of reader.read(payload)) told = decodeJson(catalogueSchema, Buffer.from(text));
+        },
+      },
       signal: late.signal,
     });
     if (outcome.outcome !== "end") throw outcome.fault;
-    const told = decodeJson(catalogueSchema, Buffer.concat(pieces));
-    if (told === undefined) {
-      throw new Fault("upstream_error", { message: "The machine's list of models could not be understood." });
-    }
+    if (told === undefined) throw unreadable("no list of models");
     return told;
   } finally {
     timer.cancel();
   }
 }
 
-function tooLarge(): Fault {
+function unreadable(what: string): Fault {
   return new Fault("upstream_error", {
-    message: `A machine's list of models is larger than ${limits.catalogueBytesMax} bytes (catalogueBytesMax).`,
+    message: "The machine's list of models could not be understood.",
+    internal: `the machine sent ${what}`,
   });
 }
 

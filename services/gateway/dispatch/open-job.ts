@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Control } from "#shared/protocol/control.ts";
-import { encodeJobHead, encodePartHead, type Headers, type JobHead } from "#shared/protocol/job.ts";
+import { encodeHead, type Headers, type JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { timingOver, type Timing } from "#shared/protocol/timing.ts";
 import { FrameFollower, type JobListener, type JobOutcome, type JobWire } from "./follow-frames.ts";
@@ -86,24 +86,13 @@ export class OpenJob implements JobWire {
     this.#placed = placed;
     this.#body = body;
     this.#inParts = body.byteLength > limits.partBytes;
-    const usual = listener.backlogBytes === undefined ? limits.wholeCreditBytes : limits.streamCreditBytes;
-    const creditBytes = listener.creditBytes ?? usual;
-    const { id, kind, shape, model, keyId, responseId, createdSeconds, includeUsage, cacheSalt, traceparent } = head;
-    this.#headers = encodeJobHead({
-      id,
-      kind,
-      shape,
-      model,
-      keyId,
+    const creditBytes = listener.backlogBytes === undefined ? limits.wholeCreditBytes : limits.streamCreditBytes;
+    this.#headers = encodeHead({
+      ...head,
       remainingMs: Math.ceil(head.remainingMs),
       bodyBytes: body.byteLength,
       sha256: this.#inParts ? (submission.sha256 ?? createHash("sha256").update(body).digest("hex")) : undefined,
-      responseId,
-      createdSeconds,
-      includeUsage,
       credit: creditBytes,
-      cacheSalt,
-      traceparent,
     });
     const { promise, resolve } = Promise.withResolvers<JobOutcome>();
     this.outcome = promise;
@@ -112,7 +101,7 @@ export class OpenJob implements JobWire {
       : undefined;
     const follow = {
       machine: target.machine,
-      kind,
+      kind: head.kind,
       creditBytes,
       acceptWithinMs,
       remainingMs: head.remainingMs,
@@ -181,7 +170,7 @@ export class OpenJob implements JobWire {
   }
 
   #sendPart(offset: number, part: Uint8Array): void {
-    this.#owner.publishPart(this.target, encodePartHead({ id: this.id, offset }), part);
+    this.#owner.publishPart(this.target, encodeHead({ id: this.id, offset }), part);
   }
 
   #release(): void {

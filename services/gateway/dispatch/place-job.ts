@@ -1,4 +1,3 @@
-import { eventsShape } from "#shared/answer/answer-shape.ts";
 import type { FaultCode } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
@@ -6,6 +5,7 @@ import type { Log } from "#shared/process/log.ts";
 import type { EndPayload } from "#shared/protocol/frame-payload.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
+import type { AnswerRenderer } from "../api/answer-renderer.ts";
 import type { Breakers } from "../fleet/breakers.ts";
 import { contradictionsMax } from "../fleet/busy-claims.ts";
 import type { Chosen } from "../fleet/choose-machine.ts";
@@ -17,7 +17,7 @@ import type { PlacedJob } from "./open-job.ts";
 import type { OpenJobs } from "./open-jobs.ts";
 import type { PendingJob } from "../fleet/pending-jobs.ts";
 import type { MachineRanking, Wanted } from "../fleet/rank-machines.ts";
-import { renderedHere, RenderedEvents, type Render } from "./render-events.ts";
+import { RenderedAnswer } from "./render-answer.ts";
 import { RetryBudget } from "./retry-budget.ts";
 
 interface PlacerOptions {
@@ -40,9 +40,10 @@ export interface PlacementMeter {
 
 /** A request that needs a machine. */
 export interface Placement extends Wanted {
-  readonly shape: string;
-  /** Renders the answer at this gateway, if this gateway must render it in any case. */
-  readonly render?: Render | undefined;
+  /** Creates the renderer of an answer by this model. Another machine's answer to the same request is rendered anew. */
+  readonly render: (model: string) => AnswerRenderer;
+  /** True if the client gets the answer in one piece. */
+  readonly whole: boolean;
   readonly keyId: string;
   /** The key's own salt for the caches of runtimes; undefined where keys share them. */
   readonly cacheSalt?: string | undefined;
@@ -50,9 +51,6 @@ export interface Placement extends Wanted {
   body: Uint8Array;
   /** SHA-256 of a body that is sent in parts. */
   readonly sha256: string | undefined;
-  readonly responseId: string;
-  readonly createdSeconds: number;
-  readonly includeUsage: boolean;
   readonly traceparent: string | undefined;
   /** Id of the request in the log. */
   readonly requestId: string;
@@ -275,53 +273,19 @@ export class JobPlacer {
     return new Fault(code, { message, internal, param, retryAfterSeconds });
   }
 
-  #offer(offer: Offer): Promise<JobOutcome> {
-    const { placement, chosen } = offer;
-    const render = renderedHere(placement, chosen.shapes);
-    return render === undefined ? this.#submit(offer, placement) : this.#offerForEvents(offer, render);
-  }
-
-  async #offerForEvents(offer: Offer, render: Render): Promise<JobOutcome> {
-    const { placement, chosen } = offer;
-    const { listener, signal, responseId: id, createdSeconds, includeUsage } = placement;
-    const broken = new AbortController();
-    const renderer = render({ id, createdSeconds, includeUsage, model: chosen.model.id });
-    const rendered = new RenderedEvents({ renderer, listener, onBroken: (fault) => broken.abort(fault) });
-    const either = AbortSignal.any([signal, broken.signal]);
-    const outcome = await this.#submit(offer, { shape: eventsShape, listener: rendered, signal: either });
-    if (outcome.outcome === "end") rendered.end(outcome.end.usage?.completionTokens ?? 0);
-    return outcome;
-  }
-
-  #submit(
-    { placement, chosen, isLast, remainingMs }: Offer,
-    hearing: Pick<Placement, "shape" | "listener" | "signal">,
-  ): Promise<JobOutcome> {
+  #offer({ placement, chosen, isLast, remainingMs }: Offer): Promise<JobOutcome> {
     const { timing, jobs, routes } = this.#options;
-    const { kind, keyId, cacheSalt, responseId, createdSeconds, includeUsage, traceparent } = placement;
-    const { shape, listener, signal } = hearing;
+    const { kind, keyId, cacheSalt, whole, traceparent, listener, signal } = placement;
     const id = newToken();
     const model = chosen.model.id;
-    placement.listener.onOffer?.({ job: id, machine: chosen.machine, model, window: chosen.model.context_window });
+    listener.onOffer?.({ job: id, machine: chosen.machine, model, window: chosen.model.context_window });
     return jobs.run({
       target: chosen,
-      head: {
-        id,
-        kind,
-        shape,
-        model,
-        keyId,
-        cacheSalt,
-        remainingMs,
-        responseId,
-        createdSeconds,
-        includeUsage,
-        traceparent,
-      },
+      head: { id, kind, model, keyId, cacheSalt, whole, remainingMs, traceparent },
       body: placement.body,
       sha256: placement.sha256,
       acceptWithinMs: isLast ? timing.lostAfterMs : timing.acceptWaitMs * 2,
-      listener,
+      listener: new RenderedAnswer(placement.render(model), listener),
       placed: new PlacedRequest(placement, chosen, routes),
       signal,
     });

@@ -39,10 +39,8 @@ const streamLines = [
 /** Response header that names the machine that gave the answer, or failed to. */
 export const machineHeader = "x-trunkline-machine";
 
-const newline = 0x0a;
-
 /**
- * Writes a stream to its client, frame by frame as frames arrive and byte for byte. The status line is held back while
+ * Writes a rendered stream to its client, as its frames arrive. The status line is held back while
  * a true status is still possible: until the first piece of the answer, or until an accepted request has waited for
  * `statusHeldMs`. Later comments keep the connection alive, and report what the request waits for.
  */
@@ -54,8 +52,6 @@ export class StreamWriter implements JobListener {
   #writtenAtMs = 0;
   #writtenSinceTick = false;
   #cutOff = false;
-  /** True if the last event is complete. A large event comes in several pieces, and nothing may come between them. */
-  #betweenEvents = true;
   #acceptPending = false;
   #toldWaitingFor = "";
   #answering = false;
@@ -84,7 +80,6 @@ export class StreamWriter implements JobListener {
     this.#write(bytes);
     this.#answering = true;
     this.#writtenSinceTick = true;
-    this.#betweenEvents = bytes[bytes.length - 1] === newline && bytes[bytes.length - 2] === newline;
   }
 
   onTick(nowMs: number, row: BeatRow | undefined): void {
@@ -97,7 +92,7 @@ export class StreamWriter implements JobListener {
       this.#writtenSinceTick = false;
       this.#writtenAtMs = nowMs;
     }
-    if (this.#acceptedAtMs === undefined || !this.#betweenEvents) return;
+    if (this.#acceptedAtMs === undefined) return;
     if (!this.begun) {
       if (nowMs - this.#acceptedAtMs < timing.statusHeldMs) return;
       this.#begin();
@@ -118,13 +113,10 @@ export class StreamWriter implements JobListener {
   }
 
   /**
-   * Ends the stream of an answer that broke off after its first bytes. No client may take it for a success. Within an
-   * event a client could not read an error, so the connection is destroyed. No client takes that for a success either.
+   * Ends the stream of an answer that broke off after its first bytes. No client may take it for a success.
    */
   fail(fault: Fault): void {
-    const { response, ends } = this.#options;
-    if (this.#betweenEvents) this.#body.end(ends.failed(fault));
-    else response.destroy();
+    this.#body.end(this.#options.ends.failed(fault));
   }
 
   #comment(waitingFor: string, nowMs: number): void {

@@ -1,8 +1,6 @@
-import { canAnswer, eventsShape } from "#shared/answer/answer-shape.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { LeftOutReason, RankReason } from "#shared/fleet/shown-route.ts";
 import type { Catalogue, Model } from "#shared/model/model.ts";
-import type { JobKind } from "#shared/protocol/job.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import type { PromptPrefixes } from "../asked/prompt-prefixes.ts";
 import { findModel } from "./catalogues.ts";
@@ -49,8 +47,6 @@ export interface Chosen {
   readonly machine: string;
   readonly epoch: string;
   readonly model: Model;
-  /** The answer shapes that the machine's agent renders. */
-  readonly shapes: readonly string[];
 }
 
 /** The verdict on one candidate, with its reason. */
@@ -97,17 +93,16 @@ interface Weighed extends Able {
 export function chooseMachine(options: {
   readonly modelId: string;
   readonly isExact?: boolean | undefined;
-  readonly kind: JobKind;
   readonly needs: Needs;
   readonly candidates: readonly Candidate[];
   readonly random: () => number;
 }): Choice {
-  const { modelId, isExact, kind, needs, candidates, random } = options;
+  const { modelId, isExact, needs, candidates, random } = options;
   const able: Weighed[] = [];
   const leftOut: LeftOut[] = [];
   for (const candidate of candidates) {
     const model = findModel(candidate.catalogue, modelId, { isExact });
-    const reason = whyNot(candidate, { model, kind, needs });
+    const reason = whyNot(candidate, { model, needs });
     if (reason === undefined && model !== undefined) able.push(weighed(candidate, model, needs));
     else leftOut.push({ candidate, reason: reason ?? "no_model", model });
   }
@@ -125,7 +120,6 @@ export function chooseMachine(options: {
   if (able.length > 0) return { outcome: "machines", ranked: ranked.map(({ machine }) => chosen(machine)), explain };
   const isThere = (reason: LeftOutReason): boolean => leftOut.some((each) => each.reason === reason);
   if (isThere("tried")) return { outcome: "machines", ranked: [], explain };
-  if (isThere("too_old")) return { outcome: "refused", fault: tooOld(modelId), explain };
   const unable = leftOut.find(({ reason }) => reason === "unable")?.model;
   const fault = unable === undefined ? undefined : lacks(unable, needs);
   return fault === undefined ? { outcome: "not-offered", explain } : { outcome: "refused", fault, explain };
@@ -133,12 +127,11 @@ export function chooseMachine(options: {
 
 interface Asking {
   readonly model: Model | undefined;
-  readonly kind: JobKind;
   readonly needs: Needs;
 }
 
 /** Returns why a machine is not asked. Undefined if it can be asked. */
-export function whyNot(candidate: Candidate, { model, kind, needs }: Asking): LeftOutReason | undefined {
+export function whyNot(candidate: Candidate, { model, needs }: Asking): LeftOutReason | undefined {
   const { presence, status, avoid } = candidate;
   if (status === "offline" || presence.state === "gone") return "offline";
   if (presence.state === "draining") return "draining";
@@ -146,7 +139,6 @@ export function whyNot(candidate: Candidate, { model, kind, needs }: Asking): Le
   if (presence.state === "waiting" || presence.runtime === null) return "no_runtime";
   if (model === undefined) return candidate.withheld === true ? "not_permitted" : "no_model";
   if (lacks(model, needs) !== undefined) return "unable";
-  if (!knowsKind(presence.shapes, kind)) return "too_old";
   return avoid === "tried" ? "tried" : undefined;
 }
 
@@ -177,23 +169,8 @@ function explained(candidate: Candidate, said: Pick<Explained, "verdict" | "rank
 }
 
 function chosen({ candidate: { presence }, model }: Weighed): Chosen {
-  const { machine, epoch, shapes } = presence;
-  return { machine, epoch, model, shapes };
-}
-
-/**
- * True if an agent can run this kind of job. Every agent chats. An agent's shapes show the other kinds, except
- * `events`, which fits every kind.
- */
-function knowsKind(shapes: readonly string[], kind: JobKind): boolean {
-  return kind === "chat" || shapes.some((shape) => shape !== eventsShape && canAnswer(kind, shape));
-}
-
-function tooOld(model: string): Fault {
-  return new Fault("unsupported_value", {
-    message: `No machine with the model '${model}' knows this kind of request; their agents are older than this gateway.`,
-    param: "model",
-  });
+  const { machine, epoch } = presence;
+  return { machine, epoch, model };
 }
 
 /** Returns the fault of a request that needs something the model cannot do. */

@@ -71,6 +71,7 @@ export const whyDraining = "draining: it finishes its jobs and takes no new one"
 export const whyLeftOut: Readonly<Record<LeftOutCause, string>> = {
   older: "a newer agent of the same name is there (TRUNKLINE_MACHINE)",
   "other-scale": "runs at another TRUNKLINE_TIME_SCALE",
+  "other-version": "its agent and this gateway speak different versions of the wire: update the older of the two",
 };
 
 function namedShortly(models: readonly string[]): string {
@@ -123,7 +124,6 @@ const words: Readonly<Record<Plain, string>> = {
   no_runtime: "no model server answers",
   no_model: "does not offer the model",
   not_permitted: "its record does not permit the model (trunkline machines)",
-  too_old: "its agent is older than this kind of request",
   tried: "had the request already",
 };
 

@@ -4,6 +4,7 @@ import { sleep, type Clock } from "#shared/process/clock.ts";
 import { LogThrottle, type Log } from "#shared/process/log.ts";
 import type { Control } from "#shared/protocol/control.ts";
 import { encodeJson, decodeJson } from "#shared/protocol/frame-payload.ts";
+import { frameVersion } from "#shared/protocol/frame.ts";
 import { type Presence, presence } from "#shared/protocol/presence.ts";
 import { machineSubject, presencePattern, presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
@@ -44,6 +45,14 @@ export async function followPresence(options: FollowOptions): Promise<void> {
     if (told === undefined) {
       if (throttle.isDue(message.subject)) {
         log.warn({ subject: message.subject }, "presences that this gateway does not understand are dropped");
+      }
+      return;
+    }
+    if (told.wire !== frameVersion) {
+      leftOut.heard(told, "other-version", clock.now());
+      if (throttle.isDue(`version of ${told.machine}`)) {
+        const { machine, wire } = told;
+        log.error({ machine, wire, own: frameVersion }, "a machine speaks another version of the wire and is left out");
       }
       return;
     }

@@ -66,7 +66,7 @@ export class JobRoutes {
 
   /** True if `choose` would find a machine. Returns at the first machine found. */
   canPlace(wish: RouteWish): boolean {
-    const { kind, modelId, needs } = wish;
+    const { modelId, needs } = wish;
     const { catalogues } = this.#parts;
     const names = this.#offering(wish);
     for (let step = 0; step < names.length; step += 1) {
@@ -75,7 +75,7 @@ export class JobRoutes {
       const { presence, status } = found;
       const catalogue = catalogues.of(presence);
       const model = findModel(catalogue, modelId, wish);
-      if (whyNot({ presence, catalogue, status }, { model, kind, needs }) === undefined) return true;
+      if (whyNot({ presence, catalogue, status }, { model, needs }) === undefined) return true;
     }
     return false;
   }
@@ -197,7 +197,7 @@ export class JobRoutes {
 
   #takesAtOnce(
     { presence, status }: RosterMachine,
-    { kind, modelId, isExact, needs }: RouteWish,
+    { modelId, isExact, needs }: RouteWish,
     tried: ReadonlySet<string>,
   ): boolean {
     const { catalogues, breakers, clock } = this.#parts;
@@ -209,11 +209,11 @@ export class JobRoutes {
     if (breakers.avoids(presence.machine, model.id, clock.now())) return false;
     if (this.#claims.isBusy(presence.machine, model.id)) return false;
     if (this.#claims.avoids(presence.machine, model.id, clock.now())) return false;
-    return whyNot({ presence, catalogue, status }, { model, kind, needs }) === undefined;
+    return whyNot({ presence, catalogue, status }, { model, needs }) === undefined;
   }
 
   #choose(wish: RouteWish, among: Among): Choice {
-    const { kind, modelId, isExact, needs, machines } = wish;
+    const { modelId, isExact, needs, machines } = wish;
     const { known, random, tried = nobody } = among;
     const nowMs = this.#parts.clock.now();
     // With a single machine its cached prefixes do not matter.
@@ -226,7 +226,7 @@ export class JobRoutes {
       const isWarm = warm.get(machine) === epoch;
       candidates.push(this.#candidate(each, { modelId, isExact, nowMs, tried: tried.has(machine), isWarm }));
     }
-    return chooseMachine({ kind, modelId, isExact, needs, candidates, random });
+    return chooseMachine({ modelId, isExact, needs, candidates, random });
   }
 
   #candidate(

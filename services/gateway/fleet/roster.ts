@@ -125,7 +125,7 @@ function seenAs({ presence, heardAtMs, unreachable }: Readonly<Entry>, status: M
 }
 
 /** The reason why a machine that announces itself is not taken into the roster. */
-export type LeftOutCause = "older" | "other-scale";
+export type LeftOutCause = "older" | "other-scale" | "other-version";
 
 export interface LeftOutMachine {
   readonly presence: Presence;

@@ -4,10 +4,11 @@ import type { Fault } from "#shared/fault/fault.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { mayUse, needsExactId } from "../access/authorize.ts";
 import { callerOf } from "../access/caller.ts";
+import type { AnswerHead, AnswerRenderer } from "../api/answer-renderer.ts";
+import { rendererFor, type AnswerShape } from "../api/answer-shape.ts";
 import type { Needs } from "../fleet/choose-machine.ts";
 import type { Placement } from "../dispatch/place-job.ts";
 import { modelNotFound } from "../fleet/rank-machines.ts";
-import type { Render } from "../dispatch/render-events.ts";
 import type { StreamEnds } from "../dispatch/write-stream.ts";
 import type { Outer, ReadRequest } from "../asked/read-request.ts";
 import { ignoredHeader } from "../openai/ignored-header.ts";
@@ -31,9 +32,6 @@ export interface Admitted {
   readonly told: (fault: Fault) => Fault;
 }
 
-/** For APIs that answer in chunks: machines render these answers, so the gateway renders nothing. */
-const chunks = { render: undefined, ends: endsOfChunks, told: (fault: Fault) => fault } as const;
-
 /**
  * Reads a request and makes all checks that come before its run, or throws the fault that it ends in. The checks are
  * its shape, the scopes of its key, a machine that can take it, and last the key's limits. A request that cannot run
@@ -55,7 +53,7 @@ export async function admitRequest(
   if (!mayUse(key, model)) throw modelNotFound(model);
   const ignored = ignoredHeader(asked.ignored);
   if (ignored !== undefined) reply.header("x-trunkline-ignored", ignored);
-  const { render, ends, told } = terms === undefined ? chunks : renderResponse(terms, { streamed });
+  const { render, ends, told } = terms === undefined ? renderPlain(asked.shape) : renderResponse(terms, { streamed });
   const job = jobOf(request, asked, { render, clock: means.clock, cacheSalt: means.cacheSaltOf?.(key) });
   // Nearly always a machine can take the job, and there is nothing to wait for.
   if (!means.placer.hasTaker(job)) await means.placer.insistOnTaker(job);
@@ -66,6 +64,15 @@ export async function admitRequest(
   return { reply, leaving, account, job, streamed, ends, told };
 }
 
+/** The rendering of answers that need nothing of their request but its shape. */
+function renderPlain(shape: AnswerShape) {
+  return {
+    render: (head: AnswerHead): AnswerRenderer => rendererFor(shape, head),
+    ends: endsOfChunks,
+    told: (fault: Fault): Fault => fault,
+  };
+}
+
 function jobOf(
   request: FastifyRequest,
   asked: ReadRequest,
@@ -73,15 +80,20 @@ function jobOf(
     render,
     clock,
     cacheSalt,
-  }: { readonly render: Render | undefined; readonly clock: Clock; readonly cacheSalt: string | undefined },
+  }: {
+    readonly render: (head: AnswerHead) => AnswerRenderer;
+    readonly clock: Clock;
+    readonly cacheSalt: string | undefined;
+  },
 ): Admitted["job"] {
   const { key, leaving } = callerOf(request);
-  const { kind, shape, model: modelId, needs, body, sha256, idPrefix, includeUsage } = asked;
+  const { kind, stream, model: modelId, needs, body, sha256, idPrefix, includeUsage } = asked;
+  const answer = { id: newToken(idPrefix), createdSeconds: Math.floor(clock.wall() / 1_000), includeUsage };
   const traceparent = traceparentOf(request);
   return {
     kind,
-    shape,
-    render,
+    whole: !stream,
+    render: (model) => render({ ...answer, model }),
     modelId,
     isExact: needsExactId(key, modelId),
     needs: cacheSalt === undefined ? needs : ownedBy(key.id, needs),
@@ -90,9 +102,6 @@ function jobOf(
     machines: key.machines,
     body,
     sha256,
-    responseId: newToken(idPrefix),
-    createdSeconds: Math.floor(clock.wall() / 1_000),
-    includeUsage,
     traceparent,
     requestId: request.id,
     signal: leaving.signal,

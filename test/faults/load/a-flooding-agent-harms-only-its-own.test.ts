@@ -7,6 +7,7 @@ import { Endpoint } from "../../harness/endpoint.ts";
 import { until } from "../../harness/until.ts";
 import { onlyInWholeLane } from "../lane.ts";
 import { sized, testTimeoutMs } from "./lane.ts";
+import { payloadOf } from "../../harness/answer-payload.ts";
 
 const count = sized({ fast: 500, whole: 5_000 });
 const atOnce = 20;
@@ -27,8 +28,7 @@ describe.skipIf(lentOnly("nats", "redis") || onlyInWholeLane("an agent that floo
         const alone = await fleet.load(wish).over;
         let floodedFrames = 0;
         const flood = async ({ say }: HandMadeJob): Promise<void> => {
-          const event = JSON.stringify({ choices: [{ index: 0, delta: { content: "x".repeat(frameBytes - 100) } }] });
-          const bytes = Buffer.from(`data: ${event}\n\n`);
+          const bytes = payloadOf({ kind: "text", text: "x".repeat(frameBytes) });
           const frames = (floodMib * 1024 * 1024) / frameBytes;
           while (floodedFrames < frames) {
             for (let more = 0; more < framesAtOnce; more += 1) say("data", bytes, (floodedFrames += 1));

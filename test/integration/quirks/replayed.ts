@@ -1,5 +1,6 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { chatBody } from "#shared/protocol/chat-body.ts";
+import type { DataRecord } from "#shared/protocol/answer-records.ts";
 import type { TextToContinue } from "#shared/protocol/complete-body.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { faultEntry } from "#shared/fault/fault-code.ts";
@@ -16,6 +17,8 @@ import { offeredBy } from "../../harness/offered-by.ts";
 import { ReplayServer, type Replay } from "../../harness/replay-server.ts";
 import { textOn } from "../../harness/text-on.ts";
 import { fromRuntime, toClient } from "./short-form.ts";
+import { ChatChunks } from "../../../services/gateway/api/render-chat.ts";
+import { eventsIn, payloadOfRecords } from "../../harness/answer-payload.ts";
 
 type Kind = "ollama" | Exclude<OpenAiServerKind, "openai">;
 
@@ -63,21 +66,23 @@ export async function replayed(kind: Kind, discovery: Readonly<Record<string, st
     const { stream_options: options, ...fields } = request as { stream_options?: { include_usage: boolean } };
     const body = Buffer.from(JSON.stringify(chatBody.parse({ messages: hi, ...fields })));
     let sent = "";
-    const write = (bytes: Uint8Array): undefined => {
-      sent += Buffer.from(bytes).toString();
-      if (bytes.length > 0) onSent();
+    const renderer = new ChatChunks({
+      id,
+      createdSeconds: 1_795_200_000,
+      model: "m",
+      includeUsage: options?.include_usage ?? false,
+    });
+    const write = (records: readonly DataRecord[]): undefined => {
+      sent += Buffer.from(renderer.push(eventsIn(payloadOfRecords(records)))).toString();
+      if (records.length > 0) onSent();
     };
     const outcome = await runJob({
       head: {
         id: "0123456789ab",
         kind: "chat",
-        shape: "chat-stream",
         model: "m",
         remainingMs: 10_000,
         bodyBytes: body.length,
-        responseId: id,
-        createdSeconds: 1_795_200_000,
-        includeUsage: options?.include_usage ?? false,
       },
       body,
       route,

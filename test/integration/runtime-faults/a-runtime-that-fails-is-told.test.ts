@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { AnswerAssembly } from "#shared/answer/assemble-answer.ts";
+import { AnswerAssembly } from "../../../services/agent/jobs/assemble-answer.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { chatOn, eventsOf, textOf } from "../../harness/chat-on.ts";
 import { until } from "../../harness/until.ts";

@@ -43,28 +43,25 @@ describe("a beat", () => {
     expect(gateway.beats.at(-1)).toHaveLength(5);
   });
 
-  test.each(["chat-stream", "chat-whole"])(
-    "shows how many tokens there are of an answer in the shape %s",
-    async (shape) => {
-      const { gateway, runtime, pass, settle, timing } = await agentOnBroker();
-      const id = await gateway.send({ shape });
-      const shown: unknown[] = [];
-      for (const text of ["", "a", "", "b"]) {
-        runtime.begun().run.onProgress();
-        if (text !== "") runtime.begun().text(text);
-        await settle();
-        await pass(timing.beatIntervalMs);
-        const [, state, , tokens] = gateway.row(id) ?? [];
-        shown.push([state, tokens]);
-      }
-      expect(shown).toEqual([
-        ["prefill", 0],
-        ["running", 1],
-        ["running", 1],
-        ["running", 2],
-      ]);
-    },
-  );
+  test.each([false, true])("shows how many tokens there are of an answer, whole: %s", async (whole) => {
+    const { gateway, runtime, pass, settle, timing } = await agentOnBroker();
+    const id = await gateway.send({ whole });
+    const shown: unknown[] = [];
+    for (const text of ["", "a", "", "b"]) {
+      runtime.begun().run.onProgress();
+      if (text !== "") runtime.begun().text(text);
+      await settle();
+      await pass(timing.beatIntervalMs);
+      const [, state, , tokens] = gateway.row(id) ?? [];
+      shown.push([state, tokens]);
+    }
+    expect(shown).toEqual([
+      ["prefill", 0],
+      ["running", 1],
+      ["running", 1],
+      ["running", 2],
+    ]);
+  });
 
   test("answers a probe at once", async () => {
     const { gateway } = await agentOnBroker();

@@ -67,8 +67,8 @@ describe("a drain", () => {
 
   test("tells whoever reads too slowly at the deadline, in front of what it has not read", async () => {
     const { gateway, runtime, drain, deadline, settle } = await draining();
-    const id = await gateway.send({ credit: 1 });
-    runtime.begun().text("Hello");
+    const id = await gateway.send({ credit: 10 });
+    runtime.begun().text("Hello there");
     await settle();
     drain();
     deadline.abort();

@@ -6,9 +6,11 @@ import { FrameEmitter } from "../../../services/agent/jobs/emit-frames.ts";
 import { nextBase, nextWindow, startWindowBytes, turnBytes } from "../../../services/agent/jobs/uplink-window.ts";
 import { Uplink } from "../../../services/agent/jobs/uplink.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
+import type { DataRecord } from "#shared/protocol/answer-records.ts";
+import { recordsIn } from "../../harness/answer-payload.ts";
 
 const end = { finishReason: "stop", usage: null, timings: { queuedMs: 0, firstTokenMs: null, totalMs: 1 } } as const;
-const event = `${"x".repeat(198)}\n\n`;
+const word: DataRecord = { head: "t", text: "x".repeat(196) };
 const creditBytes = 256 * 1024;
 
 /** A broker behind a line on which nothing arrives until the test drains it. */
@@ -68,7 +70,10 @@ function stuckLine() {
 }
 
 function write(frames: FrameEmitter, events: number): Promise<void> | undefined {
-  return frames.write(Buffer.from(event.repeat(events)), events);
+  return frames.write(
+    Array.from({ length: events }, () => word),
+    events,
+  );
 }
 
 describe("stuck", () => {
@@ -80,7 +85,7 @@ describe("stuck", () => {
     await line.settle();
     expect(line.bytes()).toBeLessThan(startWindowBytes * 1.3);
     expect(line.uplink.isFull).toBe(true);
-    line.uplink.publish("beats", encodeFrame({ kind: "beat" }, []));
+    line.uplink.publish("beats", encodeFrame({ kind: "beat" }, new Uint8Array()));
     expect(line.sent.at(-1)?.subject).toBe("beats");
   });
 
@@ -112,26 +117,27 @@ describe("slow", () => {
 
     const frames = line.of("a").map(({ frame }) => frame);
     expect(frames.map(({ sequence }) => sequence)).toEqual(frames.map((_, place) => place + 1));
-    expect(frames.every(({ payload }) => Buffer.from(payload).toString().endsWith("\n\n"))).toBe(true);
+    expect(frames.every(({ payload }) => recordsIn(payload).length > 0)).toBe(true);
     const mean = frames.reduce((sum, { payload }) => sum + payload.byteLength, 0) / frames.length;
-    expect(mean).toBeGreaterThan(2 * event.length);
+    expect(mean).toBeGreaterThan(2 * word.text.length);
   });
 
-  test("an event that is larger than a turn leaves in one piece, and one that would block the others is cut", async () => {
+  test("texts that come while the uplink is full are joined, and a text longer than a turn is cut", async () => {
     const line = stuckLine();
     await line.drain(1);
     const other = line.stream("other");
-    const large = `${"y".repeat(12_000)}\n\n`;
-    const huge = `${"z".repeat(60_000)}\n\n`;
     const frames = line.stream("a");
-    for (const piece of [large, huge]) void frames.write(Buffer.from(piece), 1);
-    void write(other, 100);
+    void write(other, 1_000);
+    await line.settle();
+    expect(line.uplink.isFull).toBe(true);
+    const tokens = Array.from({ length: 3_000 }, (_, at) => ` ${at}`);
+    for (const text of tokens) void frames.write([{ head: "t", text }], 1);
     frames.end(end);
     for (let times = 0; times < 60; times += 1) await line.drain(150);
-    const payloads = line.of("a").map(({ frame }) => Buffer.from(frame.payload).toString());
-    expect(payloads.slice(0, -1).join("")).toBe(large + huge);
-    expect(payloads[0]).toBe(large);
-    expect(payloads.length).toBeGreaterThan(4);
+    const payloads = line.of("a").map(({ frame }) => frame.payload);
+    const records = payloads.slice(0, -1).flatMap(recordsIn);
+    expect(records.map(({ text }) => text).join("")).toBe(tokens.join(""));
+    expect(records.length).toBeLessThan(tokens.length / 50);
     expect(line.of("a").at(-1)?.frame.kind).toBe("end");
   });
 });

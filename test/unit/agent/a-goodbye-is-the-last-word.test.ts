@@ -38,7 +38,7 @@ describe("a presence", () => {
       strays: 0,
       scale: 1,
       catalogueDigest: watch.offer?.digest,
-      shapes: expect.arrayContaining(["chat-stream", "chat-whole", "events"]),
+      wire: 2,
     };
     expect(told).toEqual([
       { ...picture, running: 0, queued: 0 },

@@ -4,6 +4,7 @@ import { replySubject } from "#shared/protocol/subjects.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { StubRuntime, stubModel } from "./stub-runtime.ts";
+import { recordsIn } from "../../harness/answer-payload.ts";
 
 describe("a job", () => {
   test("is accepted at once, answered as the runtime speaks, and ends in one terminal frame", async () => {
@@ -17,8 +18,8 @@ describe("a job", () => {
     runtime.begun().finish();
     await pass(0);
     expect(gateway.frames(id).slice(1)).toEqual([
-      { kind: "data", sequence: 1, payload: '{"kind":"text","text":"Hel"}\n' },
-      { kind: "data", sequence: 2, payload: '{"kind":"text","text":"lo"}\n' },
+      { kind: "data", sequence: 1, payload: "t3:Hel" },
+      { kind: "data", sequence: 2, payload: "t2:lo" },
       { kind: "data", sequence: 3, payload: expect.stringContaining('"kind":"finish"') },
       {
         kind: "end",
@@ -107,9 +108,11 @@ describe("a job", () => {
   test("for the catalogue is answered with it, also when all slots and the queue are taken", async () => {
     const { gateway, runtime } = await agentOnBroker({ runtime: new StubRuntime(), queueMax: 0 });
     await gateway.send();
-    const id = await gateway.send({ kind: "models", shape: "models", body: new Uint8Array() });
+    const id = await gateway.send({ kind: "models", body: new Uint8Array() });
     expect(gateway.kinds(id)).toEqual(["accept", "data", "end"]);
-    expect(JSON.parse(String(gateway.frames(id)[1]?.payload))).toEqual([stubModel("llama3")]);
+    expect(JSON.parse(recordsIn(Buffer.from(String(gateway.frames(id)[1]?.payload)))[0]?.text ?? "")).toEqual([
+      stubModel("llama3"),
+    ]);
     expect(runtime.chats).toHaveLength(1);
   });
 

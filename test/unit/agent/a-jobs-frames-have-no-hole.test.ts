@@ -9,13 +9,15 @@ import { decodeFrame, isTerminal, type Frame } from "#shared/protocol/frame.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { FrameEmitter } from "../../../services/agent/jobs/emit-frames.ts";
 import { Uplink } from "../../../services/agent/jobs/uplink.ts";
+import { jsonRecord, type DataRecord } from "#shared/protocol/answer-records.ts";
+import { recordsIn } from "../../harness/answer-payload.ts";
 
 const log = createLog({ level: "silent", name: "test" });
 const subject = "a.job";
 const end = { finishReason: "stop", usage: null, timings: { queuedMs: 0, firstTokenMs: null, totalMs: 1 } } as const;
 const fault = { code: "cancelled", message: "over", usage: null };
 
-function emitter() {
+function emitter({ whole = false } = {}) {
   const broker: Broker = new MemoryBroker({ clock, log }).connect();
   const messages: Uint8Array[] = [];
   broker.subscribe(subject, ({ data }) => void messages.push(data));
@@ -26,7 +28,7 @@ function emitter() {
       return decoded.frame;
     });
   return {
-    frames: new FrameEmitter({ uplink: new Uplink({ broker, clock }), clock, subject, credit: undefined }),
+    frames: new FrameEmitter({ uplink: new Uplink({ broker, clock }), clock, subject, credit: undefined, whole }),
     heard: frames,
     messages,
   };
@@ -36,63 +38,80 @@ async function delivered(): Promise<void> {
   await nextTurn();
   await nextTurn();
 }
+const text = (given: string): DataRecord => ({ head: "t", text: given });
+/** The records with adjacent texts joined, as a whole answer has them. */
+function joined(records: readonly DataRecord[]): DataRecord[] {
+  const all: DataRecord[] = [];
+  for (const { head, text: given } of records) {
+    const last = all.at(-1);
+    if (head !== "j" && last?.head === head) all[all.length - 1] = { head, text: last.text + given };
+    else all.push({ head, text: given });
+  }
+  return all;
+}
 const payloads = (heard: readonly Frame[]): Buffer => Buffer.concat(heard.map(({ payload }) => payload));
 const sequences = (heard: readonly Frame[]): number[] => heard.map(({ sequence }) => sequence);
 
 describe("the frames of a job", () => {
   test("are numbered 1, 2, 3 … and hold all that was written, whatever is written in which turn", async () => {
-    const size = fc.oneof(fc.nat(50), fc.integer({ min: 0, max: 3 * limits.dataFrameBytesMax }));
-    await fc.assert(
-      fc.asyncProperty(fc.array(fc.array(size, { maxLength: 5 }), { maxLength: 5 }), async (turns) => {
-        const { frames, heard, messages } = emitter();
-        const written: Uint8Array[] = [];
-        for (const pieces of turns) {
-          for (const bytes of pieces) {
-            const bytesOfPiece = new Uint8Array(bytes).fill(written.length + 1);
-            written.push(bytesOfPiece);
-            void frames.write(bytesOfPiece, written.length);
-          }
-          await nextTurn();
-        }
-        frames.end(end);
-        await delivered();
-        const all = heard();
-        expect(sequences(all)).toEqual(all.map((_, place) => place + 1));
-        expect(frames.lastSequence).toBe(all.length);
-        expect(all.map(({ kind }) => isTerminal(kind))).toEqual(all.map((_, place) => place === all.length - 1));
-        expect(Buffer.concat(written).equals(payloads(all.slice(0, -1)))).toBe(true);
-        for (const { byteLength } of messages) expect(byteLength).toBeLessThanOrEqual(limits.brokerPayloadBytesMin);
-        for (const { payload } of all) expect(payload.byteLength).toBeLessThanOrEqual(limits.dataFrameBytesMax);
+    const record = fc.oneof(
+      fc.record({
+        head: fc.constantFrom("t" as const, "r" as const),
+        text: fc.string({ minLength: 1, unit: "grapheme" }),
       }),
+      fc.integer({ min: 1, max: 3 * limits.dataFrameBytesMax }).map((size) => jsonRecord("é".repeat(size / 2))),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.array(record, { maxLength: 5 }), { maxLength: 5 }),
+        fc.boolean(),
+        async (turns, whole) => {
+          const { frames, heard, messages } = emitter({ whole });
+          const written = turns.flat();
+          for (const records of turns) {
+            void frames.write(records, 1);
+            await nextTurn();
+          }
+          frames.end(end);
+          await delivered();
+          const all = heard();
+          expect(sequences(all)).toEqual(all.map((_, place) => place + 1));
+          expect(frames.lastSequence).toBe(all.length);
+          expect(all.map(({ kind }) => isTerminal(kind))).toEqual(all.map((_, place) => place === all.length - 1));
+          expect(joined(recordsIn(payloads(all.slice(0, -1))))).toEqual(joined(written));
+          for (const { byteLength } of messages) expect(byteLength).toBeLessThanOrEqual(limits.brokerPayloadBytesMin);
+          for (const { payload } of all) expect(payload.byteLength).toBeLessThanOrEqual(limits.dataFrameBytesMax);
+        },
+      ),
       { numRuns: 60 },
     );
   });
 
   test("are one for all that is written in one turn, with the latest number of tokens", async () => {
     const { frames, heard } = emitter();
-    for (const [place, token] of ["a", "b", "c"].entries()) void frames.write(Buffer.from(token), place + 1);
+    for (const [place, token] of ["a", "b", "c"].entries()) void frames.write([text(token)], place + 1);
     await delivered();
-    void frames.write(Buffer.from("d"), 4);
+    void frames.write([text("d")], 4);
     await delivered();
     expect(heard().map(({ outputTokens, payload }) => [outputTokens, Buffer.from(payload).toString()])).toEqual([
-      [3, "abc"],
-      [4, "d"],
+      [3, "t1:at1:bt1:c"],
+      [4, "t1:d"],
     ]);
   });
 
   test("are none for nothing written", async () => {
     const { frames, heard } = emitter();
-    void frames.write(new Uint8Array(), 1);
+    void frames.write([], 1);
     await delivered();
     expect(heard()).toEqual([]);
   });
 
   test("end in exactly one that is terminal, after all that was written before, and nothing follows", async () => {
     const { frames, heard } = emitter();
-    void frames.write(Buffer.from("a"), 1);
+    void frames.write([text("a")], 1);
     frames.fault(fault);
     frames.end(end);
-    void frames.write(Buffer.from("late"), 2);
+    void frames.write([text("late")], 2);
     await delivered();
     expect(heard().map(({ kind }) => kind)).toEqual(["data", "fault"]);
     expect(JSON.parse(Buffer.from(heard()[1]?.payload ?? []).toString())).toEqual(fault);
@@ -101,7 +120,7 @@ describe("the frames of a job", () => {
   test("repeat the terminal one as it was, and nothing before there is one", async () => {
     const { frames, messages } = emitter();
     frames.repeatTerminal();
-    void frames.write(Buffer.from("a"), 1);
+    void frames.write([text("a")], 1);
     frames.end(end);
     await delivered();
     frames.repeatTerminal();
@@ -113,7 +132,7 @@ describe("the frames of a job", () => {
   test("count neither accept nor part-ack nor reject", async () => {
     const { frames, heard } = emitter();
     frames.say("accept", { state: "queued" });
-    void frames.write(Buffer.from("a"), 1);
+    void frames.write([text("a")], 1);
     await delivered();
     frames.say("part-ack", { received: 1 });
     frames.say("reject", { reason: "busy", message: "" });
@@ -124,7 +143,7 @@ describe("the frames of a job", () => {
 
   test("end a job also when its runtime claims more tokens than a frame can carry", async () => {
     const { frames, heard } = emitter();
-    void frames.write(Buffer.from("a"), 2 ** 32);
+    void frames.write([text("a")], 2 ** 32);
     expect(() => frames.end(end)).not.toThrow();
     await delivered();
     expect(heard().map(({ kind }) => kind)).toEqual(["data", "end"]);

@@ -7,7 +7,7 @@ import type { Control } from "#shared/protocol/control.ts";
 import { newEpoch, newToken } from "#shared/protocol/identifiers.ts";
 import { beatPayload, encodeJson, type BeatRow } from "#shared/protocol/frame-payload.ts";
 import { decodeFrame } from "#shared/protocol/frame.ts";
-import { encodeJobHead, encodePartHead, type JobHead } from "#shared/protocol/job.ts";
+import { encodeHead, type JobHead } from "#shared/protocol/job.ts";
 import { machineSubject, replyPattern, replySubject } from "#shared/protocol/subjects.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { JobTable } from "../../../services/agent/jobs/job-table.ts";
@@ -106,10 +106,9 @@ export class Gateway {
   async send(fields: Partial<JobHead> & { body?: Uint8Array; reply?: string } = {}): Promise<string> {
     const { body = encodeJson({ messages: [{ role: "user", content: "Hello" }] }), reply: replyTo, ...head } = fields;
     const { id = newToken() } = head;
-    const headers = encodeJobHead({
+    const headers = encodeHead({
       id,
       kind: "chat",
-      shape: "events",
       model: "llama3",
       keyId: "key",
       remainingMs: 600_000,
@@ -124,7 +123,7 @@ export class Gateway {
   }
 
   async part(id: string, offset: number, bytes: Uint8Array): Promise<void> {
-    const headers = encodePartHead({ id, offset });
+    const headers = encodeHead({ id, offset });
     this.connection.publish(machineSubject(this.#self, "part"), bytes, { headers });
     await this.#settle();
   }

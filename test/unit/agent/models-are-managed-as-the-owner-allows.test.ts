@@ -40,7 +40,7 @@ describe("a job that manages models", () => {
     expect(gateway.kinds(id)).toEqual(["accept", "data", "data", "end"]);
     const said = gateway.frames(id).filter(({ kind }) => kind === "data");
     expect(said.map(({ payload }) => payload).join("")).toBe(
-      '{"status":"pulling","completedBytes":1,"totalBytes":2}\n{"status":"success"}\n',
+      'j54:{"status":"pulling","completedBytes":1,"totalBytes":2}j20:{"status":"success"}',
     );
   });
 

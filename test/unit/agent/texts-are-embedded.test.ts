@@ -3,6 +3,7 @@ import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import type { EmbedRun, Embeddings } from "../../../services/agent/runtimes/runtime.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { StubRuntime } from "./stub-runtime.ts";
+import { eventsIn } from "../../harness/answer-payload.ts";
 
 /** A runtime that turns each text into its length. */
 class EmbeddingRuntime extends StubRuntime {
@@ -15,7 +16,7 @@ class EmbeddingRuntime extends StubRuntime {
   }
 }
 
-const ask = { kind: "embed", shape: "events", body: encodeJson({ input: ["a", "bcd"] }) } as const;
+const ask = { kind: "embed", body: encodeJson({ input: ["a", "bcd"] }) } as const;
 
 function embeds(runtime: StubRuntime): StubRuntime {
   runtime.offered = [{ id: "llama3", ownedBy: "stub", capabilities: { embedding: true } }];
@@ -28,8 +29,7 @@ describe("a job that embeds", () => {
     const id = await gateway.send(ask);
     await settle();
     const said = gateway.frames(id).filter(({ kind }) => kind === "data");
-    const events = said.flatMap(({ payload }) => String(payload).trim().split("\n"));
-    expect(events.map((line): unknown => JSON.parse(line))).toMatchObject([
+    expect(said.flatMap(({ payload }) => eventsIn(Buffer.from(String(payload))))).toMatchObject([
       { kind: "embedding", index: 0, vector: [1] },
       { kind: "embedding", index: 1, vector: [3] },
       { kind: "finish" },
@@ -49,11 +49,5 @@ describe("a job that embeds", () => {
       kind: "fault",
       payload: { code: "unsupported_value", param: "model" },
     });
-  });
-
-  test("cannot be answered in the shape of a chat", async () => {
-    const { gateway } = await agentOnBroker({ runtime: embeds(new EmbeddingRuntime()) });
-    const id = await gateway.send({ ...ask, shape: "chat-whole" });
-    expect(gateway.lastOf(id)).toMatchObject({ kind: "reject", payload: { reason: "unsupported" } });
   });
 });

@@ -30,8 +30,6 @@ describe("a job that an agent does not take", () => {
   test.each<[string, Partial<JobHead>, string]>([
     ["a model that it does not offer", { model: "mistral" }, "unknown_model"],
     ["no model", { model: undefined }, "unknown_model"],
-    ["a shape that it does not render", { shape: "chat-video" }, "unsupported"],
-    ["a kind of job that is not answered so", { kind: "complete", shape: "chat-whole" }, "unsupported"],
   ])("asks for %s", async (_, fields, reason) => {
     const { gateway, runtime } = await agentOnBroker();
     const id = await gateway.send(fields);
@@ -45,7 +43,7 @@ describe("a job that an agent does not take", () => {
     const { gateway } = await agentOnBroker({ runtime });
     const id = await gateway.send();
     expect(gateway.lastOf(id)).toMatchObject({ kind: "reject", payload: { reason: "unknown_model" } });
-    const models = await gateway.send({ kind: "models", shape: "models" });
+    const models = await gateway.send({ kind: "models" });
     expect(gateway.lastOf(models)).toMatchObject({ kind: "fault", payload: { code: "runtime_offline" } });
   });
 
@@ -82,7 +80,7 @@ describe("a job that an agent does not take", () => {
 
   test("would be one too many of those that an agent holds or receives at once", () => {
     const { jobBodyBytesMax: bodyBytes } = limits;
-    const head: JobHead = { id: "x", kind: "chat", shape: "events", model: "llama3", remainingMs: 1, bodyBytes };
+    const head: JobHead = { id: "x", kind: "chat", model: "llama3", remainingMs: 1, bodyBytes };
     const inParts = { ...head, sha256: "0".repeat(64) };
     const agent = { draining: false, offersModel: true, managing: 0, jobs: 0, receivingBytes: 0 };
     const receivingBytes = limits.receivingBytesMax - bodyBytes + 1;

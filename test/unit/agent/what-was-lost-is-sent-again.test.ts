@@ -9,8 +9,16 @@ import { newToken } from "#shared/protocol/identifiers.ts";
 import { FrameEmitter } from "../../../services/agent/jobs/emit-frames.ts";
 import { Uplink } from "../../../services/agent/jobs/uplink.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
+import { jsonRecord, recordTextMax, type DataRecord } from "#shared/protocol/answer-records.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import { recordsIn } from "../../harness/answer-payload.ts";
 
 const log = createLog({ level: "silent", name: "test" });
+const textOf = (given: string): DataRecord => ({ head: "t", text: given });
+const textIn = (payloads: readonly Uint8Array[]): string =>
+  recordsIn(Buffer.concat(payloads))
+    .map((record) => record.text)
+    .join("");
 const end = { finishReason: "stop", usage: null, timings: { queuedMs: 0, firstTokenMs: null, totalMs: 1 } } as const;
 
 /** A gateway on a line that loses what the test wants lost, and which asks for what it misses. */
@@ -36,7 +44,7 @@ function lossyGateway(options: { readonly credit: number; readonly window: numbe
     frames,
     ended: () => ended,
     beyondCredit: () => beyondCredit,
-    text: () => Buffer.concat(received.filter(({ kind }) => kind === "data").map(({ payload }) => payload)).toString(),
+    text: () => textIn(received.filter(({ kind }) => kind === "data").map(({ payload }) => payload)),
     ask: (): void => {
       limit = bytes + window;
       frames.grant({ taken: bytes, limit });
@@ -47,15 +55,15 @@ function lossyGateway(options: { readonly credit: number; readonly window: numbe
 
 describe("the frames of a job", () => {
   test("come to a gateway whole and in order over any line, as often as it asks, and never beyond its credit", async () => {
-    const pieces = fc.array(fc.string({ minLength: 1, maxLength: 40 }), { maxLength: 30 });
+    const pieces = fc.array(fc.string({ minLength: 1, maxLength: 40, unit: "grapheme" }), { maxLength: 30 });
     const losses = fc.infiniteStream(fc.boolean());
     await fc.assert(
-      fc.asyncProperty(pieces, losses, fc.integer({ min: 1, max: 60 }), async (written, lost, window) => {
+      fc.asyncProperty(pieces, losses, fc.integer({ min: 10, max: 60 }), async (written, lost, window) => {
         let asked = 0;
         const loses = (): boolean => asked < 20 && Boolean(lost.next().value);
         const gateway = lossyGateway({ credit: window, window, loses });
         for (const piece of written) {
-          void gateway.frames.write(Buffer.from(piece), 0);
+          void gateway.frames.write([textOf(piece)], 0);
           await nextTurn();
         }
         gateway.frames.end(end);
@@ -65,7 +73,7 @@ describe("the frames of a job", () => {
           await nextTurn();
         }
         expect(gateway.ended()).toBe(true);
-        expect(gateway.text()).toBe(Buffer.concat(written.map((piece) => Buffer.from(piece))).toString());
+        expect(gateway.text()).toBe(written.join(""));
         expect(gateway.beyondCredit()).toBeLessThanOrEqual(0);
       }),
       { numRuns: 60 },
@@ -74,75 +82,75 @@ describe("the frames of a job", () => {
 
   test("of which the client has some cannot be asked for from there again", async () => {
     const { frames } = lossyGateway({ credit: 100, window: 100, loses: () => false });
-    void frames.write(Buffer.from("Hello"), 1);
+    void frames.write([textOf("Hello")], 1);
     frames.end(end);
     await nextTurn();
-    frames.grant({ taken: 5, limit: 105 });
+    frames.grant({ taken: 8, limit: 108 });
     expect(frames.attach({ subject: "a.job", from: 1, credit: 105 })).toBe(false);
     expect(frames.attach({ subject: "a.job", from: 2, credit: 105 })).toBe(true);
   });
 
   test("are held back with the job's end until there is credit, and whoever writes is told to wait", async () => {
-    const { frames, text, ended, ask } = lossyGateway({ credit: 4, window: 4, loses: () => false });
-    const room = frames.write(Buffer.from("Hello there"), 1);
+    const { frames, text: received, ended, ask } = lossyGateway({ credit: 10, window: 10, loses: () => false });
+    const room = frames.write([textOf("Hello you")], 1);
     frames.end(end);
     await nextTurn();
     await nextTurn();
-    expect([text(), ended(), frames.heldBack, frames.endedAtMs]).toEqual(["Hell", false, true, undefined]);
+    expect([received(), ended(), frames.heldBack, frames.endedAtMs]).toEqual(["Hell", false, true, undefined]);
     let free = false;
     void room?.then(() => (free = true));
     ask();
     for (let turn = 0; turn < 2; turn += 1) await nextTurn();
-    expect(free).toBe(false);
-    ask();
-    for (let turn = 0; turn < 2; turn += 1) await nextTurn();
-    expect([text(), ended(), free]).toEqual(["Hello there", true, true]);
+    expect([received(), ended(), free]).toEqual(["Hello you", true, true]);
   });
 });
 
-describe("a frame of a stream of events", () => {
+describe("credit", () => {
   /** The payloads of the frames that a gateway gets which takes all at once and gives credit at half of it. */
-  async function framesOf(written: readonly string[], credit: number): Promise<string[]> {
+  async function framesOf(written: readonly DataRecord[], credit: number): Promise<Uint8Array[]> {
     const broker = new MemoryBroker({ clock, log }).connect();
     const frames = new FrameEmitter({ uplink: new Uplink({ broker, clock }), clock, subject: "a.job", credit });
-    const payloads: string[] = [];
+    const payloads: Uint8Array[] = [];
     let taken = 0;
     let limit = credit;
     broker.subscribe("a.job", ({ data }) => {
       const decoded = decodeFrame(data);
       if (decoded.outcome !== "frame" || decoded.frame.kind !== "data") return;
-      payloads.push(Buffer.from(decoded.frame.payload).toString());
+      payloads.push(decoded.frame.payload);
       taken += decoded.frame.payload.byteLength;
       if (taken + credit - limit < credit / 2) return;
       limit = taken + credit;
       frames.grant({ taken, limit });
     });
-    for (const piece of written) void frames.write(Buffer.from(piece), 0);
+    for (const record of written) void frames.write([record], 0);
     for (let turn = 0; turn < 200; turn += 1) await nextTurn();
     return payloads;
   }
 
-  test("ends where an event does, however little credit there is, and all of them come", async () => {
-    const events = fc.array(fc.integer({ min: 1, max: 46 }), { minLength: 1, maxLength: 40 });
+  test("cuts texts so that each frame ends with a record, however little there is", async () => {
+    const texts = fc.array(fc.string({ minLength: 1, maxLength: 90, unit: "grapheme" }), {
+      minLength: 1,
+      maxLength: 40,
+    });
     await fc.assert(
-      fc.asyncProperty(events, fc.integer({ min: 1, max: 5 }), async (sizes, together) => {
-        const written = sizes.map((size, place) => `${place % 10}`.repeat(size) + "\n\n");
-        const pieces = written.flatMap((_, place) =>
-          place % together === 0 ? [written.slice(place, place + together).join("")] : [],
-        );
-        const payloads = await framesOf(pieces, 100);
-        expect(payloads.join("")).toBe(written.join(""));
-        for (const payload of payloads) expect(payload.endsWith("\n\n")).toBe(true);
+      fc.asyncProperty(texts, async (written) => {
+        const payloads = await framesOf(written.map(textOf), 100);
+        expect(payloads.map((payload) => textIn([payload])).join("")).toBe(written.join(""));
       }),
       { numRuns: 100 },
     );
   });
 
-  test("is cut within an event only where that is larger than half the credit", async () => {
-    const large = `${"x".repeat(250)}\n\n`;
-    const payloads = await framesOf(["a\n\n", large, "b\n\n"], 100);
-    expect(payloads.join("")).toBe(`a\n\n${large}b\n\n`);
-    expect(payloads.length).toBeGreaterThan(3);
+  test("of a stream lets a record of any length come", async () => {
+    const long = jsonRecord("模型".repeat(30_000));
+    const payloads = await framesOf([textOf("a"), long, textOf("b")], limits.streamCreditBytes);
+    expect(recordsIn(Buffer.concat(payloads))).toEqual([textOf("a"), long, textOf("b")]);
+    expect(payloads.length).toBeGreaterThan(5);
+  });
+
+  test("is always enough for the longest piece when the gateway's next credit is not due yet", () => {
+    const pieceBytesMax = 3 * recordTextMax + 10;
+    expect(limits.streamCreditBytes - limits.creditStepBytes).toBeGreaterThan(pieceBytesMax);
   });
 });
 
@@ -193,7 +201,7 @@ describe("an attach", () => {
 describe("a job without credit", () => {
   test("does not read its runtime on, is not taken for hung, and goes on when there is some", async () => {
     const { gateway, runtime, settle, pass, timing } = await agentOnBroker();
-    const id = await gateway.send({ credit: 1 });
+    const id = await gateway.send({ credit: 8 });
     await gateway.say({ kind: "lease", gateway: gateway.id });
     runtime.begun().text("Hello");
     await settle();
@@ -204,8 +212,8 @@ describe("a job without credit", () => {
       await gateway.say({ kind: "lease", gateway: gateway.id });
     }
     expect(gateway.kinds(id)).toEqual(["accept", "data"]);
-    expect(gateway.row(id)).toEqual([id, "running", 0, expect.any(Number), 1, 1]);
-    await gateway.say({ kind: "credit", job: id, taken: 1, limit: 100_000 });
+    expect(gateway.row(id)).toEqual([id, "running", 0, expect.any(Number), 1, 8]);
+    await gateway.say({ kind: "credit", job: id, taken: 8, limit: 100_000 });
     runtime.begun().finish();
     await settle();
     expect(gateway.kinds(id).at(-1)).toBe("end");
@@ -213,7 +221,7 @@ describe("a job without credit", () => {
 
   test("that is cancelled ends at once, and with it the wait of its runtime", async () => {
     const { gateway, runtime, settle } = await agentOnBroker();
-    const id = await gateway.send({ credit: 1 });
+    const id = await gateway.send({ credit: 8 });
     runtime.begun().text("Hello");
     await settle();
     await gateway.cancel(id);

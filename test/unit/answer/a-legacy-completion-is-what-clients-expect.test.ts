@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent, TokenLogprobs } from "#shared/answer/answer-event.ts";
-import type { AnswerHead } from "#shared/answer/answer-renderer.ts";
-import { TextChunks } from "#shared/answer/text-completion/text-chunks.ts";
-import { textCompletion } from "#shared/answer/text-completion/text-completion.ts";
+import type { AnswerHead } from "../../../services/gateway/api/answer-renderer.ts";
+import { textCompletion, TextChunks } from "../../../services/gateway/api/render-text.ts";
 
 const head: AnswerHead = { id: "cmpl-1", createdSeconds: 7, model: "llama3", includeUsage: true };
 const constant = { id: "cmpl-1", object: "text_completion", created: 7, model: "llama3" };

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import type { ChatCompletion, ChatCompletionChunk } from "openai/resources/chat/completions";
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { rendererFor } from "#shared/answer/answer-shape.ts";
+import { rendererFor } from "../../../services/gateway/api/answer-shape.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { chunksOf, head, regular, rendered, runtimeEvents, wholeOf } from "./answers.ts";
 
@@ -87,20 +87,6 @@ describe("a whole answer", () => {
     for (let count = 0; count < 4; count += 1) expect(renderer?.push([{ kind: "text", text }])).toHaveLength(0);
     expect(() => renderer?.push([{ kind: "text", text: "x" }])).toThrow(/wholeAnswerCharactersMax/);
   });
-
-  test("as events is the events themselves, a line each", () => {
-    fc.assert(
-      fc.property(runtimeEvents, (events) => {
-        const lines = rendered("events", events).split("\n");
-        expect(lines.pop()).toBe("");
-        expect(lines.map((line): unknown => JSON.parse(line))).toEqual(events);
-      }),
-    );
-  });
-});
-
-test("a shape that this build does not know has no renderer, also one named as objects' own fields are", () => {
-  for (const shape of ["chat-video", "constructor", "__proto__", ""]) expect(rendererFor(shape, head)).toBeUndefined();
 });
 
 const stop: AnswerEvent = { kind: "finish", reason: "stop" };

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { AnswerAssembly } from "#shared/answer/assemble-answer.ts";
+import { AnswerAssembly } from "../../../services/agent/jobs/assemble-answer.ts";
 import { regular, runtimeEvents } from "./answers.ts";
 
 const call: AnswerEvent = { kind: "tool-call-start", index: 0, name: "weather", id: "call_1" };

@@ -1,8 +1,9 @@
 import type { ChatCompletionTokenLogprob } from "openai/resources/chat/completions";
 import { describe, expect, test } from "vitest";
-import { answerEvent, type AnswerEvent } from "#shared/answer/answer-event.ts";
-import { rendererFor } from "#shared/answer/answer-shape.ts";
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import { rendererFor } from "../../../services/gateway/api/answer-shape.ts";
 import { chunksOf, head, regular, rendered, wholeOf } from "./answers.ts";
+import { eventsIn, payloadOf } from "../../harness/answer-payload.ts";
 
 const probable = (token: string): ChatCompletionTokenLogprob => ({
   token,
@@ -40,9 +41,8 @@ describe("logprobs", () => {
     expect(wholeOf(rendered("chat-whole", without)).choices[0]?.logprobs).toBeNull();
   });
 
-  test("survive as events", () => {
-    const lines = rendered("events", events).trim().split("\n");
-    expect(lines.map((line) => answerEvent.parse(JSON.parse(line)))).toEqual(events);
+  test("survive the wire", () => {
+    expect(eventsIn(payloadOf(...events))).toEqual(events);
   });
 
   test("count in the length of a whole answer, since they are many times as long as their text", () => {

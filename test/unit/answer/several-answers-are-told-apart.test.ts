@@ -1,8 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { AnswerAssembly } from "#shared/answer/assemble-answer.ts";
+import { AnswerAssembly } from "../../../services/agent/jobs/assemble-answer.ts";
 import { chunksOf, regular, rendered, runtimeEvents, wholeOf } from "./answers.ts";
+import { eventsIn, payloadOf } from "../../harness/answer-payload.ts";
 
 const text = (choice: number, said: string): AnswerEvent => ({ kind: "text", choice, text: said });
 const stop = (choice: number): AnswerEvent => ({ kind: "finish", choice, reason: "stop" });
@@ -83,9 +84,10 @@ describe("several answers to one request", () => {
     expect(() => regular(events)).toThrow(expect.objectContaining({ code: "upstream_error" }));
   });
 
-  test("as events keep which of them each event belongs to", () => {
+  test("keep on the wire which of them each event belongs to", () => {
     const all = regular([text(0, "a"), text(1, "b"), stop(0), stop(1)]);
-    const lines = rendered("events", all).trim().split("\n");
-    expect(lines.map((line): unknown => JSON.parse(line))).toEqual(all);
+    expect(eventsIn(payloadOf(...all)).map((event) => ({ choice: 0, ...event }))).toEqual(
+      all.map((event) => ({ choice: 0, ...event })),
+    );
   });
 });

@@ -14,6 +14,17 @@ import { end } from "./follower-on-a-wire.ts";
 import { gatewayOnBroker, type ScriptedMachine } from "./gateway-on-a-broker.ts";
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
 import { readResponse } from "./response-requests.ts";
+import type { AnswerRenderer } from "../../../services/gateway/api/answer-renderer.ts";
+import { payloadOf } from "../../harness/answer-payload.ts";
+
+const hello = payloadOf({ kind: "text", text: "Hello" }).toString();
+const finish = payloadOf({ kind: "finish", reason: "stop" }).toString();
+
+/** Renders an answer as its bare text. */
+const plainly = (): AnswerRenderer => ({
+  push: (events) => Buffer.from(events.map((event) => (event.kind === "text" ? event.text : "")).join("")),
+  end: () => new Uint8Array(),
+});
 
 /** Requests of one gateway with four machines, each of which says what the test lets it say. */
 async function placing({ present }: { readonly present?: readonly string[] | undefined } = {}) {
@@ -52,16 +63,14 @@ async function placing({ present }: { readonly present?: readonly string[] | und
   const run = (body = '{"messages":[]}', wish: Partial<Placement> = {}): Promise<string> => {
     const outcome = placer.run({
       kind: "chat",
-      shape: "chat-stream",
+      whole: false,
+      render: plainly,
       modelId: "llama3",
       needs: { capability: "completion", tools: false, imageParam: undefined },
       machines: undefined,
       keyId: "key",
       body: Buffer.from(body),
       sha256: undefined,
-      responseId: "chatcmpl-1",
-      createdSeconds: 1,
-      includeUsage: false,
       traceparent: undefined,
       requestId: "req_1",
       listener: { onData: (bytes) => void heard.push(Buffer.from(bytes).toString()) },
@@ -115,7 +124,8 @@ describe("a job that no machine takes", () => {
     await come("gpu-2");
     await pass(timing.retryAfterNobodyMs);
     const { machine, job } = await next();
-    machine.say(job, "end", end, 1);
+    machine.say(job, "data", finish, 1);
+    machine.say(job, "end", end, 2);
     await settle();
     expect([machine.name, await outcome]).toEqual(["gpu-2", "end"]);
   });
@@ -139,7 +149,7 @@ describe("a job that fails before its first word", () => {
     const { machine, job, body } = await next();
     expect(new Set([first, second, machine.name]).size).toBe(3);
     expect(body).toBe("the request");
-    machine.say(job, "data", "Hello", 1);
+    machine.say(job, "data", hello + finish, 1);
     machine.say(job, "end", end, 2);
     await settle();
     expect([await outcome, heard]).toEqual(["end", ["Hello"]]);
@@ -162,7 +172,8 @@ describe("a job that fails before its first word", () => {
     await passWithout(machine, timing.lostAfterMs + 100);
     const other = await next();
     expect(other.machine.name).not.toBe(machine.name);
-    other.machine.say(other.job, "end", end, 1);
+    other.machine.say(other.job, "data", finish, 1);
+    other.machine.say(other.job, "end", end, 2);
     await settle();
     expect(await outcome).toBe("end");
   });
@@ -213,7 +224,7 @@ test("a machine that answers a request has it forgotten that another one died un
   expect(await failing(one)).toBe("upstream_error");
   const outcome = run("deadly", other);
   const { machine, job } = await next();
-  machine.say(job, "data", "Hello", 1);
+  machine.say(job, "data", hello + finish, 1);
   machine.say(job, "end", end, 2);
   await settle();
   expect(await outcome).toBe("end");
@@ -239,7 +250,7 @@ test("a job that fails after its first word ends there: no other machine can giv
   const { run, next, placed, settle } = await placing();
   const outcome = run();
   const { machine, job } = await next();
-  machine.say(job, "data", "Hel", 1);
+  machine.say(job, "data", hello, 1);
   machine.say(job, "fault", broken, 2);
   await settle();
   expect([await outcome, placed()]).toEqual(["upstream_error", 1]);
@@ -261,13 +272,16 @@ test("failures use up the budget of second tries, and then cost each request its
 });
 
 describe("a job whose answer is rendered here", () => {
-  const hello = '{"kind":"text","text":"Hello"}\n';
-  const finish = '{"kind":"finish","reason":"stop"}\n';
   const { terms } = readResponse();
+  const about = { id: "resp_1", createdSeconds: 1, includeUsage: false };
+  const asResponse = (streamed: boolean): Placement["render"] => {
+    const { render } = renderResponse(terms, { streamed });
+    return (model) => render({ ...about, model });
+  };
 
   test("goes to another machine for as long as nothing of the answer is out, whatever was told of it", async () => {
     const { run, next, heard, settle } = await placing();
-    const outcome = run("the body", { shape: "events", ...renderResponse(terms, { streamed: false }) });
+    const outcome = run("the body", { whole: true, render: asResponse(false) });
     const first = await next();
     first.machine.say(first.job, "data", hello, 1);
     first.machine.say(first.job, "fault", broken, 2);
@@ -278,12 +292,12 @@ describe("a job whose answer is rendered here", () => {
     second.machine.say(second.job, "end", end, 2);
     expect(await outcome).toBe("end");
     expect(heard.map((text) => (JSON.parse(text) as { status: string }).status)).toEqual(["completed"]);
-    expect(second.head.credit).toBe(limits.renderedCreditBytes);
+    expect(second.head.credit).toBe(limits.wholeCreditBytes);
   });
 
   test("stays where it is once its client has something of it", async () => {
     const { run, next, heard, placed } = await placing();
-    const outcome = run("the body", { shape: "events", ...renderResponse(terms, { streamed: true }) });
+    const outcome = run("the body", { render: asResponse(true) });
     const { machine, job } = await next();
     machine.say(job, "data", hello, 1);
     machine.say(job, "fault", broken, 2);
@@ -294,9 +308,9 @@ describe("a job whose answer is rendered here", () => {
   test("is not far ahead of its client, since what is made of it is long", async () => {
     const { run, next, leaving } = await placing();
     const listener = { onData: () => undefined, backlogBytes: () => 0 };
-    const outcome = run("the body", { shape: "events", ...renderResponse(terms, { streamed: true }), listener });
+    const outcome = run("the body", { render: asResponse(true), listener });
     const { head } = await next();
-    expect(head.credit).toBe(limits.renderedCreditBytes);
+    expect(head.credit).toBe(limits.streamCreditBytes);
     leaving.abort(new Fault("client_closed", { message: "The client left." }));
     await outcome;
   });

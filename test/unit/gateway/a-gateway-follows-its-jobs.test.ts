@@ -17,7 +17,6 @@ describe("a job of a gateway", () => {
         head: {
           id,
           kind: "chat",
-          shape: "events",
           model: "llama3",
           keyId: "key",
           remainingMs: 600_000,

@@ -26,14 +26,14 @@ describe("credit", () => {
 
   test("is not given for what the client leaves unread, and comes when it reads on", () => {
     const wire = new FollowerOnAWire().accept();
-    wire.backlog = 80;
+    wire.backlog = limits.unreadBytesMax + 1;
     wire.data(1, piece);
     wire.data(2, piece);
     wire.pass(1_000);
     expect(wire.take()).toEqual(["job"]);
-    wire.backlog = 10;
+    wire.backlog = limits.unreadBytesMax;
     wire.pass(50);
-    expect(wire.take()).toEqual([`credit 70 ${70 + creditBytes}`]);
+    expect(wire.take()).toEqual([`credit 80 ${80 + creditBytes}`]);
   });
 
   test("that was lost is given again when the beat shows an older limit", () => {
@@ -63,7 +63,7 @@ describe("what a lease tells of a slow stream", () => {
 
   test("is what its client took, once for each time that it came on", () => {
     const wire = slow();
-    wire.backlog = 40;
+    wire.backlog = limits.unreadBytesMax + 1;
     wire.data(1, "x".repeat(takenStepBytes + 39));
     expect(wire.follower.tellTaken()).toBeUndefined();
     wire.backlog = 0;
@@ -107,7 +107,7 @@ describe("what a lease tells of a slow stream", () => {
 describe("a machine that exceeds its credit", () => {
   test("loses its job, and the frame that went too far is not passed on", () => {
     const wire = new FollowerOnAWire().accept();
-    wire.backlog = 80;
+    wire.backlog = limits.unreadBytesMax + 1;
     wire.data(1, piece);
     wire.data(2, piece);
     wire.data(3, piece);
@@ -120,7 +120,7 @@ describe("a machine that exceeds its credit", () => {
     const wire = new FollowerOnAWire({ creditBytes: streamCreditBytes }).accept();
     wire.data(1, "x".repeat(takenStepBytes));
     expect(wire.follower.tellTaken()).toBe(takenStepBytes);
-    wire.backlog = streamCreditBytes;
+    wire.backlog = limits.unreadBytesMax + 1;
     wire.data(2, "x".repeat(streamCreditBytes));
     expect(wire.outcomes).toEqual([]);
     wire.data(3, "x");

@@ -3,7 +3,6 @@ import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { BeatRow } from "#shared/protocol/frame-payload.ts";
 import { clientBacklogBytesMax } from "../../../services/gateway/dispatch/write-stream.ts";
-import { until } from "../../harness/until.ts";
 import { streamToAClient, timing } from "./stream-to-a-client.ts";
 
 const event = (text: string): string => `data: {"text":"${text}"}\n\n`;
@@ -64,15 +63,6 @@ describe("a stream", () => {
     const error = { message: lost.message, type: "server_error", param: null, code: "agent_disconnected" };
     expect((await all()).toString()).toBe(`${event("a")}data: ${JSON.stringify({ error })}\n\n`);
   });
-});
-
-test("a stream that fails within an event breaks its connection, since whatever came then would be no event", async () => {
-  const { writer, has, text, ended } = await streamToAClient();
-  writer.onData(Buffer.from('data: {"text":"a'));
-  await has("text");
-  writer.fail(lost);
-  await until(() => ended() !== undefined, { what: "the stream to be over" });
-  expect([ended(), text()]).toEqual(["broken", 'data: {"text":"a']);
 });
 
 describe("the status of a stream", () => {
@@ -143,18 +133,6 @@ describe("the status of a stream", () => {
     }
     writer.end();
     expect((await all()).toString()).not.toContain(": prefill");
-  });
-
-  test("is never followed by a comment in the middle of an event: a large one comes in several pieces", async () => {
-    const { writer, all } = await streamToAClient();
-    const large = Buffer.from(event("x".repeat(1_000)));
-    writer.onAccept("attic");
-    writer.onTick(60_000, prefill);
-    writer.onData(large.subarray(0, 500));
-    for (const intervals of [1, 2, 3]) writer.onTick(60_000 + intervals * timing.commentIntervalMs, prefill);
-    writer.onData(large.subarray(500));
-    writer.end();
-    expect((await all()).toString().replaceAll(": prefill\n\n", "comment")).toMatch(/^data: \{"text":"x{1000}"\}\n\n/);
   });
 });
 

@@ -1,34 +1,117 @@
-import { expect, test } from "vitest";
-import { ChatChunks } from "#shared/answer/chat/chat-chunks.ts";
+import { describe, expect, test } from "vitest";
+import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { BeatRow, Usage } from "#shared/protocol/frame-payload.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import { chatCompletion, ChatChunks } from "../../../services/gateway/api/render-chat.ts";
 import type { JobListener } from "../../../services/gateway/dispatch/follow-frames.ts";
-import { RenderedEvents } from "../../../services/gateway/dispatch/render-events.ts";
+import { RenderedAnswer } from "../../../services/gateway/dispatch/render-answer.ts";
+import { jsonPayload, payloadOf } from "../../harness/answer-payload.ts";
 
-test("what a machine says beside the events of an answer reaches whoever waits for it", () => {
-  const heard: unknown[] = [];
-  const rendered = new RenderedEvents({
-    renderer: new ChatChunks({ id: "chatcmpl-1", createdSeconds: 7, model: "llama3", includeUsage: false }),
-    listener: {
+const head = { id: "chatcmpl-1", createdSeconds: 7, model: "llama3", includeUsage: false };
+const hello: AnswerEvent = { kind: "text", text: "Hello" };
+const stop: AnswerEvent = { kind: "finish", reason: "stop" };
+
+function streamed() {
+  const heard: string[] = [];
+  const onData = (bytes: Uint8Array): void => void heard.push(Buffer.from(bytes).toString());
+  return { heard, answer: new RenderedAnswer(new ChatChunks(head), { onData }) };
+}
+
+describe("a rendered answer", () => {
+  test("passes on to its listener what a machine reports beside the answer events", () => {
+    const heard: unknown[] = [];
+    const answer = new RenderedAnswer(new ChatChunks(head), {
       onAccept: (machine) => void heard.push(machine),
       onData: (bytes, outputTokens) => void heard.push([Buffer.from(bytes).includes("Hello"), outputTokens]),
       onUsage: (usage) => void heard.push(usage),
       onTick: (nowMs, row) => void heard.push([nowMs, row]),
-    },
-    onBroken: (fault) => void heard.push(fault),
+    });
+    const usage: Usage = { promptTokens: 1, completionTokens: 2 };
+    const row: BeatRow = ["job", "queued", 3, 0, 0, 0];
+    answer.onAccept("attic");
+    answer.onTick(5, row);
+    answer.onData(payloadOf(hello), 1);
+    answer.onUsage(usage);
+    expect(heard).toEqual(["attic", [5, row], [true, 1], usage]);
   });
-  const usage: Usage = { promptTokens: 1, completionTokens: 2 };
-  const row: BeatRow = ["job", "queued", 3, 0, 0, 0];
-  rendered.onAccept("attic");
-  rendered.onTick(5, row);
-  rendered.onData(Buffer.from('{"kind":"text","text":"Hello"}\n'), 1);
-  rendered.onUsage(usage);
-  expect(heard).toEqual(["attic", [5, row], [true, 1], usage]);
-});
 
-test("who waits for its client's reading is asked for it, and who gathers the answer is not", () => {
-  const head = { id: "chatcmpl-1", createdSeconds: 7, model: "llama3", includeUsage: false };
-  const passedOn = (listener: JobListener) =>
-    new RenderedEvents({ renderer: new ChatChunks(head), listener, onBroken: () => undefined }).backlogBytes?.();
-  const onData = (): void => undefined;
-  expect([passedOn({ onData, backlogBytes: () => 5 }), passedOn({ onData })]).toEqual([5, undefined]);
+  test("reports a backlog only when its listener has a client", () => {
+    const onData = (): void => undefined;
+    const backlog = (listener: JobListener) => new RenderedAnswer(new ChatChunks(head), listener).backlogBytes?.();
+    expect([backlog({ onData, backlogBytes: () => 5 }), backlog({ onData })]).toEqual([5, undefined]);
+  });
+
+  test("keeps a record that goes on in the next frame, however it is cut", () => {
+    const long: AnswerEvent = { kind: "tool-call-start", index: 0, id: "call_1", name: "é".repeat(3_000) };
+    const payload = payloadOf(hello, long, stop);
+    for (const cut of [20, 21, 1_001, payload.length - 60]) {
+      const { heard, answer } = streamed();
+      const at = payload.toString().slice(0, cut);
+      answer.onData(Buffer.from(at), 1);
+      answer.onData(payload.subarray(Buffer.byteLength(at)), 2);
+      answer.onEnd(2);
+      const whole = streamed();
+      whole.answer.onData(payload, 2);
+      expect(heard.join("")).toBe(whole.heard.join(""));
+    }
+  });
+
+  test("escapes a text that looks like the end of a stream", () => {
+    const { heard, answer } = streamed();
+    const text = '"}\n\ndata: [DONE]\n\nevent: x\r\rdata:[DONE]\n\n';
+    answer.onData(payloadOf({ kind: "text", text }, { kind: "reasoning", text }, stop), 1);
+    const events = heard.join("").split("\n\n");
+    expect(events.pop()).toBe("");
+    for (const event of events) expect(event).toMatch(/^data: \{[^\r\n]*\}$/);
+    expect(heard.join("")).toContain(JSON.stringify(text));
+  });
+
+  test("reports what a whole answer holds while it gathers", () => {
+    const held: number[] = [];
+    const listener = {
+      onData: (bytes: Uint8Array) => void held.push(-bytes.length),
+      onHold: (size: number) => held.push(size),
+    };
+    const answer = new RenderedAnswer(chatCompletion(head), listener);
+    const payload = payloadOf(hello);
+    for (let times = 0; times < 2; times += 1) answer.onData(payload, 1);
+    answer.onData(payloadOf(stop), 1);
+    answer.onEnd(2);
+    expect(held.slice(0, 2)).toEqual([payload.length, 2 * payload.length]);
+    expect(held.at(-1)).toBeLessThan(0);
+  });
+
+  test.each<[string, Uint8Array]>([
+    ["bytes that are not UTF-8", Uint8Array.of(0x74, 0x31, 0x3a, 0xff)],
+    ["server-sent events", Buffer.from("data: [DONE]\n\n")],
+    ["a record with an unknown head", Buffer.from("x1:a")],
+    ["a record without a length", Buffer.from("t:a")],
+    ["a negative length", Buffer.from("t-1:a")],
+    ["a length in another form", Buffer.from("t1e3:a")],
+    ["an endless length", Buffer.from(`t${"1".repeat(400)}`)],
+    ["a length without an end", Buffer.from("t12")],
+    ["an empty text", Buffer.from("t0:")],
+    ["a record above its limit", Buffer.from(`j${limits.answerRecordCharactersMax + 1}:`)],
+    ["JSON that is no answer event", jsonPayload({ kind: "dance" })],
+    ["an answer event with a field too many", jsonPayload({ kind: "text", text: "a", html: "<b>" })],
+    ["a choice beyond the limit", jsonPayload({ kind: "text", choice: 128, text: "a" })],
+    ["a syntax error", Buffer.from("j2:{]")],
+  ])("ends with a fault of the machine for %s", (_, payload) => {
+    const { heard, answer } = streamed();
+    const fault = expect.objectContaining({
+      code: "upstream_error",
+      internal: expect.stringContaining("the machine broke the rules of the wire"),
+    });
+    expect(() => answer.onData(payload, 1)).toThrow(fault);
+    expect(heard).toEqual([]);
+  });
+
+  test("is no success when its finish is missing or its last record is cut", () => {
+    const { answer } = streamed();
+    answer.onData(payloadOf(hello), 1);
+    expect(() => answer.onEnd(1)).toThrow(expect.objectContaining({ code: "upstream_error" }));
+    const cut = streamed().answer;
+    cut.onData(payloadOf(stop, hello).subarray(0, -1), 1);
+    expect(() => cut.onEnd(1)).toThrow(expect.objectContaining({ code: "upstream_error" }));
+  });
 });

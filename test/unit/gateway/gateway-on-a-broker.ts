@@ -7,7 +7,7 @@ import { createLog } from "#shared/process/log.ts";
 import { control, type Control } from "#shared/protocol/control.ts";
 import { encodeJson, type BeatRow } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame, type FrameKind } from "#shared/protocol/frame.ts";
-import { decodeJobHead, decodePartHead, type JobHead } from "#shared/protocol/job.ts";
+import { decodeJobHead, decodePartHead, headHeader, type JobHead } from "#shared/protocol/job.ts";
 import { beatsSubject, machinePattern, parseMachineSubject, replySubject } from "#shared/protocol/subjects.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
@@ -45,12 +45,12 @@ export class ScriptedMachine {
   say(job: string, kind: FrameKind, payload: unknown, sequence = 0): void {
     const bytes = kind === "data" ? Buffer.from(String(payload)) : encodeJson(payload);
     const subject = replySubject({ gateway, machine: this.name, job });
-    this.connection.publish(subject, encodeFrame({ kind, sequence }, [bytes]));
+    this.connection.publish(subject, encodeFrame({ kind, sequence }, bytes));
   }
 
   beat(...rows: BeatRow[]): void {
     const subject = beatsSubject({ gateway, machine: this.name });
-    this.connection.publish(subject, encodeFrame({ kind: "beat" }, [encodeJson({ epoch: this.epoch, rows })]));
+    this.connection.publish(subject, encodeFrame({ kind: "beat" }, encodeJson({ epoch: this.epoch, rows })));
   }
 
   /** The controls since this was asked last. */
@@ -59,16 +59,20 @@ export class ScriptedMachine {
   }
 
   #hear(message: BrokerMessage): void {
-    const read = (name: string): string | undefined => message.header(name);
+    const header = message.header(headHeader);
     switch (parseMachineSubject(message.subject).channel) {
       case "job": {
-        const head = decodeJobHead(read);
-        if (head !== undefined) this.jobs.push({ head, body: message.data, reply: message.reply });
+        const decoded = decodeJobHead(header);
+        if (decoded.outcome === "head") {
+          this.jobs.push({ head: decoded.head, body: message.data, reply: message.reply });
+        }
         return;
       }
-      case "part":
-        this.parts.push({ offset: decodePartHead(read)?.offset ?? -1, bytes: message.data });
+      case "part": {
+        const decoded = decodePartHead(header);
+        this.parts.push({ offset: decoded.outcome === "head" ? decoded.head.offset : -1, bytes: message.data });
         return;
+      }
       case "control": {
         const told = control.parse(JSON.parse(Buffer.from(message.data).toString()));
         if (told.kind === "lease") this.leases.push(told.gateway);
@@ -114,7 +118,7 @@ export function gatewayOnBroker({ names = ["gpu-1", "gpu-2"] }: { readonly names
     const leave = (): void => leaving.abort(new Fault("client_closed", { message: "The client left." }));
     if (aborted) leave();
     const id = newToken();
-    const head = { id, kind: "chat", shape: "events", model: "llama3", keyId: "key", remainingMs: 599_999.5 } as const;
+    const head = { id, kind: "chat", model: "llama3", keyId: "key", remainingMs: 599_999.5 } as const;
     const listener = {
       onAccept: () => void told.push("accepted"),
       onData: (bytes: Uint8Array) => void told.push(Buffer.from(bytes).toString()),

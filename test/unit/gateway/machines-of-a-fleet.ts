@@ -1,5 +1,6 @@
 import type { Capabilities, Model } from "#shared/model/model.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
+import { frameVersion } from "#shared/protocol/frame.ts";
 
 export const nothing: Capabilities = {
   completion: false,
@@ -37,7 +38,7 @@ export function presenceOf(machine: string, fields: Partial<Presence> = {}): Pre
     queued: 0,
     queueMax: 8,
     catalogueDigest: "digest",
-    shapes: ["chat-stream", "chat-whole", "events"],
+    wire: frameVersion,
     scale: 1,
     ...fields,
   };

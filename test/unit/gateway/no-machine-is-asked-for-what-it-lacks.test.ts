@@ -1,6 +1,5 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { JobKind } from "#shared/protocol/job.ts";
 import type { Capabilities } from "#shared/model/model.ts";
 import {
   chooseMachine,
@@ -14,10 +13,10 @@ const plain: Needs = { capability: "completion", tools: false, imageParam: undef
 
 function choose(
   candidates: readonly Candidate[],
-  options: { needs?: Needs; modelId?: string; kind?: JobKind; random?: () => number } = {},
+  options: { needs?: Needs; modelId?: string; random?: () => number } = {},
 ) {
-  const { needs = plain, modelId = "llama3", kind = "chat", random = () => 0.5 } = options;
-  return chooseMachine({ candidates, kind, needs, modelId, random });
+  const { needs = plain, modelId = "llama3", random = () => 0.5 } = options;
+  return chooseMachine({ candidates, needs, modelId, random });
 }
 const machines = (choice: Choice): string[] =>
   choice.outcome === "machines" ? choice.ranked.map(({ machine }) => machine) : [choice.outcome];
@@ -81,30 +80,13 @@ describe("the choice of a machine", () => {
     );
   });
 
-  test("leaves out machines whose agents are too old for this kind of request, and says so when all are", () => {
-    const old = offering("old", chat);
-    const young = offering("young", chat);
-    const shapes = [...young.presence.shapes, "text-whole"];
-    const knowing = { ...young, presence: { ...young.presence, shapes, running: 9 } };
-    expect(machines(choose([old, knowing], { kind: "complete" }))).toEqual(["young"]);
-    expect(machines(choose([old, knowing], { kind: "chat" }))).toEqual(["old", "young"]);
-    expect(choose([old, knowing], { kind: "complete" }).explain()).toMatchObject([
-      { machine: "young", verdict: "ranked", rank: 1 },
-      { machine: "old", verdict: "left-out", reason: "too_old" },
-    ]);
-    expect(choose([old], { kind: "complete" })).toMatchObject({
-      outcome: "refused",
-      fault: { code: "unsupported_value", param: "model", message: expect.stringContaining("older than this gateway") },
-    });
-  });
-
   test("names the boot and the model as that machine has it, also when it was asked for with :latest", () => {
     const candidate = offering("gpu-1", chat);
     const choice = choose([candidate], { modelId: "llama3:latest" });
-    const { epoch, shapes } = candidate.presence;
+    const { epoch } = candidate.presence;
     expect(choice).toMatchObject({
       outcome: "machines",
-      ranked: [{ machine: "gpu-1", epoch, shapes, model: candidate.catalogue[1] }],
+      ranked: [{ machine: "gpu-1", epoch, model: candidate.catalogue[1] }],
     });
     expect(choose([candidate], { modelId: "llama3:8b" }).outcome).toBe("not-offered");
   });

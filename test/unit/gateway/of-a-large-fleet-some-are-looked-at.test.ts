@@ -110,7 +110,7 @@ const needs = { ...wish.needs, prefixes: { known: ["begins"], left: ["begins"] }
 
 /** This machine has the conversation. */
 function answered(routes: JobRoutes, machine: string): void {
-  const target = { machine, epoch: presenceOf(machine).epoch, model: modelOf("llama3"), shapes: [] };
+  const target = { machine, epoch: presenceOf(machine).epoch, model: modelOf("llama3") };
   const timings = { queuedMs: 0, firstTokenMs: 1, totalMs: 2 };
   routes.answered(target, needs, { finishReason: "stop", usage: null, timings });
 }

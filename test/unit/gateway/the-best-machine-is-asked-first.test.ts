@@ -14,7 +14,7 @@ function explain(
   { promptTokens, random = () => 0 }: { promptTokens?: number; random?: () => number } = {},
 ): readonly Explained[] {
   const needs: Needs = { capability: "completion", tools: false, imageParam: undefined, promptTokens };
-  return chooseMachine({ candidates, kind: "chat", needs, modelId: "llama3", random }).explain();
+  return chooseMachine({ candidates, needs, modelId: "llama3", random }).explain();
 }
 
 const order = (...given: Parameters<typeof explain>): string[] =>

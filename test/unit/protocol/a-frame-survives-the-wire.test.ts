@@ -4,14 +4,15 @@ import { decodeFrame, encodeFrame, framePrefixBytes, frameVersion, isTerminal } 
 import type { FrameKind } from "#shared/protocol/frame.ts";
 
 const kinds = ["accept", "reject", "part-ack", "data", "end", "fault", "beat"] as const satisfies readonly FrameKind[];
+const nothing = new Uint8Array();
 const u32 = fc.oneof(fc.nat(), fc.constantFrom(0, 1, 2 ** 31, 2 ** 32 - 1));
 
 describe("a frame", () => {
   test("is read as it was written, its payload byte for byte, wherever in a buffer it lies", () => {
     const head = fc.record({ kind: fc.constantFrom(...kinds), sequence: u32, outputTokens: u32 });
-    const chunks = fc.array(fc.uint8Array({ maxLength: 400 }), { maxLength: 5 });
+    const anyPayload = fc.uint8Array({ maxLength: 2_000 });
     fc.assert(
-      fc.property(head, chunks, fc.nat(40), (given, payload, at) => {
+      fc.property(head, anyPayload, fc.nat(40), (given, payload, at) => {
         const encoded = encodeFrame(given, payload);
         const elsewhere = new Uint8Array(at + encoded.byteLength + 3).fill(0xff);
         elsewhere.set(encoded, at);
@@ -19,23 +20,23 @@ describe("a frame", () => {
         if (decoded.outcome !== "frame") throw new Error(decoded.outcome);
         const { payload: read, ...rest } = decoded.frame;
         expect(rest).toEqual(given);
-        expect(Buffer.concat(payload).equals(read)).toBe(true);
+        expect(Buffer.from(payload).equals(read)).toBe(true);
       }),
       { numRuns: 500 },
     );
   });
 
   test("carries 0 for what it is not given", () => {
-    expect(decodeFrame(encodeFrame({ kind: "accept" }, []))).toMatchObject({
+    expect(decodeFrame(encodeFrame({ kind: "accept" }, nothing))).toMatchObject({
       outcome: "frame",
       frame: { sequence: 0, outputTokens: 0 },
     });
   });
 
   test("has the prefix that the wire names, so that other builds can read it", () => {
-    const frame = encodeFrame({ kind: "data", sequence: 0x01020304, outputTokens: 5 }, [Buffer.from("hi")]);
-    expect([...frame]).toEqual([1, 4, 0, 0, 4, 3, 2, 1, 5, 0, 0, 0, 0x68, 0x69]);
-    const codes = kinds.map((kind) => encodeFrame({ kind }, [])[1]);
+    const frame = encodeFrame({ kind: "data", sequence: 0x01020304, outputTokens: 5 }, Buffer.from("hi"));
+    expect([...frame]).toEqual([2, 4, 0, 0, 4, 3, 2, 1, 5, 0, 0, 0, 0x68, 0x69]);
+    const codes = kinds.map((kind) => encodeFrame({ kind }, nothing)[1]);
     expect(codes).toEqual([1, 2, 3, 4, 5, 6, 7]);
   });
 
@@ -63,8 +64,8 @@ describe("what is no frame", () => {
   });
 
   test("names the version when that is another", () => {
-    const frame = encodeFrame({ kind: "data" }, []);
-    frame[0] = 2;
-    expect(decodeFrame(frame)).toEqual({ outcome: "other-version", version: 2 });
+    const frame = encodeFrame({ kind: "data" }, nothing);
+    frame[0] = 1;
+    expect(decodeFrame(frame)).toEqual({ outcome: "other-version", version: 1 });
   });
 });

@@ -89,7 +89,7 @@ describe("a subject", () => {
       queued: 0,
       queueMax: 1,
       catalogueDigest: "",
-      shapes: [],
+      wire: 2,
       scale: 1,
     };
     expect(presence.safeParse(told).success).toBe(true);

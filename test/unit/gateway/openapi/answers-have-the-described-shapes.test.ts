@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { answerShapes, rendererFor } from "#shared/answer/answer-shape.ts";
-import type { Render } from "../../../../services/gateway/dispatch/render-events.ts";
+import { answerShapes, rendererFor } from "../../../../services/gateway/api/answer-shape.ts";
+import type { AnswerHead, AnswerRenderer } from "../../../../services/gateway/api/answer-renderer.ts";
 import { readResponseRequest } from "../../../../services/gateway/openai/responses/response-request.ts";
 import { ResponseStream } from "../../../../services/gateway/openai/responses/output/response-stream.ts";
 import { WholeResponse } from "../../../../services/gateway/openai/responses/output/whole-response.ts";
@@ -53,7 +53,7 @@ const termsWith = (summary: "auto" | null) =>
     reasoning: { effort: "low", summary },
     metadata: { team: "blue" },
   }).terms;
-const ofResponses: Record<string, Render> = {
+const ofResponses: Record<string, (head: AnswerHead) => AnswerRenderer> = {
   "response-stream": (head) => new ResponseStream(head, termsWith(null)),
   "response-whole": (head) => new WholeResponse(head, termsWith(null)),
   "summarised-response-stream": (head) => new ResponseStream(head, termsWith("auto")),
@@ -83,7 +83,8 @@ const told: Record<string, { events: AnswerEvent[]; schema: string }> = {
 
 function rendered(shape: string, { includeUsage = true, events = told[shape]?.events ?? [] } = {}): unknown[] {
   const head = { id: "id", createdSeconds: 1, model: "a", includeUsage };
-  const renderer = ofResponses[shape]?.(head) ?? rendererFor(shape, head);
+  const known = answerShapes.find((each) => each === shape);
+  const renderer = ofResponses[shape]?.(head) ?? (known && rendererFor(known, head));
   const bytesOf = [renderer?.push(events) ?? new Uint8Array(), renderer?.end() ?? new Uint8Array()];
   const bytes = Buffer.concat(bytesOf).toString();
   const objects = shape.endsWith("-stream") ? bytes.split("\n\n").filter(Boolean) : [bytes];
@@ -91,7 +92,7 @@ function rendered(shape: string, { includeUsage = true, events = told[shape]?.ev
 }
 
 test("every shape that clients get is described", () => {
-  const shapes = [...answerShapes.filter((shape) => shape !== "events"), ...Object.keys(ofResponses)];
+  const shapes = [...answerShapes, ...Object.keys(ofResponses)];
   expect(Object.keys(told).toSorted()).toEqual(shapes.toSorted());
 });
 

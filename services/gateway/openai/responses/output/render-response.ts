@@ -1,5 +1,5 @@
 import type { Fault } from "#shared/fault/fault.ts";
-import type { Render } from "../../../dispatch/render-events.ts";
+import type { AnswerHead, AnswerRenderer } from "../../../api/answer-renderer.ts";
 import type { StreamEnds } from "../../../dispatch/write-stream.ts";
 import { endsOfChunks } from "../../fault-body.ts";
 import { inWordsOfResponses } from "../in-words-of-responses.ts";
@@ -18,7 +18,7 @@ export function renderResponse(
   terms: ResponseTerms,
   { streamed }: { readonly streamed: boolean },
 ): {
-  readonly render: Render;
+  readonly render: (head: AnswerHead) => AnswerRenderer;
   readonly ends: StreamEnds;
   readonly told: (fault: Fault) => Fault;
 } {

@@ -1,4 +1,4 @@
-import type { AnswerHead } from "#shared/answer/answer-renderer.ts";
+import type { AnswerHead } from "../../../api/answer-renderer.ts";
 import type { ToldOutput } from "./response-output.ts";
 import type { ResponseTerms } from "../response-terms.ts";
 

@@ -1,13 +1,10 @@
-import type { AnswerEvent } from "../answer-event.ts";
-import type { AnswerHead, AnswerRenderer } from "../answer-renderer.ts";
-import { tokenUsage } from "../token-usage.ts";
-
-/** Events that a chunk can carry; a chat has no embeddings. */
-type Said = Exclude<AnswerEvent, { kind: "usage" | "embedding" }>;
+import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/answer/answer-event.ts";
+import { tokenUsage, type AnswerHead, type AnswerRenderer } from "./answer-renderer.ts";
+import { WholeCompletion, type FoldedChoice, type Said } from "./whole-completion.ts";
 
 /**
- * Renders a chat completion as a stream: server-sent events with `chat.completion.chunk` objects. The gateway writes
- * `data: [DONE]`, once it knows that nothing is missing.
+ * Renders a chat completion as a stream: server-sent events with `chat.completion.chunk` objects. The writer of the
+ * stream adds `data: [DONE]`, once it knows that nothing is missing.
  *
  * Only the varying parts of a chunk are built anew: this runs for every token.
  */
@@ -18,6 +15,9 @@ export class ChatChunks implements AnswerRenderer {
   readonly #close: string;
   /** The end of a chunk without logprobs and without a finish reason. */
   readonly #closePlain: string;
+  /** The beginning and the end of a chunk with a text of the first choice. */
+  readonly #openText: string;
+  readonly #closeText: string;
   readonly #includeUsage: boolean;
   /** True if the first choice has begun; and the numbers of the other choices that have begun. */
   #firstBegun = false;
@@ -30,6 +30,8 @@ export class ChatChunks implements AnswerRenderer {
     this.#close = head.includeUsage ? `],"usage":null}\n\n` : `]}\n\n`;
     this.#openFirst = `${this.#open}{"index":0,"delta":`;
     this.#closePlain = `,"logprobs":null,"finish_reason":null}${this.#close}`;
+    this.#openText = `${this.#openFirst}{"content":`;
+    this.#closeText = `}${this.#closePlain}`;
     this.#includeUsage = head.includeUsage;
   }
 
@@ -48,7 +50,7 @@ export class ChatChunks implements AnswerRenderer {
     if (event.kind === "usage") {
       return this.#includeUsage ? `${this.#open}],"usage":${JSON.stringify(tokenUsage(event))}}\n\n` : "";
     }
-    const choice = event.choice ?? 0;
+    const { choice = 0 } = event;
     return this.#begin(choice) + this.#following(choice, event);
   }
 
@@ -63,6 +65,9 @@ export class ChatChunks implements AnswerRenderer {
   #following(choice: number, event: Said): string {
     switch (event.kind) {
       case "text":
+        if (choice === 0 && event.logprobs === undefined) {
+          return this.#openText + JSON.stringify(event.text) + this.#closeText;
+        }
         return this.#delta(choice, `{"content":${JSON.stringify(event.text)}}`, ending(event));
       case "reasoning": {
         const text = JSON.stringify(event.text);
@@ -92,4 +97,77 @@ export class ChatChunks implements AnswerRenderer {
 function ending({ logprobs }: Extract<AnswerEvent, { kind: "text" }>): string | undefined {
   if (logprobs === undefined) return undefined;
   return `,"logprobs":${JSON.stringify({ content: logprobs, refusal: null })},"finish_reason":null}`;
+}
+
+/** Renders a chat completion as one `chat.completion` object. */
+export function chatCompletion(head: AnswerHead): AnswerRenderer {
+  return new WholeCompletion(head, { object: "chat.completion", begin: () => new ChatChoice() });
+}
+
+interface ToolCall {
+  readonly id: string;
+  readonly type: "function";
+  readonly function: { readonly name: string; arguments: string };
+}
+
+/** One choice of a chat completion, assembled from its events. */
+class ChatChoice implements FoldedChoice {
+  #calls: Map<number, ToolCall> | undefined;
+  #text = "";
+  #reasoning = "";
+  #logprobs: TokenLogprobs | undefined;
+  #reason: FinishReason = "stop";
+
+  fold(event: Said): number {
+    switch (event.kind) {
+      case "text":
+        this.#text += event.text;
+        return event.text.length + this.#join(event.logprobs);
+      case "reasoning":
+        this.#reasoning += event.text;
+        return event.text.length;
+      case "tool-call-start":
+        this.#calls ??= new Map();
+        this.#calls.set(event.index, {
+          id: event.id ?? "",
+          type: "function",
+          function: { name: event.name, arguments: "" },
+        });
+        return 0;
+      case "tool-call-delta": {
+        const call = this.#calls?.get(event.index);
+        if (call) call.function.arguments += event.arguments;
+        return event.arguments.length;
+      }
+      case "finish":
+        this.#reason = event.reason;
+        return 0;
+    }
+  }
+
+  /**
+   * Adds logprobs and returns their length as JSON: they are many times as long as their text, and count towards the
+   * limit.
+   */
+  #join(logprobs: TokenLogprobs | undefined): number {
+    if (logprobs === undefined) return 0;
+    this.#logprobs ??= [];
+    for (const token of logprobs) this.#logprobs.push(token);
+    return JSON.stringify(logprobs).length;
+  }
+
+  told(index: number): object {
+    const calls = this.#calls && [...this.#calls].toSorted(([a], [b]) => a - b).map(([, call]) => call);
+    const reasoning = this.#reasoning === "" ? undefined : this.#reasoning;
+    const message = {
+      role: "assistant",
+      content: this.#text === "" && calls !== undefined ? null : this.#text,
+      refusal: null,
+      reasoning_content: reasoning,
+      reasoning,
+      tool_calls: calls,
+    };
+    const logprobs = this.#logprobs === undefined ? null : { content: this.#logprobs, refusal: null };
+    return { index, message, logprobs, finish_reason: this.#reason };
+  }
 }

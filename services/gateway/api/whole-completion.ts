@@ -1,7 +1,7 @@
-import type { AnswerEvent, Usage } from "./answer-event.ts";
-import { insistOnLength } from "./answer-length.ts";
-import type { AnswerHead, AnswerRenderer } from "./answer-renderer.ts";
-import { tokenUsage } from "./token-usage.ts";
+import type { AnswerEvent, Usage } from "#shared/answer/answer-event.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import { tokenUsage, type AnswerHead, type AnswerRenderer } from "./answer-renderer.ts";
 
 /** Events that make up a choice. */
 export type Said = Exclude<AnswerEvent, { kind: "usage" | "embedding" }>;
@@ -64,4 +64,13 @@ export class WholeCompletion<Choice extends FoldedChoice> implements AnswerRende
     this.#others ??= new Map();
     return this.#others.getOrInsertComputed(index, this.#begin);
   }
+}
+
+/** Throws when a gathered answer, which is sent in one piece, exceeds its limit. */
+function insistOnLength(characters: number): void {
+  if (characters <= limits.wholeAnswerCharactersMax) return;
+  throw new Fault("invalid_value", {
+    message: `The answer is longer than ${limits.wholeAnswerCharactersMax} characters (wholeAnswerCharactersMax); ask for it as a stream.`,
+    param: "stream",
+  });
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { Fault } from "../fault/fault.ts";
-import type { AnswerEvent, FinishReason, Usage } from "./answer-event.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import type { AnswerEvent, FinishReason, Usage } from "#shared/answer/answer-event.ts";
 
 /**
  * Normalises a runtime's events, so that a stream and a whole answer come from the same events. It drops empty texts,

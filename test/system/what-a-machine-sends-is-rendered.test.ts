@@ -4,8 +4,10 @@ import { lentOnly } from "../harness/found-servers.ts";
 import { HandMadeAgent, handMadeEnd, handMadeModel as model, type HandMadeJob } from "../harness/hand-made-agent.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";
 import { until } from "../harness/until.ts";
+import { payloadOf } from "../harness/answer-payload.ts";
 
-const odd = Buffer.from([0x00, 0xff, 0xfe, 0x7b, 0x22, 0x0d, 0x0a, 0x80]);
+const [one, three] = ["1", "3"].map((text) => payloadOf({ kind: "text", text })) as [Buffer, Buffer];
+const stop = payloadOf({ kind: "finish", reason: "stop" });
 
 describe.skipIf(lentOnly("nats", "redis"))("what an agent sends", () => {
   let fleet: Fleet;
@@ -28,39 +30,51 @@ describe.skipIf(lentOnly("nats", "redis"))("what an agent sends", () => {
 
   const ask = (stream: boolean): Promise<Response> => fleet.endpoint.chat({ model: model.id, says: "hi", stream });
 
-  test("in data frames reaches a stream's client byte for byte, JSON or not, and then [DONE]", async () => {
+  test("as answer events reaches a stream's client rendered, and then [DONE]", async () => {
+    const text = '"}\n\ndata: [DONE]\n\n';
     onJob = ({ say }) => {
-      say("data", odd, 1);
-      say("data", Buffer.from("not json\n\n"), 2);
+      say("data", payloadOf({ kind: "text", text }), 1);
+      say("data", stop, 2);
       say("end", handMadeEnd, 3);
     };
-    const bytes = Buffer.from(await (await ask(true)).arrayBuffer());
-    expect(bytes).toEqual(Buffer.concat([odd, Buffer.from("not json\n\ndata: [DONE]\n\n")]));
+    const told = await (await ask(true)).text();
+    const events = told.split("\n\n").filter(Boolean);
+    expect(events.pop()).toBe("data: [DONE]");
+    const deltas = events.map((event) => JSON.parse(event.slice("data: ".length)).choices[0].delta.content as unknown);
+    expect(deltas).toEqual(["", text, undefined]);
   });
 
-  test("as a whole answer reaches its client byte for byte", async () => {
-    onJob = ({ say }) => {
-      say("data", odd, 1);
-      say("data", odd, 2);
-      say("end", handMadeEnd, 3);
-    };
-    expect(Buffer.from(await (await ask(false)).arrayBuffer())).toEqual(Buffer.concat([odd, odd]));
+  test("as bytes that are no answer events reaches no client", async () => {
+    for (const bytes of [Buffer.from("data: 1\n\n"), Buffer.from([0x00, 0xff, 0xfe, 0x7b])]) {
+      onJob = ({ say }) => {
+        say("data", bytes, 1);
+        say("end", handMadeEnd, 2);
+      };
+      for (const stream of [true, false]) {
+        const response = await ask(stream);
+        expect([response.status, (await errorOf(response)).code]).toEqual([502, "upstream_error"]);
+      }
+    }
   });
 
   test("twice is passed on once, and with a hole ends the stream as a failure", async () => {
     onJob = ({ say }) => {
-      say("data", Buffer.from("data: 1\n\n"), 1);
-      say("data", Buffer.from("data: 1\n\n"), 1);
-      say("data", Buffer.from("data: 3\n\n"), 3);
+      say("data", one, 1);
+      say("data", one, 1);
+      say("data", three, 3);
       say("end", handMadeEnd, 4);
     };
     const events = (await (await ask(true)).text()).split("\n\n").filter(Boolean);
-    expect(events).toEqual(["data: 1", expect.stringContaining("stream_gap")]);
+    expect(events).toEqual([
+      expect.stringContaining('"role":"assistant"'),
+      expect.stringContaining('"content":"1"'),
+      expect.stringContaining("stream_gap"),
+    ]);
   });
 
   test("as an end that leaves a frame out is no success", async () => {
     onJob = ({ say }) => {
-      say("data", Buffer.from("data: 1\n\n"), 1);
+      say("data", one, 1);
       say("end", handMadeEnd, 3);
     };
     const text = await (await ask(true)).text();
