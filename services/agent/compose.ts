@@ -104,7 +104,7 @@ async function sourcesOf({ config, clock, log, exit }: AgentParts): Promise<read
   const found = runtimeSources({ kind, urls, apiKey, slots, clock, log });
   if (files.length === 0) return found;
   const { engineDir, ggufContextTokens: contextTokens } = config;
-  const llama = await llamaRuntime({ files, engineDir, contextTokens, slots, clock, log });
+  const llama = await llamaRuntime({ files, engineDir, contextTokens, slots, log });
   const own = atHand(files.join(", "), llama);
   return kind === "auto" && urls.length === 0 ? [own] : [own, ...found];
 }

@@ -39,7 +39,7 @@ describe.skipIf(noEngine)("a script is answered exactly", () => {
   });
 
   test("a character that the limit cuts in two is not passed off as whole", async () => {
-    expect(saidIn(await tiny.events({ max_tokens: 6 }))).toBe("alpha beta gamma \uFFFD");
+    expect(saidIn(await tiny.events({ max_tokens: 6 }))).toBe("alpha beta gamma ");
   });
 
   test("up to a stop string, also one that spans tokens", async () => {

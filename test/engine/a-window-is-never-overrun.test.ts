@@ -24,9 +24,9 @@ describe.skipIf(noEngine)("a window is never overrun", () => {
     expect(saidIn(events)).toBe("tick tock ".repeat(completionTokens).slice(0, completionTokens * 5));
   });
 
-  test("a prompt that leaves room for one token is answered with one", async () => {
-    const events = await tiny.events({ says: "x".repeat(windowTokens - 4) });
-    expect(only(events, "usage")).toMatchObject({ promptTokens: windowTokens - 1, completionTokens: 1 });
+  test("a prompt that leaves room for two tokens is answered with two", async () => {
+    const events = await tiny.events({ says: "x".repeat(windowTokens - 5) });
+    expect(only(events, "usage")).toMatchObject({ promptTokens: windowTokens - 2, completionTokens: 2 });
   });
 
   test("a prompt that leaves no room is refused with both numbers", async () => {

@@ -3,7 +3,11 @@ export const thinkingTemplate = `{%- if tools -%}
 <|system|>You may call: {% for tool in tools %}{{ tool | tojson }}{% endfor %}<|end|>
 {%- endif -%}
 {%- for message in messages -%}
-<|{{ message.role }}|>
+{%- if message.role != 'assistant' -%}<|{{ message.role }}|>
+{%- elif messages[loop.index0 - 1].role == 'tool' -%}<|after-tool|>
+{%- elif tools -%}<|with-tools|>
+{%- else -%}<|assistant|>
+{%- endif -%}
 {%- if message.role == 'assistant' and message.reasoning_content -%}<think>{{ message.reasoning_content }}</think>{%- endif -%}
 {{ message.content }}
 {%- for call in message.tool_calls or [] -%}
@@ -15,9 +19,4 @@ export const thinkingTemplate = `{%- if tools -%}
 {%- endfor -%}
 <|end|>
 {%- endfor -%}
-{%- if add_generation_prompt -%}
-{%- if messages[-1].role == 'tool' -%}<|after-tool|>
-{%- elif tools -%}<|with-tools|>
-{%- elif enable_thinking is defined and enable_thinking is false -%}<|at-once|>
-{%- else -%}<|assistant|>{%- endif -%}
-{%- endif -%}`;
+{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}`;

@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { Capabilities } from "#shared/model/model.ts";
-import { systemClock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
 import type { TextToContinue } from "#shared/protocol/complete-body.ts";
@@ -91,7 +90,6 @@ export const quietly = {
   engineDir: "dir" in engine ? engine.dir : undefined,
   gpu: false,
   threads: 1,
-  clock: systemClock,
   log: createLog({ level: "silent", name: "test" }),
 } as const;
 

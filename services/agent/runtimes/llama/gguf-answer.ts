@@ -1,160 +1,199 @@
+import { randomInt } from "node:crypto";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { Fault } from "#shared/fault/fault.ts";
+import { Fault, originOf } from "#shared/fault/fault.ts";
 import type { ChatBody } from "#shared/protocol/chat-body.ts";
-import type { CallSyntax } from "./gguf-call-syntax.ts";
-import { CallReader } from "./gguf-call-reader.ts";
-import { answerMarks, endMarks, findMark, type Mark } from "./gguf-marks.ts";
-import type { Reader } from "./gguf-say.ts";
-import type { GgufTemplate } from "./gguf-template.ts";
+import { ContextOverflow, toldOverflow, type TooLong } from "../context-overflow.ts";
+import type { ChatRun, EmitEvents } from "../runtime.ts";
 import { StopCutter } from "../stop-cutter.ts";
+import type { Engine, Generated, Model, Sequence, Token } from "./gguf-engine.ts";
+import type { GgufModel, LoadedModel } from "./gguf-model.ts";
 
-interface Asked {
-  readonly template: Pick<GgufTemplate, "thoughts" | "onChannels" | "calls">;
-  readonly body: ChatBody;
-  /** True if the prompt ends inside the model's thoughts. */
-  readonly thinking: boolean;
+export interface Asked<Run> {
+  readonly run: Run;
+  readonly gguf: GgufModel;
+  readonly engine: Engine;
 }
 
-/** Reads a model's output and separates thoughts, text and tool calls by the marks of its template. */
-export class GgufAnswer implements Reader {
-  readonly #marks: readonly Mark[];
-  readonly #marksAfterCall: readonly Mark[];
-  readonly #calls: CallSyntax | undefined;
-  readonly #toolNames: ReadonlySet<string>;
-  readonly #callsMax: number;
-  readonly #cutter: StopCutter;
-  #buffer = "";
-  #thinking: boolean;
-  #call: CallReader | undefined;
-  #callsMade = 0;
-  #saidSomething = false;
-  /** True at the beginning of an answer or a thought: the template's line breaks there are dropped. */
-  #atBeginning: boolean;
-  #heldSpace = "";
+type Sampling = Pick<
+  ChatBody,
+  "temperature" | "top_p" | "seed" | "frequency_penalty" | "presence_penalty" | "logit_bias" | "max_tokens" | "stop"
+>;
+type SampledRun = Pick<ChatRun, "signal" | "onProgress" | "contextWindow"> & { readonly body: Sampling };
 
-  constructor({ template, body, thinking }: Asked) {
-    const offered = body.tool_choice === "none" ? [] : (body.tools ?? []);
-    this.#calls = offered.length > 0 ? template.calls : undefined;
-    this.#toolNames = new Set(offered.map((tool) => tool.function.name));
-    this.#callsMax = body.parallel_tool_calls === false ? 1 : Infinity;
-    this.#cutter = new StopCutter(body.stop ?? []);
-    this.#thinking = thinking;
-    this.#atBeginning = thinking || this.#calls !== undefined;
-    this.#marks = answerMarks(template, this.#calls);
-    this.#marksAfterCall = [...this.#marks, ...endMarks(this.#calls)];
-  }
-
-  /** True if `text` is part of a mark that separates thoughts, text and calls. */
-  reads(text: string): boolean {
-    return this.#marksAfterCall.some((mark) => mark.text.includes(text));
-  }
-
-  /** True if the answer is complete, even if the model would write more. */
-  get complete(): boolean {
-    return this.#cutter.stopped || this.#callsMade >= this.#callsMax;
-  }
-
-  get thinking(): boolean {
-    return this.#thinking;
-  }
-
-  push(piece: string): AnswerEvent[] {
-    this.#buffer += piece;
-    return this.#read(false);
-  }
-
-  /** Ends the answer. `cutOff` is true if the answer reached its token limit. */
-  end(cutOff: boolean): AnswerEvent[] {
-    const events = this.#read(true);
-    const open = this.#call;
-    if (open !== undefined && !this.complete) {
-      if (open.bare) events.push(...this.#text(open.written));
-      else if (!cutOff) throw unreadable("a call that does not end");
-    }
-    const rest = this.#cutter.end();
-    return rest === "" ? events : [...events, { kind: "text", text: rest }];
-  }
-
-  #read(isLast: boolean): AnswerEvent[] {
-    const events: AnswerEvent[] = [];
-    while (this.#buffer !== "" && !this.complete) {
-      if (this.#call === undefined && this.#mayBeBareCall()) this.#call = new CallReader({ bare: true });
-      if (this.#call !== undefined) {
-        const rest = this.#call.push(this.#buffer);
-        this.#buffer = rest ?? "";
-        if (rest !== undefined) events.push(...this.#called(this.#call));
-        continue;
-      }
-      const { upTo, mark } = findMark(this.#buffer, this.#callsMade > 0 ? this.#marksAfterCall : this.#marks, isLast);
-      events.push(...this.#say(this.#buffer.slice(0, upTo)));
-      this.#buffer = this.#buffer.slice(upTo + (mark?.text.length ?? 0));
-      if (mark === undefined) break;
-      if (this.#thinking && mark.opens === "call") events.push(...this.#say(mark.text));
-      else this.#meet(mark);
-    }
-    return events;
-  }
-
-  #meet(mark: Mark): void {
-    if (mark.opens === "call") {
-      this.#call = new CallReader({ bare: false });
-      return;
-    }
-    if (mark.opens === "thought") this.#thinking = true;
-    if (mark.opens === "answer") this.#thinking = false;
-    this.#atBeginning = true;
-    this.#heldSpace = "";
-  }
-
-  /** True if the buffer may begin a call without a mark: the answer then begins with JSON at its first character. */
-  #mayBeBareCall(): boolean {
-    if (this.#calls?.begin !== "" || this.#thinking || this.#saidSomething || this.#callsMade > 0) return false;
-    return /^\s*[{[]/.test(this.#buffer);
-  }
-
-  *#called(reader: CallReader): Generator<AnswerEvent> {
-    this.#call = undefined;
-    const syntax = this.#calls;
-    const calls = syntax === undefined ? undefined : reader.calls(syntax);
-    const known = calls?.every(({ name }) => this.#toolNames.has(name)) ?? false;
-    if (calls === undefined || (reader.bare && !known)) {
-      if (!reader.bare) throw unreadable("a call that makes no sense");
-      yield* this.#text(reader.written);
-      return;
-    }
-    for (const call of calls.slice(0, this.#callsMax - this.#callsMade)) {
-      const index = this.#callsMade++;
-      yield { kind: "tool-call-start", index, name: call.name };
-      yield { kind: "tool-call-delta", index, arguments: call.arguments };
-    }
-    this.#atBeginning = true;
-  }
-
-  #say(piece: string): AnswerEvent[] {
-    const begun = this.#atBeginning ? piece.trimStart() : piece;
-    if (begun === "") return [];
-    this.#atBeginning = false;
-    return this.#thinking ? this.#think(begun) : this.#text(begun);
-  }
-
-  /** Holds back white space at the end of a thought: it belongs to the mark that may follow. */
-  #think(piece: string): AnswerEvent[] {
-    const text = this.#heldSpace + piece;
-    const thought = text.trimEnd();
-    this.#heldSpace = text.slice(thought.length);
-    return thought === "" ? [] : [{ kind: "reasoning", text: thought }];
-  }
-
-  #text(piece: string): AnswerEvent[] {
-    this.#saidSomething = true;
-    const text = this.#cutter.push(piece);
-    return text === "" ? [] : [{ kind: "text", text }];
-  }
+/** Takes the pieces of an answer from the engine. */
+export interface Output {
+  readonly text: (piece: string) => void;
+  readonly thought: (piece: string, tokens: number) => void;
+  readonly call: (name: string, json: string) => void;
 }
 
-function unreadable(what: string): Fault {
+/** A prompt, and how the engine generates the answer to it. */
+export interface Generation {
+  readonly prompt: readonly Token[];
+  readonly generate: (sequence: Sequence, options: object, output: Output) => Promise<Generated>;
+}
+
+/** Generates an answer. Emits its events, then the finish reason and the usage. */
+export function answer(
+  asked: Asked<SampledRun>,
+  param: TooLong["param"],
+  prepare: (loaded: LoadedModel) => Promise<Generation>,
+  emit: EmitEvents,
+): Promise<void> {
+  const { run, gguf } = asked;
+  const { body, contextWindow, onProgress } = run;
+  return emitted(emit, AbortSignal.any([run.signal, gguf.closing]), (signal, push) =>
+    gguf.use(
+      () => onProgress("loading"),
+      async (loaded) => {
+        signal.throwIfAborted();
+        const { model, context } = loaded;
+        if (context === undefined) throw new Error("a model without sequences was asked for an answer");
+        const { prompt, generate } = await prepare(loaded);
+        const windowTokens = Math.min(loaded.windowTokens, contextWindow);
+        if (prompt.length >= Math.min(windowTokens, context.contextSize - 1)) {
+          throw overflow(prompt.length, windowTokens, param);
+        }
+        const maxTokens = Math.min(body.max_tokens ?? Infinity, windowTokens - prompt.length);
+        const sampling = samplingOf(asked, model);
+        using taken = loaded.take(prompt);
+        const { sequence } = taken;
+        const cachedTokens = await readPrompt(sequence, { prompt, batchTokens: context.batchSize, signal, onProgress });
+
+        const stopped = new AbortController();
+        const cutter = new StopCutter(body.stop ?? []);
+        const tokensBefore = sequence.tokenMeter.usedOutputTokens;
+        let [calls, reasoningTokens] = [0, 0];
+        const text = (piece: string): void => {
+          if (piece !== "") push({ kind: "text", text: piece });
+        };
+        const output: Output = {
+          text(piece) {
+            onProgress();
+            text(cutter.push(piece));
+            if (cutter.stopped) stopped.abort();
+          },
+          thought(piece, tokens) {
+            onProgress();
+            reasoningTokens += tokens;
+            if (piece !== "") push({ kind: "reasoning", text: piece });
+          },
+          call(name, json) {
+            const index = calls++;
+            push({ kind: "tool-call-start", index, name }, { kind: "tool-call-delta", index, arguments: json });
+          },
+        };
+        let reason = "eogToken";
+        try {
+          const options = { ...sampling, maxTokens, signal: AbortSignal.any([signal, stopped.signal]) };
+          ({ stopReason: reason } = (await generate(sequence, options, output)).metadata);
+        } catch (error) {
+          signal.throwIfAborted();
+          if (!cutter.stopped) {
+            await sequence.clearHistory();
+            throw error instanceof Fault ? error : engineFailed(error);
+          }
+        }
+        text(cutter.end());
+        const generated = sequence.tokenMeter.usedOutputTokens - tokensBefore;
+        push(
+          { kind: "finish", reason: reason === "maxTokens" ? "length" : "stop" },
+          {
+            kind: "usage",
+            promptTokens: prompt.length,
+            // The token by which the model ends, or that follows a stop string, is no part of the answer.
+            completionTokens: Math.max(0, reason === "eogToken" ? generated - 1 : generated),
+            cachedTokens,
+            ...(reasoningTokens > 0 && { reasoningTokens }),
+          },
+        );
+      },
+    ),
+  );
+}
+
+type Push = (...events: readonly AnswerEvent[]) => void;
+
+/**
+ * Runs `work`, and emits the events that it pushes, one batch after the other. The engine cannot be held up, so what
+ * waits for a slow taker is bounded by the window alone. The signal aborts when the taker fails.
+ */
+async function emitted(
+  emit: EmitEvents,
+  ended: AbortSignal,
+  work: (signal: AbortSignal, push: Push) => Promise<void>,
+): Promise<void> {
+  const failed = new AbortController();
+  let emitting = Promise.resolve();
+  await work(AbortSignal.any([ended, failed.signal]), (...events) => {
+    emitting = emitting.then(() => emit(events));
+    emitting.catch((error: unknown) => failed.abort(error));
+  });
+  await emitting;
+}
+
+/**
+ * Evaluates a prompt but its last token, in batches between which the signal is checked. Returns the number of tokens
+ * that the sequence still remembered.
+ */
+async function readPrompt(
+  sequence: Sequence,
+  given: Pick<ChatRun, "signal" | "onProgress"> & { readonly prompt: readonly Token[]; readonly batchTokens: number },
+): Promise<number> {
+  const { batchTokens, signal, onProgress } = given;
+  const prompt = given.prompt.slice(0, -1);
+  await sequence.adaptStateToTokens(prompt, false);
+  const remembered = sequence.nextTokenIndex;
+  for (let at = remembered; at < prompt.length; at += batchTokens) {
+    onProgress("prefill");
+    await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(at, at + batchTokens));
+    signal.throwIfAborted();
+  }
+  onProgress("prefill");
+  return remembered;
+}
+
+/** The defaults of llama.cpp, where neither the request nor the model's file sets a value. */
+const samplingDefaults = { temperature: 0.8, topK: 40, topP: 0.95, minP: 0.05 };
+const seedsMax = 2 ** 32;
+
+function samplingOf({ run: { body }, gguf, engine }: Asked<SampledRun>, model: Model): object {
+  const { temperature, topP, ...others } = { ...samplingDefaults, ...gguf.file.sampling };
+  const { frequency_penalty: frequencyPenalty = 0, presence_penalty: presencePenalty = 0, seed } = body;
+  const penalises = frequencyPenalty !== 0 || presencePenalty !== 0;
+  const wholeAnswer = { lastTokens: gguf.windowTokens, penalizeNewLine: true, penalty: 1 };
+  const tokenBias = new engine.library.TokenBias(model.tokenizer);
+  for (const [key, logit] of Object.entries(body.logit_bias ?? {})) {
+    const token = Number(key);
+    if (!/^\d{1,9}$/.test(key) || token >= gguf.file.tokenCount) throw refusedBias(key, "no token of this model");
+    if (model.tokenizer.isEogToken(token)) throw refusedBias(key, "the token that ends an answer");
+    tokenBias.set(token, { logit });
+  }
+  return {
+    ...others,
+    temperature: body.temperature ?? temperature,
+    topP: body.top_p ?? topP,
+    seed: seed === undefined ? randomInt(seedsMax) : ((seed % seedsMax) + seedsMax) % seedsMax,
+    // The engine punishes repetition unless it is told not to.
+    repeatPenalty: penalises && { ...wholeAnswer, frequencyPenalty, presencePenalty },
+    ...(body.logit_bias !== undefined && { tokenBias }),
+  };
+}
+
+function refusedBias(key: string, what: string): Fault {
+  return new Fault("invalid_value", { message: `'logit_bias' names ${key}, which is ${what}.`, param: "logit_bias" });
+}
+
+/** Returns the fault for a prompt that leaves no room for an answer. No prompt is ever cut. */
+export function overflow(promptTokens: number, windowTokens: number, param: TooLong["param"]): Fault {
+  const counted = new ContextOverflow({ promptTokens, windowTokens }, "counted by the engine");
+  return toldOverflow(counted, { param, contextWindow: windowTokens, estimatedTokens: promptTokens });
+}
+
+function engineFailed(error: unknown): Fault {
   return new Fault("upstream_error", {
-    message: "The model called a tool in a way that could not be understood.",
-    internal: `the model wrote ${what}`,
+    message: "The runtime failed in the middle of the answer.",
+    internal: originOf(error),
+    cause: error,
   });
 }

@@ -1,66 +1,243 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault, originOf } from "#shared/fault/fault.ts";
-import { GgufAnswer } from "./gguf-answer.ts";
-import type { Engine } from "./gguf-engine.ts";
-import { answerGrammar } from "./gguf-grammar.ts";
-import type { Grammar } from "./gguf-library.ts";
-import type { GgufModel } from "./gguf-model.ts";
-import { promptTokens, writePrompt } from "./gguf-prompt.ts";
-import { samplingOf } from "./gguf-sampling.ts";
-import { say } from "./gguf-say.ts";
-import type { GgufTemplate } from "./gguf-template.ts";
+import { contentText, type ChatBody, type ChatMessage, type ToolDefinition } from "#shared/protocol/chat-body.ts";
 import { honouring, refuseUnsupported } from "../refuse-unsupported.ts";
-import type { ChatRun } from "../runtime.ts";
+import type { ChatRun, EmitEvents } from "../runtime.ts";
+import { answer, type Asked, type Generation, type Output } from "./gguf-answer.ts";
+import type { ChatWrapper, FunctionCall, Functions, HistoryItem, Model, Schema, Token } from "./gguf-engine.ts";
+import type { GgufFile } from "./gguf-file.ts";
+import type { LoadedModel } from "./gguf-model.ts";
+import { anyObject, answerSchema, parametersSchema, withoutNulls } from "./gguf-schema.ts";
 
 const honoured = honouring("logit_bias", "response_format");
 
-interface Means {
-  readonly run: ChatRun;
-  readonly gguf: GgufModel;
-  readonly template: GgufTemplate;
-  readonly engine: Engine;
-}
-
 /** Answers one chat on a model of this process. */
-export async function* ggufChat(means: Means): AsyncGenerator<readonly AnswerEvent[]> {
-  const { run, gguf, template, engine } = means;
-  const { body, contextWindow, onProgress } = run;
-  const { library } = engine;
+export function ggufChat(asked: Asked<ChatRun>, emit: EmitEvents): Promise<void> {
+  const { run, gguf, engine } = asked;
+  const { body, onProgress } = run;
+  const { file } = gguf;
   refuseUnsupported(body, honoured);
-  const prompt = writePrompt({ template, file: gguf.file, body });
-  const text = answerGrammar({ body, template, thinking: prompt.thinking });
-  const grammar = text === undefined ? undefined : await createGrammar(text, means);
-  const signal = AbortSignal.any([run.signal, gguf.closing]);
-  using held = await gguf.use(() => onProgress("loading"));
-  signal.throwIfAborted();
-  const { model } = held.loaded;
-  yield* say({
-    loaded: held.loaded,
-    prompt: promptTokens(prompt, model),
-    param: "messages",
-    reader: new GgufAnswer({ template, body, thinking: prompt.thinking }),
-    sampling: (said) => ({
-      ...samplingOf({ body, file: gguf.file, library, model, said }),
-      ...(grammar !== undefined && {
-        grammarEvaluationState: new library.LlamaGrammarEvaluationState({ model, grammar }),
-      }),
-    }),
-    tokensMax: body.max_tokens,
-    contextWindow,
-    signal,
-    onProgress,
-  });
+  const tools = body.tool_choice === "none" ? [] : toolsOf(body);
+  const functions = functionsOf(tools, file);
+  const schema = heldTo(body, functions);
+  const history = historyOf(body, { file, withoutThoughts: schema !== undefined || body.reasoning_effort === "none" });
+  const prepare = async ({ model }: LoadedModel): Promise<Generation> => {
+    const wrapper = withEffort(body, file);
+    const grammar = schema === undefined ? undefined : await engine.llama.createGrammarForJsonSchema(schema);
+    return {
+      prompt: promptTokens(history, { wrapper, functions, model }),
+      async generate(contextSequence, options, output) {
+        // The engine takes no functions beside a grammar, so the wrapper adds them to the prompt.
+        const chatWrapper = grammar === undefined ? wrapper : describing(functions, wrapper);
+        const chat = new engine.library.LlamaChat({ contextSequence, chatWrapper });
+        const text = isContinued(body) ? output.text : trimmedStart(output.text);
+        const thought = trimmedStart(output.thought);
+        const call = (name: string, params: unknown): void => {
+          const parameters = tools.find((tool) => tool.function.name === name)?.function.parameters;
+          output.call(name, withoutNulls(params, parameters));
+        };
+        let json = "";
+        try {
+          const generated = await chat.generateResponse(history, {
+            ...options,
+            ...(grammar !== undefined ? { grammar } : { functions }),
+            ...(body.parallel_tool_calls === false && { maxParallelFunctionCalls: 1 }),
+            onResponseChunk({ segmentType, text: piece, tokens }) {
+              if (segmentType === "thought") thought(piece, tokens.length);
+              else if (grammar === undefined || functions === undefined) text(piece);
+              else json += piece;
+            },
+            onFunctionCallParamsChunk: () => onProgress(),
+            onFunctionCall: ({ functionName, params }) => call(functionName, params),
+          });
+          if (json !== "" && generated.metadata.stopReason !== "maxTokens") tellHeld(json, { functions, call, output });
+          return generated;
+        } finally {
+          chat.dispose();
+        }
+      },
+    };
+  };
+  return answer(asked, "messages", prepare, emit);
 }
 
-async function createGrammar(grammar: string, { engine, run }: Means): Promise<Grammar> {
-  try {
-    return await engine.llama.createGrammar({ grammar });
-  } catch (error) {
-    const param = run.body.response_format === undefined ? "tool_choice" : "response_format";
+/** Returns the tools that the model may call. A `tool_choice` that names a tool leaves only that one. */
+function toolsOf({ tools = [], tool_choice: choice }: ChatBody): readonly ToolDefinition[] {
+  if (typeof choice !== "object") return tools;
+  const named = tools.filter((tool) => tool.function.name === choice.function.name);
+  if (named.length === 0) throw invalid("tool_choice", "must name a tool of 'tools'");
+  return named;
+}
+
+function functionsOf(tools: readonly ToolDefinition[], { controlTexts }: GgufFile): Functions | undefined {
+  if (tools.length === 0) return undefined;
+  const functions = tools.map(({ function: { name, description = "", parameters } }) => {
+    return [name, { description, params: parametersSchema(parameters) }];
+  });
+  return withoutControls(Object.fromEntries(functions) as Functions, controlTexts);
+}
+
+/**
+ * Returns the schema of all answers that a request admits, if it asks for JSON or insists on a tool. The engine's grammar
+ * then holds the whole answer, thoughts and calls included: the model answers without thoughts, with one call at most.
+ */
+function heldTo(body: ChatBody, functions: Functions | undefined): Schema | undefined {
+  const { tool_choice: choice, response_format: format = { type: "text" }, reasoning_effort: effort } = body;
+  const insists = choice === "required" || typeof choice === "object";
+  if (!insists && format.type === "text") return undefined;
+  if (effort !== undefined && effort !== "none") {
+    const why = "the runtime of this model answers without thoughts where it is held to JSON or to a tool";
     throw new Fault("unsupported_value", {
-      message: `The runtime of this model cannot hold an answer to this '${param}'.`,
-      param,
-      internal: originOf(error),
+      message: `'reasoning_effort' can only be 'none' here: ${why}.`,
+      param: "reasoning_effort",
     });
   }
+  const calls = Object.entries(functions ?? {}).map(
+    ([
+      name,
+      {
+        params: { $defs, ...parameters },
+      },
+    ]) => {
+      return {
+        type: "object",
+        properties: { name: { const: name }, arguments: parameters },
+        ...($defs !== undefined && { $defs }),
+      };
+    },
+  );
+  if (insists) return { oneOf: calls };
+  const wanted = format.type === "json_schema" ? format.json_schema.schema : undefined;
+  const json = wanted === undefined ? anyObject : answerSchema(wanted, "response_format.json_schema.schema");
+  return calls.length === 0 ? json : { oneOf: [json, ...calls] };
+}
+
+/** Tells a whole answer that a grammar held: a call, or the JSON that `response_format` asks for. */
+function tellHeld(
+  json: string,
+  given: {
+    readonly functions: Functions | undefined;
+    readonly call: (name: string, params: unknown) => void;
+    readonly output: Output;
+  },
+): void {
+  const { name, arguments: params }: { name?: unknown; arguments?: unknown } = JSON.parse(json);
+  if (typeof name === "string" && Object.hasOwn(given.functions ?? {}, name) && params !== undefined)
+    given.call(name, params);
+  else given.output.text(json);
+}
+
+/**
+ * Translates a conversation into the engine's form, in which a tool call and its result are one item, and all that the
+ * model says between two other messages is one item. The last item is the model's: its answer follows there.
+ */
+function historyOf(
+  { messages }: ChatBody,
+  { file, withoutThoughts }: { readonly file: GgufFile; readonly withoutThoughts: boolean },
+): HistoryItem[] {
+  const history: HistoryItem[] = [];
+  const said = (...items: Extract<HistoryItem, { type: "model" }>["response"]): void => {
+    const last = history.at(-1);
+    if (last?.type === "model") last.response.push(...items);
+    else history.push({ type: "model", response: items });
+  };
+  const thought = (text: string) => ({ type: "segment", segmentType: "thought", text, ended: true }) as const;
+  const calls = new Map<string, FunctionCall>();
+  for (const [at, message] of messages.entries()) {
+    const text = contentText(message.content);
+    if (message.role === "system" || message.role === "user") history.push({ type: message.role, text });
+    else if (message.role === "tool") {
+      const call = calls.get(message.tool_call_id);
+      if (call === undefined) throw invalid(`messages[${at}].tool_call_id`, "must name a call of an earlier message");
+      call.result = text;
+    } else {
+      const { reasoning_content: reasoning, tool_calls: called = [] } = message;
+      said(...(reasoning ? [thought(reasoning)] : []), ...(text === "" ? [] : [text]));
+      for (const [index, { id, function: given }] of called.entries()) {
+        const object = argumentsOf(given.arguments, `messages[${at}].tool_calls[${index}].function.arguments`);
+        const params = withoutControls(object, file.controlTexts);
+        const call: FunctionCall = {
+          type: "functionCall",
+          name: given.name,
+          params,
+          result: undefined,
+          startsNewChunk: index === 0,
+        };
+        calls.set(id, call);
+        said(call);
+      }
+    }
+  }
+  // A thought that is over before it began makes the model answer at once.
+  said(...(file.thinks && withoutThoughts && !isContinued({ messages }) ? [thought("")] : []));
+  return history;
+}
+
+/** True if the conversation ends with text of the assistant, which the answer continues. */
+function isContinued({ messages }: { readonly messages: readonly ChatMessage[] }): boolean {
+  return messages.at(-1)?.role === "assistant";
+}
+
+/** gpt-oss has grades of thinking, which stand in its prompt. Any other model thinks as it does, or not at all. */
+function withEffort({ reasoning_effort: effort }: ChatBody, { wrapper }: GgufFile): ChatWrapper {
+  if (wrapper.wrapperName !== "Harmony" || effort === undefined || effort === "none") return wrapper;
+  const grades = { minimal: "low", low: "low", medium: "medium", high: "high", xhigh: "high", max: "high" } as const;
+  return Object.create(wrapper, { reasoningEffort: { value: grades[effort] } }) as ChatWrapper;
+}
+
+function describing(availableFunctions: Functions | undefined, wrapper: ChatWrapper): ChatWrapper {
+  const generateContextState: ChatWrapper["generateContextState"] = (options) =>
+    wrapper.generateContextState({ ...options, availableFunctions });
+  return Object.create(wrapper, { generateContextState: { value: generateContextState } }) as ChatWrapper;
+}
+
+function promptTokens(
+  chatHistory: readonly HistoryItem[],
+  given: { readonly wrapper: ChatWrapper; readonly functions: Functions | undefined; readonly model: Model },
+): Token[] {
+  try {
+    const state = given.wrapper.generateContextState({ chatHistory, availableFunctions: given.functions });
+    return state.contextText.tokenize(given.model.tokenizer);
+  } catch (error) {
+    throw new Fault("invalid_value", {
+      message: "The chat template of this model does not take a conversation of this form.",
+      param: "messages",
+      internal: originOf(error),
+      cause: error,
+    });
+  }
+}
+
+/**
+ * Breaks each control text in a value, such as the text that ends a turn. The engine writes tools and calls as a part
+ * of the template, in which a control text steers the model. Messages need none of this.
+ */
+function withoutControls<Value>(value: Value, controlTexts: readonly string[]): Value {
+  const controls = new RegExp(controlTexts.map((text) => RegExp.escape(text)).join("|") || "$^", "g");
+  const broken = JSON.stringify(value).replace(controls, (text) => `${text.slice(0, 1)}\u200B${text.slice(1)}`);
+  return JSON.parse(broken) as Value;
+}
+
+/** Drops the white space before an answer or a thought: templates leave some around thoughts and before calls. */
+function trimmedStart<Rest extends unknown[]>(take: (piece: string, ...rest: Rest) => void): typeof take {
+  let atBeginning = true;
+  return (piece, ...rest) => {
+    const trimmed = atBeginning ? piece.trimStart() : piece;
+    if (trimmed !== "") atBeginning = false;
+    take(trimmed, ...rest);
+  };
+}
+
+function argumentsOf(text: string, path: string): object {
+  if (text.trim() === "") return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  } catch {
+    // Invalid JSON gets the fault below, like JSON that is not an object.
+  }
+  throw invalid(path, "must be a JSON object, as a string");
+}
+
+function invalid(param: string, what: string): Fault {
+  return new Fault("invalid_value", { message: `'${param}' ${what}.`, param });
 }

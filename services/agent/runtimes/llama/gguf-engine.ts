@@ -1,20 +1,16 @@
-import { createRequire, findPackageJSON } from "node:module";
+import { findPackageJSON } from "node:module";
 import { availableParallelism, constants } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Log } from "#shared/process/log.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
-import type { Library, Llama, TemplateLibrary } from "./gguf-library.ts";
 
 /** llama.cpp inside this process. */
 export interface Engine {
   readonly library: Library;
   readonly llama: Llama;
-  readonly templates: TemplateLibrary;
   /** Returns the first error in llama.cpp's log since the last call. A failed load gives no other reason. */
-  lastComplaint(): Promise<string | undefined>;
-  /** Stops listening to llama.cpp's log. Frees no models: the owner of a model frees it. */
-  close(): void;
+  lastError(): Promise<string | undefined>;
 }
 
 export interface EngineOptions {
@@ -30,59 +26,54 @@ const engineName = "node-llama-cpp";
 export const engineVersion = "3.22.1";
 const installCommand = `npm install --no-save ${engineName}@${engineVersion}`;
 
-type Listener = (level: string, message: string) => void;
-type SharedEngine = Pick<Engine, "library" | "llama" | "templates"> & { readonly listeners: Set<Listener> };
-
 /** The engines of this process by options. llama.cpp has one log, which a second instance would take from the first. */
-const shared = new Map<string, Promise<SharedEngine>>();
+const engines = new Map<string, Promise<Engine>>();
 
 /** Loads the engine. Called only when a GGUF file is to be served: the plain install does not include the engine. */
-export async function openEngine(options: EngineOptions): Promise<Engine> {
-  const { gpu = "auto", threads, log } = options;
-  const folder = engineFolder(options.dir);
+export async function openEngine({ dir, gpu = "auto", threads, log }: EngineOptions): Promise<Engine> {
+  const folder = engineFolder(dir);
   const key = JSON.stringify([folder, gpu, threads]);
-  const opening = shared.get(key) ?? start({ folder, gpu, threads });
-  shared.set(key, opening);
-  const { listeners, ...engine } = await opening.catch((error: unknown) => {
-    shared.delete(key);
+  const opening = engines.get(key) ?? start({ folder, gpu, threads, log });
+  engines.set(key, opening);
+  try {
+    return await opening;
+  } catch (error) {
+    engines.delete(key);
     throw error;
-  });
-  let complaint: string | undefined;
-  const listen: Listener = (level, message) => {
-    if (level === "error" || level === "fatal") complaint ??= message.trim();
-    log.debug({ engineLevel: level }, `llama.cpp: ${message.trim()}`);
-  };
-  listeners.add(listen);
-  return {
-    ...engine,
-    async lastComplaint() {
-      // llama.cpp's log arrives one turn of the event loop later than its errors.
-      await new Promise((resolve) => void setImmediate(resolve));
-      const told = complaint;
-      complaint = undefined;
-      return told;
-    },
-    close: () => void listeners.delete(listen),
-  };
+  }
 }
 
 async function start(given: {
   readonly folder: string;
   readonly gpu: "auto" | false;
   readonly threads: number | undefined;
-}): Promise<SharedEngine> {
-  const { folder, gpu, threads } = given;
+  readonly log: Log;
+}): Promise<Engine> {
+  const { folder, gpu, threads, log } = given;
   const library: Library = await withoutSignals(() => import(pathToFileURL(join(folder, "dist", "index.js")).href));
-  const jinja = createRequire(join(folder, "package.json")).resolve("@huggingface/jinja");
-  const templates: TemplateLibrary = await import(pathToFileURL(jinja).href);
-  const listeners = new Set<Listener>();
-  const logger: Listener = (level, message) => listeners.forEach((listen) => listen(level, message));
+  let firstError: string | undefined;
+  const logger = (level: string, message: string): void => {
+    if (level === "error" || level === "fatal") firstError ??= message.trim();
+    log.debug({ engineLevel: level }, `llama.cpp: ${message.trim()}`);
+  };
   // The engine must never build, download or print: a missing binary is reported as a `StartFailure` instead.
   const quiet = { build: "never", skipDownload: true, progressLogs: false, debug: false } as const;
   try {
     const llama = await library.getLlama({ ...quiet, gpu, logLevel: "warn", logger });
-    llama.maxThreads = threads ?? usefulThreads(llama);
-    return { library, llama, templates, listeners };
+    // The engine never chooses fewer than four threads. More threads than cores only wait for each other.
+    const useful = llama.maxThreads === 0 ? 0 : Math.min(llama.maxThreads, availableParallelism());
+    llama.maxThreads = threads ?? useful;
+    return {
+      library,
+      llama,
+      async lastError() {
+        // llama.cpp's log arrives one turn of the event loop later than its errors.
+        await new Promise((resolve) => void setImmediate(resolve));
+        const error = firstError;
+        firstError = undefined;
+        return error;
+      },
+    };
   } catch (error) {
     const message = `${engineName} has no llama.cpp that runs on this machine; install it here: ${installCommand}`;
     throw new StartFailure(exitCodes.unavailable, message, { cause: error });
@@ -95,6 +86,7 @@ async function start(given: {
  * for a second signal and exit in the middle of stopping.
  */
 async function withoutSignals<Loaded>(load: () => Promise<Loaded>): Promise<Loaded> {
+  const signals = Object.keys(constants.signals) as NodeJS.Signals[];
   const before = new Map(signals.map((signal) => [signal, process.listeners(signal)]));
   const loaded = await load();
   for (const signal of signals) {
@@ -104,20 +96,16 @@ async function withoutSignals<Loaded>(load: () => Promise<Loaded>): Promise<Load
   return loaded;
 }
 
-const signals = Object.keys(constants.signals) as NodeJS.Signals[];
-
-/**
- * Caps the engine's own choice at the number of cores: more threads only wait for each other. The engine itself never
- * chooses fewer than four.
- */
-function usefulThreads(llama: Llama): number {
-  return llama.maxThreads === 0 ? 0 : Math.min(llama.maxThreads, availableParallelism());
-}
-
 function engineFolder(dir: string | undefined): string {
-  const from = dir === undefined ? import.meta.url : pathToFileURL(join(dir, "beside.js"));
-  const found = findPackage(from);
-  if (found !== undefined) return dirname(found);
+  try {
+    const found = findPackageJSON(
+      engineName,
+      dir === undefined ? import.meta.url : pathToFileURL(join(dir, "beside.js")),
+    );
+    if (found !== undefined) return dirname(found);
+  } catch {
+    // A package that is missing gets the message below.
+  }
   const where = dir === undefined ? "" : ` in ${dir} (TRUNKLINE_ENGINE_DIR)`;
   throw new StartFailure(
     exitCodes.unavailable,
@@ -125,10 +113,138 @@ function engineFolder(dir: string | undefined): string {
   );
 }
 
-function findPackage(from: string | URL): string | undefined {
-  try {
-    return findPackageJSON(engineName, from);
-  } catch {
-    return undefined;
-  }
+// Trunkline's own types for the part of node-llama-cpp that it uses. The package is not installed with Trunkline, so the
+// package's types are missing too.
+
+export type Token = number;
+
+export interface Library {
+  getLlama(options: object): Promise<Llama>;
+  readGgufFileInfo(path: string, options: object): Promise<FileInfo>;
+  resolveChatWrapper(model: Model, options: object): ChatWrapper;
+  readonly ChatWrapper: { readonly defaultSettings: ChatWrapper["settings"] };
+  readonly LlamaChat: new (of: { readonly contextSequence: Sequence; readonly chatWrapper: ChatWrapper }) => Chat;
+  readonly LlamaCompletion: new (of: { readonly contextSequence: Sequence }) => Completion;
+  readonly TokenBias: new (tokenizer: Tokenizer) => { set(token: Token, bias: { readonly logit: number }): void };
+}
+
+export interface Llama {
+  /** 0 means no limit. */
+  maxThreads: number;
+  loadModel(options: object): Promise<Model>;
+  createGrammarForJsonSchema(schema: Schema): Promise<object>;
+}
+
+export interface FileInfo {
+  readonly metadata: {
+    readonly general: Readonly<Record<string, unknown>>;
+    readonly tokenizer?: { readonly ggml?: Readonly<Record<string, unknown>> };
+  };
+  readonly architectureMetadata: Readonly<Record<string, unknown>>;
+}
+
+export interface Tokenizer {
+  isEogToken(token: Token): boolean;
+}
+
+export interface Model {
+  readonly tokenizer: Tokenizer;
+  readonly tokens: {
+    readonly bos: Token | null;
+    readonly shouldPrependBosToken: boolean;
+    readonly infill: { readonly prefix: Token | null; readonly middle: Token | null; readonly suffix: Token | null };
+  };
+  tokenize(text: string, specialTokens: boolean, options?: "trimLeadingSpace"): Token[];
+  createContext(options: object): Promise<Context>;
+  createEmbeddingContext(options: object): Promise<EmbeddingContext>;
+  dispose(): Promise<void>;
+}
+
+export interface Context {
+  readonly contextSize: number;
+  readonly batchSize: number;
+  getSequence(): Sequence;
+  dispose(): Promise<void>;
+}
+
+export interface Sequence {
+  readonly nextTokenIndex: number;
+  readonly tokenMeter: { readonly usedOutputTokens: number };
+  compareContextTokens(tokens: readonly Token[]): { readonly firstDifferentIndex: number };
+  adaptStateToTokens(tokens: readonly Token[], allowShift: boolean): Promise<void>;
+  evaluateWithoutGeneratingNewTokens(tokens: readonly Token[]): Promise<void>;
+  clearHistory(): Promise<void>;
+}
+
+export interface EmbeddingContext {
+  getEmbeddingFor(tokens: readonly Token[]): Promise<{ readonly vector: readonly number[] }>;
+  calculateInputLength(tokens: readonly Token[]): number;
+  dispose(): Promise<void>;
+}
+
+/** Writes a conversation in the form that a kind of model was trained with. */
+export interface ChatWrapper {
+  readonly wrapperName: string;
+  readonly settings: {
+    readonly functions: { readonly call: { readonly prefix: unknown; readonly paramsPrefix: unknown } };
+    readonly segments?: { readonly thought?: object };
+  };
+  generateContextState(options: {
+    readonly chatHistory: readonly HistoryItem[];
+    readonly availableFunctions?: Functions | undefined;
+  }): { readonly contextText: { tokenize(tokenizer: Tokenizer): Token[]; toString(): string } };
+}
+
+export type HistoryItem =
+  | { readonly type: "system" | "user"; readonly text: string }
+  | { readonly type: "model"; readonly response: (string | FunctionCall | ThoughtSegment)[] };
+
+/** A tool call together with its result. `startsNewChunk` is true for the first of several parallel calls. */
+export interface FunctionCall {
+  readonly type: "functionCall";
+  readonly name: string;
+  readonly params: unknown;
+  result: string | undefined;
+  readonly startsNewChunk: boolean;
+}
+
+export interface ThoughtSegment {
+  readonly type: "segment";
+  readonly segmentType: "thought";
+  readonly text: string;
+  readonly ended: true;
+}
+
+/** A JSON schema in the dialect of node-llama-cpp's grammars. */
+export type Schema = Readonly<Record<string, unknown>>;
+export type Functions = Readonly<Record<string, { readonly description: string; readonly params: Schema }>>;
+
+export interface Chat {
+  generateResponse(
+    history: readonly HistoryItem[],
+    options: {
+      readonly onResponseChunk: (chunk: {
+        readonly segmentType: "thought" | "comment" | undefined;
+        readonly text: string;
+        readonly tokens: readonly Token[];
+      }) => void;
+      readonly onFunctionCall: (call: { readonly functionName: string; readonly params: unknown }) => void;
+      readonly [option: string]: unknown;
+    },
+  ): Promise<Generated>;
+  dispose(): void;
+}
+
+export interface Completion {
+  generateCompletionWithMeta(input: readonly Token[], options: object): Promise<Generated>;
+  generateInfillCompletionWithMeta(
+    before: readonly Token[],
+    after: readonly Token[],
+    options: object,
+  ): Promise<Generated>;
+  dispose(): void;
+}
+
+export interface Generated {
+  readonly metadata: { readonly stopReason: string };
 }

@@ -1,8 +1,8 @@
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
-import type { Engine } from "./gguf-engine.ts";
-import type { FileInfo } from "./gguf-library.ts";
+import type { ChatWrapper, Engine, FileInfo, HistoryItem, Model } from "./gguf-engine.ts";
+import { anyObject } from "./gguf-schema.ts";
 
 /** A model as its GGUF file describes it, in one part or several. */
 export interface GgufFile {
@@ -16,19 +16,17 @@ export interface GgufFile {
   readonly trainedTokens: number;
   /** The number of different tokens in the vocabulary. */
   readonly tokenCount: number;
-  readonly template: string | undefined;
-  readonly beginText: string;
-  readonly endText: string;
   /** The texts of the control tokens, which steer the model. Text from a client must never become one of them. */
   readonly controlTexts: readonly string[];
   /** The sampling values that the model's makers recommend. */
   readonly sampling: { readonly temperature?: number; readonly topP?: number; readonly topK?: number };
-  readonly info: FileInfo;
+  readonly wrapper: ChatWrapper;
+  readonly tools: boolean;
+  readonly thinks: boolean;
 }
 
 const partName = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/i;
 const blobName = /^sha256[-:][0-9a-f]{64}$/;
-
 const trainedTokensDefault = 4_096;
 const ownerCharactersMax = 100;
 const controlToken = 3;
@@ -39,25 +37,25 @@ export async function readGgufFile(path: string, engine: Engine): Promise<GgufFi
   const parts = partsOf(path);
   const [first = path] = parts;
   const stats = await Promise.all(parts.map(statOf));
-  const info = await readInfo(first, engine);
-  await checkWhole(first, engine);
-  const { general, tokenizer } = info.metadata;
-  const tokens = textsOf(tokenizer?.ggml?.["tokens"]);
+  const { metadata, architectureMetadata } = await readInfo(first, engine);
+  const { general, tokenizer } = metadata;
+  const tokens = listOf(tokenizer?.ggml?.["tokens"]).map(String);
+  const tokenTypes = listOf(tokenizer?.ggml?.["token_type"]);
+  const wrapper = await resolveWrapper(first, engine);
   return {
     path: first,
     id: idOf(first, general["name"]),
     createdSeconds: Math.floor(Math.max(...stats.map(({ mtimeMs }) => mtimeMs)) / 1_000),
     sizeBytes: stats.reduce((sum, { size }) => sum + size, 0),
     ownedBy: textOf(general["organization"])?.slice(0, ownerCharactersMax) ?? "gguf",
-    purpose: purposeOf(info),
-    trainedTokens: positive(info.architectureMetadata["context_length"]) ?? trainedTokensDefault,
+    purpose: purposeOf(architectureMetadata["pooling_type"]),
+    trainedTokens: positive(architectureMetadata["context_length"]) ?? trainedTokensDefault,
     tokenCount: tokens.length,
-    template: textOf(tokenizer?.chat_template),
-    beginText: tokens[Number(tokenizer?.ggml?.["bos_token_id"] ?? -1)] ?? "",
-    endText: tokens[Number(tokenizer?.ggml?.["eos_token_id"] ?? -1)] ?? "",
-    controlTexts: controlTextsOf(tokens, tokenizer?.ggml?.["token_type"]),
+    controlTexts: tokens.filter((text, at) => tokenTypes[at] === controlToken && text.length > 1),
     sampling: samplingOf(general["sampling"]),
-    info,
+    wrapper,
+    tools: callsTools(wrapper, engine),
+    thinks: wrapper.settings.segments?.thought !== undefined,
   };
 }
 
@@ -65,10 +63,8 @@ export async function readGgufFile(path: string, engine: Engine): Promise<GgufFi
 export function partsOf(path: string): string[] {
   const [, stem, , count] = partName.exec(path) ?? [];
   if (stem === undefined || count === undefined) return [path];
-  return Array.from(
-    { length: Number(count) },
-    (_, at) => `${stem}-${String(at + 1).padStart(5, "0")}-of-${count}.gguf`,
-  );
+  const parts = Array.from({ length: Number(count) }, (_, at) => String(at + 1).padStart(5, "0"));
+  return parts.map((part) => `${stem}-${part}-of-${count}.gguf`);
 }
 
 /** Returns the file's name, as llama-server does. A file named by its checksum gets the name in its metadata. */
@@ -94,31 +90,71 @@ async function readInfo(path: string, { library }: Engine): Promise<FileInfo> {
   }
 }
 
-/** Checks that all weights are present and that the engine knows the kind of model. Loads no weights. */
-async function checkWhole(path: string, engine: Engine): Promise<void> {
+/** Checks that all weights are present and that the engine knows the kind of model. Loads the vocabulary alone. */
+async function resolveWrapper(path: string, engine: Engine): Promise<ChatWrapper> {
+  let model: Model;
   try {
-    const model = await engine.llama.loadModel({ modelPath: path, vocabOnly: true, gpuLayers: 0 });
-    await model.dispose();
+    model = await engine.llama.loadModel({ modelPath: path, vocabOnly: true, gpuLayers: 0 });
   } catch (error) {
-    const why = (await engine.lastComplaint()) ?? String(error);
+    const why = (await engine.lastError()) ?? String(error);
     throw new StartFailure(exitCodes.config, `llama.cpp cannot load ${path}: ${why}`, { cause: error });
+  }
+  try {
+    return chatWrapperOf(model, engine);
+  } catch (error) {
+    const [message = ""] = String(error).split("\n");
+    throw new StartFailure(exitCodes.config, `The chat template in ${path} cannot be read: ${message}`, {
+      cause: error,
+    });
+  } finally {
+    await model.dispose();
   }
 }
 
-function purposeOf({ architectureMetadata }: FileInfo): GgufFile["purpose"] {
-  const kind = architectureMetadata["pooling_type"];
+/** Returns the form of a model's conversations. Fails if no form fits the model's template. */
+function chatWrapperOf(model: Model, { library }: Engine): ChatWrapper {
+  const jinjaTemplate = { trimLeadingWhitespaceInResponses: false };
+  const needsTools = { ...jinjaTemplate, additionalRenderParameters: { tools: [] } };
+  const strict = { fallbackToOtherWrappersOnJinjaError: false };
+  try {
+    return library.resolveChatWrapper(model, { ...strict, customWrapperSettings: { jinjaTemplate } });
+  } catch (error) {
+    try {
+      return library.resolveChatWrapper(model, { ...strict, customWrapperSettings: { jinjaTemplate: needsTools } });
+    } catch {
+      const known = library.resolveChatWrapper(model, { noJinja: true });
+      // The engine's guesses, where nothing in the template is known to it.
+      if (["General", "Llama2Chat"].includes(known.wrapperName)) throw error;
+      return known;
+    }
+  }
+}
+
+/**
+ * True if the model's own template describes tools and writes a call's arguments as JSON. The engine would teach other
+ * models a syntax that they were not trained with: one for those without tools, and one argument `params` for those that
+ * write arguments as tags.
+ */
+function callsTools(wrapper: ChatWrapper, { library }: Engine): boolean {
+  const { prefix, paramsPrefix } = wrapper.settings.functions.call;
+  if (prefix === library.ChatWrapper.defaultSettings.functions.call.prefix) return false;
+  if (/\bparams\b/.test(String(paramsPrefix))) return false;
+  const chatHistory: HistoryItem[] = [
+    { type: "user", text: "" },
+    { type: "model", response: [] },
+  ];
+  const availableFunctions = { probe_name: { description: "", params: anyObject } };
+  return String(wrapper.generateContextState({ chatHistory, availableFunctions }).contextText).includes("probe_name");
+}
+
+function purposeOf(kind: unknown): GgufFile["purpose"] {
   if (typeof kind !== "number" || kind === pooling.none) return "chat";
   return kind === pooling.rank ? "other" : "embedding";
 }
 
-function controlTextsOf(tokens: readonly string[], types: unknown): string[] {
-  return Array.isArray(types) ? tokens.filter((text, at) => types[at] === controlToken && text.length > 1) : [];
-}
-
 function samplingOf(given: unknown): GgufFile["sampling"] {
   if (typeof given !== "object" || given === null) return {};
-  const values: Readonly<Record<string, unknown>> = { ...given };
-  const [temperature, topP, topK] = [values["temp"], values["top_p"], values["top_k"]];
+  const { temp: temperature, top_p: topP, top_k: topK } = given as Readonly<Record<string, unknown>>;
   return {
     ...(typeof temperature === "number" && { temperature }),
     ...(typeof topP === "number" && { topP }),
@@ -126,8 +162,8 @@ function samplingOf(given: unknown): GgufFile["sampling"] {
   };
 }
 
-function textsOf(value: unknown): string[] {
-  return Array.isArray(value) ? value.map(String) : [];
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
 }
 
 function textOf(value: unknown): string | undefined {

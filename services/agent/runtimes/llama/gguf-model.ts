@@ -1,19 +1,18 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Log } from "#shared/process/log.ts";
-import type { Engine } from "./gguf-engine.ts";
+import type { Context, EmbeddingContext, Engine, Model, Sequence, Token } from "./gguf-engine.ts";
 import type { GgufFile } from "./gguf-file.ts";
-import type { EmbeddingContext, Model } from "./gguf-library.ts";
-import { SequencePool } from "./sequence-pool.ts";
 
 /** The parts of a model that are in memory. */
 export interface LoadedModel {
   readonly model: Model;
   readonly windowTokens: number;
   /** Set unless the model embeds. */
-  readonly sequences?: SequencePool;
-  readonly batchTokens: number;
+  readonly context?: Context;
   /** Set if the model embeds. */
   readonly embedding?: EmbeddingContext;
+  /** Takes the free sequence that remembers most of a prompt, until the result is disposed of. */
+  readonly take: (prompt: readonly Token[]) => { readonly sequence: Sequence } & Disposable;
 }
 
 export interface GgufModelOptions {
@@ -45,15 +44,14 @@ export class GgufModel {
     this.file = options.file;
     this.#options = options;
     const { trainedTokens, purpose } = options.file;
-    const most = purpose === "embedding" ? embedTokensMax : options.windowTokensMax;
-    this.#windowTokens = Math.min(trainedTokens, most);
+    this.#windowTokens = Math.min(trainedTokens, purpose === "embedding" ? embedTokensMax : options.windowTokensMax);
   }
 
   get loaded(): boolean {
     return this.#loaded !== undefined;
   }
 
-  /** The window of the loaded model, in tokens. Before a load, the best known estimate of that window. */
+  /** The window of the loaded model, in tokens. Before the first load, the largest window that it may get. */
   get windowTokens(): number {
     return this.#windowTokens;
   }
@@ -68,35 +66,20 @@ export class GgufModel {
     return this.#closing.signal;
   }
 
-  /** Asks the engine which window fits into the memory that is free now. */
-  async estimateWindow(): Promise<void> {
-    const { file, engine, slots } = this.#options;
-    if (file.purpose !== "chat") return;
-    const insights = await engine.library.GgufInsights.from(file.info, engine.llama);
-    const { configurationResolver: resolver } = insights;
-    const { resolvedValues } = await resolver.resolveAndScoreConfig({ targetContextSize: this.#windowTokens * slots });
-    const fits = await resolver.resolveContextContextSize(
-      { max: this.#windowTokens },
-      { modelGpuLayers: resolvedValues.gpuLayers, modelTrainContextSize: file.trainedTokens, sequences: slots },
-    );
-    if (!this.loaded) this.#windowTokens = Math.min(this.#windowTokens, fits);
-  }
-
-  /** Loads the model if necessary, and keeps it in memory until the run disposes of the result. */
-  async use(onLoading: () => void): Promise<{ readonly loaded: LoadedModel } & Disposable> {
+  /** Loads the model if necessary, and keeps it in memory until `work` has settled. */
+  async use(onLoading: () => void, work: (loaded: LoadedModel) => Promise<void>): Promise<void> {
     this.#users += 1;
     try {
-      const loaded = await this.load(onLoading);
-      return { loaded, [Symbol.dispose]: () => this.#leave() };
-    } catch (error) {
-      this.#leave();
-      throw error;
+      await work(await this.load(onLoading));
+    } finally {
+      this.#users -= 1;
+      if (this.#users === 0) this.#onIdle();
     }
   }
 
   async load(onLoading: () => void = () => {}): Promise<LoadedModel> {
     await this.#unloading;
-    this.#closing.signal.throwIfAborted();
+    this.closing.throwIfAborted();
     if (this.#loaded !== undefined) return this.#loaded;
     this.#watchers.add(onLoading);
     onLoading();
@@ -127,23 +110,16 @@ export class GgufModel {
     await this.unload();
   }
 
-  #leave(): void {
-    this.#users -= 1;
-    if (this.#users === 0) this.#onIdle();
-  }
-
   async #load(): Promise<LoadedModel> {
     const { file, engine, log } = this.#options;
-    const { signal } = this.#closing;
     log.info({ model: file.id }, "loading a model");
-    const onLoadProgress = (): void => this.#watchers.forEach((tell) => tell());
-    const model = await engine.llama.loadModel({ modelPath: file.path, loadSignal: signal, onLoadProgress });
+    const onLoadProgress = (): void => this.#watchers.forEach((report) => report());
+    const model = await engine.llama.loadModel({ modelPath: file.path, loadSignal: this.closing, onLoadProgress });
     try {
-      const loaded = file.purpose === "embedding" ? await this.#forEmbedding(model) : await this.#forChat(model);
-      this.#windowTokens = loaded.windowTokens;
-      this.#loaded = loaded;
-      log.info({ model: file.id, window: loaded.windowTokens }, "a model is loaded");
-      return loaded;
+      this.#loaded = file.purpose === "embedding" ? await this.#forEmbedding(model) : await this.#forChat(model);
+      this.#windowTokens = this.#loaded.windowTokens;
+      log.info({ model: file.id, window: this.#windowTokens }, "a model is loaded");
+      return this.#loaded;
     } catch (error) {
       await model.dispose();
       throw error;
@@ -153,32 +129,36 @@ export class GgufModel {
   async #forChat(model: Model): Promise<LoadedModel> {
     const { file, slots, windowTokensMax } = this.#options;
     const max = Math.min(file.trainedTokens, windowTokensMax);
-    const context = await model.createContext({
-      sequences: slots,
-      contextSize: { max },
-      createSignal: this.#closing.signal,
-    });
-    return {
-      model,
-      windowTokens: Math.min(max, context.contextSize),
-      batchTokens: context.batchSize,
-      sequences: new SequencePool(context, slots),
+    const createSignal = this.closing;
+    const context = await model.createContext({ sequences: slots, contextSize: { max }, createSignal });
+    const free = new Set(Array.from({ length: slots }, () => context.getSequence()));
+    const take: LoadedModel["take"] = (prompt) => {
+      const remembered = (sequence: Sequence): number => sequence.compareContextTokens(prompt).firstDifferentIndex;
+      const [sequence] = [...free].sort((a, b) => remembered(b) - remembered(a));
+      if (sequence === undefined)
+        throw new Fault("server_is_overloaded", { message: "All slots of the model are taken." });
+      free.delete(sequence);
+      return { sequence, [Symbol.dispose]: () => void free.add(sequence) };
     };
+    return { model, windowTokens: Math.min(max, context.contextSize), context, take };
   }
 
   /** Creates a context one token larger than the window: the engine only takes texts shorter than its context. */
   async #forEmbedding(model: Model): Promise<LoadedModel> {
     const windowTokens = this.#windowTokens;
     const size = windowTokens + 1;
-    const createSignal = this.#closing.signal;
+    const createSignal = this.closing;
     const embedding = await model.createEmbeddingContext({ contextSize: size, batchSize: size, createSignal });
-    return { model, windowTokens, batchTokens: size, embedding };
+    const take = (): never => {
+      throw new Error("a model that embeds was asked for an answer");
+    };
+    return { model, windowTokens, embedding, take };
   }
 }
 
 /** Disposes of each part explicitly and in this order: the engine never frees a part that is left to it to collect. */
-async function dispose({ sequences, embedding, model }: LoadedModel): Promise<void> {
-  await sequences?.close();
+async function dispose({ context, embedding, model }: LoadedModel): Promise<void> {
+  await context?.dispose();
   await embedding?.dispose();
   await model.dispose();
 }

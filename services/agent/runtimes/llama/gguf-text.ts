@@ -1,93 +1,79 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { TextToContinue } from "#shared/protocol/complete-body.ts";
-import type { Engine } from "./gguf-engine.ts";
-import type { Model, Token } from "./gguf-library.ts";
-import type { GgufModel } from "./gguf-model.ts";
-import { withBeginning } from "./gguf-prompt.ts";
-import { samplingOf } from "./gguf-sampling.ts";
-import { say, type Reader } from "./gguf-say.ts";
 import { honouringInTexts, nothingToContinue, refuseUnsupportedText } from "../refuse-unsupported-text.ts";
-import type { CompleteRun } from "../runtime.ts";
-import { StopCutter } from "../stop-cutter.ts";
+import type { CompleteRun, Embeddings, EmbedRun, EmitEvents } from "../runtime.ts";
+import { answer, overflow, type Asked, type Generation } from "./gguf-answer.ts";
+import type { Model, Token } from "./gguf-engine.ts";
+import type { LoadedModel } from "./gguf-model.ts";
 
 const honoured = honouringInTexts("suffix", "logit_bias");
 
-/** Continues one text on a model of this process. */
-export async function* ggufText(means: {
-  readonly run: CompleteRun;
-  readonly gguf: GgufModel;
-  readonly engine: Engine;
-}): AsyncGenerator<readonly AnswerEvent[]> {
-  const { run, gguf, engine } = means;
-  const { body, contextWindow, onProgress } = run;
-  const { library } = engine;
-  refuseUnsupportedText(body, honoured);
-  const signal = AbortSignal.any([run.signal, gguf.closing]);
-  using held = await gguf.use(() => onProgress("loading"));
-  signal.throwIfAborted();
-  const { model } = held.loaded;
-  const prompt = withBeginning(textTokens(body, model), model);
-  if (prompt.length === 0) throw nothingToContinue();
-  yield* say({
-    loaded: held.loaded,
-    prompt,
-    param: "prompt",
-    reader: new TextReader(body.stop ?? []),
-    sampling: (said) => samplingOf({ body, file: gguf.file, library, model, said }),
-    tokensMax: body.max_tokens,
-    contextWindow,
-    signal,
-    onProgress,
-  });
+/** Continues one text on a model of this process, or fills in the gap before `suffix`. */
+export function ggufText(asked: Asked<CompleteRun>, emit: EmitEvents): Promise<void> {
+  const { prompt: text, suffix } = asked.run.body;
+  refuseUnsupportedText(asked.run.body, honoured);
+  const prepare = async ({ model }: LoadedModel): Promise<Generation> => {
+    // A client that sends a bare text writes the model's marks itself. The text around a gap is code, without marks.
+    const plain = (code: string): Token[] => model.tokenize(code, false, "trimLeadingSpace");
+    const before = suffix === undefined ? model.tokenize(text, true) : plain(text);
+    const after = suffix === undefined ? undefined : plain(suffix);
+    const prompt = promptOf(before, after, model);
+    if (prompt.length === 0) throw nothingToContinue();
+    return {
+      prompt,
+      async generate(contextSequence, options, output) {
+        const completion = new asked.engine.library.LlamaCompletion({ contextSequence });
+        const all = { ...options, disableContextShift: true, contextShiftSize: 1, onTextChunk: output.text };
+        try {
+          if (after === undefined) return await completion.generateCompletionWithMeta(before, all);
+          return await completion.generateInfillCompletionWithMeta(before, after, all);
+        } finally {
+          completion.dispose();
+        }
+      },
+    };
+  };
+  return answer(asked, "prompt", prepare, emit);
 }
 
-/**
- * Returns the tokens of a prompt. A client that sends a bare text writes the model's marks itself, so they become
- * control tokens. The text around a gap (`suffix`) is code, in which nothing is meant for the model. Marks in it stay
- * text.
- */
-function textTokens({ prompt, suffix }: TextToContinue, model: Model): Token[] {
-  if (suffix === undefined) return model.tokenize(prompt, true);
-  const { prefix: before, suffix: after, middle } = model.tokens.infill;
-  if (before === null || after === null || middle === null) throw fillsNothingIn();
-  const plain = (text: string): Token[] => model.tokenize(text, false, "trimLeadingSpace");
-  return [before, ...plain(prompt), after, ...plain(suffix), middle];
+/** Returns the prompt that the engine makes of a text, with a gap in it if there is a text after the gap. */
+function promptOf(before: Token[], after: Token[] | undefined, { tokens }: Model): Token[] {
+  const beginning = tokens.shouldPrependBosToken && tokens.bos !== null ? [tokens.bos] : [];
+  if (after === undefined) return [...beginning, ...before];
+  const { prefix, suffix, middle } = tokens.infill;
+  if (prefix === null || suffix === null || middle === null) {
+    const message = "The model was not made to fill in a gap, so there can be no 'suffix'.";
+    throw new Fault("unsupported_parameter", { message, param: "suffix" });
+  }
+  return [...beginning, prefix, ...before, suffix, ...after, middle];
 }
 
-/** Reads all output of the model as text. */
-class TextReader implements Reader {
-  readonly thinking = false;
-  readonly #cutter: StopCutter;
-
-  constructor(stops: readonly string[]) {
-    this.#cutter = new StopCutter(stops);
-  }
-
-  get complete(): boolean {
-    return this.#cutter.stopped;
-  }
-
-  reads(): boolean {
-    return false;
-  }
-
-  push(piece: string): AnswerEvent[] {
-    return textEvents(this.#cutter.push(piece));
-  }
-
-  end(): AnswerEvent[] {
-    return textEvents(this.#cutter.end());
-  }
-}
-
-function textEvents(text: string): AnswerEvent[] {
-  return text === "" ? [] : [{ kind: "text", text }];
-}
-
-function fillsNothingIn(): Fault {
-  return new Fault("unsupported_parameter", {
-    message: "The model was not made to fill in a gap, so there can be no 'suffix'.",
-    param: "suffix",
-  });
+/** Returns one vector of length one for each text. Refuses a text that is too long with both numbers; never cuts it. */
+export async function ggufEmbed({ run, gguf }: Asked<EmbedRun>): Promise<Embeddings> {
+  const { body, signal, onProgress } = run;
+  const vectors: number[][] = [];
+  let promptTokens = 0;
+  await gguf.use(
+    () => onProgress("loading"),
+    async ({ model, embedding, windowTokens }) => {
+      if (embedding === undefined) throw new Error("a model that does not embed was asked for a vector");
+      const texts = body.input.map((text) => model.tokenize(text, false));
+      const lengths = texts.map((tokens) => embedding.calculateInputLength([...tokens]));
+      const longest = Math.max(...lengths);
+      if (longest > windowTokens) throw overflow(longest, windowTokens, "input");
+      promptTokens = lengths.reduce((sum, length) => sum + length, 0);
+      for (const tokens of texts) {
+        AbortSignal.any([signal, gguf.closing]).throwIfAborted();
+        onProgress("prefill");
+        const { vector } = await embedding.getEmbeddingFor(tokens);
+        const dimensions = vector.length;
+        if ((body.dimensions ?? dimensions) !== dimensions) {
+          const message = `The vectors of this model have ${dimensions} dimensions, and the runtime does not shorten them.`;
+          throw new Fault("unsupported_value", { message, param: "dimensions" });
+        }
+        const length = Math.hypot(...vector) || 1;
+        vectors.push(vector.map((each) => each / length));
+      }
+    },
+  );
+  return { vectors, promptTokens };
 }

@@ -1,24 +1,19 @@
 import { Fault, originOf } from "#shared/fault/fault.ts";
-import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import type { ChatRun, Runtime } from "../runtime.ts";
+import type { Asked } from "./gguf-answer.ts";
 import { ggufChat } from "./gguf-chat.ts";
-import { ggufEmbed } from "./gguf-embed.ts";
-import { openEngine, type Engine } from "./gguf-engine.ts";
-import { partsOf, readGgufFile, type GgufFile } from "./gguf-file.ts";
+import { openEngine } from "./gguf-engine.ts";
+import { partsOf, readGgufFile } from "./gguf-file.ts";
 import { GgufModel } from "./gguf-model.ts";
-import { GgufTemplate } from "./gguf-template.ts";
-import { ggufText } from "./gguf-text.ts";
-import type { DescribedModel, ManageRun, Runtime } from "../runtime.ts";
+import { ggufEmbed, ggufText } from "./gguf-text.ts";
 
 /** Two slots, so that one long answer does not block all other requests. Each slot takes the memory of a window. */
 const slotsDefault = 2;
 
 /** Bounds the window unless `contextTokens` is configured: a window takes its whole memory even when it is empty. */
 const windowTokensDefault = 32_768;
-
-/** Bounds how long the start waits for `estimateWindow`. A later estimate or the load still sets the window. */
-const estimateMs = 2_000;
 
 export interface LlamaOptions {
   /** Paths of GGUF files; for a model in several parts, the path of any part. */
@@ -32,14 +27,7 @@ export interface LlamaOptions {
   /** `auto` looks for a graphics card. Without a graphics card the processor computes. */
   readonly gpu?: "auto" | false | undefined;
   readonly threads?: number | undefined;
-  readonly clock: Clock;
   readonly log: Log;
-}
-
-interface Served {
-  readonly gguf: GgufModel;
-  readonly template: GgufTemplate;
-  readonly described: Omit<DescribedModel, "contextTokens" | "loaded">;
 }
 
 /**
@@ -49,24 +37,50 @@ interface Served {
 export async function llamaRuntime(options: LlamaOptions): Promise<Runtime> {
   const { engineDir: dir, gpu, threads, log, slots = slotsDefault } = options;
   const engine = await openEngine({ dir, gpu, threads, log });
-  let served: ReadonlyMap<string, Served>;
-  try {
-    served = await serve(options, engine);
-  } catch (error) {
-    engine.close();
-    throw error;
+  const models = new Map<string, GgufModel>();
+  for (const path of new Set(options.files.map((file) => partsOf(file)[0] ?? file))) {
+    const file = await readGgufFile(path, engine);
+    const other = models.get(file.id)?.file.path;
+    if (other !== undefined) {
+      const message = `Two GGUF files would be the model '${file.id}': ${other} and ${path}`;
+      throw new StartFailure(exitCodes.config, message);
+    }
+    const windowTokensMax = options.contextTokens ?? windowTokensDefault;
+    models.set(file.id, new GgufModel({ file, engine, slots, windowTokensMax, log }));
   }
-  const all = [...served.values()];
-  const find = (id: string): Served => {
-    const found = served.get(id);
+
+  const all = [...models.values()];
+  const find = (id: string): GgufModel => {
+    const found = models.get(id);
     if (found !== undefined) return found;
     throw new Fault("model_not_found", { message: `The model '${id}' does not exist.`, param: "model" });
   };
-
   const [only] = all;
   if (only !== undefined && all.length === 1) {
-    void only.gguf.load().catch((error: unknown) => log.warn({ err: error }, "the model could not be loaded yet"));
+    void only.load().catch((error: unknown) => log.warn({ err: error }, "the model could not be loaded yet"));
   }
+
+  /** Loads a model. If the load fails, unloads all idle models to free memory and tries once more. */
+  const makeRoom = async (gguf: GgufModel, onLoading?: () => void): Promise<void> => {
+    if (gguf.loaded) return;
+    try {
+      await gguf.load(onLoading);
+    } catch (error) {
+      gguf.closing.throwIfAborted();
+      const idle = all.filter((other) => other !== gguf && other.loaded && other.users === 0);
+      log.warn({ err: error, model: gguf.file.id, idle: idle.length }, "a model could not be loaded");
+      for (const other of idle) await other.unload();
+      if (idle.length === 0) throw noRoom(error);
+      await gguf.load(onLoading).catch((again: unknown) => {
+        throw noRoom(again);
+      });
+    }
+  };
+  const inMemory = async <Run extends Pick<ChatRun, "model" | "onProgress">>(run: Run): Promise<Asked<Run>> => {
+    const gguf = find(run.model);
+    await makeRoom(gguf, () => run.onProgress("loading"));
+    return { run, gguf, engine };
+  };
 
   return {
     name: "llama",
@@ -74,125 +88,49 @@ export async function llamaRuntime(options: LlamaOptions): Promise<Runtime> {
     slotsPerModel: true,
     async catalogue(signal) {
       signal.throwIfAborted();
-      return all.map(({ gguf, described }) => ({
-        ...described,
-        contextTokens: gguf.windowTokens,
-        loaded: gguf.loaded,
-      }));
+      return all.map(({ file, windowTokens, loaded }) => {
+        const chats = file.purpose === "chat";
+        return {
+          id: file.id,
+          createdSeconds: file.createdSeconds,
+          ownedBy: file.ownedBy,
+          capabilities: {
+            completion: chats,
+            vision: false,
+            embedding: file.purpose === "embedding",
+            tools: chats && file.tools,
+            thinking: chats && file.thinks,
+          },
+          sizeBytes: file.sizeBytes,
+          contextTokens: windowTokens,
+          loaded,
+        };
+      });
     },
-    async chat(run, emit) {
-      const { gguf, template } = find(run.model);
-      await makeRoom(gguf, { all, log, onLoading: () => run.onProgress("loading") });
-      for await (const events of ggufChat({ run, gguf, template, engine })) await emit(events);
-    },
-    async complete(run, emit) {
-      const { gguf } = find(run.model);
-      await makeRoom(gguf, { all, log, onLoading: () => run.onProgress("loading") });
-      for await (const events of ggufText({ run, gguf, engine })) await emit(events);
-    },
-    async embed(run) {
-      const { gguf } = find(run.model);
-      await makeRoom(gguf, { all, log, onLoading: () => run.onProgress("loading") });
-      return ggufEmbed(run, gguf);
-    },
+    chat: async (run, emit) => ggufChat(await inMemory(run), emit),
+    complete: async (run, emit) => ggufText(await inMemory(run), emit),
+    embed: async (run) => ggufEmbed(await inMemory(run)),
     manages: {
-      load: (run) => load(find(run.model).gguf, { all, log, onLoading: () => {} }, run),
-      unload: (run) => unload(find(run.model).gguf, run),
-    },
-    working: async () => all.reduce((sum, { gguf }) => sum + gguf.users, 0),
-    async close() {
-      await Promise.all(all.map(({ gguf }) => gguf.close()));
-      engine.close();
-    },
-  };
-}
-
-async function serve(options: LlamaOptions, engine: Engine): Promise<ReadonlyMap<string, Served>> {
-  const { slots = slotsDefault, contextTokens: windowTokensMax = windowTokensDefault, clock, log } = options;
-  const served = new Map<string, Served>();
-  for (const path of new Set(options.files.map((file) => partsOf(file)[0] ?? file))) {
-    const file = await readGgufFile(path, engine);
-    const other = served.get(file.id);
-    if (other !== undefined) {
-      const both = `${other.gguf.file.path} and ${path}`;
-      throw new StartFailure(exitCodes.config, `Two GGUF files would be the model '${file.id}': ${both}`);
-    }
-    const gguf = new GgufModel({ file, engine, slots, windowTokensMax, log });
-    const estimated = gguf
-      .estimateWindow()
-      .catch((error: unknown) => log.debug({ err: error }, "no window could be estimated"));
-    await Promise.race([estimated, sleep(clock, estimateMs)]);
-    served.set(file.id, { gguf, ...describe(file, engine) });
-  }
-  return served;
-}
-
-function describe(file: GgufFile, engine: Engine): Pick<Served, "template" | "described"> {
-  const template = readTemplate(file, engine);
-  const chats = file.purpose === "chat";
-  return {
-    template,
-    described: {
-      id: file.id,
-      createdSeconds: file.createdSeconds,
-      ownedBy: file.ownedBy,
-      capabilities: {
-        completion: chats,
-        vision: false,
-        embedding: file.purpose === "embedding",
-        tools: chats && template.calls !== undefined,
-        thinking: chats && template.thinks,
+      async load({ model, onProgress }) {
+        onProgress({ status: "loading" });
+        await makeRoom(find(model));
+        onProgress({ status: "loaded" });
       },
-      sizeBytes: file.sizeBytes,
+      async unload({ model, signal, onProgress }) {
+        signal.throwIfAborted();
+        if (find(model).users > 0) {
+          const message = "The model is answering; unload it when it has finished.";
+          throw new Fault("server_is_overloaded", { message });
+        }
+        await find(model).unload();
+        onProgress({ status: "unloaded" });
+      },
+    },
+    working: async () => all.reduce((sum, { users }) => sum + users, 0),
+    async close() {
+      await Promise.all(all.map((gguf) => gguf.close()));
     },
   };
-}
-
-function readTemplate(file: GgufFile, { templates }: Engine): GgufTemplate {
-  try {
-    return new GgufTemplate(file, templates);
-  } catch (error) {
-    const message = `The chat template in ${file.path} cannot be read: ${String(error)}`;
-    throw new StartFailure(exitCodes.config, message, { cause: error });
-  }
-}
-
-interface Neighbours {
-  readonly all: readonly Served[];
-  readonly log: Log;
-  readonly onLoading: () => void;
-}
-
-/** Loads a model. If the load fails, unloads all idle models to free memory and tries once more. */
-async function makeRoom(gguf: GgufModel, { all, log, onLoading }: Neighbours): Promise<void> {
-  if (gguf.loaded) return;
-  try {
-    await gguf.load(onLoading);
-  } catch (error) {
-    gguf.closing.throwIfAborted();
-    const idle = all.filter((other) => other.gguf !== gguf && other.gguf.loaded && other.gguf.users === 0);
-    log.warn({ err: error, model: gguf.file.id, idle: idle.length }, "a model could not be loaded");
-    for (const other of idle) await other.gguf.unload();
-    if (idle.length === 0) throw noRoom(error);
-    await gguf.load(onLoading).catch((again: unknown) => {
-      throw noRoom(again);
-    });
-  }
-}
-
-async function load(gguf: GgufModel, neighbours: Neighbours, { onProgress }: ManageRun): Promise<void> {
-  onProgress({ status: "loading" });
-  await makeRoom(gguf, neighbours);
-  onProgress({ status: "loaded" });
-}
-
-async function unload(gguf: GgufModel, { signal, onProgress }: ManageRun): Promise<void> {
-  signal.throwIfAborted();
-  if (gguf.users > 0) {
-    throw new Fault("server_is_overloaded", { message: "The model is answering; unload it when it has finished." });
-  }
-  await gguf.unload();
-  onProgress({ status: "unloaded" });
 }
 
 function noRoom(error: unknown): Fault {

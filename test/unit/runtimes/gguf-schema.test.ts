@@ -1,0 +1,63 @@
+import { describe, expect, test } from "vitest";
+import { answerSchema, parametersSchema, withoutNulls } from "../../../services/agent/runtimes/llama/gguf-schema.ts";
+
+const param = "response_format.json_schema.schema";
+
+describe("a schema of an answer", () => {
+  test("is written in the dialect of the engine's grammars", () => {
+    const schema = {
+      type: "object",
+      properties: {
+        note: { type: ["string", "null"], maxLength: 5 },
+        kind: { anyOf: [{ const: "point" }, { enum: ["line", 2] }] },
+        at: { $ref: "#/definitions/pair" },
+        day: { type: "string", format: "date" },
+        mail: { type: "string", format: "email" },
+      },
+      definitions: { pair: { type: "array", items: { type: "integer" }, minItems: 2, maxItems: 2 } },
+    };
+    expect(answerSchema(schema, param)).toMatchObject({
+      properties: {
+        note: { oneOf: [{ type: "string", maxLength: 5 }, { type: "null" }] },
+        kind: { oneOf: [{ const: "point" }, { enum: ["line", 2] }] },
+        at: { $ref: "#/$defs/pair" },
+        day: { type: "string", format: "date" },
+        mail: { type: "string" },
+      },
+      additionalProperties: false,
+      $defs: { pair: { type: "array", items: { type: "integer" } } },
+    });
+  });
+
+  test.each([
+    ["a pattern", { type: "string", pattern: "^a" }, "'pattern'"],
+    ["a bound of a number", { properties: { age: { type: "integer", minimum: 0 } } }, "'minimum'"],
+    ["all of several schemas", { allOf: [{ type: "string" }, { maxLength: 3 }] }, "'allOf'"],
+    ["a reference to nothing", { $ref: "#/$defs/none" }, "#/$defs/none"],
+    ["alternatives beside properties", { anyOf: [{}], properties: { a: {} } }, "beside"],
+    ["an enum of objects", { enum: [{ a: 1 }] }, "objects"],
+    ["a required property that is not declared", { type: "object", required: ["a"] }, "declare"],
+  ])("is refused by name with %s, which the engine would drop", (_, schema, name) => {
+    expect(() => answerSchema(schema, param)).toThrow(name);
+  });
+});
+
+describe("a schema of a tool's parameters", () => {
+  test("keeps what a grammar cannot express for the prompt", () => {
+    const parameters = { type: "object", properties: { code: { type: "string", pattern: "^a" } }, required: ["code"] };
+    expect(parametersSchema(parameters)).toMatchObject(parameters);
+  });
+
+  test("lets an optional parameter be null, which a call then leaves out", () => {
+    const parameters = { type: "object", properties: { a: {}, b: { type: "string" } }, required: ["a"] };
+    expect(parametersSchema(parameters)).toMatchObject({
+      properties: { b: { oneOf: [{ type: "string" }, { type: "null" }] } },
+    });
+    expect(withoutNulls({ a: null, b: null }, parameters)).toBe(`{"a":null}`);
+    expect(withoutNulls(undefined, undefined)).toBe("{}");
+  });
+
+  test("is any object where it has another form", () => {
+    expect(parametersSchema({ allOf: [{ type: "object" }] })).toEqual({ type: "object", additionalProperties: true });
+  });
+});
