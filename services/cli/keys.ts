@@ -1,16 +1,25 @@
-import type { Command } from "commander";
-import { commandIn } from "./command-in.ts";
-import { addChange } from "./keys/change.ts";
-import { addDisable, addEnable } from "./keys/disable.ts";
-import { addExtend } from "./keys/extend.ts";
-import { addIssue } from "./keys/issue.ts";
-import { addList } from "./keys/list.ts";
-import { addLog } from "./keys/log.ts";
-import { addRevoke } from "./keys/revoke.ts";
-import { addRotate } from "./keys/rotate.ts";
-import { addShow } from "./keys/show.ts";
-import type { Surroundings } from "./surroundings.ts";
-import { whichStoreHelp } from "./with-key-store.ts";
+import { type Command, Option } from "commander";
+import { duration, durationOrNone, formatDuration } from "#shared/keys/duration.ts";
+import { defaultTtlMs, type IssuedKey, issueKey, newKey } from "#shared/keys/issue-key.ts";
+import type { KeyRecord } from "#shared/keys/key-record.ts";
+import { type KeyId, type KeyKind, keyKinds } from "#shared/keys/key-token.ts";
+import { defaultGraceMs, rotateKey } from "#shared/keys/rotate-key.ts";
+import { showKey } from "#shared/keys/shown-key.ts";
+import { commandIn, type GivenJson, jsonOption, readBy, type Surroundings } from "./command-line.ts";
+import {
+  givenTerms,
+  type GivenTerms,
+  keyArgument,
+  limitingOptions,
+  limitsHelp,
+  nameOption,
+  scopesHelp,
+  scopesOption,
+} from "./key-options.ts";
+import { addChange, addDisable, addEnable, addExtend, addRevoke } from "./keys-change.ts";
+import { addList, addLog, addShow, keyFields } from "./keys-show.ts";
+import { utcTime } from "./quantity-text.ts";
+import { actor, changedRecord, noSuchKey, replicationLine, whichStoreHelp, withKeyStore } from "./with-key-store.ts";
 
 /**
  * Makes the command `trunkline keys …`. It throws a CommanderError for wrong usage, and a StartFailure for every other
@@ -42,4 +51,127 @@ ${whichStoreHelp}`,
   ])
     add(keys, surroundings);
   return keys;
+}
+
+interface Given extends GivenTerms, GivenJson {
+  readonly name: string;
+  readonly scopes: readonly string[];
+  readonly ttl: number;
+  readonly admin?: true;
+  readonly viewer?: true;
+}
+
+function addIssue(keys: Command, surroundings: Surroundings): void {
+  const limiting = limitingOptions();
+  const aboutModels = ["scopes", ...limiting.map((option) => option.attributeName())];
+  const issue: Command = keys
+    .command("issue")
+    .description("make a key and show it, once")
+    .addOption(nameOption().makeOptionMandatory())
+    .addOption(scopesOption().default(["*"], "*, every model"))
+    .addOption(
+      new Option("--ttl <duration>", "how long it is valid, such as 90d, 12h, 30m or 45s")
+        .argParser(readBy(duration))
+        .default(defaultTtlMs, formatDuration(defaultTtlMs)),
+    );
+  for (const option of limiting) issue.addOption(option);
+  issue
+    .addOption(
+      new Option("--admin", "make a key for the admin API, which manages keys and calls no models").conflicts(
+        aboutModels,
+      ),
+    )
+    .addOption(
+      new Option("--viewer", "make a key that only reads the admin API, for consoles and monitoring").conflicts([
+        "admin",
+        ...aboutModels,
+      ]),
+    )
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      `${scopesHelp}
+${limitsHelp}
+
+Examples:
+  trunkline keys issue --name alice
+  trunkline keys issue --name ci --scopes 'llama3.2,qwen*' --machines attic --ttl 12h --json
+  trunkline keys issue --name app --rpm 60 --tpm 100k --concurrency 4 --budget 2M/month
+  trunkline keys issue --name console --admin --ttl 30d
+  trunkline keys issue --name monitoring --viewer`,
+    )
+    .action(async (given: Given) => {
+      const { name, scopes, ttl: ttlMs, json } = given;
+      const { machines, limits } = givenTerms(given);
+      const wish = newKey.safeParse({
+        kind: given.admin ? "admin" : given.viewer ? "viewer" : "model",
+        name,
+        scopes,
+        ttlMs,
+        machines: machines ?? undefined,
+        limits: Object.fromEntries(Object.entries(limits ?? {}).filter(([, limit]) => limit !== null)),
+      });
+      if (!wish.success) issue.error(`error: the --ttl ${wish.error.issues[0]?.message}.`);
+      await withKeyStore(surroundings, { json }, async ({ keys: store, peppers, clock }) => {
+        const issued = await issueKey(wish.data, { keys: store, peppers, clock, actor: actor() });
+        tellSecret(issued, { json }, { ...surroundings, clock });
+      });
+    });
+}
+
+function addRotate(keys: Command, surroundings: Surroundings): void {
+  const { stderr } = surroundings;
+  keys
+    .command("rotate")
+    .description("give a key another secret and show it, once")
+    .addArgument(keyArgument())
+    .addOption(
+      new Option("--grace <duration>", "how long the old secret stays good; 0s: not at all")
+        .argParser(readBy(durationOrNone))
+        .default(defaultGraceMs, formatDuration(defaultGraceMs)),
+    )
+    .addOption(
+      new Option("--kind <kind>", "the kind that the key must have")
+        .choices(keyKinds)
+        .default("model" satisfies KeyKind),
+    )
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      `
+The id, the terms, the expiry and the usage of the key stay. If a secret has leaked, give no grace: requests
+with any old one are refused at once.
+
+Examples:
+  trunkline keys rotate 0aB1cD2eF3gH
+  trunkline keys rotate 0aB1cD2eF3gH --grace 0s
+  trunkline keys rotate 0aB1cD2eF3gH --kind admin`,
+    )
+    .action((id: KeyId, { grace, kind, json }: { readonly grace: number; readonly kind: KeyKind } & GivenJson) =>
+      withKeyStore(surroundings, { json }, async ({ keys: store, peppers, clock, place }) => {
+        const means = { keys: store, peppers, clock, actor: actor() };
+        const { changed, token } = await rotateKey({ id, graceMs: grace, kind }, means);
+        const record = changedRecord(changed, { id, place });
+        if (record === undefined || token === undefined) throw noSuchKey(id, place);
+        tellSecret({ token, record }, { json }, { ...surroundings, clock });
+        stderr.write(replicationLine(changed));
+        if (!json) stderr.write(oldSecretLine(record, clock.wall()));
+      }),
+    );
+}
+
+function oldSecretLine({ replaced: [old] = [], expiresAt }: KeyRecord, nowMs: number): string {
+  const until = Math.min(old?.validUntil ?? 0, expiresAt);
+  return until <= nowMs
+    ? "The old secret is not good any more.\n"
+    : `The old secret stays good until ${utcTime(until)}.\n`;
+}
+
+/** Shows a new key with its secret. The secret cannot be shown again. */
+function tellSecret({ token, record }: IssuedKey, { json }: GivenJson, { stdout, stderr, clock }: Surroundings): void {
+  const nowMs = clock.wall();
+  const { id, ...shown } = showKey(record, nowMs);
+  const key = token.reveal();
+  stdout.write(json ? `${JSON.stringify({ id, key, ...shown })}\n` : keyFields({ id, ...shown }, { nowMs, key }));
+  stderr.write("Keep the key now: it cannot be shown again.\n");
 }

@@ -4,16 +4,10 @@ import { removeMachine, setMachineModels } from "#shared/machines/change-machine
 import { modelPatterns, showMachineRecord, type ShownMachineRecord } from "#shared/machines/machine-record.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
-import { commandIn } from "./command-in.ts";
-import { jsonOption, type GivenJson } from "./json-option.ts";
-import { actor } from "./keys/actor.ts";
-import { replicationLine } from "./keys/changed-record.ts";
-import { commaList, readBy } from "./read-by.ts";
-import type { Surroundings } from "./surroundings.ts";
-import { alignedTable } from "./text/aligned-table.ts";
-import { cutText } from "./text/cut-text.ts";
-import { utcTime } from "./text/utc-time.ts";
-import { whichStoreHelp, withKeyStore } from "./with-key-store.ts";
+import { commaList, commandIn, type GivenJson, jsonOption, readBy, type Surroundings } from "./command-line.ts";
+import { actor, replicationLine, whichStoreHelp, withKeyStore } from "./with-key-store.ts";
+import { alignedTable, cutText } from "./table-text.ts";
+import { utcTime } from "./quantity-text.ts";
 
 const modelsWidthMax = 80;
 

@@ -1,19 +1,11 @@
-import { Argument, Option, type Command } from "commander";
+import { Argument, type Command, Option } from "commander";
+import { shownRoute, type ShownRoute, type ShownRouteMachine } from "#shared/fleet/shown-route.ts";
 import { modelId } from "#shared/model/model.ts";
-import { shownRoute, type ShownRoute } from "#shared/fleet/shown-route.ts";
 import { wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
-import { commandIn } from "./command-in.ts";
-import { routeTable } from "./fleet/route-table.ts";
-import { jsonOption, type GivenJson } from "./json-option.ts";
-import {
-  givenOperations,
-  operationsUrlOption,
-  whichGatewayHelp,
-  type GivenOperations,
-} from "./models/operations-options.ts";
-import { readBy } from "./read-by.ts";
-import { widthOf, type Surroundings } from "./surroundings.ts";
+import { commandIn, type GivenJson, jsonOption, readBy, type Surroundings, widthOf } from "./command-line.ts";
+import { givenOperations, type GivenOperations, operationsUrlOption, whichGatewayHelp } from "./operations-options.ts";
+import { alignedTable, cutText } from "./table-text.ts";
 
 interface Given extends GivenOperations, GivenJson {
   readonly kind: string;
@@ -87,4 +79,33 @@ function whyNobody({ refusal, machines }: ShownRoute): string | undefined {
   const asked = machines.filter(({ rank }) => rank !== null);
   const hasRoom = asked.some(({ has_room: each }) => each);
   return hasRoom ? undefined : "No machine would take it just now: all their queues are full.";
+}
+
+const headings = ["rank", "machine", "free", "queued", "window", "first token", "tokens/s", "why"] as const;
+const right = ["rank", "free", "queued", "window", "first token", "tokens/s"] as const;
+const grouped = new Intl.NumberFormat("en-US");
+
+/** Formats the machines in the order in which they get the job's offer, then those that get none. */
+export function routeTable(
+  machines: readonly ShownRouteMachine[],
+  { widthMax = Infinity }: { readonly widthMax?: number | undefined } = {},
+): string {
+  return alignedTable(headings, machines.map(cellsOf), { right })
+    .split("\n")
+    .map((line) => cutText(line, widthMax))
+    .join("\n");
+}
+
+function cellsOf(machine: ShownRouteMachine): readonly string[] {
+  const { context_window: window, first_token_ms: firstTokenMs, tokens_per_second: tokensPerSecond } = machine;
+  return [
+    machine.rank === null ? "-" : String(machine.rank),
+    machine.machine,
+    `${machine.free_slots}/${machine.slots}`,
+    String(machine.queued),
+    window === null ? "-" : grouped.format(window),
+    firstTokenMs === null ? "-" : `${grouped.format(firstTokenMs)} ms`,
+    tokensPerSecond === null ? "-" : tokensPerSecond.toFixed(1),
+    machine.why ?? "-",
+  ];
 }

@@ -1,22 +1,20 @@
-import { Option, type Command } from "commander";
+import { type Command, Option } from "commander";
 import { fleetListing, type FleetListing, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { sleep } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
-import { commandIn } from "./command-in.ts";
-import { fleetTable, isReady } from "./fleet/fleet-table.ts";
-import { redraw } from "./fleet/redraw.ts";
-import { jsonOption, type GivenJson } from "./json-option.ts";
 import {
-  givenOperations,
-  operationsUrlOption,
-  whichGatewayHelp,
-  type GivenOperations,
-} from "./models/operations-options.ts";
-import type { OperationsPort } from "./models/operations-port.ts";
-import { untilInterrupted } from "./models/until-interrupted.ts";
-import { widthOf, type Output, type Surroundings } from "./surroundings.ts";
-import { onOneLine } from "./text/on-one-line.ts";
-import { utcTime } from "./text/utc-time.ts";
+  commandIn,
+  type GivenJson,
+  jsonOption,
+  type Output,
+  type Surroundings,
+  untilInterrupted,
+  widthOf,
+} from "./command-line.ts";
+import { givenOperations, type GivenOperations, operationsUrlOption, whichGatewayHelp } from "./operations-options.ts";
+import type { OperationsPort } from "./operations-port.ts";
+import { utcTime } from "./quantity-text.ts";
+import { alignedTable, cutText, onOneLine } from "./table-text.ts";
 
 interface Given extends GivenOperations, GivenJson {
   readonly watch?: true;
@@ -121,4 +119,125 @@ function tableFor(
 ): string {
   if (!stdout.isTTY) return fleetTable(machines);
   return fleetTable(machines, { widthMax: widthOf(stdout), coloured: !environment["NO_COLOR"] });
+}
+
+const headings = ["machine", "state", "runtime", "slots", "queue", "jobs", "models", "heard", "why"] as const;
+const right = ["slots", "queue", "jobs", "models", "heard"] as const;
+
+/** The displayed state of a machine: its own report, unless the gateway sees otherwise. */
+type ShownState = "ready" | "waiting" | "draining" | "suspect" | "offline" | "unknown" | "left out";
+
+function shownState({ status, state }: ShownFleetMachine): ShownState {
+  if (status === "left_out") return "left out";
+  if (status === "unknown") return "unknown";
+  if (status === "offline" || state === "gone") return "offline";
+  if (state === "draining") return "draining";
+  if (state === "waiting") return "waiting";
+  return status === "suspect" ? "suspect" : "ready";
+}
+
+/** True if a machine is ready and takes work, so that requests can count on it. */
+export function isReady(machine: ShownFleetMachine): boolean {
+  return machine.takes_work && shownState(machine) === "ready";
+}
+
+const colours: Readonly<Record<ShownState, string>> = {
+  ready: "\u001b[32m",
+  waiting: "\u001b[33m",
+  draining: "\u001b[33m",
+  suspect: "\u001b[33m",
+  offline: "\u001b[31m",
+  unknown: "\u001b[31m",
+  "left out": "\u001b[31m",
+};
+const plain = "\u001b[39m";
+
+/**
+ * Formats the machines of a fleet, one a line. Cuts the end of lines that are wider than `widthMax`: the reasons come
+ * last.
+ */
+export function fleetTable(
+  machines: readonly ShownFleetMachine[],
+  {
+    widthMax = Infinity,
+    coloured = false,
+  }: { readonly widthMax?: number | undefined; readonly coloured?: boolean } = {},
+): string {
+  const [heading = "", ...lines] = alignedTable(headings, machines.map(cellsOf), { right })
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => cutText(line, widthMax));
+  const column = heading.indexOf(headings[1]);
+  const shown = machines.map((machine, place) => {
+    const line = lines[place] ?? "";
+    return coloured ? colouredAt(line, column, shownState(machine)) : line;
+  });
+  const faults = machines.flatMap(lastFaultOf).map((line) => cutText(line, widthMax));
+  return [heading, ...shown, ...faults].map((line) => `${line}\n`).join("");
+}
+
+function lastFaultOf({ machine, last_fault: last }: ShownFleetMachine): readonly string[] {
+  if (!last) return [];
+  const { code, model, reason, ms_ago: msAgo } = last;
+  const because = reason === null ? "" : `: ${reason}`;
+  return [onOneLine(`last fault of ${machine}, ${agoText(msAgo)} ago, ${model}: ${code}${because}`)];
+}
+
+function cellsOf(machine: ShownFleetMachine): readonly string[] {
+  const { slots, running, queued, queue_max: queueMax, open_jobs: jobs, models, heard_ms_ago: heardMsAgo } = machine;
+  return [
+    machine.machine,
+    shownState(machine),
+    machine.runtime ?? "-",
+    `${running}/${slots}`,
+    `${queued}/${queueMax}`,
+    String(jobs),
+    String(models),
+    agoText(heardMsAgo),
+    machine.why ?? "-",
+  ];
+}
+
+const units = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["m", 60_000],
+  ["s", 1_000],
+] as const;
+
+/** Formats a past duration in short: `0.4 s`, `12 s`, `3 h`. */
+function agoText(ms: number): string {
+  if (ms < 10_000) return `${(ms / 1_000).toFixed(1)} s`;
+  const [unit, unitMs] = units.find(([, each]) => ms >= 2 * each) ?? ["s", 1_000];
+  return `${Math.floor(ms / unitMs)} ${unit}`;
+}
+
+function colouredAt(line: string, column: number, state: ShownState): string {
+  if (line.slice(column, column + state.length) !== state) return line;
+  const end = column + state.length;
+  return `${line.slice(0, column)}${colours[state]}${state}${plain}${line.slice(end)}`;
+}
+
+const home = "\u001b[H";
+const clearScreen = "\u001b[2J";
+const clearToLineEnd = "\u001b[K";
+const clearBelow = "\u001b[J";
+const defaultRows = 24;
+
+/**
+ * Returns a function that shows a block of lines. On a terminal each block replaces the one before, as far as the
+ * screen has room. Elsewhere the blocks follow each other.
+ */
+export function redraw(output: Output): (block: string) => void {
+  if (output.isTTY !== true) return (block) => void output.write(block);
+  let drawn = false;
+  return (block) => {
+    const lines = block.split("\n").slice(0, -1);
+    const rows = (output.rows ?? defaultRows) - 1;
+    const hidden = lines.length - rows;
+    const shown = hidden > 0 ? [...lines.slice(0, rows - 1), `… and ${hidden + 1} more`] : lines;
+    const text = shown.map((line) => `${line}${clearToLineEnd}\n`).join("");
+    output.write(`${drawn ? "" : clearScreen}${home}${text}${clearBelow}`);
+    drawn = true;
+  };
 }

@@ -3,15 +3,13 @@ import packageJson from "../../package.json" with { type: "json" };
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { unknownSettings } from "#shared/process/setting-names.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
-import { agentCommand } from "./agent.ts";
-import { gatewayCommand } from "./gateway.ts";
+import { agentCommand, gatewayCommand, upCommand } from "./start-commands.ts";
 import { keysCommand } from "./keys.ts";
 import { machinesCommand } from "./machines.ts";
 import { modelsCommand } from "./models.ts";
 import { routeCommand } from "./route.ts";
 import { statusCommand } from "./status.ts";
-import type { Surroundings } from "./surroundings.ts";
-import { upCommand } from "./up.ts";
+import type { Surroundings } from "./command-line.ts";
 import { usageCommand } from "./usage.ts";
 
 interface CommandLine extends Omit<Surroundings, "clock"> {

@@ -1,19 +1,17 @@
-import { Option, type Command } from "commander";
+import { type Command, Option } from "commander";
 import { z } from "zod";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import { wholeNumber } from "#shared/process/config.ts";
 import { openUsage } from "#shared/usage/open-usage.ts";
-import { usageKeptDays } from "#shared/usage/usage-row.ts";
-import { commandIn } from "./command-in.ts";
-import { jsonOption, type GivenJson } from "./json-option.ts";
-import { givenKeyId } from "./keys/given-key-id.ts";
-import { commaList, readBy } from "./read-by.ts";
-import type { Surroundings } from "./surroundings.ts";
-import { daysAsked } from "./usage/days-asked.ts";
-import { shownUsage } from "./usage/shown-usage.ts";
-import { sumUsage, totalUsage, usageParts, type UsagePart } from "./usage/sum-usage.ts";
-import { usageTable } from "./usage/usage-table.ts";
+import { type UsageCounts, usageKeptDays, usageMetrics, type UsageRow } from "#shared/usage/usage-row.ts";
+import { commaList, commandIn, type GivenJson, jsonOption, readBy, type Surroundings } from "./command-line.ts";
+import { givenKeyId } from "./key-options.ts";
+import { alignedTable, cutText } from "./table-text.ts";
 import { whichStoreHelp, withKeyStore } from "./with-key-store.ts";
+
+/** The dimensions by which usage can be grouped. */
+const usageParts = ["key", "model", "day"] as const;
+type UsagePart = (typeof usageParts)[number];
 
 interface Given extends GivenJson {
   readonly days: number;
@@ -24,7 +22,7 @@ interface Given extends GivenJson {
 }
 
 const defaultDays = 7;
-const day = z.iso.date("must be a day, such as 2026-01-31");
+const writtenDay = z.iso.date("must be a day, such as 2026-01-31");
 const parts: z.ZodType<readonly UsagePart[], string> = commaList
   .pipe(z.array(z.enum(usageParts, `must be one or more of ${usageParts.join(", ")}`)))
   .transform((each) => [...new Set(each)]);
@@ -40,8 +38,8 @@ export function usageCommand(surroundings: Surroundings): Command {
         .default(defaultDays)
         .conflicts("from"),
     )
-    .addOption(new Option("--from <day>", "the first day, in place of --days").argParser(readBy(day)))
-    .addOption(new Option("--to <day>", "the last day (default: today)").argParser(readBy(day)))
+    .addOption(new Option("--from <day>", "the first day, in place of --days").argParser(readBy(writtenDay)))
+    .addOption(new Option("--to <day>", "the last day (default: today)").argParser(readBy(writtenDay)))
     .addOption(
       new Option("--by <parts>", `what to tell apart, with commas between: ${usageParts.join(", ")}`)
         .argParser(readBy(parts))
@@ -84,4 +82,189 @@ ${whichStoreHelp}`,
       });
     });
   return usage;
+}
+
+const dayMs = 86_400_000;
+
+interface Days {
+  readonly from: string;
+  readonly to: string;
+}
+
+/**
+ * Returns the first and the last requested day (UTC), both included, or the error in them. Without a first day, the
+ * range is `days` long.
+ */
+function daysAsked(
+  asked: { readonly from?: string; readonly to?: string; readonly days: number },
+  nowMs: number,
+): Days | { readonly wrong: string } {
+  const to = asked.to ?? dayOf(nowMs);
+  const from = asked.from ?? dayOf(Date.parse(to) - (asked.days - 1) * dayMs);
+  const days = (Date.parse(to) - Date.parse(from)) / dayMs + 1;
+  if (days < 1) return { wrong: `${from}, the first day, is after ${to}, the last` };
+  if (days > usageKeptDays) return { wrong: `from ${from} to ${to} there are more than ${usageKeptDays} days` };
+  return { from, to };
+}
+
+function dayOf(wallMs: number): string {
+  return new Date(wallMs).toISOString().slice(0, 10);
+}
+
+/** The usage of one group. A dimension that was not requested is summed over all its values. */
+interface UsageSum {
+  readonly part: { readonly key?: string; readonly model?: string | null; readonly day?: string };
+  readonly counts: UsageCounts;
+}
+
+/** Sums usage by the requested dimensions. Sorts by day, then by tokens with the largest first. */
+export function sumUsage(rows: readonly UsageRow[], by: readonly UsagePart[]): readonly UsageSum[] {
+  const sums = new Map<string, UsageSum>();
+  for (const row of rows) {
+    const part = partOf(row, by);
+    const place = JSON.stringify(part);
+    sums.set(place, { part, counts: add(sums.get(place)?.counts ?? nothing, row) });
+  }
+  return [...sums.values()].sort(compareSums);
+}
+
+export function totalUsage(rows: readonly UsageRow[]): UsageCounts {
+  return rows.reduce(add, nothing);
+}
+
+/** The mean times. Null when there is no request to take a mean of. */
+interface UsageMeans {
+  readonly firstTokenMs: number | null;
+  readonly durationMs: number | null;
+}
+
+export function meansOf({ requests, answered, firstTokenMs, durationMs }: UsageCounts): UsageMeans {
+  return {
+    firstTokenMs: answered === 0 ? null : firstTokenMs / answered,
+    durationMs: requests === 0 ? null : durationMs / requests,
+  };
+}
+
+const nothing: UsageCounts = {
+  requests: 0,
+  failed: 0,
+  promptTokens: 0,
+  completionTokens: 0,
+  answered: 0,
+  firstTokenMs: 0,
+  durationMs: 0,
+};
+
+function add(one: UsageCounts, other: UsageCounts): UsageCounts {
+  const sum = { ...nothing };
+  for (const metric of usageMetrics) sum[metric] = one[metric] + other[metric];
+  return sum;
+}
+
+function partOf({ keyId, model, day }: UsageRow, by: readonly UsagePart[]): UsageSum["part"] {
+  return {
+    ...(by.includes("key") ? { key: keyId } : {}),
+    ...(by.includes("model") ? { model } : {}),
+    ...(by.includes("day") ? { day } : {}),
+  };
+}
+
+function compareSums(one: UsageSum, other: UsageSum): number {
+  return (
+    compareText(one.part.day, other.part.day) ||
+    tokensOf(other.counts) - tokensOf(one.counts) ||
+    other.counts.requests - one.counts.requests ||
+    compareText(one.part.key, other.part.key) ||
+    compareText(one.part.model, other.part.model)
+  );
+}
+
+function tokensOf({ promptTokens, completionTokens }: UsageCounts): number {
+  return promptTokens + completionTokens;
+}
+
+/** Compares by code units, so that the order is the same on every host. */
+function compareText(one: string | null = "", other: string | null = ""): number {
+  const [first, second] = [one ?? "", other ?? ""];
+  if (first === second) return 0;
+  return first < second ? -1 : 1;
+}
+
+interface Column {
+  readonly heading: string;
+  readonly cell: (sum: UsageSum) => string;
+}
+
+const textWidthMax = 40;
+const numbers = ["requests", "failed", "tokens in", "tokens out", "first token", "duration"] as const;
+
+/**
+ * Formats usage as a table: a line for each sum, and a line with the total. The columns on the left are in the order of
+ * `by`.
+ */
+function usageTable(usage: {
+  readonly sums: readonly UsageSum[];
+  readonly total: UsageCounts;
+  readonly by: readonly UsagePart[];
+  readonly nameOf: (keyId: string) => string | undefined;
+}): string {
+  const { sums, total, by, nameOf } = usage;
+  const columnsOf: Record<UsagePart, readonly Column[]> = {
+    key: [
+      { heading: "key", cell: ({ part }) => part.key ?? "" },
+      { heading: "name", cell: ({ part }) => (part.key === undefined ? "" : (nameOf(part.key) ?? "-")) },
+    ],
+    model: [{ heading: "model", cell: ({ part }) => part.model ?? "-" }],
+    day: [{ heading: "day", cell: ({ part }) => part.day ?? "" }],
+  };
+  const columns = by.flatMap((part) => columnsOf[part]);
+  return alignedTable(
+    [...columns.map(({ heading }) => heading), ...numbers],
+    [
+      ...sums.map((sum) => [...columns.map(({ cell }) => cutText(cell(sum), textWidthMax)), ...cellsOf(sum.counts)]),
+      [...columns.map((_, at) => (at === 0 ? "total" : "")), ...cellsOf(total)],
+    ],
+    { right: numbers },
+  );
+}
+
+const grouped = new Intl.NumberFormat("en-US");
+
+function cellsOf(counts: UsageCounts): string[] {
+  const { firstTokenMs, durationMs } = meansOf(counts);
+  return [
+    grouped.format(counts.requests),
+    grouped.format(counts.failed),
+    grouped.format(counts.promptTokens),
+    grouped.format(counts.completionTokens),
+    seconds(firstTokenMs),
+    seconds(durationMs),
+  ];
+}
+
+function seconds(ms: number | null): string {
+  return ms === null ? "-" : `${(ms / 1_000).toFixed(2)} s`;
+}
+
+/**
+ * Returns usage counts for JSON output, with the field names of the admin API. The means are null when there was no
+ * request.
+ */
+function shownUsage(counts: UsageCounts): object {
+  const means = meansOf(counts);
+  return {
+    requests: counts.requests,
+    failed: counts.failed,
+    prompt_tokens: counts.promptTokens,
+    completion_tokens: counts.completionTokens,
+    answered: counts.answered,
+    first_token_ms: counts.firstTokenMs,
+    duration_ms: counts.durationMs,
+    mean_first_token_ms: rounded(means.firstTokenMs),
+    mean_duration_ms: rounded(means.durationMs),
+  };
+}
+
+function rounded(ms: number | null): number | null {
+  return ms === null ? null : Math.round(ms);
 }

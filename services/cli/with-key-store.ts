@@ -1,11 +1,16 @@
+import { hostname, userInfo } from "node:os";
 import { resolve } from "node:path";
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { keyStoreSettings, keyStoreVariables, openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
+import type { Actor } from "#shared/keys/audit-entry.ts";
+import type { KeyChanged } from "#shared/keys/change-key.ts";
+import type { KeyRecord } from "#shared/keys/key-record.ts";
+import { type Replication, replicaWaitMs } from "#shared/keys/key-store.ts";
+import type { KeyId } from "#shared/keys/key-token.ts";
+import { keyStoreSettings, keyStoreVariables, type OpenedKeyStore, openKeyStore } from "#shared/keys/open-key-store.ts";
 import { readConfig } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
-import type { GivenJson } from "./json-option.ts";
-import type { Surroundings } from "./surroundings.ts";
+import type { GivenJson, Surroundings } from "./command-line.ts";
 
 /**
  * Timeout of the key store. An operator prefers to wait for a far Redis, or for another process's write, to a failure.
@@ -44,3 +49,50 @@ export async function withKeyStore(
 export const whichStoreHelp = `
 Keys are kept in Redis when TRUNKLINE_REDIS_URL is set (TRUNKLINE_KEY_PEPPER is needed too), otherwise in the folder
 TRUNKLINE_STATE_DIR (.trunkline), also while a "trunkline up" is running on it. Each command says where it was.`;
+
+const charactersMax = 200;
+
+/** Returns the actor that the audit trail records for a command line. */
+export function actor(): Actor {
+  return { by: `cli ${userName()}@${hostname()}`.slice(0, charactersMax) };
+}
+
+/** Returns the user's name, or the user's number: in a container a user may have no name. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return String(process.getuid?.() ?? "somebody");
+  }
+}
+
+/**
+ * Returns the record after a change, or undefined when the record was deleted. Throws a `StartFailure` for a change
+ * that failed.
+ */
+export function changedRecord(
+  changed: KeyChanged,
+  { id, place }: { readonly id: KeyId; readonly place: string },
+): KeyRecord | undefined {
+  switch (changed.outcome) {
+    case "changed":
+    case "unchanged":
+      return changed.record;
+    case "forgotten":
+      return undefined;
+    case "refused":
+      throw new StartFailure(exitCodes.failed, `The key ${id} ${changed.reason}.`);
+    case "unknown":
+      throw noSuchKey(id, place);
+  }
+}
+
+/** Returns a warning about a change that a failover of the store can lose. Empty for any other change. */
+export function replicationLine({ replication }: { readonly replication?: Replication }): string {
+  if (replication !== "unconfirmed") return "";
+  return `No replica of Redis confirmed this within ${replicaWaitMs} ms (replicaWaitMs): a failover now can undo it. Repeat it until this line stays away; if Redis has no replica any more, remove the name trunkline:replica from it.\n`;
+}
+
+export function noSuchKey(id: KeyId, place: string): StartFailure {
+  return new StartFailure(exitCodes.failed, `There is no key ${id} in ${place}: \`trunkline keys list\` shows all.`);
+}

@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { keysCommand } from "../../services/cli/keys.ts";
 import { statusCommand } from "../../services/cli/status.ts";
-import type { Surroundings } from "../../services/cli/surroundings.ts";
+import type { Surroundings } from "../../services/cli/command-line.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";

@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import type { ShownRouteMachine } from "#shared/fleet/shown-route.ts";
-import { fleetTable, isReady } from "../../../services/cli/fleet/fleet-table.ts";
-import { redraw } from "../../../services/cli/fleet/redraw.ts";
-import { routeTable } from "../../../services/cli/fleet/route-table.ts";
+import { fleetTable, isReady, redraw } from "../../../services/cli/status.ts";
+import { routeTable } from "../../../services/cli/route.ts";
 
 function shown(machine: string, fields: Partial<ShownFleetMachine> = {}): ShownFleetMachine {
   return {

@@ -1,8 +1,6 @@
 import { expect, test } from "vitest";
-import { alignedTable } from "../../../services/cli/text/aligned-table.ts";
-import { countText } from "../../../services/cli/text/count.ts";
-import { cutText } from "../../../services/cli/text/cut-text.ts";
-import { fromNow } from "../../../services/cli/text/from-now.ts";
+import { alignedTable, cutText } from "../../../services/cli/table-text.ts";
+import { countText, fromNow } from "../../../services/cli/quantity-text.ts";
 
 test("columns line up also where characters are two columns wide", () => {
   const rows = [

@@ -9,7 +9,7 @@ import { parseKeyToken } from "#shared/keys/key-token.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import { keysCommand } from "../../../services/cli/keys.ts";
 import { machinesCommand } from "../../../services/cli/machines.ts";
-import type { Surroundings } from "../../../services/cli/surroundings.ts";
+import type { Surroundings } from "../../../services/cli/command-line.ts";
 import { usageCommand } from "../../../services/cli/usage.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 

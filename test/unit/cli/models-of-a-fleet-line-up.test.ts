@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ShownModel } from "#shared/model/shown-model.ts";
-import { modelsTable } from "../../../services/cli/models/models-table.ts";
-import { byteSize } from "../../../services/cli/text/byte-size.ts";
+import { modelsTable } from "../../../services/cli/models-list.ts";
+import { byteSize } from "../../../services/cli/quantity-text.ts";
 
 const nothing = { completion: false, vision: false, embedding: false, tools: false, thinking: false };
 

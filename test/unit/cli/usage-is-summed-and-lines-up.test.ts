@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { UsageRow } from "#shared/usage/usage-row.ts";
-import { sumUsage, totalUsage, meansOf } from "../../../services/cli/usage/sum-usage.ts";
+import { sumUsage, totalUsage, meansOf } from "../../../services/cli/usage.ts";
 import { SqliteBooks } from "../../../services/gateway/settlement/sqlite-books.ts";
 import { commandLine } from "./command-line.ts";
 

@@ -1,21 +1,21 @@
-import type { IncomingMessage } from "node:http";
+import { type IncomingMessage, request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
 import { z } from "zod";
 import { faultEntry, isFaultCode } from "#shared/fault/fault-code.ts";
 import {
   errorLine,
   linesMedia,
   manageLine,
-  manageLineBytesMax,
   type ManageLine,
+  manageLineBytesMax,
   type ProgressLine,
   type ToldError,
 } from "#shared/model/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { LineCutter } from "#shared/process/line-cutter.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
-import { onOneLine } from "../text/on-one-line.ts";
-import type { FoundAdminKey } from "./find-admin-key.ts";
-import { answerWithinMs, LateAnswer, openRequest } from "./open-request.ts";
+import type { FoundAdminKey } from "./operations-options.ts";
+import { onOneLine } from "./table-text.ts";
 
 const readyz = z.object({ reasons: z.array(z.string()) });
 const apiPath = "/admin/v1";
@@ -194,4 +194,42 @@ function parsed(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** Timeout of a connection attempt. Requests other than long model actions must also be answered within it. */
+const answerWithinMs = 15_000;
+/** Time of silence on a connection before TCP keep-alive probes the other host. */
+const keepAliveMs = 30_000;
+
+/**
+ * Sends a request and resolves with the response as soon as its status has arrived. A silent response has no timeout: a
+ * model takes time to load.
+ */
+function openRequest(
+  url: URL,
+  asking: {
+    readonly method: "GET" | "POST";
+    readonly headers: Readonly<Record<string, string>>;
+    readonly body?: string | undefined;
+    readonly signal: AbortSignal;
+    readonly ca?: string[] | undefined;
+    readonly clock: Pick<Clock, "after">;
+  },
+): Promise<IncomingMessage> {
+  const { method, headers, body, signal, ca, clock } = asking;
+  const send = url.protocol === "https:" ? requestHttps : requestHttp;
+  return new Promise((resolve, reject) => {
+    const request = send(url, { method, headers, signal, agent: false, ...(ca === undefined ? {} : { ca }) });
+    const giveUp = clock.after(answerWithinMs, () => request.destroy(new LateAnswer()));
+    request.setSocketKeepAlive(true, keepAliveMs);
+    request.once("socket", (socket) => socket.once("connect", () => giveUp.cancel()));
+    request.once("close", () => giveUp.cancel());
+    request.once("response", resolve);
+    request.once("error", reject);
+    request.end(body);
+  });
+}
+
+class LateAnswer extends Error {
+  override readonly name = "LateAnswer";
 }

@@ -1,11 +1,31 @@
-import { Option } from "commander";
-import { keyLimits, type TokenBudget } from "#shared/keys/key-limits.ts";
+import { Argument, Option } from "commander";
 import type { NewTerms } from "#shared/keys/key-change.ts";
+import { keyLimits, type TokenBudget } from "#shared/keys/key-limits.ts";
 import { boundMachines, keyName } from "#shared/keys/key-record.ts";
+import { keyId, type KeyId, parseKeyToken } from "#shared/keys/key-token.ts";
 import { scopes } from "#shared/keys/scope.ts";
-import { commaList, none, readBy, readByUnless, type OrNone } from "../read-by.ts";
-import { countWithin } from "../text/count.ts";
-import { writtenBudget } from "../text/token-budget.ts";
+import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { commaList, none, type OrNone, readBy, readByUnless } from "./command-line.ts";
+import { countWithin, writtenBudget } from "./quantity-text.ts";
+
+export function keyArgument(): Argument {
+  return new Argument("<id>", "the id of the key, as `trunkline keys list` shows it").argParser(givenKeyId);
+}
+
+/**
+ * Reads a key's id, also from a whole pasted key. The error never repeats the input, since it may be a part of a key.
+ */
+export function givenKeyId(given: string): KeyId {
+  const text = given.trim();
+  const pasted = parseKeyToken(text);
+  if (pasted.outcome === "parsed") return pasted.token.id;
+  const id = keyId.safeParse(text);
+  if (id.success) return id.data;
+  throw new StartFailure(
+    exitCodes.usage,
+    `The id ${id.error.issues[0]?.message}: \`trunkline keys list\` shows the ids of all.`,
+  );
+}
 
 /** The terms of a key as given on the command line. */
 export interface GivenTerms {

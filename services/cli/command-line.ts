@@ -1,0 +1,86 @@
+import { Command, InvalidArgumentError, Option } from "commander";
+import { z } from "zod";
+import type { Clock } from "#shared/process/clock.ts";
+import type { Environment } from "#shared/process/config.ts";
+import { scrub } from "#shared/process/log.ts";
+
+export interface Output {
+  write(text: string): unknown;
+  /** True if the output is a terminal. `columns` and `rows` are its size. */
+  readonly isTTY?: boolean | undefined;
+  readonly columns?: number | undefined;
+  readonly rows?: number | undefined;
+}
+
+/** The width of a terminal that does not report its own, such as a serial line. */
+const columnsUnlessTold = 80;
+
+/** Returns the maximum width of a line in columns. Undefined when the output is no terminal. */
+export function widthOf({ isTTY, columns }: Output): number | undefined {
+  return isTTY ? columns || columnsUnlessTold : undefined;
+}
+
+/** The environment of a command: its variables, its outputs and its clock. */
+export interface Surroundings {
+  readonly environment: Environment;
+  /** Results only. */
+  readonly stdout: Output;
+  /** Messages to people. */
+  readonly stderr: Output;
+  readonly clock: Clock;
+}
+
+/**
+ * Makes a command that throws instead of ending the process; so do its subcommands. Commander's usage errors repeat the
+ * arguments, so a key that was pasted in a wrong place is removed from them.
+ */
+export function commandIn(name: string, { stdout, stderr }: Surroundings): Command {
+  return new Command(name).exitOverride().configureOutput({
+    writeOut: (text) => void stdout.write(text),
+    writeErr: (text) => void stderr.write(scrub(text)),
+  });
+}
+
+export interface GivenJson {
+  readonly json?: true | undefined;
+}
+
+export function jsonOption(): Option {
+  return new Option("--json", "print the result as one line of JSON");
+}
+
+/** Returns a parser of an option's value. A value that does not fit becomes a usage error that names the option. */
+export function readBy<Value>(schema: z.ZodType<Value, string>): (text: string) => Value {
+  return (text) => {
+    const read = schema.safeParse(text);
+    if (read.success) return read.data;
+    throw new InvalidArgumentError(`It ${read.error.issues[0]?.message}.`);
+  };
+}
+
+/** The value that removes a limit. Commander would turn null into an empty string. */
+export const none = "none";
+export type OrNone<Value> = Value | typeof none;
+
+/** Like `readBy`, but returns `none` for each of these words. */
+export function readByUnless<Value>(
+  words: readonly string[],
+  schema: z.ZodType<Value, string>,
+): (text: string) => OrNone<Value> {
+  const read = readBy(schema);
+  return (text) => (words.includes(text) ? none : read(text));
+}
+
+/** Reads a list with commas: `a,b` or `a, b`. */
+export const commaList = z.string().transform((text): readonly string[] => text.split(",").map((each) => each.trim()));
+
+/** The exit code that shells report for a command that Ctrl-C ended. */
+export const interruptedCode = 130;
+
+/** Returns a signal that aborts at the first Ctrl-C. The second Ctrl-C ends the process, as usual. */
+export function untilInterrupted(): { readonly signal: AbortSignal; release(): void } {
+  const interrupted = new AbortController();
+  const interrupt = (): void => interrupted.abort();
+  process.once("SIGINT", interrupt);
+  return { signal: interrupted.signal, release: () => void process.off("SIGINT", interrupt) };
+}

@@ -1,0 +1,263 @@
+import { type Command, Option } from "commander";
+import { z } from "zod";
+import { auditEntriesMax, type AuditEntry } from "#shared/keys/audit-entry.ts";
+import { tokenBudget } from "#shared/keys/key-limits.ts";
+import { type KeyState, keyStates } from "#shared/keys/key-record.ts";
+import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
+import { showKey, type ShownKey } from "#shared/keys/shown-key.ts";
+import { wholeNumber } from "#shared/process/config.ts";
+import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { commaList, type GivenJson, jsonOption, readBy, type Surroundings } from "./command-line.ts";
+import { givenKeyId, keyArgument } from "./key-options.ts";
+import { budgetText, countText, fromNow, utcTime } from "./quantity-text.ts";
+import { alignedTable, cutText, fieldLines } from "./table-text.ts";
+import { noSuchKey, withKeyStore } from "./with-key-store.ts";
+
+interface Column {
+  readonly heading: string;
+  readonly cell: (key: ShownKey) => string;
+  /**
+   * True if the column has a value for the key. A column without a value for any key is left out. Columns without
+   * `tells` are always shown.
+   */
+  readonly tells?: (key: ShownKey) => boolean;
+}
+
+const columns: readonly Column[] = [
+  { heading: "id", cell: ({ id }) => id },
+  { heading: "name", cell: ({ name }) => name },
+  { heading: "kind", cell: ({ kind }) => kind, tells: ({ kind }) => kind !== "model" },
+  { heading: "scopes", cell: ({ kind, scopes }) => (kind === "model" ? scopes.join(", ") : "-") },
+  {
+    heading: "machines",
+    cell: ({ kind, machines }) => (kind === "model" ? (machines?.join(", ") ?? "any") : "-"),
+    tells: ({ machines }) => machines !== null,
+  },
+  {
+    heading: "limits",
+    cell: (key) => (key.kind === "model" ? limitsText(key) || "none" : "-"),
+    tells: (key) => limitsText(key) !== "",
+  },
+  { heading: "state", cell: ({ state }) => state },
+  { heading: "expires", cell: ({ expires_at: expiresAt }) => utcTime(expiresAt) },
+];
+
+const cellWidthMax = 40;
+
+const states: z.ZodType<readonly KeyState[], string> = commaList.pipe(
+  z.array(z.enum(keyStates, `must be one or more of ${keyStates.join(", ")}`)),
+);
+
+export function addList(keys: Command, surroundings: Surroundings): void {
+  const { stdout, stderr } = surroundings;
+  keys
+    .command("list")
+    .description("show all keys, without their secrets")
+    .addOption(new Option("--state <states>", `only keys that are ${keyStates.join(", ")}`).argParser(readBy(states)))
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      `
+Keys that expired are listed for another 90 days. What is too long for the table is cut, and "trunkline keys show <id>"
+shows it whole.
+
+Examples:
+  trunkline keys list
+  trunkline keys list --state valid,disabled
+  trunkline keys list --json`,
+    )
+    .action(({ json, state }: { readonly state?: readonly KeyState[] } & GivenJson) =>
+      withKeyStore(surroundings, { json }, async ({ keys: store, clock }) => {
+        const all = (await store.list()).map((record) => showKey(record, clock.wall()));
+        const wanted = all.filter((key) => state?.includes(key.state) ?? true);
+        if (json) stdout.write(`${JSON.stringify(wanted)}\n`);
+        else if (wanted.length > 0) stdout.write(tableOfKeys(wanted));
+        else if (all.length > 0) stderr.write(`No key is ${state?.join(" or ")}.\n`);
+        else stderr.write("There are no keys yet; `trunkline keys issue --name <name>` makes one.\n");
+      }),
+    );
+}
+
+function tableOfKeys(keys: readonly ShownKey[]): string {
+  const telling = columns.filter(({ tells }) => tells === undefined || keys.some(tells));
+  return alignedTable(
+    telling.map(({ heading }) => heading),
+    keys.map((key) => telling.map(({ cell }) => cutText(cell(key), cellWidthMax))),
+  );
+}
+
+export function addShow(keys: Command, surroundings: Surroundings): void {
+  const { stdout } = surroundings;
+  keys
+    .command("show")
+    .description("show all that is known of a key, without its secret")
+    .addArgument(keyArgument())
+    .addOption(jsonOption())
+    .addHelpText("after", "\nExample:\n  trunkline keys show 0aB1cD2eF3gH")
+    .action((id: KeyId, { json }: GivenJson) =>
+      withKeyStore(surroundings, { json }, async ({ keys: store, clock, place }) => {
+        const found = await store.find(id);
+        if (found.kind === "absent") throw noSuchKey(id, place);
+        if (found.kind === "tombstone") {
+          throw new StartFailure(
+            exitCodes.failed,
+            `The key ${id} expired so long ago that nothing else is known of it.`,
+          );
+        }
+        const nowMs = clock.wall();
+        const shown = showKey(found.record, nowMs);
+        stdout.write(json ? `${JSON.stringify(shown)}\n` : keyFields(shown, { nowMs }));
+      }),
+    );
+}
+
+interface Given extends GivenJson {
+  readonly limit: number;
+  readonly key?: KeyId;
+}
+
+const defaultLimit = 50;
+const nameWidthMax = 40;
+const detailWidthMax = 80;
+
+export function addLog(keys: Command, surroundings: Surroundings): void {
+  const { stdout, stderr } = surroundings;
+  keys
+    .command("log")
+    .description("show who did what to which key or machine, the latest last")
+    .addOption(
+      new Option("--limit <count>", "how many of the latest entries")
+        .argParser(readBy(wholeNumber(1, auditEntriesMax)))
+        .default(defaultLimit),
+    )
+    .addOption(new Option("--key <id>", "only what was done to this key").argParser(givenKeyId))
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      `
+Examples:
+  trunkline keys log
+  trunkline keys log --key 0aB1cD2eF3gH --limit 5
+  trunkline keys log --limit 1000 --json`,
+    )
+    .action(({ limit, key, json }: Given) =>
+      withKeyStore(surroundings, { json }, async ({ keys: store }) => {
+        const entries = await store.log({ entriesMax: limit, key });
+        if (json) stdout.write(`${JSON.stringify(entries.map(shownEntry))}\n`);
+        else if (entries.length > 0) stdout.write(tableOfEntries(entries));
+        else stderr.write(key === undefined ? "Nothing was done to any key yet.\n" : `Nothing is known of ${key}.\n`);
+      }),
+    );
+}
+
+function tableOfEntries(entries: readonly AuditEntry[]): string {
+  return alignedTable(
+    ["time", "who", "what", "key", "name", "detail"],
+    entries.map((entry) => [
+      utcTime(entry.at),
+      entry.by,
+      entry.action,
+      entry.key ?? "machine",
+      cutText(entry.name, nameWidthMax),
+      cutText(detailText(entry.detail), detailWidthMax),
+    ]),
+  );
+}
+
+function shownEntry({ at, detail, request, ...same }: AuditEntry): object {
+  return { ...same, at: new Date(at).toISOString(), detail: detail ?? null, request: request ?? null };
+}
+
+const kindTexts: Record<KeyKind, string> = {
+  model: "model",
+  admin: "admin: for the admin API, calls no models",
+  viewer: "viewer: only reads the admin API, calls no models",
+};
+
+/** Formats all fields of a key, one a line. Includes the key itself only when it was just made. */
+export function keyFields(shown: ShownKey, { nowMs, key }: { readonly nowMs: number; readonly key?: string }): string {
+  return fieldLines([
+    ...(key === undefined ? [] : [["key", key] as const]),
+    ["id", shown.id],
+    ["name", shown.name],
+    ["kind", kindTexts[shown.kind]],
+    ["state", shown.state],
+    ...(shown.kind === "model" ? termFields(shown) : []),
+    ...(shown.issued_by === undefined ? [] : [["issued by", `admin ${shown.issued_by}`] as const]),
+    ["created", utcTime(shown.created_at)],
+    ["expires", `${utcTime(shown.expires_at)} (${fromNow(Date.parse(shown.expires_at), nowMs)})`],
+    ...(shown.disabled_at === null ? [] : [["disabled", utcTime(shown.disabled_at)] as const]),
+    ...(shown.revoked_at === null ? [] : [["revoked", utcTime(shown.revoked_at)] as const]),
+    ...shown.old_secrets_valid_until.map(
+      (until) => ["old secret", `good until ${oldSecretEnd(until, shown)}`] as const,
+    ),
+  ]);
+}
+
+/** Returns the time when an old secret expires: never later than its key. */
+function oldSecretEnd(validUntil: string, { expires_at: expiresAt }: ShownKey): string {
+  return utcTime(Math.min(Date.parse(validUntil), Date.parse(expiresAt)));
+}
+
+function termFields(shown: ShownKey): readonly (readonly [name: string, value: string])[] {
+  const { scopes, machines, rpm, tpm, concurrency, budget } = shown;
+  const limit = (count: number | null): string => (count === null ? "none" : countText(count));
+  return [
+    ["scopes", scopes.join(", ")],
+    ["machines", machines?.join(", ") ?? "any"],
+    ["rpm", limit(rpm)],
+    ["tpm", limit(tpm)],
+    ["concurrency", limit(concurrency)],
+    ["budget", budget === null ? "none" : budgetText(budget)],
+  ];
+}
+
+/** Formats a key's limits in short, and leaves out missing ones: `60 rpm, 100k tpm, 4 at once, 1M/day`. */
+function limitsText({ rpm, tpm, concurrency, budget }: ShownKey): string {
+  return [
+    rpm === null ? [] : `${countText(rpm)} rpm`,
+    tpm === null ? [] : `${countText(tpm)} tpm`,
+    concurrency === null ? [] : `${countText(concurrency)} at once`,
+    budget === null ? [] : budgetText(budget),
+  ]
+    .flat()
+    .join(", ");
+}
+
+const usualKind: KeyKind = "model";
+const fields = z.record(z.string(), z.unknown());
+
+/** Formats the details of an audit entry in short. Of a change, shows only the fields that differ from before. */
+function detailText(detail: AuditEntry["detail"]): string {
+  if (detail === undefined) return "";
+  const { was, ...now } = detail;
+  const before = fields.safeParse(was);
+  const said = Object.entries(now).map(([field, value]) => {
+    if (before.success) {
+      const [from, to] = [valueText(before.data[field]), valueText(value)];
+      return from === to ? "" : `${labelOf(field)} ${from} → ${to}`;
+    }
+    if (value === null || value === usualKind) return "";
+    const from = was === undefined ? "" : ` (was ${valueText(was)})`;
+    return `${labelOf(field)} ${valueText(value)}${from}`;
+  });
+  return said.filter((each) => each !== "").join(", ");
+}
+
+function labelOf(field: string): string {
+  return field === "expires_at" ? "expires" : field.replaceAll("_", " ");
+}
+
+const shapes = z.union([
+  z.null().transform(() => "none"),
+  z.iso.datetime().transform(utcTime),
+  z.number().transform(countText),
+  z.array(z.string()).transform((items) => items.join(" ")),
+  tokenBudget.transform(budgetText),
+]);
+
+function valueText(value: unknown): string {
+  const known = shapes.safeParse(value);
+  if (known.success) return known.data;
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

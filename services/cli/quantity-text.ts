@@ -1,0 +1,89 @@
+import { z } from "zod";
+import { tokenBudget, type TokenBudget } from "#shared/keys/key-limits.ts";
+
+const sizes = new Map([
+  ["M", 1_000_000],
+  ["k", 1_000],
+  ["", 1],
+]);
+
+/** Formats a whole number exactly, with a suffix for large ones: `60`, `100k`, `2M`. */
+export function countText(count: number): string {
+  for (const [suffix, size] of sizes) {
+    if (count >= size && count % size === 0) return `${count / size}${suffix}`;
+  }
+  return String(count);
+}
+
+/** Returns a schema that reads the output of `countText`, and plain digits, within these bounds. */
+export function countWithin(bounds: {
+  readonly minValue: number | null;
+  readonly maxValue: number | null;
+}): z.ZodType<number, string> {
+  const { minValue, maxValue } = bounds;
+  const [min, max] = [minValue ?? 0, maxValue ?? Number.MAX_SAFE_INTEGER];
+  const message = `must be a whole number from ${countText(min)} to ${countText(max)}, such as 60, 100k or 2M`;
+  return z
+    .string()
+    .regex(/^\d{1,15}[kM]?$/, message)
+    .transform(toCount)
+    .refine((count) => count >= min && count <= max, message);
+}
+
+function toCount(text: string): number {
+  return Number.parseInt(text, 10) * (sizes.get(text.replace(/^\d+/, "")) ?? Number.NaN);
+}
+
+/** Formats a budget: `500k/day`, `2M/month`. */
+export function budgetText({ tokens, per }: TokenBudget): string {
+  return `${countText(tokens)}/${per}`;
+}
+
+const { maxValue } = tokenBudget.shape.tokens;
+
+export const writtenBudget: z.ZodType<TokenBudget, string> = z
+  .string()
+  .regex(/^\d{1,15}[kM]?\/(?:day|month)$/, "must be tokens a day or a month, such as 500k/day or 2M/month")
+  .transform((text) => {
+    const [tokens = "", per] = text.split("/");
+    return { tokens: toCount(tokens), per };
+  })
+  .refine(
+    (budget): budget is TokenBudget => tokenBudget.safeParse(budget).success,
+    `must be from 1 to ${countText(maxValue ?? Infinity)} tokens`,
+  );
+
+const byteUnits = ["kB", "MB", "GB", "TB"] as const;
+
+/** Formats a number of bytes in decimal units: `815 MB`, `4.7 GB`. */
+export function byteSize(bytes: number): string {
+  let [count, unit]: [number, string] = [bytes, "B"];
+  for (const larger of byteUnits) {
+    if (Math.round(count) < 1_000) break;
+    [count, unit] = [count / 1_000, larger];
+  }
+  const digits = unit === "B" || count >= 9.95 ? 0 : 1;
+  return `${count.toFixed(digits)} ${unit}`;
+}
+
+/** Formats a time to the second, readable and valid in RFC 3339: `2026-01-31 09:30:00Z`. */
+export function utcTime(time: number | string): string {
+  return new Date(time).toISOString().replace("T", " ").replace(/\.\d+/, "");
+}
+
+const timeUnits = [
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+  ["second", 1_000],
+] as const;
+
+const relative = new Intl.RelativeTimeFormat("en");
+
+/**
+ * Formats the distance of a time from now, in the largest unit that gives at least two: `in 90 days`, `3 hours ago`.
+ */
+export function fromNow(atMs: number, nowMs: number): string {
+  const [unit, unitMs] = timeUnits.find(([, each]) => Math.abs(atMs - nowMs) >= 2 * each) ?? ["second", 1_000];
+  return relative.format(Math.round((atMs - nowMs) / unitMs), unit);
+}
