@@ -18,7 +18,6 @@ import { AgentJob } from "./agent-job.ts";
 import { beatRows, GatewaySigns } from "./beats.ts";
 import { PartCollector } from "./receive-jobs.ts";
 import { FrameEmitter } from "./emit-frames.ts";
-import { Passing } from "#shared/process/passing.ts";
 import { HeldAccepts } from "./hold-accepts.ts";
 import { busy, judgeAdmission, judgeProgress } from "./judge-job.ts";
 import { Lanes } from "./lanes.ts";
@@ -54,7 +53,7 @@ export class JobTable {
   /** Every frame of a job is sent through it. */
   readonly uplink: Uplink;
   readonly #options: JobTableOptions;
-  readonly #jobs = new Passing<AgentJob>();
+  readonly #jobs = new Map<string, AgentJob>();
   readonly #past: PastJobs;
   readonly #gateways: GatewaySigns;
   readonly #lanes: Lanes;
@@ -83,7 +82,7 @@ export class JobTable {
       tell: (job) => this.#accept(job),
     });
     options.runtime.heedWork((runtime) => this.#workOn(runtime));
-    options.runtime.onChange(() => this.#start(this.#lanes.resize(this.#jobs.values())));
+    options.runtime.onChange(() => this.#start(this.#lanes.resize([...this.#jobs.values()])));
   }
 
   get load(): { slots: number; running: number; queued: number; queueMax: number; strays: number } {
@@ -227,13 +226,13 @@ export class JobTable {
     const waiting = new Set([...this.#jobs.values()].map(({ gateway }) => gateway));
     const hearing = { connected: this.#options.broker.connected, sinceMs: this.#hearingSinceMs };
     for (const gateway of this.#gateways.gone(waiting, nowMs, hearing)) this.#abandon(gateway);
-    this.#start(this.#lanes.resize(this.#jobs.values()));
+    this.#start(this.#lanes.resize([...this.#jobs.values()]));
     this.#strays.tick();
   }
 
   /** Returns a beat row for every job, by the gateway that waits for it. */
   rows(): ReadonlyMap<string, BeatRow[]> {
-    return beatRows(this.#jobs.values(), this.#lanes.places());
+    return beatRows([...this.#jobs.values()], this.#lanes.places());
   }
 
   /** Stops taking jobs and resolves when those it has are over. Jobs that still run at the deadline are ended. */

@@ -1,5 +1,3 @@
-import { Passing } from "#shared/process/passing.ts";
-
 /**
  * Bounds how many jobs are queued beyond `queueMax` for senders that have no job waiting. One sender cannot keep all
  * others out.
@@ -19,7 +17,7 @@ export class Schedule {
   readonly #queueMax: number;
   readonly #lanes = new Map<string, Lane>();
   readonly #waiting = new Map<string, Waiting>();
-  readonly #running = new Passing<Waiting>();
+  readonly #running = new Map<string, Waiting>();
   #submitted = 0;
 
   constructor(options: { queueMax: number }) {

@@ -1,7 +1,6 @@
 import { Pool, type Dispatcher } from "undici";
 import type { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { ownBytes } from "#shared/process/own-bytes.ts";
 import { isLargeValue, writeLargeJson } from "../bodies/large-json.ts";
 import { RuntimeAnswer } from "./runtime-answer.ts";
 
@@ -31,6 +30,12 @@ interface ConnectionOptions {
    */
   readonly faultOf: (refusal: Refusal) => Fault;
 }
+
+/**
+ * Encodes into memory of its own, because a connection keeps the body until the answer is over. A slice of `Buffer.from`
+ * would keep all 64 KiB of Node's pool.
+ */
+const encoder = new TextEncoder();
 
 /** Timeout for connecting. A runtime is on this machine or near it. */
 const connectMs = 5_000;
@@ -118,9 +123,8 @@ export class RuntimeConnection {
     }
     const post = (written: Uint8Array): void =>
       void pool.dispatch({ ...target, headers: this.#jsonHeaders, method: method ?? "POST", body: written }, handler);
-    // The pool keeps the body until the answer is over.
     if (isLargeValue(body)) return writeLargeJson(body).then(post);
-    post(ownBytes(JSON.stringify(body)));
+    post(encoder.encode(JSON.stringify(body)));
     return undefined;
   }
 }

@@ -20,8 +20,7 @@ export class RequestReader {
 
   /** Reads a request. Only a large one returns a promise; nearly every request is read at once. */
   read(outer: Outer, bytes: Buffer | undefined): ReadRequest | Promise<ReadRequest> {
-    if (bytes === undefined) return readRequest(outer, bytes);
-    if (bytes.byteLength <= readHereBytesMax) return readRequest(outer, bytes);
+    if (bytes === undefined || bytes.byteLength <= readHereBytesMax) return readRequest(outer, bytes);
     if (this.#thread.bytes + bytes.byteLength > readingBytesMax) return Promise.reject(tooMuch());
     return this.#thread.run({ outer, bytes }, bytes);
   }

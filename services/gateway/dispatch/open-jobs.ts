@@ -13,7 +13,6 @@ import type { Timing } from "#shared/protocol/timing.ts";
 import type { FloodGuard } from "../fleet/flood-guard.ts";
 import type { Roster, Target } from "../fleet/roster.ts";
 import type { JobOutcome } from "./follow-frames.ts";
-import { Passing } from "#shared/process/passing.ts";
 import { OpenJob, type JobOwner, type JobSubmission } from "./open-job.ts";
 
 interface OpenJobsOptions {
@@ -61,7 +60,7 @@ const unreadable = {
 export class OpenJobs {
   readonly #options: OpenJobsOptions;
   readonly #owner: JobOwner;
-  readonly #followers = new Passing<OpenJob>();
+  readonly #followers = new Map<string, OpenJob>();
   /** The open jobs by machine, since beats arrive by machine. */
   readonly #byMachine = new Map<string, OpenJob[]>();
   readonly #probedAtMs = new Map<string, number>();

@@ -1,5 +1,4 @@
 import type { KeyLimits } from "#shared/keys/key-limits.ts";
-import { Passing } from "#shared/process/passing.ts";
 import type { KeyState } from "./judge-demand.ts";
 import type { GrantedAlone, Hold, Settled } from "./limits.ts";
 import { charge, requestRate, roundingUnits, tokenRate, unused, usedAt, type Rate, type Used } from "./rate.ts";
@@ -9,7 +8,7 @@ import { charge, requestRate, roundingUnits, tokenRate, unused, usedAt, type Rat
  * while requests run.
  */
 export class LocalKey {
-  readonly #holds = new Passing<Hold>();
+  readonly #holds = new Map<string, Hold>();
   #reserved = 0;
   #requests = unused;
   #tokens = unused;

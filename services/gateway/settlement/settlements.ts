@@ -1,6 +1,5 @@
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import { Passing } from "#shared/process/passing.ts";
 import type { UsageRow } from "#shared/usage/usage-row.ts";
 import type { Endings, Telling } from "../limits/endings.ts";
 import { needsSeat, type Hold, type Settled } from "../limits/limits.ts";
@@ -55,7 +54,7 @@ const holdsMatterForMs = 60_000;
  */
 export class Settlements implements Endings {
   readonly #options: Required<SettlementsOptions>;
-  readonly #underWay = new Passing<Hold>();
+  readonly #underWay = new Map<string, Hold>();
   readonly #heartbeat: Timer;
   #gathering: Gathering;
   #sending: Sending | undefined;
@@ -214,7 +213,7 @@ export class Settlements implements Endings {
         sequence,
         settled: gathered.endedSince(clock.now() - holdsMatterForMs),
         toldOf: gathered.toldOf(),
-        renewed: renews ? this.#underWay.values() : [],
+        renewed: renews ? [...this.#underWay.values()] : [],
         spent: gathered.spent(),
         usage: gathered.usage(),
       });

@@ -13,11 +13,7 @@ interface Waiting extends Pick<ChatRun, "onProgress"> {
 /** Reports `loading` to the waiting requests of one server while its lists show their models as loading. */
 export class LoadWatch {
   readonly #clock: Clock;
-  /**
-   * An array and not a Set, which would leave garbage behind that keeps later objects alive
-   * (`shared/process/passing.ts`).
-   */
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting = new Set<Waiting>();
   /** One timer for all waiting requests. The timer stops at the first check without a waiting request. */
   #looks: Timer | undefined;
 
@@ -26,18 +22,17 @@ export class LoadWatch {
   }
 
   begin(waiting: Waiting): void {
-    this.#waiting.push(waiting);
+    this.#waiting.add(waiting);
     this.#looks ??= this.#clock.every(loadingLookMs, () => this.#look());
   }
 
   end(waiting: Waiting): void {
-    const place = this.#waiting.indexOf(waiting);
-    if (place >= 0) this.#waiting.splice(place, 1);
+    this.#waiting.delete(waiting);
   }
 
   #look(): void {
     for (const { model, onProgress } of this.#waiting) if (model().loading) onProgress("loading");
-    if (this.#waiting.length === 0) this.stop();
+    if (this.#waiting.size === 0) this.stop();
   }
 
   stop(): void {
