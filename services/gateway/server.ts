@@ -3,19 +3,16 @@ import { Fault } from "#shared/fault/fault.ts";
 import { systemClock, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import { AnswersUnderWay } from "./edge/answers-under-way.ts";
+import { AnswersUnderWay, UnreadAnswers, type AnswerBounds, type AnswerMeter } from "./edge/unread-answers.ts";
 import { boundUploads } from "./edge/bound-uploads.ts";
 import { boundConnections, type ConnectionBounds } from "./edge/bound-connections.ts";
 import { BrokenConnections, type ConnectionMeter } from "./edge/broken-connections.ts";
-import { unknownUrl } from "./edge/unknown-url.ts";
+import { unknownUrl, knowEveryMethod, tellFault, tellFaults } from "./edge/tell-faults.ts";
 import { adoptError, type BodyLimit } from "./intake/adopt-error.ts";
 import { framingFault } from "./intake/framing-fault.ts";
 import { followRequest, followRequests, type RequestMeter } from "./edge/follow-requests.ts";
-import { knowEveryMethod } from "./edge/refuse-other-methods.ts";
 import { carryStates } from "./edge/request-state.ts";
-import { tellFault, tellFaults } from "./edge/tell-faults.ts";
 import { TimedResponse } from "./edge/timed-response.ts";
-import { UnreadAnswers, type AnswerBounds, type AnswerMeter } from "./edge/unread-answers.ts";
 
 /** How long a server waits for the input of its clients. */
 export interface Patience {

@@ -1,7 +1,7 @@
 import { fastify } from "fastify";
 import { expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
-import { heapShare, heapShareMax, insistOnHeapRoom } from "../../services/gateway/edge/heap-room.ts";
+import { heapShare, heapShareMax, insistOnHeapRoom } from "../../services/gateway/edge/bound-uploads.ts";
 import { tellFaults } from "../../services/gateway/edge/tell-faults.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
 

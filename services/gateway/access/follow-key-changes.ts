@@ -1,12 +1,11 @@
 import { Fault } from "#shared/fault/fault.ts";
+import { takesAway, type AuditAction } from "#shared/keys/audit-entry.ts";
 import type { KeyChanges } from "#shared/keys/key-changes.ts";
-import type { FoundKey } from "#shared/keys/key-record.ts";
+import type { FoundKey, KeyRecord } from "#shared/keys/key-record.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { KnownKeys } from "./known-keys.ts";
-import type { NewestRecords } from "./newest-records.ts";
-import type { RunningRequests } from "./running-requests.ts";
 
 interface FollowOptions {
   readonly changes: KeyChanges;
@@ -81,4 +80,118 @@ function takenBack(found: FoundKey): string | undefined {
   if (found.kind === "tombstone") return undefined;
   if (found.record.revokedAt !== undefined) return revoked;
   return found.record.disabledAt === undefined ? undefined : "This API key has been disabled.";
+}
+
+/** The running requests of this gateway by key, from the proof of the key on, so that revoking the key ends them. */
+export class RunningRequests {
+  readonly #byKey = new Map<KeyId, Set<AbortController>>();
+
+  get keyIds(): Iterable<KeyId> {
+    return this.#byKey.keys();
+  }
+
+  has(id: KeyId): boolean {
+    return this.#byKey.has(id);
+  }
+
+  /** Adds a running request. Call the returned function when the request has ended, in whatever way. */
+  begin(id: KeyId, leaving: AbortController): () => void {
+    const all = this.#byKey.getOrInsertComputed(id, () => new Set());
+    all.add(leaving);
+    return () => {
+      if (all.delete(leaving) && all.size === 0) this.#byKey.delete(id);
+    };
+  }
+
+  cut(id: KeyId, fault: Fault): void {
+    for (const leaving of this.#byKey.get(id) ?? []) leaving.abort(fault);
+  }
+}
+
+/** Keys that lost a right while this gateway ran and whose records it keeps; above it the oldest is forgotten. */
+export const newestRecordsMax = 10_000;
+
+/**
+ * The key store as this gateway judges keys by it. A store may fall back to an older copy of itself. This may be a
+ * replica that was promoted without the latest changes, or a backup. A loss of a right that was received here stays in
+ * force for as long as this gateway runs. Only a record of the same version or a newer one replaces the kept record.
+ */
+export class NewestRecords implements Pick<KeyStore, "find"> {
+  readonly #keys: Pick<KeyStore, "find">;
+  readonly #log: Pick<Log, "warn">;
+  readonly #newest = new Map<KeyId, KeyRecord | "revoked">();
+  readonly #toldLost = new Set<KeyId>();
+  #toldFull = false;
+  #foundedOnce = false;
+
+  constructor(options: { readonly keys: Pick<KeyStore, "find">; readonly log: Pick<Log, "warn"> }) {
+    this.#keys = options.keys;
+    this.#log = options.log;
+  }
+
+  async find(id: KeyId): Promise<FoundKey> {
+    const newest = this.#newest.get(id);
+    if (newest === undefined) return this.#ask(id);
+    if (newest === "revoked") {
+      const found = await this.#keys.find(id).catch(() => undefined);
+      if (found?.kind === "record" && found.record.revokedAt === undefined) this.#tellLost(id);
+      return { kind: "absent" };
+    }
+    const found = await this.#ask(id);
+    if (found.kind !== "record" || found.record.version >= newest.version) return found;
+    this.#tellLost(id);
+    return { kind: "record", record: newest };
+  }
+
+  /** True if the store ever judged a key for this gateway: a store that is not founded judges none. */
+  get foundedOnce(): boolean {
+    return this.#foundedOnce;
+  }
+
+  /** Notes a change; must be called for every one. Returns true if the record has to be read, for `keep`. */
+  hear(id: KeyId, action: AuditAction | undefined): boolean {
+    if (action === "revoked") {
+      this.#set(id, "revoked");
+      return false;
+    }
+    const newest = this.#newest.get(id);
+    return newest === undefined ? takesAway(action) : newest !== "revoked";
+  }
+
+  /** Keeps a record that was read after `hear`. */
+  keep(found: FoundKey): void {
+    if (found.kind !== "record") return;
+    const { record } = found;
+    const newest = this.#newest.get(record.id);
+    if (newest === "revoked" || (newest !== undefined && newest.version >= record.version)) return;
+    this.#set(record.id, record.revokedAt === undefined ? record : "revoked");
+  }
+
+  async #ask(id: KeyId): Promise<FoundKey> {
+    const found = await this.#keys.find(id);
+    this.#foundedOnce = true;
+    return found;
+  }
+
+  #set(id: KeyId, newest: KeyRecord | "revoked"): void {
+    this.#newest.delete(id);
+    this.#newest.set(id, newest);
+    this.#toldLost.delete(id);
+    if (this.#newest.size <= newestRecordsMax) return;
+    const [oldest] = this.#newest.keys();
+    if (oldest === undefined) return;
+    this.#newest.delete(oldest);
+    this.#toldLost.delete(oldest);
+    if (!this.#toldFull) this.#log.warn({ newestRecordsMax }, "more keys lost rights than this gateway keeps in mind");
+    this.#toldFull = true;
+  }
+
+  #tellLost(id: KeyId): void {
+    if (this.#toldLost.has(id)) return;
+    this.#toldLost.add(id);
+    this.#log.warn(
+      { key: id },
+      "the key store lost a change that took a right from this key: this gateway keeps to it until it ends; make the change again",
+    );
+  }
 }

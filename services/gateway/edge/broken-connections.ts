@@ -1,13 +1,15 @@
 import { once } from "node:events";
-import type { Server, ServerResponse } from "node:http";
+import { type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
-import type { FaultCode } from "#shared/fault/fault-code.ts";
+import { type FaultCode, faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Log } from "#shared/process/log.ts";
-import type { AnswersUnderWay } from "./answers-under-way.ts";
-import type { ConnectionBound } from "./bound-connections.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
 import { adoptParserError } from "../intake/adopt-error.ts";
-import { rawAnswer } from "./raw-answer.ts";
+import { faultBody, faultHeaders } from "../openai/fault-body.ts";
+import type { ConnectionBound } from "./bound-connections.ts";
+import { noSniffing, processingHeader } from "./timed-response.ts";
+import type { AnswersUnderWay } from "./unread-answers.ts";
 
 /** Counts connections on which no request could be read. */
 export interface ConnectionMeter {
@@ -73,4 +75,24 @@ export class BrokenConnections {
 
 async function untilOut(answer: ServerResponse): Promise<void> {
   if (!answer.closed) await once(answer, "close").catch(() => undefined);
+}
+
+/**
+ * Returns the whole HTTP answer, head and body, to input that never became a request. Its connection closes after it.
+ */
+function rawAnswer(fault: Fault, headers: Readonly<Record<string, string>> = {}): string {
+  const { status } = faultEntry(fault.code);
+  const body = JSON.stringify(faultBody(fault));
+  const all = {
+    "content-type": "application/json; charset=utf-8",
+    "content-length": String(Buffer.byteLength(body)),
+    "x-request-id": newToken("req_"),
+    [processingHeader]: "0",
+    [noSniffing[0]]: noSniffing[1],
+    ...faultHeaders(fault),
+    ...headers,
+    connection: "close",
+  };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
+  return `${[`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Error"}`, ...lines].join("\r\n")}\r\n\r\n${body}`;
 }

@@ -1,5 +1,55 @@
+import { readFileSync } from "node:fs";
+import { setImmediate } from "node:timers/promises";
+import { createSecureContext } from "node:tls";
 import type { FastifyInstance } from "fastify";
+import type { Clock } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+
+export interface Certificate {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+/**
+ * Reads the certificate for HTTPS and its key; returns undefined when neither is configured. Throws a `StartFailure`
+ * for files that do not work. The settings are `prefix` with `CERT` and with `KEY`.
+ */
+export function readCertificate(
+  prefix: "TRUNKLINE_TLS_" | "TRUNKLINE_OPERATIONS_TLS_",
+  files: { readonly tlsCertificateFile: string | undefined; readonly tlsKeyFile: string | undefined },
+): Certificate | undefined {
+  const { tlsCertificateFile: certFile, tlsKeyFile: keyFile } = files;
+  if (certFile === undefined && keyFile === undefined) return undefined;
+  const [certVariable, keyVariable] = [`${prefix}CERT`, `${prefix}KEY`];
+  if (certFile === undefined || keyFile === undefined) {
+    throw new StartFailure(exitCodes.config, `Set ${certVariable} and ${keyVariable} both, or neither.`);
+  }
+  const certificate = { cert: readPem(certVariable, certFile), key: readPem(keyVariable, keyFile) };
+  try {
+    createSecureContext(certificate);
+  } catch (error) {
+    throw new StartFailure(
+      exitCodes.config,
+      `${certVariable} and ${keyVariable}: ${certFile} and ${keyFile} are not a certificate and its key in PEM form.`,
+      { cause: error },
+    );
+  }
+  return certificate;
+}
+
+function readPem(variable: string, file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw new StartFailure(
+      exitCodes.config,
+      `${variable}: the file ${file} cannot be read; name one that this user may read.`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
 
 /**
  * Length of the kernel's queue of connections that wait to be accepted; the same as the kernel's own limit. The kernel
@@ -35,5 +85,35 @@ function reasonOf(error: unknown, at: Parameters<typeof listen>[1]): string {
       return `${at.host} is no address of this host: set ${at.hostVariable} to one that is.`;
     default:
       return `${where} cannot be used (${String(code ?? error)}): set ${at.hostVariable} and ${at.portVariable}.`;
+  }
+}
+
+/** Interval at which idle connections are closed. */
+const lookEveryMs = 50;
+/** Time for answers that were cut at the deadline to reach their clients. */
+const lastWordsMs = 250;
+
+/**
+ * Closes a server. Accepts no new connections, closes idle ones at once, and the others when their answer is sent. A
+ * client that keeps its connection, or does not read, delays nothing past the deadline.
+ */
+export async function closeGently(
+  server: FastifyInstance,
+  means: { readonly deadline: AbortSignal; readonly clock: Clock },
+): Promise<void> {
+  const { deadline, clock } = means;
+  const looking = clock.every(lookEveryMs, () => server.server.closeIdleConnections());
+  const cut = (): void => void clock.after(lastWordsMs, () => server.server.closeAllConnections());
+  if (deadline.aborted) cut();
+  deadline.addEventListener("abort", cut, { once: true });
+  try {
+    await server.close();
+    // Node reports a server as closed before its last connection emits `close`, and the request must still see that.
+    // The event comes at the end of this turn of the event loop. A callback that is set in the next turn comes after
+    // it.
+    await setImmediate();
+    await setImmediate();
+  } finally {
+    looking.cancel();
   }
 }

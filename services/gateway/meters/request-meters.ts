@@ -1,8 +1,8 @@
+import type { FaultCode } from "#shared/fault/fault-code.ts";
 import type { ConnectionBound } from "../edge/bound-connections.ts";
 import type { CutReason } from "../edge/unread-answers.ts";
-import type { FaultCode } from "#shared/fault/fault-code.ts";
-import type { Exposition } from "./exposition.ts";
 import { ModelLabels } from "./bounded-labels.ts";
+import type { Exposition } from "./exposition.ts";
 
 export type RequestOutcome = "ok" | FaultCode;
 

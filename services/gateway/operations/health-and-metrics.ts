@@ -4,10 +4,10 @@ import type { Broker } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { bearerText } from "../access/bearer-text.ts";
+import { bearerText } from "../access/authenticate.ts";
 import type { KnownKeys } from "../access/known-keys.ts";
 import type { StoreWatch } from "../access/store-watch.ts";
-import { refuseOtherMethods } from "../edge/refuse-other-methods.ts";
+import { refuseOtherMethods } from "../edge/tell-faults.ts";
 import { type BrokerWatch, probe, probeWithinMs } from "../meters/backing-meters.ts";
 import type { GatewayMeters } from "../meters/gateway-meters.ts";
 

@@ -11,8 +11,7 @@ import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
 import type { Peppers } from "#shared/keys/peppers.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { BadKeys } from "../access/bad-keys.ts";
-import { bearerText } from "../access/bearer-text.ts";
-import { authUnavailable, validKey } from "../access/judged-key.ts";
+import { bearerText, authUnavailable, validKey } from "../access/authenticate.ts";
 import { stateOf } from "../edge/request-state.ts";
 
 /**

@@ -1,15 +1,12 @@
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { addDueHeaders } from "../edge/due-headers.ts";
-import { tiesOf } from "../edge/request-facts.ts";
-import { stateOf } from "../edge/request-state.ts";
+import { addDueHeaders, TimedResponse, writeWhole } from "../edge/timed-response.ts";
+import { tiesOf, stateOf } from "../edge/request-state.ts";
 import { machineHeader, StreamWriter } from "../dispatch/write-stream.ts";
 import type { Admitted } from "./admit-request.ts";
 import type { InferenceMeans } from "./inference-routes.ts";
 import { standingLines } from "./tell-standing.ts";
 import { CollectedAnswer } from "../dispatch/collect-answer.ts";
-import { TimedResponse } from "../edge/timed-response.ts";
-import { writeWhole } from "../edge/write-whole.ts";
 
 /**
  * Runs a request and sends its answer piece by piece. A failure before the first piece is thrown, and becomes an answer

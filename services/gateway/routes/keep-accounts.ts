@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
-import { callerOf } from "../access/caller.ts";
+import { callerOf } from "../access/prove-callers.ts";
 import { stateOf } from "../edge/request-state.ts";
 import { atClose, sinceArrivalMs } from "../edge/timed-response.ts";
 import { adoptError, type BodyLimit } from "../intake/adopt-error.ts";

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { mintKeyToken, type KeyToken } from "#shared/keys/key-token.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
 import { Peppers } from "#shared/keys/peppers.ts";
-import { validKey } from "../../../../services/gateway/access/judged-key.ts";
+import { validKey } from "../../../../services/gateway/access/authenticate.ts";
 import { KnownKeys, knownKeysMax } from "../../../../services/gateway/access/known-keys.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 import { peppers, StoreOfATest } from "./keys-of-a-test.ts";
