@@ -33,12 +33,20 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that announces itself tens
 
   test("is dropped unread, counted and told once, and everybody else is served meanwhile", async () => {
     const before = await droppedOf("mean");
-    for (let at = 0; at < floodOf; at += 1) mean.announce({ running: at, catalogueDigest: `d${at}` });
+    const flood = async (): Promise<void> => {
+      for (let at = 0; at < floodOf; at += 1) {
+        mean.announce({ running: at, catalogueDigest: `d${at}` });
+        // NATS cuts a client that answers no ping while it publishes.
+        if (at % 1_000 === 999) await mean.flush();
+      }
+      await mean.flush();
+    };
+    const flooding = flood();
     const served = await Promise.all(
       Array.from({ length: 20 }, () => fleet.endpoint.answer({ model: "scripted", says: "/script tokens=2 nonce=x" })),
     );
     expect(new Set(served)).toEqual(new Set(["x-0 x-1 "]));
-    await mean.flush();
+    await flooding;
     const isCounted = async (): Promise<boolean> => (await droppedOf("mean")) - before > floodOf * 0.95;
     await until(isCounted, { what: "the flood to be counted" });
     const lines = (await fleet.gateways[0]?.logLines()) ?? [];

@@ -1,6 +1,8 @@
-import { expect, test } from "vitest";
+import { PassThrough } from "node:stream";
+import { text } from "node:stream/consumers";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { exitCodes } from "#shared/process/start-failure.ts";
-import { trunkline } from "../harness/trunkline-command.ts";
+import { trunkline as runCommand } from "../../../services/cli/trunkline.ts";
 
 const onKeys = ["issue", "list", "show", "rotate", "extend", "change", "disable", "enable", "revoke", "log"];
 const onModels = ["list", "pull", "rm", "load", "unload"];
@@ -17,6 +19,19 @@ const commands = [
   ...onKeys.map((command) => `keys ${command}`),
   ...onModels.map((command) => `models ${command}`),
 ];
+/** Runs a command in this process. Help and usage errors go to the streams of the process. */
+async function trunkline(args: readonly string[]) {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  for (const [name, stream] of Object.entries({ stdout, stderr }) as ["stdout" | "stderr", PassThrough][]) {
+    const spy = vi.spyOn(process[name], "write").mockImplementation((written) => stream.write(written));
+    onTestFinished(() => spy.mockRestore());
+  }
+  const exitCode = await runCommand({ arguments: args, environment: {}, stdout, stderr });
+  stdout.end();
+  stderr.end();
+  return { exitCode, stdout: await text(stdout), stderr: await text(stderr) };
+}
+
 const words = (command: string): string[] => command.split(" ").filter((word) => word !== "");
 
 test.each(commands)("trunkline %s --help tells what it is for and how to call it", async (command) => {
