@@ -1,4 +1,4 @@
-import { onTestFinished, expect, test, describe } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 
 import { readingBytesMax, RequestReader } from "../../../services/gateway/asked/request-reader.ts";
@@ -6,7 +6,11 @@ import { readRequest, type Outer, type ReadRequest } from "../../../services/gat
 
 const mib = 1024 * 1024;
 
-function aside(): RequestReader {
+/** The start of a thread takes longest here: tests that do not stop it share one. */
+const shared = new RequestReader();
+afterAll(() => shared.stop());
+
+function ownReader(): RequestReader {
   const reader = new RequestReader();
   onTestFinished(() => reader.stop());
   return reader;
@@ -35,7 +39,7 @@ describe("a large request", () => {
     ["embeddings", bytesOf({ model: "embed", input: ["a".repeat(mib)], encoding_format: "base64" })],
   ])("of the kind %s is read beside the loop as it would be read on it", async (outer, bytes) => {
     const onTheLoop = readRequest(outer, Buffer.from(bytes));
-    const { body, ...asked } = await aside().read(outer, bytes);
+    const { body, ...asked } = await shared.read(outer, bytes);
     expect({ ...asked, body: Buffer.from(body).toString() }).toEqual({
       ...onTheLoop,
       body: Buffer.from(onTheLoop.body).toString(),
@@ -45,7 +49,7 @@ describe("a large request", () => {
 
   test("that is wrong is refused as it would be on the loop", async () => {
     const wrong = chat("a".repeat(mib), { n: 0 });
-    const fault = await faultOf(aside().read("chat", wrong));
+    const fault = await faultOf(shared.read("chat", wrong));
     expect(fault).toMatchObject({ code: "integer_below_min_value", param: "n" });
     expect(fault.message).toBe("'n' must be at least 1.");
   });
@@ -61,15 +65,14 @@ describe("a large request", () => {
     async (outer, param, fields) => {
       const messages = [{ role: "user", content: "Hello" }];
       const fault = await faultOf(
-        aside().read(outer, bytesOf({ model: "llama3", ...(outer === "chat" && { messages }), ...fields })),
+        shared.read(outer, bytesOf({ model: "llama3", ...(outer === "chat" && { messages }), ...fields })),
       );
       expect([fault.code, fault.param]).toEqual(["invalid_type", param]);
     },
   );
 
   test("lets the loop go on while it is read", async () => {
-    const reader = aside();
-    await reader.read("chat", chat("a".repeat(mib)));
+    await shared.read("chat", chat("a".repeat(mib)));
     let turns = 0;
     let reading = true;
     const turn = (): void => {
@@ -77,20 +80,19 @@ describe("a large request", () => {
       if (reading) setImmediate(turn);
     };
     setImmediate(turn);
-    await reader.read("chat", chat('"'.repeat(8 * mib)));
+    await shared.read("chat", chat('"'.repeat(8 * mib)));
     reading = false;
     expect(turns).toBeGreaterThan(10);
   });
 
   test("is answered in its turn, when several are sent at once", async () => {
-    const reader = aside();
     const models = ["a", "b", "c", "d"];
-    const read = models.map(async (model) => await reader.read("chat", chat("x".repeat(mib), { model })));
+    const read = models.map(async (model) => await shared.read("chat", chat("x".repeat(mib), { model })));
     expect((await Promise.all(read)).map(({ model }) => model)).toEqual(models);
   });
 
   test("whose thread ends is told so, and the next one gets another", async () => {
-    const reader = aside();
+    const reader = ownReader();
     const broken = faultOf(reader.read("chat", chat("a".repeat(8 * mib))));
     await reader.stop();
     expect(await broken).toMatchObject({ code: "internal_error" });
@@ -98,7 +100,7 @@ describe("a large request", () => {
   });
 
   test("is refused while so many are being read that they would fill the memory", async () => {
-    const reader = aside();
+    const reader = ownReader();
     const large = Buffer.alloc(readingBytesMax, "x");
     const first = faultOf(reader.read("chat", large));
     expect(await faultOf(reader.read("chat", chat("a".repeat(mib))))).toMatchObject({
