@@ -9,14 +9,12 @@ import { JobTable } from "./jobs/job-table.ts";
 import { receiveJobs } from "./jobs/receive-jobs.ts";
 import { Announcer } from "./presence/announce.ts";
 import { claimMachine } from "./presence/claim-machine.ts";
-import { atHand, runtimeSources } from "./offer/detect.ts";
-import { FirstSightings } from "./offer/first-sightings.ts";
+import { atHand, type RuntimeSource, runtimeSources } from "./offer/detect.ts";
+import { FirstSightings, RuntimeWatch } from "./offer/watch-runtimes.ts";
 import { llamaRuntime } from "./runtimes/llama/llama.ts";
-import { readModelSettings } from "./offer/model-settings.ts";
-import type { RuntimeSource } from "./offer/runtime-source.ts";
+import { readModelSettings } from "./offer/offer.ts";
 import type { Runtime } from "./runtimes/runtime.ts";
 import { scriptedRuntime } from "./runtimes/scripted/scripted.ts";
-import { RuntimeWatch } from "./offer/watch-runtimes.ts";
 
 interface AgentParts {
   readonly config: AgentConfig;

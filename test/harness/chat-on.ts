@@ -1,7 +1,7 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { Capabilities } from "#shared/model/model.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
-import { refuseIncapable } from "../../services/agent/runtimes/refuse-incapable.ts";
+import { refuseIncapable } from "../../services/agent/runtimes/refuse-unsupported.ts";
 import type { Runtime, Silence } from "../../services/agent/runtimes/runtime.ts";
 import { batchesOf } from "./emitted.ts";
 

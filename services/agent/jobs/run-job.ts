@@ -4,10 +4,9 @@ import { addRecords, type DataRecord } from "#shared/protocol/answer-records.ts"
 import type { JobHead } from "#shared/protocol/job.ts";
 import { isLarge, readLargeBody, type JobBodies } from "../bodies/large-json.ts";
 import { readBody } from "../bodies/read-body.ts";
-import { embedInBatches, textsAtOnce } from "../runtimes/embed-in-batches.ts";
-import { completeEach, fanOut } from "../runtimes/fan-out.ts";
+import { completeEach, embedInBatches, fanOut, textsAtOnce } from "../runtimes/fan-out.ts";
 import type { Route } from "../offer/offer.ts";
-import { refuseIncapable } from "../runtimes/refuse-incapable.ts";
+import { refuseIncapable } from "../runtimes/refuse-unsupported.ts";
 import type { EmitEvents, Silence } from "../runtimes/runtime.ts";
 import { AnswerAssembly } from "./assemble-answer.ts";
 import type { Outcome } from "./past-jobs.ts";

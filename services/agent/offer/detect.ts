@@ -3,18 +3,27 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { ollamaUrlDefault, recogniseOllama } from "../runtimes/ollama/ollama.ts";
 import {
+  type OpenAiServerKind,
   openAiServerKinds,
   openAiServerUrls,
   recogniseOpenAiServer,
-  type OpenAiServerKind,
 } from "../runtimes/openai/recognise-openai-server.ts";
-import type { Runtime } from "../runtimes/runtime.ts";
-import type { RuntimeSite } from "../runtimes/runtime-site.ts";
-import type { RuntimeSource, Sight } from "./runtime-source.ts";
+import type { Runtime, RuntimeSite } from "../runtimes/runtime.ts";
+
+/** The result of a look: a runtime, nothing, or a server that is no runtime. */
+export type Sight = Runtime | "nothing" | "something-else";
+
+/** A place where a runtime may be. */
+export interface RuntimeSource {
+  /** The place as messages to the operator name it: an address or a file. */
+  readonly place: string;
+  /** Looks at the place once. A rejection counts as nothing. */
+  look(signal: AbortSignal): Promise<Sight>;
+}
 
 /** The runtime kinds that an agent can be configured to front. `auto` means any runtime that answers. */
 export const runtimeKinds = ["auto", "ollama", ...openAiServerKinds, "scripted"] as const;
-export type RuntimeKind = (typeof runtimeKinds)[number];
+type RuntimeKind = (typeof runtimeKinds)[number];
 
 /** Timeout for recognising a server. */
 export const detectMs = 500;

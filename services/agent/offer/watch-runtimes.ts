@@ -1,15 +1,15 @@
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { modelIdCharactersMax, type OfferedModel } from "#shared/model/model.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import { completeModel } from "./complete-model.ts";
-import { settingsOf, type ModelSettingsFile } from "./model-settings.ts";
-import { Offer, type Route } from "./offer.ts";
 import type { DescribedModel, Runtime } from "../runtimes/runtime.ts";
-import type { RuntimeSource } from "./runtime-source.ts";
-import { UniqueIds } from "./unique-ids.ts";
-import { SourceWatch, type RuntimeWork } from "./watch-source.ts";
+import { completeModel, type ModelSettingsFile, Offer, type Route, settingsOf, UniqueIds } from "./offer.ts";
+import type { RuntimeSource } from "./detect.ts";
+import { type RuntimeWork, SourceWatch } from "./watch-source.ts";
 
 interface WatchOptions {
   /** The places where runtimes may be. If two runtimes offer the same model, the first one gets the id. */
@@ -195,4 +195,72 @@ function inOrder(models: readonly DescribedModel[]): readonly DescribedModel[] {
 /** Removes duplicates: a model that a runtime lists twice is offered once. */
 function withoutTwins(routes: readonly Route[]): Route[] {
   return [...new Map(routes.map((route) => [route.model.id, route])).values()];
+}
+
+const sightings = z.record(z.string(), z.int().nonnegative());
+
+/**
+ * Bounds the sightings, several times the models that a machine may offer. Beyond it, the oldest sightings are
+ * forgotten.
+ */
+const sightingsMax = 10_000;
+
+/**
+ * Remembers when this machine first saw each model whose runtime does not report a creation time. A file keeps them
+ * across restarts; where it cannot be written, they last as long as the agent runs.
+ */
+export class FirstSightings {
+  readonly #file: string;
+  readonly #clock: Pick<Clock, "wall">;
+  readonly #log: Pick<Log, "warn">;
+  #seconds: Map<string, number> | undefined;
+  #writing = false;
+
+  constructor(options: { file: string; clock: Pick<Clock, "wall">; log: Pick<Log, "warn"> }) {
+    this.#file = options.file;
+    this.#clock = options.clock;
+    this.#log = options.log;
+  }
+
+  secondsOf(model: string): number {
+    this.#seconds ??= this.#read();
+    const known = this.#seconds.get(model);
+    if (known !== undefined) return known;
+    const now = Math.floor(this.#clock.wall() / 1_000);
+    this.#seconds.set(model, now);
+    for (const oldest of this.#seconds.keys()) {
+      if (this.#seconds.size <= sightingsMax) break;
+      this.#seconds.delete(oldest);
+    }
+    this.#writeSoon(this.#seconds);
+    return now;
+  }
+
+  /** Schedules one write for all models that are seen in one look. */
+  #writeSoon(seconds: ReadonlyMap<string, number>): void {
+    if (this.#writing) return;
+    this.#writing = true;
+    setImmediate(() => {
+      this.#writing = false;
+      this.#write(seconds);
+    });
+  }
+
+  #read(): Map<string, number> {
+    try {
+      return new Map(Object.entries(sightings.parse(JSON.parse(readFileSync(this.#file, "utf8")))));
+    } catch {
+      return new Map();
+    }
+  }
+
+  #write(seconds: ReadonlyMap<string, number>): void {
+    try {
+      mkdirSync(dirname(this.#file), { recursive: true, mode: 0o700 });
+      writeFileSync(`${this.#file}.new`, `${JSON.stringify(Object.fromEntries(seconds), null, 2)}\n`, { mode: 0o600 });
+      renameSync(`${this.#file}.new`, this.#file);
+    } catch (error) {
+      this.#log.warn({ err: error }, "the models seen for the first time could not be noted");
+    }
+  }
 }

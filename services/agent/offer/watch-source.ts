@@ -3,7 +3,7 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { DescribedModel, Runtime } from "../runtimes/runtime.ts";
-import type { RuntimeSource, Sight } from "./runtime-source.ts";
+import type { RuntimeSource, Sight } from "./detect.ts";
 
 /** The state of a runtime as the agent's own jobs show it. */
 export interface RuntimeWork {

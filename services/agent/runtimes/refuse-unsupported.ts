@@ -1,7 +1,45 @@
 import { Fault } from "#shared/fault/fault.ts";
+import type { Capabilities } from "#shared/model/model.ts";
 import type { ChatBody } from "#shared/protocol/chat-body.ts";
+import type { TextToContinue } from "#shared/protocol/complete-body.ts";
 
-export type ChatField = keyof ChatBody;
+/** Refuses a chat that needs a capability that the model lacks, whatever its runtime supports. */
+export function refuseIncapable(chat: { model: string; capabilities: Capabilities; body: ChatBody }): void {
+  const { model, capabilities, body } = chat;
+  if (!capabilities.completion) {
+    throw new Fault("unsupported_value", { message: `The model '${model}' does not support chat.`, param: "model" });
+  }
+  if (body.tools !== undefined && !capabilities.tools) {
+    throw new Fault("model_does_not_support_tools", {
+      message: `The model '${model}' does not support tools.`,
+      param: "tools",
+    });
+  }
+  if (!capabilities.vision) {
+    const image = firstImage(body);
+    if (image !== undefined) {
+      throw new Fault("unsupported_value", { message: `The model '${model}' does not accept images.`, param: image });
+    }
+  }
+  const effort = body.reasoning_effort;
+  if (effort !== undefined && effort !== "none" && !capabilities.thinking) {
+    throw new Fault("unsupported_parameter", {
+      message: `The model '${model}' has no thinking mode, so 'reasoning_effort' can only be 'none'.`,
+      param: "reasoning_effort",
+    });
+  }
+}
+
+function firstImage({ messages }: ChatBody): string | undefined {
+  for (const [at, { content }] of messages.entries()) {
+    if (!Array.isArray(content)) continue;
+    const part = content.findIndex(({ type }) => type === "image_url");
+    if (part >= 0) return `messages[${at}].content[${part}]`;
+  }
+  return undefined;
+}
+
+type ChatField = keyof ChatBody;
 
 /** For each field: returns true if its value requests no more than the default answer. */
 type Neutral<Body> = { readonly [Field in keyof Body]?: (body: Body) => boolean };
@@ -46,7 +84,7 @@ export function refuseUnsupported(body: ChatBody, honoured: ReadonlySet<ChatFiel
  * the honoured fields, and not the unsupported ones. Every adapter therefore refuses a new field of the protocol until
  * its list has the field.
  */
-export function refuseAllBut<Body extends object>(
+function refuseAllBut<Body extends object>(
   honoured: ReadonlySet<keyof Body>,
   asked: {
     readonly body: Body;
@@ -64,4 +102,44 @@ export function refuseAllBut<Body extends object>(
       param: field,
     });
   }
+}
+
+type TextField = keyof TextToContinue;
+
+/** The fields that every runtime with completions honours, itself or through its adapter. */
+const honouredByAllInTexts: readonly TextField[] = [
+  "max_tokens",
+  "temperature",
+  "top_p",
+  "frequency_penalty",
+  "presence_penalty",
+  "seed",
+  "stop",
+];
+
+/** Returns the fields of a completion that a runtime honours: the common fields, and its own fields. */
+export function honouringInTexts(...beside: readonly TextField[]): ReadonlySet<TextField> {
+  return new Set([...honouredByAllInTexts, ...beside]);
+}
+
+/** Refuses a completion with a field that the runtime does not honour. */
+export function refuseUnsupportedText(body: TextToContinue, honoured: ReadonlySet<TextField>): void {
+  const neutral = { logit_bias: ({ logit_bias: bias = {} }: TextToContinue) => Object.keys(bias).length === 0 };
+  refuseAllBut(honoured, { body, subject: "prompt", neutral });
+}
+
+/** Refuses an empty prompt, for a runtime that needs text to continue. */
+export function refuseEmptyText({ prompt }: TextToContinue): void {
+  if (prompt === "") throw nothingToContinue();
+}
+
+/**
+ * Returns the fault for an empty prompt. Only a model that begins all texts with a token of its own can answer an empty
+ * prompt.
+ */
+export function nothingToContinue(): Fault {
+  return new Fault("invalid_value", {
+    message: "The model has nothing to go on from: 'prompt' is empty.",
+    param: "prompt",
+  });
 }

@@ -1,5 +1,7 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { Capabilities } from "#shared/model/model.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
 import type { ChatBody } from "#shared/protocol/chat-body.ts";
 import type { TextToContinue } from "#shared/protocol/complete-body.ts";
 import type { EmbedBody } from "#shared/protocol/embed-body.ts";
@@ -121,4 +123,15 @@ export interface Runtime {
   working?(signal: AbortSignal): Promise<number>;
   /** Closes what is open, for an adapter that keeps connections. */
   close?(): Promise<void>;
+}
+
+/** The address of a possible runtime, and the operator's settings for it. */
+export interface RuntimeSite {
+  /** The base URL of the runtime, without `/v1`. */
+  readonly url: string;
+  readonly apiKey?: string | undefined;
+  /** The number of jobs that the runtime runs at once, where the operator overrides the reported number. */
+  readonly slots?: number | undefined;
+  readonly clock: Clock;
+  readonly log?: Pick<Log, "warn"> | undefined;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { chatBody } from "#shared/protocol/chat-body.ts";
-import { CallsAsText, offersTools } from "../../../services/agent/runtimes/calls-as-text.ts";
+import { CallsAsText, offersTools } from "../../../services/agent/runtimes/adjust-answer.ts";
 
 function told(batches: readonly (readonly AnswerEvent[])[]): AnswerEvent[] {
   const calls = new CallsAsText();

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { completeModel } from "../../../services/agent/offer/complete-model.ts";
-import { modelSettingsFile, settingsOf } from "../../../services/agent/offer/model-settings.ts";
+import { completeModel, modelSettingsFile, settingsOf } from "../../../services/agent/offer/offer.ts";
 import type { DescribedModel } from "../../../services/agent/runtimes/runtime.ts";
 
 const bare: DescribedModel = { id: "m", ownedBy: "someone", capabilities: {} };

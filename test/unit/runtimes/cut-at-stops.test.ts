@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { cutAtStops } from "../../../services/agent/runtimes/cut-at-stops.ts";
+import { cutAtStops } from "../../../services/agent/runtimes/adjust-answer.ts";
 import type { EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
 import { emitEach, emittedBy } from "../../harness/emitted.ts";
 

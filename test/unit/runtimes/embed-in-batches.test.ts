@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { embedInBatches, textsAtOnce } from "../../../services/agent/runtimes/embed-in-batches.ts";
+import { embedInBatches, textsAtOnce } from "../../../services/agent/runtimes/fan-out.ts";
 import type { EmbedRun, Embeddings } from "../../../services/agent/runtimes/runtime.ts";
 import { emittedBy } from "../../harness/emitted.ts";
 

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { readModelFiles, trainedTokens } from "../../../services/agent/runtimes/openai/hugging-face-folder.ts";
+import { readModelFiles, trainedTokens } from "../../../services/agent/runtimes/openai/model-files.ts";
 
 let hub: string;
 let snapshot: string;

@@ -1,9 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import {
-  OllamaChatAnswer,
-  type OllamaAnswerOptions,
-} from "../../../services/agent/runtimes/ollama/ollama-chat-answer.ts";
+import { OllamaChatAnswer, type OllamaAnswerOptions } from "../../../services/agent/runtimes/ollama/ollama-answer.ts";
 
 function call(name: string, fields: object = {}) {
   return { ...fields, function: { index: 0, name, arguments: { a: 1 } } };

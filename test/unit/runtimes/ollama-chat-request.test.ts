@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody } from "#shared/protocol/chat-body.ts";
-import { ollamaChatRequest } from "../../../services/agent/runtimes/ollama/ollama-chat-request.ts";
-import { ollamaShow } from "../../../services/agent/runtimes/ollama/ollama-model.ts";
+import { ollamaChatRequest } from "../../../services/agent/runtimes/ollama/ollama-request.ts";
+import { ollamaShow } from "../../../services/agent/runtimes/ollama/ollama-catalogue.ts";
 
 const everything = ["completion", "vision", "tools", "thinking"];
 const tools = [{ type: "function", function: { name: "look", parameters: { type: "object" } } }];

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { completeModel } from "../../../services/agent/offer/complete-model.ts";
+import { completeModel } from "../../../services/agent/offer/offer.ts";
 import {
   describeModel,
   modelIdOf,
+  type OllamaHost,
   ollamaShow,
   ollamaTag,
-  type OllamaHost,
-} from "../../../services/agent/runtimes/ollama/ollama-model.ts";
-import { OllamaWindows } from "../../../services/agent/runtimes/ollama/ollama-windows.ts";
+  OllamaWindows,
+} from "../../../services/agent/runtimes/ollama/ollama-catalogue.ts";
 
 const linux: OllamaHost = { platform: "linux", arch: "x64" };
 const mac = { platform: "darwin", arch: "arm64" };

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ollamaShow } from "../../../services/agent/runtimes/ollama/ollama-model.ts";
-import { OllamaWindows } from "../../../services/agent/runtimes/ollama/ollama-windows.ts";
+import { ollamaShow, OllamaWindows } from "../../../services/agent/runtimes/ollama/ollama-catalogue.ts";
 
 function shown(trainedTokens: number, parameters?: string) {
   const info = { "general.architecture": "llama", "llama.context_length": trainedTokens };

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { OpenAiChatAnswer, type AnswerOptions } from "../../../services/agent/runtimes/openai/openai-chat-answer.ts";
+import { OpenAiAnswer, type OpenAiAnswerOptions } from "../../../services/agent/runtimes/openai/openai-answer.ts";
 
-const usual: AnswerOptions = {
+const usual: OpenAiAnswerOptions = {
   choices: 1,
   parallelToolCalls: true,
   topLogprobs: 1,
@@ -11,8 +11,8 @@ const usual: AnswerOptions = {
   dropsUnreadableCalls: false,
 };
 
-function answerOf(options: Partial<AnswerOptions> = {}) {
-  const answer = new OpenAiChatAnswer({ ...usual, ...options });
+function answerOf(options: Partial<OpenAiAnswerOptions> = {}) {
+  const answer = new OpenAiAnswer({ ...usual, ...options });
   const take = (data: unknown, name = ""): AnswerEvent[] => {
     const events: AnswerEvent[] = [];
     answer.read({ kind: "event", name, data: typeof data === "string" ? data : JSON.stringify(data) }, events);
@@ -22,12 +22,12 @@ function answerOf(options: Partial<AnswerOptions> = {}) {
 }
 
 /** The events of an answer that comes in these chunks. */
-function said(chunks: readonly unknown[], options: Partial<AnswerOptions> = {}): AnswerEvent[] {
+function said(chunks: readonly unknown[], options: Partial<OpenAiAnswerOptions> = {}): AnswerEvent[] {
   const { take } = answerOf(options);
   return chunks.flatMap((chunk) => take(chunk));
 }
 
-function faultOf(chunks: readonly unknown[], options: Partial<AnswerOptions> = {}): Fault {
+function faultOf(chunks: readonly unknown[], options: Partial<OpenAiAnswerOptions> = {}): Fault {
   try {
     said(chunks, options);
   } catch (error) {
@@ -68,24 +68,24 @@ describe("an OpenAI-shaped answer", () => {
   test("has no end yet while its reason is empty, and has one when the stream says so", () => {
     const { answer, take } = answerOf();
     take(delta({ content: "hi" }, ""));
-    expect(answer.done).toBe(false);
+    expect(answer.isComplete).toBe(false);
     expect(take("[DONE]")).toEqual([stop]);
-    expect([answer.done, answer.over]).toEqual([true, true]);
+    expect([answer.isComplete, answer.isOver]).toEqual([true, true]);
   });
 
   test("an answer that has begun is done by [DONE] without a finish reason", () => {
     const { answer, take } = answerOf();
     take(delta({ content: "hi" }));
     expect(take("[DONE]")).toEqual([stop]);
-    expect([answer.done, answer.over, answer.endedBare]).toEqual([true, true, true]);
+    expect([answer.isComplete, answer.isOver, answer.endedBare]).toEqual([true, true, true]);
   });
 
   test("an answer of which only [DONE] came, or only one of its two choices, is not done", () => {
     const { answer: empty, take: end } = answerOf();
-    expect([end("[DONE]"), empty.done, empty.over]).toEqual([[], false, true]);
+    expect([end("[DONE]"), empty.isComplete, empty.isOver]).toEqual([[], false, true]);
     const { answer: half, take } = answerOf({ choices: 2 });
     take(delta({ content: "hi" }));
-    expect([take("[DONE]"), half.done, half.over]).toEqual([[stop], false, true]);
+    expect([take("[DONE]"), half.isComplete, half.isOver]).toEqual([[stop], false, true]);
   });
 
   test("[DONE] without a finish reason fails a tool call whose arguments were cut off", () => {
@@ -130,9 +130,9 @@ describe("an OpenAI-shaped answer", () => {
       { kind: "text", choice: 1, text: "b" },
       { kind: "finish", choice: 1, reason: "stop" },
     ]);
-    expect(answer.done).toBe(false);
+    expect(answer.isComplete).toBe(false);
     take(finished);
-    expect(answer.done).toBe(true);
+    expect(answer.isComplete).toBe(true);
   });
 
   test("carries the likelihood of its tokens in OpenAI's form", () => {

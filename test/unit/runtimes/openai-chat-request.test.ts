@@ -1,14 +1,17 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
-import { llamaServer } from "../../../services/agent/runtimes/openai/llama-server-profile.ts";
-import { lmStudio } from "../../../services/agent/runtimes/openai/lm-studio-profile.ts";
-import { mlxLm } from "../../../services/agent/runtimes/openai/mlx-lm-profile.ts";
-import { echoedText, openAiChatRequest } from "../../../services/agent/runtimes/openai/openai-chat-request.ts";
-import { openAiTextRequest } from "../../../services/agent/runtimes/openai/openai-text-request.ts";
+import { llamaServer } from "../../../services/agent/runtimes/openai/llama-server.ts";
+import { lmStudio } from "../../../services/agent/runtimes/openai/lm-studio.ts";
+import { mlxLm } from "../../../services/agent/runtimes/openai/mlx-lm.ts";
+import {
+  echoedText,
+  openAiChatRequest,
+  openAiTextRequest,
+} from "../../../services/agent/runtimes/openai/openai-request.ts";
 import type { OpenAiProfile, ServedModel } from "../../../services/agent/runtimes/openai/openai-profile.ts";
-import { otherServer } from "../../../services/agent/runtimes/openai/other-server-profile.ts";
-import { vllm } from "../../../services/agent/runtimes/openai/vllm-profile.ts";
+import { otherServer } from "../../../services/agent/runtimes/openai/other-server.ts";
+import { vllm } from "../../../services/agent/runtimes/openai/vllm.ts";
 
 const every = [vllm, llamaServer, lmStudio, mlxLm, otherServer].map((profile) => [profile.kind, profile] as const);
 

@@ -1,16 +1,16 @@
 import { describe, expect, test } from "vitest";
-import { templateTakesTools, templateThinks } from "../../../services/agent/runtimes/openai/chat-template.ts";
+import { templateTakesTools, templateThinks } from "../../../services/agent/runtimes/openai/model-files.ts";
 import {
   capabilitiesByProps,
   describedByArgs,
   llamaServerProps,
-} from "../../../services/agent/runtimes/openai/llama-server-props.ts";
+} from "../../../services/agent/runtimes/openai/llama-server-model.ts";
 import {
   lmStudioModel,
   lmStudioModelBefore,
   lmStudioModels,
   lmStudioModelsBefore,
-} from "../../../services/agent/runtimes/openai/lm-studio-models.ts";
+} from "../../../services/agent/runtimes/openai/lm-studio.ts";
 import { requestsIn } from "../../../services/agent/runtimes/openai/vllm.ts";
 
 describe("what llama-server tells of its model", () => {

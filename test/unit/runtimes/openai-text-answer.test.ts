@@ -1,12 +1,22 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import {
-  OpenAiTextAnswer,
-  type TextAnswerOptions,
-} from "../../../services/agent/runtimes/openai/openai-text-answer.ts";
+import { OpenAiAnswer } from "../../../services/agent/runtimes/openai/openai-answer.ts";
 
-function read(chunks: readonly (object | string)[], options: Partial<TextAnswerOptions> = {}) {
-  const answer = new OpenAiTextAnswer({ logprobs: undefined, leavesOutMarked: false, ...options });
+interface TextOptions {
+  readonly logprobs?: number;
+  readonly leavesOutMarked?: boolean;
+  readonly interrupts?: boolean;
+}
+
+function read(chunks: readonly (object | string)[], { logprobs, ...options }: TextOptions = {}) {
+  const answer = new OpenAiAnswer({
+    choices: 1,
+    parallelToolCalls: false,
+    topLogprobs: logprobs,
+    needsLogprobs: logprobs !== undefined,
+    dropsUnreadableCalls: false,
+    ...options,
+  });
   const events: AnswerEvent[] = [];
   for (const chunk of chunks) {
     const data = typeof chunk === "string" ? chunk : JSON.stringify(chunk);
@@ -27,20 +37,20 @@ describe("an answer of /v1/completions", () => {
       { kind: "finish", reason: "length" },
       { kind: "usage", promptTokens: 2, completionTokens: 3, cachedTokens: 1 },
     ]);
-    expect(answer).toMatchObject({ said: true, done: true, over: true, promptTokens: 2 });
+    expect(answer).toMatchObject({ hasOutput: true, isComplete: true, isOver: true, promptTokens: 2 });
   });
 
   test("is done by [DONE] without a finish reason when it has begun, and not before", () => {
     const { events, answer } = read([said("a"), "[DONE]"]);
     expect(events.at(-1)).toEqual({ kind: "finish", reason: "stop" });
-    expect(answer).toMatchObject({ done: true, over: true, endedBare: true });
-    expect(read(["[DONE]"]).answer).toMatchObject({ done: false, over: true });
+    expect(answer).toMatchObject({ isComplete: true, isOver: true, endedBare: true });
+    expect(read(["[DONE]"]).answer).toMatchObject({ isComplete: false, isOver: true });
   });
 
   test("whose finish is empty is finished by the end of the stream, and not before", () => {
     const { events, answer } = read([said("a", { finish_reason: "" })]);
     expect(events).toEqual([{ kind: "text", text: "a" }]);
-    expect(answer.done).toBe(false);
+    expect(answer.isComplete).toBe(false);
     expect(read([said("a", { finish_reason: "" }), "[DONE]"]).events.at(-1)).toEqual({
       kind: "finish",
       reason: "stop",

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { PatientProbes, probePatienceMs } from "../../../services/agent/runtimes/openai/patient-probes.ts";
+import { PatientProbes, probePatienceMs } from "../../../services/agent/runtimes/openai/openai-models.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 const never = new AbortController().signal;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { byPlacedId, idByPlace } from "../../../services/agent/runtimes/openai/placed-model.ts";
+import { byPlacedId, idByPlace } from "../../../services/agent/runtimes/openai/openai-models.ts";
 
 describe("the id that clients use", () => {
   test.each([

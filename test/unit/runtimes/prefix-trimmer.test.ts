@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
 import { emittedBy } from "../../harness/emitted.ts";
-import { echoCharactersMin, PrefixTrimmer, trimPrefix } from "../../../services/agent/runtimes/prefix-trimmer.ts";
+import { echoCharactersMin, PrefixTrimmer, trimPrefix } from "../../../services/agent/runtimes/adjust-answer.ts";
 
 function text(piece: string): AnswerEvent {
   return { kind: "text", text: piece };

@@ -3,8 +3,8 @@ import type { AddressInfo, Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { OpenAiChatAnswer } from "../../../services/agent/runtimes/openai/openai-chat-answer.ts";
-import { otherServer } from "../../../services/agent/runtimes/openai/other-server-profile.ts";
+import { OpenAiAnswer } from "../../../services/agent/runtimes/openai/openai-answer.ts";
+import { otherServer } from "../../../services/agent/runtimes/openai/other-server.ts";
 import { readAnswer } from "../../../services/agent/runtimes/openai/read-answer.ts";
 import { emittedBy } from "../../harness/emitted.ts";
 import { RuntimeConnection } from "../../../services/agent/runtimes/runtime-connection.ts";
@@ -39,7 +39,7 @@ test("answers that are read one after the other share one connection, also where
   });
   const answersWanted = 6;
   for (let answers = 0; answers < answersWanted; answers += 1) {
-    const answer = new OpenAiChatAnswer({
+    const answer = new OpenAiAnswer({
       choices: 1,
       parallelToolCalls: true,
       topLogprobs: 0,

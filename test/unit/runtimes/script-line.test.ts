@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { readScript } from "../../../services/agent/runtimes/scripted/script-line.ts";
+import { readScript } from "../../../services/agent/runtimes/scripted/scripted-answer.ts";
 
 function refusalOf(message: string): Fault {
   try {

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { systemClock } from "#shared/process/clock.ts";
-import { scriptedRuntime } from "../../../services/agent/runtimes/scripted/scripted.ts";
-import { scriptedDimensions } from "../../../services/agent/runtimes/scripted/scripted-embedding.ts";
+import { scriptedDimensions, scriptedRuntime } from "../../../services/agent/runtimes/scripted/scripted.ts";
 
 async function embed(input: string[], options: { dimensions?: number; signal?: AbortSignal } = {}) {
   const { signal = new AbortController().signal, ...fields } = options;

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { countWords } from "../../../services/agent/runtimes/scripted/count-words.ts";
+import { countWords } from "../../../services/agent/runtimes/scripted/scripted.ts";
 
 test("the words of texts are counted, in none of which one goes on that another began", async () => {
   expect(await countWords(["", " one  two\n", "three", "four\tfive "])).toBe(5);

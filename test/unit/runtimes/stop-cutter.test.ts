@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { StopCutter } from "../../../services/agent/runtimes/stop-cutter.ts";
+import { StopCutter } from "../../../services/agent/runtimes/adjust-answer.ts";
 
 function cut(stops: readonly string[], pieces: readonly string[]): string {
   const cutter = new StopCutter(stops);

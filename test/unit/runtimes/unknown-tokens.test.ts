@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { chatBody } from "#shared/protocol/chat-body.ts";
-import { mlxLm } from "../../../services/agent/runtimes/openai/mlx-lm-profile.ts";
-import { openAiChatRequest } from "../../../services/agent/runtimes/openai/openai-chat-request.ts";
-import { openAiTextRequest } from "../../../services/agent/runtimes/openai/openai-text-request.ts";
-import { vllm } from "../../../services/agent/runtimes/openai/vllm-profile.ts";
+import { mlxLm } from "../../../services/agent/runtimes/openai/mlx-lm.ts";
+import { openAiChatRequest, openAiTextRequest } from "../../../services/agent/runtimes/openai/openai-request.ts";
+import { vllm } from "../../../services/agent/runtimes/openai/vllm.ts";
 
 type Bias = Record<string, number>;
 

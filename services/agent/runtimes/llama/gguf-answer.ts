@@ -4,7 +4,7 @@ import { Fault, originOf } from "#shared/fault/fault.ts";
 import type { ChatBody } from "#shared/protocol/chat-body.ts";
 import { ContextOverflow, toldOverflow, type TooLong } from "../context-overflow.ts";
 import type { ChatRun, EmitEvents } from "../runtime.ts";
-import { StopCutter } from "../stop-cutter.ts";
+import { StopCutter } from "../adjust-answer.ts";
 import type { Engine, Generated, Model, Sequence, Token } from "./gguf-engine.ts";
 import type { GgufModel, LoadedModel } from "./gguf-model.ts";
 

@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { honouringInTexts, nothingToContinue, refuseUnsupportedText } from "../refuse-unsupported-text.ts";
+import { honouringInTexts, nothingToContinue, refuseUnsupportedText } from "../refuse-unsupported.ts";
 import type { CompleteRun, Embeddings, EmbedRun, EmitEvents } from "../runtime.ts";
 import { answer, overflow, type Asked, type Generation } from "./gguf-answer.ts";
 import type { Model, Token } from "./gguf-engine.ts";

@@ -1,18 +1,13 @@
 import { z } from "zod";
-import { CallsAsText, offersTools } from "../calls-as-text.ts";
-import { ContextOverflow, estimateTokens, toldOverflow } from "../context-overflow.ts";
-import { OllamaCatalogue } from "./ollama-catalogue.ts";
-import { OllamaChatAnswer, readOllamaAnswer } from "./ollama-chat-answer.ts";
-import { ollamaChatRequest, prefilledText } from "./ollama-chat-request.ts";
-import { ollamaEmbed } from "./ollama-embed.ts";
+import { CallsAsText, cutAtStops, offersTools, trimPrefix } from "../adjust-answer.ts";
+import { ContextOverflow, estimateTextTokens, estimateTokens, toldOverflow } from "../context-overflow.ts";
+import { RuntimeConnection } from "../runtime-connection.ts";
+import type { ChatRun, CompleteRun, Embeddings, EmbedRun, EmitEvents, Runtime, RuntimeSite } from "../runtime.ts";
+import { OllamaCatalogue, type OllamaHost } from "./ollama-catalogue.ts";
+import { OllamaChatAnswer, readOllamaAnswer } from "./ollama-answer.ts";
+import { ollamaChatRequest, ollamaTextRequest, prefilledText } from "./ollama-request.ts";
 import { ollamaStatusFault } from "./ollama-fault.ts";
 import { ollamaManages } from "./ollama-manage.ts";
-import type { OllamaHost } from "./ollama-model.ts";
-import { ollamaText } from "./ollama-text.ts";
-import { trimPrefix } from "../prefix-trimmer.ts";
-import { RuntimeConnection } from "../runtime-connection.ts";
-import type { RuntimeSite } from "../runtime-site.ts";
-import type { ChatRun, EmitEvents, Runtime } from "../runtime.ts";
 
 export const ollamaUrlDefault = "http://127.0.0.1:11434";
 
@@ -22,7 +17,7 @@ export const ollamaUrlDefault = "http://127.0.0.1:11434";
  */
 const ollamaSlotsDefault = 1;
 
-export interface OllamaOptions extends Pick<RuntimeSite, "url" | "apiKey" | "slots"> {
+interface OllamaOptions extends Pick<RuntimeSite, "url" | "apiKey" | "slots"> {
   /** The host that Ollama runs on; this one by default. */
   readonly host?: Partial<OllamaHost> | undefined;
 }
@@ -99,4 +94,74 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
 
 function connect({ url, apiKey }: Pick<RuntimeSite, "url" | "apiKey">): RuntimeConnection {
   return new RuntimeConnection({ url, apiKey, faultOf: ollamaStatusFault });
+}
+
+/** Continues one text on `/api/generate`. */
+async function ollamaText(
+  {
+    run,
+    connection,
+    models,
+  }: { readonly run: CompleteRun; readonly connection: RuntimeConnection; readonly models: OllamaCatalogue },
+  emit: EmitEvents,
+): Promise<void> {
+  const { body, contextWindow, signal, onProgress } = run;
+  const entry = await models.find(run.model, signal);
+  const request = ollamaTextRequest(entry, body);
+  const estimatedTokens = estimateTextTokens(body.prompt);
+  if (!entry.loaded) onProgress("loading");
+  const answer = new OllamaChatAnswer({
+    parallelToolCalls: false,
+    tokensMax: body.max_tokens,
+    promptTokens: () => estimatedTokens,
+  });
+  const readInto = (emitAnswer: EmitEvents): Promise<void> => {
+    const streamed = connection.stream({ path: "/api/generate", body: request, signal });
+    return readOllamaAnswer(streamed, { answer, onPiece: () => onProgress(), asInChats }, emitAnswer);
+  };
+  try {
+    if (entry.show.isMlx) await cutAtStops({ stop: body.stop, estimatedTokens }, readInto, emit);
+    else await readInto(emit);
+  } catch (error) {
+    if (!(error instanceof ContextOverflow)) throw error;
+    throw toldOverflow(error, { param: "prompt", contextWindow, estimatedTokens });
+  }
+}
+
+/**
+ * Converts a line to the form of a chat. Reasoning that Ollama still separated becomes text: no client asked for
+ * reasoning.
+ */
+function asInChats(line: unknown): unknown {
+  if (typeof line !== "object" || line === null) return line;
+  const { response, thinking, ...rest }: Readonly<Record<string, unknown>> = { ...line };
+  const content = typeof thinking === "string" && typeof response === "string" ? thinking + response : response;
+  return { ...rest, message: { content } };
+}
+
+const embedAnswer = z.object({
+  embeddings: z.array(z.array(z.number())),
+  prompt_eval_count: z.int().nonnegative().nullish(),
+});
+
+/** Embeds texts on `/api/embed`. A text that is too long is refused. By default Ollama would cut it silently. */
+async function ollamaEmbed(means: {
+  readonly run: EmbedRun;
+  readonly connection: RuntimeConnection;
+  readonly models: OllamaCatalogue;
+}): Promise<Embeddings> {
+  const { run, connection, models } = means;
+  const { body, signal, onProgress } = run;
+  const { name, loaded } = await models.find(run.model, signal);
+  if (!loaded) onProgress("loading");
+  const { input, dimensions } = body;
+  const question = { model: name, input, dimensions, truncate: false };
+  const answer = await connection
+    .ask(embedAnswer, { path: "/api/embed", body: question, signal })
+    .catch((error: unknown) => {
+      if (!(error instanceof ContextOverflow)) throw error;
+      const estimatedTokens = Math.max(...input.map(estimateTextTokens));
+      throw toldOverflow(error, { param: "input", contextWindow: run.contextWindow, estimatedTokens });
+    });
+  return { vectors: answer.embeddings, promptTokens: answer.prompt_eval_count ?? 0 };
 }

@@ -1,11 +1,10 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
-import { capabilitiesByProps, describedByArgs, llamaServerProps } from "./llama-server-props.ts";
-import { readModelFile } from "./model-file.ts";
-import { openAiModelList, organisationIn, type ListedModel } from "./openai-model-list.ts";
-import { idByPlace } from "./placed-model.ts";
+import { capabilitiesByProps, describedByArgs, llamaServerProps } from "./llama-server-model.ts";
+import { readModelFile } from "./model-files.ts";
+import { idByPlace, type ListedModel, openAiModelList, organisationIn } from "./openai-models.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
-import type { NamedModel } from "./openai-server.ts";
+import type { NamedModel } from "./openai-profile.ts";
 import type { DescribedModel, ManageRun, Runtime } from "../runtime.ts";
 
 /** Interval between requests for the status of a model that is being loaded or unloaded. */

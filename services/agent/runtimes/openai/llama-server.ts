@@ -1,14 +1,63 @@
 import { z } from "zod";
+import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { llamaServer, llamaServerSlotsDefault } from "./llama-server-profile.ts";
-import { LlamaServerModel } from "./llama-server-model.ts";
-import { llamaServerProps } from "./llama-server-props.ts";
-import { LlamaServerRouter } from "./llama-server-router.ts";
-import { ModelLoading } from "./openai-fault.ts";
-import type { ServedModel } from "./openai-profile.ts";
-import type { NamedModel, OpenAiServer } from "./openai-server.ts";
+import type { ChatBody } from "#shared/protocol/chat-body.ts";
+import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { DescribedModel, Runtime } from "../runtime.ts";
+import { LlamaServerModel, llamaServerProps } from "./llama-server-model.ts";
+import { LlamaServerRouter } from "./llama-server-router.ts";
+import { ModelLoading } from "./openai-fault.ts";
+import {
+  choiceInWords,
+  type NamedModel,
+  type OpenAiProfile,
+  type OpenAiServer,
+  type ServedModel,
+} from "./openai-profile.ts";
+
+/** llama-server of llama.cpp, with one model or as a router for many. */
+export const llamaServer: OpenAiProfile = {
+  kind: "llama-server",
+  name: "llama-server",
+  honoured: honouring("logprobs", "top_logprobs", "logit_bias", "response_format"),
+  // llama-server takes `n` up to its slots, and one client would then have all of them.
+  answersSeveral: false,
+  takesImages: true,
+  prefill: "continues",
+  always: { return_progress: true },
+  // llama-server reads a named function in `tool_choice` as any offered function.
+  tools: choiceInWords,
+  takesParallelToolCalls: true,
+  responseFormat: (format) => format,
+  thinking: (effort) => ({
+    reasoning_effort: effort,
+    ...(effort === "none" && { chat_template_kwargs: { enable_thinking: false } }),
+  }),
+  reasoningFields: ["reasoning_content"],
+  contentBesideCalls: null,
+  refuse: refuseLogprobsWithTools,
+  endsAtStops: true,
+  dropsUnreadableCalls: false,
+  mayIgnoreLogprobs: false,
+  texts: {
+    // llama-server ignores `suffix` here. Its own interface for a suffix cuts a text that is too long.
+    honoured: honouringInTexts("logprobs", "logit_bias"),
+    takesEmpty: true,
+    logprobsMin: 1,
+  },
+};
+
+/** The slots of a llama-server that does not report them: its default of `--parallel`. */
+const llamaServerSlotsDefault = 4;
+
+function refuseLogprobsWithTools(body: ChatBody): void {
+  if (body.logprobs !== true || body.tools === undefined) return;
+  throw new Fault("unsupported_parameter", {
+    message: "The runtime of this model does not support 'logprobs' together with 'tools'.",
+    param: "logprobs",
+  });
+}
 
 const slotList = z.array(z.object({ is_processing: z.boolean() }));
 

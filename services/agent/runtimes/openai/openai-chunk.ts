@@ -1,6 +1,76 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { senseless } from "./openai-event.ts";
+import { z } from "zod";
+import { type AnswerEvent, type FinishReason, tokenLogprobs, type TokenLogprobs } from "#shared/answer/answer-event.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import type { SentEvent } from "../read-stream.ts";
+import { answerFault } from "./openai-fault.ts";
 import type { CallPiece } from "./openai-tool-calls.ts";
+
+/** The result of reading one event. `end` means that no more events follow, and does not prove success. */
+type ReadEvent =
+  | { readonly kind: "nothing" }
+  | { readonly kind: "end" }
+  | { readonly kind: "chunk"; readonly value: unknown };
+
+/** Finish reasons by the server's word. Every other word means that the model was done. */
+const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
+  ["length", "length"],
+  ["tool_calls", "tool_calls"],
+  ["function_call", "tool_calls"],
+  ["content_filter", "content_filter"],
+]);
+
+/** Finish reasons by which a server reports a failed answer, if it reports the failure at all. */
+const failureReasons = new Set(["error", "abort"]);
+
+/** Reads one event. Throws the fault if the event reports an error, in any of the forms that servers use. */
+export function readEvent(event: SentEvent, answer: { readonly hasOutput: boolean }): ReadEvent {
+  if (event.kind === "comment") return { kind: "nothing" };
+  if (!event.data.startsWith("{") && event.data.trim() === "[DONE]") return { kind: "end" };
+  const value = parse(event.data);
+  if (event.name === "error" || typeof value === "string") throw answerFault(value, answer);
+  if (isFields(value) && value["error"] !== undefined && value["error"] !== null) {
+    throw answerFault(value["error"], answer);
+  }
+  return { kind: "chunk", value };
+}
+
+export function finishReasonOf(serverReason: string, answer: { readonly hasOutput: boolean }): FinishReason {
+  if (failureReasons.has(serverReason)) throw answerFault({ type: serverReason }, answer);
+  return finishReasons.get(serverReason) ?? "stop";
+}
+
+export function invalidEvent(internal: string): Fault {
+  return new Fault("upstream_error", { message: "The runtime sent an event that makes no sense.", internal });
+}
+
+/**
+ * Returns the fault for an interrupted stream. llama-cpp-python's server leaves a stream as soon as another request
+ * comes, from any client.
+ */
+export function interrupted(): Fault {
+  return new Fault("upstream_error", {
+    message: "The runtime left its answer for another request.",
+    internal:
+      "the stream ended in [DONE] without a finish_reason: the server interrupts a stream when another client asks it; " +
+      "start it with --interrupt_requests false",
+  });
+}
+
+export function logprobsUnsupported(): Fault {
+  return new Fault("unsupported_parameter", {
+    message: "The runtime of this model does not support 'logprobs'.",
+    param: "logprobs",
+  });
+}
+
+function parse(data: string): unknown {
+  try {
+    return JSON.parse(data);
+  } catch {
+    // Drops the parser's own error: its message quotes a part of the text, which may be a user's answer.
+    throw invalidEvent(`not JSON, ${data.length} characters`);
+  }
+}
 
 type Fields = Readonly<Record<string, unknown>>;
 type UsageEvent = Extract<AnswerEvent, { kind: "usage" }>;
@@ -16,7 +86,7 @@ export interface ChunkChoice {
   readonly logprobs: unknown;
 }
 
-export interface Chunk {
+interface Chunk {
   readonly choices: readonly ChunkChoice[];
   readonly usage: UsageEvent | undefined;
 }
@@ -27,7 +97,7 @@ export interface Chunk {
  */
 export function pickChunk(value: unknown): Chunk {
   const chunk = fieldsOf(value, "chunk");
-  if (chunk === undefined) throw senseless("chunk: missing");
+  if (chunk === undefined) throw invalidEvent("chunk: missing");
   return {
     choices: listOf(chunk["choices"], "choices").map(pickChoice),
     usage: pickUsage(chunk["usage"]),
@@ -114,5 +184,61 @@ function validCount(value: unknown): number | undefined {
 }
 
 function wrongType(name: string): Error {
-  return senseless(`'${name}' has the wrong type`);
+  return invalidEvent(`'${name}' has the wrong type`);
+}
+
+/** The logprob of one token. Some servers omit parts of it. */
+const tokenLogprob = z.object({
+  token: z.string(),
+  logprob: z.number(),
+  bytes: z
+    .array(z.int())
+    .nullish()
+    .transform((bytes) => bytes ?? null),
+});
+const listed = z
+  .array(
+    tokenLogprob.extend({
+      top_logprobs: z
+        .array(tokenLogprob)
+        .nullish()
+        .transform((others) => others ?? []),
+    }),
+  )
+  .pipe(tokenLogprobs);
+
+/** Logprobs in the form of chats. */
+const inChats = z.object({ content: listed });
+
+/** Logprobs in the form of completions: parallel lists, and the alternatives in no order. */
+const sideBySide = z.object({
+  tokens: z.array(z.string()).min(1),
+  token_logprobs: z.array(z.number()),
+  top_logprobs: z.array(z.record(z.string(), z.number()).nullable()).nullish(),
+});
+
+/**
+ * Returns the logprobs of a piece in the form of chats, with at most `alternatives` alternatives for each token. Some
+ * servers send the form of chats for completions.
+ */
+export function logprobsIn(value: unknown, alternatives: number): TokenLogprobs | undefined {
+  const chat = inChats.safeParse(value);
+  if (chat.success && chat.data.content.length > 0) {
+    return chat.data.content.map((token) => ({ ...token, top_logprobs: token.top_logprobs.slice(0, alternatives) }));
+  }
+  const lists = sideBySide.safeParse(value);
+  if (!lists.success) return undefined;
+  const { tokens, token_logprobs: likelihoods, top_logprobs: others } = lists.data;
+  return tokens.flatMap((token, at) => {
+    const logprob = likelihoods[at];
+    if (logprob === undefined) return [];
+    return [{ token, logprob, bytes: null, top_logprobs: likeliest(others?.[at] ?? {}, alternatives) }];
+  });
+}
+
+function likeliest(others: Readonly<Record<string, number>>, count: number): TokenLogprobs[number]["top_logprobs"] {
+  return Object.entries(others)
+    .toSorted(([, one], [, other]) => other - one)
+    .slice(0, count)
+    .map(([token, logprob]) => ({ token, logprob, bytes: null }));
 }

@@ -1,5 +1,7 @@
+import { Fault } from "#shared/fault/fault.ts";
 import type { ChatBody } from "#shared/protocol/chat-body.ts";
 import type { TextToContinue } from "#shared/protocol/complete-body.ts";
+import type { DescribedModel, Runtime } from "../runtime.ts";
 
 export const openAiServerKinds = ["vllm", "llama-server", "lm-studio", "mlx-lm", "openai"] as const; // "openai": any other
 export type OpenAiServerKind = (typeof openAiServerKinds)[number];
@@ -24,7 +26,7 @@ export type Tools = Pick<ChatBody, "tools" | "tool_choice">;
 export type Effort = NonNullable<ChatBody["reasoning_effort"]>;
 
 /** The properties of a server for completions. All others are the same as in chats. */
-export interface TextProfile {
+interface TextProfile {
   /** The fields that the server honours, or that its adapter honours in its place. */
   readonly honoured: ReadonlySet<keyof TextToContinue>;
   /** True if the server accepts an empty text. */
@@ -112,4 +114,52 @@ export interface OpenAiProfile {
   /** True if the server may ignore `logprobs`. An answer without logprobs is then refused. */
   readonly mayIgnoreLogprobs: boolean;
   readonly texts: TextProfile;
+}
+
+/** A model, and its name at the server. */
+export interface NamedModel {
+  readonly name: string;
+  readonly model: DescribedModel;
+  readonly loading?: boolean;
+}
+
+/** One OpenAI-shaped server: its profile, and the facts of its models that only its own interfaces report. */
+export interface OpenAiServer extends Pick<Runtime, "working" | "manages" | "close" | "slotsPerModel"> {
+  readonly profile: OpenAiProfile;
+  /** The number of jobs that the server runs at once, as far as is known yet. */
+  readonly slots: number;
+  /** True if the server has an interface for embeddings. */
+  readonly embeds: boolean;
+  catalogue(signal: AbortSignal): Promise<readonly DescribedModel[]>;
+  /** Returns a model by its id in the catalogue. */
+  modelOf(id: string): ServedModel;
+}
+
+/** Returns the choice unchanged, for servers that take every form of `tool_choice`. */
+export function everyChoice(asked: Tools): Tools {
+  return asked;
+}
+
+/**
+ * Returns `tool_choice` as a word, for servers that take only words. A named function becomes the only offered tool.
+ */
+export function choiceInWords(asked: Tools): Tools {
+  const { tools, tool_choice: choice } = asked;
+  if (choice === undefined || typeof choice === "string") return asked;
+  return { tools: tools?.filter((tool) => tool.function.name === choice.function.name), tool_choice: "required" };
+}
+
+/**
+ * Returns the tools without a choice, for servers that always leave it to the model. `none` is honoured by offering no
+ * tools.
+ */
+export function modelsChoice(asked: Tools): Tools {
+  const { tools, tool_choice: choice = "auto" } = asked;
+  if (choice === "auto") return { tools };
+  if (choice === "none") return {};
+  throw new Fault("unsupported_value", {
+    message:
+      "The runtime of this model leaves it to the model whether to call a tool: 'tool_choice' can be auto or none.",
+    param: "tool_choice",
+  });
 }

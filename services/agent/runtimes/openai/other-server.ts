@@ -1,10 +1,36 @@
-import { openAiModelList, organisationIn } from "./openai-model-list.ts";
-import type { ServedModel } from "./openai-profile.ts";
-import type { OpenAiServer } from "./openai-server.ts";
-import { otherServer, otherServerSlotsDefault } from "./other-server-profile.ts";
-import { byPlacedId } from "./placed-model.ts";
+import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { DescribedModel } from "../runtime.ts";
+import { byPlacedId, openAiModelList, organisationIn } from "./openai-models.ts";
+import { everyChoice, type OpenAiProfile, type OpenAiServer, type ServedModel } from "./openai-profile.ts";
+
+/**
+ * Any other OpenAI-shaped server. The adapter assumes that it honours the fields that OpenAI does, and checks what its
+ * answers can show.
+ */
+export const otherServer: OpenAiProfile = {
+  kind: "openai",
+  name: "the OpenAI-shaped server",
+  honoured: honouring("logprobs", "top_logprobs", "logit_bias", "response_format"),
+  answersSeveral: false,
+  takesImages: true,
+  prefill: "as-the-template",
+  always: {},
+  tools: everyChoice,
+  takesParallelToolCalls: true,
+  responseFormat: (format) => format,
+  thinking: (effort) => ({ reasoning_effort: effort }),
+  reasoningFields: ["reasoning_content"],
+  contentBesideCalls: null,
+  endsAtStops: true,
+  failsSilently: true,
+  dropsUnreadableCalls: false,
+  mayIgnoreLogprobs: true,
+  texts: { honoured: honouringInTexts("logprobs", "logit_bias"), takesEmpty: true, answerTokensUnset: 16 },
+};
+
+/** The slots of a server of unknown kind: as many as the most common servers run by default. */
+const otherServerSlotsDefault = 4;
 
 /** The owner of every model in the list of llama-cpp-python's server, and of no other server. */
 const llamaCppPythonOwner = "me";

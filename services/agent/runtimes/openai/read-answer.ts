@@ -4,19 +4,8 @@ import { ContextOverflow } from "../context-overflow.ts";
 import { readStream, SentEvents, type SentEvent } from "../read-stream.ts";
 import type { Question, RuntimeConnection } from "../runtime-connection.ts";
 import type { ChatRun, EmitEvents } from "../runtime.ts";
+import type { OpenAiAnswer } from "./openai-answer.ts";
 import type { OpenAiProfile } from "./openai-profile.ts";
-
-/** One streamed answer while it is read, for any kind of request. */
-export interface StreamedAnswer {
-  readonly said: boolean;
-  readonly over: boolean;
-  readonly done: boolean;
-  readonly promptTokens: number | undefined;
-  /** True if `[DONE]` came without a finish reason and counted as success. */
-  readonly endedBare: boolean;
-  /** Adds the answer events of this event. Answer events before a fault in it are still added. */
-  read(event: SentEvent, events: AnswerEvent[]): void;
-}
 
 interface AnswerRequest {
   readonly question: Question;
@@ -28,7 +17,7 @@ interface AnswerRequest {
 }
 
 /** Sends the request and emits the answer as it comes. An answer that is incomplete at its end has failed. */
-export async function readAnswer(answer: StreamedAnswer, request: AnswerRequest, emit: EmitEvents): Promise<void> {
+export async function readAnswer(answer: OpenAiAnswer, request: AnswerRequest, emit: EmitEvents): Promise<void> {
   const { profile, run, onBareEnd } = request;
   const { contextWindow, onProgress } = run;
   const body = request.connection.stream(request.question);
@@ -39,21 +28,23 @@ export async function readAnswer(answer: StreamedAnswer, request: AnswerRequest,
     answer.read(event, events);
   };
   const onPiece = (): void => {
-    onProgress(isAlive && !answer.said ? "prefill" : undefined);
+    onProgress(isAlive && !answer.hasOutput ? "prefill" : undefined);
     isAlive = false;
-    if (answer.over) body.complete();
+    if (answer.isOver) body.complete();
   };
   await readStream(body, { splitter: new SentEvents(), read, onPiece }, emit);
-  if (!answer.done) throw await incompleteFault(answer, request);
+  if (!answer.isComplete) throw await incompleteFault(answer, request);
   if (answer.endedBare) onBareEnd?.();
   refuseUnread(answer, contextWindow);
 }
 
-async function incompleteFault({ said }: StreamedAnswer, request: AnswerRequest): Promise<Fault> {
-  if (!said && request.profile.failsSilently) await findReason(request);
+async function incompleteFault({ hasOutput }: OpenAiAnswer, request: AnswerRequest): Promise<Fault> {
+  if (!hasOutput && request.profile.failsSilently) await findReason(request);
   return new Fault("upstream_error", {
     message: "The runtime ended its answer before it was complete.",
-    internal: said ? "the stream ended without a finish_reason or [DONE]" : "the stream ended before it said anything",
+    internal: hasOutput
+      ? "the stream ended without a finish_reason or [DONE]"
+      : "the stream ended before it said anything",
   });
 }
 
@@ -78,7 +69,7 @@ function refuseTooLong(event: SentEvent, by: { profile: OpenAiProfile; contextWi
 /**
  * Refuses an empty answer to a prompt over the window: some servers read only the part that fits, and report success.
  */
-function refuseUnread({ said, promptTokens = 0 }: StreamedAnswer, contextWindow: number): void {
-  if (said || promptTokens <= contextWindow) return;
+function refuseUnread({ hasOutput, promptTokens = 0 }: OpenAiAnswer, contextWindow: number): void {
+  if (hasOutput || promptTokens <= contextWindow) return;
   throw new ContextOverflow({ promptTokens }, "the runtime answered nothing to a prompt longer than the window");
 }

@@ -1,17 +1,16 @@
+import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { sleep, type Clock } from "#shared/process/clock.ts";
-import { honouring, refuseUnsupported } from "../refuse-unsupported.ts";
-import { honouringInTexts, refuseUnsupportedText } from "../refuse-unsupported-text.ts";
-import type { ChatRun, CompleteRun, EmbedRun, Embeddings, EmitEvents, Runtime } from "../runtime.ts";
-import { countWords } from "./count-words.ts";
+import type { Capabilities } from "#shared/model/model.ts";
+import { type Clock, sleep } from "#shared/process/clock.ts";
+import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { honouring, honouringInTexts, refuseUnsupported, refuseUnsupportedText } from "../refuse-unsupported.ts";
+import type { ChatRun, CompleteRun, DescribedModel, Embeddings, EmbedRun, EmitEvents, Runtime } from "../runtime.ts";
+import { StopCutter } from "../adjust-answer.ts";
 import { planAnswer, planContinuation, type ScriptedAnswer } from "./scripted-answer.ts";
-import { scriptedVector } from "./scripted-embedding.ts";
-import { chooseScriptedModels, scriptedModelIds, type ScriptedModel } from "./scripted-models.ts";
-import { StopCutter } from "../stop-cutter.ts";
 
-export interface ScriptedOptions {
+interface ScriptedOptions {
   readonly clock: Clock;
   /** The demonstration models to offer; all of them by default. */
   readonly models?: readonly string[] | undefined;
@@ -170,4 +169,84 @@ async function meet(
         world.signal.addEventListener("abort", () => reject(world.signal.reason), { once: true });
       });
   }
+}
+
+/** A demonstration model. All its capabilities are known. */
+export type ScriptedModel = Omit<DescribedModel, "capabilities"> & { readonly capabilities: Capabilities };
+
+const nothing: Capabilities = { completion: false, vision: false, embedding: false, tools: false, thinking: false };
+
+/** The creation date of all demonstration models. It is fixed, so that restarts change nothing. */
+const createdSeconds = Date.UTC(2026, 0, 1) / 1_000;
+
+function demonstration(id: string, capabilities: Partial<Capabilities>): ScriptedModel {
+  return {
+    id,
+    createdSeconds,
+    ownedBy: "trunkline-demonstration",
+    capabilities: { ...nothing, ...capabilities },
+    contextTokens: 32_768,
+    sizeBytes: 0,
+  };
+}
+
+const models: readonly ScriptedModel[] = [
+  demonstration("scripted", { completion: true, tools: true, thinking: true }),
+  demonstration("scripted:plain", { completion: true }),
+  demonstration("scripted:vision", { completion: true, vision: true }),
+  demonstration("scripted:embed", { embedding: true }),
+  { ...demonstration("scripted:mlx", { completion: true }), onAppleMlx: true },
+];
+
+/** The demonstration models, one for each kind of model that clients and routing must tell apart. */
+export const scriptedModelIds: readonly string[] = models.map(({ id }) => id);
+
+function chooseScriptedModels(ids: readonly string[]): ScriptedModel[] {
+  const unknown = ids.find((id) => !scriptedModelIds.includes(id));
+  if (unknown !== undefined) {
+    throw new StartFailure(
+      exitCodes.config,
+      `There is no demonstration model "${unknown}"; choose from ${scriptedModelIds.join(", ")}.`,
+    );
+  }
+  return models.filter(({ id }) => ids.includes(id));
+}
+
+export const scriptedDimensions = 64;
+
+/** Returns a vector of length one. It is the same for the same text, and points elsewhere for any other. */
+function scriptedVector(text: string, dimensions: number = scriptedDimensions): number[] {
+  const bytes = createHash("shake256", { outputLength: dimensions * 2 })
+    .update(text)
+    .digest();
+  const components = Array.from({ length: dimensions }, (_, at) => bytes.readInt16LE(at * 2) + 0.5);
+  const length = Math.hypot(...components);
+  return components.map((component) => component / length);
+}
+
+/** Characters that are counted in one turn of the event loop. Counting these takes some milliseconds. */
+const charactersAtOnce = 1024 * 1024;
+
+/** Counts words without splitting the texts: a prompt may have many millions of characters. */
+export async function countWords(texts: Iterable<string>): Promise<number> {
+  let count = 0;
+  let left = charactersAtOnce;
+  for (const text of texts) {
+    let inWord = false;
+    let at = 0;
+    while (at < text.length) {
+      if (left === 0) {
+        await nextTurn();
+        left = charactersAtOnce;
+      }
+      const end = Math.min(text.length, at + left);
+      left -= end - at;
+      for (; at < end; at++) {
+        const isSpace = text.charCodeAt(at) <= 0x20;
+        if (!isSpace && !inWord) count++;
+        inWord = !isSpace;
+      }
+    }
+  }
+  return count;
 }

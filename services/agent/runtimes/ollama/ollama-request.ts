@@ -1,10 +1,15 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Capabilities } from "#shared/model/model.ts";
-import { contentText, type ChatBody, type ChatMessage } from "#shared/protocol/chat-body.ts";
-import { honouring, refuseUnsupported } from "../refuse-unsupported.ts";
-import type { OllamaEntry } from "./ollama-catalogue.ts";
-import type { OllamaShow } from "./ollama-model.ts";
-import { ollamaOptions } from "./ollama-options.ts";
+import { type ChatBody, type ChatMessage, contentText } from "#shared/protocol/chat-body.ts";
+import type { TextToContinue } from "#shared/protocol/complete-body.ts";
+import {
+  honouring,
+  honouringInTexts,
+  refuseEmptyText,
+  refuseUnsupported,
+  refuseUnsupportedText,
+} from "../refuse-unsupported.ts";
+import type { OllamaEntry, OllamaShow } from "./ollama-catalogue.ts";
 
 const honoured = honouring("logprobs", "top_logprobs", "response_format");
 
@@ -162,4 +167,62 @@ function argumentsObject(text: string, path: string): object {
     // The throw below reports it, like any other text that is not an object.
   }
   throw new Fault("invalid_value", { message: `'${path}' must be a JSON object, as a string.`, param: path });
+}
+
+const honouredInTexts = honouringInTexts("suffix", "logprobs");
+
+/**
+ * The fields honouredInTexts on Ollama's MLX engine. The engine drops logprobs silently. It also drops stop strings, so the
+ * adapter cuts the answer there.
+ */
+const honouredInTextsOnMlx = honouringInTexts("suffix");
+
+/**
+ * Renders a text for Ollama's `/api/generate`, as `raw`: without a template. A request with a suffix uses the model's
+ * template, since only the template knows the model's form for it.
+ *
+ * Ollama separates reasoning in raw answers too, unless `think` is false. An empty prompt would only load the model.
+ */
+export function ollamaTextRequest(entry: OllamaEntry, body: TextToContinue): Readonly<Record<string, unknown>> {
+  const { isMlx, inserts } = entry.show;
+  refuseUnsupportedText(body, isMlx ? honouredInTextsOnMlx : honouredInTexts);
+  refuseEmptyText(body);
+  if (body.suffix !== undefined && !inserts) throw insertsNothing();
+  return {
+    model: entry.name,
+    prompt: body.prompt,
+    suffix: body.suffix,
+    raw: body.suffix === undefined,
+    stream: true,
+    truncate: false,
+    think: false,
+    logprobs: body.logprobs !== undefined || undefined,
+    top_logprobs: body.logprobs || undefined,
+    options: ollamaOptions(isMlx ? { ...body, stop: undefined } : body),
+  };
+}
+
+function insertsNothing(): Fault {
+  return new Fault("unsupported_parameter", { message: "The model does not support 'suffix'.", param: "suffix" });
+}
+
+type Settings = Pick<
+  ChatBody,
+  "max_tokens" | "temperature" | "top_p" | "frequency_penalty" | "presence_penalty" | "seed" | "stop"
+>;
+
+/**
+ * Returns the request's settings by Ollama's names. It sends no option that makes Ollama reload a model (`num_ctx`,
+ * `shift`), and overrides no default of the model.
+ */
+function ollamaOptions(body: Settings): Readonly<Record<string, unknown>> {
+  return {
+    num_predict: body.max_tokens,
+    temperature: body.temperature,
+    top_p: body.top_p,
+    frequency_penalty: body.frequency_penalty,
+    presence_penalty: body.presence_penalty,
+    seed: body.seed,
+    stop: body.stop,
+  };
 }

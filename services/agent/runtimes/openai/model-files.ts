@@ -1,4 +1,4 @@
-import { readFile, readdir, stat } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 
 /** Facts of a model from its files on this host. */
@@ -91,4 +91,27 @@ async function readJson(file: string): Promise<Readonly<Record<string, unknown>>
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Marks that only the templates of models with a thinking mode have. */
+const thinking = /<\/?think(ing)?>|<\|think|\[\/?THINK\]|<seed:think>|enable_thinking|reasoning_effort|<\|channel\|?>/;
+
+/** True if the chat template belongs to a thinking model. */
+export function templateThinks(template: string): boolean {
+  return thinking.test(template);
+}
+
+/** True if the chat template can pass tools to the model. */
+export function templateTakesTools(template: string): boolean {
+  return /\btools\b/.test(template);
+}
+
+/** Returns the date and size of a model file, or undefined when the file is not on this host. */
+export async function readModelFile(path: string): Promise<{ createdSeconds: number; sizeBytes: number } | undefined> {
+  try {
+    const { mtimeMs, size } = await stat(path);
+    return { createdSeconds: Math.floor(mtimeMs / 1_000), sizeBytes: size };
+  } catch {
+    return undefined;
+  }
 }

@@ -1,0 +1,259 @@
+import type { AnswerEvent, Usage } from "#shared/answer/answer-event.ts";
+import type { ChatBody } from "#shared/protocol/chat-body.ts";
+import type { EmitEvents } from "./runtime.ts";
+
+/** The stop strings of an answer, and the estimated length of its prompt. */
+interface Cut {
+  readonly stop?: readonly string[] | undefined;
+  readonly estimatedTokens: number;
+}
+
+/** Thrown into a run whose answer is complete at a stop string, so that the runtime's request ends. */
+const stopped = new Error("the answer ended at a stop string");
+
+/**
+ * Ends a single answer exactly before its first stop string, for a runtime that does not do so itself. It does not wait
+ * for the runtime's own end and usage; the usage is estimated instead.
+ */
+export async function cutAtStops(
+  { stop, estimatedTokens }: Cut,
+  run: (emit: EmitEvents) => Promise<void>,
+  emit: EmitEvents,
+): Promise<void> {
+  const cutter = new StopCutter(stop ?? []);
+  let pieces = 0;
+  let kept: AnswerEvent[] = [];
+  try {
+    await run((events) => {
+      kept = [];
+      for (const event of events) {
+        if (event.kind === "text" || event.kind === "reasoning") pieces += 1;
+        kept.push(...cutEvent(event, cutter));
+        if (cutter.stopped) throw stopped;
+      }
+      return emit(kept);
+    });
+  } catch (error) {
+    if (error !== stopped) throw error;
+    const usage: Usage = { promptTokens: estimatedTokens, completionTokens: pieces };
+    await emit([...kept, { kind: "finish", reason: "stop" }, { kind: "usage", ...usage }]);
+  }
+}
+
+/** Emits text that was held back as a possible beginning of a stop string, once another event follows. */
+function* cutEvent(event: AnswerEvent, cutter: StopCutter): Generator<AnswerEvent> {
+  const text = event.kind === "text" ? cutter.push(event.text) : event.kind === "reasoning" ? "" : cutter.end();
+  if (text !== "") yield { kind: "text", text };
+  if (event.kind !== "text") yield event;
+}
+
+/**
+ * Cuts a text that comes in pieces exactly before the first stop string in it, however the pieces are split. A stop
+ * string may span pieces. The end of the text so far is held back while it could be the beginning of a stop string.
+ */
+export class StopCutter {
+  readonly #stops: readonly string[];
+  #held = "";
+  #stopped = false;
+
+  constructor(stops: readonly string[]) {
+    this.#stops = stops;
+  }
+
+  /** True if a stop string was found. No text comes out after it. */
+  get stopped(): boolean {
+    return this.#stopped;
+  }
+
+  /** Takes the next piece and returns the text that now certainly belongs to the answer. */
+  push(piece: string): string {
+    if (this.#stops.length === 0) return piece;
+    if (this.#stopped) return "";
+    const text = this.#held + piece;
+    const cut = this.#firstStop(text);
+    if (cut !== undefined) {
+      this.#stopped = true;
+      this.#held = "";
+      return text.slice(0, cut);
+    }
+    const heldFrom = this.#possibleStop(text);
+    this.#held = text.slice(heldFrom);
+    return text.slice(0, heldFrom);
+  }
+
+  /** Ends the text and returns the part that was held back. */
+  end(): string {
+    const rest = this.#held;
+    this.#held = "";
+    return rest;
+  }
+
+  /** Returns the start of the stop string that is complete first, as if the text came character by character. */
+  #firstStop(text: string): number | undefined {
+    const found = this.#stops
+      .map((stop) => ({ from: text.indexOf(stop), characters: stop.length }))
+      .filter(({ from }) => from >= 0)
+      .sort((a, b) => a.from + a.characters - (b.from + b.characters) || a.from - b.from);
+    return found[0]?.from;
+  }
+
+  /** Returns the start of the longest end of the text that is also the beginning of a stop string. */
+  #possibleStop(text: string): number {
+    const longest = Math.max(...this.#stops.map((stop) => stop.length)) - 1;
+    for (let from = Math.max(0, text.length - longest); from < text.length; from++) {
+      const end = text.slice(from);
+      if (this.#stops.some((stop) => stop.startsWith(end))) return from;
+    }
+    return text.length;
+  }
+}
+
+type TextEvent = Extract<AnswerEvent, { kind: "text" }>;
+
+/** The shortest prefix to trim. A model may repeat a shorter prefix by chance at the start of its continuation. */
+export const echoCharactersMin = 24;
+
+/**
+ * Drops the beginning of an answer where it repeats the prefilled text of the request. Some runtimes repeat a prefilled
+ * beginning before they continue it, depending on their version.
+ *
+ * Text is held back only while it could still be that beginning. Other text comes out unchanged.
+ */
+export class PrefixTrimmer {
+  readonly #prefix: string;
+  #held: TextEvent[] = [];
+  #heldText = "";
+  #decided: boolean;
+
+  constructor(prefix: string) {
+    this.#prefix = prefix;
+    this.#decided = prefix === "";
+  }
+
+  push(events: readonly AnswerEvent[]): readonly AnswerEvent[] {
+    return this.#decided ? events : events.flatMap((event) => this.#take(event));
+  }
+
+  /** Ends the answer and returns the events that were held back. */
+  end(): readonly AnswerEvent[] {
+    const held = this.#held;
+    this.#held = [];
+    this.#decided = true;
+    return held;
+  }
+
+  #take(event: AnswerEvent): readonly AnswerEvent[] {
+    if (this.#decided) return [event];
+    if (event.kind === "tool-call-start" || event.kind === "finish") return [...this.end(), event];
+    if (event.kind !== "text") return [event];
+    const before = this.#heldText.length;
+    this.#heldText += event.text;
+    if (this.#heldText.startsWith(this.#prefix)) {
+      this.#held = [];
+      this.#decided = true;
+      return withoutStart(event, this.#prefix.length - before);
+    }
+    this.#held.push(event);
+    return this.#prefix.startsWith(this.#heldText) ? [] : this.end();
+  }
+}
+
+/** Trims the prefix of a whole answer. A failed answer still emits the events that were held back. */
+export async function trimPrefix(
+  prefix: string,
+  run: (emit: EmitEvents) => Promise<void>,
+  emit: EmitEvents,
+  { charactersMin = echoCharactersMin }: { readonly charactersMin?: number } = {},
+): Promise<void> {
+  if (prefix.length < charactersMin) return run(emit);
+  const trimmer = new PrefixTrimmer(prefix);
+  try {
+    await run((events) => emit(trimmer.push(events)));
+  } finally {
+    await emit(trimmer.end());
+  }
+}
+
+/** Returns a text event without its first characters, and without the logprobs of their tokens. */
+function withoutStart(event: TextEvent, characters: number): readonly TextEvent[] {
+  const text = event.text.slice(characters);
+  if (text === "") return [];
+  if (event.logprobs === undefined) return [{ ...event, text }];
+  let from = 0;
+  const logprobs = event.logprobs.filter(({ token }) => {
+    const kept = from >= characters;
+    from += token.length;
+    return kept;
+  });
+  return [{ ...event, text, logprobs }];
+}
+
+/** True if the model may call a tool. */
+export function offersTools({ tools, tool_choice: choice }: ChatBody): boolean {
+  return tools !== undefined && choice !== "none";
+}
+
+/**
+ * Turns tool calls into text in the answer to a request that offered no tools. Most servers leave such a call in the
+ * text. Some servers parse it out of the text anyway, and a client without tools does not understand calls.
+ */
+export class CallsAsText {
+  #open: Map<number, OpenCall> | undefined;
+
+  /** Converts a batch. Nearly all events are text, and then the batch passes unchanged. */
+  push(events: readonly AnswerEvent[]): readonly AnswerEvent[] {
+    if (!this.#open?.size && events.every(isNoCall)) return events;
+    const open = (this.#open ??= new Map());
+    return events.flatMap((event) => [...asText(event, open)]);
+  }
+}
+
+function isNoCall(event: AnswerEvent): boolean {
+  if (event.kind === "finish") return event.reason !== "tool_calls";
+  return event.kind !== "tool-call-start" && event.kind !== "tool-call-delta";
+}
+
+interface OpenCall {
+  readonly name: string;
+  arguments: string;
+}
+
+/** Emits a call as a whole, once another event follows it. */
+function* asText(event: AnswerEvent, open: Map<number, OpenCall>): Generator<AnswerEvent> {
+  if (event.kind === "usage" || event.kind === "embedding") {
+    yield event;
+    return;
+  }
+  const choice = event.choice ?? 0;
+  const call = open.get(choice);
+  if (event.kind === "tool-call-delta") {
+    if (call !== undefined) call.arguments += event.arguments;
+    return;
+  }
+  if (call !== undefined) {
+    open.delete(choice);
+    const text = `{"name": ${JSON.stringify(call.name)}, "arguments": ${call.arguments || "{}"}}`;
+    yield { kind: "text", ...(choice > 0 && { choice }), text };
+  }
+  if (event.kind === "tool-call-start") open.set(choice, { name: event.name, arguments: "" });
+  else if (event.kind === "finish" && event.reason === "tool_calls") yield { ...event, reason: "stop" };
+  else yield event;
+}
+
+/** Adds an estimated usage to an answer whose runtime does not report it. */
+export async function usageAlways(
+  { estimatedTokens }: { readonly estimatedTokens: number },
+  run: (emit: EmitEvents) => Promise<void>,
+  emit: EmitEvents,
+): Promise<void> {
+  let pieces = 0;
+  let isReported = false;
+  await run((events) => {
+    for (const { kind } of events) {
+      if (kind === "text") pieces += 1;
+      if (kind === "usage") isReported = true;
+    }
+    return emit(events);
+  });
+  if (!isReported) await emit([{ kind: "usage", promptTokens: estimatedTokens, completionTokens: pieces }]);
+}

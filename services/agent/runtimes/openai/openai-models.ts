@@ -1,0 +1,124 @@
+import { z } from "zod";
+import { modelsPerMachineMax } from "#shared/model/model.ts";
+import { type Clock, sleep } from "#shared/process/clock.ts";
+
+/** The answer of `/v1/models`, with the extra fields of some servers. An empty list may be null. */
+export const openAiModelList = z.object({
+  data: z
+    .array(
+      z.object({
+        id: z.string(),
+        owned_by: z.string().nullish().catch(undefined),
+        // vLLM
+        root: z.string().nullish().catch(undefined),
+        parent: z.string().nullish().catch(undefined),
+        max_model_len: z.int().positive().nullish().catch(undefined),
+        // llama-server
+        status: z
+          .object({ value: z.string(), args: z.array(z.string()).nullish().catch(undefined) })
+          .nullish()
+          .catch(undefined),
+        path: z.string().nullish().catch(undefined),
+        context_length: z.int().positive().nullish().catch(undefined),
+        meta: z.object({ n_ctx: z.int().positive(), size: z.number().positive() }).partial().nullish().catch(undefined),
+      }),
+    )
+    .nullable()
+    .transform((entries) => (entries ?? []).slice(0, modelsPerMachineMax)),
+});
+export type ListedModel = z.infer<typeof openAiModelList>["data"][number];
+
+/** Returns the organisation of a name in the form of Hugging Face, `org/name`. */
+export function organisationIn(name: string): string | undefined {
+  return /^([\w.-]+)\/[\w.:@-]+$/.exec(name)?.[1];
+}
+
+/** Matches the path of a repository's snapshot in the Hugging Face cache. */
+const cachedRepository = /(?:^|[/\\])models--([^/\\]+)[/\\]snapshots[/\\][^/\\]+[/\\]?$/;
+
+/**
+ * Returns the id that clients use for a model. A server may name a model by its path. The id is then the name of the
+ * folder, or of the file without its part number and `.gguf`. Clients never see paths. Any other name is the id.
+ */
+export function idByPlace(name: string): string {
+  if (!isPlace(name) && !name.endsWith(".gguf")) return name;
+  const repository = cachedRepository.exec(name)?.[1];
+  if (repository !== undefined) return repository.replace("--", "/");
+  const last = name.split(/[/\\]/).findLast((part) => part !== "") ?? name;
+  return last.replace(/(-\d{5}-of-\d{5})?\.gguf$/, "") || last;
+}
+
+/** Returns the models of a server by id. The first model in the list wins if two have the same id. */
+export function byPlacedId<Listed extends { readonly id: string }>(listed: readonly Listed[]): Map<string, Listed> {
+  const byId = new Map<string, Listed>();
+  for (const entry of listed) {
+    const id = idByPlace(entry.id);
+    if (!byId.has(id)) byId.set(id, entry);
+  }
+  return byId;
+}
+
+function isPlace(name: string): boolean {
+  return /^(~|\.{1,2})?[/\\]|^[A-Za-z]:[/\\]/.test(name);
+}
+
+/**
+ * The longest wait of a catalogue for the result of a probe. A busy server takes longer, and a later catalogue then has
+ * the result.
+ */
+export const probePatienceMs = 400;
+
+/**
+ * The results of small requests to a server, one for each question. A probe outlives the catalogue that started it. A
+ * busy server therefore gets one probe, and not one for every catalogue. A later catalogue repeats a failed probe.
+ */
+export class PatientProbes<Finding extends object> {
+  readonly #clock: Clock;
+  readonly #closed = new AbortController();
+  #findings = new Map<string, Finding>();
+  #underWay = new Map<string, Promise<Partial<Finding>>>();
+
+  constructor(options: { readonly clock: Clock }) {
+    this.#clock = options.clock;
+  }
+
+  /** Returns the finding, or an empty object while it is unknown. */
+  async find(
+    question: string,
+    ask: (signal: AbortSignal) => Promise<Finding>,
+    signal: AbortSignal,
+  ): Promise<Partial<Finding>> {
+    const known = this.#findings.get(question);
+    if (known !== undefined) return known;
+    const probe = this.#underWay.get(question) ?? this.#start(question, ask);
+    return Promise.race([probe, sleep(this.#clock, probePatienceMs, signal).then(() => ({}))]);
+  }
+
+  /** Forgets all findings, because another server may answer from now on. */
+  forget(): void {
+    this.#findings = new Map();
+    this.#underWay = new Map();
+  }
+
+  close(): void {
+    this.#closed.abort(new Error("the runtime is let go of"));
+  }
+
+  async #start(question: string, ask: (signal: AbortSignal) => Promise<Finding>): Promise<Partial<Finding>> {
+    const findings = this.#findings;
+    const underWay = this.#underWay;
+    const probe = ask(this.#closed.signal).then(
+      (finding) => {
+        findings.set(question, finding);
+        return finding;
+      },
+      (): Partial<Finding> => ({}),
+    );
+    underWay.set(question, probe);
+    try {
+      return await probe;
+    } finally {
+      underWay.delete(question);
+    }
+  }
+}
