@@ -144,8 +144,8 @@ export const trust: Section = {
     ...held(
       174,
       "bad-inputs/a-machine-that-breaks-the-wire-is-blamed",
-      "loses its stream at a [DONE] that comes %s",
-      "passes on a text that merely holds [DONE]",
+      "loses its stream at %s, of which no byte reaches the client",
+      "passes on a text that holds [DONE], escaped inside a delta",
     ),
   ],
   unasserted: [],

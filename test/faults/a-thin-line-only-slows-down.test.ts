@@ -16,6 +16,11 @@ interface ThinLine {
   readonly tokens: number;
   /** Between two tokens of a stream; 0 is as fast as the machine can. */
   readonly delayMs: number;
+  /**
+   * Bytes on the line for a byte of text, at most. A line that is not full carries each token by itself, and short
+   * answers have few bytes beside their first and last frame.
+   */
+  readonly bytesPerText?: number;
   /** For the first text of one more chat beside the streams. */
   readonly startsWithinMs: number;
   /** Breaks the connection once, under all streams. */
@@ -28,11 +33,30 @@ const lines: readonly ThinLine[] = [
   {
     title: "8 streams at full speed over 32 KB/s",
     bytesPerSecond: 32_000,
+    bytesPerText: 3,
     streams: 8,
     tokens: 60,
     delayMs: 0,
     startsWithinMs: 2_000,
     fast: true,
+  },
+  {
+    title: "8 streams at full speed over 125 KB/s",
+    bytesPerSecond: 125_000,
+    streams: 8,
+    tokens: 2_000,
+    delayMs: 0,
+    bytesPerText: 1.4,
+    startsWithinMs: 2_000,
+  },
+  {
+    title: "60 streams at full speed over 32 KB/s",
+    bytesPerSecond: 32_000,
+    streams: 60,
+    tokens: 200,
+    delayMs: 0,
+    bytesPerText: 2.2,
+    startsWithinMs: 4_000,
   },
   {
     title: "12 streams of 100 tokens/s over 125 KB/s",
@@ -53,6 +77,7 @@ const lines: readonly ThinLine[] = [
   {
     title: "60 streams of 100 tokens/s over 125 KB/s",
     bytesPerSecond: 125_000,
+    bytesPerText: 3.2,
     streams: 60,
     tokens: 150,
     delayMs: 10,
@@ -61,6 +86,7 @@ const lines: readonly ThinLine[] = [
   {
     title: "60 streams of 100 tokens/s over 32 KB/s",
     bytesPerSecond: 32_000,
+    bytesPerText: 4,
     streams: 60,
     tokens: 40,
     delayMs: 10,
@@ -171,6 +197,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine's thin uplink only slows a
       expect(seen.offline).toBe(0);
       expect(await losses()).toBe(lossesBefore + (line.isCut === true ? 1 : 0));
       expect(firsts(others)).toBeLessThan(line.startsWithinMs + hostAddsMs);
+      expect(lineBytes / textBytes).toBeLessThan(line.bytesPerText ?? Infinity);
     },
   );
 });

@@ -102,9 +102,9 @@ export class AgentJob {
       finishReason: outcome.finishReason ?? null,
       usage,
       timings: {
-        queuedMs: (this.startedAtMs ?? nowMs) - this.acceptedAtMs,
-        firstTokenMs: this.firstTokenAtMs === undefined ? null : this.firstTokenAtMs - this.acceptedAtMs,
-        totalMs: nowMs - this.acceptedAtMs,
+        queuedMs: Math.round((this.startedAtMs ?? nowMs) - this.acceptedAtMs),
+        firstTokenMs: this.firstTokenAtMs === undefined ? null : Math.round(this.firstTokenAtMs - this.acceptedAtMs),
+        totalMs: Math.round(nowMs - this.acceptedAtMs),
       },
     });
   }

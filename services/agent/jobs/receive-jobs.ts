@@ -88,9 +88,12 @@ export function receiveJobs(options: ReceiveOptions): { stop(): void } {
         log.debug({ subject: message.subject }, "a message of a kind that this agent does not know was dropped");
     }
   });
+  // On a full line only every second beat is sent: a row for each job is much for a thin one.
+  let isLeftOut = false;
   const pace = clock.every(timing.beatIntervalMs, () => {
     jobs.tick();
-    sendBeats(options);
+    isLeftOut = jobs.uplink.isFull && !isLeftOut;
+    if (!isLeftOut) sendBeats(options);
   });
   // Messages published while the connection was down are lost. A beat tells the gateways which frames to ask for.
   const connection = broker.onChange((connected) => {

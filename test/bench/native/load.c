@@ -52,6 +52,8 @@ struct connection {
   char size_line[24];
   int size_length;
   long chunks;
+  uint64_t stamp_ns;
+  int stamp_digits;
   int done, broken;
 };
 
@@ -207,6 +209,8 @@ static void ask(struct connection *c, uint64_t at_ns) {
   c->sent = 0;
   c->heard = c->saw_event = c->in_body = c->status = c->done = c->broken = 0;
   c->chunks = 0;
+  c->stamp_ns = 0;
+  c->stamp_digits = 0;
   c->partial_length = 0;
   if (tokens) memcpy(token_at, tokens + (tokens_used++ % token_count) * (token_length + 1), token_length);
   send_request(c);
@@ -268,16 +272,17 @@ static void event(struct connection *c, const char *at, size_t length, uint64_t 
   }
   const char *content = memmem(at, length, key, sizeof key - 1);
   if (!content) return;
-  content += sizeof key - 1;
-  if (at + length - content < 21) return;
-  uint64_t sent_ns = 0;
-  for (int n = 0; n < 20; n += 1) {
-    if (content[n] < '0' || content[n] > '9') return;
-    sent_ns = sent_ns * 10 + (uint64_t)(content[n] - '0');
+  /* A full line joins texts and cuts them elsewhere, so a delta may hold several stamps of 20 digits, or a part of one. */
+  for (content += sizeof key - 1; content < at + length && *content >= '0' && *content <= '9'; content += 1) {
+    c->stamp_ns = c->stamp_ns * 10 + (uint64_t)(*content - '0');
+    c->stamp_digits += 1;
+    if (c->stamp_digits < 20) continue;
+    c->chunks += 1;
+    if (in_window) chunks += 1;
+    note(&one_way, at_ns - c->stamp_ns);
+    c->stamp_ns = 0;
+    c->stamp_digits = 0;
   }
-  c->chunks += 1;
-  if (in_window) chunks += 1;
-  note(&one_way, at_ns - sent_ns);
 }
 
 static void body(struct connection *c, const char *at, size_t length, uint64_t at_ns) {

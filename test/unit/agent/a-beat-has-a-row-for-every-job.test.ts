@@ -16,6 +16,14 @@ describe("a beat", () => {
     expect(gateway.beats).toHaveLength(3);
   });
 
+  test("comes half as often while the line is full", async () => {
+    const { gateway, jobs, pass, timing } = await agentOnBroker();
+    await gateway.send();
+    Object.defineProperty(jobs.uplink, "isFull", { value: true });
+    await pass(timing.beatIntervalMs * 8);
+    expect(gateway.beats).toHaveLength(4);
+  });
+
   test("says of each job how it stands: its state, its place in the queue and its last frame", async () => {
     const { gateway, runtime, pass, settle, timing } = await agentOnBroker({ slots: 2, queueMax: 5 });
     const [ended, running, first, second] = [
