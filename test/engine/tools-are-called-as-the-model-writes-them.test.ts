@@ -57,6 +57,22 @@ describe.skipIf(noEngine)("a model with tools", () => {
     expect(only(events, "finish")?.reason).toBe("length");
   });
 
+  test("ends with its window in the middle of a call, and forgets nothing of the conversation", async () => {
+    const tools = [weather, clock];
+    const { promptTokens = 0 } = only(await tiny.events({ tools, max_tokens: 1 }), "usage") ?? {};
+    const small = {
+      name: "tiny-window",
+      template: thinkingTemplate,
+      scripts: calling,
+      contextTokens: promptTokens + 64,
+    };
+    await using full = await TinyRuntime.start(small);
+    const events = await full.events({ tools });
+    expect(only(events, "finish")?.reason).toBe("length");
+    expect(callsIn(events).length).toBeGreaterThan(2);
+    expect(only(events, "usage")?.completionTokens).toBeLessThan(64);
+  });
+
   test("is offered no tools with tool_choice none", async () => {
     const events = await tiny.events({ tools: [weather], tool_choice: "none" });
     expect([callsIn(events), saidIn(events)]).toEqual([[], "Just talk."]);
@@ -97,17 +113,16 @@ describe.skipIf(noEngine)("a model with tools", () => {
     // Two tokens less a text would mean that the mark became the token that ends a turn.
     expect((await tokens("x<|end|>")) - (await tokens("x"))).toBeGreaterThan(2 * 2);
   });
-
-  test("is not held to JSON or a tool with an effort to think: the engine would hold the thoughts too", async () => {
-    const wish = { tools: [clock], tool_choice: "required" as const, reasoning_effort: "high" as const };
-    await expect(tiny.events(wish)).rejects.toMatchObject({ code: "unsupported_value", param: "reasoning_effort" });
-  });
 });
 
 describe.skipIf(noEngine)("a model that thinks", () => {
   let tiny: TinyRuntime;
   beforeAll(async () => {
-    const scripts = { "<|assistant|>": ["<think>", "hm", "</think>", "Just ", "talk."] };
+    const scripts = {
+      "<|assistant|>": ["<think>", "hm", "</think>", "Just ", "talk."],
+      // The only other token after a thought that a grammar admits.
+      "<|json|>": [`{"a": 1}`, "\n\n\n\n"],
+    };
     tiny = await TinyRuntime.start({ name: "tiny-thoughts", template: thinkingTemplate, scripts });
   });
   afterAll(() => tiny[Symbol.asyncDispose]());
@@ -121,6 +136,23 @@ describe.skipIf(noEngine)("a model that thinks", () => {
   test("answers at once where no thoughts are wanted", async () => {
     const events = await tiny.events({ reasoning_effort: "none" });
     expect([saidIn(events, "reasoning"), saidIn(events)]).toEqual(["", "Just talk."]);
+  });
+
+  test("thinks no longer than the limit before JSON", async () => {
+    const events = await tiny.events({ response_format: { type: "json_object" }, max_tokens: 2 });
+    expect([saidIn(events, "reasoning"), saidIn(events), only(events, "finish")?.reason]).toEqual(["hm", "", "length"]);
+    expect(only(events, "usage")?.completionTokens).toBe(2);
+  });
+
+  test.each([
+    ["thinks before JSON", undefined, "hm"],
+    ["answers with JSON at once where no thoughts are wanted", "none" as const, ""],
+  ])("%s", async (_, effort, reasoning) => {
+    const schema = { type: "object", properties: { a: { enum: [1] } }, required: ["a"] };
+    const format = { type: "json_schema" as const, json_schema: { name: "a", schema } };
+    const events = await tiny.events({ response_format: format, ...(effort && { reasoning_effort: effort }) });
+    expect([saidIn(events, "reasoning"), JSON.parse(saidIn(events))]).toEqual([reasoning, { a: 1 }]);
+    expect(only(events, "finish")?.reason).toBe("stop");
   });
 });
 

@@ -25,111 +25,122 @@ export interface Output {
   readonly text: (piece: string) => void;
   readonly thought: (piece: string, tokens: number) => void;
   readonly call: (name: string, json: string) => void;
+  /** Ends the answer at the token limit, by an error. */
+  readonly windowIsFull: () => never;
+}
+
+/** The options of a generation. They include those of the sampling, which only the engine reads. */
+export interface GenerationOptions {
+  readonly maxTokens: number;
+  readonly signal: AbortSignal;
 }
 
 /** A prompt, and how the engine generates the answer to it. */
 export interface Generation {
   readonly prompt: readonly Token[];
-  readonly generate: (sequence: Sequence, options: object, output: Output) => Promise<Generated>;
+  readonly generate: (sequence: Sequence, options: GenerationOptions, output: Output) => Promise<Generated>;
 }
 
 /** Generates an answer. Emits its events, then the finish reason and the usage. */
-export function answer(
+export async function answer(
   asked: Asked<SampledRun>,
   param: TooLong["param"],
   prepare: (loaded: LoadedModel) => Promise<Generation>,
   emit: EmitEvents,
 ): Promise<void> {
   const { run, gguf } = asked;
-  const { body, contextWindow, onProgress } = run;
-  return emitted(emit, AbortSignal.any([run.signal, gguf.closing]), (signal, push) =>
-    gguf.use(
-      () => onProgress("loading"),
-      async (loaded) => {
-        signal.throwIfAborted();
-        const { model, context } = loaded;
-        if (context === undefined) throw new Error("a model without sequences was asked for an answer");
-        const { prompt, generate } = await prepare(loaded);
-        const windowTokens = Math.min(loaded.windowTokens, contextWindow);
-        if (prompt.length >= Math.min(windowTokens, context.contextSize - 1)) {
-          throw overflow(prompt.length, windowTokens, param);
-        }
-        const maxTokens = Math.min(body.max_tokens ?? Infinity, windowTokens - prompt.length);
-        const sampling = samplingOf(asked, model);
-        using taken = loaded.take(prompt);
-        const { sequence } = taken;
-        const cachedTokens = await readPrompt(sequence, { prompt, batchTokens: context.batchSize, signal, onProgress });
+  const { body, onProgress } = run;
+  const events = new EventsInOrder(emit);
+  const signal = AbortSignal.any([run.signal, gguf.closing, events.failed]);
+  using loaded = await gguf.hold(() => onProgress("loading"));
+  signal.throwIfAborted();
+  const { prompt, generate } = await prepare(loaded);
+  const windowTokens = Math.min(loaded.windowTokens, run.contextWindow);
+  const fits = prompt.length <= Math.min(loaded.promptTokensMax, windowTokens - 1);
+  if (!fits) throw overflow(prompt.length, windowTokens, param);
+  const maxTokens = Math.min(body.max_tokens ?? Infinity, windowTokens - prompt.length);
+  const sampling = samplingOf(asked, loaded.model);
+  using taken = loaded.take(prompt);
+  const { sequence } = taken;
+  const cachedTokens = await readPrompt(sequence, { prompt, batchTokens: loaded.batchTokens, signal, onProgress });
 
-        const stopped = new AbortController();
-        const cutter = new StopCutter(body.stop ?? []);
-        const tokensBefore = sequence.tokenMeter.usedOutputTokens;
-        let [calls, reasoningTokens] = [0, 0];
-        const text = (piece: string): void => {
-          if (piece !== "") push({ kind: "text", text: piece });
-        };
-        const output: Output = {
-          text(piece) {
-            onProgress();
-            text(cutter.push(piece));
-            if (cutter.stopped) stopped.abort();
-          },
-          thought(piece, tokens) {
-            onProgress();
-            reasoningTokens += tokens;
-            if (piece !== "") push({ kind: "reasoning", text: piece });
-          },
-          call(name, json) {
-            const index = calls++;
-            push({ kind: "tool-call-start", index, name }, { kind: "tool-call-delta", index, arguments: json });
-          },
-        };
-        let reason = "eogToken";
-        try {
-          const options = { ...sampling, maxTokens, signal: AbortSignal.any([signal, stopped.signal]) };
-          ({ stopReason: reason } = (await generate(sequence, options, output)).metadata);
-        } catch (error) {
-          signal.throwIfAborted();
-          if (!cutter.stopped) {
-            await sequence.clearHistory();
-            throw error instanceof Fault ? error : engineFailed(error);
-          }
-        }
-        text(cutter.end());
-        const generated = sequence.tokenMeter.usedOutputTokens - tokensBefore;
-        push(
-          { kind: "finish", reason: reason === "maxTokens" ? "length" : "stop" },
-          {
-            kind: "usage",
-            promptTokens: prompt.length,
-            // The token by which the model ends, or that follows a stop string, is no part of the answer.
-            completionTokens: Math.max(0, reason === "eogToken" ? generated - 1 : generated),
-            cachedTokens,
-            ...(reasoningTokens > 0 && { reasoningTokens }),
-          },
-        );
-      },
-    ),
+  const ended = new AbortController();
+  const cutter = new StopCutter(body.stop ?? []);
+  const tokensBefore = sequence.tokenMeter.usedOutputTokens;
+  let [calls, reasoningTokens] = [0, 0];
+  let reason = "eogToken";
+  const output: Output = {
+    text(piece) {
+      onProgress();
+      events.text("text", cutter.push(piece));
+      if (cutter.stopped) ended.abort();
+    },
+    thought(piece, tokens) {
+      onProgress();
+      // Templates leave white space before a thought.
+      const text = reasoningTokens === 0 ? piece.trimStart() : piece;
+      if (text !== "") reasoningTokens += tokens;
+      events.text("reasoning", text);
+    },
+    call(name, json) {
+      const index = calls++;
+      events.push({ kind: "tool-call-start", index, name }, { kind: "tool-call-delta", index, arguments: json });
+    },
+    windowIsFull() {
+      reason = "maxTokens";
+      ended.abort();
+      throw new Error("the window is full");
+    },
+  };
+  try {
+    const options = { ...sampling, maxTokens, signal: AbortSignal.any([signal, ended.signal]) };
+    ({ stopReason: reason } = (await generate(sequence, options, output)).metadata);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!ended.signal.aborted) {
+      await sequence.clearHistory();
+      throw error instanceof Fault ? error : engineFailed(error);
+    }
+  }
+  events.text("text", cutter.end());
+  // The token by which the model ends, or that follows a stop string, is no part of the answer.
+  const generated = sequence.tokenMeter.usedOutputTokens - tokensBefore;
+  const completionTokens = Math.max(0, reason === "eogToken" ? generated - 1 : generated);
+  const thinking = reasoningTokens > 0 && { reasoningTokens };
+  events.push(
+    { kind: "finish", reason: reason === "maxTokens" ? "length" : "stop" },
+    { kind: "usage", promptTokens: prompt.length, completionTokens, cachedTokens, ...thinking },
   );
+  await events.emitted;
 }
 
-type Push = (...events: readonly AnswerEvent[]) => void;
-
 /**
- * Runs `work`, and emits the events that it pushes, one batch after the other. The engine cannot be held up, so what
- * waits for a slow taker is bounded by the window alone. The signal aborts when the taker fails.
+ * Emits events one batch after the other. The engine cannot be held up, so what waits for a slow taker is bounded by the
+ * window alone.
  */
-async function emitted(
-  emit: EmitEvents,
-  ended: AbortSignal,
-  work: (signal: AbortSignal, push: Push) => Promise<void>,
-): Promise<void> {
-  const failed = new AbortController();
-  let emitting = Promise.resolve();
-  await work(AbortSignal.any([ended, failed.signal]), (...events) => {
-    emitting = emitting.then(() => emit(events));
-    emitting.catch((error: unknown) => failed.abort(error));
-  });
-  await emitting;
+class EventsInOrder {
+  readonly #emit: EmitEvents;
+  readonly #failed = new AbortController();
+  /** Settles when all events are emitted. */
+  emitted: Promise<void> = Promise.resolve();
+
+  constructor(emit: EmitEvents) {
+    this.#emit = emit;
+  }
+
+  /** Aborts when the taker fails. */
+  get failed(): AbortSignal {
+    return this.#failed.signal;
+  }
+
+  push(...events: readonly AnswerEvent[]): void {
+    this.emitted = this.emitted.then(() => this.#emit(events));
+    this.emitted.catch((error: unknown) => this.#failed.abort(error));
+  }
+
+  text(kind: "text" | "reasoning", text: string): void {
+    if (text !== "") this.push({ kind, text });
+  }
 }
 
 /**

@@ -2,8 +2,8 @@ import { Fault, originOf } from "#shared/fault/fault.ts";
 import { contentText, type ChatBody, type ChatMessage, type ToolDefinition } from "#shared/protocol/chat-body.ts";
 import { honouring, refuseUnsupported } from "../refuse-unsupported.ts";
 import type { ChatRun, EmitEvents } from "../runtime.ts";
-import { answer, type Asked, type Generation, type Output } from "./gguf-answer.ts";
-import type { ChatWrapper, FunctionCall, Functions, HistoryItem, Model, Schema, Token } from "./gguf-engine.ts";
+import { answer, type Asked, type Generation, type GenerationOptions, type Output } from "./gguf-answer.ts";
+import type { Chat, ChatWrapper, FunctionCall, Functions, HistoryItem, Model, Schema, Token } from "./gguf-engine.ts";
 import type { GgufFile } from "./gguf-file.ts";
 import type { LoadedModel } from "./gguf-model.ts";
 import { anyObject, answerSchema, parametersSchema, withoutNulls } from "./gguf-schema.ts";
@@ -19,30 +19,41 @@ export function ggufChat(asked: Asked<ChatRun>, emit: EmitEvents): Promise<void>
   const tools = body.tool_choice === "none" ? [] : toolsOf(body);
   const functions = functionsOf(tools, file);
   const schema = heldTo(body, functions);
-  const history = historyOf(body, { file, withoutThoughts: schema !== undefined || body.reasoning_effort === "none" });
+  const history = historyOf(body.messages, file);
+  const thinks = file.thinks && !isContinued(body.messages);
+  if (thinks && body.reasoning_effort === "none") said(history, thought(""));
   const prepare = async ({ model }: LoadedModel): Promise<Generation> => {
     const wrapper = withEffort(body, file);
-    const grammar = schema === undefined ? undefined : await engine.llama.createGrammarForJsonSchema(schema);
+    const grammar = schema === undefined ? undefined : await grammarOf(schema, asked);
     return {
       prompt: promptTokens(history, { wrapper, functions, model }),
       async generate(contextSequence, options, output) {
         // The engine takes no functions beside a grammar, so the wrapper adds them to the prompt.
         const chatWrapper = grammar === undefined ? wrapper : describing(functions, wrapper);
         const chat = new engine.library.LlamaChat({ contextSequence, chatWrapper });
-        const text = isContinued(body) ? output.text : trimmedStart(output.text);
-        const thought = trimmedStart(output.thought);
+        // Called when the window is full, which `maxTokens` allows: the engine does not count the marks of calls. It would
+        // forget the beginning of the conversation.
+        const inWindow = { ...options, contextShift: { size: output.windowIsFull } };
+        const text = isContinued(body.messages) ? output.text : trimmedStart(output.text);
         const call = (name: string, params: unknown): void => {
           const parameters = tools.find((tool) => tool.function.name === name)?.function.parameters;
           output.call(name, withoutNulls(params, parameters));
         };
         let json = "";
         try {
+          const tokensBefore = contextSequence.tokenMeter.usedOutputTokens;
+          if (grammar !== undefined && thinks && body.reasoning_effort !== "none") {
+            await think(chat, history, { options: inWindow, output });
+          }
+          const maxTokens = options.maxTokens - (contextSequence.tokenMeter.usedOutputTokens - tokensBefore);
+          if (maxTokens < 1) return { metadata: { stopReason: "maxTokens" } };
           const generated = await chat.generateResponse(history, {
-            ...options,
+            ...inWindow,
+            maxTokens,
             ...(grammar !== undefined ? { grammar } : { functions }),
             ...(body.parallel_tool_calls === false && { maxParallelFunctionCalls: 1 }),
             onResponseChunk({ segmentType, text: piece, tokens }) {
-              if (segmentType === "thought") thought(piece, tokens.length);
+              if (segmentType === "thought") output.thought(piece, tokens.length);
               else if (grammar === undefined || functions === undefined) text(piece);
               else json += piece;
             },
@@ -58,6 +69,32 @@ export function ggufChat(asked: Asked<ChatRun>, emit: EmitEvents): Promise<void>
     };
   };
   return answer(asked, "messages", prepare, emit);
+}
+
+/** Lets the model think before a grammar, which would hold the thought too. Adds the thought to the history. */
+async function think(
+  chat: Chat,
+  history: HistoryItem[],
+  { options, output }: { readonly options: GenerationOptions; readonly output: Output },
+): Promise<void> {
+  const over = new AbortController();
+  let text = "";
+  try {
+    await chat.generateResponse(history, {
+      ...options,
+      signal: AbortSignal.any([options.signal, over.signal]),
+      onResponseChunk({ segmentType, segmentEndTime, text: piece, tokens }) {
+        if (segmentType === "thought") {
+          text += piece;
+          output.thought(piece, tokens.length);
+        }
+        if (segmentType !== "thought" ? piece.trim() !== "" : segmentEndTime !== undefined) over.abort();
+      },
+    });
+  } catch (error) {
+    if (!over.signal.aborted) throw error;
+  }
+  said(history, thought(text));
 }
 
 /** Returns the tools that the model may call. A `tool_choice` that names a tool leaves only that one. */
@@ -77,20 +114,14 @@ function functionsOf(tools: readonly ToolDefinition[], { controlTexts }: GgufFil
 }
 
 /**
- * Returns the schema of all answers that a request admits, if it asks for JSON or insists on a tool. The engine's grammar
- * then holds the whole answer, thoughts and calls included: the model answers without thoughts, with one call at most.
+ * Returns the schema of all answers that a request admits, if it asks for JSON or insists on a tool. A grammar then holds
+ * the whole answer, which is one call at most.
  */
 function heldTo(body: ChatBody, functions: Functions | undefined): Schema | undefined {
-  const { tool_choice: choice, response_format: format = { type: "text" }, reasoning_effort: effort } = body;
+  const { tool_choice: choice, response_format: format = { type: "text" } } = body;
   const insists = choice === "required" || typeof choice === "object";
   if (!insists && format.type === "text") return undefined;
-  if (effort !== undefined && effort !== "none") {
-    const why = "the runtime of this model answers without thoughts where it is held to JSON or to a tool";
-    throw new Fault("unsupported_value", {
-      message: `'reasoning_effort' can only be 'none' here: ${why}.`,
-      param: "reasoning_effort",
-    });
-  }
+  if (insists && functions === undefined) throw invalid("tool_choice", "needs 'tools'");
   const calls = Object.entries(functions ?? {}).map(
     ([
       name,
@@ -130,17 +161,8 @@ function tellHeld(
  * Translates a conversation into the engine's form, in which a tool call and its result are one item, and all that the
  * model says between two other messages is one item. The last item is the model's: its answer follows there.
  */
-function historyOf(
-  { messages }: ChatBody,
-  { file, withoutThoughts }: { readonly file: GgufFile; readonly withoutThoughts: boolean },
-): HistoryItem[] {
+function historyOf(messages: readonly ChatMessage[], { controlTexts }: GgufFile): HistoryItem[] {
   const history: HistoryItem[] = [];
-  const said = (...items: Extract<HistoryItem, { type: "model" }>["response"]): void => {
-    const last = history.at(-1);
-    if (last?.type === "model") last.response.push(...items);
-    else history.push({ type: "model", response: items });
-  };
-  const thought = (text: string) => ({ type: "segment", segmentType: "thought", text, ended: true }) as const;
   const calls = new Map<string, FunctionCall>();
   for (const [at, message] of messages.entries()) {
     const text = contentText(message.content);
@@ -151,10 +173,10 @@ function historyOf(
       call.result = text;
     } else {
       const { reasoning_content: reasoning, tool_calls: called = [] } = message;
-      said(...(reasoning ? [thought(reasoning)] : []), ...(text === "" ? [] : [text]));
+      said(history, ...(reasoning ? [thought(reasoning)] : []), ...(text === "" ? [] : [text]));
       for (const [index, { id, function: given }] of called.entries()) {
         const object = argumentsOf(given.arguments, `messages[${at}].tool_calls[${index}].function.arguments`);
-        const params = withoutControls(object, file.controlTexts);
+        const params = withoutControls(object, controlTexts);
         const call: FunctionCall = {
           type: "functionCall",
           name: given.name,
@@ -163,17 +185,29 @@ function historyOf(
           startsNewChunk: index === 0,
         };
         calls.set(id, call);
-        said(call);
+        said(history, call);
       }
     }
   }
-  // A thought that is over before it began makes the model answer at once.
-  said(...(file.thinks && withoutThoughts && !isContinued({ messages }) ? [thought("")] : []));
+  said(history);
   return history;
 }
 
+type Said = Extract<HistoryItem, { type: "model" }>["response"];
+
+function said(history: HistoryItem[], ...items: Said): void {
+  const last = history.at(-1);
+  if (last?.type === "model") last.response.push(...items);
+  else history.push({ type: "model", response: items });
+}
+
+/** A thought that is over. An empty one makes the model answer at once. */
+function thought(text: string): Said[number] {
+  return { type: "segment", segmentType: "thought", text, ended: true };
+}
+
 /** True if the conversation ends with text of the assistant, which the answer continues. */
-function isContinued({ messages }: { readonly messages: readonly ChatMessage[] }): boolean {
+function isContinued(messages: readonly ChatMessage[]): boolean {
   return messages.at(-1)?.role === "assistant";
 }
 
@@ -182,6 +216,16 @@ function withEffort({ reasoning_effort: effort }: ChatBody, { wrapper }: GgufFil
   if (wrapper.wrapperName !== "Harmony" || effort === undefined || effort === "none") return wrapper;
   const grades = { minimal: "low", low: "low", medium: "medium", high: "high", xhigh: "high", max: "high" } as const;
   return Object.create(wrapper, { reasoningEffort: { value: grades[effort] } }) as ChatWrapper;
+}
+
+async function grammarOf(schema: Schema, { run: { body }, engine }: Asked<ChatRun>): Promise<object> {
+  try {
+    return await engine.llama.createGrammarForJsonSchema(schema);
+  } catch (error) {
+    const param = body.response_format === undefined ? "tool_choice" : "response_format";
+    const message = `The runtime of this model cannot hold an answer to this '${param}'.`;
+    throw new Fault("unsupported_value", { message, param, internal: originOf(error) });
+  }
 }
 
 function describing(availableFunctions: Functions | undefined, wrapper: ChatWrapper): ChatWrapper {

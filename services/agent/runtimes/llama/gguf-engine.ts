@@ -225,10 +225,11 @@ export interface Chat {
     options: {
       readonly onResponseChunk: (chunk: {
         readonly segmentType: "thought" | "comment" | undefined;
+        readonly segmentEndTime?: Date;
         readonly text: string;
         readonly tokens: readonly Token[];
       }) => void;
-      readonly onFunctionCall: (call: { readonly functionName: string; readonly params: unknown }) => void;
+      readonly onFunctionCall?: (call: { readonly functionName: string; readonly params: unknown }) => void;
       readonly [option: string]: unknown;
     },
   ): Promise<Generated>;

@@ -1,18 +1,22 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Log } from "#shared/process/log.ts";
-import type { Context, EmbeddingContext, Engine, Model, Sequence, Token } from "./gguf-engine.ts";
+import type { EmbeddingContext, Engine, Model, Sequence, Token } from "./gguf-engine.ts";
 import type { GgufFile } from "./gguf-file.ts";
 
 /** The parts of a model that are in memory. */
 export interface LoadedModel {
   readonly model: Model;
   readonly windowTokens: number;
-  /** Set unless the model embeds. */
-  readonly context?: Context;
-  /** Set if the model embeds. */
-  readonly embedding?: EmbeddingContext;
-  /** Takes the free sequence that remembers most of a prompt, until the result is disposed of. */
+  /** The longest prompt that the engine answers: it ends a conversation a little before its context. */
+  readonly promptTokensMax: number;
+  /** The number of tokens that are evaluated at once. */
+  readonly batchTokens: number;
+  /** Takes the free sequence that remembers most of a prompt, until it is disposed of. */
   readonly take: (prompt: readonly Token[]) => { readonly sequence: Sequence } & Disposable;
+  /** Set if the model embeds. It then has no sequences to take. */
+  readonly embedding?: EmbeddingContext;
+  /** Frees each part explicitly: the engine never frees a part that is left to it to collect. */
+  readonly dispose: () => Promise<void>;
 }
 
 export interface GgufModelOptions {
@@ -66,14 +70,18 @@ export class GgufModel {
     return this.#closing.signal;
   }
 
-  /** Loads the model if necessary, and keeps it in memory until `work` has settled. */
-  async use(onLoading: () => void, work: (loaded: LoadedModel) => Promise<void>): Promise<void> {
+  /** Loads the model if necessary, and keeps it in memory until the result is disposed of. */
+  async hold(onLoading: () => void): Promise<LoadedModel & Disposable> {
     this.#users += 1;
-    try {
-      await work(await this.load(onLoading));
-    } finally {
+    const leave = (): void => {
       this.#users -= 1;
       if (this.#users === 0) this.#onIdle();
+    };
+    try {
+      return { ...(await this.load(onLoading)), [Symbol.dispose]: leave };
+    } catch (error) {
+      leave();
+      throw error;
     }
   }
 
@@ -97,7 +105,7 @@ export class GgufModel {
     const loaded = this.#loaded;
     if (loaded === undefined) return this.#unloading;
     this.#loaded = undefined;
-    this.#unloading = dispose(loaded).finally(() => (this.#unloading = undefined));
+    this.#unloading = loaded.dispose().finally(() => (this.#unloading = undefined));
     return this.#unloading;
   }
 
@@ -132,15 +140,25 @@ export class GgufModel {
     const createSignal = this.closing;
     const context = await model.createContext({ sequences: slots, contextSize: { max }, createSignal });
     const free = new Set(Array.from({ length: slots }, () => context.getSequence()));
-    const take: LoadedModel["take"] = (prompt) => {
-      const remembered = (sequence: Sequence): number => sequence.compareContextTokens(prompt).firstDifferentIndex;
-      const [sequence] = [...free].sort((a, b) => remembered(b) - remembered(a));
-      if (sequence === undefined)
-        throw new Fault("server_is_overloaded", { message: "All slots of the model are taken." });
-      free.delete(sequence);
-      return { sequence, [Symbol.dispose]: () => void free.add(sequence) };
+    return {
+      model,
+      windowTokens: Math.min(max, context.contextSize),
+      promptTokensMax: Math.min(max - 1, context.contextSize - 2),
+      batchTokens: context.batchSize,
+      take(prompt) {
+        const remembered = (sequence: Sequence): number => sequence.compareContextTokens(prompt).firstDifferentIndex;
+        const [sequence] = [...free].sort((a, b) => remembered(b) - remembered(a));
+        if (sequence === undefined) {
+          throw new Fault("server_is_overloaded", { message: "All slots of the model are taken." });
+        }
+        free.delete(sequence);
+        return { sequence, [Symbol.dispose]: () => void free.add(sequence) };
+      },
+      async dispose() {
+        await context.dispose();
+        await model.dispose();
+      },
     };
-    return { model, windowTokens: Math.min(max, context.contextSize), context, take };
   }
 
   /** Creates a context one token larger than the window: the engine only takes texts shorter than its context. */
@@ -149,16 +167,19 @@ export class GgufModel {
     const size = windowTokens + 1;
     const createSignal = this.closing;
     const embedding = await model.createEmbeddingContext({ contextSize: size, batchSize: size, createSignal });
-    const take = (): never => {
-      throw new Error("a model that embeds was asked for an answer");
+    return {
+      model,
+      windowTokens,
+      promptTokensMax: windowTokens,
+      batchTokens: size,
+      embedding,
+      take() {
+        throw new Error("a model that embeds was asked for an answer");
+      },
+      async dispose() {
+        await embedding.dispose();
+        await model.dispose();
+      },
     };
-    return { model, windowTokens, embedding, take };
   }
-}
-
-/** Disposes of each part explicitly and in this order: the engine never frees a part that is left to it to collect. */
-async function dispose({ context, embedding, model }: LoadedModel): Promise<void> {
-  await context?.dispose();
-  await embedding?.dispose();
-  await model.dispose();
 }

@@ -49,31 +49,27 @@ function promptOf(before: Token[], after: Token[] | undefined, { tokens }: Model
 
 /** Returns one vector of length one for each text. Refuses a text that is too long with both numbers; never cuts it. */
 export async function ggufEmbed({ run, gguf }: Asked<EmbedRun>): Promise<Embeddings> {
-  const { body, signal, onProgress } = run;
+  const { body, onProgress } = run;
+  const signal = AbortSignal.any([run.signal, gguf.closing]);
+  using loaded = await gguf.hold(() => onProgress("loading"));
+  const { model, embedding, windowTokens } = loaded;
+  if (embedding === undefined) throw new Error("a model that does not embed was asked for a vector");
+  const texts = body.input.map((text) => model.tokenize(text, false));
+  const lengths = texts.map((tokens) => embedding.calculateInputLength([...tokens]));
+  const longest = Math.max(...lengths);
+  if (longest > windowTokens) throw overflow(longest, windowTokens, "input");
   const vectors: number[][] = [];
-  let promptTokens = 0;
-  await gguf.use(
-    () => onProgress("loading"),
-    async ({ model, embedding, windowTokens }) => {
-      if (embedding === undefined) throw new Error("a model that does not embed was asked for a vector");
-      const texts = body.input.map((text) => model.tokenize(text, false));
-      const lengths = texts.map((tokens) => embedding.calculateInputLength([...tokens]));
-      const longest = Math.max(...lengths);
-      if (longest > windowTokens) throw overflow(longest, windowTokens, "input");
-      promptTokens = lengths.reduce((sum, length) => sum + length, 0);
-      for (const tokens of texts) {
-        AbortSignal.any([signal, gguf.closing]).throwIfAborted();
-        onProgress("prefill");
-        const { vector } = await embedding.getEmbeddingFor(tokens);
-        const dimensions = vector.length;
-        if ((body.dimensions ?? dimensions) !== dimensions) {
-          const message = `The vectors of this model have ${dimensions} dimensions, and the runtime does not shorten them.`;
-          throw new Fault("unsupported_value", { message, param: "dimensions" });
-        }
-        const length = Math.hypot(...vector) || 1;
-        vectors.push(vector.map((each) => each / length));
-      }
-    },
-  );
-  return { vectors, promptTokens };
+  for (const tokens of texts) {
+    signal.throwIfAborted();
+    onProgress("prefill");
+    const { vector } = await embedding.getEmbeddingFor(tokens);
+    const dimensions = vector.length;
+    if ((body.dimensions ?? dimensions) !== dimensions) {
+      const message = `The vectors of this model have ${dimensions} dimensions, and the runtime does not shorten them.`;
+      throw new Fault("unsupported_value", { message, param: "dimensions" });
+    }
+    const length = Math.hypot(...vector) || 1;
+    vectors.push(vector.map((each) => each / length));
+  }
+  return { vectors, promptTokens: lengths.reduce((sum, length) => sum + length, 0) };
 }
