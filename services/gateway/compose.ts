@@ -9,7 +9,7 @@ import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import { openUsage } from "#shared/usage/open-usage.ts";
+import { openUsage } from "#shared/usage/usage.ts";
 import { BadKeys } from "./access/bad-keys.ts";
 import { allowCrossOrigin } from "./access/cross-origin.ts";
 import { followKeyChanges, NewestRecords, RunningRequests } from "./access/follow-key-changes.ts";
@@ -38,7 +38,7 @@ import { LeftOut, Roster } from "./fleet/roster.ts";
 import { watchSecondConnections } from "./fleet/second-connections.ts";
 import { closeGently, listen, readCertificate } from "./edge/listen.ts";
 import { insistOnHeapRoom } from "./edge/bound-uploads.ts";
-import { openLimits, type OpenedLimits } from "./settlement/open-limits.ts";
+import { openLimits, type OpenedLimits } from "./limits/open-limits.ts";
 import { adminRoutes } from "./operations/admin-routes.ts";
 import type { BodyLimit } from "./intake/adopt-error.ts";
 import { GatewayMeters } from "./meters/gateway-meters.ts";
@@ -93,7 +93,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   await watch.look().catch(() => undefined);
   const storeReady = { ready: () => watch.look() };
   const limited = openLimits(store.state, { gateway, clock, log });
-  lifecycle.onStop("settlements", () => limited.stop(AbortSignal.timeout(settleAtStopMs)));
+  lifecycle.onStop("settlements", () => limited.settlements.stop(AbortSignal.timeout(settleAtStopMs)));
 
   const roster = new Roster(timing);
   const leftOut = new LeftOut({ forgetMs: timing.offlineAfterMs });

@@ -1,3 +1,4 @@
+import type { Result } from "ioredis";
 import { z } from "zod";
 import type { RedisConnection } from "../process/redis-connection.ts";
 import { auditEntriesMax, auditEntry, type AuditEntry } from "./audit-entry.ts";
@@ -6,7 +7,6 @@ import { recordAfterlifeMs, replicaWaitMs, type KeyStore, type Replication, type
 import { keyId, type KeyId } from "./key-token.ts";
 import { pepperFingerprint, type PepperFingerprint } from "./pepper.ts";
 import { readStored } from "./read-stored.ts";
-import { addPepperScript, forgetScript, writeScript } from "./redis-key-scripts.ts";
 import { foreignPepper, unfoundedStore } from "./store-failure.ts";
 
 /**
@@ -21,6 +21,68 @@ export const peppersAt = "pepper";
 /** Each entry has two fields: `key` is the subject (`subjectOf`), and `entry` is the audit entry as JSON. */
 export const auditAt = "audit";
 const replicaAt = "replica";
+
+/**
+ * Lua scripts, each executed in one step. Of two concurrent changes of a key only one succeeds, and nothing lapses in
+ * between.
+ */
+
+/**
+ * KEYS: record, tombstone, ids, peppers, audit. ARGV: id, version that is replaced or `nothing`, fingerprint of the
+ * pepper, time when the record lapses, audit entry, maximum number of audit entries, number of the tombstone's fields
+ * and values, the tombstone's fields and values, the record's fields and values.
+ */
+const writeKeyLua = `
+local peppers = redis.call("GET", KEYS[4])
+if ARGV[2] == "nothing" then
+  if not peppers then
+    redis.call("SET", KEYS[4], ARGV[3])
+  elseif not string.find(peppers, ARGV[3], 1, true) then
+    return "foreign"
+  end
+else
+  if not peppers then return "unfounded" end
+  if redis.call("EXISTS", KEYS[1]) == 0 then return "conflict" end
+  if (redis.call("HGET", KEYS[1], "version") or "0") ~= ARGV[2] then return "conflict" end
+end
+redis.call("DEL", KEYS[1], KEYS[2])
+local first = 8 + tonumber(ARGV[7])
+redis.call("HSET", KEYS[1], unpack(ARGV, first))
+redis.call("PEXPIREAT", KEYS[1], ARGV[4])
+if first > 8 then redis.call("HSET", KEYS[2], unpack(ARGV, 8, first - 1)) end
+redis.call("SADD", KEYS[3], ARGV[1])
+redis.call("XADD", KEYS[5], "MAXLEN", "~", ARGV[6], "*", "key", ARGV[1], "entry", ARGV[5])
+return "written"
+`;
+
+/**
+ * KEYS: record, tombstone, peppers, audit. ARGV: id, audit entry, maximum number of audit entries. An emptied store
+ * only gets the entry, because gateways may still know the key.
+ */
+const forgetKeyLua = `
+if redis.call("EXISTS", KEYS[3]) == 1 then
+  if redis.call("EXISTS", KEYS[1]) == 1 then return "conflict" end
+  if redis.call("DEL", KEYS[2]) == 0 then return "conflict" end
+end
+redis.call("XADD", KEYS[4], "MAXLEN", "~", ARGV[3], "*", "key", ARGV[1], "entry", ARGV[2])
+return "written"
+`;
+
+/** KEYS: peppers. ARGV: fingerprint of a pepper. The script does not found an emptied store. */
+const addPepperLua = `
+local peppers = redis.call("GET", KEYS[1])
+if not peppers then return "unfounded" end
+if not string.find(peppers, ARGV[1], 1, true) then redis.call("SET", KEYS[1], ARGV[1] .. "," .. peppers) end
+return "written"
+`;
+
+declare module "ioredis" {
+  interface RedisCommander<Context> {
+    writeKey(...keysAndValues: (string | number)[]): Result<unknown, Context>;
+    forgetKey(...keysAndValues: (string | number)[]): Result<unknown, Context>;
+    addPepper(...keysAndValues: (string | number)[]): Result<unknown, Context>;
+  }
+}
 
 const idsPerPage = 250;
 const entriesPerPage = 500;
@@ -39,6 +101,9 @@ export class RedisKeyStore implements KeyStore {
     } = {},
   ) {
     this.#redis = redis;
+    redis.define("writeKey", { lua: writeKeyLua, numberOfKeys: 5 });
+    redis.define("forgetKey", { lua: forgetKeyLua, numberOfKeys: 4 });
+    redis.define("addPepper", { lua: addPepperLua, numberOfKeys: 1 });
     this.#afterlifeMs = options.afterlifeMs ?? recordAfterlifeMs;
     this.#connectToWait = options.connectToWait;
   }
@@ -64,7 +129,7 @@ export class RedisKeyStore implements KeyStore {
   async forget(id: KeyId, entry: AuditEntry): Promise<Written> {
     const names = [recordAt(id), tombstoneAt(id), peppersAt, auditAt];
     const reply = await this.#redis.run("revoke a key", (redis) =>
-      redis.eval(forgetScript, names.length, ...names, id, JSON.stringify(entry), auditEntriesMax),
+      redis.forgetKey(...names, id, JSON.stringify(entry), auditEntriesMax),
     );
     return this.#written(reply);
   }
@@ -117,9 +182,7 @@ export class RedisKeyStore implements KeyStore {
   }
 
   async addPepper(fingerprint: PepperFingerprint): Promise<void> {
-    const reply = await this.#redis.run("note a pepper", (redis) =>
-      redis.eval(addPepperScript, 1, peppersAt, fingerprint),
-    );
+    const reply = await this.#redis.run("note a pepper", (redis) => redis.addPepper(peppersAt, fingerprint));
     this.#written(reply);
   }
 
@@ -153,7 +216,7 @@ export class RedisKeyStore implements KeyStore {
     const tombstone = revokedAt === undefined ? fieldsOf({ digest, expiresAt }) : [];
     const values = [id, replaces, record.pepper, expiresAt + this.#afterlifeMs, JSON.stringify(entry), auditEntriesMax];
     const reply = await this.#redis.run("keep a key", (redis) =>
-      redis.eval(writeScript, names.length, ...names, ...values, tombstone.length, ...tombstone, ...fieldsOf(record)),
+      redis.writeKey(...names, ...values, tombstone.length, ...tombstone, ...fieldsOf(record)),
     );
     return this.#written(reply);
   }

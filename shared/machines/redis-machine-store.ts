@@ -1,3 +1,4 @@
+import type { Result } from "ioredis";
 import { auditEntriesMax, subjectOf, type AuditEntry } from "../keys/audit-entry.ts";
 import type { Written } from "../keys/key-store.ts";
 import { readStored } from "../keys/read-stored.ts";
@@ -13,7 +14,7 @@ const machinesAt = "machines";
  * KEYS: machines, peppers, audit. ARGV: name, version that is replaced, new record or an empty text, subject of the
  * audit entry, audit entry, maximum number of audit entries.
  */
-const writeScript = `
+const writeMachineLua = `
 if redis.call("EXISTS", KEYS[2]) == 0 then return "unfounded" end
 local kept = redis.call("HGET", KEYS[1], ARGV[1])
 local version = kept and cjson.decode(kept).version or 0
@@ -23,12 +24,19 @@ redis.call("XADD", KEYS[3], "MAXLEN", "~", ARGV[6], "*", "key", ARGV[4], "entry"
 return "written"
 `;
 
+declare module "ioredis" {
+  interface RedisCommander<Context> {
+    writeMachine(...keysAndValues: (string | number)[]): Result<unknown, Context>;
+  }
+}
+
 /** Records of machines in Redis, beside the keys. */
 export class RedisMachineStore implements MachineStore {
   readonly #redis: RedisConnection;
 
   constructor(redis: RedisConnection) {
     this.#redis = redis;
+    redis.define("writeMachine", { lua: writeMachineLua, numberOfKeys: 3 });
   }
 
   async list(): Promise<readonly MachineRecord[]> {
@@ -59,9 +67,7 @@ export class RedisMachineStore implements MachineStore {
     const { name, replaces, record, entry } = change;
     const places = [machinesAt, peppersAt, auditAt];
     const values = [name, replaces, record, subjectOf(entry), JSON.stringify(entry), auditEntriesMax];
-    const reply = await this.#redis.run("change a machine", (redis) =>
-      redis.eval(writeScript, places.length, ...places, ...values),
-    );
+    const reply = await this.#redis.run("change a machine", (redis) => redis.writeMachine(...places, ...values));
     if (reply === "unfounded") throw unfoundedStore();
     return reply === "written" ? "written" : "conflict";
   }

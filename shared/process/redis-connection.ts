@@ -18,6 +18,9 @@ export const redisKeyPrefix = "trunkline:";
 
 /** Timeout of one command, or of several sent together. After it the caller gets a Fault `backend_unavailable`. */
 export const redisCommandTimeoutMs = 150;
+const timeoutSlices = 6;
+/** A timer that fires this late shows that this process itself stood still or is overloaded. */
+const ownPauseMs = 20;
 const connectTimeoutMs = 2_000;
 /** Timeout of the first connect. Longer than a connect takes, to wait for a server that is still loading its data. */
 const openTimeoutMs = 5_000;
@@ -41,6 +44,8 @@ export async function connectRedis(options: RedisOptions): Promise<RedisConnecti
     keyPrefix: options.keyPrefix ?? redisKeyPrefix,
     lazyConnect: true,
     enableOfflineQueue: false,
+    // Commands of one turn of the event loop share a write, and those that come during a round trip share the next.
+    enableAutoPipelining: true,
     maxRetriesPerRequest: 0,
     socketTimeout: options.silenceMsMax ?? silenceMsMaxDefault,
     disconnectTimeout: disconnectMsMax,
@@ -99,17 +104,11 @@ export class RedisConnection {
     this.#commandTimeoutMs = commandTimeoutMs;
   }
 
-  /**
-   * Runs a command with a timeout. `purpose` names it in the log. A callback with several commands checks `isTooLate`
-   * before each further one: after the timeout its caller has already received the fault.
-   */
-  async run<Reply>(
-    purpose: string,
-    command: (redis: Redis, isTooLate: () => boolean) => Promise<Reply>,
-  ): Promise<Reply> {
+  /** Runs a command, or several, with a timeout. `purpose` names it in the log. */
+  async run<Reply>(purpose: string, command: (redis: Redis) => Promise<Reply>): Promise<Reply> {
     const deadline = startDeadline(this.#commandTimeoutMs);
     try {
-      return await Promise.race([command(this.#redis, deadline.isOver), deadline.passed]);
+      return await Promise.race([command(this.#redis), deadline.passed]);
     } catch (error) {
       throw redisIsAway(purpose, error);
     } finally {
@@ -122,9 +121,12 @@ export class RedisConnection {
     return this.run(purpose, async (redis) => repliesOf(await commands(redis.pipeline()).exec()));
   }
 
-  /** Runs several commands in one transaction: all or none. */
-  async transaction(purpose: string, commands: (batch: ChainableCommander) => ChainableCommander): Promise<unknown[]> {
-    return this.run(purpose, async (redis) => repliesOf(await commands(redis.multi()).exec()));
+  /**
+   * Adds a Lua script as a command of this connection. Redis runs it atomically. It is sent by its hash, and in full to
+   * a server that does not know it yet.
+   */
+  define(name: string, script: { readonly lua: string; readonly numberOfKeys: number }): void {
+    this.#redis.defineCommand(name, script);
   }
 
   close(): void {
@@ -134,23 +136,30 @@ export class RedisConnection {
 }
 
 /**
- * Starts a timeout that a busy event loop cannot trigger falsely: replies that have arrived are read before it fires.
- * The library's own `commandTimeout` blames Redis for every pause of this process that is longer than the limit.
+ * Starts a timeout that a busy event loop cannot trigger falsely. It runs in slices, and a slice in which this process
+ * itself was late counts half: a command may then not be sent yet, or its reply not be read. The library's own
+ * `commandTimeout` blames Redis for every pause of this process that is longer than the limit.
  */
-function startDeadline(timeoutMs: number): { passed: Promise<never>; isOver: () => boolean; cancel: () => void } {
+function startDeadline(timeoutMs: number): { passed: Promise<never>; cancel: () => void } {
   const { promise, reject } = Promise.withResolvers<never>();
-  let over = false;
-  const pass = (): void => {
-    over = true;
-    reject(new Error(`no reply within ${timeoutMs} ms`));
+  const pass = (): void => reject(new Error(`no reply within ${timeoutMs} ms`));
+  const sliceMs = timeoutMs / timeoutSlices;
+  let slicesLeft = timeoutSlices;
+  let timer: NodeJS.Timeout;
+  const wait = (): void => {
+    const dueAtMs = performance.now() + sliceMs;
+    timer = setTimeout(() => {
+      slicesLeft -= performance.now() - dueAtMs > ownPauseMs ? 0.5 : 1;
+      if (slicesLeft > 0) wait();
+      else setImmediate(pass);
+    }, sliceMs);
   };
-  const timer = setTimeout(() => setImmediate(pass), timeoutMs);
-  return { passed: promise, isOver: () => over, cancel: () => clearTimeout(timer) };
+  wait();
+  return { passed: promise, cancel: () => clearTimeout(timer) };
 }
 
 function repliesOf(results: [error: Error | null, reply: unknown][] | null): unknown[] {
-  if (results === null) throw new Error("the transaction was not carried out");
-  return results.map(([error, reply]) => {
+  return (results ?? []).map(([error, reply]) => {
     if (error !== null) throw error;
     return reply;
   });

@@ -6,7 +6,7 @@ import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { beatPayload, decodeJson } from "#shared/protocol/frame-payload.ts";
 import { decodeFrame } from "#shared/protocol/frame.ts";
-import type { UsageRow } from "#shared/usage/usage-row.ts";
+import type { UsageRow } from "#shared/usage/usage.ts";
 import { errorOf, type Endpoint } from "../harness/endpoint.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { handMadeEnd, handMadeModel } from "../harness/hand-made-agent.ts";

@@ -6,8 +6,8 @@ import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.t
 import { pepperText } from "#shared/keys/pepper.ts";
 import { rotateKey } from "#shared/keys/rotate-key.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
-import { openUsage } from "#shared/usage/open-usage.ts";
-import { addUsage, type UsageRow } from "#shared/usage/usage-row.ts";
+import { openUsage } from "#shared/usage/usage.ts";
+import { addUsage, type UsageRow } from "#shared/usage/usage.ts";
 import { testPepper } from "./trunkline-command.ts";
 
 /** A store may stand still for longer than a gateway waits for it, and so may the process of a test. */

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { NewKey } from "#shared/keys/issue-key.ts";
-import type { UsageRow } from "#shared/usage/usage-row.ts";
+import type { UsageRow } from "#shared/usage/usage.ts";
 import { errorOf, type ChatFields, type Endpoint } from "../harness/endpoint.ts";
 import type { EventStream } from "../harness/event-stream.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";

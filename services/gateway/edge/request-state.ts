@@ -4,7 +4,7 @@ import type { Caller } from "../access/prove-callers.ts";
 import type { ArrivingBody } from "../intake/upload-room.ts";
 import type { Standing } from "../limits/limits.ts";
 import type { RequestFacts } from "../meters/request-meters.ts";
-import type { RequestAccount } from "../settlement/request-account.ts";
+import type { RequestAccount } from "../limits/request-account.ts";
 
 /** The state of one request while it runs. Each field belongs to the one file that sets it. */
 export interface RequestState {

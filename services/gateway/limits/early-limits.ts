@@ -2,7 +2,7 @@ import type { Fault } from "#shared/fault/fault.ts";
 import type { KeyLimits } from "#shared/keys/key-limits.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { limitFault } from "./limit-fault.ts";
+import { limitFault } from "./limit-responses.ts";
 import type { Admission } from "./limits.ts";
 
 type Refused = Extract<Admission, { outcome: "refused" }>;

@@ -1,4 +1,5 @@
 import type { BudgetPeriod, KeyLimits } from "#shared/keys/key-limits.ts";
+import type { UsageRow } from "#shared/usage/usage.ts";
 
 /** A request's demand on its key's limits, judged before the request may run. */
 export interface Demand {
@@ -32,10 +33,7 @@ export interface Hold {
   readonly tokens: number;
   /** Tokens reserved of the budget. */
   readonly budgetTokens: number;
-  /**
-   * `here` if only this gateway knows of the hold, `shared` if all gateways do. Only the end of a `shared` hold has to
-   * be written in the books.
-   */
+  /** `here` if only this gateway knows of the hold, `shared` if the book of all gateways has it. */
   readonly kept: "here" | "shared";
 }
 
@@ -54,7 +52,8 @@ export interface Settled {
  * The limit that refuses a request. `budget`: the budget is spent, and nothing helps before its period ends.
  * `budget_reserved`: requests under way have reserved the rest of the budget, and some of them will not use it all.
  */
-export type Refusal = "requests" | "tokens" | "concurrency" | "budget" | "budget_reserved";
+export const refusals = ["requests", "tokens", "concurrency", "budget", "budget_reserved"] as const;
+export type Refusal = (typeof refusals)[number];
 
 export type Admission = {
   readonly standing: Standing;
@@ -68,27 +67,10 @@ export type Admission = {
       readonly waitMs: number;
       /** Set by a gateway's own share while the store is unavailable. The store may admit the next request at once. */
       readonly isProvisional?: true;
-      /** The longest time for which the refusal may be due only to places lent to a gateway that no request needs. */
-      readonly lentForMs?: number | undefined;
     }
 );
 
-export type Admitted = Extract<Admission, { outcome: "admitted" }>;
-
-/** Places that a gateway asks for before the requests that need them arrive. */
-export interface AheadWish {
-  readonly keyId: string;
-  readonly limits: KeyLimits;
-  /** A fresh token for each place. */
-  readonly seats: readonly string[];
-  /** The tokens of each place. */
-  readonly tokens: number;
-}
-
-/**
- * The store of a key's limits. It makes one decision on all limits of a key: a request takes from all of them or from
- * none.
- */
+/** Admits requests. One decision covers all limits of a key: a request takes from all of them or from none. */
 export interface Limits {
   /** Returns the admission directly, without a promise, when no other process has to be asked. */
   admit(demand: Demand): Admission | Promise<Admission>;
@@ -96,29 +78,40 @@ export interface Limits {
   standing(key: Pick<Demand, "keyId" | "limits">): Promise<Standing>;
 }
 
-/** The part of a key's limits per minute that a gateway granted by itself while the store was unavailable. */
-export interface GrantedAlone {
+/** Use of a key's limits per minute that a gateway granted by itself while the store was unavailable. */
+export interface Charge {
+  readonly keyId: string;
+  readonly limits: KeyLimits;
+  /** Negative if the gateway gave something back. */
   readonly requests: number;
   readonly tokens: number;
 }
 
-/** Keeps grants that the store did not make, until they are reported to the store. */
-export interface AloneGrants {
-  /** Keys with grants that were not reported to the store, and the limits of those grants. */
-  readonly untold: ReadonlyMap<string, KeyLimits>;
-  /**
-   * Returns the total that the store must charge beside its own charges. It counts as reported from now on, unless
-   * `untellAlone` takes it back.
-   */
-  tellAlone(keyId: string): GrantedAlone | undefined;
-  /** Takes back what `tellAlone` returned when the store did not answer, so that it is reported again. */
-  untellAlone(keyId: string, limits: KeyLimits, granted: GrantedAlone): void;
+/** Everything that one gateway books in one step. Its ends, charges and usage are booked once, however often it is sent. */
+export interface Settlement {
+  /** The token of this boot of the gateway. Another boot numbers its settlements anew. */
+  readonly gateway: string;
+  /** Counts up by one with each settlement of this gateway. */
+  readonly sequence: number;
+  /** The last settlement that the gateway knows to be booked. */
+  readonly acknowledged: number;
+  readonly ended: readonly Settled[];
+  readonly charges: readonly Charge[];
+  /** Holds of requests under way, whose seats are to be renewed. */
+  readonly renewed: readonly Hold[];
+  readonly usage: readonly UsageRow[];
 }
 
-/** Limits that lend places ahead. */
-export interface LendingLimits extends Limits {
-  /** Returns all the places, or none when so many would leave too little for others. */
-  ahead(wish: AheadWish): Promise<readonly Admitted[]>;
+/**
+ * The book of limits: what keys use of their limits, and the usage records of their requests. Redis has it for all
+ * gateways together. The only gateway of a state folder has it in memory and in SQLite.
+ */
+export interface LimitsBook extends Limits {
+  /**
+   * Books a settlement, in the order of their numbers. Fails with a Fault `backend_unavailable`; the same settlement may
+   * then be sent again. Returns the number of gateways that settled lately, this one included.
+   */
+  settle(settlement: Settlement): Promise<{ readonly gateways: number }>;
 }
 
 /** A seat that is not renewed for this long is free again. This frees the seats of a gateway that was killed. */
@@ -129,30 +122,15 @@ export function needsSeat(limits: KeyLimits): boolean {
   return limits.concurrency !== undefined || limits.budget !== undefined;
 }
 
-/** A period of a budget (`2026-11-21`, `2026-11`; UTC), from its beginning to before its end. */
-export interface Period {
-  readonly name: string;
-  readonly beginsAtMs: number;
-  readonly endsAtMs: number;
-}
-
-/** The latest period of each kind. Every request needs one, and they seldom change. */
-const latest: Partial<Record<BudgetPeriod, Period>> = {};
-
-/** Returns the budget period that contains `wallMs`. */
-export function budgetPeriodAt(per: BudgetPeriod, wallMs: number): Period {
-  const last = latest[per];
-  if (last !== undefined && last.beginsAtMs <= wallMs && wallMs < last.endsAtMs) return last;
-  const period = periodAt(per, wallMs);
-  latest[per] = period;
-  return period;
-}
-
-function periodAt(per: BudgetPeriod, wallMs: number): Period {
+/** Returns the budget period that contains `wallMs`; its name is `2026-11-21` or `2026-11` (UTC). */
+export function budgetPeriodAt(
+  per: BudgetPeriod,
+  wallMs: number,
+): { readonly name: string; readonly endsAtMs: number } {
   const at = new Date(wallMs);
   const iso = at.toISOString();
   const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()];
   return per === "day"
-    ? { name: iso.slice(0, 10), beginsAtMs: Date.UTC(year, month, day), endsAtMs: Date.UTC(year, month, day + 1) }
-    : { name: iso.slice(0, 7), beginsAtMs: Date.UTC(year, month, 1), endsAtMs: Date.UTC(year, month + 1, 1) };
+    ? { name: iso.slice(0, 10), endsAtMs: Date.UTC(year, month, day + 1) }
+    : { name: iso.slice(0, 7), endsAtMs: Date.UTC(year, month + 1, 1) };
 }

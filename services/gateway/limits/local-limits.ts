@@ -1,20 +1,29 @@
 import type { KeyLimits } from "#shared/keys/key-limits.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { judgeDemand, standingOf, waitMsOf } from "./judge-demand.ts";
+import {
+  charge,
+  judgeDemand,
+  requestRate,
+  roundingUnits,
+  standingOf,
+  tokenRate,
+  unused,
+  usedAt,
+  waitMsOf,
+  windowMs,
+  type KeyState,
+  type Used,
+} from "./judge-demand.ts";
 import {
   budgetPeriodAt,
   type Admission,
-  type AloneGrants,
+  type Charge,
   type Demand,
-  type GrantedAlone,
   type Hold,
   type Limits,
   type Settled,
   type Standing,
 } from "./limits.ts";
-import { LocalKey } from "./local-key.ts";
-import { windowMs } from "./rate.ts";
-import { shareOf } from "./share-of.ts";
 
 interface LocalLimitsOptions {
   readonly clock: Pick<Clock, "now" | "wall">;
@@ -34,12 +43,13 @@ const forgetEveryMs = windowMs;
  * Limits in the memory of this gateway. They serve the only gateway that there is, or one gateway's share while the
  * shared store is unavailable. Every decision is one synchronous step.
  */
-export class LocalLimits implements Limits, AloneGrants {
+export class LocalLimits implements Limits {
   readonly #clock: Pick<Clock, "now" | "wall">;
   readonly #gateways: () => number;
   readonly #spent: (keyId: string, period: string) => number;
   readonly #keys = new Map<string, LocalKey>();
-  readonly #untold = new Map<string, KeyLimits>();
+  /** Keys with grants that the book of all gateways has not charged, and the limits of those grants. */
+  readonly #uncharged = new Map<string, KeyLimits>();
   #forgotAtMs = 0;
 
   constructor(options: LocalLimitsOptions) {
@@ -73,7 +83,7 @@ export class LocalLimits implements Limits, AloneGrants {
       kept: "here",
     };
     this.adopt(hold);
-    this.#untold.set(keyId, limits);
+    this.#uncharged.set(keyId, limits);
     return { outcome: "admitted", hold, standing: standingOf(share, this.#stateOf(keyId, share)) };
   }
 
@@ -100,27 +110,21 @@ export class LocalLimits implements Limits, AloneGrants {
   settle(settled: Settled): void {
     const { keyId, limits } = settled.hold;
     this.#keys.get(keyId)?.settle(this.#clock.now(), this.#shareOf(limits), settled);
-    if (settled.hold.kept === "here" && this.#keys.has(keyId)) this.#untold.set(keyId, limits);
+    if (settled.hold.kept === "here" && this.#keys.has(keyId)) this.#uncharged.set(keyId, limits);
   }
 
-  get untold(): ReadonlyMap<string, KeyLimits> {
-    return this.#untold;
-  }
-
-  tellAlone(keyId: string): GrantedAlone | undefined {
-    const [limits, key] = [this.#untold.get(keyId), this.#keys.get(keyId)];
-    if (limits === undefined || key === undefined) return undefined;
-    this.#untold.delete(keyId);
-    const [nowMs, share] = [this.#clock.now(), this.#shareOf(limits)];
-    const granted = key.aloneAt(nowMs, share);
-    key.tell(nowMs, share, granted);
-    return granted;
-  }
-
-  untellAlone(keyId: string, limits: KeyLimits, { requests, tokens }: GrantedAlone): void {
-    const share = this.#shareOf(limits);
-    this.#keys.get(keyId)?.tell(this.#clock.now(), share, { requests: -requests, tokens: -tokens });
-    this.#untold.set(keyId, limits);
+  /**
+   * Returns what the book of all gateways must charge beside its own charges, for grants made here. All of it counts as
+   * charged from now on.
+   */
+  takeCharges(): readonly Charge[] {
+    const nowMs = this.#clock.now();
+    const charges = [...this.#uncharged].flatMap(([keyId, limits]): Charge[] => {
+      const use = this.#keys.get(keyId)?.takeCharge(nowMs, this.#shareOf(limits));
+      return use === undefined ? [] : [{ keyId, limits, ...use }];
+    });
+    this.#uncharged.clear();
+    return charges;
   }
 
   #stateOf(keyId: string, share: KeyLimits): ReturnType<LocalKey["stateAt"]> {
@@ -147,7 +151,120 @@ export class LocalLimits implements Limits, AloneGrants {
     for (const [id, key] of this.#keys) {
       if (!key.isIdleAt(nowMs, wallMs)) continue;
       this.#keys.delete(id);
-      this.#untold.delete(id);
+      this.#uncharged.delete(id);
     }
   }
+}
+
+type Use = Pick<Charge, "requests" | "tokens">;
+
+/** The levels of a key's two buckets. A bucket without a limit is empty. */
+interface Levels {
+  readonly requests: Used;
+  readonly tokens: Used;
+}
+
+const empty: Levels = { requests: unused, tokens: unused };
+
+/**
+ * One gateway's record of how much of a key's limits is used. Callers pass the limits each time, because limits change
+ * while requests run.
+ */
+class LocalKey {
+  readonly #holds = new Map<string, Hold>();
+  #reserved = 0;
+  #levels = empty;
+  /** The same levels as the book of all gateways knows them: without grants made here while it was unavailable. */
+  #charged = empty;
+  /** The limits of the last charge. */
+  #limits: KeyLimits = {};
+  #budget: { readonly period: string; readonly endsAtMs: number; spent: number } | undefined;
+
+  stateAt(nowMs: number, limits: KeyLimits): Omit<KeyState, "spent"> {
+    const { requests, tokens } = levelsAt(this.#levels, limits, nowMs);
+    const [requestsUsed, tokensUsed] = [requests.units, tokens.units];
+    return { requestsUsed, tokensUsed, seatsTaken: this.#holds.size, reserved: this.#reserved };
+  }
+
+  take(nowMs: number, limits: KeyLimits, hold: Hold): void {
+    this.#holds.set(hold.seat, hold);
+    this.#reserved += hold.budgetTokens;
+    this.#charge(nowMs, limits, { requests: 1, tokens: hold.tokens }, hold.kept);
+  }
+
+  /**
+   * Returns the charge that is missing in the book of all gateways. It counts as charged from now on. A number is
+   * negative where something was given back.
+   */
+  takeCharge(nowMs: number, limits: KeyLimits): Use {
+    const [all, known] = [levelsAt(this.#levels, limits, nowMs), levelsAt(this.#charged, limits, nowMs)];
+    this.#charged = all;
+    return { requests: all.requests.units - known.requests.units, tokens: all.tokens.units - known.tokens.units };
+  }
+
+  /** Settles a hold once. A hold that is unknown here, or already settled, changes nothing. */
+  settle(nowMs: number, limits: KeyLimits, { hold, ran, usedTokens }: Settled): void {
+    const held = this.#holds.get(hold.seat);
+    if (held === undefined) return;
+    this.#holds.delete(hold.seat);
+    if (this.#budget !== undefined) this.#budget.spent += usedTokens;
+    this.#reserved -= held.budgetTokens;
+    const use = { requests: ran ? 0 : -1, tokens: (ran ? usedTokens : 0) - held.tokens };
+    this.#charge(nowMs, limits, use, held.kept);
+  }
+
+  /** Records the tokens used in a period up to now. Later settlements here are added to it. */
+  learn(period: { readonly name: string; readonly endsAtMs: number }, spent: number): void {
+    this.#budget = { period: period.name, endsAtMs: period.endsAtMs, spent };
+  }
+
+  spentIn(period: string): number | undefined {
+    return this.#budget?.period === period ? this.#budget.spent : undefined;
+  }
+
+  /** True if a key without any record would have the same state. */
+  isIdleAt(nowMs: number, wallMs: number): boolean {
+    const budgetIsOver = this.#budget === undefined || this.#budget.endsAtMs <= wallMs;
+    const { requestsUsed, tokensUsed } = this.stateAt(nowMs, this.#limits);
+    return this.#holds.size === 0 && requestsUsed <= roundingUnits && tokensUsed <= roundingUnits && budgetIsOver;
+  }
+
+  #charge(nowMs: number, limits: KeyLimits, use: Use, kept: Hold["kept"]): void {
+    this.#limits = limits;
+    this.#levels = chargedWith(use, this.#levels, limits, nowMs);
+    if (kept === "shared") this.#charged = chargedWith(use, this.#charged, limits, nowMs);
+  }
+}
+
+function levelsAt(levels: Levels, { requestsPerMinute, tokensPerMinute }: KeyLimits, nowMs: number): Levels {
+  return {
+    requests: requestsPerMinute ? usedAt(levels.requests, requestRate(requestsPerMinute), nowMs) : unused,
+    tokens: tokensPerMinute ? usedAt(levels.tokens, tokenRate(tokensPerMinute), nowMs) : unused,
+  };
+}
+
+function chargedWith(use: Use, levels: Levels, limits: KeyLimits, nowMs: number): Levels {
+  const { requestsPerMinute, tokensPerMinute } = limits;
+  const { requests, tokens } = levelsAt(levels, limits, nowMs);
+  return {
+    requests: requestsPerMinute ? charge(requests, use.requests, requestRate(requestsPerMinute)) : requests,
+    tokens: tokensPerMinute ? charge(tokens, use.tokens, tokenRate(tokensPerMinute)) : tokens,
+  };
+}
+
+/**
+ * Returns one gateway's share of a key's limits. Only the rest of a budget is divided: all gateways together spent the
+ * other part. However many gateways there are, each admits a request now and then.
+ */
+function shareOf(limits: KeyLimits, gateways: number, spent: number): KeyLimits {
+  if (gateways <= 1) return limits;
+  const { requestsPerMinute, tokensPerMinute, concurrency, budget } = limits;
+  const divided = (limit: number): number => Math.max(1, Math.floor(limit / gateways));
+  const left = budget === undefined ? 0 : budget.tokens - spent;
+  return {
+    requestsPerMinute: requestsPerMinute && divided(requestsPerMinute),
+    tokensPerMinute: tokensPerMinute && divided(tokensPerMinute),
+    concurrency: concurrency && divided(concurrency),
+    budget: budget && left > 0 ? { ...budget, tokens: spent + divided(left) } : budget,
+  };
 }

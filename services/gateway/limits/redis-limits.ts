@@ -1,290 +1,315 @@
-import type { KeyLimits } from "#shared/keys/key-limits.ts";
+import type { Result } from "ioredis";
+import { z } from "zod";
+import { budgetPeriods } from "#shared/keys/key-limits.ts";
+import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { RedisConnection } from "#shared/process/redis-connection.ts";
-import { RedisScript } from "#shared/process/redis-script.ts";
-import { AskTogether } from "./ask-together.ts";
-import type { Endings, Telling } from "./endings.ts";
-import { standingOf, waitMsOf } from "./judge-demand.ts";
+import { redisUsageAt, redisUsageDaysAt, redisUsageFields, usageKeptDays, type UsageRow } from "#shared/usage/usage.ts";
+import {
+  debtWindowsMax,
+  requestRate,
+  roundingUnits,
+  standingOf,
+  tokenRate,
+  usedAt,
+  waitMsOf,
+  windowMs,
+} from "./judge-demand.ts";
 import {
   budgetPeriodAt,
   needsSeat,
+  refusals,
   seatLivesMs,
   type Admission,
-  type Admitted,
-  type AheadWish,
-  type AloneGrants,
+  type Charge,
   type Demand,
-  type GrantedAlone,
-  type LendingLimits,
-  type Period,
-  type Refusal,
+  type Hold,
+  type LimitsBook,
+  type Settled,
+  type Settlement,
   type Standing,
 } from "./limits.ts";
-import { costWithin, tokenRate } from "./rate.ts";
-import { admitLua, standingLua } from "./redis-limits-script.ts";
 
-const admitScript = new RedisScript(admitLua);
-const standingScript = new RedisScript(standingLua);
+/** The lifetime of a key's records in Redis: as long as a debt may last, and a minute more. */
+const keptForMs = (debtWindowsMax + 1) * windowMs;
+/** The lifetime of a settlement's number. It is longer than any gateway can stay unaware that it was booked. */
+const sequenceKeptForMs = 24 * 3_600_000;
+/** The tokens spent in a period are kept this long after its end, for operators who want to look. */
+const spentKeptForMs = 7 * 24 * 3_600_000;
+/** A gateway that settled within this time counts as present. A gateway settles every few seconds. */
+const gatewayIsThereForMs = 15_000;
 
-/** The three bounds of one script call, so that no call blocks Redis for long. */
-const demandsMax = 250;
-const endsMax = 500;
-const untoldMax = 100;
-/** The longest time that a demand waits for the call under way, where Redis is far. */
-const togetherMs = 2;
+/**
+ * The layout of a key's limits in Redis:
+ *
+ * - `limits:<id>` is a hash with the two buckets, each with the time of its level (milliseconds).
+ * - `seats:<id>` has a seat for each request under way, by the time at which it is free unless it is renewed.
+ * - `reservations:<id>` has the part of the budget that each of these requests reserved.
+ * - `spent:<id>:<period>` counts the tokens that were used in a period.
+ *
+ * All of them expire. KEYS[1] is the prefix of all keys, from which the scripts build the names that they need. That
+ * works with one Redis, with or without Sentinel, but not with Redis Cluster. The time is the clock of Redis, so that
+ * gateways need not agree on it. `redis.call` formats numbers in full; replies would cut fractions off.
+ */
+const commonLua = `
+local call = redis.call
+local prefix = KEYS[1]
+local time = call("TIME")
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 
-/** The letters of the script's reply: `admitted`, and one letter for each limit that can refuse. */
-const admitted = "a";
-const refusals: Readonly<Record<string, Refusal>> = {
-  b: "budget",
-  v: "budget_reserved",
-  c: "concurrency",
-  r: "requests",
-  t: "tokens",
-};
-const wordsPerKey = 7;
+local function levelOf(id, bucket, limit, max)
+  if not limit then return 0 end
+  local kept = call("HMGET", prefix .. "limits:" .. id, bucket, bucket .. "At")
+  if not kept[1] then return 0 end
+  local elapsedMs = math.max(0, nowMs - kept[2])
+  return math.min(math.max(0, kept[1] - elapsedMs * limit / ${windowMs}), max)
+end
 
-/** A value of the script's reply. Whole numbers arrive as numbers, numbers with a fraction as text. */
-type Word = string | number;
+local function setLevel(id, bucket, level)
+  local name = prefix .. "limits:" .. id
+  call("HSET", name, bucket, level, bucket .. "At", nowMs)
+  call("PEXPIRE", name, ${keptForMs})
+end
 
-/** The demands of one key under the same limits, in the order of arrival. */
-interface Question {
-  readonly keyId: string;
-  readonly limits: KeyLimits;
-  readonly period: Period | undefined;
-  readonly demands: Demand[];
-  /** The index of each demand in the batch, where its admission belongs. */
-  readonly places: number[];
-  /** The places that the gateway asks for ahead, as demands that come after all others. */
-  readonly ahead: readonly Demand[];
+local function take(id, seat, livesMs, budgetTokens)
+  local seats = prefix .. "seats:" .. id
+  call("ZADD", seats, nowMs + livesMs, seat)
+  call("PEXPIRE", seats, ${keptForMs})
+  if budgetTokens then
+    local reservations = prefix .. "reservations:" .. id
+    call("HSET", reservations, seat, budgetTokens)
+    call("PEXPIRE", reservations, ${keptForMs})
+  end
+end
+
+local function free(id, seat)
+  call("ZREM", prefix .. "seats:" .. id, seat)
+  call("HDEL", prefix .. "reservations:" .. id, seat)
+end
+`;
+
+/**
+ * Admits one request. ARGV: the key's id, its limits (requests, tokens, concurrency, budget; empty for none), the name
+ * that counts its spending, the seat and the tokens of the request, the lifetime of a seat. Replies the limit that
+ * refuses or an empty text, the level of both buckets, the tokens spent, and the tokens reserved of the budget.
+ *
+ * The script checks the limits in the order of `judgeDemand`. It writes the buckets even when nothing is taken: after
+ * the clock of Redis was set back, they drain from there.
+ */
+const admitLua = `${commonLua}
+local id, spentAt, seat, wanted = ARGV[1], ARGV[6], ARGV[7], tonumber(ARGV[8])
+local requestsLimit, tokensLimit = tonumber(ARGV[2]), tonumber(ARGV[3])
+local concurrency, budget = tonumber(ARGV[4]), tonumber(ARGV[5])
+local requests = levelOf(id, "requests", requestsLimit, requestsLimit)
+local tokens = levelOf(id, "tokens", tokensLimit, tokensLimit and tokensLimit * ${debtWindowsMax})
+local cost = tokensLimit and math.min(wanted, tokensLimit) or 0
+local seats, spent, reserved, budgetTokens = 0, 0, 0, 0
+if concurrency or budget then
+  for _, lapsed in ipairs(call("ZRANGEBYSCORE", prefix .. "seats:" .. id, "-inf", nowMs)) do free(id, lapsed) end
+  seats = call("ZCARD", prefix .. "seats:" .. id)
+end
+if budget then
+  spent = tonumber(call("GET", prefix .. spentAt) or 0)
+  for _, held in ipairs(call("HVALS", prefix .. "reservations:" .. id)) do reserved = reserved + held end
+end
+
+local refusedBy = ""
+if budget and spent >= budget then refusedBy = "budget"
+elseif budget and spent + reserved >= budget then refusedBy = "budget_reserved"
+elseif concurrency and seats >= concurrency then refusedBy = "concurrency"
+elseif requestsLimit and requests + 1 > requestsLimit + ${roundingUnits} then refusedBy = "requests"
+elseif tokensLimit and tokens + cost > tokensLimit + ${roundingUnits} then refusedBy = "tokens"
+else
+  requests = requests + 1
+  tokens = tokens + cost
+  if budget then budgetTokens = math.min(wanted, budget - spent - reserved) end
+  if concurrency or budget then take(id, seat, ARGV[9], budget and budgetTokens) end
+end
+if requestsLimit then setLevel(id, "requests", requests) end
+if tokensLimit then setLevel(id, "tokens", tokens) end
+local function inFull(number) return string.format("%.17g", number) end
+return { refusedBy, inFull(requests), inFull(tokens), spent, budgetTokens }
+`;
+
+/**
+ * Books a settlement. ARGV: the settlement as JSON. Replies the number of present gateways, or 0 if an earlier
+ * settlement of the gateway is missing. The script notes the number before it books anything: if Redis cannot finish a
+ * settlement, a retry must not add half of it again and again.
+ */
+const settleLua = `${commonLua}
+local settlement = cjson.decode(ARGV[1])
+
+local function change(id, bucket, limit, max, by)
+  if not limit or by == 0 then return end
+  setLevel(id, bucket, math.min(math.max(0, levelOf(id, bucket, limit, max) + by), max))
+end
+
+local written = prefix .. "written:" .. settlement.gateway
+local last = tonumber(call("GET", written) or 0)
+if settlement.sequence > math.max(last, settlement.acknowledged) + 1 then return 0 end
+if settlement.sequence > last then
+  call("SET", written, settlement.sequence, "PX", ${sequenceKeptForMs})
+  for _, each in ipairs(settlement.changes) do
+    local requestsLimit, tokensLimit = each.requestsPerMinute, each.tokensPerMinute
+    change(each.keyId, "requests", requestsLimit, requestsLimit, each.requests)
+    change(each.keyId, "tokens", tokensLimit, tokensLimit and tokensLimit * ${debtWindowsMax}, each.tokens)
+    if each.seat then free(each.keyId, each.seat) end
+  end
+  for _, each in ipairs(settlement.spent) do
+    call("INCRBY", prefix .. each.at, each.tokens)
+    call("PEXPIREAT", prefix .. each.at, each.endsAtMs + ${spentKeptForMs})
+  end
+  for _, each in ipairs(settlement.usage) do
+    local name = prefix .. each.at
+    for _, field in ipairs(each.fields) do call("HINCRBY", name, field[1], field[2]) end
+    call("EXPIRE", name, ${usageKeptDays * 86_400})
+    call("ZADD", prefix .. "${redisUsageDaysAt}", 0, each.day)
+    call("ZREMRANGEBYRANK", prefix .. "${redisUsageDaysAt}", 0, -${usageKeptDays + 2})
+  end
+end
+for _, each in ipairs(settlement.renewed) do take(each.keyId, each.seat, settlement.seatLivesMs, each.budgetTokens) end
+
+local gateways = prefix .. "gateways"
+call("ZADD", gateways, nowMs, settlement.gateway)
+call("ZREMRANGEBYSCORE", gateways, "-inf", nowMs - ${gatewayIsThereForMs})
+call("PEXPIRE", gateways, ${gatewayIsThereForMs})
+return call("ZCARD", gateways)
+`;
+
+declare module "ioredis" {
+  interface RedisCommander<Context> {
+    admitRequest(prefix: string, ...values: (string | number)[]): Result<unknown, Context>;
+    settleRequests(prefix: string, settlement: string): Result<unknown, Context>;
+  }
 }
 
-interface RedisLimitsOptions {
-  readonly clock: Pick<Clock, "wall" | "after">;
-  readonly endings?: Endings;
-  readonly alone?: AloneGrants;
-  readonly seatLivesMs?: number;
-}
+/** An empty key, to which the connection adds its prefix. */
+const prefixOnly = "";
 
-/** Returns the Redis key that counts the tokens that an API key used of its budget in a period. */
+const admitReply = z.tuple([
+  z.enum(refusals).or(z.literal("")),
+  z.coerce.number(),
+  z.coerce.number(),
+  z.number(),
+  z.number(),
+]);
+const settleReply = z.int().min(0);
+const standingReply = z.tuple([z.array(z.string().nullable()), z.tuple([z.coerce.number(), z.coerce.number()])]);
+
+/** Returns the Redis key that counts the tokens that an API key used in a period. */
 export function spentAt(keyId: string, period: string): string {
   return `spent:${keyId}:${period}`;
 }
 
-/**
- * Limits that hold over all gateways together, exact at any moment. A script in Redis decides on all demands of a
- * batch, in the order of arrival. The books write there the settlements of the admitted requests.
- */
-export class RedisLimits implements LendingLimits {
+/** The book of all gateways together, exact at any moment. */
+export class RedisLimitsBook implements LimitsBook {
   readonly #redis: RedisConnection;
   readonly #clock: Pick<Clock, "wall">;
-  readonly #endings: Endings | undefined;
-  readonly #alone: AloneGrants | undefined;
   readonly #seatLivesMs: number;
-  readonly #together: AskTogether<Demand, Admission>;
 
-  constructor(redis: RedisConnection, options: RedisLimitsOptions) {
+  constructor(redis: RedisConnection, options: { readonly clock: Pick<Clock, "wall">; readonly seatLivesMs?: number }) {
     this.#redis = redis;
     this.#clock = options.clock;
-    this.#endings = options.endings;
-    this.#alone = options.alone;
     this.#seatLivesMs = options.seatLivesMs ?? seatLivesMs;
-    this.#together = new AskTogether({
-      ask: (demands) => this.#admitAll(demands),
-      askedMax: demandsMax,
-      waitMs: togetherMs,
-      clock: options.clock,
-    });
+    redis.define("admitRequest", { lua: admitLua, numberOfKeys: 1 });
+    redis.define("settleRequests", { lua: settleLua, numberOfKeys: 1 });
   }
 
-  admit(demand: Demand): Promise<Admission> {
-    return this.#together.ask(demand);
+  async admit({ keyId, limits, seat, tokens }: Demand): Promise<Admission> {
+    const { requestsPerMinute = "", tokensPerMinute = "", concurrency = "", budget } = limits;
+    const wallMs = this.#clock.wall();
+    const period = budget && budgetPeriodAt(budget.per, wallMs);
+    const spending = period === undefined ? "" : spentAt(keyId, period.name);
+    const asked = [
+      keyId,
+      requestsPerMinute,
+      tokensPerMinute,
+      concurrency,
+      budget?.tokens ?? "",
+      spending,
+      seat,
+      tokens,
+    ];
+    const reply = await this.#redis.run("admit a request", (client) =>
+      client.admitRequest(prefixOnly, ...asked, this.#seatLivesMs),
+    );
+    const [by, requestsUsed, tokensUsed, spentOfBudget, budgetTokens] = admitReply.parse(reply);
+    const used = { requestsUsed, tokensUsed };
+    const standing = standingOf(limits, used);
+    const spent = budget && spentOfBudget;
+    if (by !== "") {
+      const budgetEndsInMs = period === undefined ? 0 : period.endsAtMs - wallMs;
+      return {
+        outcome: "refused",
+        by,
+        waitMs: waitMsOf({ by, tokens, limits, used, budgetEndsInMs }),
+        standing,
+        spent,
+      };
+    }
+    const reserved = tokensPerMinute === "" ? 0 : Math.min(tokens, tokensPerMinute);
+    const hold: Hold = { keyId, limits, seat, tokens: reserved, budgetTokens, kept: "shared" };
+    return { outcome: "admitted", hold, standing, spent };
   }
 
   async standing({ keyId, limits }: Pick<Demand, "keyId" | "limits">): Promise<Standing> {
-    const { requestsPerMinute, tokensPerMinute } = limits;
-    const asked = [keyId, orNothing(requestsPerMinute), orNothing(tokensPerMinute)];
-    const [requestsUsed, tokensUsed] = wordsOf(
-      await standingScript.run(this.#redis, "tell how a key stands", ...asked),
-      2,
+    const replies = await this.#redis.pipeline("tell how a key stands", (batch) =>
+      batch.hmget(`limits:${keyId}`, "requests", "requestsAt", "tokens", "tokensAt").time(),
     );
-    return standingOf(limits, { requestsUsed: Number(requestsUsed), tokensUsed: Number(tokensUsed) });
-  }
-
-  async ahead({ keyId, limits, seats, tokens }: AheadWish): Promise<readonly Admitted[]> {
-    const wallMs = this.#clock.wall();
-    const ahead = seats.map((seat): Demand => ({ keyId, limits, seat, tokens }));
-    const question = { ...questionOf({ keyId, limits }, wallMs), ahead };
-    const [answers = []] = await this.#ask("take places ahead", [question], wallMs);
-    return answers.filter((admission) => admission.outcome === "admitted");
-  }
-
-  async #admitAll(demands: readonly Demand[]): Promise<readonly Admission[]> {
-    const wallMs = this.#clock.wall();
-    const keys = byKey(demands, wallMs);
-    const answers = await this.#ask("admit a request", keys, wallMs);
-    const admissions: Admission[] = [];
-    keys.forEach(({ places }, at) => {
-      answers[at]?.forEach((admission, of) => (admissions[places[of] ?? 0] = admission));
+    const [kept, [seconds, microseconds]] = standingReply.parse(replies);
+    const [requests = 0, requestsAtMs = 0, tokens = 0, tokensAtMs = 0] = kept.map(Number);
+    const nowMs = seconds * 1_000 + microseconds / 1_000;
+    const { requestsPerMinute: requestsLimit = 1, tokensPerMinute: tokensLimit = 1 } = limits;
+    return standingOf(limits, {
+      requestsUsed: usedAt({ units: requests, atMs: requestsAtMs }, requestRate(requestsLimit), nowMs).units,
+      tokensUsed: usedAt({ units: tokens, atMs: tokensAtMs }, tokenRate(tokensLimit), nowMs).units,
     });
-    return admissions;
   }
 
-  async #ask(purpose: string, asking: readonly Question[], wallMs: number): Promise<readonly (readonly Admission[])[]> {
-    const tellings: Telling[] = [];
-    const keys = [...asking, ...this.#untoldBeside(asking, wallMs)];
-    const alone: { readonly question: Question; readonly granted: GrantedAlone }[] = [];
-    const asked = [String(this.#seatLivesMs)];
-    let endsLeft = endsMax;
-    for (const question of keys) {
-      const told = this.#endedOf(question, endsLeft);
-      for (const { ended } of told) endsLeft -= ended.length;
-      tellings.push(...told);
-      const granted = this.#alone?.tellAlone(question.keyId);
-      if (granted !== undefined) alone.push({ question, granted });
-      pushKey(asked, question, { told, granted });
+  async settle({ gateway, sequence, acknowledged, ended, charges, renewed, usage }: Settlement) {
+    const text = JSON.stringify({
+      gateway,
+      sequence,
+      acknowledged,
+      seatLivesMs: this.#seatLivesMs,
+      changes: [...ended.map(changeOfEnd), ...charges.map(changeOf)],
+      renewed: renewed.filter(({ limits }) => needsSeat(limits)).map(renewal),
+      spent: usage.flatMap(spendings),
+      usage: usage.map((row) => ({ day: row.day, at: redisUsageAt(row.day), fields: redisUsageFields(row) })),
+    });
+    const reply = await this.#redis.run("write down what has ended", (client) =>
+      client.settleRequests(prefixOnly, text),
+    );
+    const gateways = settleReply.parse(reply);
+    if (gateways === 0) {
+      const [message, internal] = ["Usage cannot be booked just now.", "an earlier settlement is missing"];
+      throw new Fault("backend_unavailable", { message, internal });
     }
-    try {
-      const reply = await admitScript.run(this.#redis, purpose, ...asked);
-      const words = wordsOf(reply, keys.length * wordsPerKey);
-      for (const telling of tellings) telling.heard();
-      return keys.map((question, at) =>
-        admissionsOf(question, words.slice(at * wordsPerKey, (at + 1) * wordsPerKey), wallMs),
-      );
-    } catch (error) {
-      for (const telling of tellings) telling.unheard();
-      for (const { question, granted } of alone) this.#alone?.untellAlone(question.keyId, question.limits, granted);
-      throw error;
-    }
-  }
-
-  /**
-   * Returns keys that have no demand in this batch, but local grants that were not reported to Redis. Other gateways
-   * may get demands for these keys.
-   */
-  #untoldBeside(asking: readonly Question[], wallMs: number): readonly Question[] {
-    if (this.#alone === undefined || this.#alone.untold.size === 0) return [];
-    const asked = new Set(asking.map(({ keyId }) => keyId));
-    const others = [...this.#alone.untold].filter(([keyId]) => !asked.has(keyId)).slice(0, untoldMax);
-    return others.map(([keyId, limits]) => questionOf({ keyId, limits }, wallMs));
-  }
-
-  #endedOf({ keyId, limits }: Question, max: number): readonly Telling[] {
-    return needsSeat(limits) ? (this.#endings?.tell(keyId, max) ?? []) : [];
+    return { gateways };
   }
 }
 
-const nothingAhead: readonly Demand[] = [];
-
-function questionOf({ keyId, limits }: Pick<Demand, "keyId" | "limits">, wallMs: number): Question {
-  const period = limits.budget && budgetPeriodAt(limits.budget.per, wallMs);
-  return { keyId, limits, period, demands: [], places: [], ahead: nothingAhead };
+/** Returns the change of a key's buckets, and the seat to free. A negative number is given back. */
+function changeOfEnd({ hold, ran, usedTokens }: Settled) {
+  const { keyId, limits, seat } = hold;
+  const charge = { keyId, limits, requests: ran ? 0 : -1, tokens: (ran ? usedTokens : 0) - hold.tokens };
+  return { ...changeOf(charge), seat: needsSeat(limits) ? seat : undefined };
 }
 
-/**
- * Groups demands by key. After a change of a key's limits, its later demands form another question; the earlier demands
- * come first.
- */
-function byKey(demands: readonly Demand[], wallMs: number): readonly Question[] {
-  const keys: Question[] = [];
-  const latest = new Map<string, Question>();
-  demands.forEach((demand, place) => {
-    let question = latest.get(demand.keyId);
-    if (question?.limits !== demand.limits) {
-      question = questionOf(demand, wallMs);
-      latest.set(demand.keyId, question);
-      keys.push(question);
-    }
-    question.demands.push(demand);
-    question.places.push(place);
+function changeOf({ keyId, limits: { requestsPerMinute, tokensPerMinute }, requests, tokens }: Charge) {
+  return { keyId, requestsPerMinute, tokensPerMinute, requests, tokens };
+}
+
+function renewal({ keyId, seat, limits, budgetTokens }: Hold) {
+  return { keyId, seat, budgetTokens: limits.budget && budgetTokens };
+}
+
+/** Returns what a row spends of the budget of its day and of its month: the key may get either budget later. */
+function spendings({ keyId, day, promptTokens, completionTokens }: UsageRow) {
+  const tokens = promptTokens + completionTokens;
+  if (tokens === 0) return [];
+  return budgetPeriods.map((per) => {
+    const { name, endsAtMs } = budgetPeriodAt(per, Date.parse(day));
+    return { at: spentAt(keyId, name), endsAtMs, tokens };
   });
-  return keys;
-}
-
-function pushKey(
-  asked: string[],
-  { keyId, limits, period, demands, ahead }: Question,
-  { told, granted }: { readonly told: readonly Telling[]; readonly granted: GrantedAlone | undefined },
-): void {
-  const { requestsPerMinute, tokensPerMinute, concurrency, budget } = limits;
-  asked.push(keyId, orNothing(requestsPerMinute), orNothing(tokensPerMinute));
-  asked.push(orNothing(concurrency), orNothing(budget?.tokens));
-  asked.push(period === undefined ? "" : spentAt(keyId, period.name));
-  asked.push(String(granted?.requests ?? 0), String(granted?.tokens ?? 0), String(told.length));
-  for (const { batch, ended } of told) {
-    asked.push(batch, String(ended.length), String(sumOf(ended, ({ usedTokens }) => usedTokens)));
-    for (const { hold } of ended) asked.push(hold.seat);
-    for (const { usedTokens } of ended) asked.push(String(usedTokens));
-  }
-  const costOf = ({ tokens }: Demand): number =>
-    tokensPerMinute === undefined ? 0 : costWithin(tokenRate(tokensPerMinute), tokens);
-  asked.push(String(demands.length), String(sumOf(demands, ({ tokens }) => tokens)), String(sumOf(demands, costOf)));
-  for (const { seat, tokens } of demands) asked.push(seat, String(tokens));
-  asked.push(String(ahead.length), String(ahead[0]?.tokens ?? 0));
-  for (const { seat } of ahead) asked.push(seat);
-}
-
-function sumOf<Each>(each: readonly Each[], numberOf: (one: Each) => number): number {
-  return each.reduce((sum, one) => sum + numberOf(one), 0);
-}
-
-function orNothing(limit: number | undefined): string {
-  return limit === undefined ? "" : String(limit);
-}
-
-/** Reads the script's decisions into admissions. Each demand finds the limits as the demands before it left them. */
-function admissionsOf(
-  { limits, period, demands: asking, ahead }: Question,
-  words: readonly Word[],
-  wallMs: number,
-): Admission[] {
-  const [requests, tokens, spentByAll, reserved, told, lent, lentForMs] = words;
-  if (typeof told !== "string" || told.length !== asking.length) throw otherReply();
-  const taken = ahead.slice(0, Number(lent));
-  const demands = taken.length === 0 ? asking : [...asking, ...taken];
-  const letters = told + admitted.repeat(taken.length);
-  const { tokensPerMinute, budget } = limits;
-  const costOf = ({ tokens: asked }: Demand): number =>
-    tokensPerMinute === undefined ? 0 : costWithin(tokenRate(tokensPerMinute), asked);
-  const taking = demands.filter((_, at) => letters.charAt(at) === admitted);
-  const used = {
-    requestsUsed: Number(requests) - taking.length,
-    tokensUsed: Number(tokens) - sumOf(taking, costOf),
-  };
-  const spent = budget && Number(spentByAll);
-  const budgetEndsInMs = period === undefined ? 0 : period.endsAtMs - wallMs;
-  let left = budget === undefined ? 0 : budget.tokens - Number(spentByAll) - Number(reserved);
-  return demands.map((demand, at): Admission => {
-    const letter = letters.charAt(at);
-    if (letter !== admitted) {
-      const by = refusals[letter];
-      if (by === undefined) throw otherReply();
-      const waitMs = waitMsOf({ by, tokens: demand.tokens, limits, used, budgetEndsInMs });
-      // Unused places that come back do not help here: a spent budget stays spent.
-      const lentHelps = by !== "budget" && Number(lentForMs) > 0;
-      const lentFor = lentHelps ? Number(lentForMs) : undefined;
-      return { outcome: "refused", by, waitMs, standing: standingOf(limits, used), spent, lentForMs: lentFor };
-    }
-    const { keyId, seat } = demand;
-    const cost = costOf(demand);
-    const budgetTokens = budget === undefined ? 0 : Math.min(demand.tokens, left);
-    used.requestsUsed += 1;
-    used.tokensUsed += cost;
-    left -= budgetTokens;
-    const hold = { keyId, limits, seat, tokens: cost, budgetTokens, kept: "shared" } as const;
-    return { outcome: "admitted", hold, standing: standingOf(limits, used), spent };
-  });
-}
-
-function wordsOf(reply: unknown, count: number): readonly Word[] {
-  if (!Array.isArray(reply) || reply.length !== count || !reply.every(isWord)) throw otherReply();
-  return reply;
-}
-
-function isWord(word: unknown): word is Word {
-  return typeof word === "string" || typeof word === "number";
-}
-
-function otherReply(): Error {
-  return new TypeError("Redis gave another reply than its script has");
 }

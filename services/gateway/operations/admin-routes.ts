@@ -15,7 +15,7 @@ import { showKey, type ShownKey } from "#shared/keys/shown-key.ts";
 import type { MachineStore } from "#shared/machines/machine-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import { usageKeptDays, type UsageRow, type UsageRows } from "#shared/usage/usage-row.ts";
+import { usageKeptDays, type UsageRow, type UsageRows } from "#shared/usage/usage.ts";
 import type { BadKeys } from "../access/bad-keys.ts";
 import type { FleetModels } from "../dispatch/fleet-models.ts";
 import { refuseOtherMethods } from "../edge/tell-faults.ts";

@@ -12,7 +12,7 @@ import { modelPatterns, shownMachineRecord } from "#shared/machines/machine-reco
 import { errorLine, modelId } from "#shared/model/model.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import { manageActions } from "#shared/protocol/manage-job.ts";
-import { usageRow } from "#shared/usage/usage-row.ts";
+import { usageRow } from "#shared/usage/usage.ts";
 
 const perPageMax = 1_000;
 const perPageDefault = 100;

@@ -14,7 +14,7 @@ import type { Outer, ReadRequest } from "../asked/read-request.ts";
 import { ignoredHeader } from "../openai/ignored-header.ts";
 import { renderResponse } from "../openai/responses/output/render-response.ts";
 import { endsOfChunks } from "../openai/fault-body.ts";
-import type { RequestAccount } from "../settlement/request-account.ts";
+import type { RequestAccount } from "../limits/request-account.ts";
 import type { InferenceMeans } from "./inference-routes.ts";
 import { accountOf } from "./keep-accounts.ts";
 import { noteStanding } from "./tell-standing.ts";

@@ -6,7 +6,7 @@ import { stateOf } from "../edge/request-state.ts";
 import { atClose, sinceArrivalMs } from "../edge/timed-response.ts";
 import { adoptError, type BodyLimit } from "../intake/adopt-error.ts";
 import { EarlyLimits } from "../limits/early-limits.ts";
-import { RequestAccount, seatAgainMs, type AccountMeans } from "../settlement/request-account.ts";
+import { RequestAccount, seatAgainMs, type AccountMeans } from "../limits/request-account.ts";
 
 /**
  * Keeps an account of every request to a scope of routes, from the proof of its key until its answer closes. A request

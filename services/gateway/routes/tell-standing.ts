@@ -3,7 +3,7 @@ import type { KeyLimits } from "#shared/keys/key-limits.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import type { Log } from "#shared/process/log.ts";
 import { stateOf } from "../edge/request-state.ts";
-import { limitHeaders, limitLines } from "../limits/limit-headers.ts";
+import { limitHeaders } from "../limits/limit-responses.ts";
 import type { Limits, Standing } from "../limits/limits.ts";
 
 /** Notes the rate-limit status of a request's key; each answer to the request has it in its headers. */
@@ -17,7 +17,7 @@ export function noteStanding(request: FastifyRequest, standing: Standing): void 
  */
 export function standingLines(request: FastifyRequest): string[] {
   const { standing } = stateOf(request);
-  return standing === undefined ? [] : limitLines(standing);
+  return standing === undefined ? [] : Object.entries(limitHeaders(standing)).flat();
 }
 
 /**

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
-import type { UsageRow } from "#shared/usage/usage-row.ts";
+import type { UsageRow } from "#shared/usage/usage.ts";
 import { sumUsage, totalUsage, meansOf } from "../../../services/cli/usage.ts";
-import { SqliteBooks } from "../../../services/gateway/settlement/sqlite-books.ts";
+import { systemClock } from "#shared/process/clock.ts";
+import { SqliteLimitsBook } from "../../../services/gateway/limits/sqlite-limits.ts";
 import { commandLine } from "./command-line.ts";
 
 function row(day: string, keyId: string, model: string | null, requests: number): UsageRow {
@@ -93,15 +94,9 @@ async function used() {
       row("2026-01-01", id, "llama3.2", 1_000),
       row("2026-01-01", "goneGoneGone", null, 5),
     ];
-    await new SqliteBooks(state.database).write({
-      gateway: "gateway",
-      sequence: 1,
-      settled: [],
-      toldOf: [],
-      renewed: [],
-      spent: [],
-      usage,
-    });
+    const book = new SqliteLimitsBook(state.database, { clock: systemClock });
+    const nothing = { acknowledged: 0, ended: [], charges: [], renewed: [] };
+    await book.settle({ gateway: "gateway", sequence: 1, ...nothing, usage });
   });
   return { ...line, id };
 }

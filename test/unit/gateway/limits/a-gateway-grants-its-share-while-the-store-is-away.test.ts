@@ -1,19 +1,22 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyLimits } from "#shared/keys/key-limits.ts";
-import type { Admission, Demand, Hold, Limits } from "../../../../services/gateway/limits/limits.ts";
+import type { Admission, Demand, Hold, LimitsBook, Settlement } from "../../../../services/gateway/limits/limits.ts";
 import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
-import { SharedLimits } from "../../../../services/gateway/limits/shared-limits.ts";
+import { SharedLimits } from "../../../../services/gateway/limits/open-limits.ts";
+import { Settlements } from "../../../../services/gateway/limits/settlements.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 
 const awayFault = new Fault("backend_unavailable", { message: "away", internal: "no reply" });
 
 /** A store that lets everybody in, and counts how often it was asked; it can be away. */
-class Store implements Limits {
+class Store implements LimitsBook {
   asked = 0;
   failure: Error | undefined;
+  gateways = 1;
   /** What it says was used of the budget. */
   spent: number | undefined;
+  readonly settlements: Settlement[] = [];
 
   async admit({ keyId, limits, seat, tokens }: Demand): Promise<Admission> {
     this.#answer();
@@ -30,32 +33,39 @@ class Store implements Limits {
     return {};
   }
 
+  async settle(settlement: Settlement) {
+    if (this.failure !== undefined) throw this.failure;
+    this.settlements.push(settlement);
+    return { gateways: this.gateways };
+  }
+
   #answer(): void {
     this.asked += 1;
     if (this.failure !== undefined) throw this.failure;
   }
 }
 
-function open({ gateways = 2 } = {}) {
+async function open({ gateways = 2 } = {}) {
   const clock = new TurnableClock();
   const store = new Store();
-  const uncertain: Hold[] = [];
+  store.gateways = gateways;
   const logged: string[] = [];
-  const local = new LocalLimits({ clock, gateways: () => gateways, spent: () => 0 });
-  const limits = new SharedLimits({
-    shared: store,
+  const log = (...told: unknown[]) => void logged.push(String(told.at(-1)));
+  const local: LocalLimits = new LocalLimits({ clock, gateways: () => settlements.gateways, spent: () => 0 });
+  const settlements: Settlements = new Settlements({
+    book: store,
     local,
+    gateway: "a-gateway",
     clock,
-    onUncertain: (hold) => uncertain.push(hold),
-    log: {
-      info: (...told: unknown[]) => void logged.push(String(told.at(-1))),
-      warn: (...told: unknown[]) => void logged.push(String(told.at(-1))),
-    },
+    log: { info: log, warn: log, error: log },
   });
+  const limits = new SharedLimits({ book: store, local, settlements });
+  await clock.advanceAwaiting(0);
+  store.settlements.length = 0;
   let seats = 0;
   const ask = async (keyLimits: KeyLimits, tokens = 1) =>
     limits.admit({ keyId: "abcdefABCDEF", limits: keyLimits, seat: `seat-${++seats}`, tokens });
-  return { clock, store, local, limits, uncertain, logged, ask };
+  return { clock, store, local, limits, logged, ask };
 }
 
 const keptOf = (admission: Admission) => (admission.outcome === "admitted" ? admission.hold.kept : admission.by);
@@ -67,7 +77,7 @@ function holdOf(admission: Admission): Hold {
 
 describe("limits that are shared", () => {
   test("of a budget are what was left of it when the store last said, however often it goes away", async () => {
-    const { ask, store, local, clock } = open({ gateways: 1 });
+    const { ask, store, local, clock } = await open({ gateways: 1 });
     const budget = { budget: { tokens: 100, per: "day" } } as const;
     store.spent = 60;
     const last = holdOf(await ask(budget, 10));
@@ -84,46 +94,62 @@ describe("limits that are shared", () => {
   });
 
   test("are the store's while it answers", async () => {
-    const { ask, store } = open();
+    const { ask, store } = await open();
     for (let each = 0; each < 5; each += 1) expect(keptOf(await ask({ requestsPerMinute: 1 }))).toBe("shared");
     expect(store.asked).toBe(5);
   });
 
   test("are this gateway's share while it does not: no request fails for it", async () => {
-    const { ask, store } = open();
+    const { ask, store } = await open();
     store.failure = awayFault;
     const kept = [];
     for (let each = 0; each < 4; each += 1) kept.push(keptOf(await ask({ requestsPerMinute: 4 })));
     expect(kept).toEqual(["here", "here", "requests", "requests"]);
   });
 
-  test("a store that is away is asked by one request in a second, while the others go on without it", async () => {
-    const { ask, store, clock } = open();
+  test("a store that is away is asked once in a second, by no request", async () => {
+    const { ask, store, clock } = await open();
     store.failure = awayFault;
     for (let each = 0; each < 10; each += 1) await ask({});
     expect(store.asked).toBe(1);
-    clock.advance(1_000);
+    await clock.advanceAwaiting(5_000);
     await Promise.all(Array.from({ length: 10 }, () => ask({})));
-    expect(store.asked).toBe(2);
-    clock.advance(999);
-    await ask({});
-    expect(store.asked).toBe(2);
+    expect(store.asked).toBe(1);
+    store.failure = undefined;
+    await clock.advanceAwaiting(1_000);
+    expect(keptOf(await ask({}))).toBe("shared");
   });
 
-  test("when it is back, the store is asked again for every request, and both changes are told once", async () => {
-    const { ask, store, clock, logged } = open();
+  test("both changes are told once, and the store is asked again for every request", async () => {
+    const { ask, store, clock, logged } = await open();
     store.failure = awayFault;
     await Promise.all(Array.from({ length: 5 }, () => ask({})));
-    clock.advance(1_000);
-    await ask({});
+    await clock.advanceAwaiting(3_000);
     store.failure = undefined;
-    clock.advance(1_000);
+    await clock.advanceAwaiting(1_000);
     for (let each = 0; each < 3; each += 1) expect(keptOf(await ask({}))).toBe("shared");
     expect(logged).toEqual([expect.stringContaining("its share"), expect.stringContaining("again")]);
   });
 
+  test("what this gateway granted meanwhile is charged before the store admits anything again, and once", async () => {
+    const { ask, store, clock } = await open({ gateways: 1 });
+    const limits: KeyLimits = { requestsPerMinute: 60 };
+    await ask(limits);
+    store.failure = awayFault;
+    for (let each = 0; each < 10; each += 1) await ask(limits);
+    await clock.advanceAwaiting(900);
+    store.failure = undefined;
+    await clock.advanceAwaiting(200);
+    expect(keptOf(await ask(limits))).toBe("shared");
+    await clock.advanceAwaiting(10_000);
+    const charges = store.settlements.flatMap((settlement) => settlement.charges);
+    // One of the eleven drains in the second.
+    expect(charges).toMatchObject([{ keyId: "abcdefABCDEF", limits, tokens: 0 }]);
+    expect(charges[0]?.requests).toBeCloseTo(10, 0);
+  });
+
   test("what the store had admitted counts in the share from the moment of the fall", async () => {
-    const { ask, store, local } = open();
+    const { ask, store, local } = await open();
     const limits: KeyLimits = { concurrency: 4, requestsPerMinute: 100, tokensPerMinute: 200 };
     const first = holdOf(await ask(limits, 40));
     await ask(limits, 40);
@@ -134,25 +160,21 @@ describe("limits that are shared", () => {
     expect(keptOf(await ask(limits, 20))).toBe("here");
   });
 
-  test("a seat that the store may have given unheard is told to be freed, and the request runs on another", async () => {
-    const { ask, store, uncertain } = open();
+  test("a seat that the store may have given unheard is freed in it, and the request runs on another", async () => {
+    const { ask, store, clock } = await open();
     store.failure = awayFault;
     const hold = holdOf(await ask({ concurrency: 2 }));
     expect(hold.kept).toBe("here");
-    expect(uncertain).toEqual([expect.objectContaining({ seat: hold.seat, kept: "shared", tokens: 0 })]);
     await ask({ concurrency: 2 });
-    expect(uncertain).toHaveLength(1);
-  });
-
-  test("a key without seats has none to be freed", async () => {
-    const { ask, store, uncertain } = open();
-    store.failure = awayFault;
     await ask({ requestsPerMinute: 5 });
-    expect(uncertain).toEqual([]);
+    store.failure = undefined;
+    await clock.advanceAwaiting(1_000);
+    const freed = store.settlements.flatMap(({ ended }) => ended);
+    expect(freed).toMatchObject([{ hold: { seat: hold.seat, kept: "shared", tokens: 0 }, ran: true, usedTokens: 0 }]);
   });
 
   test("how a key stands is told by whoever decides", async () => {
-    const { limits, store } = open();
+    const { limits, store } = await open();
     const key = { keyId: "abcdefABCDEF", limits: { requestsPerMinute: 10 } };
     expect(await limits.standing(key)).toEqual({});
     store.failure = awayFault;
@@ -160,7 +182,7 @@ describe("limits that are shared", () => {
   });
 
   test("a bug is not an outage", async () => {
-    const { ask, store } = open();
+    const { ask, store } = await open();
     store.failure = new TypeError("a bug");
     await expect(ask({})).rejects.toBe(store.failure);
     store.failure = undefined;
@@ -170,7 +192,7 @@ describe("limits that are shared", () => {
 
 describe("a share", () => {
   test("is at least one of everything, however many gateways there are", async () => {
-    const { ask, store } = open({ gateways: 50 });
+    const { ask, store } = await open({ gateways: 50 });
     store.failure = awayFault;
     const limits: KeyLimits = {
       requestsPerMinute: 10,

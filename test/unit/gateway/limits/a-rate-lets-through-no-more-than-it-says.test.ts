@@ -12,7 +12,7 @@ import {
   windowMs,
   type Rate,
   type Used,
-} from "../../../../services/gateway/limits/rate.ts";
+} from "../../../../services/gateway/limits/judge-demand.ts";
 
 /** Takes what is allowed, and tells in what time it would have been. */
 function bucketOf(rate: Rate) {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { KeyLimits } from "#shared/keys/key-limits.ts";
 import { faultEntry } from "#shared/fault/fault-code.ts";
-import { limitFault } from "../../../../services/gateway/limits/limit-fault.ts";
+import { limitFault } from "../../../../services/gateway/limits/limit-responses.ts";
 import type { Allowance, Refusal } from "../../../../services/gateway/limits/limits.ts";
 
 const allowance = (limit: number, remaining = 0): Allowance => ({ limit, remaining, resetMs: 60_000 });

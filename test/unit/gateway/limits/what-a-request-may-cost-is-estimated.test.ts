@@ -1,19 +1,19 @@
 import { describe, expect, test } from "vitest";
 import type { ChatBody } from "#shared/protocol/chat-body.ts";
 import {
-  answerTokens,
+  usualAnswerTokens,
   estimateMax,
   estimatePrompt,
   estimateTexts,
   estimateTokens,
   imageTokens,
-} from "../../../../services/gateway/limits/estimate-tokens.ts";
+} from "../../../../services/gateway/limits/token-estimates.ts";
 import {
   chatCeiling,
   clampTokens,
   completionCeiling,
   embeddingCeiling,
-} from "../../../../services/gateway/limits/token-ceiling.ts";
+} from "../../../../services/gateway/limits/token-estimates.ts";
 
 const saying = (text: string): ChatBody => ({ messages: [{ role: "user", content: text }] });
 const picture = (url: string) => ({ type: "image_url" as const, image_url: { url } });
@@ -57,10 +57,10 @@ describe("what a request may cost", () => {
   });
 
   test("has the longest answers in it that the request allows", () => {
-    expect(estimateTokens(saying("abcd"))).toBe(1 + answerTokens);
+    expect(estimateTokens(saying("abcd"))).toBe(1 + usualAnswerTokens);
     expect(estimateTokens({ ...saying("abcd"), max_tokens: 20 })).toBe(21);
     expect(estimateTokens({ ...saying("abcd"), max_tokens: 20, n: 3 })).toBe(61);
-    expect(estimateTokens({ ...saying("abcd"), n: 2 })).toBe(1 + 2 * answerTokens);
+    expect(estimateTokens({ ...saying("abcd"), n: 2 })).toBe(1 + 2 * usualAnswerTokens);
   });
 
   test("is a number that every store can keep, whatever is asked for", () => {

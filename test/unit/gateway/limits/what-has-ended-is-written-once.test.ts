@@ -1,22 +1,21 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import type { UsageRow } from "#shared/usage/usage-row.ts";
-import type { Hold, Settled } from "../../../../services/gateway/limits/limits.ts";
-import { batchName, type Batch, type Books } from "../../../../services/gateway/settlement/books.ts";
-import { Settlements } from "../../../../services/gateway/settlement/settlements.ts";
+import type { UsageRow } from "#shared/usage/usage.ts";
+import type { Charge, Hold, LimitsBook, Settled, Settlement } from "../../../../services/gateway/limits/limits.ts";
+import { Settlements } from "../../../../services/gateway/limits/settlements.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 
-/** Books that can be away, or write and be unable to say so. Each batch is counted once, as the port asks for. */
-class HeldBooks implements Books {
-  readonly sent: Batch[] = [];
-  readonly written: Batch[] = [];
+/** A book that can be away, or write and be unable to say so. Each settlement is booked once, as the port asks for. */
+class HeldBook implements Pick<LimitsBook, "settle"> {
+  readonly sent: Settlement[] = [];
+  readonly written: Settlement[] = [];
   state: "there" | "away" | "unheard" = "there";
   gateways = 1;
 
-  async write(batch: Batch) {
-    this.sent.push(batch);
-    if (this.state !== "away" && !this.written.some(({ sequence }) => sequence === batch.sequence)) {
-      this.written.push(batch);
+  async settle(settlement: Settlement) {
+    this.sent.push(settlement);
+    if (this.state !== "away" && !this.written.some(({ sequence }) => sequence === settlement.sequence)) {
+      this.written.push(settlement);
     }
     if (this.state !== "there") throw new Fault("backend_unavailable", { message: "away" });
     return { gateways: this.gateways };
@@ -54,13 +53,14 @@ const holdOf = (seat: string, hold: Partial<Hold> = {}): Hold => ({
 /** Its first heartbeat has gone out, and it is quiet. */
 async function open(options: { rowsMax?: number } = {}) {
   const clock = new TurnableClock();
-  const books = new HeldBooks();
+  const books = new HeldBook();
+  const charges: Charge[] = [];
   const freed: Settled[] = [];
   const logged: string[] = [];
   const log = (level: string) => (_: unknown, text?: string) => void logged.push(`${level}: ${text ?? String(_)}`);
   const settlements = new Settlements({
-    books,
-    limits: { settle: (settled) => void freed.push(settled) },
+    book: books,
+    local: { settle: (settled) => void freed.push(settled), takeCharges: () => charges.splice(0) },
     gateway: "a-gateway",
     clock,
     log: { info: log("info"), warn: log("warn"), error: log("error") },
@@ -71,26 +71,34 @@ async function open(options: { rowsMax?: number } = {}) {
   books.written.length = 0;
   const end = (ended: Partial<Parameters<Settlements["end"]>[0]> = {}) =>
     settlements.end({ ran: true, usedTokens: 5, usage: rowOf(), ...ended });
-  return { clock, books, freed, logged, settlements, end };
+  return { clock, books, charges, freed, logged, settlements, end };
 }
 
 describe("what has ended", () => {
-  test("is written at once after a quiet time, and then in one batch every tenth of a second", async () => {
+  test("is written in one settlement every tenth of a second", async () => {
     const { clock, books, end } = await open();
-    end();
-    await clock.advanceAwaiting(0);
-    expect(books.sent).toHaveLength(1);
     for (let each = 0; each < 50; each += 1) {
       end();
       await clock.advanceAwaiting(1);
     }
-    expect(books.sent).toHaveLength(1);
+    expect(books.sent).toHaveLength(0);
     await clock.advanceAwaiting(100);
-    expect(books.sent).toHaveLength(2);
-    expect(books.requests()).toBe(51);
+    expect(books.sent).toHaveLength(1);
+    expect(books.requests()).toBe(50);
   });
 
-  test("is added up by day, key and model, and what was spent by key, day and month", async () => {
+  test("is written at once where all gateways know its hold, with all that waits", async () => {
+    const { books, charges, end } = await open();
+    charges.push({ keyId: "abcdefABCDEF", limits: { requestsPerMinute: 5 }, requests: 1, tokens: 0 });
+    end();
+    end({ hold: holdOf("a") });
+    expect(books.sent).toMatchObject([{ ended: [{ hold: { seat: "a" } }], charges: [{ requests: 1 }] }]);
+    end({ hold: holdOf("b") });
+    expect(books.sent.map(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual([["a"], ["b"]]);
+    expect(books.requests()).toBe(3);
+  });
+
+  test("is added up by day, key and model", async () => {
     const { clock, books, settlements, end } = await open();
     const took = { keyId: "abcdefABCDEF", promptTokens: 2, completionTokens: 3 };
     for (const row of [{}, { failed: 1 }, { model: null }, { day: "2026-01-02" }, {}]) {
@@ -98,23 +106,12 @@ describe("what has ended", () => {
     }
     expect(settlements.spentOf("abcdefABCDEF", "2026-01")).toBe(25);
     expect(settlements.spentOf("abcdefABCDEF", "2026-01-02")).toBe(5);
-    await clock.advanceAwaiting(0);
-    const [batch] = books.written;
-    expect(batch?.usage.map(({ requests, failed, durationMs }) => [requests, failed, durationMs])).toEqual([
+    await clock.advanceAwaiting(100);
+    const [settlement] = books.written;
+    expect(settlement?.usage.map(({ requests, failed, durationMs }) => [requests, failed, durationMs])).toEqual([
       [3, 1, 15],
       [1, 0, 5],
       [1, 0, 5],
-    ]);
-    const spent = (period: string, tokens: number, endsAtMs: number) => ({
-      keyId: "abcdefABCDEF",
-      period,
-      tokens,
-      endsAtMs,
-    });
-    expect(batch?.spent).toEqual([
-      spent("2026-01-01", 20, Date.UTC(2026, 0, 2)),
-      spent("2026-01", 25, Date.UTC(2026, 1, 1)),
-      spent("2026-01-02", 5, Date.UTC(2026, 0, 3)),
     ]);
     expect(settlements.spentOf("abcdefABCDEF", "2026-01")).toBe(0);
   });
@@ -123,61 +120,53 @@ describe("what has ended", () => {
     const { clock, books, logged, end } = await open();
     books.state = "unheard";
     end();
-    await clock.advanceAwaiting(0);
+    await clock.advanceAwaiting(100);
     end({ usage: rowOf({ model: "meanwhile" }) });
     books.state = "away";
     await clock.advanceAwaiting(2_500);
     books.state = "there";
     await clock.advanceAwaiting(1_000);
     const [first, ...again] = books.sent;
-    expect(again.slice(0, 3)).toEqual([first, first, first].map((batch) => ({ ...batch, settled: [], renewed: [] })));
+    expect(again.slice(0, 3)).toEqual([first, first, first]);
     expect(books.sent.map(({ sequence }) => sequence - (first?.sequence ?? 0))).toEqual([0, 0, 0, 0, 1]);
     expect(books.requests()).toBe(2);
     expect(logged).toEqual([expect.stringMatching(/^warn: .*kept/), expect.stringMatching(/^info: .*again/)]);
   });
 
-  test("is at once free in this gateway, and is told to the store once, before it is written", async () => {
+  test("is at once free in this gateway, also while it cannot be written", async () => {
     const { clock, books, freed, settlements, end } = await open();
     books.state = "away";
     const hold = holdOf("a");
     settlements.begin(hold);
     end({ hold });
-    const settled = { hold, ran: true, usedTokens: 5 };
-    expect(freed).toEqual([settled]);
-    await clock.advanceAwaiting(0);
-    expect(settlements.tell("another00000", 10)).toEqual([]);
-    const [telling] = settlements.tell(hold.keyId, 10);
-    expect(telling?.ended).toMatchObject([settled]);
-    expect(settlements.tell(hold.keyId, 10)).toEqual([]);
-    telling?.heard();
+    expect(freed).toMatchObject([{ hold, ran: true, usedTokens: 5 }]);
+    await clock.advanceAwaiting(500);
     books.state = "there";
     await clock.advanceAwaiting(1_000);
-    expect(books.written).toMatchObject([{ settled: [{ ...settled, isFree: true }], toldOf: [hold.keyId] }]);
-    const [batch] = books.written;
-    expect(batch && batchName(batch)).toBe(telling?.batch);
-    expect(settlements.tell(hold.keyId, 10)).toEqual([]);
+    expect(books.written.flatMap(({ ended }) => ended)).toMatchObject([{ hold, ran: true, usedTokens: 5 }]);
   });
 
-  test("is told again, and freed by the books as well, when nobody knows whether the store has heard of it", async () => {
-    const { clock, books, settlements, end } = await open();
+  test("follows in order once all that was sent before is written, with what this gateway granted by itself", async () => {
+    const { clock, books, charges, settlements, end } = await open();
     books.state = "away";
     end({ hold: holdOf("first") });
-    await clock.advanceAwaiting(0);
     end({ hold: holdOf("second") });
-    const tell = (endsMax = 10) =>
-      settlements.tell("abcdefABCDEF", endsMax).map((telling) => {
-        telling.unheard();
-        return telling.ended.map(({ hold }) => hold.seat);
-      });
-    expect(tell()).toEqual([["first"], ["second"]]);
-    expect(tell()).toEqual([["first"], ["second"]]);
-    expect(tell(1)).toEqual([["first"]]);
+    await clock.advanceAwaiting(10);
+    expect(settlements.isAway).toBe(true);
+    end({ hold: holdOf("third") });
+    charges.push({ keyId: "abcdefABCDEF", limits: { requestsPerMinute: 5 }, requests: 1, tokens: 0 });
+    expect(books.sent).toHaveLength(2);
     books.state = "there";
-    await clock.advanceAwaiting(2_000);
-    expect(books.written).toMatchObject([
-      { settled: [{ isFree: false }], toldOf: ["abcdefABCDEF"] },
-      { settled: [{ isFree: false }], toldOf: ["abcdefABCDEF"] },
+    await clock.advanceAwaiting(1_000);
+    expect(settlements.isAway).toBe(false);
+    expect(books.written.map(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual([
+      ["first"],
+      ["second"],
+      ["third"],
     ]);
+    expect(books.written.map(({ charges: { length } }) => length)).toEqual([0, 0, 1]);
+    const [first, , last] = books.written;
+    expect([first?.acknowledged, last?.acknowledged]).toEqual([(first?.sequence ?? 0) - 1, (last?.sequence ?? 0) - 1]);
   });
 
   test("is not written of what only this gateway held", async () => {
@@ -188,12 +177,12 @@ describe("what has ended", () => {
     end({ hold });
     await clock.advanceAwaiting(1_000);
     expect(freed).toHaveLength(1);
-    expect(books.sent.flatMap(({ settled, renewed }) => [...settled, ...renewed])).toEqual([]);
+    expect(books.sent.flatMap(({ ended, renewed }) => [...ended, ...renewed])).toEqual([]);
     expect(books.requests()).toBe(1);
   });
 
   test("frees no seat any more when it has lapsed long ago", async () => {
-    const { clock, books, settlements, end } = await open();
+    const { clock, books, end } = await open();
     books.state = "away";
     end({ hold: holdOf("first") });
     await clock.advanceAwaiting(1_000);
@@ -202,16 +191,15 @@ describe("what has ended", () => {
     end({ hold: holdOf("last") });
     books.state = "there";
     await clock.advanceAwaiting(2_000);
-    expect(books.written.flatMap(({ settled }) => settled.map(({ hold }) => hold.seat))).toEqual(["last"]);
+    expect(books.written.flatMap(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual(["last"]);
     expect(books.requests()).toBe(3);
-    expect(settlements.tell("abcdefABCDEF", 10)).toEqual([]);
   });
 
   test("a hold of which nobody knows is freed, and gives nothing back", async () => {
     const { clock, books, freed, settlements } = await open();
     settlements.release(holdOf("unheard", { tokens: 0 }));
     await clock.advanceAwaiting(0);
-    expect(books.written[0]?.settled).toMatchObject([{ hold: { seat: "unheard" }, ran: true, usedTokens: 0 }]);
+    expect(books.written[0]?.ended).toMatchObject([{ hold: { seat: "unheard" }, ran: true, usedTokens: 0 }]);
     expect(freed).toEqual([]);
   });
 
@@ -219,7 +207,7 @@ describe("what has ended", () => {
     const { clock, books, logged, end } = await open({ rowsMax: 10 });
     books.state = "away";
     end();
-    await clock.advanceAwaiting(0);
+    await clock.advanceAwaiting(100);
     for (let model = 0; model < 15; model += 1) end({ usage: rowOf({ model: `model-${model}` }) });
     end({ usage: rowOf({ model: "model-0" }) });
     await clock.advanceAwaiting(5_000);

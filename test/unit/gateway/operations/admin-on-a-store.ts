@@ -8,7 +8,7 @@ import type { MachineStore } from "#shared/machines/machine-record.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
 import { Peppers } from "#shared/keys/peppers.ts";
 import { createLog } from "#shared/process/log.ts";
-import type { UsageRow } from "#shared/usage/usage-row.ts";
+import type { UsageRow } from "#shared/usage/usage.ts";
 import {
   adminApi,
   type AdminOperation,

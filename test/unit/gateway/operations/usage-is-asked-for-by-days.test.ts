@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { usageKeptDays } from "#shared/usage/usage-row.ts";
+import { usageKeptDays } from "#shared/usage/usage.ts";
 import { usageDays } from "../../../../services/gateway/operations/admin-routes.ts";
 
 const nowMs = Date.UTC(2026, 2, 1, 23, 59);

@@ -1,6 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { Admission, Demand } from "./limits.ts";
-import { shortDuration } from "./short-duration.ts";
+import type { Admission, Allowance, Demand, Standing } from "./limits.ts";
 
 type Refused = Extract<Admission, { outcome: "refused" }>;
 
@@ -53,4 +52,29 @@ function renewalOf({ budget }: Demand["limits"]): string {
 
 function counted(count: number | undefined, what: string): string {
   return count === 1 ? `1 ${what}` : `${count} ${what}s`;
+}
+
+/** Returns the rate-limit status of a key as OpenAI's headers. A limit that the key does not have gets no header. */
+export function limitHeaders({ requests, tokens }: Standing): Readonly<Record<string, string>> {
+  return { ...headersOf("requests", requests), ...headersOf("tokens", tokens) };
+}
+
+function headersOf(name: keyof Standing, allowance: Allowance | undefined): Record<string, string> {
+  if (allowance === undefined) return {};
+  return {
+    [`x-ratelimit-limit-${name}`]: String(allowance.limit),
+    [`x-ratelimit-remaining-${name}`]: String(allowance.remaining),
+    [`x-ratelimit-reset-${name}`]: shortDuration(allowance.resetMs),
+  };
+}
+
+/** Formats a duration as OpenAI does in headers: `20ms`, `1s`, `6m0s`, `1h0m0s`. Rounds up. */
+export function shortDuration(ms: number): string {
+  const wholeMs = Math.max(0, Math.ceil(ms));
+  if (wholeMs > 0 && wholeMs < 1_000) return `${wholeMs}ms`;
+  const seconds = Math.ceil(wholeMs / 1_000);
+  const minutes = Math.floor(seconds / 60);
+  const hours = Math.floor(minutes / 60);
+  if (minutes === 0) return `${seconds}s`;
+  return hours === 0 ? `${minutes}m${seconds % 60}s` : `${hours}h${minutes % 60}m${seconds % 60}s`;
 }

@@ -1,43 +1,51 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { KeyLimits } from "#shared/keys/key-limits.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import type { Admission, Demand, Hold, Limits, Refusal, Settled } from "../../services/gateway/limits/limits.ts";
+import { compareUsage, type UsageRow, type UsageRows } from "#shared/usage/usage.ts";
+import type { Admission, Demand, Hold, LimitsBook, Refusal, Settlement } from "../../services/gateway/limits/limits.ts";
 
-/** Limits as several gateways see them, and what the ends of their requests do to them. */
-export interface LimitsPlace {
-  /** At least two; in an embedded gateway they are the same one. */
-  readonly gateways: readonly [Limits, Limits];
-  settle(settled: Settled): Promise<void>;
-  /** Has ended at the first gateway, and is not written down yet. */
-  end(settled: Settled): void;
-  /** Writes down what a key used of its budget in the period of this moment. */
-  spend(keyId: string, limits: KeyLimits, tokens: number): Promise<void>;
-  close(): void;
+/** One book of limits as several gateways see it. */
+export interface BookPlace {
+  /** At least two; for the only gateway of a state folder they are the same one. */
+  readonly books: readonly [LimitsBook, LimitsBook];
+  readonly usage: UsageRows;
+  readonly spentOf: (keyId: string, period: string) => Promise<number>;
+  /** The day of this moment. */
+  readonly today: string;
+  readonly close: () => void;
 }
 
 const aMinute = 60_000;
+const allDays = { from: "0000-01-01", to: "9999-12-31" };
+const most = 1_000_000_000_000;
 
-export function limitsContract(adapter: string, openPlace: () => Promise<LimitsPlace>): void {
-  async function open(limits: KeyLimits) {
+export function limitsBookContract(adapter: string, openPlace: () => Promise<BookPlace>): void {
+  async function openBook(): Promise<BookPlace> {
     const place = await openPlace();
     onTestFinished(() => place.close());
-    const [here, there] = place.gateways;
+    return place;
+  }
+
+  async function open(limits: KeyLimits) {
+    const { books, today } = await openBook();
+    const [here, there] = books;
     const keyId = newToken().slice(0, 12);
     const demand = (tokens = 1): Demand => ({ keyId, limits, seat: newToken(), tokens });
     return {
-      place,
       here,
       there,
       demand,
       ask: async (tokens?: number) => here.admit(demand(tokens)),
       hold: async (tokens?: number) => holdOf(await here.admit(demand(tokens))),
-      settle: (hold: Hold, usedTokens: number, { ran = true } = {}) => place.settle({ hold, ran, usedTokens }),
-      spend: (tokens: number) => place.spend(keyId, limits, tokens),
+      settle: (hold: Hold, usedTokens: number, { ran = true } = {}) =>
+        here.settle(settlementOf({ gateway: newToken(), ended: [{ hold, ran, usedTokens }] })),
+      spend: (completionTokens: number) =>
+        there.settle(settlementOf({ gateway: newToken(), usage: [rowOf({ day: today, keyId, completionTokens })] })),
       standing: () => there.standing({ keyId, limits }),
     };
   }
 
-  describe(`limits in ${adapter}`, () => {
+  describe(`the book of limits in ${adapter}`, () => {
     test.each<{ by: Refusal; limits: KeyLimits; tokens: number }>([
       { by: "requests", limits: { requestsPerMinute: 7 }, tokens: 1 },
       { by: "tokens", limits: { tokensPerMinute: 70 }, tokens: 10 },
@@ -183,12 +191,13 @@ export function limitsContract(adapter: string, openPlace: () => Promise<LimitsP
       expect(outcomeOf(await ask())).toBe("concurrency");
     });
 
-    test("the next request of a client is not refused for the seat or the budget of its last, also before that is written", async () => {
-      const { place, ask, hold } = await open({ concurrency: 1, budget: { tokens: 100, per: "day" } });
+    test("the next request of a client is not refused for the seat or the budget of its last, also before that is acknowledged", async () => {
+      const { here, ask, hold } = await open({ concurrency: 1, budget: { tokens: 100, per: "day" } });
       const held = await hold(100);
       expect(outcomeOf(await ask(1))).toBe("budget_reserved");
-      place.end({ hold: held, ran: true, usedTokens: 10 });
+      const settled = here.settle(settlementOf({ ended: [{ hold: held, ran: true, usedTokens: 10 }] }));
       expect(outcomeOf(await ask(1))).toBe("admitted");
+      await settled;
     });
 
     test("limits in millions are as exact as small ones", async () => {
@@ -197,6 +206,152 @@ export function limitsContract(adapter: string, openPlace: () => Promise<LimitsP
       expect(results.map(outcomeOf)).not.toContain("tokens");
       const left = (await standing()).tokens?.remaining ?? 0;
       expect(left).toBeGreaterThanOrEqual(50);
+    });
+
+    test("rows add up over settlements and gateways, and are read back in order", async () => {
+      const {
+        books: [book],
+        usage,
+      } = await openBook();
+      const one = rowOf({ model: "llama3:8b", requests: 2, failed: 1, promptTokens: 10, completionTokens: 20 });
+      const other = rowOf({ model: "llama3:8b", answered: 1, firstTokenMs: 30, durationMs: 40 });
+      const older = rowOf({ day: "9998-01-31", keyId: "zzzzzzzzzzzz" });
+      const otherKey = rowOf({ keyId: "AAAAAAAAAAAA", model: "a" });
+      await book.settle(settlementOf({ usage: [one, otherKey] }));
+      await book.settle(settlementOf({ usage: [other], sequence: 2 }));
+      await book.settle(settlementOf({ usage: [one, older], gateway: "another" }));
+      expect(await usage.read(allDays)).toEqual([
+        older,
+        otherKey,
+        rowOf({
+          model: "llama3:8b",
+          requests: 5,
+          failed: 2,
+          promptTokens: 20,
+          completionTokens: 40,
+          answered: 1,
+          firstTokenMs: 30,
+          durationMs: 40,
+        }),
+      ]);
+    });
+
+    test("a settlement that is sent again is booked once", async () => {
+      const {
+        books: [book],
+        usage,
+        spentOf,
+      } = await openBook();
+      const row = rowOf({ promptTokens: 3, completionTokens: 4 });
+      const settlement = settlementOf({ usage: [row] });
+      for (let again = 0; again < 3; again += 1) await book.settle(settlement);
+      await book.settle(settlementOf({ sequence: 2 }));
+      await book.settle(settlement);
+      expect(await usage.read(allDays)).toEqual([row]);
+      expect(await spentOf(row.keyId, "9998-02-01")).toBe(7);
+    });
+
+    test("a request that named no model is told apart from every model", async () => {
+      const {
+        books: [book],
+        usage,
+      } = await openBook();
+      const rows = [null, "null", "requests", ":", "a:requests:b", "hf.co/org/qwen:q4_K-M", "ü 😀\n"].map((model) =>
+        rowOf({ model, requests: 1 }),
+      );
+      await book.settle(settlementOf({ usage: rows }));
+      const read = await usage.read(allDays);
+      expect(read).toHaveLength(rows.length);
+      expect(read).toEqual(expect.arrayContaining(rows));
+    });
+
+    test("a day is read whole, however much there is of it", async () => {
+      const {
+        books: [book],
+        usage,
+      } = await openBook();
+      const rows = Array.from({ length: 3_000 }, (_, at) =>
+        rowOf({ model: `model-${at}`, requests: at + 1, durationMs: at }),
+      );
+      await book.settle(settlementOf({ usage: rows }));
+      expect(await usage.read(allDays)).toEqual(rows.toSorted(compareUsage));
+    });
+
+    test("only the days that are asked for are read, the first and the last included", async () => {
+      const {
+        books: [book],
+        usage,
+      } = await openBook();
+      const rows = ["9998-01-30", "9998-01-31", "9998-02-01", "9998-02-02"].map((day) => rowOf({ day }));
+      await book.settle(settlementOf({ usage: rows }));
+      expect(await usage.read({ from: "9998-01-31", to: "9998-02-01" })).toEqual(rows.slice(1, 3));
+      expect(await usage.read({ from: "9998-03-01", to: "9998-03-31" })).toEqual([]);
+    });
+
+    test("a day that has long passed is forgotten when newer ones are written", async () => {
+      const {
+        books: [book],
+        usage,
+      } = await openBook();
+      const days = Array.from({ length: 450 }, (_, at) =>
+        new Date(Date.UTC(2026, 0, 1 + at)).toISOString().slice(0, 10),
+      );
+      await book.settle(settlementOf({ usage: days.map((day) => rowOf({ day })) }));
+      const read = await usage.read(allDays);
+      expect(read.length).toBeGreaterThanOrEqual(400);
+      expect(read.length).toBeLessThanOrEqual(401);
+      expect(read.at(-1)?.day).toBe(days.at(-1));
+    });
+
+    test("large numbers are kept to the last digit", async () => {
+      const {
+        books: [book],
+        usage,
+        spentOf,
+      } = await openBook();
+      const row = rowOf({ promptTokens: most - 1, completionTokens: 0, durationMs: most + 1 });
+      await book.settle(settlementOf({ usage: [row] }));
+      await book.settle(settlementOf({ usage: [rowOf({ promptTokens: 2 })], sequence: 2 }));
+      expect(await usage.read(allDays)).toEqual([{ ...row, requests: 2, promptTokens: most + 1 }]);
+      expect(await spentOf(row.keyId, "9998-02-01")).toBe(most + 1);
+    });
+
+    test("what a key has spent is told apart by key and by period", async () => {
+      const {
+        books: [book],
+        spentOf,
+      } = await openBook();
+      const used = [
+        { day: "9998-02-01", tokens: 1 },
+        { day: "9998-02-28", tokens: 10 },
+        { day: "9998-03-01", tokens: 100 },
+      ];
+      const usage = used.map(({ day, tokens }) => rowOf({ day, completionTokens: tokens }));
+      await book.settle(settlementOf({ usage }));
+      const keyId = rowOf({}).keyId;
+      const periods = ["9998-02-01", "9998-02", "9998-03", "9998-04", "9998-02-02"];
+      expect(await Promise.all(periods.map((period) => spentOf(keyId, period)))).toEqual([1, 11, 100, 0, 0]);
+      expect(await spentOf("another00000", "9998-02")).toBe(0);
+    });
+
+    test("a settlement with nothing in it says how many gateways there are", async () => {
+      const {
+        books: [book],
+      } = await openBook();
+      expect(await book.settle(settlementOf({}))).toEqual({ gateways: 1 });
+    });
+
+    test("a book that is closed says that it is unavailable", async () => {
+      const {
+        books: [book],
+        usage,
+        close,
+      } = await openBook();
+      close();
+      await expect(book.settle(settlementOf({ usage: [rowOf({})] }))).rejects.toMatchObject({
+        code: "backend_unavailable",
+      });
+      await expect(usage.read(allDays)).rejects.toMatchObject({ code: "backend_unavailable" });
     });
   });
 }
@@ -214,4 +369,26 @@ function expectWait(admission: Admission, { fromMs, toMs }: { fromMs: number; to
   const waitMs = admission.outcome === "refused" ? admission.waitMs : Number.NaN;
   expect(waitMs).toBeGreaterThanOrEqual(fromMs);
   expect(waitMs).toBeLessThanOrEqual(toMs);
+}
+
+export function settlementOf(settlement: Partial<Settlement>): Settlement {
+  const nothing = { acknowledged: 0, ended: [], charges: [], renewed: [], usage: [] };
+  return { gateway: "a-gateway", sequence: 1, ...nothing, ...settlement };
+}
+
+/** A row of a day far in the future, so that nothing of it expires whenever the test runs. */
+export function rowOf(row: Partial<UsageRow>): UsageRow {
+  return {
+    day: "9998-02-01",
+    keyId: "abcdefABCDEF",
+    model: "llama3",
+    requests: 1,
+    failed: 0,
+    promptTokens: 0,
+    completionTokens: 0,
+    answered: 0,
+    firstTokenMs: 0,
+    durationMs: 0,
+    ...row,
+  };
 }

@@ -1,26 +1,46 @@
 import type { StateDatabase } from "#shared/keys/state-database.ts";
-import { usageKeptDays, type UsageRow } from "#shared/usage/usage-row.ts";
-import type { Batch, Books } from "./books.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import { usageKeptDays, type UsageRow } from "#shared/usage/usage.ts";
+import type { Admission, Demand, LimitsBook, Settlement, Standing } from "./limits.ts";
+import { LocalLimits } from "./local-limits.ts";
 
-const onlyThisOne = { gateways: 1 };
+interface SqliteLimitsOptions {
+  readonly clock: Pick<Clock, "now" | "wall">;
+  /** Returns the tokens that a key used in a period and that are not booked yet. */
+  readonly unbooked?: (keyId: string, period: string) => number;
+}
 
 /**
- * The books of the one gateway of an embedded store. This store has no seats and no reservations, and the tokens that a
- * key spent are the sum of its rows. The number of the last batch needs no table: no gateway outlives its process.
+ * The book of the only gateway of a state folder. What requests hold is in memory, and ends with the process. What they
+ * used is in the database; the tokens that a key spent are the sum of its rows. The number of the last settlement needs
+ * no table: no gateway outlives its process.
  */
-export class SqliteBooks implements Books {
+export class SqliteLimitsBook implements LimitsBook {
+  readonly local: LocalLimits;
   readonly #database: StateDatabase;
-  readonly #written = new Map<string, number>();
+  readonly #settled = new Map<string, number>();
 
-  constructor(database: StateDatabase) {
+  constructor(database: StateDatabase, { clock, unbooked = () => 0 }: SqliteLimitsOptions) {
     this.#database = database;
+    const spent = (keyId: string, period: string): number => this.spentOf(keyId, period) + unbooked(keyId, period);
+    this.local = new LocalLimits({ clock, spent });
   }
 
-  async write({ gateway, sequence, usage }: Batch): Promise<{ readonly gateways: number }> {
-    if (sequence <= (this.#written.get(gateway) ?? 0)) return onlyThisOne;
-    if (usage.length > 0) this.#add(usage);
-    this.#written.set(gateway, sequence);
-    return onlyThisOne;
+  admit(demand: Demand): Admission {
+    return this.local.admit(demand);
+  }
+
+  standing(key: Pick<Demand, "keyId" | "limits">): Promise<Standing> {
+    return this.local.standing(key);
+  }
+
+  async settle({ gateway, sequence, ended, usage }: Settlement): Promise<{ readonly gateways: number }> {
+    if (sequence > (this.#settled.get(gateway) ?? 0)) {
+      if (usage.length > 0) this.#add(usage);
+      for (const each of ended) this.local.settle(each);
+      this.#settled.set(gateway, sequence);
+    }
+    return { gateways: 1 };
   }
 
   /** Returns the tokens that a key used in a period (named as by `budgetPeriodAt`), over all models. */

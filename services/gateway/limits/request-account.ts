@@ -3,20 +3,13 @@ import type { KeyRecord } from "#shared/keys/key-record.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import type { UsageRow } from "#shared/usage/usage-row.ts";
+import type { UsageRow } from "#shared/usage/usage.ts";
 import { AnswerCourse, type AnswerMeter } from "../dispatch/answer-course.ts";
 import type { JobListener } from "../dispatch/follow-frames.ts";
-import type { EarlyLimits } from "../limits/early-limits.ts";
-import { limitFault } from "../limits/limit-fault.ts";
-import { clampTokens, windowTokensMax, type TokenCeiling, type TokenCounts } from "../limits/token-ceiling.ts";
-import {
-  budgetPeriodAt,
-  type Admission,
-  type Demand,
-  type Hold,
-  type Limits,
-  type Standing,
-} from "../limits/limits.ts";
+import type { EarlyLimits } from "./early-limits.ts";
+import { limitFault } from "./limit-responses.ts";
+import { clampTokens, windowTokensMax, type TokenCeiling, type TokenCounts } from "./token-estimates.ts";
+import { budgetPeriodAt, type Admission, type Demand, type Hold, type Limits, type Standing } from "./limits.ts";
 import type { RequestFacts, RequestOutcome } from "../meters/request-meters.ts";
 import type { Settlements } from "./settlements.ts";
 
@@ -27,8 +20,8 @@ const inventedIn: ReadonlySet<string> = new Set(["model_not_found", "backend_una
 const leftIn: ReadonlySet<string> = new Set(["client_closed", "slow_client", "key_invalid", "key_expired"]);
 
 /**
- * The wait before a second try for a seat. The books write a seat that was freed at another gateway within 100 ms;
- * after this long it is surely free.
+ * The wait before a second try for a seat. A request that has just ended at another gateway, or whose client has just
+ * left, may give its seat back a moment later.
  */
 export const seatAgainMs = 150;
 

@@ -1,17 +1,16 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { KeyLimits } from "#shared/keys/key-limits.ts";
-import type { Admission, Demand, Limits, Settled } from "../../../../services/gateway/limits/limits.ts";
+import type { Admission, Demand, Limits, Settled, Settlement } from "../../../../services/gateway/limits/limits.ts";
 import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
-import { windowTokensMax } from "../../../../services/gateway/limits/token-ceiling.ts";
-import { RequestAccount } from "../../../../services/gateway/settlement/request-account.ts";
-import { Settlements } from "../../../../services/gateway/settlement/settlements.ts";
-import type { Batch } from "../../../../services/gateway/settlement/books.ts";
-import type { UsageRow } from "#shared/usage/usage-row.ts";
+import { windowTokensMax } from "../../../../services/gateway/limits/token-estimates.ts";
+import { RequestAccount } from "../../../../services/gateway/limits/request-account.ts";
+import { Settlements } from "../../../../services/gateway/limits/settlements.ts";
+import type { UsageRow } from "#shared/usage/usage.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 import { StoreOfATest } from "../access/keys-of-a-test.ts";
 
 let clock: TurnableClock;
-let written: Batch[];
+let written: Settlement[];
 let settled: Settled[];
 let settlements: Settlements;
 let limits: Limits;
@@ -22,8 +21,8 @@ beforeEach(() => {
   const local: LocalLimits = new LocalLimits({ clock, spent: () => 0 });
   limits = local;
   settlements = new Settlements({
-    books: { write: async (batch) => (written.push(batch), { gateways: 1 }) },
-    limits: { settle: (each) => (settled.push(each), local.settle(each)) },
+    book: { settle: async (settlement) => (written.push(settlement), { gateways: 1 }) },
+    local: { settle: (each) => (settled.push(each), local.settle(each)), takeCharges: () => [] },
     gateway: "gateway",
     clock,
     log: { info: () => undefined, warn: () => undefined, error: () => undefined },
@@ -49,7 +48,7 @@ const request = (signal = new AbortController().signal) => ({ promptTokens: 10, 
 
 async function usage(): Promise<UsageRow[]> {
   await clock.advanceAwaiting(1_000);
-  return written.flatMap((batch) => batch.usage);
+  return written.flatMap((settlement) => settlement.usage);
 }
 
 describe("the usage of a request", () => {

@@ -1,0 +1,254 @@
+import type { Clock, Timer } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import { addUsage, type UsageRow } from "#shared/usage/usage.ts";
+import { needsSeat, type Hold, type LimitsBook, type Settled, type Settlement } from "./limits.ts";
+import type { LocalLimits } from "./local-limits.ts";
+
+interface SettlementsOptions {
+  readonly book: Pick<LimitsBook, "settle">;
+  /** The limits in this gateway's memory, which count its holds. */
+  readonly local: Pick<LocalLimits, "settle" | "takeCharges">;
+  /** The token of this boot of this gateway. Each boot needs a fresh one, because it numbers its settlements from one. */
+  readonly gateway: string;
+  readonly clock: Clock;
+  readonly log: Pick<Log, "info" | "warn" | "error">;
+  /** The longest time that usage waits to be booked together with that of other requests. */
+  readonly gatherMs?: number;
+  /** A settlement goes out at least this often, and renews the seats of requests under way. */
+  readonly renewMs?: number;
+  /** The interval between two attempts while the book does not answer. */
+  readonly retryMs?: number;
+  /** The most rows that wait while none can be booked. */
+  readonly rowsMax?: number;
+}
+
+interface EndedRequest {
+  /** Absent for a request that was refused before it held anything, or whose key has no limits. */
+  readonly hold?: Hold | undefined;
+  /** True if a machine took the request. */
+  readonly ran: boolean;
+  readonly usedTokens: number;
+  readonly usage: UsageRow;
+}
+
+type EndedAt = Settled & { readonly endedAtMs: number };
+type Sent = Pick<Settlement, "sequence" | "charges" | "usage"> & { readonly ended: readonly EndedAt[] };
+
+/** The most rows that wait to be booked, each of a day, a key and a model. */
+export const unwrittenRowsMax = 10_000;
+/**
+ * Holds of requests that ended longer ago need no settling. Their seats have expired, and their tokens reserved of the
+ * limit per minute have drained.
+ */
+const holdsMatterForMs = 60_000;
+
+/**
+ * The outbox of the book: the ends of this gateway's requests, until the book has them. The end of a hold that all
+ * gateways know is sent at once, so that the next request finds the seat and the budget free. Other ends wait a moment
+ * and are sent together. A settlement that fails is sent again with the same number and the same counts, so that nothing
+ * is booked twice. Only the seats that it frees and renews are those of the new attempt.
+ *
+ * While the book does not answer, new ends are added up here, and one attempt a second tries the settlements that were
+ * sent before. Once the book answers, the rest follows at once. Commands of one connection are executed in order, so no
+ * later request is admitted before the book knows what this gateway granted meanwhile.
+ */
+export class Settlements {
+  readonly #options: Required<SettlementsOptions>;
+  readonly #underWay = new Map<string, Hold>();
+  readonly #heartbeat: Timer;
+  /** The sums of all rows that wait, by day, key and model. */
+  #rows = new Map<string, UsageRow>();
+  #ended: EndedAt[] = [];
+  /** Settlements that were sent and not acknowledged, in the order of their numbers. */
+  #sent: Sent[] = [];
+  #sequence = 0;
+  #acknowledged = 0;
+  #gateways = 1;
+  #isAway = false;
+  /** The timer of the next settlement, or of the next attempt while the book does not answer. */
+  #due: Timer | undefined;
+  #uncounted = 0;
+  #flushed: PromiseWithResolvers<void> | undefined;
+  #stopped = false;
+
+  constructor(options: SettlementsOptions) {
+    this.#options = {
+      gatherMs: 100,
+      renewMs: 5_000,
+      retryMs: 1_000,
+      rowsMax: unwrittenRowsMax,
+      ...options,
+    };
+    this.#heartbeat = this.#options.clock.every(this.#options.renewMs, () => this.#beat());
+    this.#after(0, () => this.#send());
+  }
+
+  /** The number of gateways, as the book last reported it. */
+  get gateways(): number {
+    return this.#gateways;
+  }
+
+  /** True while the book does not answer, and this gateway grants its share of each limit. */
+  get isAway(): boolean {
+    return this.#isAway;
+  }
+
+  /** Records the hold of a request that begins, so that its seat is renewed. */
+  begin(hold: Hold): void {
+    if (hold.kept === "shared" && needsSeat(hold.limits)) this.#underWay.set(hold.seat, hold);
+  }
+
+  end({ hold, ran, usedTokens, usage }: EndedRequest): void {
+    this.#count(usage);
+    if (hold !== undefined) {
+      this.#underWay.delete(hold.seat);
+      this.#options.local.settle({ hold, ran, usedTokens });
+    }
+    if (hold?.kept === "shared") this.#settle({ hold, ran, usedTokens });
+    else if (!this.#isAway && this.#due === undefined) this.#after(this.#options.gatherMs, () => this.#send());
+  }
+
+  /** Frees the seat of a hold that the book may or may not have. Gives nothing back. */
+  release(hold: Hold): void {
+    this.#settle({ hold, ran: true, usedTokens: hold.tokens });
+  }
+
+  /** Begins an outage, after the book did not answer in time. */
+  away(error: unknown): void {
+    if (this.#stopped) return;
+    if (!this.#isAway) {
+      const message =
+        "the book of limits does not answer: this gateway grants its share of them, and what requests used is kept";
+      this.#options.log.warn({ err: error }, message);
+      this.#due?.cancel();
+      this.#due = undefined;
+    }
+    this.#isAway = true;
+    if (this.#due === undefined) this.#after(this.#options.retryMs, () => void this.#retry());
+  }
+
+  /** Returns the tokens that a key used in a period and that may not be booked yet. */
+  spentOf(keyId: string, period: string): number {
+    const rows = [...this.#sent.flatMap(({ usage }) => usage), ...this.#rows.values()];
+    return rows
+      .filter((row) => row.keyId === keyId && row.day.startsWith(period))
+      .reduce((tokens, row) => tokens + row.promptTokens + row.completionTokens, 0);
+  }
+
+  /** Resolves when all ends are booked. */
+  flush(): Promise<void> {
+    if (this.#isWaiting && !this.#isAway) this.#send();
+    if (this.#isAllBooked) return Promise.resolve();
+    this.#flushed ??= Promise.withResolvers();
+    return this.#flushed.promise;
+  }
+
+  /** Books all ends until the deadline aborts. Ends that come later are lost. */
+  async stop(deadline: AbortSignal): Promise<void> {
+    this.#heartbeat.cancel();
+    await Promise.race([this.flush(), aborted(deadline)]);
+    this.#stopped = true;
+    this.#due?.cancel();
+    this.#reportUncounted("unwrittenRowsMax rows waited to be written");
+    const lost = [...this.#sent.flatMap(({ usage }) => usage), ...this.#rows.values()];
+    this.#uncounted = lost.reduce((sum, { requests }) => sum + requests, 0);
+    this.#reportUncounted("they could not be written before this gateway had to stop");
+  }
+
+  get #isWaiting(): boolean {
+    return this.#rows.size > 0 || this.#ended.length > 0;
+  }
+
+  get #isAllBooked(): boolean {
+    return !this.#isWaiting && this.#sent.every(({ usage, ended }) => usage.length === 0 && ended.length === 0);
+  }
+
+  #after(delayMs: number, run: () => void): void {
+    this.#due = this.#options.clock.after(delayMs, () => {
+      this.#due = undefined;
+      run();
+    });
+  }
+
+  #count(usage: UsageRow): void {
+    const name = JSON.stringify([usage.day, usage.keyId, usage.model]);
+    const sum = this.#rows.get(name);
+    if (sum !== undefined) this.#rows.set(name, addUsage(sum, usage));
+    else if (this.#rows.size < this.#options.rowsMax) this.#rows.set(name, usage);
+    else this.#uncounted += usage.requests;
+  }
+
+  /** Beyond `rowsMax` an end is dropped, without lasting harm: a seat that is not renewed expires. */
+  #settle(settled: Settled): void {
+    const { clock, rowsMax } = this.#options;
+    if (this.#ended.length < rowsMax) this.#ended.push({ ...settled, endedAtMs: clock.now() });
+    if (!this.#isAway) this.#send();
+  }
+
+  #beat(): void {
+    this.#reportUncounted("unwrittenRowsMax rows waited to be written");
+    if (!this.#isAway) this.#send(this.#underWay.values());
+  }
+
+  #send(renewed: Iterable<Hold> = []): void {
+    this.#due?.cancel();
+    this.#due = undefined;
+    if (this.#stopped) return;
+    this.#sequence += 1;
+    const usage = [...this.#rows.values()];
+    const sent = { sequence: this.#sequence, usage, ended: this.#ended, charges: this.#options.local.takeCharges() };
+    this.#rows = new Map();
+    this.#ended = [];
+    this.#sent.push(sent);
+    this.#write(sent, renewed).catch((error: unknown) => this.away(error));
+  }
+
+  async #write({ sequence, usage, ended, charges }: Sent, renewed: Iterable<Hold>): Promise<void> {
+    const { book, gateway, clock } = this.#options;
+    const sinceMs = clock.now() - holdsMatterForMs;
+    const { gateways } = await book.settle({
+      gateway,
+      sequence,
+      acknowledged: this.#acknowledged,
+      ended: ended.filter(({ endedAtMs }) => endedAtMs > sinceMs),
+      charges,
+      renewed: [...renewed],
+      usage,
+    });
+    this.#gateways = gateways;
+    this.#acknowledged = Math.max(this.#acknowledged, sequence);
+    this.#sent = this.#sent.filter((each) => each.sequence > this.#acknowledged);
+    if (this.#isAllBooked) this.#flushed?.resolve();
+  }
+
+  /** Sends again what is not acknowledged, or an empty settlement. Ends the outage once all of it is booked. */
+  async #retry(): Promise<void> {
+    if (this.#sent.length === 0) {
+      this.#sequence += 1;
+      this.#sent.push({ sequence: this.#sequence, usage: [], ended: [], charges: [] });
+    }
+    try {
+      await Promise.all(this.#sent.map((each) => this.#write(each, [])));
+    } catch (error) {
+      this.away(error);
+      return;
+    }
+    if (this.#stopped) return;
+    this.#isAway = false;
+    this.#options.log.info("the book of limits answers again; what requests used meanwhile is booked");
+    this.#send(this.#underWay.values());
+  }
+
+  #reportUncounted(because: string): void {
+    const requests = this.#uncounted;
+    if (requests > 0) this.#options.log.error({ requests }, `${requests} requests were not counted: ${because}`);
+    this.#uncounted = 0;
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

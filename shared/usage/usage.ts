@@ -1,0 +1,159 @@
+import { z } from "zod";
+import type { StateDatabase } from "../keys/state-database.ts";
+import type { StateStore } from "../keys/open-key-store.ts";
+import type { RedisConnection } from "../process/redis-connection.ts";
+
+const usageCount = z.int().nonnegative();
+
+/** The counts of a usage row. */
+const usageCounts = z.strictObject({
+  requests: usageCount,
+  /** Number of these requests that failed. */
+  failed: usageCount,
+  promptTokens: usageCount,
+  completionTokens: usageCount,
+  /** Number of requests with a first token, and the sum of their waits for it. */
+  answered: usageCount,
+  firstTokenMs: usageCount,
+  durationMs: usageCount,
+});
+export type UsageCounts = Readonly<z.infer<typeof usageCounts>>;
+export type UsageMetric = keyof UsageCounts;
+export const usageMetrics: readonly UsageMetric[] = usageCounts.keyof().options;
+
+/** The usage of one key and one model in one day (UTC). */
+export const usageRow = usageCounts.extend({
+  day: z.string().regex(/^\d{4}-\d{2}-\d{2}$/),
+  keyId: z.string(),
+  /** Null for requests without a model that the key may use. */
+  model: z.string().nullable(),
+});
+export type UsageRow = Readonly<z.infer<typeof usageRow>>;
+
+/** Days that rows are kept. */
+export const usageKeptDays = 400;
+
+/** Reads the usage rows of a range of days, both ends included, sorted by day, key and model. */
+export interface UsageRows {
+  read(days: { readonly from: string; readonly to: string }): Promise<readonly UsageRow[]>;
+}
+
+/** Returns the usage records of the store that holds the keys. */
+export function openUsage(state: StateStore): UsageRows {
+  return state.kind === "redis" ? new RedisUsage(state.redis) : new SqliteUsage(state.database);
+}
+
+/** Adds two rows of the same day, key and model. */
+export function addUsage(one: UsageRow, other: UsageRow): UsageRow {
+  const sum = { ...one };
+  for (const metric of usageMetrics) sum[metric] += other[metric];
+  return sum;
+}
+
+/** Compares rows by day, key and model; rows without a model come first. */
+export function compareUsage(one: UsageRow, other: UsageRow): number {
+  return (
+    compareText(one.day, other.day) ||
+    compareText(one.keyId, other.keyId) ||
+    compareText(one.model ?? "", other.model ?? "")
+  );
+}
+
+/** Compares by UTF-16 code units, so that the order is the same on every host. */
+function compareText(one: string, other: string): number {
+  if (one === other) return 0;
+  return one < other ? -1 : 1;
+}
+
+/** The sorted set of all days with usage rows. */
+export const redisUsageDaysAt = "usage-days";
+
+/** The hash of one day. Each day has its own hash, so that an old day expires as a whole. */
+export const redisUsageAt = (day: string): string => `usage:${day}`;
+
+/**
+ * Returns the hash fields of a row: `<key id>:<metric>:<model>`, without the last part when there is no model. A key id
+ * and a metric have no colon; a model may have any character.
+ */
+export function redisUsageFields(row: UsageRow): readonly (readonly [field: string, count: number])[] {
+  const model = row.model === null ? "" : `:${row.model}`;
+  return usageMetrics
+    .filter((metric) => row[metric] !== 0)
+    .map((metric) => [`${row.keyId}:${metric}${model}`, row[metric]]);
+}
+
+const usageField = /^(?<keyId>[^:]*):(?<metric>[^:]*)(?::(?<model>.*))?$/su;
+const daysReply = z.array(z.string());
+const fieldsPerPage = 1_000;
+
+export class RedisUsage implements UsageRows {
+  readonly #redis: RedisConnection;
+
+  constructor(redis: RedisConnection) {
+    this.#redis = redis;
+  }
+
+  /** Reads day by day and in pages, so that no amount of data blocks Redis. */
+  async read({ from, to }: { readonly from: string; readonly to: string }): Promise<readonly UsageRow[]> {
+    const told = await this.#redis.run("tell the days of usage", (redis) =>
+      redis.zrangebylex(redisUsageDaysAt, `[${from}`, `[${to}`),
+    );
+    const rows: UsageRow[] = [];
+    for (const day of daysReply.parse(told)) {
+      rows.push(...rowsOf(day, await this.#fieldsOf(day)));
+    }
+    return rows.sort(compareUsage);
+  }
+
+  /** Reads all fields of a day. A field that HSCAN returns twice has the same count, or a later one. */
+  async #fieldsOf(day: string): Promise<Readonly<Record<string, string>>> {
+    const fields: Record<string, string> = {};
+    let cursor = "0";
+    do {
+      const [next, told] = await this.#redis.run("read the usage of a day", (redis) =>
+        redis.hscan(redisUsageAt(day), cursor, "COUNT", fieldsPerPage),
+      );
+      for (let at = 0; at < told.length; at += 2) fields[told[at] ?? ""] = told[at + 1] ?? "";
+      cursor = next;
+    } while (cursor !== "0");
+    return fields;
+  }
+}
+
+function rowsOf(day: string, fields: Readonly<Record<string, string>>): UsageRow[] {
+  const rows = new Map<string, Record<string, unknown>>();
+  for (const [field, count] of Object.entries(fields)) {
+    const { keyId, metric, model = null } = usageField.exec(field)?.groups ?? {};
+    if (!isMetric(metric)) continue;
+    const row = rows.getOrInsertComputed(JSON.stringify([keyId, model]), () => ({ day, keyId, model, ...nothing }));
+    row[metric] = Number(count);
+  }
+  return [...rows.values()].map((row) => usageRow.parse(row));
+}
+
+const nothing = Object.fromEntries(usageMetrics.map((metric) => [metric, 0]));
+
+/** Returns true for a metric of this build. A newer build may store others. */
+function isMetric(name: string | undefined): name is UsageMetric {
+  return usageMetrics.some((metric) => metric === name);
+}
+
+/** Reads usage from SQLite. The table stores an empty text for no model, since the model is part of its key. */
+export class SqliteUsage implements UsageRows {
+  readonly #database: StateDatabase;
+
+  constructor(database: StateDatabase) {
+    this.#database = database;
+  }
+
+  async read({ from, to }: { readonly from: string; readonly to: string }): Promise<readonly UsageRow[]> {
+    const rows = this.#database.read(
+      "read usage",
+      (sql) => sql.all`
+        SELECT day, key_id AS keyId, nullif(model, '') AS model, requests, failed, prompt_tokens AS promptTokens,
+          completion_tokens AS completionTokens, answered, first_token_ms AS firstTokenMs, duration_ms AS durationMs
+        FROM usage WHERE day BETWEEN ${from} AND ${to}`,
+    );
+    return rows.map((row) => usageRow.parse(row)).sort(compareUsage);
+  }
+}

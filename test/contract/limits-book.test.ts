@@ -1,0 +1,338 @@
+import { randomUUID } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { KeyLimits } from "#shared/keys/key-limits.ts";
+import { openStateDatabase } from "#shared/keys/state-database.ts";
+import { systemClock } from "#shared/process/clock.ts";
+import { connectRedis, redisCommandTimeoutMs, type RedisConnection } from "#shared/process/redis-connection.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import { openUsage } from "#shared/usage/usage.ts";
+import { budgetPeriodAt, type Admission, type Demand, type Settled } from "../../services/gateway/limits/limits.ts";
+import { openLimits } from "../../services/gateway/limits/open-limits.ts";
+import { RedisLimitsBook, spentAt } from "../../services/gateway/limits/redis-limits.ts";
+import { SqliteLimitsBook } from "../../services/gateway/limits/sqlite-limits.ts";
+import { redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
+import { TurnableClock } from "../harness/turnable-clock.ts";
+import { until } from "../harness/until.ts";
+import { holdOf, limitsBookContract, outcomeOf, rowOf, settlementOf } from "./limits-book.contract.ts";
+
+const allDays = { from: "0000-01-01", to: "9999-12-31" };
+
+let server: SomeServer;
+beforeAll(async () => void (server = await redisUrl()));
+afterAll(() => server.stop());
+
+limitsBookContract("SQLite", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "trunkline-limits-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const clock = new TurnableClock();
+  const database = openStateDatabase(folder);
+  const book = new SqliteLimitsBook(database, { clock });
+  return {
+    books: [book, book],
+    usage: openUsage({ kind: "sqlite", database }),
+    spentOf: async (keyId, period) => book.spentOf(keyId, period),
+    today: budgetPeriodAt("day", clock.wall()).name,
+    close: () => database.close(),
+  };
+});
+
+limitsBookContract("Redis", async () => {
+  const { connections, open } = redisPlace();
+  const [one, other] = [await open(), await open()];
+  return {
+    books: [bookOn(one), bookOn(other)],
+    usage: openUsage({ kind: "redis", redis: one }),
+    spentOf: (keyId, period) => spentOf(one, keyId, period),
+    today: today(),
+    close: () => connections.forEach((each) => each.close()),
+  };
+});
+
+describe("limits of several gateways in Redis", () => {
+  const seated: KeyLimits = { concurrency: 1, budget: { tokens: 100, per: "day" } };
+
+  test("the seats and the budget of a gateway that was killed are free by themselves", async () => {
+    const redis = await openOne();
+    const limits = bookOn(redis, 50);
+    const demand = demandOf(seated);
+    expect(outcomeOf(await limits.admit(demand(60)))).toBe("admitted");
+    const again = await until(
+      async () => {
+        const admission = await limits.admit(demand(100));
+        return admission.outcome === "admitted" && admission;
+      },
+      { what: "the seat to lapse" },
+    );
+    expect(again.hold.budgetTokens).toBe(100);
+  });
+
+  test("a seat that is renewed lives on, and one that had lapsed is taken again with what it had reserved", async () => {
+    const redis = await openOne();
+    const limits = bookOn(redis, 1);
+    const demand = demandOf({ concurrency: 2, budget: { tokens: 100, per: "day" } });
+    const lapsed = holdOf(await limits.admit(demand(60)));
+    const probe = await until(
+      async () => {
+        const admission = await limits.admit(demand(100));
+        return admission.outcome === "admitted" && admission.hold.budgetTokens === 100 && admission.hold;
+      },
+      { what: "the seat to lapse" },
+    );
+    const ended = [{ hold: probe, ran: false, usedTokens: 0 }];
+    await bookOn(redis).settle(settlementOf({ renewed: [lapsed], ended }));
+    await bookOn(redis).settle(settlementOf({ sequence: 2, renewed: [lapsed] }));
+    expect(holdOf(await bookOn(redis).admit(demand(100))).budgetTokens).toBe(40);
+    expect(outcomeOf(await bookOn(redis).admit(demand(1)))).toBe("budget_reserved");
+  });
+
+  test("of a key that is idle nothing is left behind", async () => {
+    const redis = await openOne();
+    const book = bookOn(redis);
+    const demand = demandOf({ concurrency: 1, budget: { tokens: 100, per: "day" }, requestsPerMinute: 10 });
+    const hold = holdOf(await book.admit(demand(10)));
+    const { keyId } = hold;
+    const under = ["limits", "seats", "reservations"].map((what) => `${what}:${keyId}`);
+    const timesToLive = () => Promise.all(under.map((name) => redis.run("look", (each) => each.pttl(name))));
+    for (const ttlMs of await timesToLive()) expect(ttlMs).toBeGreaterThan(0);
+    const usage = [rowOf({ day: today(), keyId, completionTokens: 20 })];
+    await book.settle(settlementOf({ ended: [{ hold, ran: true, usedTokens: 20 }], usage }));
+    expect(await timesToLive()).toEqual([expect.any(Number), -2, -2]);
+    expect((await timesToLive())[0]).toBeGreaterThan(0);
+    expect(await redis.run("look", (each) => each.pttl(spentAt(keyId, today())))).toBeGreaterThan(86_400_000);
+  });
+
+  test("a clock that was set back keeps nobody out for longer than before", async () => {
+    const redis = await openOne();
+    const demand = demandOf({ requestsPerMinute: 1_200, tokensPerMinute: 1_200 });
+    const limits = bookOn(redis);
+    const { keyId } = demand();
+    const inAnHour = String(Date.now() + 3_600_000);
+    await redis.run("set the clock back", (each) =>
+      each.hset(`limits:${keyId}`, {
+        requests: "1200",
+        requestsAt: inAnHour,
+        tokens: "1200",
+        tokensAt: inAnHour,
+      }),
+    );
+    expect(outcomeOf(await limits.admit(demand()))).toBe("requests");
+    await until(async () => (await limits.admit(demand())).outcome === "admitted", { what: "the next to be let in" });
+  });
+
+  test("a script that Redis does not know any more is sent to it again", async () => {
+    const redis = await openOne();
+    const demand = demandOf(seated);
+    const hold = holdOf(await bookOn(redis).admit(demand()));
+    await redis.run("forget scripts", (each) => each.script("FLUSH"));
+    expect(outcomeOf(await bookOn(redis).admit(demand()))).toBe("concurrency");
+    await bookOn(redis).settle(settlementOf({ ended: [{ hold, ran: true, usedTokens: 1 }] }));
+    expect(outcomeOf(await bookOn(redis).admit(demand()))).toBe("admitted");
+  });
+
+  test("an end that comes twice in different settlements frees one seat and one reservation", async () => {
+    const redis = await openOne();
+    const demand = demandOf({ concurrency: 2, budget: { tokens: 100, per: "day" } });
+    const ended: Settled[] = [{ hold: holdOf(await bookOn(redis).admit(demand(50))), ran: true, usedTokens: 0 }];
+    await bookOn(redis).admit(demand(50));
+    for (const gateway of ["one", "two", "three"]) await bookOn(redis).settle(settlementOf({ gateway, ended }));
+    expect(holdOf(await bookOn(redis).admit(demand(100))).budgetTokens).toBe(50);
+    expect(outcomeOf(await bookOn(redis).admit(demand(1)))).toBe("budget_reserved");
+  });
+
+  test("a thousand demands at once are decided exactly and in the order in which they came, and leave nothing when they end", async () => {
+    const book = bookOn(await openOne());
+    const gateway = newToken();
+    const settling: Promise<unknown>[] = [];
+    // So few a minute that none of them drains while the test takes its time.
+    const demand = demandOf({ concurrency: 10, budget: { tokens: 95, per: "day" }, requestsPerMinute: 30 });
+    for (let wave = 0; wave < 3; wave += 1) {
+      const asked = Array.from({ length: 1_000 }, (_, at) => demand(at === 3 ? 20 : 10));
+      const admissions = await Promise.all(asked.map((each) => book.admit(each)));
+      const admitted = admissions.filter((admission) => admission.outcome === "admitted");
+      expect(admissions.slice(0, 9).map(outcomeOf)).toEqual(Array(9).fill("admitted"));
+      expect(admissions.slice(9).map(outcomeOf)).toEqual(Array(991).fill("budget_reserved"));
+      expect(admitted.map(({ hold }) => hold.seat)).toEqual(asked.slice(0, 9).map(({ seat }) => seat));
+      expect(admitted.map(({ hold }) => hold.budgetTokens)).toEqual([10, 10, 10, 20, 10, 10, 10, 10, 5]);
+      expect(admitted.map(({ standing }) => standing.requests?.remaining)).toEqual(
+        admitted.map((_, at) => 30 - 9 * wave - at - 1),
+      );
+      const ended = admitted.map(({ hold }) => ({ hold, ran: true, usedTokens: 0 }));
+      settling.push(book.settle(settlementOf({ gateway, sequence: wave + 1, ended })));
+    }
+    await Promise.all(settling);
+  });
+
+  test("keys that ask together are decided each by its own limits, also when these change in between", async () => {
+    const limits = bookOn(await openOne());
+    const [one, other] = [demandOf({ concurrency: 2 }), demandOf({ requestsPerMinute: 3, tokensPerMinute: 100 })];
+    const narrowed = { ...one(), limits: { concurrency: 1 } };
+    const widened = { ...narrowed, limits: { concurrency: 3 } };
+    const asked = [one(), other(60), narrowed, one(), other(60), widened, other(40), other(0), one()];
+    const demands = asked.map((demand) => ({ ...demand, seat: newToken(), keyId: demand.keyId }));
+    const ofOne = new Set([0, 2, 3, 5, 8]);
+    const keyId = demands[0]?.keyId ?? "";
+    const together = demands.map((demand, at) => limits.admit(ofOne.has(at) ? { ...demand, keyId } : demand));
+    expect((await Promise.all(together)).map(outcomeOf)).toEqual([
+      "admitted",
+      "admitted",
+      "concurrency",
+      "admitted",
+      "tokens",
+      "admitted",
+      "admitted",
+      "admitted",
+      "concurrency",
+    ]);
+  });
+
+  test("a settlement is not booked before an earlier one of its gateway, and then each is booked once", async () => {
+    const redis = await openOne();
+    const book = bookOn(redis);
+    const usage = [rowOf({ completionTokens: 1 })];
+    const settlements = [3, 4, 5].map((sequence) => settlementOf({ sequence, acknowledged: 2, usage }));
+    const [first, ...later] = settlements;
+    for (const each of later) await expect(book.settle(each)).rejects.toMatchObject({ code: "backend_unavailable" });
+    if (first !== undefined) await book.settle(first);
+    for (const each of [...settlements, ...settlements]) await book.settle(each);
+    expect(await openUsage({ kind: "redis", redis }).read(allDays)).toMatchObject([{ requests: 3 }]);
+  });
+
+  test("a store that was emptied or set back to an older copy goes on with the next settlement", async () => {
+    const redis = await openOne();
+    const book = bookOn(redis);
+    const usage = [rowOf({ completionTokens: 1 })];
+    await book.settle(settlementOf({ sequence: 8, acknowledged: 7, usage }));
+    await redis.run("set it back", (each) => each.set("written:a-gateway", 5));
+    await book.settle(settlementOf({ sequence: 9, acknowledged: 8, usage }));
+    await redis.run("empty it", (each) => each.del("written:a-gateway"));
+    await book.settle(settlementOf({ sequence: 10, acknowledged: 9, usage }));
+    await book.settle(settlementOf({ sequence: 10, acknowledged: 9, usage }));
+    expect(await openUsage({ kind: "redis", redis }).read(allDays)).toMatchObject([{ requests: 3 }]);
+  });
+
+  test("what a gateway granted by itself is charged beside what the store admitted", async () => {
+    const book = bookOn(await openOne());
+    const demand = demandOf({ requestsPerMinute: 10, tokensPerMinute: 100 });
+    const { keyId, limits } = holdOf(await book.admit(demand(40)));
+    await book.settle(settlementOf({ charges: [{ keyId, limits, requests: 8, tokens: 50 }] }));
+    expect(await book.standing({ keyId, limits })).toMatchObject({ requests: { remaining: 1 } });
+    expect(outcomeOf(await book.admit(demand(40)))).toBe("tokens");
+    await book.settle(settlementOf({ sequence: 2, charges: [{ keyId, limits, requests: 1_000, tokens: -50 }] }));
+    expect((await book.standing({ keyId, limits })).requests?.resetMs).toBeLessThanOrEqual(60_000);
+    expect(outcomeOf(await book.admit(demand(40)))).toBe("requests");
+  });
+
+  test("gateways that settle in one Redis know how many they are", async () => {
+    const book = bookOn(await openOne());
+    expect(await book.settle(settlementOf({ gateway: "one" }))).toEqual({ gateways: 1 });
+    expect(await book.settle(settlementOf({ gateway: "two" }))).toEqual({ gateways: 2 });
+    expect(await book.settle(settlementOf({ gateway: "one", sequence: 2 }))).toEqual({ gateways: 2 });
+  });
+
+  test("a pause of this process is not blamed on Redis, also for commands that wait for others", async () => {
+    const { connections, open } = redisPlace();
+    onTestFinished(() => connections.forEach((each) => each.close()));
+    const book = bookOn(await open(redisCommandTimeoutMs));
+    const demand = demandOf({ requestsPerMinute: 10 });
+    await book.admit(demand());
+    const sent = book.admit(demand());
+    await setImmediate();
+    const waiting = book.admit(demand());
+    const endMs = performance.now() + 2 * redisCommandTimeoutMs;
+    while (performance.now() < endMs);
+    expect((await Promise.all([sent, waiting])).map(outcomeOf)).toEqual(["admitted", "admitted"]);
+  });
+
+  test("a question that goes unanswered fails nobody, and leaves nothing taken once Redis is heard again", async () => {
+    const { connections, open } = redisPlace();
+    onTestFinished(() => connections.forEach((each) => each.close()));
+    const redis = await open(50);
+    const operator = await open();
+    const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+    const { limits, settlements } = openLimits(
+      { kind: "redis", redis },
+      { gateway: newToken(), clock: systemClock, log: log as never },
+    );
+    onTestFinished(() => settlements.stop(AbortSignal.timeout(1_000)));
+    const demand = demandOf({ concurrency: 10, budget: { tokens: 1_000_000, per: "day" } });
+    const endAll = (admissions: readonly Admission[]): void => {
+      for (const admission of admissions) {
+        if (admission.outcome === "refused") continue;
+        const { hold } = admission;
+        const usage = rowOf({ day: today(), keyId: hold.keyId, completionTokens: 1 });
+        settlements.end({ hold, ran: true, usedTokens: 1, usage });
+      }
+    };
+    const askTwenty = async (): Promise<readonly Admission[]> => {
+      const admissions = await Promise.all(Array.from({ length: 20 }, async () => limits.admit(demand(50))));
+      for (const each of admissions) if (each.outcome === "admitted") settlements.begin(each.hold);
+      return admissions;
+    };
+    const before = await askTwenty();
+    expect(before.map(outcomeOf).filter((outcome) => outcome === "admitted")).toHaveLength(10);
+    await operator.run("pause", (each) => each.call("CLIENT", "PAUSE", "300"));
+    endAll(before);
+    const meanwhile = await askTwenty();
+    const heldHere = meanwhile.flatMap((each) => (each.outcome === "admitted" ? [each.hold.kept] : []));
+    expect(heldHere).toEqual(Array(10).fill("here"));
+    endAll(meanwhile);
+    const after = await until(
+      async () => {
+        const admissions = await askTwenty();
+        const kept = admissions.flatMap((each) => (each.outcome === "admitted" ? [each.hold.kept] : []));
+        if (kept.length === 10 && kept.every((each) => each === "shared")) return admissions;
+        endAll(admissions);
+        return false;
+      },
+      { what: "ten seats that all gateways know of" },
+    );
+    const elsewhere = await bookOn(operator).admit(demand(1));
+    expect(outcomeOf(elsewhere)).toBe("concurrency");
+    endAll(after);
+    await settlements.flush();
+    const { keyId } = demand();
+    expect(await bookOn(operator).admit(demand(1_000_000))).toMatchObject({
+      hold: { budgetTokens: 1_000_000 - (await spentOf(operator, keyId, today())) },
+    });
+  });
+});
+
+async function openOne(): Promise<RedisConnection> {
+  const { connections, open } = redisPlace();
+  onTestFinished(() => connections.forEach((each) => each.close()));
+  return open();
+}
+
+function redisPlace() {
+  const keyPrefix = `trunkline-test-${randomUUID()}:`;
+  const connections: RedisConnection[] = [];
+  return {
+    connections,
+    open: async (commandTimeoutMs = 5_000) => {
+      const redis = await connectRedis({ url: server.url, keyPrefix, commandTimeoutMs });
+      connections.push(redis);
+      return redis;
+    },
+  };
+}
+
+function bookOn(redis: RedisConnection, seatLivesMs?: number): RedisLimitsBook {
+  return new RedisLimitsBook(redis, { clock: systemClock, ...(seatLivesMs && { seatLivesMs }) });
+}
+
+function today(): string {
+  return budgetPeriodAt("day", Date.now()).name;
+}
+
+async function spentOf(redis: RedisConnection, keyId: string, period: string): Promise<number> {
+  return Number(await redis.run("look", (each) => each.get(spentAt(keyId, period))));
+}
+
+function demandOf(limits: KeyLimits): (tokens?: number) => Demand {
+  const keyId = newToken().slice(0, 12);
+  return (tokens = 1) => ({ keyId, limits, seat: newToken(), tokens });
+}
