@@ -43,7 +43,7 @@ export class RuntimeWatch {
   #standIn: { readonly runtime: Runtime; readonly models: readonly DescribedModel[] } | undefined;
   #workOn: (runtime: Runtime) => RuntimeWork = () => ({ running: false, heardAtMs: -Infinity });
   #offer: Offer | undefined;
-  #asking: Promise<void> | undefined;
+  #looking: Promise<void> | undefined;
   #timer: Timer | undefined;
 
   constructor(options: WatchOptions) {
@@ -103,10 +103,10 @@ export class RuntimeWatch {
   }
 
   #ask(): Promise<void> {
-    this.#asking ??= this.#lookEverywhere().finally(() => {
-      this.#asking = undefined;
+    this.#looking ??= this.#lookEverywhere().finally(() => {
+      this.#looking = undefined;
     });
-    return this.#asking;
+    return this.#looking;
   }
 
   /**
@@ -172,7 +172,7 @@ export class RuntimeWatch {
     this.#leftOut.add(name);
     this.#options.log.info(
       { model: name },
-      "a model is left out: it can do nothing that is asked here, or its name is no id",
+      "a model is left out: it has no supported capability, or its name is not a valid id",
     );
   }
 

@@ -95,11 +95,11 @@ export class SourceWatch {
       const place = this.place;
       const { reason } = Fault.from(error);
       if (this.#jobsFlow()) {
-        log.debug({ reason, place }, "the runtime did not tell its models; its jobs flow, so the last list stands");
+        log.debug({ reason, place }, "the runtime did not list its models; its jobs flow, so the last list stands");
         return;
       }
       this.#failures = error instanceof RuntimeSilence ? failuresMax : this.#failures + 1;
-      log.debug({ reason, place, failures: this.#failures }, "the runtime did not tell its models");
+      log.debug({ reason, place, failures: this.#failures }, "the runtime did not list its models");
       if (this.#failures >= failuresMax) this.#models = undefined;
     }
   }

@@ -41,14 +41,14 @@ function longest(windowTokens: number): string {
  * Returns the fault for the client, always with both numbers. A prompt length that the runtime did not report is
  * estimated, and the message says so.
  */
-export function toldOverflow({ overflow, internal }: ContextOverflow, asked: TooLong): Fault {
+export function overflowFault({ overflow, internal }: ContextOverflow, input: TooLong): Fault {
   const { promptTokens } = overflow;
-  const windowTokens = overflow.windowTokens ?? asked.contextWindow;
-  const estimate = `about ${Math.max(asked.estimatedTokens, windowTokens + 1)} (estimated)`;
-  const taker = takers[asked.param];
+  const windowTokens = overflow.windowTokens ?? input.contextWindow;
+  const estimate = `about ${Math.max(input.estimatedTokens, windowTokens + 1)} (estimated)`;
+  const taker = takers[input.param];
   return new Fault("context_length_exceeded", {
     message: `${longest(windowTokens)} on this machine. However, ${taker} ${promptTokens ?? estimate} tokens.`,
-    param: asked.param,
+    param: input.param,
     internal,
   });
 }
@@ -57,14 +57,14 @@ export function toldOverflow({ overflow, internal }: ContextOverflow, asked: Too
  * Returns the overflow fault for an answer with a token limit of its own, which some runtimes count in. A prompt may
  * fit and still leave less room than requested.
  */
-export function toldNoRoom(
+export function noRoomFault(
   refusal: ContextOverflow,
-  asked: TooLong & { readonly tokensMax?: number | undefined },
+  input: TooLong & { readonly tokensMax?: number | undefined },
 ): Fault {
-  const { param, contextWindow, tokensMax } = asked;
+  const { param, contextWindow, tokensMax } = input;
   const { promptTokens, windowTokens = contextWindow } = refusal.overflow;
   if (tokensMax === undefined || promptTokens === undefined || promptTokens > windowTokens) {
-    return toldOverflow(refusal, asked);
+    return overflowFault(refusal, input);
   }
   return new Fault("context_length_exceeded", {
     message:

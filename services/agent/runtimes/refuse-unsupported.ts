@@ -86,14 +86,14 @@ export function refuseUnsupported(body: ChatBody, honoured: ReadonlySet<ChatFiel
  */
 function refuseAllBut<Body extends object>(
   honoured: ReadonlySet<keyof Body>,
-  asked: {
+  request: {
     readonly body: Body;
     /** The field with the input of the request, which every runtime reads. */
     readonly subject: keyof Body;
     readonly neutral: Neutral<Body>;
   },
 ): void {
-  const { body, subject, neutral } = asked;
+  const { body, subject, neutral } = request;
   for (const field of Object.keys(body) as (keyof Body & string)[]) {
     if (field === subject || body[field] === undefined || honoured.has(field)) continue;
     if (neutral[field]?.(body)) continue;

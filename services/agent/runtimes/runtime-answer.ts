@@ -37,7 +37,7 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
   #connectsBefore = 0;
   /** When the request was written to a kept connection; undefined on a new one. */
   #sentOnKeptAtMs: number | undefined;
-  #askedAgain = false;
+  #retried = false;
   #status = 0;
   #pieces: Uint8Array[] = [];
   #waitingBytes = 0;
@@ -120,7 +120,7 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: unknown): void {
     if (this.#wasStale(error)) {
-      this.#askedAgain = true;
+      this.#retried = true;
       this.#controller = undefined;
       this.#send({ fresh: true });
       return;
@@ -131,7 +131,7 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
 
   /** True if the runtime closed a kept connection just as the request was sent, and so read nothing of it. */
   #wasStale(error: unknown): boolean {
-    if (this.#askedAgain || this.#abandoned || this.#status !== 0 || this.#sentOnKeptAtMs === undefined) return false;
+    if (this.#retried || this.#abandoned || this.#status !== 0 || this.#sentOnKeptAtMs === undefined) return false;
     return brokenOff.has(codeOf(error)) && systemClock.now() - this.#sentOnKeptAtMs < staleWithinMs;
   }
 
@@ -196,7 +196,7 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
   }
 
   #silence(error: unknown): Fault {
-    return silenceFault(error, { answered: this.#status !== 0, askedAgain: this.#askedAgain });
+    return silenceFault(error, { answered: this.#status !== 0, retried: this.#retried });
   }
 
   async #refusal(): Promise<unknown> {
@@ -227,12 +227,12 @@ function codeOf(error: unknown): unknown {
 
 function silenceFault(
   error: unknown,
-  { answered, askedAgain }: { readonly answered: boolean; readonly askedAgain: boolean },
+  { answered, retried }: { readonly answered: boolean; readonly retried: boolean },
 ): Fault {
   return new Fault(answered ? "upstream_error" : "runtime_offline", {
     message: answered ? "The runtime broke off its answer." : "The runtime does not answer.",
     internal: error instanceof Error ? `${error.name}: ${error.message}` : String(error),
-    runtimeDied: answered || askedAgain || brokenOff.has(codeOf(error)),
+    runtimeDied: answered || retried || brokenOff.has(codeOf(error)),
     cause: error,
   });
 }

@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { Fault, originOf } from "#shared/fault/fault.ts";
 import type { ChatBody } from "#shared/protocol/chat-body.ts";
-import { ContextOverflow, toldOverflow, type TooLong } from "../context-overflow.ts";
+import { ContextOverflow, overflowFault, type TooLong } from "../context-overflow.ts";
 import type { ChatRun, EmitEvents } from "../runtime.ts";
 import { StopCutter } from "../adjust-answer.ts";
 import type { Engine, Generated, Model, Sequence, Token } from "./gguf-engine.ts";
@@ -198,7 +198,7 @@ function refusedBias(key: string, what: string): Fault {
 /** Returns the fault for a prompt that leaves no room for an answer. No prompt is ever cut. */
 export function overflow(promptTokens: number, windowTokens: number, param: TooLong["param"]): Fault {
   const counted = new ContextOverflow({ promptTokens, windowTokens }, "counted by the engine");
-  return toldOverflow(counted, { param, contextWindow: windowTokens, estimatedTokens: promptTokens });
+  return overflowFault(counted, { param, contextWindow: windowTokens, estimatedTokens: promptTokens });
 }
 
 function engineFailed(error: unknown): Fault {

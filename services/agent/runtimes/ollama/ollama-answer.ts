@@ -96,7 +96,7 @@ export class OllamaChatAnswer {
     }
     const { error } = parsed.data;
     if (error !== undefined) return [...this.#failure(typeof error === "string" ? error : JSON.stringify(error))];
-    return this.#done ? [] : [...this.#said(parsed.data), ...this.#closing(parsed.data)];
+    return this.#done ? [] : [...this.#output(parsed.data), ...this.#closing(parsed.data)];
   }
 
   /** Throws the fault for an error. An error for arguments that the token limit cut off counts as `length` instead. */
@@ -113,7 +113,7 @@ export class OllamaChatAnswer {
     yield { kind: "usage", promptTokens: this.#options.promptTokens(), completionTokens };
   }
 
-  *#said({ message, logprobs }: ChatLine): Generator<AnswerEvent> {
+  *#output({ message, logprobs }: ChatLine): Generator<AnswerEvent> {
     this.#count(message?.thinking || message?.content || "");
     if (message?.thinking) yield { kind: "reasoning", text: message.thinking };
     if (message?.content) {
@@ -148,7 +148,7 @@ export class OllamaChatAnswer {
   }
 }
 
-function tokenLogprobs(told: NonNullable<ChatLine["logprobs"]>): TokenLogprobs {
-  const complete = ({ token, logprob, bytes }: (typeof told)[number]) => ({ token, logprob, bytes: bytes ?? null });
-  return told.map((each) => ({ ...complete(each), top_logprobs: (each.top_logprobs ?? []).map(complete) }));
+function tokenLogprobs(values: NonNullable<ChatLine["logprobs"]>): TokenLogprobs {
+  const complete = ({ token, logprob, bytes }: (typeof values)[number]) => ({ token, logprob, bytes: bytes ?? null });
+  return values.map((each) => ({ ...complete(each), top_logprobs: (each.top_logprobs ?? []).map(complete) }));
 }

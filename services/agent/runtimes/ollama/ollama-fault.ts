@@ -110,15 +110,15 @@ function overflowIn(text: string): Overflow {
   if (prompt !== undefined && window !== undefined) {
     return { promptTokens: Number(prompt), windowTokens: Number(window) };
   }
-  const told = /\((\d+) tokens\) exceeds .*?\((\d+) tokens\)/.exec(plain);
-  return told === null ? {} : { promptTokens: Number(told[1]), windowTokens: Number(told[2]) };
+  const match = /\((\d+) tokens\) exceeds .*?\((\d+) tokens\)/.exec(plain);
+  return match === null ? {} : { promptTokens: Number(match[1]), windowTokens: Number(match[2]) };
 }
 
 /** Returns the fault for an error that Ollama reported in the middle of an answer. */
 export function ollamaStreamFault(text: string): Fault {
   return new Fault("upstream_error", {
     message: "The runtime failed in the middle of its answer.",
-    internal: `Ollama told an error (${causeOf(text)})`,
+    internal: `Ollama reported an error (${causeOf(text)})`,
   });
 }
 

@@ -17,11 +17,11 @@ const pullLine = z.object({
 const forGood = -1;
 
 /** Returns the actions on Ollama's models. */
-export function ollamaManages(means: {
+export function ollamaManages(options: {
   readonly connection: RuntimeConnection;
   readonly models: OllamaCatalogue;
 }): NonNullable<Runtime["manages"]> {
-  const { connection, models } = means;
+  const { connection, models } = options;
 
   async function pull({ model, signal, onProgress }: ManageRun): Promise<void> {
     let succeeded = false;
@@ -66,9 +66,9 @@ export function ollamaManages(means: {
 }
 
 function pullProgress(line: unknown): ManageProgress {
-  const told = pullLine.safeParse(line);
-  if (!told.success) throw new Fault("upstream_error", { message: "The runtime sent a line that makes no sense." });
-  const { status = "", completed, total, error } = told.data;
+  const parsed = pullLine.safeParse(line);
+  if (!parsed.success) throw new Fault("upstream_error", { message: "The runtime sent a line that makes no sense." });
+  const { status = "", completed, total, error } = parsed.data;
   if (error !== undefined) {
     throw pullFault(error);
   }

@@ -22,7 +22,7 @@ const honouredOnMlx = honoured.difference(new Set<string>(notOnMlx));
 
 const imageTypes = ["image/jpeg", "image/jpg", "image/png", "image/webp"];
 
-interface AskedChat {
+interface ChatToRequest {
   readonly entry: OllamaEntry;
   readonly capabilities: Capabilities;
   readonly body: ChatBody;
@@ -32,7 +32,7 @@ interface AskedChat {
  * Renders a chat for Ollama's `/api/chat`. Refuses fields that Ollama would ignore. `truncate: false` makes Ollama
  * refuse a conversation that is too long. By default it drops the oldest messages silently.
  */
-export function ollamaChatRequest(chat: AskedChat): Readonly<Record<string, unknown>> {
+export function ollamaChatRequest(chat: ChatToRequest): Readonly<Record<string, unknown>> {
   const { entry, capabilities, body } = chat;
   const { isMlx } = entry.show;
   refuseUnsupported(body, isMlx ? honouredOnMlx : honoured);

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { CallsAsText, cutAtStops, offersTools, trimPrefix } from "../adjust-answer.ts";
-import { ContextOverflow, estimateTextTokens, estimateTokens, toldOverflow } from "../context-overflow.ts";
+import { ContextOverflow, estimateTextTokens, estimateTokens, overflowFault } from "../context-overflow.ts";
 import { RuntimeConnection } from "../runtime-connection.ts";
 import type { ChatRun, CompleteRun, Embeddings, EmbedRun, EmitEvents, Runtime, RuntimeSite } from "../runtime.ts";
 import { OllamaCatalogue, type OllamaHost } from "./ollama-catalogue.ts";
@@ -64,7 +64,7 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
       await readOllamaAnswer(streamed, { answer, onPiece }, emit);
     } catch (error) {
       if (!(error instanceof ContextOverflow)) throw error;
-      throw toldOverflow(error, { param: "messages", contextWindow, estimatedTokens: estimateTokens(body) });
+      throw overflowFault(error, { param: "messages", contextWindow, estimatedTokens: estimateTokens(body) });
     }
   }
 
@@ -124,7 +124,7 @@ async function ollamaText(
     else await readInto(emit);
   } catch (error) {
     if (!(error instanceof ContextOverflow)) throw error;
-    throw toldOverflow(error, { param: "prompt", contextWindow, estimatedTokens });
+    throw overflowFault(error, { param: "prompt", contextWindow, estimatedTokens });
   }
 }
 
@@ -145,12 +145,12 @@ const embedAnswer = z.object({
 });
 
 /** Embeds texts on `/api/embed`. A text that is too long is refused. By default Ollama would cut it silently. */
-async function ollamaEmbed(means: {
+async function ollamaEmbed(options: {
   readonly run: EmbedRun;
   readonly connection: RuntimeConnection;
   readonly models: OllamaCatalogue;
 }): Promise<Embeddings> {
-  const { run, connection, models } = means;
+  const { run, connection, models } = options;
   const { body, signal, onProgress } = run;
   const { name, loaded } = await models.find(run.model, signal);
   if (!loaded) onProgress("loading");
@@ -161,7 +161,7 @@ async function ollamaEmbed(means: {
     .catch((error: unknown) => {
       if (!(error instanceof ContextOverflow)) throw error;
       const estimatedTokens = Math.max(...input.map(estimateTextTokens));
-      throw toldOverflow(error, { param: "input", contextWindow: run.contextWindow, estimatedTokens });
+      throw overflowFault(error, { param: "input", contextWindow: run.contextWindow, estimatedTokens });
     });
   return { vectors: answer.embeddings, promptTokens: answer.prompt_eval_count ?? 0 };
 }

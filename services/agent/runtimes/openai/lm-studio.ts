@@ -42,9 +42,9 @@ const lmStudioSlotsDefault = 4;
 /**
  * Returns the tools and their choice. LM Studio's MLX engine leaves the choice to the model, whatever value is sent.
  */
-function chosenTools(asked: Tools, model: ServedModel): Tools {
-  const choice = asked.tool_choice ?? "auto";
-  if (model.onAppleMlx !== true || choice === "auto" || choice === "none") return choiceInWords(asked);
+function chosenTools(wanted: Tools, model: ServedModel): Tools {
+  const choice = wanted.tool_choice ?? "auto";
+  if (model.onAppleMlx !== true || choice === "auto" || choice === "none") return choiceInWords(wanted);
   throw new Fault("unsupported_value", {
     message: "LM Studio's MLX engine leaves it to the model whether to call a tool: 'tool_choice' can be auto or none.",
     param: "tool_choice",
@@ -88,8 +88,8 @@ export class LmStudioServer implements OpenAiServer {
   }
 
   get slots(): number {
-    const told = this.#models.flatMap(({ instances }) => instances.flatMap(({ slots }) => slots ?? []));
-    return told.length === 0 ? lmStudioSlotsDefault : Math.min(...told);
+    const slots = this.#models.flatMap(({ instances }) => instances.flatMap((instance) => instance.slots ?? []));
+    return slots.length === 0 ? lmStudioSlotsDefault : Math.min(...slots);
   }
 
   /** The actions on models. Older versions load a requested model by themselves, and have no interface for loading. */
@@ -249,7 +249,7 @@ export function lmStudioModel(listed: Listed): LmStudioModel {
       ownedBy: listed.publisher || "lm-studio",
       capabilities: {
         ...purposeOf(listed.type),
-        ...(listed.type !== "embedding" && toldCapabilities(listed.capabilities)),
+        ...(listed.type !== "embedding" && reportedCapabilities(listed.capabilities)),
       },
       contextTokens: windows.length > 0 ? Math.min(...windows) : (listed.max_context_length ?? undefined),
       sizeBytes: listed.size_bytes ?? undefined,
@@ -287,11 +287,11 @@ function purposeOf(type: string | null | undefined): Partial<Capabilities> {
     : { completion: true, embedding: false };
 }
 
-function toldCapabilities(told: Listed["capabilities"]): Partial<Capabilities> {
-  if (!told) return {};
+function reportedCapabilities(reported: Listed["capabilities"]): Partial<Capabilities> {
+  if (!reported) return {};
   return {
-    vision: told.vision === true,
-    tools: told.trained_for_tool_use === true,
-    thinking: told.reasoning !== undefined && told.reasoning !== null,
+    vision: reported.vision === true,
+    tools: reported.trained_for_tool_use === true,
+    thinking: reported.reasoning !== undefined && reported.reasoning !== null,
   };
 }

@@ -2,7 +2,13 @@ import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import type { EmbedBody } from "#shared/protocol/embed-body.ts";
 import { CallsAsText, cutAtStops, offersTools, trimPrefix, usageAlways } from "../adjust-answer.ts";
-import { ContextOverflow, estimateTextTokens, estimateTokens, toldNoRoom, toldOverflow } from "../context-overflow.ts";
+import {
+  ContextOverflow,
+  estimateTextTokens,
+  estimateTokens,
+  noRoomFault,
+  overflowFault,
+} from "../context-overflow.ts";
 import { fanOut } from "../fan-out.ts";
 import { nothingToContinue } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
@@ -96,7 +102,7 @@ export function openAiCompatible(options: {
 function embedFault(error: unknown, { body, contextWindow }: EmbedRun): unknown {
   if (!(error instanceof ContextOverflow)) return error;
   const estimatedTokens = Math.max(...body.input.map(estimateTextTokens));
-  return toldOverflow(error, { param: "input", contextWindow, estimatedTokens });
+  return overflowFault(error, { param: "input", contextWindow, estimatedTokens });
 }
 
 /** The server and the model that a request goes to. */
@@ -122,7 +128,7 @@ function chatFault(error: unknown, { body, contextWindow }: ChatRun): unknown {
   if (error instanceof PathUnknown) return chatUnsupported(error);
   if (!(error instanceof ContextOverflow)) return error;
   const estimatedTokens = estimateTokens(body);
-  return toldNoRoom(error, { param: "messages", contextWindow, estimatedTokens, tokensMax: body.max_tokens });
+  return noRoomFault(error, { param: "messages", contextWindow, estimatedTokens, tokensMax: body.max_tokens });
 }
 
 function answerChat(run: ChatRun, { connection, profile, model, onBareEnd }: Target, emit: EmitEvents): Promise<void> {
@@ -164,7 +170,7 @@ function textFault(error: unknown, { body, contextWindow }: CompleteRun): unknow
   if (error instanceof PathUnknown) return completionUnsupported(error);
   if (!(error instanceof ContextOverflow)) return error;
   const estimatedTokens = estimateTextTokens(body.prompt);
-  return toldNoRoom(error, { param: "prompt", contextWindow, estimatedTokens, tokensMax: body.max_tokens });
+  return noRoomFault(error, { param: "prompt", contextWindow, estimatedTokens, tokensMax: body.max_tokens });
 }
 
 async function answerText(run: CompleteRun, target: Target, emit: EmitEvents): Promise<void> {

@@ -127,7 +127,7 @@ export function answerFault(error: unknown, { hasOutput }: { readonly hasOutput:
   if (!hasOutput) return complaintFault(complaint);
   return new Fault("upstream_error", {
     message: "The runtime failed in the middle of its answer.",
-    internal: `it told an error (${causeOf(complaint.text)})`,
+    internal: `it reported an error (${causeOf(complaint.text)})`,
   });
 }
 
@@ -219,7 +219,7 @@ function causeOf(text: string): string {
  * Wordings by which servers report that a prompt does not fit, each server's newest first. Some servers count the
  * answer's limit in, so the prompt itself may be shorter than the window.
  */
-const sayings: readonly RegExp[] = [
+const wordings: readonly RegExp[] = [
   // vLLM
   /context length is (?<window>\d+) tokens\..*?contains (?<least>at least )?(?<prompt>\d+) input tokens/is,
   /passed (?<prompt>\d+) input tokens.*?context length is only (?<window>\d+)/is,
@@ -251,10 +251,10 @@ function overflowIn(text: string, error: Readonly<Record<string, unknown>>): Ove
 }
 
 function numbersIn(text: string): Overflow | undefined {
-  for (const saying of sayings) {
-    const told = saying.exec(text);
-    if (told === null) continue;
-    const { prompt, window, least } = told.groups ?? {};
+  for (const wording of wordings) {
+    const match = wording.exec(text);
+    if (match === null) continue;
+    const { prompt, window, least } = match.groups ?? {};
     // A server that stops counting at the end of the window does not know the prompt's length.
     const isUncounted = least !== undefined && Number(prompt) > Number(window);
     return {

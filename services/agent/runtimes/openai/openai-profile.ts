@@ -67,7 +67,7 @@ export interface OpenAiProfile {
   /** Fields that every chat is sent with. */
   readonly always: Readonly<Record<string, unknown>>;
   /** Returns the tools and their choice in the form that the server takes. */
-  readonly tools: (asked: Tools, model: ServedModel) => Tools;
+  readonly tools: (wanted: Tools, model: ServedModel) => Tools;
   /**
    * True if the server knows `parallel_tool_calls`. If a request sets it to false, the agent drops calls beyond the
    * first in any case.
@@ -136,16 +136,16 @@ export interface OpenAiServer extends Pick<Runtime, "working" | "manages" | "clo
 }
 
 /** Returns the choice unchanged, for servers that take every form of `tool_choice`. */
-export function everyChoice(asked: Tools): Tools {
-  return asked;
+export function everyChoice(wanted: Tools): Tools {
+  return wanted;
 }
 
 /**
  * Returns `tool_choice` as a word, for servers that take only words. A named function becomes the only offered tool.
  */
-export function choiceInWords(asked: Tools): Tools {
-  const { tools, tool_choice: choice } = asked;
-  if (choice === undefined || typeof choice === "string") return asked;
+export function choiceInWords(wanted: Tools): Tools {
+  const { tools, tool_choice: choice } = wanted;
+  if (choice === undefined || typeof choice === "string") return wanted;
   return { tools: tools?.filter((tool) => tool.function.name === choice.function.name), tool_choice: "required" };
 }
 
@@ -153,8 +153,8 @@ export function choiceInWords(asked: Tools): Tools {
  * Returns the tools without a choice, for servers that always leave it to the model. `none` is honoured by offering no
  * tools.
  */
-export function modelsChoice(asked: Tools): Tools {
-  const { tools, tool_choice: choice = "auto" } = asked;
+export function modelsChoice(wanted: Tools): Tools {
+  const { tools, tool_choice: choice = "auto" } = wanted;
   if (choice === "auto") return { tools };
   if (choice === "none") return {};
   throw new Fault("unsupported_value", {

@@ -5,7 +5,7 @@ import { estimateTextTokens, estimateTokens } from "../context-overflow.ts";
 import { refuseEmptyText, refuseUnsupported, refuseUnsupportedText } from "../refuse-unsupported.ts";
 import type { OpenAiProfile, ServedModel } from "./openai-profile.ts";
 
-interface AskedChat {
+interface ChatToRequest {
   readonly profile: OpenAiProfile;
   readonly model: ServedModel;
   readonly body: ChatBody;
@@ -19,12 +19,12 @@ interface AskedChat {
  * Renders a chat for `/v1/chat/completions`, as a server of this profile takes it. Refuses fields that the server would
  * ignore. Fields that the client omitted stay unset, so that the model's own defaults apply.
  */
-export function openAiChatRequest(chat: AskedChat): Readonly<Record<string, unknown>> {
+export function openAiChatRequest(chat: ChatToRequest): Readonly<Record<string, unknown>> {
   const { profile, model, body, thinks, contextWindow, cacheSalt } = chat;
   refuseUnsupported(body, profile.honoured);
   profile.refuse?.(body);
   refuseUnknownTokens({ profile, model, body });
-  const { tools, tool_choice: toolChoice } = profile.tools(askedTools(body), model);
+  const { tools, tool_choice: toolChoice } = profile.tools(offeredTools(body), model);
   const format = body.response_format;
   return {
     model: model.name,
@@ -89,7 +89,7 @@ function prefill(profile: OpenAiProfile, body: ChatBody): Readonly<Record<string
 }
 
 /** Returns the tools and their choice. A choice without tools has no meaning, and a server may refuse it. */
-function askedTools({ tools, tool_choice: choice }: ChatBody): Pick<ChatBody, "tools" | "tool_choice"> {
+function offeredTools({ tools, tool_choice: choice }: ChatBody): Pick<ChatBody, "tools" | "tool_choice"> {
   return tools === undefined ? {} : { tools, ...(choice !== undefined && { tool_choice: choice }) };
 }
 
@@ -167,14 +167,14 @@ function isJsonObject(text: string): boolean {
 /**
  * Renders a text for `/v1/completions`, as a server of this profile takes it. Other fields are the same as in chats.
  */
-export function openAiTextRequest(asked: {
+export function openAiTextRequest(request: {
   readonly profile: OpenAiProfile;
   readonly model: ServedModel;
   readonly body: TextToContinue;
   readonly contextWindow: number;
   readonly cacheSalt?: string | undefined;
 }): Readonly<Record<string, unknown>> {
-  const { profile, model, body, contextWindow, cacheSalt } = asked;
+  const { profile, model, body, contextWindow, cacheSalt } = request;
   const { texts } = profile;
   refuseUnsupportedText(body, texts.honoured);
   refuseUnknownTokens({ profile, model, body });
@@ -227,12 +227,12 @@ function answerTokens(limit: {
  * Refuses a bias on a token that the model does not have, for a server that crashes on it. The crash would end the
  * answers of all clients. On such a server, a model with an unknown token count gets no bias at all.
  */
-function refuseUnknownTokens(asked: {
+function refuseUnknownTokens(request: {
   readonly profile: OpenAiProfile;
   readonly model: ServedModel;
   readonly body: Pick<ChatBody, "logit_bias">;
 }): void {
-  const { profile, model, body } = asked;
+  const { profile, model, body } = request;
   const biased = Object.keys(body.logit_bias ?? {});
   if (!profile.diesOfUnknownTokens || biased.length === 0) return;
   const { tokenCount } = model;

@@ -142,9 +142,9 @@ async function listed(connection: RuntimeConnection, signal: AbortSignal): Promi
 
 function serverOf(
   kind: OpenAiServerKind,
-  means: { site: RuntimeSite; connection: RuntimeConnection } & RecogniseOptions,
+  options: { site: RuntimeSite; connection: RuntimeConnection } & RecogniseOptions,
 ): OpenAiServer {
-  const { site, connection, hubFolder = join(homedir(), ".cache", "huggingface", "hub") } = means;
+  const { site, connection, hubFolder = join(homedir(), ".cache", "huggingface", "hub") } = options;
   const { clock } = site;
   switch (kind) {
     case "vllm":
@@ -154,7 +154,7 @@ function serverOf(
     case "lm-studio":
       return new LmStudioServer({ connection });
     case "mlx-lm":
-      return new MlxLmServer({ connection, hubFolder, platform: means.platform ?? process.platform });
+      return new MlxLmServer({ connection, hubFolder, platform: options.platform ?? process.platform });
     case "openai":
       return new OtherServer({ connection });
   }

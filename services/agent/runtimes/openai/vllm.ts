@@ -105,7 +105,7 @@ export class VllmServer implements OpenAiServer {
     const metrics = await this.#options.connection.text({ path: "/metrics", signal });
     const requests = requestsIn(metrics);
     if (requests !== undefined) return requests;
-    throw new Fault("upstream_error", { message: "The runtime does not tell how much it works on." });
+    throw new Fault("upstream_error", { message: "The runtime does not report how many requests it runs." });
   }
 
   async close(): Promise<void> {

@@ -93,26 +93,26 @@ async function perform({ answer, run, clock, exit }: Performance, emit: EmitEven
   const startedMs = clock.now() + answer.firstMs;
   const last = answer.mishap?.position ?? answer.thoughts + answer.textTokens;
   const cutter = new StopCutter(run.body.stop ?? []);
-  let said = 0;
+  let sent = 0;
 
   const untilDue = async (): Promise<void> => {
-    const waitMs = Math.ceil(startedMs + said * answer.delayMs - clock.now());
+    const waitMs = Math.ceil(startedMs + sent * answer.delayMs - clock.now());
     if (waitMs > 0) await sleep(clock, waitMs, signal);
     else await nextTurn();
     signal.throwIfAborted();
   };
   const dueByNow = (): number => {
     if (answer.delayMs === 0) return last;
-    return Math.max(said, Math.floor((clock.now() - startedMs) / answer.delayMs)) + 1;
+    return Math.max(sent, Math.floor((clock.now() - startedMs) / answer.delayMs)) + 1;
   };
 
-  while (said < last && !cutter.stopped) {
+  while (sent < last && !cutter.stopped) {
     await untilDue();
     const batch: AnswerEvent[] = [];
-    const end = Math.min(last, dueByNow(), said + batchTokensMax);
-    for (; said < end && !cutter.stopped; said++) {
-      const index = said - answer.thoughts;
-      if (index < 0) batch.push({ kind: "reasoning", text: `think-${said} ` });
+    const end = Math.min(last, dueByNow(), sent + batchTokensMax);
+    for (; sent < end && !cutter.stopped; sent++) {
+      const index = sent - answer.thoughts;
+      if (index < 0) batch.push({ kind: "reasoning", text: `think-${sent} ` });
       else batch.push(...textEvents(cutter.push(answer.token(index))));
     }
     run.onProgress();
@@ -126,7 +126,7 @@ async function perform({ answer, run, clock, exit }: Performance, emit: EmitEven
 
   const promptTokens = await countWords(answer.prompt);
   signal.throwIfAborted();
-  const closing = closingEvents(answer, { promptTokens, said, stopped: cutter.stopped });
+  const closing = closingEvents(answer, { promptTokens, sent, stopped: cutter.stopped });
   await emit([...textEvents(cutter.end()), ...closing]);
 }
 
@@ -136,7 +136,7 @@ function textEvents(text: string): AnswerEvent[] {
 
 function closingEvents(
   answer: ScriptedAnswer,
-  outcome: { promptTokens: number; said: number; stopped: boolean },
+  outcome: { promptTokens: number; sent: number; stopped: boolean },
 ): AnswerEvent[] {
   const events: AnswerEvent[] = [];
   if (answer.call !== undefined && !outcome.stopped) {
@@ -147,7 +147,7 @@ function closingEvents(
   events.push({
     kind: "usage",
     promptTokens: outcome.promptTokens,
-    completionTokens: outcome.said,
+    completionTokens: outcome.sent,
     ...(answer.thoughts > 0 && { reasoningTokens: answer.thoughts }),
   });
   return events;
