@@ -16,18 +16,13 @@ export class LineCutter {
     this.#tooLong = tooLong;
   }
 
-  /** True if a line has begun and its end has not arrived. */
-  get hasBegun(): boolean {
-    return this.#begunBytes > 0;
-  }
-
   /** Passes on each line that this piece completes, also the lines before a line above the limit. */
   push(piece: Uint8Array, onLine: (line: string) => void): void {
     const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
     let from = 0;
     for (let at = bytes.indexOf(newline); at !== -1; at = bytes.indexOf(newline, from)) {
       this.#insistOnRoom(at - from);
-      const line = this.hasBegun ? this.#ended(bytes.subarray(from, at)) : bytes.toString("utf8", from, at);
+      const line = this.#begunBytes > 0 ? this.#ended(bytes.subarray(from, at)) : bytes.toString("utf8", from, at);
       from = at + 1;
       onLine(line);
     }
@@ -40,7 +35,7 @@ export class LineCutter {
 
   /** Passes on the last line, if it lacks its line feed. */
   end(onLine: (line: string) => void): void {
-    if (this.hasBegun) onLine(this.#ended(new Uint8Array()));
+    if (this.#begunBytes > 0) onLine(this.#ended(new Uint8Array()));
   }
 
   /** Returns the lines that this piece completes, without empty ones. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { OllamaChatAnswer, type OllamaAnswerOptions } from "../../../services/agent/runtimes/ollama/ollama-answer.ts";
+import { OllamaAnswer, type OllamaAnswerOptions } from "../../../services/agent/runtimes/ollama/ollama-answer.ts";
 
 function call(name: string, fields: object = {}) {
   return { ...fields, function: { index: 0, name, arguments: { a: 1 } } };
@@ -10,7 +10,7 @@ const done = { message: { role: "assistant", content: "" }, done: true, done_rea
 const usual = { parallelToolCalls: true, promptTokens: () => 12 };
 
 function eventsOf(lines: readonly unknown[], options: Partial<OllamaAnswerOptions> = {}): AnswerEvent[] {
-  const answer = new OllamaChatAnswer({ ...usual, ...options });
+  const answer = new OllamaAnswer({ ...usual, ...options });
   return lines.flatMap((line) => answer.events(line));
 }
 
@@ -64,7 +64,7 @@ describe("an answer of Ollama's", () => {
   });
 
   test("is not done before Ollama says so", () => {
-    const answer = new OllamaChatAnswer(usual);
+    const answer = new OllamaAnswer(usual);
     answer.events({ message: { content: "Hello" }, done: false });
     expect(() => [...answer.end()]).toThrow("The runtime ended its answer before it was complete.");
     answer.events(done);
@@ -72,7 +72,7 @@ describe("an answer of Ollama's", () => {
   });
 
   test("of a model that repeats itself has met a limit, where Ollama ends it without a word", () => {
-    const answer = new OllamaChatAnswer(usual);
+    const answer = new OllamaAnswer(usual);
     const same = { message: { role: "assistant", content: "same" }, done: false };
     for (let times = 0; times < 31; times += 1) answer.events(same);
     expect([...answer.end()]).toEqual([

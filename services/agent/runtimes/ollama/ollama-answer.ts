@@ -52,7 +52,7 @@ const brokenCall = /invalid tool call arguments.*unexpected end of JSON input/is
 export async function readOllamaAnswer(
   body: RuntimeAnswer,
   reading: {
-    readonly answer: OllamaChatAnswer;
+    readonly answer: OllamaAnswer;
     readonly onPiece: () => void;
     /** Converts a line of another form to the form of a chat. */
     readonly asInChats?: (line: unknown) => unknown;
@@ -67,7 +67,7 @@ export async function readOllamaAnswer(
 }
 
 /** Turns the lines of one answer of `/api/chat`, or of lines converted to its form, into answer events. */
-export class OllamaChatAnswer {
+export class OllamaAnswer {
   readonly #options: OllamaAnswerOptions;
   #toolCalls = 0;
   #done = false;

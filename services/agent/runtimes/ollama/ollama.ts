@@ -4,7 +4,7 @@ import { ContextOverflow, estimateTextTokens, estimateTokens, overflowFault } fr
 import { RuntimeConnection } from "../runtime-connection.ts";
 import type { ChatRun, CompleteRun, Embeddings, EmbedRun, EmitEvents, Runtime, RuntimeSite } from "../runtime.ts";
 import { OllamaCatalogue, type OllamaHost } from "./ollama-catalogue.ts";
-import { OllamaChatAnswer, readOllamaAnswer } from "./ollama-answer.ts";
+import { OllamaAnswer, readOllamaAnswer } from "./ollama-answer.ts";
 import { ollamaChatRequest, ollamaTextRequest, prefilledText } from "./ollama-request.ts";
 import { ollamaStatusFault } from "./ollama-fault.ts";
 import { ollamaManages } from "./ollama-manage.ts";
@@ -53,7 +53,7 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
     const request = ollamaChatRequest({ entry, capabilities: run.capabilities, body });
     if (!entry.loaded) onProgress("loading");
     try {
-      const answer = new OllamaChatAnswer({
+      const answer = new OllamaAnswer({
         parallelToolCalls: body.parallel_tool_calls ?? true,
         tokensMax: body.max_tokens,
         promptTokens: () => estimateTokens(body),
@@ -110,7 +110,7 @@ async function ollamaText(
   const request = ollamaTextRequest(entry, body);
   const estimatedTokens = estimateTextTokens(body.prompt);
   if (!entry.loaded) onProgress("loading");
-  const answer = new OllamaChatAnswer({
+  const answer = new OllamaAnswer({
     parallelToolCalls: false,
     tokensMax: body.max_tokens,
     promptTokens: () => estimatedTokens,
