@@ -1,12 +1,9 @@
 import { type Command, Option } from "commander";
-import { changeKey, replicatedIn } from "#shared/keys/change-key.ts";
-import { duration, formatDuration } from "#shared/keys/duration.ts";
+import { changeKey, type KeyChange, replicatedIn, revokeKey } from "#shared/keys/change-key.ts";
+import { duration, formatDuration, showKey, type ShownKey } from "#shared/keys/shown-key.ts";
 import { defaultTtlMs } from "#shared/keys/issue-key.ts";
-import type { KeyChange } from "#shared/keys/key-change.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
-import { revokeKey } from "#shared/keys/revoke-key.ts";
-import { showKey, type ShownKey } from "#shared/keys/shown-key.ts";
 import { type GivenJson, jsonOption, readBy, type Surroundings } from "./command-line.ts";
 import {
   givenTerms,

@@ -1,8 +1,7 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
 import { auditEntriesMax, type AuditEntry } from "#shared/keys/audit-entry.ts";
-import { tokenBudget } from "#shared/keys/key-limits.ts";
-import { type KeyState, keyStates } from "#shared/keys/key-record.ts";
+import { type KeyState, keyStates, tokenBudget } from "#shared/keys/key-record.ts";
 import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
 import { showKey, type ShownKey } from "#shared/keys/shown-key.ts";
 import { wholeNumber } from "#shared/process/config.ts";

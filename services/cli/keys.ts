@@ -1,10 +1,9 @@
 import { type Command, Option } from "commander";
-import { duration, durationOrNone, formatDuration } from "#shared/keys/duration.ts";
+import { duration, durationOrNone, formatDuration, showKey } from "#shared/keys/shown-key.ts";
 import { defaultTtlMs, type IssuedKey, issueKey, newKey } from "#shared/keys/issue-key.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import { type KeyId, type KeyKind, keyKinds } from "#shared/keys/key-token.ts";
-import { defaultGraceMs, rotateKey } from "#shared/keys/rotate-key.ts";
-import { showKey } from "#shared/keys/shown-key.ts";
+import { defaultGraceMs, rotateKey } from "#shared/keys/change-key.ts";
 import { commandIn, type GivenJson, jsonOption, readBy, type Surroundings } from "./command-line.ts";
 import {
   givenTerms,

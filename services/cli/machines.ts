@@ -1,7 +1,12 @@
 import { Argument, Option, type Command } from "commander";
 import { replicatedIn } from "#shared/keys/change-key.ts";
-import { removeMachine, setMachineModels } from "#shared/machines/change-machine.ts";
-import { modelPatterns, showMachineRecord, type ShownMachineRecord } from "#shared/machines/machine-record.ts";
+import {
+  modelPatterns,
+  removeMachine,
+  setMachineModels,
+  showMachineRecord,
+  type ShownMachineRecord,
+} from "#shared/machines/machine-record.ts";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import { commaList, commandIn, type GivenJson, jsonOption, readBy, type Surroundings } from "./command-line.ts";

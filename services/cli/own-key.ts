@@ -6,7 +6,7 @@ import { checkKey } from "#shared/keys/check-key.ts";
 import { adminTtlMsMax, issueKey } from "#shared/keys/issue-key.ts";
 import { parseKeyToken, type KeyId, type KeyKind, type KeyToken } from "#shared/keys/key-token.ts";
 import type { OpenedKeyStore } from "#shared/keys/open-key-store.ts";
-import { makeStateFolder } from "#shared/keys/state-folder.ts";
+import { makeStateFolder } from "#shared/keys/state-database.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";

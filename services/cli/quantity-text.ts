@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { tokenBudget, type TokenBudget } from "#shared/keys/key-limits.ts";
+import { tokenBudget, type TokenBudget } from "#shared/keys/key-record.ts";
 
 const sizes = new Map([
   ["M", 1_000_000],

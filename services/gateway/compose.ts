@@ -3,7 +3,7 @@ import type { Broker } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import type { OpenedKeyStore } from "#shared/keys/open-key-store.ts";
-import type { Peppers } from "#shared/keys/peppers.ts";
+import type { Peppers } from "#shared/keys/pepper.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";

@@ -1,12 +1,11 @@
 import { Fault } from "../fault/fault.ts";
-import { refusalByLineage } from "./admin-lineage.ts";
 import { takesAway } from "./audit-entry.ts";
-import type { KeyMeans } from "./issue-key.ts";
-import { applyChange, type KeyChange } from "./key-change.ts";
-import { keyRecord, type KeyRecord } from "./key-record.ts";
-import type { Replication } from "./key-store.ts";
-import type { KeyId } from "./key-token.ts";
-import { UnfoundedStore } from "./store-failure.ts";
+import { adminTtlMsMax, type KeyMeans, refusalByLineage } from "./issue-key.ts";
+import { type KeyLimits, keyRecord, type KeyRecord, keyState, replacedSecretsMax } from "./key-record.ts";
+import { type KeyStore, type Replication, UnfoundedStore } from "./key-store.ts";
+import { type KeyId, type KeyKind, type KeyToken, mintKeyToken } from "./key-token.ts";
+import type { KeyDigest, PepperFingerprint } from "./pepper.ts";
+import { formatDuration, shownTerms } from "./shown-key.ts";
 
 /** `replication` is set for a change that takes a right away, if the store has a replica. */
 export type KeyChanged = (
@@ -29,7 +28,7 @@ export async function changeKey(id: KeyId, change: KeyChange, means: Omit<KeyMea
 }
 
 /** Waits for a replica after a change that takes a right away, also when an earlier call made the change. */
-export async function withReplica(
+async function withReplica(
   changed: KeyChanged,
   { action }: Pick<KeyChange, "action">,
   keys: KeyMeans["keys"],
@@ -41,7 +40,7 @@ export async function withReplica(
 }
 
 /** Changes a key as `changeKey` does, but without the wait for a replica, so that several changes can wait together. */
-export async function writeChange(id: KeyId, wish: KeyChange, means: Omit<KeyMeans, "peppers">): Promise<KeyChanged> {
+async function writeChange(id: KeyId, wish: KeyChange, means: Omit<KeyMeans, "peppers">): Promise<KeyChanged> {
   const { keys, clock, actor, admin } = means;
   for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
     const at = clock.wall();
@@ -86,4 +85,194 @@ export function replicatedIn({ replication = "none" }: { readonly replication?: 
   readonly replicated?: boolean;
 } {
   return replication === "none" ? {} : { replicated: replication === "replicated" };
+}
+
+interface NewSecret {
+  readonly digest: KeyDigest;
+  readonly pepper: PepperFingerprint;
+}
+
+/**
+ * The terms of a key that can be changed after it was issued. An omitted term stays as it is; null removes the term.
+ */
+export interface NewTerms {
+  readonly name?: string | undefined;
+  readonly scopes?: readonly string[] | undefined;
+  readonly machines?: readonly string[] | null | undefined;
+  readonly limits?: { readonly [Limit in keyof KeyLimits]?: KeyLimits[Limit] | null } | undefined;
+}
+
+/** A change to a key that was issued before. */
+export type KeyChange =
+  /** The key is valid for `ttlMs` from now on. */
+  | { readonly action: "extended"; readonly ttlMs: number }
+  /** The key gets a new secret. Earlier secrets stay valid for at most `graceMs`. */
+  | { readonly action: "rotated"; readonly secret: NewSecret; readonly graceMs: number }
+  | { readonly action: "changed"; readonly terms: NewTerms }
+  | { readonly action: "disabled" }
+  | { readonly action: "enabled" }
+  /** `with` is set when the key is revoked together with the admin key that issued it. */
+  | { readonly action: "revoked"; readonly with?: KeyId }
+  /** The secret stays the same; its digest is made with another pepper. */
+  | { readonly action: "repeppered"; readonly from: KeyDigest; readonly secret: NewSecret };
+
+export type ChangedKey =
+  | { readonly outcome: "changed"; readonly record: KeyRecord; readonly detail?: Readonly<Record<string, unknown>> }
+  /** The change has no effect: the record already has the requested values. */
+  | { readonly outcome: "unchanged"; readonly record: KeyRecord }
+  /** The change is not allowed. `reason` follows «The key …» in a sentence. */
+  | { readonly outcome: "refused"; readonly reason: string };
+
+/** Returns the record after a change, or why the change is refused. */
+export function applyChange(record: KeyRecord, change: KeyChange, nowMs: number): ChangedKey {
+  if (change.action === "revoked") {
+    if (record.revokedAt !== undefined) return { outcome: "unchanged", record };
+    return changedRecord(record, { revokedAt: nowMs }, change.with === undefined ? undefined : { with: change.with });
+  }
+  const state = keyState(record, nowMs);
+  if (state === "revoked") return { outcome: "refused", reason: "was revoked, and stays so" };
+  switch (change.action) {
+    case "extended":
+      return extend(record, change.ttlMs, nowMs);
+    case "rotated": {
+      if (state === "expired") return { outcome: "refused", reason: "has expired; extend it first" };
+      const validUntil = nowMs + change.graceMs;
+      const before = { digest: record.digest, pepper: record.pepper, validUntil };
+      const replaced = [before, ...(record.replaced ?? [])]
+        .slice(0, replacedSecretsMax)
+        .map((secret) => ({ ...secret, validUntil: Math.min(secret.validUntil, validUntil) }));
+      return changedRecord(record, { ...change.secret, replaced }, { old_secret_valid_until: isoTime(validUntil) });
+    }
+    case "changed":
+      return changeTerms(record, change.terms);
+    case "disabled":
+      if (record.disabledAt !== undefined) return { outcome: "unchanged", record };
+      return changedRecord(record, { disabledAt: nowMs });
+    case "enabled": {
+      const { disabledAt, ...enabled } = record;
+      return disabledAt === undefined ? { outcome: "unchanged", record } : changedRecord(enabled, {});
+    }
+    case "repeppered":
+      if (record.digest !== change.from) return { outcome: "unchanged", record };
+      return changedRecord(record, change.secret);
+  }
+}
+
+function extend(record: KeyRecord, ttlMs: number, nowMs: number): ChangedKey {
+  if (record.kind === "admin" && ttlMs > adminTtlMsMax) {
+    return {
+      outcome: "refused",
+      reason: `is an admin key, which is valid for ${formatDuration(adminTtlMsMax)} at most`,
+    };
+  }
+  const expiresAt = nowMs + ttlMs;
+  if (expiresAt < record.expiresAt) {
+    return { outcome: "refused", reason: `is valid until ${isoTime(record.expiresAt)} already, which is longer` };
+  }
+  return changedRecord(record, { expiresAt }, { expires_at: isoTime(expiresAt), was: isoTime(record.expiresAt) });
+}
+
+function changeTerms(record: KeyRecord, terms: NewTerms): ChangedKey {
+  if (record.kind !== "model" && (terms.scopes ?? terms.machines ?? terms.limits) !== undefined) {
+    return {
+      outcome: "refused",
+      reason: `is a key of kind ${record.kind}, which calls no models: only its name can be changed`,
+    };
+  }
+  const { machines, limits, ...rest } = record;
+  const named = Object.entries(terms.limits ?? {}).filter(([, limit]) => limit !== undefined);
+  const limited = Object.entries({ ...limits, ...Object.fromEntries(named) }).filter(([, limit]) => limit !== null);
+  const bound = terms.machines === undefined ? machines : (terms.machines ?? undefined);
+  const after: KeyRecord = {
+    ...rest,
+    ...(terms.name === undefined ? {} : { name: terms.name }),
+    ...(terms.scopes === undefined ? {} : { scopes: terms.scopes }),
+    ...(bound === undefined ? {} : { machines: bound }),
+    ...(limited.length === 0 ? {} : { limits: Object.fromEntries(limited) }),
+  };
+  const [now, was] = [after, record].map((each) => ({ name: each.name, ...shownTerms(each) }));
+  if (JSON.stringify(now) === JSON.stringify(was)) return { outcome: "unchanged", record };
+  return changedRecord(after, {}, { ...now, was });
+}
+
+function changedRecord(
+  record: KeyRecord,
+  fields: Partial<KeyRecord>,
+  detail?: Readonly<Record<string, unknown>>,
+): ChangedKey {
+  const after = { ...record, ...fields, version: record.version + 1 };
+  return { outcome: "changed", record: after, ...(detail === undefined ? {} : { detail }) };
+}
+
+function isoTime(wallMs: number): string {
+  return new Date(wallMs).toISOString();
+}
+
+export const defaultGraceMs = 86_400_000;
+
+/**
+ * Gives a key another secret; its id, its terms and its usage stay. The token is shown to its holder once. `kind` is
+ * the kind that the caller expects. A record alone does not prove its kind: a writer of the store could have changed a
+ * model key into an admin key. The new secret would then make it an admin key.
+ */
+export async function rotateKey(
+  rotation: { readonly id: KeyId; readonly graceMs: number; readonly kind?: KeyKind | undefined },
+  means: KeyMeans,
+): Promise<{ readonly changed: KeyChanged; readonly token: KeyToken | undefined }> {
+  const { id, graceMs } = rotation;
+  const found = await means.keys.find(id);
+  const kind = found.kind === "record" ? found.record.kind : "model";
+  if (rotation.kind !== undefined && rotation.kind !== kind) {
+    const reason = `is of kind ${kind} in the store, and not of kind ${rotation.kind}: if you know that it is, name its kind`;
+    return { changed: { outcome: "refused", reason }, token: undefined };
+  }
+  const token = mintKeyToken(kind, id);
+  const { current } = means.peppers;
+  const secret = { digest: token.digest(current), pepper: current.fingerprint };
+  const changed = await changeKey(id, { action: "rotated", secret, graceMs }, means);
+  return { changed, token: changed.outcome === "changed" ? token : undefined };
+}
+
+interface Revocation {
+  readonly changed: KeyChanged;
+  /** The keys that this key had issued and that were revoked with it. */
+  readonly revoked: readonly KeyRecord[];
+  /** The model keys that this key, or an admin key below it, had issued and that still work. */
+  readonly stay: readonly KeyRecord[];
+}
+
+/**
+ * Revokes a key. For an admin key, also revokes the admin and viewer keys that it issued, recursively. Model keys that
+ * any of them issued stay valid, unless `withIssued` is true. A second call finishes a revocation that was interrupted.
+ */
+export async function revokeKey(
+  wish: { readonly id: KeyId; readonly withIssued: boolean },
+  means: Omit<KeyMeans, "peppers" | "keys"> & { readonly keys: KeyMeans["keys"] & Pick<KeyStore, "list"> },
+): Promise<Revocation> {
+  const { id, withIssued } = wish;
+  const revocation = { action: "revoked" } as const;
+  const changed = await writeChange(id, revocation, means);
+  const isAdmin = (changed.outcome === "changed" || changed.outcome === "unchanged") && changed.record.kind === "admin";
+  if (!isAdmin) return { changed: await withReplica(changed, revocation, means.keys), revoked: [], stay: [] };
+  const family = new Set([id]);
+  const revoked: KeyRecord[] = [];
+  for (;;) {
+    // A key revoked in this round may have issued another key before its revocation. Repeat until there is none.
+    const records = await means.keys.list();
+    const issued = records.filter(
+      (each) => !family.has(each.id) && each.issuedBy !== undefined && family.has(each.issuedBy),
+    );
+    const goes = issued.filter(({ kind }) => withIssued || kind !== "model");
+    if (goes.length === 0) {
+      const stay = issued.filter(
+        ({ revokedAt, expiresAt }) => revokedAt === undefined && means.clock.wall() < expiresAt,
+      );
+      return { changed: await withReplica(changed, revocation, means.keys), revoked, stay };
+    }
+    for (const each of goes) {
+      family.add(each.id);
+      const { outcome } = await writeChange(each.id, { ...revocation, with: id }, means);
+      if (outcome === "changed") revoked.push(each);
+    }
+  }
 }

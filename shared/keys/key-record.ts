@@ -1,12 +1,79 @@
 import { z } from "zod";
+import { modelIdCharactersMax } from "../model/model.ts";
 import { machineName } from "../protocol/identifiers.ts";
-import { keyLimits } from "./key-limits.ts";
 import { keyId, keyKinds } from "./key-token.ts";
 import { keyDigest, pepperFingerprint } from "./pepper.ts";
-import { scopes } from "./scope.ts";
 
-export const keyNameCharactersMax = 100;
-export const machinesPerKeyMax = 64;
+export const budgetPeriods = ["day", "month"] as const;
+export type BudgetPeriod = (typeof budgetPeriods)[number];
+
+/** Maximum number of tokens of a key in a calendar day or month (UTC), prompts and answers together. */
+export const tokenBudget = z.strictObject({
+  tokens: z.int().min(1).max(1_000_000_000_000),
+  per: z.enum(budgetPeriods),
+});
+export type TokenBudget = Readonly<z.infer<typeof tokenBudget>>;
+
+/** The limits of a key; an absent field means no limit. Limits hold over all gateways together. */
+export const keyLimits = z.strictObject({
+  requestsPerMinute: z.int().min(1).max(1_000_000).optional(),
+  tokensPerMinute: z.int().min(1).max(1_000_000_000).optional(),
+  /** Maximum number of concurrent requests. */
+  concurrency: z.int().min(1).max(10_000).optional(),
+  budget: tokenBudget.optional(),
+});
+export type KeyLimits = Readonly<z.infer<typeof keyLimits>>;
+
+const scopeCharactersMax = modelIdCharactersMax;
+export const scopesPerKeyMax = 64;
+
+/**
+ * A pattern of model ids, case-sensitive, in one of three forms. In a glob, each `*` matches any run of characters,
+ * also an empty one. `name` matches that id and all its variants `name:…`. `name:variant` matches that id alone. A
+ * request for `name:latest` that `name` answers needs a scope for each of the two ids.
+ */
+export const scope = z
+  .string()
+  .min(1, "must not be empty; * allows every model")
+  .max(scopeCharactersMax, `must have at most ${scopeCharactersMax} characters`)
+  .regex(/^[^\p{C}\p{Z}]*$/u, "must be printable and without spaces");
+
+export const scopes = z
+  .array(scope)
+  .min(1, "must name at least one scope; * allows every model")
+  .max(scopesPerKeyMax, `must be at most ${scopesPerKeyMax} scopes`)
+  .readonly();
+
+export function allows(granted: readonly string[], modelId: string): boolean {
+  return granted.some((pattern) => (pattern.includes("*") ? globMatches(pattern, modelId) : names(pattern, modelId)));
+}
+
+function names(pattern: string, modelId: string): boolean {
+  if (modelId === pattern) return true;
+  const hasVariant = pattern.includes(":", pattern.lastIndexOf("/") + 1);
+  return !hasVariant && modelId.startsWith(`${pattern}:`);
+}
+
+/**
+ * Matches each piece between two stars at its leftmost position. Backtracking is never needed: a later position would
+ * only leave less room for the pieces after it. A pattern that is made to be slow is therefore not slow.
+ */
+function globMatches(glob: string, text: string): boolean {
+  const [first = "", ...rest] = glob.split("*");
+  const last = rest.pop() ?? "";
+  const end = text.length - last.length;
+  if (end < first.length || !text.startsWith(first) || !text.endsWith(last)) return false;
+  let position = first.length;
+  for (const piece of rest) {
+    const found = text.indexOf(piece, position);
+    if (found === -1 || found + piece.length > end) return false;
+    position = found + piece.length;
+  }
+  return true;
+}
+
+const keyNameCharactersMax = 100;
+const machinesPerKeyMax = 64;
 /** Maximum number of replaced secrets in a record. Beyond it the oldest is dropped, and then counts as unknown. */
 export const replacedSecretsMax = 8;
 
@@ -62,7 +129,7 @@ export type KeyRecord = Readonly<z.infer<typeof keyRecord>>;
  * The permanent remainder of a key that was never revoked. With it the holder can always be told that the key expired.
  */
 export const keyTombstone = z.strictObject({ digest: keyDigest, expiresAt: wallMs });
-export type KeyTombstone = Readonly<z.infer<typeof keyTombstone>>;
+type KeyTombstone = Readonly<z.infer<typeof keyTombstone>>;
 
 export type FoundKey =
   | { readonly kind: "record"; readonly record: KeyRecord }

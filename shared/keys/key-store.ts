@@ -1,4 +1,6 @@
-import type { AuditEntry } from "./audit-entry.ts";
+import { z } from "zod";
+import { Fault } from "../fault/fault.ts";
+import type { AuditAction, AuditEntry } from "./audit-entry.ts";
 import type { FoundKey, KeyRecord } from "./key-record.ts";
 import type { KeyId } from "./key-token.ts";
 import type { PepperFingerprint } from "./pepper.ts";
@@ -63,4 +65,66 @@ export interface KeyStore {
   awaitReplica(): Promise<Replication>;
   /** Closes the connection or database of the store, also for its other users. */
   close(): Promise<void>;
+}
+
+export interface KeyChangesListener {
+  /** The record of this key has changed. `action` is undefined for an action that this version does not know. */
+  onChange(id: KeyId, action?: AuditAction): void;
+  /** The record of some machine has changed or was removed. */
+  onMachineChange(): void;
+  /** The store has answered, and all changes until this moment have been reported. */
+  onHeard(): void;
+  /** Changes may have been missed. Everything cached about keys and machines must be read again. */
+  onGap(): void;
+  /** The store does not answer, or has lost its keys. `onHeard` reports the end of this state. */
+  onAway(): void;
+}
+
+/**
+ * Reports to a process which keys any process has changed, in order. A change is reported within 1 s while the store
+ * answers, also after a broken connection. A listener may cache keys for as long as reports arrive.
+ */
+export interface KeyChanges {
+  follow(listener: KeyChangesListener): void;
+  close(): void;
+}
+
+export class UnfoundedStore extends Fault {}
+
+/** Returns the fault of a store without a record of its peppers. Such a store gives no verdict. */
+export function unfoundedStore(): UnfoundedStore {
+  return new UnfoundedStore("backend_unavailable", {
+    message: "The key store holds no keys: it was emptied, or is not the right one.",
+    internal: "the key store was never used, or was emptied; restore it, or issue a key to begin anew",
+  });
+}
+
+/**
+ * Returns the fault for a key that was made with a pepper unknown to the store. No other process could judge that key.
+ */
+export function foreignPepper(): Fault {
+  return new Fault("backend_unavailable", {
+    message: "The keys in this store are made with another pepper.",
+    internal: "another process has begun this store with another pepper meanwhile",
+  });
+}
+
+/**
+ * Parses stored data. Data that cannot be parsed was written by another version, or is damaged. The key cannot be
+ * judged then, and that is a failure of the store, not of the caller.
+ */
+export function readStored<Schema extends z.ZodType>(schema: Schema, read: () => unknown): z.output<Schema> {
+  try {
+    return schema.parse(read());
+  } catch (error) {
+    throw new Fault("backend_unavailable", {
+      message: "The key store holds a record that this version of Trunkline cannot read.",
+      internal: onOneLine(error),
+    });
+  }
+}
+
+function onOneLine(error: unknown): string {
+  if (error instanceof z.ZodError) return z.prettifyError(error).replace(/\s+/g, " ");
+  return error instanceof Error ? error.message : String(error);
 }

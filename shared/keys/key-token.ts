@@ -82,7 +82,7 @@ class KeyToken {
 }
 export type { KeyToken };
 
-export type ParsedKeyToken =
+type ParsedKeyToken =
   | { readonly outcome: "parsed"; readonly token: KeyToken }
   | { readonly outcome: "malformed" }
   | { readonly outcome: "checksum_wrong" };

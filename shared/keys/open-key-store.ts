@@ -3,23 +3,17 @@ import { Fault } from "../fault/fault.ts";
 import type { MachineStore } from "../machines/machine-record.ts";
 import { RedisMachineStore } from "../machines/redis-machine-store.ts";
 import { SqliteMachineStore } from "../machines/sqlite-machine-store.ts";
-import type { Clock } from "../process/clock.ts";
-import type { Log } from "../process/log.ts";
+import type { Clock, Timer } from "../process/clock.ts";
 import { secret } from "../process/config.ts";
+import type { Log } from "../process/log.ts";
 import { connectRedis, type RedisConnection } from "../process/redis-connection.ts";
 import { exitCodes, StartFailure } from "../process/start-failure.ts";
-import type { KeyChanges } from "./key-changes.ts";
-import { replicaWaitMs, type KeyStore } from "./key-store.ts";
-import { pepperText, type Pepper } from "./pepper.ts";
-import { pepperFile, readOrMakePepper } from "./pepper-file.ts";
-import { Peppers } from "./peppers.ts";
-import { redisDoubts } from "./redis-doubts.ts";
+import { type KeyChanges, type KeyStore, replicaWaitMs } from "./key-store.ts";
+import { type Pepper, Peppers, pepperText } from "./pepper.ts";
 import { changesTimeoutMs, RedisKeyChanges } from "./redis-key-changes.ts";
 import { noteReplica, RedisKeyStore } from "./redis-key-store.ts";
-import { StoreClock } from "./store-clock.ts";
-import { SqliteKeyChanges } from "./sqlite-key-changes.ts";
-import { SqliteKeyStore } from "./sqlite-key-store.ts";
-import { openStateDatabase, type StateDatabase } from "./state-database.ts";
+import { SqliteKeyChanges, SqliteKeyStore } from "./sqlite-key-store.ts";
+import { openStateDatabase, pepperFile, readOrMakePepper, type StateDatabase } from "./state-database.ts";
 
 const redisUrl = z
   .string()
@@ -184,5 +178,82 @@ function isRedisUrl(text: string): boolean {
     return url.protocol === "redis:" || url.protocol === "rediss:";
   } catch {
     return false;
+  }
+}
+
+/**
+ * Returns warnings about the configuration of Redis, read from its `INFO`. Redis must not drop keys, neither to make
+ * room for others nor at a restart.
+ */
+export function redisDoubts(info: string): readonly string[] {
+  const said = new Map(
+    info.split(/\r?\n/).map((line): [string, string] => {
+      const colon = line.indexOf(":");
+      return [line.slice(0, colon), line.slice(colon + 1)];
+    }),
+  );
+  const policy = said.get("maxmemory_policy");
+  const isBounded = said.get("maxmemory") !== "0";
+  return [
+    ...(isBounded && policy !== undefined && policy !== "noeviction"
+      ? [`Redis may drop keys when it is full (maxmemory-policy ${policy}): set it to noeviction`]
+      : []),
+    ...(said.get("aof_enabled") === "0"
+      ? ["Redis may lose the latest keys and revocations when it restarts: set appendonly yes"]
+      : []),
+  ];
+}
+
+/** Largest allowed difference from the clock of the key store. Beyond it the clock of the host counts as wrong. */
+const clockSkewMsMax = 5_000;
+
+/**
+ * A clock whose wall time is the time that the key store last reported. All hosts thereby agree on when a key expires.
+ * The wall time is the host's own until the store has reported its time, and when the store is on this host. Between
+ * two reports the monotonic clock counts on, so that setting the host's clock changes nothing.
+ */
+export class StoreClock implements Clock {
+  readonly #host: Clock;
+  #aheadOfNowMs: number | undefined;
+
+  constructor(host: Clock) {
+    this.#host = host;
+  }
+
+  now(): number {
+    return this.#host.now();
+  }
+
+  wall(): number {
+    return this.#aheadOfNowMs === undefined ? this.#host.wall() : Math.round(this.#host.now() + this.#aheadOfNowMs);
+  }
+
+  after(delayMs: number, run: () => void): Timer {
+    return this.#host.after(delayMs, run);
+  }
+
+  every(intervalMs: number, run: () => void): Timer {
+    return this.#host.every(intervalMs, run);
+  }
+
+  /**
+   * Sets the wall time from an answer of the store to a request sent at `askedAtMs`. The store read its clock halfway
+   * between the request and now.
+   */
+  learn(storeWallMs: number, askedAtMs: number): void {
+    this.#aheadOfNowMs = storeWallMs - (askedAtMs + this.#host.now()) / 2;
+  }
+
+  /** Describes how wrong the host's clock is; undefined while the difference is at most `clockSkewMsMax`. */
+  get fault(): string | undefined {
+    const { skewMs } = this;
+    if (Math.abs(skewMs) <= clockSkewMsMax) return undefined;
+    const seconds = Math.round(Math.abs(skewMs) / 1_000);
+    return `the clock of this host is ${seconds} s ${skewMs > 0 ? "ahead of" : "behind"} that of Redis (clockSkewMsMax): keys expire by that of Redis; set both by NTP`;
+  }
+
+  /** Milliseconds by which the host's clock is ahead of the store's clock. */
+  get skewMs(): number {
+    return this.#host.wall() - this.wall();
   }
 }

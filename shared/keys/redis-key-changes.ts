@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { RedisConnection } from "../process/redis-connection.ts";
 import { sleep, type Clock } from "../process/clock.ts";
 import { actionIn, isMachine } from "./audit-entry.ts";
-import type { KeyChanges, KeyChangesListener } from "./key-changes.ts";
+import type { KeyChanges, KeyChangesListener } from "./key-store.ts";
 import { keyId } from "./key-token.ts";
 import { auditAt, peppersAt } from "./redis-key-store.ts";
 

@@ -3,11 +3,18 @@ import { z } from "zod";
 import type { RedisConnection } from "../process/redis-connection.ts";
 import { auditEntriesMax, auditEntry, type AuditEntry } from "./audit-entry.ts";
 import { keyRecord, keyTombstone, type FoundKey, type KeyRecord } from "./key-record.ts";
-import { recordAfterlifeMs, replicaWaitMs, type KeyStore, type Replication, type Written } from "./key-store.ts";
+import {
+  foreignPepper,
+  type KeyStore,
+  readStored,
+  recordAfterlifeMs,
+  type Replication,
+  replicaWaitMs,
+  unfoundedStore,
+  type Written,
+} from "./key-store.ts";
 import { keyId, type KeyId } from "./key-token.ts";
 import { pepperFingerprint, type PepperFingerprint } from "./pepper.ts";
-import { readStored } from "./read-stored.ts";
-import { foreignPepper, unfoundedStore } from "./store-failure.ts";
 
 /**
  * Keys in Redis. A record is a hash that Redis itself drops after its afterlife. The tombstone beside it is written in

@@ -1,14 +1,21 @@
 import type { SQLTagStore } from "node:sqlite";
 import { z } from "zod";
-import type { Clock } from "../process/clock.ts";
-import { auditEntriesMax, auditEntry, subjectOf, type AuditEntry } from "./audit-entry.ts";
-import { keyRecord, type FoundKey, type KeyRecord } from "./key-record.ts";
-import { recordAfterlifeMs, type KeyStore, type Written } from "./key-store.ts";
-import type { KeyId } from "./key-token.ts";
+import type { Clock, Timer } from "../process/clock.ts";
+import { actionIn, auditEntriesMax, auditEntry, type AuditEntry, isMachine, subjectOf } from "./audit-entry.ts";
+import { type FoundKey, keyRecord, type KeyRecord } from "./key-record.ts";
+import {
+  foreignPepper,
+  type KeyChanges,
+  type KeyChangesListener,
+  type KeyStore,
+  readStored,
+  recordAfterlifeMs,
+  unfoundedStore,
+  type Written,
+} from "./key-store.ts";
+import { type KeyId, keyId } from "./key-token.ts";
 import { pepperFingerprint, type PepperFingerprint } from "./pepper.ts";
-import { readStored } from "./read-stored.ts";
 import type { StateDatabase } from "./state-database.ts";
-import { foreignPepper, unfoundedStore } from "./store-failure.ts";
 
 /**
  * Keys in the embedded database. The store itself drops no record. A record past its afterlife is no longer shown, and
@@ -156,4 +163,60 @@ function keep(sql: SQLTagStore, fingerprints: readonly PepperFingerprint[]): voi
 export function note(sql: SQLTagStore, entry: AuditEntry): void {
   sql.run`INSERT INTO audit (key_id, entry) VALUES (${subjectOf(entry)}, ${JSON.stringify(entry)})`;
   sql.run`DELETE FROM audit WHERE sequence <= (SELECT max(sequence) FROM audit) - ${auditEntriesMax}`;
+}
+
+/** The polling interval. One poll takes microseconds. */
+const lookIntervalMs = 100;
+
+/**
+ * Polls for new entries of the audit trail. Their writer is another process that has the file open, or this process.
+ * The database would not report a process's own writes.
+ */
+export class SqliteKeyChanges implements KeyChanges {
+  readonly #database: StateDatabase;
+  readonly #clock: Pick<Clock, "every">;
+  #timer: Timer | undefined;
+  #lastSeen: number | undefined;
+
+  constructor(database: StateDatabase, options: { readonly clock: Pick<Clock, "every"> }) {
+    this.#database = database;
+    this.#clock = options.clock;
+  }
+
+  follow(listener: KeyChangesListener): void {
+    this.#look(listener);
+    this.#timer = this.#clock.every(lookIntervalMs, () => this.#look(listener));
+  }
+
+  close(): void {
+    this.#timer?.cancel();
+  }
+
+  #look(listener: KeyChangesListener): void {
+    try {
+      if (this.#lastSeen === undefined) {
+        this.#lastSeen = this.#last();
+        listener.onGap();
+      }
+      const lastSeen = this.#lastSeen;
+      const rows = this.#database.read(
+        "tell of changed keys",
+        (sql) => sql.all`SELECT sequence, key_id, entry FROM audit WHERE sequence > ${lastSeen} ORDER BY sequence`,
+      );
+      for (const { sequence, key_id: subject, entry } of rows) {
+        if (isMachine(String(subject))) listener.onMachineChange();
+        else listener.onChange(keyId.parse(subject), actionIn(String(entry)));
+        this.#lastSeen = Number(sequence);
+      }
+      listener.onHeard();
+    } catch {
+      this.#lastSeen = undefined;
+      listener.onAway();
+    }
+  }
+
+  #last(): number {
+    const row = this.#database.read("find the last change", (sql) => sql.get`SELECT max(sequence) AS last FROM audit`);
+    return Number(row?.["last"] ?? 0);
+  }
 }

@@ -1,9 +1,21 @@
-import { closeSync, openSync, statSync } from "node:fs";
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type SQLTagStore } from "node:sqlite";
 import { Fault } from "../fault/fault.ts";
 import { exitCodes, StartFailure } from "../process/start-failure.ts";
-import { makeStateFolder } from "./state-folder.ts";
+import { newPepperText, type Pepper, pepperBytesMin, pepperText } from "./pepper.ts";
 
 const fileName = "trunkline.db";
 
@@ -149,4 +161,57 @@ function databaseIsAway(purpose: string, error: unknown): Fault {
 
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/**
+ * Creates the state folder when it is absent, accessible only to its owner. Throws a `StartFailure` with a line for the
+ * operator.
+ */
+export function makeStateFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    accessSync(folder, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new StartFailure(
+      exitCodes.cannotCreate,
+      `The state folder ${folder} cannot be written to (${reason}): set TRUNKLINE_STATE_DIR to a folder that this user may write to.`,
+      { cause: error },
+    );
+  }
+}
+
+export function pepperFile(stateDir: string): string {
+  return join(stateDir, "pepper");
+}
+
+/**
+ * Reads the pepper of a state folder; the first call creates it. Processes that start at once all get the same pepper.
+ */
+export function readOrMakePepper(stateDir: string): Pepper {
+  makeStateFolder(stateDir);
+  const file = pepperFile(stateDir);
+  try {
+    if (!existsSync(file)) makePepper(file);
+    return pepperText.parse(readFileSync(file, "utf8").trim());
+  } catch (error) {
+    throw new StartFailure(
+      exitCodes.config,
+      `The file ${file} must hold a secret of at least ${pepperBytesMin} bytes that this user may read: restore it, or remove it if no keys were issued yet.`,
+      { cause: error },
+    );
+  }
+}
+
+/** Creates the file. It appears whole or not at all, and the first process that links it wins. */
+function makePepper(file: string): void {
+  const draft = `${file}.${process.pid}`;
+  try {
+    writeFileSync(draft, newPepperText(), { flag: "wx", mode: 0o600, flush: true });
+    linkSync(draft, file);
+  } catch (error) {
+    if (!existsSync(file)) throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
 }

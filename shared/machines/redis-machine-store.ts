@@ -1,9 +1,7 @@
 import type { Result } from "ioredis";
 import { auditEntriesMax, subjectOf, type AuditEntry } from "../keys/audit-entry.ts";
-import type { Written } from "../keys/key-store.ts";
-import { readStored } from "../keys/read-stored.ts";
+import { readStored, unfoundedStore, type Written } from "../keys/key-store.ts";
 import { auditAt, peppersAt } from "../keys/redis-key-store.ts";
-import { unfoundedStore } from "../keys/store-failure.ts";
 import type { RedisConnection } from "../process/redis-connection.ts";
 import { machineRecord, type MachineRecord, type MachineStore } from "./machine-record.ts";
 

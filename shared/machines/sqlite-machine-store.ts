@@ -1,10 +1,8 @@
 import type { SQLTagStore } from "node:sqlite";
 import type { AuditEntry } from "../keys/audit-entry.ts";
-import type { Written } from "../keys/key-store.ts";
-import { readStored } from "../keys/read-stored.ts";
+import { readStored, unfoundedStore, type Written } from "../keys/key-store.ts";
 import { isFounded, note } from "../keys/sqlite-key-store.ts";
 import type { StateDatabase } from "../keys/state-database.ts";
-import { unfoundedStore } from "../keys/store-failure.ts";
 import { machineRecord, type MachineRecord, type MachineStore } from "./machine-record.ts";
 
 /** Records of machines in the embedded database, beside the keys. */

@@ -18,7 +18,7 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
     "services/gateway/fleet/x.ts",
     `import type { OpenJobs } from "../dispatch/open-jobs.ts";`,
   ],
-  "the agent knows nothing of keys": ["services/agent/x.ts", `import { scope } from "#shared/keys/scope.ts";`],
+  "the agent knows nothing of keys": ["services/agent/x.ts", `import { scope } from "#shared/keys/key-record.ts";`],
   "no service imports the CLI": ["services/gateway/x.ts", `await import("../cli/up.ts");`],
   "the CLI enters a service only through main, compose and config": [
     "services/cli/x.ts",

@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { changeKey } from "#shared/keys/change-key.ts";
-import { adminLineageMax } from "#shared/keys/admin-lineage.ts";
-import { issueKey } from "#shared/keys/issue-key.ts";
+import { changeKey, revokeKey } from "#shared/keys/change-key.ts";
+import { adminLineageMax, issueKey } from "#shared/keys/issue-key.ts";
 import { keyId, type KeyId } from "#shared/keys/key-token.ts";
-import { revokeKey } from "#shared/keys/revoke-key.ts";
 import { redisPlace, sqlitePlace } from "../contract/key-store-place.ts";
 import { redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
 import { AdminOnStore, type Method, type Told } from "../unit/gateway/operations/admin-on-a-store.ts";

@@ -1,7 +1,6 @@
 import type { KeyMeans } from "#shared/keys/issue-key.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
-import { pepperText } from "#shared/keys/pepper.ts";
-import { Peppers } from "#shared/keys/peppers.ts";
+import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { systemClock } from "#shared/process/clock.ts";
 
 export const pepper = pepperText.parse("a pepper that is long enough to be one");

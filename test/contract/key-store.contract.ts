@@ -1,15 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { AuditEntry } from "#shared/keys/audit-entry.ts";
-import { changeKey, type KeyChanged } from "#shared/keys/change-key.ts";
+import { changeKey, type KeyChange, type KeyChanged, rotateKey } from "#shared/keys/change-key.ts";
 import { checkKey } from "#shared/keys/check-key.ts";
 import { issueKey, type IssuedKey, type NewKey } from "#shared/keys/issue-key.ts";
-import type { KeyChange } from "#shared/keys/key-change.ts";
 import { replacedSecretsMax, type KeyRecord } from "#shared/keys/key-record.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import { mintKeyToken, parseKeyToken, type KeyId, type KeyToken } from "#shared/keys/key-token.ts";
-import { pepperText } from "#shared/keys/pepper.ts";
-import { Peppers } from "#shared/keys/peppers.ts";
-import { rotateKey } from "#shared/keys/rotate-key.ts";
+import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { withAnotherSecret } from "../harness/another-secret.ts";
 import { until } from "../harness/until.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { KeyLimits } from "#shared/keys/key-limits.ts";
+import type { KeyLimits } from "#shared/keys/key-record.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { compareUsage, type UsageRow, type UsageRows } from "#shared/usage/usage.ts";
 import type { Admission, Demand, Hold, LimitsBook, Refusal, Settlement } from "../../services/gateway/limits/limits.ts";

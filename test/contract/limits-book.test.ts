@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { KeyLimits } from "#shared/keys/key-limits.ts";
+import type { KeyLimits } from "#shared/keys/key-record.ts";
 import { openStateDatabase } from "#shared/keys/state-database.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { connectRedis, redisCommandTimeoutMs, type RedisConnection } from "#shared/process/redis-connection.ts";

@@ -1,6 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { removeMachine, setMachineModels } from "#shared/machines/change-machine.ts";
-import type { MachineRecord, MachineStore } from "#shared/machines/machine-record.ts";
+import {
+  type MachineRecord,
+  type MachineStore,
+  removeMachine,
+  setMachineModels,
+} from "#shared/machines/machine-record.ts";
 import { issueOn } from "./key-changes.contract.ts";
 import { HeardChanges } from "./key-changes-heard.ts";
 import type { KeyPlace } from "./key-store-place.ts";

@@ -1,9 +1,8 @@
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { changeKey } from "#shared/keys/change-key.ts";
+import { changeKey, type KeyChange } from "#shared/keys/change-key.ts";
 import { checkKey } from "#shared/keys/check-key.ts";
 import { issueKey, type IssuedKey } from "#shared/keys/issue-key.ts";
-import type { KeyChange } from "#shared/keys/key-change.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
 import { systemClock } from "#shared/process/clock.ts";

@@ -1,13 +1,10 @@
-import { changeKey } from "#shared/keys/change-key.ts";
+import { changeKey, type KeyChange, rotateKey } from "#shared/keys/change-key.ts";
 import { issueKey, type IssuedKey, type KeyMeans, type NewKey } from "#shared/keys/issue-key.ts";
-import type { KeyChange } from "#shared/keys/key-change.ts";
 import type { KeyId, KeyToken } from "#shared/keys/key-token.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
-import { rotateKey } from "#shared/keys/rotate-key.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
-import { openUsage } from "#shared/usage/usage.ts";
-import { addUsage, type UsageRow } from "#shared/usage/usage.ts";
+import { addUsage, openUsage, type UsageRow } from "#shared/usage/usage.ts";
 import { testPepper } from "./trunkline-command.ts";
 
 /** A store may stand still for longer than a gateway waits for it, and so may the process of a test. */

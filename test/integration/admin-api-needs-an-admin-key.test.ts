@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { changeKey } from "#shared/keys/change-key.ts";
+import { changeKey, rotateKey } from "#shared/keys/change-key.ts";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
-import { rotateKey } from "#shared/keys/rotate-key.ts";
 import { sqlitePlace, type KeyPlace } from "../contract/key-store-place.ts";
 import { AdminOnStore, operations } from "../unit/gateway/operations/admin-on-a-store.ts";
 

@@ -1,6 +1,6 @@
 import OpenAI, { RateLimitError } from "openai";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { KeyLimits } from "#shared/keys/key-limits.ts";
+import type { KeyLimits } from "#shared/keys/key-record.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
 import { until } from "../harness/until.ts";

@@ -1,8 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { KeyVerdict } from "#shared/keys/judge-key.ts";
-import type { KeyRecord } from "#shared/keys/key-record.ts";
+import type { KeyVerdict } from "#shared/keys/check-key.ts";
+import { allows, type KeyRecord } from "#shared/keys/key-record.ts";
 import { parseKeyToken } from "#shared/keys/key-token.ts";
-import { allows } from "#shared/keys/scope.ts";
 import type { Model } from "#shared/model/model.ts";
 import { aliasedId } from "../fleet/catalogues.ts";
 import type { BadKeys } from "./bad-keys.ts";

@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from "node:net";
 import { Fault } from "#shared/fault/fault.ts";
-import type { KeyVerdict } from "#shared/keys/judge-key.ts";
+import type { KeyVerdict } from "#shared/keys/check-key.ts";
 import type { Clock } from "#shared/process/clock.ts";
 
 /** Wrong keys that one address may send in a minute before its unknown keys go through the lane. */

@@ -1,11 +1,10 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { changeKey } from "#shared/keys/change-key.ts";
-import { judgeToken } from "#shared/keys/check-key.ts";
-import { judgeProven, type KeyVerdict, type ProvenKey } from "#shared/keys/judge-key.ts";
+import { judgeProven, judgeToken, type KeyVerdict, type ProvenKey } from "#shared/keys/check-key.ts";
 import type { FoundKey, KeyRecord } from "#shared/keys/key-record.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { KeyId, KeyToken } from "#shared/keys/key-token.ts";
-import type { Peppers } from "#shared/keys/peppers.ts";
+import type { Peppers } from "#shared/keys/pepper.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { authUnavailable } from "./authenticate.ts";

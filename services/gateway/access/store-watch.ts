@@ -1,6 +1,5 @@
-import type { KeyStore } from "#shared/keys/key-store.ts";
-import type { StoreClock } from "#shared/keys/store-clock.ts";
-import { unfoundedStore } from "#shared/keys/store-failure.ts";
+import { type KeyStore, unfoundedStore } from "#shared/keys/key-store.ts";
+import type { StoreClock } from "#shared/keys/open-key-store.ts";
 import type { Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 

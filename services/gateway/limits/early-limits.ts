@@ -1,6 +1,5 @@
 import type { Fault } from "#shared/fault/fault.ts";
-import type { KeyLimits } from "#shared/keys/key-limits.ts";
-import type { KeyRecord } from "#shared/keys/key-record.ts";
+import type { KeyLimits, KeyRecord } from "#shared/keys/key-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { limitFault } from "./limit-responses.ts";
 import type { Admission } from "./limits.ts";

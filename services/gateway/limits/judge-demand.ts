@@ -1,4 +1,4 @@
-import type { KeyLimits } from "#shared/keys/key-limits.ts";
+import type { KeyLimits } from "#shared/keys/key-record.ts";
 import type { Allowance, Refusal, Standing } from "./limits.ts";
 
 /**

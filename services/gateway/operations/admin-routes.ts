@@ -1,16 +1,20 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import type { AuditEntry } from "#shared/keys/audit-entry.ts";
-import { changeKey, type KeyChanged, replicatedIn } from "#shared/keys/change-key.ts";
+import {
+  changeKey,
+  type KeyChange,
+  type KeyChanged,
+  type NewTerms,
+  replicatedIn,
+  revokeKey,
+  rotateKey,
+} from "#shared/keys/change-key.ts";
 import { issueKey } from "#shared/keys/issue-key.ts";
-import type { KeyChange, NewTerms } from "#shared/keys/key-change.ts";
-import { keyLimits, type KeyLimits } from "#shared/keys/key-limits.ts";
-import { type KeyRecord, keyState, type KeyState } from "#shared/keys/key-record.ts";
+import { keyLimits, type KeyLimits, type KeyRecord, keyState, type KeyState } from "#shared/keys/key-record.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
-import type { Peppers } from "#shared/keys/peppers.ts";
-import { revokeKey } from "#shared/keys/revoke-key.ts";
-import { rotateKey } from "#shared/keys/rotate-key.ts";
+import type { Peppers } from "#shared/keys/pepper.ts";
 import { showKey, type ShownKey } from "#shared/keys/shown-key.ts";
 import type { MachineStore } from "#shared/machines/machine-record.ts";
 import type { Clock } from "#shared/process/clock.ts";

@@ -1,13 +1,10 @@
 import { z } from "zod";
 import { auditEntry } from "#shared/keys/audit-entry.ts";
-import { duration, durationOrNone, formatDuration } from "#shared/keys/duration.ts";
+import { duration, durationOrNone, formatDuration, shownKey } from "#shared/keys/shown-key.ts";
 import { adminTtlMsMax, defaultTtlMs } from "#shared/keys/issue-key.ts";
-import { keyLimits } from "#shared/keys/key-limits.ts";
-import { boundMachines, keyName, keyStates } from "#shared/keys/key-record.ts";
+import { boundMachines, keyLimits, keyName, keyStates, scopes } from "#shared/keys/key-record.ts";
 import { keyId, keyKinds } from "#shared/keys/key-token.ts";
-import { defaultGraceMs } from "#shared/keys/rotate-key.ts";
-import { scopes } from "#shared/keys/scope.ts";
-import { shownKey } from "#shared/keys/shown-key.ts";
+import { defaultGraceMs } from "#shared/keys/change-key.ts";
 import { modelPatterns, shownMachineRecord } from "#shared/machines/machine-record.ts";
 import { errorLine, modelId } from "#shared/model/model.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";

@@ -2,8 +2,12 @@ import type { FastifyInstance } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import { replicatedIn } from "#shared/keys/change-key.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
-import { removeMachine, setMachineModels } from "#shared/machines/change-machine.ts";
-import { type MachineStore, showMachineRecord } from "#shared/machines/machine-record.ts";
+import {
+  type MachineStore,
+  removeMachine,
+  setMachineModels,
+  showMachineRecord,
+} from "#shared/machines/machine-record.ts";
 import type { ProgressLine } from "#shared/model/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";

@@ -1,14 +1,13 @@
 import { isIP } from "node:net";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
-import { issuersOf } from "#shared/keys/admin-lineage.ts";
+import { issuersOf } from "#shared/keys/issue-key.ts";
 import type { Actor } from "#shared/keys/audit-entry.ts";
-import { checkKey } from "#shared/keys/check-key.ts";
-import type { KeyVerdict } from "#shared/keys/judge-key.ts";
+import { checkKey, type KeyVerdict } from "#shared/keys/check-key.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
-import type { Peppers } from "#shared/keys/peppers.ts";
+import type { Peppers } from "#shared/keys/pepper.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { BadKeys } from "../access/bad-keys.ts";
 import { bearerText, authUnavailable, validKey } from "../access/authenticate.ts";

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { KeyLimits } from "#shared/keys/key-limits.ts";
-import type { KeyRecord } from "#shared/keys/key-record.ts";
+import type { KeyLimits, KeyRecord } from "#shared/keys/key-record.ts";
 import type { Log } from "#shared/process/log.ts";
 import { stateOf } from "../edge/request-state.ts";
 import { limitHeaders } from "../limits/limit-responses.ts";

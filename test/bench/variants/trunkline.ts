@@ -1,4 +1,4 @@
-import type { KeyLimits } from "#shared/keys/key-limits.ts";
+import type { KeyLimits } from "#shared/keys/key-record.ts";
 import { MetricsText } from "../../harness/metrics-text.ts";
 import { startNatsServer } from "../../harness/nats-server.ts";
 import { Operator } from "../../harness/operator.ts";

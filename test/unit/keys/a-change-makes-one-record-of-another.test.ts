@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { adminTtlMsMax } from "#shared/keys/issue-key.ts";
-import { applyChange, type ChangedKey, type KeyChange, type NewTerms } from "#shared/keys/key-change.ts";
+import { applyChange, type ChangedKey, type KeyChange, type NewTerms } from "#shared/keys/change-key.ts";
 import { keyRecord, replacedSecretsMax, type KeyRecord } from "#shared/keys/key-record.ts";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
 import { pepperText } from "#shared/keys/pepper.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { redisDoubts } from "#shared/keys/redis-doubts.ts";
+import { redisDoubts } from "#shared/keys/open-key-store.ts";
 
 const info = (fields: Record<string, string>): string =>
   ["# Memory", ...Object.entries(fields).map(([name, value]) => `${name}:${value}`), ""].join("\r\n");

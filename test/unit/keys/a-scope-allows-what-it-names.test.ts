@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { allows, scopes } from "#shared/keys/scope.ts";
+import { allows, scopes } from "#shared/keys/key-record.ts";
 
 test.each([
   ["*", "anything:at/all", true],

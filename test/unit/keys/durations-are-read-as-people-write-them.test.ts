@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { duration, durationMsMax, formatDuration } from "#shared/keys/duration.ts";
+import { duration, durationMsMax, formatDuration } from "#shared/keys/shown-key.ts";
 
 test.each([
   ["90d", 7_776_000_000],

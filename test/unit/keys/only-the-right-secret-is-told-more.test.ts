@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { judgeKey, judgeProven } from "#shared/keys/judge-key.ts";
+import { judgeKey, judgeProven } from "#shared/keys/check-key.ts";
 import type { FoundKey, KeyRecord } from "#shared/keys/key-record.ts";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
-import { pepperText, type KeyDigest } from "#shared/keys/pepper.ts";
-import { Peppers } from "#shared/keys/peppers.ts";
+import { type KeyDigest, Peppers, pepperText } from "#shared/keys/pepper.ts";
 
 const pepper = pepperText.parse("a pepper that is long enough to be one");
 const otherPepper = pepperText.parse("another pepper, long enough to be one");

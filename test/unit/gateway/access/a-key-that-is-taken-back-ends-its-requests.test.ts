@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { beforeEach, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import type { KeyChangesListener } from "#shared/keys/key-changes.ts";
+import type { KeyChangesListener } from "#shared/keys/key-store.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import { followKeyChanges, RunningRequests } from "../../../../services/gateway/access/follow-key-changes.ts";
 import { KnownKeys } from "../../../../services/gateway/access/known-keys.ts";

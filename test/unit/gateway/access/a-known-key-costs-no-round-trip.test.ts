@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { mintKeyToken, type KeyToken } from "#shared/keys/key-token.ts";
-import { pepperText } from "#shared/keys/pepper.ts";
-import { Peppers } from "#shared/keys/peppers.ts";
+import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { validKey } from "../../../../services/gateway/access/authenticate.ts";
 import { KnownKeys, knownKeysMax } from "../../../../services/gateway/access/known-keys.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";

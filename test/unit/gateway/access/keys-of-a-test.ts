@@ -1,7 +1,6 @@
 import type { FoundKey, KeyRecord } from "#shared/keys/key-record.ts";
 import { mintKeyToken, type KeyId, type KeyToken } from "#shared/keys/key-token.ts";
-import { pepperText } from "#shared/keys/pepper.ts";
-import { Peppers } from "#shared/keys/peppers.ts";
+import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { Fault } from "#shared/fault/fault.ts";
 
 export const pepper = pepperText.parse("a pepper that is long enough to be one");

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { KeyLimits } from "#shared/keys/key-limits.ts";
+import type { KeyLimits } from "#shared/keys/key-record.ts";
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import { limitFault } from "../../../../services/gateway/limits/limit-responses.ts";
 import type { Allowance, Refusal } from "../../../../services/gateway/limits/limits.ts";

@@ -5,8 +5,7 @@ import type { z } from "zod";
 import { issueKey, type IssuedKey, type KeyMeans, type NewKey } from "#shared/keys/issue-key.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { MachineStore } from "#shared/machines/machine-record.ts";
-import { pepperText } from "#shared/keys/pepper.ts";
-import { Peppers } from "#shared/keys/peppers.ts";
+import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { createLog } from "#shared/process/log.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 import {
