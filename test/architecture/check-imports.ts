@@ -1,4 +1,4 @@
-import { findHiddenSubjects, findViolations } from "./find-violations.ts";
+import { findHiddenSubjects, findHiddenTitles, findViolations } from "./find-violations.ts";
 import { importRules } from "./import-rules.ts";
 import { findLongFolders, linesOf, setBudgets } from "./line-budgets.ts";
 import { readSources } from "./read-sources.ts";
@@ -15,6 +15,7 @@ if (option === "--set-budgets") {
   const violations = [
     ...findViolations(sources, importRules),
     ...findHiddenSubjects(sources),
+    ...findHiddenTitles(sources),
     ...findLongFolders(sources),
   ];
   for (const violation of violations) console.error(violation);

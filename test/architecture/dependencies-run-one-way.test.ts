@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { findHiddenSubjects, findViolations, importsOf } from "./find-violations.ts";
+import { findHiddenSubjects, findHiddenTitles, findViolations, importsOf } from "./find-violations.ts";
 import { importRules } from "./import-rules.ts";
 import { findLongFolders, linesOf } from "./line-budgets.ts";
 import { readSources } from "./read-sources.ts";
@@ -96,6 +96,18 @@ describe("a comment of the product begins with its subject", () => {
   ])("%s is no beginning", (kind, text) => {
     const path = kind === "a test" ? "test/unit/x.ts" : "shared/model/x.ts";
     expect(findHiddenSubjects([{ path, text }])).toEqual([]);
+  });
+});
+
+describe("the title of a test begins with its subject", () => {
+  const titles = (text: string): string[] => findHiddenTitles([{ path: "test/unit/x.test.ts", text }]);
+
+  test("a title that begins with another word is found", () => {
+    const begins = ["test(", "test.each(rows)(", "describe.skipIf(lentOnly('nats'))("];
+    expect(begins.flatMap((begin) => titles(`\n${begin}"what is refused", () => {});`))).toHaveLength(3);
+    expect(
+      titles('test("a job ends", () => {}); describe("a job", () => test("whose end is lost ends", () => {}));'),
+    ).toEqual([]);
   });
 });
 

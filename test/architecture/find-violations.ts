@@ -12,6 +12,9 @@ const importing =
 /** The beginnings of comments that hide their subject: a reader has to guess which thing is meant. */
 const hiddenSubjects =
   /^[ \t]*(?:\/\*\*|\/\/|\*)[ \t]+((?:What|Who|Whoever|Whom|Whose|Nobody|Such|So that|Of (?:a|an|the|all|those))\b)/;
+/** Titles of tests that hide their subject. "whose" is allowed: it goes on with the subject of a `describe`. */
+const hiddenTitles =
+  /(?:^|[\s;])(?:test|it|describe)(?:\.[\w.]+)?(?:\((?:[^"'`()]|\([^()]*\))*\))*\(\s*["'`]((?:what|who|whoever|whom|nobody)\b[^"'`]*)/gi;
 /** A line of a comment that holds text and does not end the comment: the next line may go on with any word. */
 const commentText = /^[ \t]*(?:\/\*\*|\/\/|\*)[ \t]+(?!.*\*\/[ \t]*$)\S/;
 const vagueNames = /(^|\/)(utils?|helpers?|common|misc|types|index|manager|impl)(\.ts|\/)/;
@@ -42,6 +45,14 @@ export function findHiddenSubjects(sources: readonly Source[]): string[] {
         return [`${path}:${at + 1}: the comment begins with "${begin}"; begin it with its subject`];
       });
     });
+}
+
+/** Returns a line for each test whose title begins with a word that hides its subject. */
+export function findHiddenTitles(sources: readonly Source[]): string[] {
+  const tests = sources.filter(({ path }) => path.endsWith(".test.ts"));
+  return tests.flatMap(({ path, text }) =>
+    [...text.matchAll(hiddenTitles)].map(([, title]) => `${path}: begin the title "${title}" with its subject`),
+  );
 }
 
 /** The imports of a file: own files by their paths from the root, others by their specifiers. */

@@ -19,7 +19,7 @@ const piece = (choice: object) =>
   `data: ${JSON.stringify({ id: canary, object: "chat.completion.chunk", created: 1, model: canary, choices: [{ index: 0, ...choice }], [canary]: canary })}\n\n`;
 const answer = `${piece({ delta: { role: "assistant", content: "fine" }, finish_reason: null })}${piece({ delta: {}, finish_reason: "stop" })}data: [DONE]\n\n`;
 
-test("what a runtime sends beside its answer, in headers or in fields of its own, reaches nobody", async () => {
+test("extra headers and fields of a runtime reach no client", async () => {
   const runtime = createServer((request, response) => {
     request.resume();
     if (request.method === "GET" && request.url === "/v1/models") {

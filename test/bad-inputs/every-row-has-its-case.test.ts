@@ -27,7 +27,7 @@ describe.each(sections)("$title", ({ title, first, last, cases, elsewhere, unass
     expect(names.filter((name, place) => names.indexOf(name) !== place)).toEqual([]);
   });
 
-  test("what is tested elsewhere is", () => {
+  test("a row tested elsewhere is", () => {
     for (const { file, name } of elsewhere) expect(sourceOf(file)).toContain(name);
   });
 });

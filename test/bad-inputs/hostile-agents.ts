@@ -41,9 +41,9 @@ export const hostileAgents: Section = {
     {
       rows: [154],
       file: "bad-inputs/a-runtimes-headers-go-nowhere",
-      name: "what a runtime sends beside its answer, in headers or in fields of its own, reaches nobody",
+      name: "extra headers and fields of a runtime reach no client",
     },
-    { rows: [155], file: liars, name: "what is said to one is never told another" },
+    { rows: [155], file: liars, name: "an answer to one client never reaches another" },
   ],
   unasserted: [],
 };

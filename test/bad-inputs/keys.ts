@@ -157,7 +157,7 @@ export const keys: Section = {
     {
       rows: [83, 84, 85, 86, 87, 88],
       file: "unit/keys/only-the-right-secret-is-told-more",
-      name: "what is told to the holder of the current secret",
+      name: "the answer to the holder of the current secret",
     },
     {
       rows: [84, 85],

@@ -156,7 +156,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies", () => {
 });
 
 test.skipIf(lentOnly("nats", "redis"))(
-  "what is said to one is never told another, however many ask at once",
+  "an answer to one client never reaches another, however many ask at once",
   async () => {
     await using fleet = await startFleet({
       gateways: 2,

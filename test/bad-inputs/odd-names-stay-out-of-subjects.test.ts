@@ -19,7 +19,7 @@ const answers: Record<string, readonly Said[]> = {
   long: [["fault", { code: "context_length_exceeded", message: "Too long.", param: "messages" }, 1]],
 };
 
-describe.skipIf(lentOnly("nats", "redis"))("what a request calls things", () => {
+describe.skipIf(lentOnly("nats", "redis"))("names in a request", () => {
   let fleet: Fleet;
   let machine: MeanMachine;
   let answering = answers["fine"] ?? [];

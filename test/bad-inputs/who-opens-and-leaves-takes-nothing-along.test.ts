@@ -47,7 +47,7 @@ function openAndLeave({ key }: { key: string }, leaves: "at once" | "at the firs
 
 const filesOpen = async (pid: number): Promise<number> => (await readdir(`/proc/${pid}/fd`)).length;
 
-test("whoever opens streams and leaves, a thousand times, leaves nothing taken", async () => {
+test("a client that opens streams and leaves, a thousand times, leaves nothing taken", async () => {
   const [{ pid } = { pid: 0 }] = await up.logLines();
   const before = await filesOpen(Number(pid));
   for (let round = 0; round < 25; round += 1) {

@@ -7,7 +7,7 @@ import { WatchedFetch } from "./watched-fetch.ts";
 const pixel =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-describe("what the official SDK asks reaches the runtime:", () => {
+describe("a request of the official SDK reaches the runtime:", () => {
   let staged: StagedVllm;
   let client: OpenAI;
   let watched: WatchedFetch;

@@ -43,7 +43,7 @@ describe("in process", () => {
   });
 
   // Only here: over NATS it is a matter of luck what was read before a connection broke.
-  test("what was on its way to a connection that was cut does not come when it is restored", async () => {
+  test("a message on its way to a connection that was cut does not come when it is restored", async () => {
     const [speaker, listener] = [broker.connect(), broker.connect()];
     const heard: string[] = [];
     listener.subscribe("x", ({ data }) => void heard.push(Buffer.from(data).toString()));

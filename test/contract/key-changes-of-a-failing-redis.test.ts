@@ -144,7 +144,7 @@ describe.skipIf(lentOnly("redis"))("changes of keys in a Redis that fails", () =
     await heard.untilTold("gap", { since: mark, timeoutMs: healsWithinMs });
   });
 
-  test("what is still on its way when it is closed is not told", async () => {
+  test("a change that is still on its way when it is closed is not told", async () => {
     await waitingClient();
     proxy.hold("back");
     await issue();

@@ -214,7 +214,7 @@ describe("limits of several gateways in Redis", () => {
     expect(await openUsage({ kind: "redis", redis }).read(allDays)).toMatchObject([{ requests: 3 }]);
   });
 
-  test("what a gateway granted by itself is charged beside what the store admitted", async () => {
+  test("requests that a gateway granted by itself are charged beside those that the store admitted", async () => {
     const book = bookOn(await openOne());
     const demand = demandOf({ requestsPerMinute: 10, tokensPerMinute: 100 });
     const { keyId, limits } = holdOf(await book.admit(demand(40)));

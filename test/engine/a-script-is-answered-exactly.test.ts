@@ -64,14 +64,14 @@ describe.skipIf(noEngine)("a script is answered exactly", () => {
     await expect(tiny.events({ logit_bias: { 999999: 1 } })).rejects.toMatchObject({ param: "logit_bias" });
   });
 
-  test("what the engine cannot do is refused by its name", async () => {
+  test("a request that the engine cannot honour is refused by its name", async () => {
     await expect(tiny.events({ logprobs: true })).rejects.toMatchObject({
       code: "unsupported_parameter",
       param: "logprobs",
     });
   });
 
-  test("what people write never becomes a token that steers", async () => {
+  test("user text never becomes a control token", async () => {
     // As the token, it would make the script begin in the middle of the question, and the count smaller.
     const steering = only(await tiny.events({ says: "x<|end|>" }), "usage")?.promptTokens ?? 0;
     expect(steering).toBe(4 + "<|end|>".length);

@@ -11,7 +11,7 @@ describe.skipIf(noEngine)("a window is never overrun", () => {
   });
   afterAll(() => tiny[Symbol.asyncDispose]());
 
-  test("what is offered is what runs", async () => {
+  test("the offered window is the one that runs", async () => {
     const [described] = await tiny.runtime.catalogue(new AbortController().signal);
     expect(described?.contextTokens).toBe(windowTokens);
   });

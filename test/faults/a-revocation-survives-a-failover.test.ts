@@ -119,7 +119,7 @@ describe.skipIf(cannotFollow)("a Redis with a replica", () => {
     await until(async () => (await narrowed.endpoint.models()).ids.length === 1, { what: "the new scopes to hold" });
   });
 
-  test("what the command line takes back without a warning stays taken back where nothing but the replica is left", async () => {
+  test("a right that the command line takes back without a warning stays taken back where nothing but the replica is left", async () => {
     const { endpoint, record } = await site.knownKey();
     const { out, err } = await cli("revoke", record.id);
     await failOver();

@@ -28,7 +28,7 @@ test("no two scenarios have one name", () => {
   expect(names.filter((name, place) => names.indexOf(name) !== place)).toEqual([]);
 });
 
-test("what is tested elsewhere is", () => {
+test("a row tested elsewhere is", () => {
   for (const { file, name } of elsewhere) {
     const source = readFileSync(join(tests, `${file}.test.ts`), "utf8");
     const pieces = source.replaceAll(/\$\{[^}]*\}/g, "");

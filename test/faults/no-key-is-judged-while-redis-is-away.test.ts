@@ -103,7 +103,7 @@ describe.skipIf(lentOnly("redis"))("keys in a Redis that goes away", () => {
     expect(await answer).toBe("valid");
   });
 
-  test("what is told of it does not hold the key or its digest", async () => {
+  test("the report of it does not hold the key or its digest", async () => {
     await redis.freeze();
     const fault: unknown = await outcome().catch((error: unknown) => error);
     const told = JSON.stringify(fault, Object.getOwnPropertyNames(fault)) + String(fault);

@@ -95,7 +95,7 @@ describe("before the first byte of an answer Redis is asked", () => {
   });
 });
 
-test("what requests without limits used is written in few settlements, however many there are", async () => {
+test("the usage of requests without limits is written in few settlements, however many there are", async () => {
   const endpoint = await issueHeard({});
   await endpoint.answer({ model: "scripted:plain", says: "/script tokens=1" });
   asked.splice(0);

@@ -77,7 +77,7 @@ describe.each([
     expect(trail.json).toMatchObject({ data: [{ at: iso(0), name: "bob" }, { name: "robert" }, {}, {}, {}, {}, {}] });
   });
 
-  test("what is said of a new key and not said has the defaults of the command line", async () => {
+  test("a new key has the defaults for missing fields of the command line", async () => {
     const { api, ask } = await managed();
     const { json } = await ask("POST", "/keys", { name: "bob" });
     const expiresAt = new Date(api.clock.wall() + 90 * dayMs).toISOString();
@@ -87,7 +87,7 @@ describe.each([
     expect(rotated.json["old_secrets_valid_until"]).toEqual([new Date(api.clock.wall() + dayMs).toISOString()]);
   });
 
-  test("what is done again is done once", async () => {
+  test("a repeated change is made once", async () => {
     const { api, ask } = await managed();
     const { record } = await api.issue();
     const at = `/keys/${record.id}`;

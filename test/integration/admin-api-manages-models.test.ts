@@ -277,7 +277,7 @@ test("only an admin key lists and manages", async () => {
   expect((await ask("/models", { key: "sk-1234" })).status).toBe(401);
 });
 
-test("what was asked of a machine stands in the gateway's log, with the key that asked", async () => {
+test("a change asked of a machine stands in the gateway's log, with the key that asked", async () => {
   const { machine } = await startMachine(({ say }) => say("end", handMadeEnd, 1));
   await ask(`/machines/${machine}/models/unload`, { body: { model: "a-model-of-its-own" } });
   const logged = await fleet.gateways[0]?.logLines();

@@ -133,7 +133,7 @@ test.each([
   expect(machines.every(({ rank }) => rank === null)).toBe(true);
 });
 
-test("what cannot be asked is 400 with the part that is wrong, and only an admin key asks", async () => {
+test("a wrong question is 400 with the part that is wrong, and only an admin key asks", async () => {
   const wrong: [string, string, string][] = [
     ["/route", "missing_required_parameter", "model"],
     ["/route?model=", "invalid_value", "model"],

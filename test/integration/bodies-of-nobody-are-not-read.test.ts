@@ -51,7 +51,7 @@ test.each([
   expect((await endpoint.chat({ model: "scripted", says: "x".repeat(1_000_000), max_tokens: 1 })).status).toBe(200);
 });
 
-test("whoever sends a large body without a key makes this process read next to nothing of it", async () => {
+test("a client that sends a large body without a key makes this process read next to nothing of it", async () => {
   const read: Socket[] = [];
   const note = (message: unknown): void => void read.push(Reflect.get(Object(message), "socket"));
   subscribe("http.server.request.start", note);

@@ -188,7 +188,7 @@ test("where there are several machines one must be named, and all are", async ()
   });
 });
 
-test("what a machine refuses is told in its own words, and fails", async () => {
+test("a refusal of a machine is told in its own words, and fails", async () => {
   const message = "The owner of this machine does not allow to pull; TRUNKLINE_MANAGE=pull does.";
   onJob = ({ say }) => say("fault", { code: "insufficient_permissions", message }, 1);
   expect(await models(["pull", "qwen3", "--machine", "attic"])).toMatchObject({
@@ -198,7 +198,7 @@ test("what a machine refuses is told in its own words, and fails", async () => {
   });
 });
 
-test("what fails after it began fails too", async () => {
+test("a change that fails after it began fails too", async () => {
   onJob = ({ say }) => {
     say("data", jsonPayload({ status: "pulling manifest" }), 1);
     say("fault", { code: "upstream_error", message: "No room\u001b[2J is left." }, 2);

@@ -210,7 +210,7 @@ async function recognised(fake: AnyFake, options: { hubFolder?: string; platform
   return runtime;
 }
 
-describe("what a runtime does not tell is read from the model's files, where they are on this host", () => {
+describe("information that a runtime lacks is read from the model's files, where they are on this host", () => {
   const name = "mlx-community/Qwen3-8B-4bit";
 
   test("mlx-lm: window, size, tools and thoughts", async () => {

@@ -223,7 +223,7 @@ describe("a text ends exactly before a stop string", () => {
   });
 });
 
-describe("what a runtime cannot honour of a text is refused by its name, and it is not asked", () => {
+describe("a parameter that a runtime cannot honour is refused by its name, and it is not asked", () => {
   test.each(failing)("%s: %s", async (kind, param) => {
     const before = fakeOf(kind).texts().length;
     expect(await failed(kind, goesOn, wishes[param])).toMatchObject({ code: "unsupported_parameter", param });

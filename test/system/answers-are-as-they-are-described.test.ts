@@ -74,7 +74,7 @@ const endOf: Readonly<Record<string, RegExp>> = {
 };
 const never = /(?!)/;
 
-describe("what is answered", () => {
+describe("answers", () => {
   const usage = { stream_options: { include_usage: true } };
   const answered: [string, string, Wish][] = [
     ["a text", chat, { body: says("Hello!") }],
@@ -153,7 +153,7 @@ function ownHeadersOf(headers: Headers): string[] {
   return [...headers.keys()].filter((name) => /^(?:x-|openai-)/.test(name));
 }
 
-describe("what is refused", () => {
+describe("refusals", () => {
   const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
   const refused: [string, number, string | null, string, Wish][] = [
     ["without a key", 401, "key_invalid", chat, { body: says("Hello!"), key: undefined }],
@@ -263,7 +263,7 @@ describe("what is refused", () => {
     expect(body).not.toContain("response.completed");
   });
 
-  test("what is no operation has the same errors", async () => {
+  test("an unknown operation has the same errors", async () => {
     for (const [path, method] of [
       ["/nothing", "GET"],
       ["/v1/models", "DELETE"],

@@ -109,7 +109,7 @@ describe("50 requests at once over two gateways", () => {
   });
 });
 
-test("what a key is not using at the gateway where it is busy it has at the other, and not one more", async () => {
+test("a key has the room at one gateway that it does not use at the other, and not one more", async () => {
   const { endpoints } = await site.issue({ limits: { concurrency: 60 } });
   const leaving = new AbortController();
   const open = (endpoint: Endpoint): Promise<Response> => endpoint.chat(long, leaving.signal);

@@ -93,7 +93,7 @@ test("Ctrl-C closes the runtime's request", async () => {
   await until(() => pull.closedEarly, { what: "the runtime's request to be closed" });
 });
 
-test("what the owner of the machine does not allow is refused before the runtime is asked, and says what would", async () => {
+test("a change that the machine's owner does not allow is refused before the runtime is asked, and the refusal says what would", async () => {
   const { exitCode, stdout, stderr } = await models("load", "llama3.2", "--machine", "attic");
   expect([exitCode, stdout, stderr]).toEqual([1, "", expect.stringContaining("TRUNKLINE_MANAGE")]);
   expect(ollama.fake.requestsTo("/api/generate")).toEqual([]);

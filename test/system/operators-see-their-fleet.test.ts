@@ -123,7 +123,7 @@ test("a machine whose queue is full, and one that is about to stop, say so while
   await untilShown("shed", { status: "offline", why: "has said goodbye" });
 });
 
-test("who finds all machines full is told when there is room again, as answers there took lately", async () => {
+test("a client that finds all machines full is told when there is room again, as answers there took lately", async () => {
   const env = { TRUNKLINE_SLOTS: "1", TRUNKLINE_QUEUE_MAX: "0" };
   await using _barn = await fleet.startAgent("barn", { models: ["scripted:mlx"], env });
   await untilShown("barn", { takes_work: true, models: 1 });

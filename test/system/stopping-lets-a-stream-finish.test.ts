@@ -33,7 +33,7 @@ test.each(["SIGTERM", "SIGINT"] as const)(
   },
 );
 
-test("whoever ends the npm that started it ends it as well, and a running stream is finished first", async () => {
+test("the end of the npm that started it ends it as well, and a running stream is finished first", async () => {
   const stateDir = await mkdtemp(join(tmpdir(), "trunkline-under-npm-"));
   onTestFinished(() => rm(stateDir, { recursive: true }));
   const home = resolve(import.meta.dirname, "../..");
@@ -52,7 +52,7 @@ test("whoever ends the npm that started it ends it as well, and a running stream
   await until(async () => turnedAway(endpoint.chat({ model: "scripted", says: "Hello" })), { what: "its end" });
 });
 
-test("what is not finished by the deadline is told so, and the exit code is still 0", async () => {
+test("a stream that is not finished by the deadline is told so, and the exit code is still 0", async () => {
   await using up = await startUp({ TRUNKLINE_DRAIN_MS: "300" });
   const stream = await up.endpoint.stream({ model: "scripted", says: "/script tokens=100000 delay_ms=20" });
   const exit = up.terminate();

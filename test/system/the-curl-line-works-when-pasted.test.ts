@@ -9,7 +9,7 @@ if (bash === undefined || curl === undefined) {
   console.log("Skipping the pasted curl line: there is no bash or no curl on the PATH.");
 }
 
-test.skipIf(bash === undefined || curl === undefined)("what a person pastes streams a first chat", async () => {
+test.skipIf(bash === undefined || curl === undefined)("the pasted line streams a first chat", async () => {
   const settings = { TRUNKLINE_PORT: "0", TRUNKLINE_OPERATIONS_PORT: "0", TRUNKLINE_RUNTIME: "scripted" };
   await using up = await TrunklineProcess.start({ args: ["up"], settings });
   const [welcome, baseUrl, key, line = ""] = await up.printed(

@@ -9,7 +9,7 @@ import { payloadOf } from "../harness/answer-payload.ts";
 const [one, three] = ["1", "3"].map((text) => payloadOf({ kind: "text", text })) as [Buffer, Buffer];
 const stop = payloadOf({ kind: "finish", reason: "stop" });
 
-describe.skipIf(lentOnly("nats", "redis"))("what an agent sends", () => {
+describe.skipIf(lentOnly("nats", "redis"))("answer events of an agent", () => {
   let fleet: Fleet;
   let agent: HandMadeAgent;
   let onJob: (job: HandMadeJob) => void;

@@ -75,7 +75,7 @@ describe("quirk 16: usage only when it is asked for, as the last chunk, without 
     expect(await on(runtime).streamed(odd[runtime], { stream_options: { include_usage: false } })).toBe(normal);
   });
 
-  test("what was read from a cache is told as OpenAI does, llama-server", async () => {
+  test("the count of cached tokens is told as OpenAI does, llama-server", async () => {
     const cached = odd["llama-server"].replace(
       '"prompt_tokens":20}',
       '"prompt_tokens":20,"prompt_tokens_details":{"cached_tokens":4}}',

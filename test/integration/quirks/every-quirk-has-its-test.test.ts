@@ -53,7 +53,7 @@ const elsewhere: readonly (readonly [quirk: number, file: string, name: string])
   [24, "unit/answer/embeddings-are-a-list-of-vectors", "as base64 are 32-bit floats, little-endian"],
 ];
 
-describe("what runtimes do differently", () => {
+describe("quirks of runtimes", () => {
   const tested = new Set(
     readdirSync(import.meta.dirname)
       .filter((file) => file.endsWith(".test.ts"))

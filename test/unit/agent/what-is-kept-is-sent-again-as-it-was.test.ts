@@ -40,7 +40,7 @@ test("every frame that the client has not taken can be sent again, byte for byte
   );
 });
 
-test("what a stream is sent again stays what it was, whatever is kept in the same memory before it has left", () => {
+test("a frame that is sent again stays what it was, whatever is kept in the same memory before it has left", () => {
   const kept = new ReplayBuffer();
   kept.keep({ sequence: 1, frame: new Uint8Array(40).fill(1), endOffset: 40 });
   const again = kept.frame(1);

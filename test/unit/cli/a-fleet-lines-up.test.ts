@@ -69,7 +69,7 @@ test("a fleet is ready when a machine takes work that was heard lately", () => {
   expect(fleet.map(isReady)).toEqual([true, false, false, false, false, false]);
 });
 
-test("what a machine calls itself can neither end its line nor steer the terminal", () => {
+test("the name of a machine can neither end its line nor steer the terminal", () => {
   expect(fleetTable([shown("attic", { runtime: "ol\nla\u001b[2Jma" })]).split("\n")[1]).toContain("ol?la?[2Jma");
 });
 
@@ -108,7 +108,7 @@ test("a route is a table in the order in which machines are asked", () => {
   expect(narrow[2]).toMatch(/does not…$/);
 });
 
-test("what is watched is drawn over itself on a terminal, as much as there is room for, and repeated elsewhere", () => {
+test("a watched fleet is drawn over itself on a terminal, as much as there is room for, and repeated elsewhere", () => {
   const written: string[] = [];
   const output = { write: (text: string) => void written.push(text) };
   const plain = redraw(output);

@@ -72,7 +72,7 @@ test("on a terminal the line is redrawn ten times a second at most, and never wr
   for (const line of said) expect(line.replace("\r\u001b[K", "").length).toBeLessThan(40);
 });
 
-test("what a runtime says can neither end the line nor steer the terminal", () => {
+test("the words of a runtime can neither end the line nor steer the terminal", () => {
   for (const isTTY of [true, false]) {
     const { said, shown } = pull({ isTTY });
     shown.tell(progress("a\nb\u001b[2Jc"));

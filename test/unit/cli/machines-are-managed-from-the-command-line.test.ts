@@ -60,7 +60,7 @@ describe("trunkline machines", () => {
     await expect(machines("remove", "attic")).rejects.toThrow("`trunkline machines list` shows all");
   });
 
-  test("what was done to a machine is in the log of the keys", async () => {
+  test("a change of a machine is in the log of the keys", async () => {
     const { machines, keys, issue } = await commandLine();
     await issue();
     await machines("set", "attic", "--models", "llama*");

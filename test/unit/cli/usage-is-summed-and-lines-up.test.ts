@@ -29,7 +29,7 @@ const rows = [
 const partsOf = (by: Parameters<typeof sumUsage>[1]) =>
   sumUsage(rows, by).map(({ part, counts }) => ({ ...part, requests: counts.requests }));
 
-test("what is not told apart is summed, and what used most comes first", () => {
+test("rows that are not told apart are summed, and the largest comes first", () => {
   expect(partsOf(["key", "model"])).toEqual([
     { key: "b", model: "llama3.2", requests: 400 },
     { key: "a", model: "llama3.2", requests: 30 },
@@ -43,7 +43,7 @@ test("what is not told apart is summed, and what used most comes first", () => {
   expect(partsOf(["model"]).map(({ model }) => model)).toEqual(["llama3.2", null, "qwen3"]);
 });
 
-test("what used most is what used most tokens, in whichever number of requests", () => {
+test("the largest row is the one with most tokens, in whichever number of requests", () => {
   const wordy = { ...row("2026-01-01", "wordy", "llama3.2", 2), completionTokens: 9_000_000 };
   expect(sumUsage([...rows, wordy], ["key"]).map(({ part }) => part.key)).toEqual(["wordy", "b", "a"]);
 });

@@ -98,7 +98,7 @@ describe("a machine is taken to know how a request begins", () => {
   });
 });
 
-describe("what is remembered of prompts", () => {
+describe("the memory of prompts", () => {
   test("is nothing of their text, and no more for a long one than for a short one", () => {
     const secret = "the combination is 12345";
     const prefixes = chat(

@@ -10,7 +10,7 @@ const said = (machine: string, fields: Partial<Presence> = {}) => ({
   data: encodeJson(presenceOf(machine, fields)),
 });
 
-test("what a machine says again is what it said before, and anything else is read", () => {
+test("a repeated presence is not read again, and any other is read", () => {
   const reader = new PresenceReader();
   const first = reader.read(said("gpu-1"));
   expect(first).toEqual(presenceOf("gpu-1"));

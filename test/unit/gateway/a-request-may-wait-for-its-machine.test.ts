@@ -67,11 +67,11 @@ test("a request whose machine does not come back in time is told so, and one tha
   expect(await rankingWith({ waits: 0 }).ask()).toBe("agent_offline");
 });
 
-test("nobody waits for a model that was never there", async () => {
+test("no request waits for a model that was never there", async () => {
   expect(await rankingWith({ knows: "unknown" }).ask()).toBe("model_not_found");
 });
 
-test("who leaves while it waits holds no place", async () => {
+test("a client that leaves while it waits holds no place", async () => {
   const { ask, pass, leaving } = rankingWith();
   const asked = ask();
   await pass(1_000);

@@ -217,7 +217,7 @@ describe("its items", () => {
   });
 });
 
-describe("what is refused says where it is:", () => {
+describe("a refusal names the place of the fault:", () => {
   const image = (url: string) => ({ type: "input_image", image_url: url });
   test.each([
     ["a model that is missing", { model: undefined }, "missing_required_parameter", "model"],
@@ -354,7 +354,7 @@ describe("what is refused says where it is:", () => {
     expect(faultOf(fields)).toEqual({ code, param });
   });
 
-  test("what a response would repeat without end", () => {
+  test("parts that a response would repeat without end", () => {
     const instructions = "a".repeat(repeatedCharactersMax);
     expect(faultOf({ instructions })).toEqual({ code: "string_too_long", param: "instructions" });
     expect(thrownBy({ instructions }).message).toContain("repeatedCharactersMax");

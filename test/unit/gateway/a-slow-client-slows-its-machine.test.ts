@@ -57,7 +57,7 @@ describe("credit", () => {
   });
 });
 
-describe("what a lease tells of a slow stream", () => {
+describe("the lease of a slow stream", () => {
   const { streamCreditBytes, creditStepBytes, takenStepBytes } = limits;
   const slow = (): FollowerOnAWire => new FollowerOnAWire({ creditBytes: streamCreditBytes }).accept();
 

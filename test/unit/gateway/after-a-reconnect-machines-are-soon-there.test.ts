@@ -10,7 +10,7 @@ import { createLog } from "#shared/process/log.ts";
 import { faultHeaders } from "../../../services/gateway/openai/fault-body.ts";
 import { gatewayOnBroker } from "./gateway-on-a-broker.ts";
 
-test("who asks for a known model just after the gateway has connected is told to come back in a second, later in five", async () => {
+test("a client that asks for a known model just after the gateway has connected is told to come back in a second, later in five", async () => {
   const { open: jobs, roster, clock, timing, pass } = gatewayOnBroker();
   const knownModels: KnownModels = { remember: async () => undefined, knows: async () => "known" };
   const log = createLog({ level: "silent", name: "test" });

@@ -81,7 +81,7 @@ describe("the speed of a machine with a model", () => {
   });
 });
 
-describe("what was placed since the last presence", () => {
+describe("jobs placed since the last presence", () => {
   const attic = { machine: "attic", epoch: bootAt(0) };
 
   test("counts until the machine tells its load, and what it had counted is taken off when it ends", () => {
@@ -123,7 +123,7 @@ describe("what was placed since the last presence", () => {
   });
 });
 
-describe("who finds all machines full is told when there is room again", () => {
+describe("a client that finds all machines full is told when there is room again", () => {
   const machine = (slots: number, queued: number, measured?: Speed) => ({
     load: loadOf(presenceOf("attic", { slots, running: slots, queued, queueMax: 4 }), 0),
     speed: measured,

@@ -132,7 +132,7 @@ describe("a number", () => {
   });
 });
 
-describe("what is no JSON", () => {
+describe("bytes that are no JSON", () => {
   test.each([
     ['{"a":1,}', "line 1, column 8"],
     ["{'a':1}", "line 1, column 2"],

@@ -47,7 +47,7 @@ describe("a machine", () => {
     expect(present(roster, 200)).toEqual(["gpu-1"]);
   });
 
-  test("whom the broker does not find is away until it is heard", () => {
+  test("a machine that the broker does not find is away until it is heard", () => {
     const roster = rosterWith("gpu-1");
     const { epoch } = presenceOf("gpu-1", { epoch: bootAt(5) });
     roster.announced(presenceOf("gpu-1", { epoch }), 10);

@@ -6,7 +6,7 @@ import { newToken } from "#shared/protocol/identifiers.ts";
 import { end } from "./follower-on-a-wire.ts";
 import { gateway, gatewayOnBroker } from "./gateway-on-a-broker.ts";
 
-describe("what a gateway does not know", () => {
+describe("jobs that a gateway does not know", () => {
   test("is acknowledged when it is a terminal frame, so that it is repeated no more", async () => {
     const { machine, pass, timing } = gatewayOnBroker();
     machine.listen();

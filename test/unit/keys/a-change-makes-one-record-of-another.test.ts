@@ -40,7 +40,7 @@ const apply = (before: KeyRecord, change: KeyChange): ChangedKey => {
 };
 
 /** Each makes a record that is one version newer and else differs in these fields alone; undefined is gone. */
-describe("what is changed", () => {
+describe("changed fields", () => {
   const secret = newSecret();
   const before = { digest: record.digest, pepper: record.pepper };
   const repeppered = { digest: token.digest(otherPepper), pepper: otherPepper.fingerprint };
@@ -107,7 +107,7 @@ describe("what is changed", () => {
   }
 });
 
-describe("what is so already, and makes no version", () => {
+describe("values that are set already and make no version", () => {
   test.each<[string, KeyRecord, KeyChange]>([
     ["revoked again", revoked, { action: "revoked" }],
     ["disabled again", disabled, { action: "disabled" }],
@@ -125,7 +125,7 @@ describe("what is so already, and makes no version", () => {
   }
 });
 
-describe("what is refused, and why", () => {
+describe("refused changes and their reasons", () => {
   const rotated: KeyChange = { action: "rotated", secret: newSecret(), graceMs: dayMs };
   test.each<[string, KeyRecord, KeyChange, string]>([
     ["a revoked key extended", revoked, extended(60), "was revoked"],

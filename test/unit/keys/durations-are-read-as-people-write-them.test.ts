@@ -44,7 +44,7 @@ test("nothing is no duration", () => {
   expect(duration.safeParse("0d").error?.issues[0]?.message).toBe("must be longer than nothing");
 });
 
-test("what is written is read as it was", () => {
+test("a written duration is read as it was", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: durationMsMax }), (ms) => {
       expect(duration.parse(formatDuration(ms))).toBe(ms);

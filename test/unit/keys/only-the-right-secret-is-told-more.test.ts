@@ -32,7 +32,7 @@ const tombstone: FoundKey = { kind: "tombstone", tombstone: { digest: right, exp
 const outcomeOf = (key: { found: FoundKey; digest: KeyDigest; nowMs: number }): string =>
   judgeKey({ ...key, digests: [key.digest], knowsPepper: (each) => each === pepper.fingerprint }).outcome;
 
-describe("what is told to the holder of the current secret, of the former one, and to anybody else", () => {
+describe("the answer to the holder of the current secret, of the former one, and to anybody else", () => {
   test.each([
     ["a key within its time", found(), 1_499, "valid", "valid", "invalid"],
     ["a key whose former secret has no grace left", found(), 1_500, "valid", "replaced", "invalid"],

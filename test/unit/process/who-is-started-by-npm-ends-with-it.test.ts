@@ -19,10 +19,13 @@ function orphaned(environment: Record<string, string>) {
   return { told, lifecycle, clock };
 }
 
-test.each([start, command])("who was started by the script $npm_lifecycle_event stops when npm has gone", (script) => {
-  const { told } = orphaned(script);
-  expect([told.aborted, told.reason]).toEqual([true, "npm has gone"]);
-});
+test.each([start, command])(
+  "a process started by the script $npm_lifecycle_event stops when npm has gone",
+  (script) => {
+    const { told } = orphaned(script);
+    expect([told.aborted, told.reason]).toEqual([true, "npm has gone"]);
+  },
+);
 
 test.each([
   ["a supervisor", {}],
@@ -33,7 +36,7 @@ test.each([
   expect([told.aborted, clock.timersWaiting]).toEqual([false, 0]);
 });
 
-test("who has stopped looks no more", async () => {
+test("a watcher that has stopped looks no more", async () => {
   const { lifecycle, clock } = orphaned(start);
   await lifecycle.stop(0);
   expect(clock.timersWaiting).toBe(0);

@@ -45,7 +45,7 @@ describe("a frame", () => {
   });
 });
 
-describe("what is no frame", () => {
+describe("bytes that are no frame", () => {
   test("never throws, whatever the bytes, and is told apart", () => {
     const anything = fc.oneof(
       fc.uint8Array({ maxLength: 60 }),

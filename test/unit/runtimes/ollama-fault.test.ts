@@ -6,7 +6,7 @@ function passedOn(error: object): string {
   return JSON.stringify({ error: JSON.stringify({ error }) });
 }
 
-describe("what Ollama refuses", () => {
+describe("refusals of Ollama", () => {
   test.each([
     [
       "an image, by the engine below",

@@ -127,7 +127,7 @@ describe("a request to any OpenAI-shaped server", () => {
   });
 });
 
-describe("what a server would ignore", () => {
+describe("parameters that a server would ignore", () => {
   test.each([
     ["llama-server", llamaServer, { n: 2 }, "n"],
     ["lm-studio", lmStudio, { n: 2 }, "n"],

@@ -13,7 +13,7 @@ import {
 } from "../../../services/agent/runtimes/openai/lm-studio.ts";
 import { requestsIn } from "../../../services/agent/runtimes/openai/vllm.ts";
 
-describe("what llama-server tells of its model", () => {
+describe("model information of llama-server", () => {
   test("is what it can do, by its properties and its template", () => {
     const props = llamaServerProps.parse({
       modalities: { vision: true, audio: false },
@@ -51,7 +51,7 @@ describe("what llama-server tells of its model", () => {
   });
 });
 
-describe("what vLLM tells its monitors", () => {
+describe("metrics of vLLM", () => {
   test("is how many requests run and wait, over all of its engines", () => {
     const metrics = [
       "# TYPE vllm:num_requests_running gauge",
@@ -85,7 +85,7 @@ describe("a chat template", () => {
   });
 });
 
-describe("what LM Studio tells of its models", () => {
+describe("model information of LM Studio", () => {
   const listed = {
     type: "llm",
     publisher: "qwen",

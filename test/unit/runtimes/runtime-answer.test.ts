@@ -171,7 +171,7 @@ test("a request that is given up while it is sent once more closes its connectio
   await until(() => sockets.length === 2 && sockets[1]?.destroyed, { what: "the second connection is closed" });
 });
 
-test("what a refusal says is read to its end, but no further than its limit", async () => {
+test("the text of a refusal is read to its end, but no further than its limit", async () => {
   const { ask, answerAt } = await connected();
   const refused = ask().read(nothing);
   const short = await answerAt(0);
@@ -230,7 +230,7 @@ test("an answer that is read by a taker without room is not taken without end, a
   expect(bytes).toBe(written);
 });
 
-test("what comes with the room that a taker makes is handed over, also when nothing more comes", async () => {
+test("pieces that come with the room that a taker makes are handed over, also when nothing more comes", async () => {
   const asked = Promise.withResolvers<Dispatcher.DispatchHandler>();
   const answer = new RuntimeAnswer({
     signal: new AbortController().signal,
@@ -258,7 +258,7 @@ test("what comes with the room that a taker makes is handed over, also when noth
   await all;
 });
 
-test("who has what he wanted is handed no more, and the connection is kept", async () => {
+test("a taker that is done is handed no more, and the connection is kept", async () => {
   const { ask, answerAt, sockets } = await connected();
   const taken: string[] = [];
   const answer = ask();
@@ -280,7 +280,7 @@ test("who has what he wanted is handed no more, and the connection is kept", asy
   expect(sockets).toHaveLength(1);
 });
 
-test("what breaks off after a taker has what he wanted is no failure, also while something waits for him", async () => {
+test("an answer that breaks off after its taker is done is no failure, also while a piece waits", async () => {
   const { ask, answerAt, sockets } = await connected();
   const room = Promise.withResolvers<void>();
   const answer = ask();

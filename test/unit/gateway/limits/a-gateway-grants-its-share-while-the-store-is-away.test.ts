@@ -131,7 +131,7 @@ describe("limits that are shared", () => {
     expect(logged).toEqual([expect.stringContaining("its share"), expect.stringContaining("again")]);
   });
 
-  test("what this gateway granted meanwhile is charged before the store admits anything again, and once", async () => {
+  test("the share granted meanwhile is charged before the store admits anything again, and once", async () => {
     const { ask, store, clock } = await open({ gateways: 1 });
     const limits: KeyLimits = { requestsPerMinute: 60 };
     await ask(limits);
@@ -148,7 +148,7 @@ describe("limits that are shared", () => {
     expect(charges[0]?.requests).toBeCloseTo(10, 0);
   });
 
-  test("what the store had admitted counts in the share from the moment of the fall", async () => {
+  test("requests that the store admitted count in the share from the moment of the fall", async () => {
     const { ask, store, local } = await open();
     const limits: KeyLimits = { concurrency: 4, requestsPerMinute: 100, tokensPerMinute: 200 };
     const first = holdOf(await ask(limits, 40));

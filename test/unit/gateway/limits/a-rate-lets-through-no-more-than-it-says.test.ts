@@ -68,7 +68,7 @@ describe("a limit by the minute", () => {
     );
   });
 
-  test("who waits for as long as it was told is let through, and not a millisecond earlier", () => {
+  test("a client that waits for as long as it was told is let through, and not a millisecond earlier", () => {
     const asks = fc.array(fc.record({ afterMs: fc.nat(5_000), cost: fc.integer({ min: 1, max: 100 }) }));
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1_000_000 }), asks, (limit, steps) => {
@@ -104,7 +104,7 @@ describe("a limit by the minute", () => {
     expect(bucket.standing(0).resetMs).toBe(debtWindowsMax * windowMs);
   });
 
-  test("what is given back is never more than all", () => {
+  test("a refund never exceeds the limit", () => {
     const bucket = bucketOf(requestRate(10));
     bucket.take(0);
     bucket.charge(0, -1);

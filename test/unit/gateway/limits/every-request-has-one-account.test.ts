@@ -193,7 +193,7 @@ describe("the usage of a request", () => {
   });
 });
 
-describe("what a request holds of its key", () => {
+describe("the holdings of a request from its key", () => {
   const concurrency = { concurrency: 1 };
 
   test("is settled with what it took", async () => {

@@ -18,7 +18,7 @@ import {
 const saying = (text: string): ChatBody => ({ messages: [{ role: "user", content: text }] });
 const picture = (url: string) => ({ type: "image_url" as const, image_url: { url } });
 
-describe("what a request may cost", () => {
+describe("the estimated cost of a request", () => {
   test("is that of its texts alone when they are embedded", () => {
     expect(estimateTexts(["x".repeat(8)])).toBe(2);
     expect(estimateTexts(["x".repeat(7), "x".repeat(2)])).toBe(3);

@@ -74,7 +74,7 @@ async function open(options: { rowsMax?: number } = {}) {
   return { clock, books, charges, freed, logged, settlements, end };
 }
 
-describe("what has ended", () => {
+describe("a request that has ended", () => {
   test("is written in one settlement every tenth of a second", async () => {
     const { clock, books, end } = await open();
     for (let each = 0; each < 50; each += 1) {
