@@ -36,8 +36,8 @@ import { PermittedModels } from "./fleet/permitted-models.ts";
 import { RedisKnownModels } from "./fleet/redis-known-models.ts";
 import { LeftOut, Roster } from "./fleet/roster.ts";
 import { watchSecondConnections } from "./fleet/second-connections.ts";
-import { closeGently, listen, readCertificate } from "./edge/listen.ts";
-import { insistOnHeapRoom } from "./edge/bound-uploads.ts";
+import { closeServer, listen, readCertificate } from "./edge/listen.ts";
+import { refuseWithoutHeapRoom } from "./edge/bound-uploads.ts";
 import { openLimits, type OpenedLimits } from "./limits/open-limits.ts";
 import { adminRoutes } from "./operations/admin-routes.ts";
 import type { BodyLimit } from "./intake/adopt-error.ts";
@@ -49,8 +49,8 @@ import { getReference } from "./routes/get-reference.ts";
 import { getModel, getModels } from "./routes/get-models.ts";
 import { inferenceRoutes, type InferenceMeans } from "./routes/inference-routes.ts";
 import { keepAccounts } from "./routes/keep-accounts.ts";
-import { tellStandingAlways } from "./routes/tell-standing.ts";
-import { refuseOtherMethods } from "./edge/tell-faults.ts";
+import { addRateLimitHeaders } from "./routes/rate-limit-headers.ts";
+import { refuseOtherMethods } from "./edge/answer-faults.ts";
 import { createServer } from "./server.ts";
 
 /** Largest request body on the operations port: the terms of a key take a few kilobytes. */
@@ -204,7 +204,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
 
   lifecycle.onStop("operations", async (deadline) => {
     fleet.stop();
-    await closeGently(operations, { deadline, clock });
+    await closeServer(operations, { deadline, clock });
   });
   lifecycle.onStop("gateway", async (deadline) => {
     const cut = (): void => {
@@ -214,7 +214,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     // By then load balancers know that this gateway is not ready, and send no more requests.
     await sleep(clock, config.graceMs ?? timing.readinessGraceMs, deadline).catch(() => undefined);
     draining = true;
-    await closeGently(server, { deadline, clock });
+    await closeServer(server, { deadline, clock });
   });
 
   const seconds = await watchSecondConnections({ config, broker, roster, lifecycle, timing, clock, log });
@@ -286,11 +286,11 @@ function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
   void server.register(
     async (v1) => {
       proveCallers(v1, parts.access);
-      tellStandingAlways(v1, { limits: limited.limits, log });
+      addRateLimitHeaders(v1, { limits: limited.limits, log });
       getModels(v1, parts);
       getModel(v1, parts);
       await v1.register(async (inference) => {
-        insistOnHeapRoom(inference, { clock });
+        refuseWithoutHeapRoom(inference, { clock });
         keepAccounts(inference, { ...limited, meter, clock, log, bodyBytesMax, bodyLimitName });
         inferenceRoutes(inference, parts);
       });

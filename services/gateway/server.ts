@@ -4,14 +4,14 @@ import { systemClock, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { AnswersUnderWay, UnreadAnswers, type AnswerBounds, type AnswerMeter } from "./edge/unread-answers.ts";
-import { boundUploads } from "./edge/bound-uploads.ts";
-import { boundConnections, type ConnectionBounds } from "./edge/bound-connections.ts";
+import { readBodies } from "./edge/bound-uploads.ts";
+import { limitConnections, type ConnectionBounds } from "./edge/bound-connections.ts";
 import { BrokenConnections, type ConnectionMeter } from "./edge/broken-connections.ts";
-import { unknownUrl, knowEveryMethod, tellFault, tellFaults } from "./edge/tell-faults.ts";
+import { unknownUrl, knowEveryMethod, answerFault, answerFaults } from "./edge/answer-faults.ts";
 import { adoptError, type BodyLimit } from "./intake/adopt-error.ts";
 import { framingFault } from "./intake/framing-fault.ts";
 import { followRequest, followRequests, type RequestMeter } from "./edge/follow-requests.ts";
-import { carryStates } from "./edge/request-state.ts";
+import { addRequestState } from "./edge/request-state.ts";
 import { TimedResponse } from "./edge/timed-response.ts";
 
 /** How long a server waits for the input of its clients. */
@@ -76,7 +76,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     frameworkErrors: (error, request, reply: FastifyReply) => {
       reply.header("x-request-id", request.id);
       followRequest({ request, reply }, { log, meter });
-      void tellFault(adoptError(error, options), { request, reply, ...options });
+      void answerFault(adoptError(error, options), { request, reply, ...options });
     },
   });
   // 0 lifts Node's limit, so that Node drops no header silently; `framingFault` limits their number.
@@ -86,12 +86,12 @@ export function createServer(options: ServerOptions): FastifyInstance {
     server.server.on(event, (request, response) => server.server.emit("request", request, response));
   server.server.prependListener("request", (request, response) => underWay.begin(request.socket, response));
   broken.refuseTunnels(server.server);
-  boundConnections(server.server, options.connections ?? usualConnections, { trustedProxies, clock, log, meter });
+  limitConnections(server.server, options.connections ?? usualConnections, { trustedProxies, clock, log, meter });
   const unread = new UnreadAnswers({ ...(options.answers ?? usualAnswers), underWay, clock, log, meter });
   server.addHook("onListen", async () => unread.start());
   server.addHook("onClose", async () => unread.stop());
   knowEveryMethod(server);
-  carryStates(server);
+  addRequestState(server);
 
   followRequests(server, { log, meter });
   server.addHook("onRequest", (request, reply, done) => {
@@ -102,8 +102,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
     if (fault !== undefined && fault.code !== "unknown_url") reply.header("connection", "close");
     done(fault);
   });
-  boundUploads(server, bodyBytesMax);
-  tellFaults(server, options);
+  readBodies(server, bodyBytesMax);
+  answerFaults(server, options);
   return server;
 }
 

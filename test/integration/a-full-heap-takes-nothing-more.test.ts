@@ -1,20 +1,20 @@
 import { fastify } from "fastify";
 import { expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
-import { heapShare, heapShareMax, insistOnHeapRoom } from "../../services/gateway/edge/bound-uploads.ts";
-import { tellFaults } from "../../services/gateway/edge/tell-faults.ts";
+import { heapShare, heapShareMax, refuseWithoutHeapRoom } from "../../services/gateway/edge/bound-uploads.ts";
+import { answerFaults } from "../../services/gateway/edge/answer-faults.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
 
 test("while the heap is nearly full requests are turned away by the limit's name, and taken again when there is room", async () => {
   const clock = new TurnableClock();
   const server = fastify();
-  tellFaults(server, {
+  answerFaults(server, {
     log: createLog({ level: "silent", name: "test" }),
     bodyBytesMax: 1_024,
     bodyLimitName: "test",
   });
   let share = 0.5;
-  insistOnHeapRoom(server, { clock, share: () => share });
+  refuseWithoutHeapRoom(server, { clock, share: () => share });
   server.get("/", async () => "served");
   const status = async (): Promise<[number, string]> => {
     const { statusCode, body } = await server.inject("/");

@@ -102,12 +102,12 @@ test.each([
 });
 
 test.each([
-  ["/v1/messages", "Chats are asked for at /v1/chat/completions. What is here is told at /docs."],
+  ["/v1/messages", "Chats are asked for at /v1/chat/completions. The endpoints are listed at /docs."],
   [
     "/v1/responses/resp_1/cancel",
-    "No response is kept here: send the whole conversation each time. What is here is told at /docs.",
+    "No response is kept here: send the whole conversation each time. The endpoints are listed at /docs.",
   ],
-  ["/v1/audio/speech", "What is here is told at /docs."],
+  ["/v1/audio/speech", "The endpoints are listed at /docs."],
 ])("a client that wants %s is told where to look", async (path, hint) => {
   const { origin } = new URL(up.endpoint.baseUrl);
   const { message } = await errorOf(await fetch(`${origin}${path}`, { method: "POST", body: good }));

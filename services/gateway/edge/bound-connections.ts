@@ -14,7 +14,7 @@ export interface ConnectionBounds {
 }
 
 /** Closes new connections above a limit at once. The log names the setting of the limit. */
-export function boundConnections(
+export function limitConnections(
   server: Server,
   bounds: ConnectionBounds,
   means: {
@@ -57,9 +57,9 @@ export function boundConnections(
   });
 }
 
-function networks(told: readonly string[]): BlockList {
+function networks(listed: readonly string[]): BlockList {
   const list = new BlockList();
-  for (const network of told) {
+  for (const network of listed) {
     const [address = "", bits] = network.split("/");
     const family = isIPv6(address) ? "ipv6" : "ipv4";
     if (bits === undefined) list.addAddress(address, family);

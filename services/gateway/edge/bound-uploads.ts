@@ -16,7 +16,7 @@ const piecesMax = 1_024;
  * Reads every body as bytes, as long as `UploadRoom` has room for it. A client that sends `Expect` gets its `100
  * Continue` here: after its key is proved, and never before.
  */
-export function boundUploads(server: FastifyInstance, bodyBytesMax: number): void {
+export function readBodies(server: FastifyInstance, bodyBytesMax: number): void {
   const room = new UploadRoom({ bodyBytesMax });
   server.removeAllContentTypeParsers();
   server.addContentTypeParser("application/json", (request, payload, done) => {
@@ -113,7 +113,7 @@ export function heapShare(): number {
  * Refuses requests to a scope of routes while the heap is nearly full. A process that runs out of heap dies, and all
  * its running requests with it.
  */
-export function insistOnHeapRoom(
+export function refuseWithoutHeapRoom(
   scope: FastifyInstance,
   means: { readonly clock: Pick<Clock, "now">; readonly share?: () => number },
 ): void {

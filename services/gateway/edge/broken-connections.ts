@@ -28,7 +28,7 @@ export class BrokenConnections {
   /**
    * Connections that got their answer. All later input on them fails for the same reason, and gets no second answer.
    */
-  readonly #told = new WeakSet<Socket>();
+  readonly #answered = new WeakSet<Socket>();
 
   constructor(means: {
     readonly underWay: AnswersUnderWay;
@@ -41,8 +41,8 @@ export class BrokenConnections {
   }
 
   answer(error: Error, connection: Socket): void {
-    if (this.#told.has(connection)) return;
-    this.#told.add(connection);
+    if (this.#answered.has(connection)) return;
+    this.#answered.add(connection);
     const fault = adoptParserError(error);
     // The error itself holds the bytes that were read, key and prompt among them.
     this.#log.debug({ code: fault.code }, "a connection sent no HTTP that could be read");
@@ -53,8 +53,8 @@ export class BrokenConnections {
   refuseTunnels(server: Server): void {
     server.on("connect", (_request, connection: Socket) => {
       connection.on("error", () => undefined);
-      if (this.#told.has(connection)) return;
-      this.#told.add(connection);
+      if (this.#answered.has(connection)) return;
+      this.#answered.add(connection);
       const fault = new Fault("method_not_allowed", { message: "CONNECT is not allowed here: this is no proxy." });
       this.#log.debug({ code: fault.code }, "a connection asked to be led elsewhere");
       void this.#tell(fault, connection, { allow: "GET, HEAD, POST" });

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Log } from "#shared/process/log.ts";
 import { clientRequest } from "../intake/client-request.ts";
 import type { EndedRequest, RequestFacts } from "../meters/request-meters.ts";
-import { factsOf, jobsOf, stateOf } from "./request-state.ts";
+import { factsOf, jobFieldsOf, stateOf } from "./request-state.ts";
 import { atClose, sinceArrivalMs } from "./timed-response.ts";
 
 /** Counts requests. */
@@ -33,11 +33,11 @@ export function followRequests(server: FastifyInstance, means: Means): void {
 export function followRequest(exchange: Exchange, means: Means): void {
   means.meter?.requestBegan();
   const { raw } = exchange.reply;
-  if (raw.closed) tellEnd(exchange, means);
-  else atClose(raw, () => tellEnd(exchange, means));
+  if (raw.closed) reportEnd(exchange, means);
+  else atClose(raw, () => reportEnd(exchange, means));
 }
 
-function tellEnd({ request, reply }: Exchange, { log, meter }: Means): void {
+function reportEnd({ request, reply }: Exchange, { log, meter }: Means): void {
   const known = factsOf(request);
   const facts: RequestFacts =
     known.outcome === undefined ? { ...known, outcome: reply.raw.writableFinished ? "ok" : "client_closed" } : known;
@@ -53,17 +53,17 @@ const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"])
 /** Logs the one line of a request. A query may hold a secret and is not logged; neither is any part of a body. */
 function logRequest(
   log: Log,
-  told: {
+  ended: {
     readonly request: FastifyRequest;
     readonly status: number;
     readonly ms: number;
     readonly facts: RequestFacts;
   },
 ): void {
-  const { request, status, ms, facts } = told;
+  const { request, status, ms, facts } = ended;
   const path = pathOf(request);
   const { key, model, outcome, answer } = facts;
-  const { job, earlierJobs } = jobsOf(answer?.jobs);
+  const { job, earlierJobs } = jobFieldsOf(answer?.jobs);
   const answered = job === undefined ? undefined : answer;
   const firstTokenMs = answered?.firstTokenMs;
   const { client_request, client_request_left_out } = clientRequest(request.headers);

@@ -97,7 +97,7 @@ const lastWordsMs = 250;
  * Closes a server. Accepts no new connections, closes idle ones at once, and the others when their answer is sent. A
  * client that keeps its connection, or does not read, delays nothing past the deadline.
  */
-export async function closeGently(
+export async function closeServer(
   server: FastifyInstance,
   means: { readonly deadline: AbortSignal; readonly clock: Clock },
 ): Promise<void> {

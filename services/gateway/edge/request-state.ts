@@ -11,7 +11,7 @@ export interface RequestState {
   /** The id of the request's key, once the key is proved. */
   key: string | undefined;
   /** Code of the fault that the client got. */
-  told: FaultCode | undefined;
+  faultCode: FaultCode | undefined;
   /** Why the request ended in a fault, for the log. */
   reason: string | undefined;
   caller: Caller | undefined;
@@ -31,14 +31,14 @@ declare module "fastify" {
 }
 
 /** Adds the `state` field to every request of a server. A map from requests to states would cost more per request. */
-export function carryStates(server: FastifyInstance): void {
+export function addRequestState(server: FastifyInstance): void {
   server.decorateRequest("state", null);
 }
 
 export function stateOf(request: FastifyRequest): RequestState {
   request.state ??= {
     key: undefined,
-    told: undefined,
+    faultCode: undefined,
     reason: undefined,
     caller: undefined,
     account: undefined,
@@ -49,19 +49,19 @@ export function stateOf(request: FastifyRequest): RequestState {
 }
 
 export function factsOf(request: FastifyRequest): RequestFacts {
-  const { account, key, told } = stateOf(request);
-  if (account === undefined) return { key, outcome: told };
+  const { account, key, faultCode } = stateOf(request);
+  if (account === undefined) return { key, outcome: faultCode };
   const { facts } = account;
-  return facts.outcome === undefined ? { ...facts, outcome: told } : facts;
+  return facts.outcome === undefined ? { ...facts, outcome: faultCode } : facts;
 }
 
 /** Returns the fields that all log lines of a request share, here and on the machine that ran it. */
-export function tiesOf(request: FastifyRequest, facts = factsOf(request)): Readonly<Record<string, unknown>> {
+export function logFieldsOf(request: FastifyRequest, facts = factsOf(request)): Readonly<Record<string, unknown>> {
   const { key, model, answer } = facts;
-  return { request: request.id, key, model, ...jobsOf(answer?.jobs), machine: answer?.machine };
+  return { request: request.id, key, model, ...jobFieldsOf(answer?.jobs), machine: answer?.machine };
 }
 
 /** Returns the log fields for the jobs of a request: the latest as `job`, the others as `earlierJobs`. */
-export function jobsOf(jobs: readonly string[] = []): { readonly job?: unknown; readonly earlierJobs?: unknown } {
+export function jobFieldsOf(jobs: readonly string[] = []): { readonly job?: unknown; readonly earlierJobs?: unknown } {
   return { job: jobs.at(-1), earlierJobs: jobs.length > 1 ? jobs.slice(0, -1) : undefined };
 }

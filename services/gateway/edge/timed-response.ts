@@ -42,10 +42,10 @@ export class TimedResponse<Request extends IncomingMessage = IncomingMessage> ex
   }
 
   override writeHead(status: number, reasonOrHeaders?: string | Headers, headers?: Headers): this {
-    const told = String(Math.floor(this.sinceArrivalMs));
+    const elapsedMs = String(Math.floor(this.sinceArrivalMs));
     // Node writes a flat array of headers as it is when no header was set before. It reads none of them twice.
-    if (Array.isArray(reasonOrHeaders)) reasonOrHeaders.push(processingHeader, told, ...noSniffing);
-    else if (!this.headersSent) this.setHeader(processingHeader, told).setHeader(...noSniffing);
+    if (Array.isArray(reasonOrHeaders)) reasonOrHeaders.push(processingHeader, elapsedMs, ...noSniffing);
+    else if (!this.headersSent) this.setHeader(processingHeader, elapsedMs).setHeader(...noSniffing);
     return typeof reasonOrHeaders === "string"
       ? super.writeHead(status, reasonOrHeaders, headers)
       : super.writeHead(status, reasonOrHeaders);
@@ -68,24 +68,18 @@ export function atClose(response: ServerResponse, run: () => void): void {
   else response.once("close", run);
 }
 
-/** Up to this size, copying a body costs less than writing it to the kernel separately. */
-const joinedBytesMax = 16 * 1024;
 const pieceBytes = 64 * 1024;
 
 /**
- * Writes a complete answer, head and body in one piece, past the framework's handling of unknown payloads. The headers
- * are `lines` (a name, its value, the next name) and the reply's current headers. Together they must be all headers of
- * the answer.
+ * Writes a complete answer, past the framework's handling of unknown payloads. The headers are `lines` (a name, its
+ * value, the next name) and the reply's current headers. Together they must be all headers of the answer.
  */
 export function writeWhole(reply: FastifyReply, lines: string[], body: Buffer): void {
   lines.push("content-length", String(body.byteLength));
-  addDueHeaders(lines, reply);
+  addReplyHeaders(lines, reply);
   reply.hijack();
-  const response = reply.raw;
-  response.writeHead(200, lines);
-  // Node joins a head and a body that are both strings. In latin1 each byte is one character, and back.
-  if (body.byteLength <= joinedBytesMax) response.end(body.toString("latin1"), "latin1");
-  else writeInPieces(response, body);
+  reply.raw.writeHead(200, lines);
+  writeInPieces(reply.raw, body);
 }
 
 /**
@@ -113,7 +107,7 @@ function writeInPieces(response: ServerResponse, body: Buffer): void {
 }
 
 /** Appends the reply's current headers to `lines` in Node's flat form: a name, its value, the next name. */
-export function addDueHeaders(lines: string[], reply: FastifyReply): void {
+export function addReplyHeaders(lines: string[], reply: FastifyReply): void {
   const headers = reply.getHeaders();
   for (const name in headers) {
     const value = headers[name];

@@ -22,7 +22,7 @@ import type { Log } from "#shared/process/log.ts";
 import { usageKeptDays, type UsageRow, type UsageRows } from "#shared/usage/usage.ts";
 import type { BadKeys } from "../access/bad-keys.ts";
 import type { FleetModels } from "../dispatch/fleet-models.ts";
-import { refuseOtherMethods } from "../edge/tell-faults.ts";
+import { refuseOtherMethods } from "../edge/answer-faults.ts";
 import { adminApi, adminPrefix, describeApi } from "./admin-api.ts";
 import { openApiDocument } from "./admin-openapi.ts";
 import type { ChangedKey, NamedTerms, ShownEntry, ShownUsage, UsageQuery } from "./admin-schemas.ts";

@@ -7,7 +7,7 @@ import type { Clock } from "#shared/process/clock.ts";
 import { bearerText } from "../access/authenticate.ts";
 import type { KnownKeys } from "../access/known-keys.ts";
 import type { StoreWatch } from "../access/store-watch.ts";
-import { refuseOtherMethods } from "../edge/tell-faults.ts";
+import { refuseOtherMethods } from "../edge/answer-faults.ts";
 import { type BrokerWatch, probe, probeWithinMs } from "../meters/backing-meters.ts";
 import type { GatewayMeters } from "../meters/gateway-meters.ts";
 

@@ -7,7 +7,7 @@ import { linesMedia, type ManageLine } from "#shared/model/model.ts";
 import type { Log } from "#shared/process/log.ts";
 import { untilClientLeaves } from "../access/prove-callers.ts";
 import { clientBacklogBytesMax } from "../dispatch/write-stream.ts";
-import { tiesOf } from "../edge/request-state.ts";
+import { logFieldsOf } from "../edge/request-state.ts";
 import { readJsonObject } from "../intake/read-json.ts";
 import { readShape } from "../intake/read-shape.ts";
 import { faultBody } from "../openai/fault-body.ts";
@@ -65,7 +65,7 @@ export function serveLines<Params extends z.ZodType, Query extends z.ZodType, Bo
     } catch (thrown) {
       const fault = Fault.from(thrown);
       if (!writer.begun) throw fault;
-      const fields = { ...tiesOf(request), code: fault.code, internal: fault.reason };
+      const fields = { ...logFieldsOf(request), code: fault.code, internal: fault.reason };
       if (faultEntry(fault.code).status < 500) log.debug(fields, "work was ended by whoever asked for it");
       else log.warn(fields, "work failed after its first line");
       reply.hijack();

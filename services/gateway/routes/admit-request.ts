@@ -17,7 +17,7 @@ import { endsOfChunks } from "../openai/fault-body.ts";
 import type { RequestAccount } from "../limits/request-account.ts";
 import type { InferenceMeans } from "./inference-routes.ts";
 import { accountOf } from "./keep-accounts.ts";
-import { noteStanding } from "./tell-standing.ts";
+import { noteRateLimits } from "./rate-limit-headers.ts";
 
 /** A request that may run: its reply, and the part of its placement that is the same for streamed and whole answers. */
 export interface Admitted {
@@ -59,7 +59,7 @@ export async function admitRequest(
   if (!means.placer.hasTaker(job)) await means.placer.insistOnTaker(job);
   const asking = account.admit({ promptTokens, tokens, ceiling, signal: job.signal });
   const { standing, fault } = asking instanceof Promise ? await asking : asking;
-  noteStanding(request, standing);
+  noteRateLimits(request, standing);
   if (fault !== undefined) throw fault;
   return { reply, leaving, account, job, streamed, ends, told };
 }

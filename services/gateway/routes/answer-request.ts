@@ -1,11 +1,11 @@
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { addDueHeaders, TimedResponse, writeWhole } from "../edge/timed-response.ts";
-import { tiesOf, stateOf } from "../edge/request-state.ts";
+import { addReplyHeaders, TimedResponse, writeWhole } from "../edge/timed-response.ts";
+import { logFieldsOf, stateOf } from "../edge/request-state.ts";
 import { machineHeader, StreamWriter } from "../dispatch/write-stream.ts";
 import type { Admitted } from "./admit-request.ts";
 import type { InferenceMeans } from "./inference-routes.ts";
-import { standingLines } from "./tell-standing.ts";
+import { rateLimitLines } from "./rate-limit-headers.ts";
 import { CollectedAnswer } from "../dispatch/collect-answer.ts";
 
 /**
@@ -22,8 +22,8 @@ export async function answerStream(
     ends,
     timing,
     headers: () => {
-      const lines = standingLines(reply.request);
-      addDueHeaders(lines, reply);
+      const lines = rateLimitLines(reply.request);
+      addReplyHeaders(lines, reply);
       return lines;
     },
     onAccept: (machine) => void reply.header(machineHeader, machine),
@@ -37,7 +37,7 @@ export async function answerStream(
     account.endedIn(fault.code);
     stateOf(reply.request).reason = fault.reason;
     if (!writer.begun) throw fault;
-    const fields = { ...tiesOf(reply.request), code: fault.code, internal: fault.reason };
+    const fields = { ...logFieldsOf(reply.request), code: fault.code, internal: fault.reason };
     if (faultEntry(fault.code).status < 500) log.debug(fields, "stream ended by its client or its key");
     else log.warn(fields, "stream failed");
     reply.hijack();
@@ -68,7 +68,7 @@ export async function answerWhole(
     throw told(Fault.from(thrown));
   }
   account.endedIn("ok");
-  const lines = standingLines(reply.request);
+  const lines = rateLimitLines(reply.request);
   lines.push("content-type", "application/json; charset=utf-8");
   writeWhole(reply, lines, collected.bytes());
 }

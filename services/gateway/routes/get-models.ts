@@ -3,7 +3,7 @@ import { visibleTo, mayUse, needsExactId } from "../access/authenticate.ts";
 import { callerOf } from "../access/prove-callers.ts";
 import { namedShortly } from "../openai/ignored-header.ts";
 import type { LiveModels } from "../dispatch/live-models.ts";
-import { unknownUrl } from "../edge/tell-faults.ts";
+import { unknownUrl } from "../edge/answer-faults.ts";
 import { modelNotFound, type MachineRanking } from "../fleet/rank-machines.ts";
 import { findModel } from "../fleet/catalogues.ts";
 

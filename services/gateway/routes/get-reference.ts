@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { refuseOtherMethods } from "../edge/tell-faults.ts";
+import { refuseOtherMethods } from "../edge/answer-faults.ts";
 import type { OpenApiDocument } from "../openapi/openapi-document.ts";
 
 const own = join(import.meta.dirname, "docs");

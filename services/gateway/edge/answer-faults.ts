@@ -6,22 +6,22 @@ import { scrub, type Log } from "#shared/process/log.ts";
 import { adoptError, type BodyLimit, unreadBody } from "../intake/adopt-error.ts";
 import { faultBody, faultHeaders } from "../openai/fault-body.ts";
 import { pathOf } from "./follow-requests.ts";
-import { tiesOf, stateOf } from "./request-state.ts";
+import { logFieldsOf, stateOf } from "./request-state.ts";
 
 interface Means extends BodyLimit {
   readonly log: Log;
 }
 
 /** Answers every error that a server's routes throw with one kind of body and a code from one closed list. */
-export function tellFaults(server: FastifyInstance, means: Means): void {
+export function answerFaults(server: FastifyInstance, means: Means): void {
   server.setErrorHandler(async (thrown, request, reply) => {
     const gone = request.raw.destroyed && !request.raw.complete;
     const fault = gone ? clientLeft() : adoptError(thrown, means);
-    const fields = { ...tiesOf(request), code: fault.code, internal: fault.reason };
+    const fields = { ...logFieldsOf(request), code: fault.code, internal: fault.reason };
     if (faultEntry(fault.code).status >= 500) means.log.warn(fields, "request failed");
     else if (fault.code === "key_invalid" && fault.internal !== undefined) means.log.warn(fields, "request refused");
     else means.log.debug(fields, "request refused");
-    await tellFault(fault, { request, reply, ...means });
+    await answerFault(fault, { request, reply, ...means });
     return reply;
   });
   server.setNotFoundHandler(async (request) => {
@@ -30,13 +30,13 @@ export function tellFaults(server: FastifyInstance, means: Means): void {
 }
 
 /** Sends the body of a fault, and either reads or cuts off the unread rest of the request's body. */
-export async function tellFault(
+export async function answerFault(
   fault: Fault,
   to: BodyLimit & { readonly request: FastifyRequest; readonly reply: FastifyReply },
 ): Promise<void> {
   const { request, reply, bodyBytesMax } = to;
   const state = stateOf(request);
-  state.told = fault.code;
+  state.faultCode = fault.code;
   state.reason = fault.reason;
   if (!request.raw.complete) {
     const rest = unreadBody({ code: fault.code, headers: request.headers, bodyBytesMax });
@@ -106,7 +106,7 @@ function hint(request: FastifyRequest, path: string): string {
   if (!isHere(reference, "GET")) return "";
   const chatsAre = otherChats.test(path) ? ` Chats are asked for at ${chats}.` : "";
   const isNotKept = keptResponses.test(path) ? " No response is kept here: send the whole conversation each time." : "";
-  return `${chatsAre}${isNotKept} What is here is told at ${reference}.`;
+  return `${chatsAre}${isNotKept} The endpoints are listed at ${reference}.`;
 }
 
 /** Node never makes a request of CONNECT: it becomes a tunnel, or nothing. */

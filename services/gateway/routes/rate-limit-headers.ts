@@ -6,7 +6,7 @@ import { limitHeaders } from "../limits/limit-responses.ts";
 import type { Limits, Standing } from "../limits/limits.ts";
 
 /** Notes the rate-limit status of a request's key; each answer to the request has it in its headers. */
-export function noteStanding(request: FastifyRequest, standing: Standing): void {
+export function noteRateLimits(request: FastifyRequest, standing: Standing): void {
   stateOf(request).standing = standing;
 }
 
@@ -14,7 +14,7 @@ export function noteStanding(request: FastifyRequest, standing: Standing): void 
  * Returns the noted rate-limit headers for an answer that is written past the framework: a name, its value, the next
  * name.
  */
-export function standingLines(request: FastifyRequest): string[] {
+export function rateLimitLines(request: FastifyRequest): string[] {
   const { standing } = stateOf(request);
   return standing === undefined ? [] : Object.entries(limitHeaders(standing)).flat();
 }
@@ -23,7 +23,7 @@ export function standingLines(request: FastifyRequest): string[] {
  * Adds rate-limit headers to the answers of a scope that the framework writes. These are answers that cost nothing, and
  * answers to failed requests.
  */
-export function tellStandingAlways(
+export function addRateLimitHeaders(
   scope: FastifyInstance,
   { limits, log }: { readonly limits: Limits; readonly log: Pick<Log, "warn"> },
 ): void {
