@@ -25,6 +25,7 @@ export async function cutAtStops(
   let kept: AnswerEvent[] = [];
   try {
     await run((events) => {
+      if (cutter.stopped) return undefined;
       kept = [];
       for (const event of events) {
         if (event.kind === "text" || event.kind === "reasoning") pieces += 1;

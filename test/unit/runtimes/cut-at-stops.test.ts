@@ -51,4 +51,16 @@ describe("an answer with stop strings", () => {
     ];
     expect((await cut(["beta"], events)).left).toEqual(events);
   });
+
+  test("keeps its last text when the run, as it ends, emits once more", async () => {
+    const run = async (emit: EmitEvents): Promise<void> => {
+      try {
+        await emit(words("alpha beta"));
+      } finally {
+        await emit(words("held back"));
+      }
+    };
+    const left = await emittedBy((emit) => cutAtStops({ stop: [" beta"], estimatedTokens: 10 }, run, emit));
+    expect(left.slice(0, 2)).toEqual([...words("alpha"), { kind: "finish", reason: "stop" }]);
+  });
 });
