@@ -105,12 +105,12 @@ function toolsOf({ tools = [], tool_choice: choice }: ChatBody): readonly ToolDe
   return named;
 }
 
-function functionsOf(tools: readonly ToolDefinition[], { controlTexts }: GgufFile): Functions | undefined {
+function functionsOf(tools: readonly ToolDefinition[], { controls }: GgufFile): Functions | undefined {
   if (tools.length === 0) return undefined;
   const functions = tools.map(({ function: { name, description = "", parameters } }) => {
     return [name, { description, params: parametersSchema(parameters) }];
   });
-  return withoutControls(Object.fromEntries(functions) as Functions, controlTexts);
+  return withoutControls(Object.fromEntries(functions) as Functions, controls);
 }
 
 /**
@@ -161,7 +161,7 @@ function tellHeld(
  * Translates a conversation into the engine's form, in which a tool call and its result are one item, and all that the
  * model says between two other messages is one item. The last item is the model's: its answer follows there.
  */
-function historyOf(messages: readonly ChatMessage[], { controlTexts }: GgufFile): HistoryItem[] {
+function historyOf(messages: readonly ChatMessage[], { controls }: GgufFile): HistoryItem[] {
   const history: HistoryItem[] = [];
   const calls = new Map<string, FunctionCall>();
   for (const [at, message] of messages.entries()) {
@@ -176,7 +176,7 @@ function historyOf(messages: readonly ChatMessage[], { controlTexts }: GgufFile)
       said(history, ...(reasoning ? [thought(reasoning)] : []), ...(text === "" ? [] : [text]));
       for (const [index, { id, function: given }] of called.entries()) {
         const object = argumentsOf(given.arguments, `messages[${at}].tool_calls[${index}].function.arguments`);
-        const params = withoutControls(object, controlTexts);
+        const params = withoutControls(object, controls);
         const call: FunctionCall = {
           type: "functionCall",
           name: given.name,
@@ -255,19 +255,18 @@ function promptTokens(
  * Breaks each control text in a value, such as the text that ends a turn. The engine writes tools and calls as a part
  * of the template, in which a control text steers the model. Messages need none of this.
  */
-function withoutControls<Value>(value: Value, controlTexts: readonly string[]): Value {
-  const controls = new RegExp(controlTexts.map((text) => RegExp.escape(text)).join("|") || "$^", "g");
+function withoutControls<Value>(value: Value, controls: RegExp): Value {
   const broken = JSON.stringify(value).replace(controls, (text) => `${text.slice(0, 1)}\u200B${text.slice(1)}`);
   return JSON.parse(broken) as Value;
 }
 
-/** Drops the white space before an answer or a thought: templates leave some around thoughts and before calls. */
-function trimmedStart<Rest extends unknown[]>(take: (piece: string, ...rest: Rest) => void): typeof take {
+/** Drops the white space before an answer: templates leave some after thoughts and before calls. */
+function trimmedStart(take: Output["text"]): Output["text"] {
   let atBeginning = true;
-  return (piece, ...rest) => {
+  return (piece) => {
     const trimmed = atBeginning ? piece.trimStart() : piece;
     if (trimmed !== "") atBeginning = false;
-    take(trimmed, ...rest);
+    take(trimmed);
   };
 }
 

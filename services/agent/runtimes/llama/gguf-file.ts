@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
-import type { ChatWrapper, Engine, FileInfo, HistoryItem, Model } from "./gguf-engine.ts";
+import type { ChatWrapper, Engine, HistoryItem, Model } from "./gguf-engine.ts";
 import { anyObject } from "./gguf-schema.ts";
 
 /** A model as its GGUF file describes it, in one part or several. */
@@ -16,8 +16,8 @@ export interface GgufFile {
   readonly trainedTokens: number;
   /** The number of different tokens in the vocabulary. */
   readonly tokenCount: number;
-  /** The texts of the control tokens, which steer the model. Text from a client must never become one of them. */
-  readonly controlTexts: readonly string[];
+  /** Matches the control tokens, which steer the model. Text from a client must never become one of them. */
+  readonly controls: RegExp;
   /** The sampling values that the model's makers recommend. */
   readonly sampling: { readonly temperature?: number; readonly topP?: number; readonly topK?: number };
   readonly wrapper: ChatWrapper;
@@ -36,12 +36,37 @@ const pooling = { none: 0, rank: 4 } as const;
 export async function readGgufFile(path: string, engine: Engine): Promise<GgufFile> {
   const parts = partsOf(path);
   const [first = path] = parts;
-  const stats = await Promise.all(parts.map(statOf));
-  const { metadata, architectureMetadata } = await readInfo(first, engine);
+  const stats = await Promise.all(
+    parts.map((part) =>
+      orRefuse(
+        () => stat(part),
+        () => `There is no GGUF file at ${part}`,
+      ),
+    ),
+  );
+  const { metadata, architectureMetadata } = await orRefuse(
+    () => engine.library.readGgufFileInfo(first, { sourceType: "filesystem", logWarnings: false }),
+    () => `This is not a GGUF file: ${first}`,
+  );
+  // Loads the vocabulary alone, and checks all the same that all weights are there and that the kind of model is known.
+  const model = await orRefuse(
+    () => engine.llama.loadModel({ modelPath: first, vocabOnly: true, gpuLayers: 0 }),
+    async (error) => `llama.cpp cannot load ${first}: ${(await engine.lastError()) ?? String(error)}`,
+  );
+  const wrapper = await orRefuse(
+    async () => {
+      try {
+        return chatWrapperOf(model, engine);
+      } finally {
+        await model.dispose();
+      }
+    },
+    (error) => `The chat template in ${first} cannot be read: ${String(error).split("\n")[0]}`,
+  );
   const { general, tokenizer } = metadata;
   const tokens = listOf(tokenizer?.ggml?.["tokens"]).map(String);
   const tokenTypes = listOf(tokenizer?.ggml?.["token_type"]);
-  const wrapper = await resolveWrapper(first, engine);
+  const controlTexts = tokens.filter((text, at) => tokenTypes[at] === controlToken && text.length > 1);
   return {
     path: first,
     id: idOf(first, general["name"]),
@@ -51,7 +76,7 @@ export async function readGgufFile(path: string, engine: Engine): Promise<GgufFi
     purpose: purposeOf(architectureMetadata["pooling_type"]),
     trainedTokens: positive(architectureMetadata["context_length"]) ?? trainedTokensDefault,
     tokenCount: tokens.length,
-    controlTexts: tokens.filter((text, at) => tokenTypes[at] === controlToken && text.length > 1),
+    controls: new RegExp(controlTexts.map((text) => RegExp.escape(text)).join("|") || "$^", "g"),
     sampling: samplingOf(general["sampling"]),
     wrapper,
     tools: callsTools(wrapper, engine),
@@ -74,40 +99,14 @@ export function idOf(path: string, ownName: unknown): string {
   return partName.exec(name)?.[1] ?? name.replace(/\.gguf$/i, "");
 }
 
-async function statOf(path: string): Promise<{ size: number; mtimeMs: number }> {
+async function orRefuse<Value>(
+  work: () => Promise<Value>,
+  why: (error: unknown) => string | Promise<string>,
+): Promise<Value> {
   try {
-    return await stat(path);
+    return await work();
   } catch (error) {
-    throw new StartFailure(exitCodes.config, `There is no GGUF file at ${path}`, { cause: error });
-  }
-}
-
-async function readInfo(path: string, { library }: Engine): Promise<FileInfo> {
-  try {
-    return await library.readGgufFileInfo(path, { sourceType: "filesystem", logWarnings: false });
-  } catch (error) {
-    throw new StartFailure(exitCodes.config, `This is not a GGUF file: ${path}`, { cause: error });
-  }
-}
-
-/** Checks that all weights are present and that the engine knows the kind of model. Loads the vocabulary alone. */
-async function resolveWrapper(path: string, engine: Engine): Promise<ChatWrapper> {
-  let model: Model;
-  try {
-    model = await engine.llama.loadModel({ modelPath: path, vocabOnly: true, gpuLayers: 0 });
-  } catch (error) {
-    const why = (await engine.lastError()) ?? String(error);
-    throw new StartFailure(exitCodes.config, `llama.cpp cannot load ${path}: ${why}`, { cause: error });
-  }
-  try {
-    return chatWrapperOf(model, engine);
-  } catch (error) {
-    const [message = ""] = String(error).split("\n");
-    throw new StartFailure(exitCodes.config, `The chat template in ${path} cannot be read: ${message}`, {
-      cause: error,
-    });
-  } finally {
-    await model.dispose();
+    throw new StartFailure(exitCodes.config, await why(error), { cause: error });
   }
 }
 
