@@ -6,11 +6,12 @@ import { answerEvent, type AnswerEvent } from "../answer/answer-event.ts";
  *
  *     head | length | ":" | text             t5:Hello r3:Hmm j33:{"kind":"finish","reason":"stop"}   (without blanks)
  *
- * `t` is a text and `r` a reasoning of the first choice, as plain text. `j` is any other answer event as JSON; the
- * answers to `models` and `manage` jobs are `j` records too. The length is decimal and counts UTF-16 units, so that a
+ * `t` is a text and `r` a reasoning of the first choice, as plain text. `v` is an embedding: its index, a colon and the
+ * vector as base64 of doubles, little-endian. `j` is any other answer event as JSON; the answers to `models` and
+ * `manage` jobs are `j` records too. The length is decimal and counts UTF-16 units, so that a
  * reader decodes a frame once and slices it. A record may go on in the next frame, but not before its colon.
  */
-export type RecordHead = "t" | "r" | "j";
+export type RecordHead = "t" | "r" | "v" | "j";
 
 export interface DataRecord {
   readonly head: RecordHead;
@@ -31,7 +32,9 @@ export function jsonRecord(value: unknown): DataRecord {
 /** Appends the records of an answer event. */
 export function addRecords(event: AnswerEvent, records: DataRecord[]): void {
   const { kind } = event;
-  if (kind === "tool-call-delta") {
+  if (kind === "embedding") {
+    records.push({ head: "v", text: `${event.index}:${writtenVector(event.vector)}` });
+  } else if (kind === "tool-call-delta") {
     for (const piece of piecesOf(event.arguments)) records.push(jsonRecord({ ...event, arguments: piece }));
   } else if ((kind !== "text" && kind !== "reasoning") || (kind === "text" && event.logprobs !== undefined)) {
     records.push(jsonRecord(event));
@@ -63,12 +66,30 @@ function isHighSurrogate(unit: number): boolean {
 
 /** Returns the answer event of a record, or undefined when it is none. */
 export function eventOf({ head, text }: DataRecord): AnswerEvent | undefined {
+  if (head === "v") return embeddingIn(text);
   if (head !== "j") return text === "" ? undefined : { kind: head === "t" ? "text" : "reasoning", text };
   try {
     return answerEvent.safeParse(JSON.parse(text)).data;
   } catch {
     return undefined;
   }
+}
+
+const doubleBytes = 8;
+
+function writtenVector(vector: readonly number[]): string {
+  const bytes = Buffer.allocUnsafe(vector.length * doubleBytes);
+  for (const [at, component] of vector.entries()) bytes.writeDoubleLE(component, at * doubleBytes);
+  return bytes.toString("base64");
+}
+
+function embeddingIn(text: string): AnswerEvent | undefined {
+  const [, index, written = ""] = /^(\d{1,9}):([A-Za-z0-9+/=]*)$/.exec(text) ?? [];
+  const bytes = Buffer.from(written, "base64");
+  if (index === undefined || bytes.byteLength % doubleBytes !== 0) return undefined;
+  const vector: number[] = [];
+  for (let at = 0; at < bytes.byteLength; at += doubleBytes) vector.push(bytes.readDoubleLE(at));
+  return { kind: "embedding", index: Number(index), vector };
 }
 
 const colon = 0x3a;
@@ -102,7 +123,8 @@ export class RecordReader {
     let at = this.#goOn(text, records);
     while (at < text.length) {
       const head = text[at];
-      if (head !== "t" && head !== "r" && head !== "j") throw this.#broken("a record with an unknown head");
+      if (head !== "t" && head !== "r" && head !== "v" && head !== "j")
+        throw this.#broken("a record with an unknown head");
       const colonAt = this.#colonAfter(text, at + 1);
       const length = Number(text.slice(at + 1, colonAt));
       if (length > this.#textMax) throw this.#broken(`a record of ${length} characters (at most ${this.#textMax})`);

@@ -27,7 +27,7 @@ export const limits = {
   /** A lease reports a slower client once it has read this many more bytes. */
   takenStepBytes: 1 * kib,
   /** Credit of an answer that the gateway gathers, and reads as fast as it arrives. */
-  wholeCreditBytes: 1 * mib,
+  wholeCreditBytes: 2 * mib,
   /** Bounds the text of one record of an answer: a vector, or logprobs. Longer texts take several records. */
   answerRecordCharactersMax: 1 * mib,
   /** Bounds the text of an answer that is not streamed, so that its JSON stays below `wholeAnswerBytesMax`. */

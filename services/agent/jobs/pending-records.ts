@@ -1,6 +1,6 @@
 import { openRecord, piecesOf, recordTextMax, type DataRecord } from "#shared/protocol/answer-records.ts";
 
-/** A record that waits, or a piece of a `j` record that is longer than `recordTextMax`. */
+/** A record that waits, or a piece of one that is longer than `recordTextMax`. */
 interface Pending {
   /** Undefined for a piece of a long record: its text goes out as it is. */
   readonly head: DataRecord["head"] | undefined;
@@ -32,7 +32,12 @@ export class PendingRecords {
       return;
     }
     const last = joining ? this.#waiting.at(-1) : undefined;
-    if (last === undefined || head === "j" || last.head !== head || last.text.length + text.length > recordTextMax) {
+    if (
+      last === undefined ||
+      (head !== "t" && head !== "r") ||
+      last.head !== head ||
+      last.text.length + text.length > recordTextMax
+    ) {
       this.#add(head, text);
       return;
     }
@@ -44,7 +49,7 @@ export class PendingRecords {
 
   /**
    * Takes records in their written form, up to `creditBytes` and about `bytesMax`. A text that is too long for both is
-   * cut. A `j` record is taken even beyond `bytesMax` when it is the first. Returns an empty text when no record fits.
+   * cut. Another record is taken even beyond `bytesMax` when it is the first. Returns an empty text when no record fits.
    */
   take(bytesMax: number, creditBytes: number): string {
     let room = Math.min(bytesMax, creditBytes);

@@ -2,6 +2,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import {
   acceptPayload,
   decodeJson,
+  endPayload,
   faultPayload,
   partAckPayload,
   rejectPayload,
@@ -16,7 +17,6 @@ import type { JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { judgeSilence } from "./judge-silence.ts";
-import { readEnd } from "./read-end.ts";
 import { machineBrokeRules, machineDisconnected, machineFault, machineOffline, plainReason } from "./machine-fault.ts";
 import type { PartSender } from "./send-parts.ts";
 
@@ -489,7 +489,7 @@ export class FrameFollower {
       this.#fail(machineFault(told, this.#options.kind));
       return;
     }
-    const end = readEnd(frame.payload);
+    const end = decodeJson(endPayload, frame.payload);
     if (end?.usage) this.#options.listener.onUsage?.(end.usage);
     if (end !== undefined) this.#options.listener.onTimings?.(end.timings);
     if (end === undefined) {

@@ -5,6 +5,7 @@ import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { rendererFor } from "../../../services/gateway/api/answer-shape.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { head, regular, rendered } from "./answers.ts";
+import { eventsIn, payloadOf } from "../../harness/answer-payload.ts";
 
 type Shape = "embeddings-float" | "embeddings-base64";
 
@@ -55,6 +56,16 @@ describe("embeddings", () => {
         const zeroesAlike = vectors.map((numbers) => numbers.map((number) => number + 0));
         expect(plain.map(({ embedding }) => embedding.map((number) => number + 0))).toEqual(zeroesAlike);
         expect(packed.map(({ embedding }) => floatsOf(embedding).map((number) => number + 0))).toEqual(zeroesAlike);
+      }),
+    );
+  });
+
+  test("cross the wire as the same numbers", () => {
+    fc.assert(
+      fc.property(fc.array(fc.double({ noNaN: true, noDefaultInfinity: true })), fc.nat(), (vector, index) => {
+        expect(eventsIn(payloadOf({ kind: "embedding", index: index % 1e9, vector }))).toEqual([
+          { kind: "embedding", index: index % 1e9, vector },
+        ]);
       }),
     );
   });

@@ -96,6 +96,9 @@ describe("a rendered answer", () => {
     ["an answer event with a field too many", jsonPayload({ kind: "text", text: "a", html: "<b>" })],
     ["a choice beyond the limit", jsonPayload({ kind: "text", choice: 128, text: "a" })],
     ["a syntax error", Buffer.from("j2:{]")],
+    ["a vector without an index", Buffer.from("v4:AAAA")],
+    ["a vector that is no base64", Buffer.from("v4:0:%%")],
+    ["a vector with half a number", Buffer.from("v6:0:AAAA")],
   ])("ends with a fault of the machine for %s", (_, payload) => {
     const { heard, answer } = streamed();
     const fault = expect.objectContaining({
