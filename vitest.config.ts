@@ -5,7 +5,8 @@ import { ClosingLine } from "./test/harness/closing-line.ts";
 
 const faultTable = laneOf(process.env).isWhole ? [new FaultTable()] : [];
 const shared = { testTimeout: 20_000, hookTimeout: 60_000 };
-const pure = "test/{unit,architecture}/**/*.test.ts";
+/** No servers: unit tests, and the tests that compare sources with tables. */
+const pure = ["test/{unit,architecture}/**/*.test.ts", "test/**/every-*.test.ts"];
 
 export default defineConfig({
   test: {
@@ -14,14 +15,14 @@ export default defineConfig({
     maxWorkers: "100%",
     projects: [
       // What a unit test tests keeps nothing that another could trip over, and to load it anew for each takes longest.
-      { test: { ...shared, name: "unit", include: [pure], isolate: false } },
+      { test: { ...shared, name: "unit", include: pure, isolate: false } },
       // Only these need servers: `npm run test:unit` runs on a machine that has neither NATS nor Redis.
       {
         test: {
           ...shared,
           name: "real",
           include: ["test/**/*.test.ts"],
-          exclude: [pure],
+          exclude: pure,
           globalSetup: ["test/harness/global-setup.ts"],
         },
       },

@@ -187,5 +187,5 @@ export const keys: Section = {
     { rows: [97], file: "integration/bodies-of-nobody-are-not-read", name: "makes this process read next to nothing" },
     { rows: [99], file: "integration/admin-api-refuses-wrong-requests", name: "a new key" },
   ],
-  unasserted: [{ row: 98, because: "it is about time, which the bench of keys measures" }],
+  unasserted: [{ row: 98, because: "it is about time, and no test asserts a time" }],
 };
