@@ -53,13 +53,13 @@ const holdOf = (seat: string, hold: Partial<Hold> = {}): Hold => ({
 /** Its first heartbeat has gone out, and it is quiet. */
 async function open(options: { rowsMax?: number } = {}) {
   const clock = new TurnableClock();
-  const books = new HeldBook();
+  const book = new HeldBook();
   const charges: Charge[] = [];
   const freed: Settled[] = [];
   const logged: string[] = [];
   const log = (level: string) => (_: unknown, text?: string) => void logged.push(`${level}: ${text ?? String(_)}`);
   const settlements = new Settlements({
-    book: books,
+    book,
     local: { settle: (settled) => void freed.push(settled), takeCharges: () => charges.splice(0) },
     gateway: "a-gateway",
     clock,
@@ -67,39 +67,39 @@ async function open(options: { rowsMax?: number } = {}) {
     ...options,
   });
   await clock.advanceAwaiting(1_000);
-  books.sent.length = 0;
-  books.written.length = 0;
+  book.sent.length = 0;
+  book.written.length = 0;
   const end = (ended: Partial<Parameters<Settlements["end"]>[0]> = {}) =>
     settlements.end({ ran: true, usedTokens: 5, usage: rowOf(), ...ended });
-  return { clock, books, charges, freed, logged, settlements, end };
+  return { clock, book, charges, freed, logged, settlements, end };
 }
 
-describe("a request that has ended", () => {
-  test("is written in one settlement every tenth of a second", async () => {
-    const { clock, books, end } = await open();
+describe("the end of a request", () => {
+  test("waits up to a tenth of a second, and is booked together with others", async () => {
+    const { clock, book, end } = await open();
     for (let each = 0; each < 50; each += 1) {
       end();
       await clock.advanceAwaiting(1);
     }
-    expect(books.sent).toHaveLength(0);
+    expect(book.sent).toHaveLength(0);
     await clock.advanceAwaiting(100);
-    expect(books.sent).toHaveLength(1);
-    expect(books.requests()).toBe(50);
+    expect(book.sent).toHaveLength(1);
+    expect(book.requests()).toBe(50);
   });
 
-  test("is written at once where all gateways know its hold, with all that waits", async () => {
-    const { books, charges, end } = await open();
+  test("is booked at once if all gateways know its hold, with everything that waits", async () => {
+    const { book, charges, end } = await open();
     charges.push({ keyId: "abcdefABCDEF", limits: { requestsPerMinute: 5 }, requests: 1, tokens: 0 });
     end();
     end({ hold: holdOf("a") });
-    expect(books.sent).toMatchObject([{ ended: [{ hold: { seat: "a" } }], charges: [{ requests: 1 }] }]);
+    expect(book.sent).toMatchObject([{ ended: [{ hold: { seat: "a" } }], charges: [{ requests: 1 }] }]);
     end({ hold: holdOf("b") });
-    expect(books.sent.map(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual([["a"], ["b"]]);
-    expect(books.requests()).toBe(3);
+    expect(book.sent.map(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual([["a"], ["b"]]);
+    expect(book.requests()).toBe(3);
   });
 
   test("is added up by day, key and model", async () => {
-    const { clock, books, settlements, end } = await open();
+    const { clock, book, settlements, end } = await open();
     const took = { keyId: "abcdefABCDEF", promptTokens: 2, completionTokens: 3 };
     for (const row of [{}, { failed: 1 }, { model: null }, { day: "2026-01-02" }, {}]) {
       end({ usage: rowOf({ ...took, ...row }) });
@@ -107,7 +107,7 @@ describe("a request that has ended", () => {
     expect(settlements.spentOf("abcdefABCDEF", "2026-01")).toBe(25);
     expect(settlements.spentOf("abcdefABCDEF", "2026-01-02")).toBe(5);
     await clock.advanceAwaiting(100);
-    const [settlement] = books.written;
+    const [settlement] = book.written;
     expect(settlement?.usage.map(({ requests, failed, durationMs }) => [requests, failed, durationMs])).toEqual([
       [3, 1, 15],
       [1, 0, 5],
@@ -116,96 +116,96 @@ describe("a request that has ended", () => {
     expect(settlements.spentOf("abcdefABCDEF", "2026-01")).toBe(0);
   });
 
-  test("is sent again every second as it was, until it is written, and counted once", async () => {
-    const { clock, books, logged, end } = await open();
-    books.state = "unheard";
+  test("is sent again every second, unchanged, until it is booked, and counts once", async () => {
+    const { clock, book, logged, end } = await open();
+    book.state = "unheard";
     end();
     await clock.advanceAwaiting(100);
     end({ usage: rowOf({ model: "meanwhile" }) });
-    books.state = "away";
+    book.state = "away";
     await clock.advanceAwaiting(2_500);
-    books.state = "there";
+    book.state = "there";
     await clock.advanceAwaiting(1_000);
-    const [first, ...again] = books.sent;
+    const [first, ...again] = book.sent;
     expect(again.slice(0, 3)).toEqual([first, first, first]);
-    expect(books.sent.map(({ sequence }) => sequence - (first?.sequence ?? 0))).toEqual([0, 0, 0, 0, 1]);
-    expect(books.requests()).toBe(2);
+    expect(book.sent.map(({ sequence }) => sequence - (first?.sequence ?? 0))).toEqual([0, 0, 0, 0, 1]);
+    expect(book.requests()).toBe(2);
     expect(logged).toEqual([expect.stringMatching(/^warn: .*kept/), expect.stringMatching(/^info: .*again/)]);
   });
 
-  test("is at once free in this gateway, also while it cannot be written", async () => {
-    const { clock, books, freed, settlements, end } = await open();
-    books.state = "away";
+  test("frees its hold in this gateway at once, also while it cannot be booked", async () => {
+    const { clock, book, freed, settlements, end } = await open();
+    book.state = "away";
     const hold = holdOf("a");
     settlements.begin(hold);
     end({ hold });
     expect(freed).toMatchObject([{ hold, ran: true, usedTokens: 5 }]);
     await clock.advanceAwaiting(500);
-    books.state = "there";
+    book.state = "there";
     await clock.advanceAwaiting(1_000);
-    expect(books.written.flatMap(({ ended }) => ended)).toMatchObject([{ hold, ran: true, usedTokens: 5 }]);
+    expect(book.written.flatMap(({ ended }) => ended)).toMatchObject([{ hold, ran: true, usedTokens: 5 }]);
   });
 
-  test("follows in order once all that was sent before is written, with what this gateway granted by itself", async () => {
-    const { clock, books, charges, settlements, end } = await open();
-    books.state = "away";
+  test("is booked after everything that was sent before it, with the charges of this gateway's own grants", async () => {
+    const { clock, book, charges, settlements, end } = await open();
+    book.state = "away";
     end({ hold: holdOf("first") });
     end({ hold: holdOf("second") });
     await clock.advanceAwaiting(10);
     expect(settlements.isAway).toBe(true);
     end({ hold: holdOf("third") });
     charges.push({ keyId: "abcdefABCDEF", limits: { requestsPerMinute: 5 }, requests: 1, tokens: 0 });
-    expect(books.sent).toHaveLength(2);
-    books.state = "there";
+    expect(book.sent).toHaveLength(2);
+    book.state = "there";
     await clock.advanceAwaiting(1_000);
     expect(settlements.isAway).toBe(false);
-    expect(books.written.map(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual([
+    expect(book.written.map(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual([
       ["first"],
       ["second"],
       ["third"],
     ]);
-    expect(books.written.map(({ charges: { length } }) => length)).toEqual([0, 0, 1]);
-    const [first, , last] = books.written;
+    expect(book.written.map(({ charges: { length } }) => length)).toEqual([0, 0, 1]);
+    const [first, , last] = book.written;
     expect([first?.acknowledged, last?.acknowledged]).toEqual([(first?.sequence ?? 0) - 1, (last?.sequence ?? 0) - 1]);
   });
 
-  test("is not written of what only this gateway held", async () => {
-    const { clock, books, freed, settlements, end } = await open();
+  test("does not settle a hold that only this gateway knows", async () => {
+    const { clock, book, freed, settlements, end } = await open();
     const hold = holdOf("a", { kept: "here" });
     settlements.begin(hold);
     await clock.advanceAwaiting(5_000);
     end({ hold });
     await clock.advanceAwaiting(1_000);
     expect(freed).toHaveLength(1);
-    expect(books.sent.flatMap(({ ended, renewed }) => [...ended, ...renewed])).toEqual([]);
-    expect(books.requests()).toBe(1);
+    expect(book.sent.flatMap(({ ended, renewed }) => [...ended, ...renewed])).toEqual([]);
+    expect(book.requests()).toBe(1);
   });
 
-  test("frees no seat any more when it has lapsed long ago", async () => {
-    const { clock, books, end } = await open();
-    books.state = "away";
+  test("frees no seat that has expired long ago", async () => {
+    const { clock, book, end } = await open();
+    book.state = "away";
     end({ hold: holdOf("first") });
     await clock.advanceAwaiting(1_000);
     end({ hold: holdOf("meanwhile") });
     await clock.advanceAwaiting(61_000);
     end({ hold: holdOf("last") });
-    books.state = "there";
+    book.state = "there";
     await clock.advanceAwaiting(2_000);
-    expect(books.written.flatMap(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual(["last"]);
-    expect(books.requests()).toBe(3);
+    expect(book.written.flatMap(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual(["last"]);
+    expect(book.requests()).toBe(3);
   });
 
-  test("a hold of which nobody knows is freed, and gives nothing back", async () => {
-    const { clock, books, freed, settlements } = await open();
+  test("a hold that the book may have made unheard is freed, and gives nothing back", async () => {
+    const { clock, book, freed, settlements } = await open();
     settlements.release(holdOf("unheard", { tokens: 0 }));
     await clock.advanceAwaiting(0);
-    expect(books.written[0]?.ended).toMatchObject([{ hold: { seat: "unheard" }, ran: true, usedTokens: 0 }]);
+    expect(book.written[0]?.ended).toMatchObject([{ hold: { seat: "unheard" }, ran: true, usedTokens: 0 }]);
     expect(freed).toEqual([]);
   });
 
-  test("is bounded while it cannot be written, and what finds no place is told", async () => {
-    const { clock, books, logged, end } = await open({ rowsMax: 10 });
-    books.state = "away";
+  test("is kept up to a bound while it cannot be booked, and requests beyond it are reported", async () => {
+    const { clock, book, logged, end } = await open({ rowsMax: 10 });
+    book.state = "away";
     end();
     await clock.advanceAwaiting(100);
     for (let model = 0; model < 15; model += 1) end({ usage: rowOf({ model: `model-${model}` }) });
@@ -214,34 +214,34 @@ describe("a request that has ended", () => {
     expect(logged.filter((line) => line.startsWith("error"))).toEqual([
       expect.stringMatching(/5 requests were not counted.*unwrittenRowsMax/),
     ]);
-    books.state = "there";
+    book.state = "there";
     await clock.advanceAwaiting(5_000);
-    expect(books.requests()).toBe(12);
+    expect(book.requests()).toBe(12);
     expect(logged.filter((line) => line.startsWith("error"))).toHaveLength(1);
   });
 });
 
 describe("a gateway's heartbeat", () => {
   test("goes out every five seconds, renews the seats of what is under way, and says how many gateways there are", async () => {
-    const { clock, books, settlements, end } = await open();
+    const { clock, book, settlements, end } = await open();
     expect(settlements.gateways).toBe(1);
     const [stays, leaves] = [holdOf("stays"), holdOf("leaves")];
     for (const hold of [stays, leaves, holdOf("no seat", { limits: { requestsPerMinute: 5 } })])
       settlements.begin(hold);
     end({ hold: leaves });
-    books.gateways = 3;
+    book.gateways = 3;
     await clock.advanceAwaiting(3_000);
-    expect(books.sent.flatMap(({ renewed }) => renewed)).toEqual([]);
+    expect(book.sent.flatMap(({ renewed }) => renewed)).toEqual([]);
     await clock.advanceAwaiting(10_000);
-    expect(books.sent.flatMap(({ renewed }) => renewed)).toEqual([stays, stays]);
+    expect(book.sent.flatMap(({ renewed }) => renewed)).toEqual([stays, stays]);
     expect(settlements.gateways).toBe(3);
   });
 
   test("that is not heard is no reason to wait at the end", async () => {
-    const { clock, books, settlements } = await open();
-    books.state = "away";
+    const { clock, book, settlements } = await open();
+    book.state = "away";
     await clock.advanceAwaiting(6_000);
-    expect(books.sent.length).toBeGreaterThan(1);
+    expect(book.sent.length).toBeGreaterThan(1);
     await settlements.stop(new AbortController().signal);
     expect(clock.timersWaiting).toBe(0);
   });
@@ -249,18 +249,18 @@ describe("a gateway's heartbeat", () => {
 
 describe("a gateway that stops", () => {
   test("writes what there is at once, and leaves nothing behind", async () => {
-    const { clock, books, settlements, end } = await open();
+    const { clock, book, settlements, end } = await open();
     end();
     await clock.advanceAwaiting(0);
     end();
     await settlements.stop(new AbortController().signal);
-    expect(books.requests()).toBe(2);
+    expect(book.requests()).toBe(2);
     expect(clock.timersWaiting).toBe(0);
   });
 
   test("tries until its deadline, and says what it could not write", async () => {
-    const { clock, books, logged, settlements, end } = await open();
-    books.state = "away";
+    const { clock, book, logged, settlements, end } = await open();
+    book.state = "away";
     end();
     await clock.advanceAwaiting(0);
     end();
@@ -274,16 +274,16 @@ describe("a gateway that stops", () => {
   });
 
   test("has written all when a flush resolves", async () => {
-    const { clock, books, settlements, end } = await open();
-    books.state = "away";
+    const { clock, book, settlements, end } = await open();
+    book.state = "away";
     end();
     const flushed = settlements.flush();
     end();
     await clock.advanceAwaiting(500);
-    books.state = "there";
+    book.state = "there";
     await clock.advanceAwaiting(500);
     await flushed;
-    expect(books.requests()).toBe(2);
+    expect(book.requests()).toBe(2);
     await settlements.flush();
   });
 });
