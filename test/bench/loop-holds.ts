@@ -97,6 +97,10 @@ function worstBodies(): readonly Body[] {
       "16,000 parts of text",
       many(16_000, () => ({ type: "text", text: "a" })),
     ),
+    user(
+      "49,000 parts that are numbers",
+      many(49_000, () => 1),
+    ),
     chat("tools with schemas of thousands of keys", {
       messages: [hello],
       tools: tables.map((parameters) => ({ type: "function", function: { name: "f", parameters } })),
