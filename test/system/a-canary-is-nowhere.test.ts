@@ -129,7 +129,7 @@ describe.skipIf(lentOnly("redis"))("a key, a prompt and an answer", () => {
     const dump = await dumpOf(redis);
     redis.disconnect();
     const log = site.gateway.logged.join("");
-    expect(log).toContain('"msg":"usage"');
+    expect(log).toContain('"msg":"request"');
     expect(log).toContain("Redis is away");
     expect([...dump.keys()].some((name) => name.includes("usage:"))).toBe(true);
 
