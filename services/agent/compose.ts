@@ -7,12 +7,12 @@ import { timingAt } from "#shared/protocol/timing.ts";
 import type { AgentConfig } from "./config.ts";
 import { JobTable } from "./jobs/job-table.ts";
 import { receiveJobs } from "./jobs/receive-jobs.ts";
-import { Announcer } from "./presence/announce.ts";
-import { claimMachine } from "./presence/claim-machine.ts";
-import { atHand, type RuntimeSource, runtimeSources } from "./offer/detect.ts";
-import { FirstSightings, RuntimeWatch } from "./offer/watch-runtimes.ts";
+import { Announcer } from "./machine/announce.ts";
+import { claimMachine } from "./machine/claim-machine.ts";
+import { atHand, type RuntimeSource, runtimeSources } from "./machine/detect.ts";
+import { FirstSightings, RuntimeWatch } from "./machine/watch-runtimes.ts";
 import { llamaRuntime } from "./runtimes/llama/llama.ts";
-import { readModelSettings } from "./offer/offer.ts";
+import { readModelSettings } from "./machine/offer.ts";
 import type { Runtime } from "./runtimes/runtime.ts";
 import { scriptedRuntime } from "./runtimes/scripted/scripted.ts";
 

@@ -11,7 +11,7 @@ import {
   wholeNumber,
   type Environment,
 } from "#shared/process/config.ts";
-import { crossOrigins } from "./access/cross-origin.ts";
+import { crossOrigins } from "./http/cross-origin.ts";
 
 /** Host names separated by commas; `*` alone for any. */
 const hostNames = z

@@ -3,16 +3,16 @@ import { Fault } from "#shared/fault/fault.ts";
 import { systemClock, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import { AnswersUnderWay, UnreadAnswers, type AnswerBounds, type AnswerMeter } from "./edge/unread-answers.ts";
-import { readBodies } from "./edge/bound-uploads.ts";
-import { limitConnections, type ConnectionBounds } from "./edge/bound-connections.ts";
-import { BrokenConnections, type ConnectionMeter } from "./edge/broken-connections.ts";
-import { unknownUrl, knowEveryMethod, answerFault, answerFaults } from "./edge/answer-faults.ts";
-import { adoptError, type BodyLimit } from "./intake/adopt-error.ts";
-import { framingFault } from "./intake/framing-fault.ts";
-import { followRequest, followRequests, type RequestMeter } from "./edge/follow-requests.ts";
-import { addRequestState } from "./edge/request-state.ts";
-import { TimedResponse } from "./edge/timed-response.ts";
+import { AnswersUnderWay, UnreadAnswers, type AnswerBounds, type AnswerMeter } from "./http/unread-answers.ts";
+import { readBodies } from "./http/bound-uploads.ts";
+import { limitConnections, type ConnectionBounds } from "./http/bound-connections.ts";
+import { BrokenConnections, type ConnectionMeter } from "./http/broken-connections.ts";
+import { unknownUrl, knowEveryMethod, answerFault, answerFaults } from "./http/answer-faults.ts";
+import { adoptError, type BodyLimit } from "./http/adopt-error.ts";
+import { framingFault } from "./http/framing-fault.ts";
+import { followRequest, followRequests, type RequestMeter } from "./http/follow-requests.ts";
+import { addRequestState } from "./http/request-state.ts";
+import { TimedResponse } from "./http/timed-response.ts";
 
 /** How long a server waits for the input of its clients. */
 export interface Patience {

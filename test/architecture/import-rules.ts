@@ -52,7 +52,7 @@ export const importRules: readonly ImportRule[] = [
     rule: "only cross-origin knows @fastify/cors",
     files: "**",
     never: "@fastify/cors",
-    only: ["services/gateway/access/cross-origin.ts"],
+    only: ["services/gateway/http/cross-origin.ts"],
   },
   {
     rule: "only runtimes and WebSockets to NATS know undici",
@@ -70,7 +70,7 @@ export const importRules: readonly ImportRule[] = [
     rule: "only the exposition of metrics knows prom-client",
     files: "**",
     never: "prom-client",
-    only: ["services/gateway/meters/exposition.ts"],
+    only: ["services/gateway/metrics/exposition.ts"],
   },
   {
     rule: "only the log knows pino",
@@ -82,7 +82,7 @@ export const importRules: readonly ImportRule[] = [
     rule: "only the reference's route knows swagger-ui-dist",
     files: "**",
     never: "swagger-ui-dist{,/**}",
-    only: ["services/gateway/routes/get-reference.ts", "test/**"],
+    only: ["services/gateway/openapi/get-reference.ts", "test/**"],
   },
   { rule: "only the CLI knows commander", files: "**", never: "commander", only: ["services/cli/**", "test/**"] },
   { rule: "only the harness knows testcontainers", files: "**", never: "testcontainers", only: ["test/harness/**"] },

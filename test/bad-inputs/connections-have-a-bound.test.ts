@@ -4,9 +4,9 @@ import { networkInterfaces } from "node:os";
 import type { FastifyInstance } from "fastify";
 import { afterEach, expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
-import type { ConnectionBound, ConnectionBounds } from "../../services/gateway/edge/bound-connections.ts";
-import { Exposition } from "../../services/gateway/meters/exposition.ts";
-import { RequestMeters } from "../../services/gateway/meters/request-meters.ts";
+import type { ConnectionBound, ConnectionBounds } from "../../services/gateway/http/bound-connections.ts";
+import { Exposition } from "../../services/gateway/metrics/exposition.ts";
+import { RequestMeters } from "../../services/gateway/metrics/request-meters.ts";
 import { createServer } from "../../services/gateway/server.ts";
 import { until } from "../harness/until.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
-import { badKeysPerMinuteMax } from "../../services/gateway/access/bad-keys.ts";
+import { badKeysPerMinuteMax } from "../../services/gateway/keys/bad-keys.ts";
 import { Endpoint } from "../harness/endpoint.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { Operator } from "../harness/operator.ts";

@@ -1,5 +1,5 @@
 import type { OfferedModel } from "#shared/model/model.ts";
-import { completeModel } from "../../services/agent/offer/offer.ts";
+import { completeModel } from "../../services/agent/machine/offer.ts";
 import type { Runtime } from "../../services/agent/runtimes/runtime.ts";
 
 /** When models of unknown age were seen for the first time, in tests. */

@@ -1,8 +1,8 @@
 import { fastify } from "fastify";
 import { expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
-import { heapShare, heapShareMax, refuseWithoutHeapRoom } from "../../services/gateway/edge/bound-uploads.ts";
-import { answerFaults } from "../../services/gateway/edge/answer-faults.ts";
+import { heapShare, heapShareMax, refuseWithoutHeapRoom } from "../../services/gateway/http/bound-uploads.ts";
+import { answerFaults } from "../../services/gateway/http/answer-faults.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
 
 test("while the heap is nearly full requests are turned away by the limit's name, and taken again when there is room", async () => {

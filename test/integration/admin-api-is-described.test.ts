@@ -1,4 +1,4 @@
-import { BadKeys } from "../../services/gateway/access/bad-keys.ts";
+import { BadKeys } from "../../services/gateway/keys/bad-keys.ts";
 import type { RouteOptions } from "fastify";
 import { beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";

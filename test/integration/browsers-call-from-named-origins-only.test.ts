@@ -2,8 +2,8 @@ import type { FastifyInstance, LightMyRequestResponse } from "fastify";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { createLog } from "#shared/process/log.ts";
-import { allowCrossOrigin } from "../../services/gateway/access/cross-origin.ts";
-import { refuseOtherMethods } from "../../services/gateway/edge/answer-faults.ts";
+import { allowCrossOrigin } from "../../services/gateway/http/cross-origin.ts";
+import { refuseOtherMethods } from "../../services/gateway/http/answer-faults.ts";
 import { answerHeaders } from "../../services/gateway/openapi/public-headers.ts";
 import { createServer } from "../../services/gateway/server.ts";
 

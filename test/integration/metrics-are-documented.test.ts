@@ -5,7 +5,7 @@ import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { isFaultCode } from "#shared/fault/fault-code.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
-import { GatewayMeters } from "../../services/gateway/meters/gateway-meters.ts";
+import { GatewayMeters } from "../../services/gateway/metrics/gateway-meters.ts";
 import { MetricsText } from "../harness/metrics-text.ts";
 
 const documented = readFileSync(join(import.meta.dirname, "../../infra/metrics.md"), "utf8");

@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from "node:http";
 import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock as clock } from "#shared/process/clock.ts";
-import { detectMs, runtimeKinds, runtimeSources } from "../../services/agent/offer/detect.ts";
+import { detectMs, runtimeKinds, runtimeSources } from "../../services/agent/machine/detect.ts";
 import { recogniseOllama } from "../../services/agent/runtimes/ollama/ollama.ts";
 import { recogniseOpenAiServer } from "../../services/agent/runtimes/openai/recognise-openai-server.ts";
 import { FakeLlamaRouter } from "../harness/fake-llama-router.ts";

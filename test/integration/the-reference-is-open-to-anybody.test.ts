@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
 import type { OpenApiDocument } from "../../services/gateway/openapi/openapi-document.ts";
 import { publicDocument } from "../../services/gateway/openapi/public-document.ts";
-import { getReference } from "../../services/gateway/routes/get-reference.ts";
+import { getReference } from "../../services/gateway/openapi/get-reference.ts";
 import { createServer } from "../../services/gateway/server.ts";
 
 const limit = { bodyBytesMax: 1_024, bodyLimitName: "TRUNKLINE_BODY_BYTES_MAX" };

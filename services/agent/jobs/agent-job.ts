@@ -9,7 +9,7 @@ import {
 import type { JobHead } from "#shared/protocol/job.ts";
 import type { FaultCode } from "#shared/fault/fault-code.ts";
 import type { Fault } from "#shared/fault/fault.ts";
-import type { Route } from "../offer/offer.ts";
+import type { Route } from "../machine/offer.ts";
 import type { Silence } from "../runtimes/runtime.ts";
 import type { PartCollector } from "./receive-jobs.ts";
 import type { FrameEmitter } from "./emit-frames.ts";

@@ -1,5 +1,5 @@
 import type { Clock } from "#shared/process/clock.ts";
-import type { Route } from "../offer/offer.ts";
+import type { Route } from "../machine/offer.ts";
 import type { AgentJob } from "./agent-job.ts";
 import { Schedule, type Submitted } from "./schedule.ts";
 

@@ -1,7 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { ManageAction, ManageProgress } from "#shared/protocol/manage-job.ts";
-import { readBody } from "../bodies/read-body.ts";
-import type { Offer } from "../offer/offer.ts";
+import { readBody } from "../runtimes/bodies/read-body.ts";
+import type { Offer } from "../machine/offer.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
 import type { Outcome } from "./past-jobs.ts";
 import { untilAborted } from "./until-aborted.ts";

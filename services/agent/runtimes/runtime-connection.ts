@@ -1,7 +1,7 @@
 import { Pool, type Dispatcher } from "undici";
 import type { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { isLargeValue, writeLargeJson } from "../bodies/large-json.ts";
+import { isLargeValue, writeLargeJson } from "./bodies/large-json.ts";
 import { RuntimeAnswer } from "./runtime-answer.ts";
 
 export interface Question {

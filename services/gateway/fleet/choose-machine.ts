@@ -2,7 +2,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { LeftOutReason, RankReason } from "#shared/fleet/shown-route.ts";
 import type { Catalogue, Model } from "#shared/model/model.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
-import type { PromptPrefixes } from "../asked/prompt-prefixes.ts";
+import type { PromptPrefixes } from "./prompt-prefixes.ts";
 import { findModel } from "./catalogues.ts";
 import type { MachineStatus } from "./roster.ts";
 import { loadOf, type Load, type Speed } from "./expected-time.ts";

@@ -1,4 +1,4 @@
-import type { PromptPrefixes } from "../asked/prompt-prefixes.ts";
+import type { PromptPrefixes } from "./prompt-prefixes.ts";
 import type { Target } from "./roster.ts";
 
 /** Limits the prefixes that are remembered, for whole fleets and all models together. */

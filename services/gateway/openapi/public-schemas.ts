@@ -1,8 +1,8 @@
 import { capabilities, model } from "#shared/model/model.ts";
 import { toolCall, toolDefinition } from "#shared/protocol/chat-body.ts";
-import { outerMessage } from "../openai/chat-messages.ts";
-import { chatRequest, outerResponseFormat } from "../openai/chat-request.ts";
-import { completionRequest, embeddingsRequest } from "../openai/text-requests.ts";
+import { outerMessage } from "../api/chat-messages.ts";
+import { chatRequest, outerResponseFormat } from "../api/chat-request.ts";
+import { completionRequest, embeddingsRequest } from "../api/text-requests.ts";
 import {
   callItem,
   callOutputItem,
@@ -15,8 +15,8 @@ import {
   responseToolChoice,
   outerTextFormat,
   responseRequest,
-} from "../openai/responses/response-schema.ts";
-import { outerToolChoice } from "../openai/tool-choice.ts";
+} from "../api/responses/response-schema.ts";
+import { outerToolChoice } from "../api/tool-choice.ts";
 import {
   chatCompletion,
   chatCompletionChunk,

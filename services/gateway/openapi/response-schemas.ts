@@ -1,12 +1,7 @@
 import { z } from "zod";
 import { tokenLogprobs } from "#shared/answer/answer-event.ts";
 import { reasoningEffort } from "#shared/protocol/chat-body.ts";
-import {
-  functionTool,
-  namespaceTool,
-  responseToolChoice,
-  outerTextFormat,
-} from "../openai/responses/response-schema.ts";
+import { functionTool, namespaceTool, responseToolChoice, outerTextFormat } from "../api/responses/response-schema.ts";
 import { answeringModel, errorAnswer } from "./answer-schemas.ts";
 
 const nothing = (why: string) => z.null().describe(`Always null: ${why}.`);

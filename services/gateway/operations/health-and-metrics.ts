@@ -4,12 +4,12 @@ import type { Broker } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { bearerText } from "../access/authenticate.ts";
-import type { KnownKeys } from "../access/known-keys.ts";
-import type { StoreWatch } from "../access/store-watch.ts";
-import { refuseOtherMethods } from "../edge/answer-faults.ts";
-import { type BrokerWatch, probe, probeWithinMs } from "../meters/backing-meters.ts";
-import type { GatewayMeters } from "../meters/gateway-meters.ts";
+import { bearerText } from "../keys/authenticate.ts";
+import type { KnownKeys } from "../keys/known-keys.ts";
+import type { StoreWatch } from "../keys/store-watch.ts";
+import { refuseOtherMethods } from "../http/answer-faults.ts";
+import { type BrokerWatch, probe, probeWithinMs } from "../metrics/backing-meters.ts";
+import type { GatewayMeters } from "../metrics/gateway-meters.ts";
 
 /**
  * Mounts the health routes. `healthz`: this process runs. `readyz`: it can serve requests. Neither sends a request to a

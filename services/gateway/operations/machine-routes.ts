@@ -12,7 +12,7 @@ import type { ProgressLine } from "#shared/model/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { ManageProgress } from "#shared/protocol/manage-job.ts";
-import type { FleetModels } from "../dispatch/fleet-models.ts";
+import type { FleetModels } from "../jobs/fleet-models.ts";
 import { adminApi } from "./admin-api.ts";
 import type { FleetView } from "./fleet-view.ts";
 import { actorOf } from "./operations-access.ts";

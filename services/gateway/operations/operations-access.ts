@@ -9,9 +9,9 @@ import type { KeyStore } from "#shared/keys/key-store.ts";
 import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import type { BadKeys } from "../access/bad-keys.ts";
-import { bearerText, authUnavailable, validKey } from "../access/authenticate.ts";
-import { stateOf } from "../edge/request-state.ts";
+import type { BadKeys } from "../keys/bad-keys.ts";
+import { bearerText, authUnavailable, validKey } from "../keys/authenticate.ts";
+import { stateOf } from "../http/request-state.ts";
 
 /**
  * Refuses requests whose Host header is an unknown name. With DNS rebinding, any web page can point its own host name

@@ -5,12 +5,12 @@ import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { linesMedia, type ManageLine } from "#shared/model/model.ts";
 import type { Log } from "#shared/process/log.ts";
-import { untilClientLeaves } from "../access/prove-callers.ts";
-import { clientBacklogBytesMax } from "../dispatch/write-stream.ts";
-import { logFieldsOf } from "../edge/request-state.ts";
-import { readJsonObject } from "../intake/read-json.ts";
-import { readShape } from "../intake/read-shape.ts";
-import { faultBody } from "../openai/fault-body.ts";
+import { untilClientLeaves } from "../keys/prove-callers.ts";
+import { clientBacklogBytesMax } from "../jobs/write-stream.ts";
+import { logFieldsOf } from "../http/request-state.ts";
+import { readJsonObject } from "../http/read-json.ts";
+import { readShape } from "../http/read-shape.ts";
+import { faultBody } from "../http/fault-body.ts";
 import type { AdminOperation } from "./admin-api.ts";
 
 /** A request whose parts the schemas of its operation have validated. */

@@ -11,7 +11,7 @@ import {
   type OpenAiServerKind,
 } from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
 import type { Runtime } from "../../../services/agent/runtimes/runtime.ts";
-import { faultBody } from "../../../services/gateway/openai/fault-body.ts";
+import { faultBody } from "../../../services/gateway/http/fault-body.ts";
 import { eventsOf } from "../../harness/chat-on.ts";
 import { offeredBy } from "../../harness/offered-by.ts";
 import { ReplayServer, type Replay } from "../../harness/replay-server.ts";

@@ -3,7 +3,7 @@ import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import { newEpoch } from "#shared/protocol/identifiers.ts";
 import { presence, type Presence } from "#shared/protocol/presence.ts";
 import { presencePattern, rollcallSubject } from "#shared/protocol/subjects.ts";
-import { Announcer } from "../../../services/agent/presence/announce.ts";
+import { Announcer } from "../../../services/agent/machine/announce.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { stubDescribed, StubRuntime } from "./stub-runtime.ts";
 

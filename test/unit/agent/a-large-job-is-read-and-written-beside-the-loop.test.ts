@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { isLargeValue, readLargeBody, writeLargeJson } from "../../../services/agent/bodies/large-json.ts";
-import { readBody } from "../../../services/agent/bodies/read-body.ts";
+import { isLargeValue, readLargeBody, writeLargeJson } from "../../../services/agent/runtimes/bodies/large-json.ts";
+import { readBody } from "../../../services/agent/runtimes/bodies/read-body.ts";
 import { RuntimeConnection } from "../../../services/agent/runtimes/runtime-connection.ts";
 
 const mib = 1024 * 1024;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import type { Sight } from "../../../services/agent/offer/detect.ts";
-import { RuntimeWatch } from "../../../services/agent/offer/watch-runtimes.ts";
+import type { Sight } from "../../../services/agent/machine/detect.ts";
+import { RuntimeWatch } from "../../../services/agent/machine/watch-runtimes.ts";
 import type { DescribedModel } from "../../../services/agent/runtimes/runtime.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { completeBody } from "#shared/protocol/complete-body.ts";
-import { readCompletionRequest, type ReadCompletionRequest } from "../../../services/gateway/openai/text-requests.ts";
+import { readCompletionRequest, type ReadCompletionRequest } from "../../../services/gateway/api/text-requests.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 function read(fields: Readonly<Record<string, unknown>> = {}): ReadCompletionRequest {

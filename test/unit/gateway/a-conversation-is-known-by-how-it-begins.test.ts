@@ -5,7 +5,7 @@ import {
   prefixesOfChat,
   prefixesOfTexts,
   type PromptPrefixes,
-} from "../../../services/gateway/asked/prompt-prefixes.ts";
+} from "../../../services/gateway/fleet/prompt-prefixes.ts";
 import { prefixesKeptMax, WarmCaches } from "../../../services/gateway/fleet/warm-caches.ts";
 
 const user = (content: string): ChatMessage => ({ role: "user", content });

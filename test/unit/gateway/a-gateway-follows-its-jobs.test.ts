@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { replySubject } from "#shared/protocol/subjects.ts";
-import { keptBodyBytesMax } from "../../../services/gateway/dispatch/open-jobs.ts";
+import { keptBodyBytesMax } from "../../../services/gateway/jobs/open-jobs.ts";
 import { end } from "./follower-on-a-wire.ts";
 import { gateway, gatewayOnBroker } from "./gateway-on-a-broker.ts";
 

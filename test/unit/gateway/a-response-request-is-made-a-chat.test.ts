@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { chatBody } from "#shared/protocol/chat-body.ts";
 
-import { repeatedCharactersMax } from "../../../services/gateway/openai/responses/response-request.ts";
+import { repeatedCharactersMax } from "../../../services/gateway/api/responses/response-request.ts";
 import { called, faultOf, gave, readResponse, thrownBy, weather } from "./response-requests.ts";
 
 const hello = { role: "user", content: "Hello" };

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
-import { writeWhole } from "../../../services/gateway/edge/timed-response.ts";
+import { writeWhole } from "../../../services/gateway/http/timed-response.ts";
 import { createServer } from "../../../services/gateway/server.ts";
 
 const everyByte = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));

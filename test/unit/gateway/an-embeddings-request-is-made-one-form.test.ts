@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { embedInputsMax } from "#shared/protocol/embed-body.ts";
-import { readEmbeddingsRequest, type ReadEmbeddingsRequest } from "../../../services/gateway/openai/text-requests.ts";
+import { readEmbeddingsRequest, type ReadEmbeddingsRequest } from "../../../services/gateway/api/text-requests.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 function read(fields: Readonly<Record<string, unknown>> = {}): ReadEmbeddingsRequest {

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { model as modelShape, type Model } from "#shared/model/model.ts";
-import { mergeCatalogues } from "../../../services/gateway/dispatch/live-models.ts";
+import { mergeCatalogues } from "../../../services/gateway/jobs/live-models.ts";
 import { modelOf, nothing } from "./machines-of-a-fleet.ts";
 
 const apple = { runtime_profile: "apple-mlx", apple_mlx: true } as const;

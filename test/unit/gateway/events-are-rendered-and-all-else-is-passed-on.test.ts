@@ -3,8 +3,8 @@ import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import type { BeatRow, Usage } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { chatCompletion, ChatChunks } from "../../../services/gateway/api/render-chat.ts";
-import type { JobListener } from "../../../services/gateway/dispatch/follow-frames.ts";
-import { RenderedAnswer } from "../../../services/gateway/dispatch/render-answer.ts";
+import type { JobListener } from "../../../services/gateway/jobs/follow-frames.ts";
+import { RenderedAnswer } from "../../../services/gateway/jobs/render-answer.ts";
 import { jsonPayload, payloadOf } from "../../harness/answer-payload.ts";
 
 const head = { id: "chatcmpl-1", createdSeconds: 7, model: "llama3", includeUsage: false };

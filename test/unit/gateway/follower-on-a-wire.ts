@@ -2,8 +2,8 @@ import { encodeJson, type BeatRow, type JobState } from "#shared/protocol/frame-
 import type { JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { PartSender } from "../../../services/gateway/dispatch/send-parts.ts";
-import { FrameFollower, type JobOutcome } from "../../../services/gateway/dispatch/follow-frames.ts";
+import { PartSender } from "../../../services/gateway/jobs/send-parts.ts";
+import { FrameFollower, type JobOutcome } from "../../../services/gateway/jobs/follow-frames.ts";
 
 const tickMs = 50;
 export const timing = timingAt(1);

@@ -11,8 +11,8 @@ import { decodeJobHead, decodePartHead, headHeader, type JobHead } from "#shared
 import { beatsSubject, machinePattern, parseMachineSubject, replySubject } from "#shared/protocol/subjects.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import type { JobSubmission } from "../../../services/gateway/dispatch/open-job.ts";
-import { OpenJobs } from "../../../services/gateway/dispatch/open-jobs.ts";
+import type { JobSubmission } from "../../../services/gateway/jobs/open-job.ts";
+import { OpenJobs } from "../../../services/gateway/jobs/open-jobs.ts";
 import { Roster } from "../../../services/gateway/fleet/roster.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { presenceOf } from "./machines-of-a-fleet.ts";

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { readJsonObject } from "../../../services/gateway/intake/read-json.ts";
+import { readJsonObject } from "../../../services/gateway/http/read-json.ts";
 
 /** What is said of a body: its fault's code, where it is and the words; nothing of one that is read. */
 function told(body: string | Uint8Array): { code: string; param: string | undefined; message: string } | undefined {

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 
-import { readingBytesMax, RequestReader } from "../../../services/gateway/asked/request-reader.ts";
-import { readRequest, type Outer, type ReadRequest } from "../../../services/gateway/asked/read-request.ts";
+import { readingBytesMax, RequestReader } from "../../../services/gateway/api/request-reader.ts";
+import { readRequest, type Outer, type ReadRequest } from "../../../services/gateway/api/read-request.ts";
 
 const mib = 1024 * 1024;
 

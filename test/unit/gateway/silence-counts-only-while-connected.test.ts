@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { judgeSilence } from "../../../services/gateway/dispatch/judge-silence.ts";
+import { judgeSilence } from "../../../services/gateway/jobs/judge-silence.ts";
 
 const timing = timingAt(1);
 const verdict = (silence: { nowMs: number; heardAtMs?: number; connected?: boolean; connectionSinceMs?: number }) =>

@@ -4,8 +4,8 @@ import { type AddressInfo, connect } from "node:net";
 import { onTestFinished } from "vitest";
 import type { Fault } from "#shared/fault/fault.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { StreamWriter } from "../../../services/gateway/dispatch/write-stream.ts";
-import { endsOfChunks } from "../../../services/gateway/openai/fault-body.ts";
+import { StreamWriter } from "../../../services/gateway/jobs/write-stream.ts";
+import { endsOfChunks } from "../../../services/gateway/http/fault-body.ts";
 import { until } from "../../harness/until.ts";
 
 export const timing = timingAt(1);

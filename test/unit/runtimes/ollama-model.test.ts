@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { completeModel } from "../../../services/agent/offer/offer.ts";
+import { completeModel } from "../../../services/agent/machine/offer.ts";
 import {
   describeModel,
   modelIdOf,

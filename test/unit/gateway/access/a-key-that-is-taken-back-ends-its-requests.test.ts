@@ -3,8 +3,8 @@ import { beforeEach, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyChangesListener } from "#shared/keys/key-store.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
-import { followKeyChanges, RunningRequests } from "../../../../services/gateway/access/follow-key-changes.ts";
-import { KnownKeys } from "../../../../services/gateway/access/known-keys.ts";
+import { followKeyChanges, RunningRequests } from "../../../../services/gateway/keys/follow-key-changes.ts";
+import { KnownKeys } from "../../../../services/gateway/keys/known-keys.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 import { peppers, StoreOfATest } from "./keys-of-a-test.ts";
 

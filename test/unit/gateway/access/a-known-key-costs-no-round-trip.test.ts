@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { mintKeyToken, type KeyToken } from "#shared/keys/key-token.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
-import { validKey } from "../../../../services/gateway/access/authenticate.ts";
-import { KnownKeys, knownKeysMax } from "../../../../services/gateway/access/known-keys.ts";
+import { validKey } from "../../../../services/gateway/keys/authenticate.ts";
+import { KnownKeys, knownKeysMax } from "../../../../services/gateway/keys/known-keys.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 import { peppers, StoreOfATest } from "./keys-of-a-test.ts";
 

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { beforeEach, expect, test } from "vitest";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
-import { authenticate } from "../../../../services/gateway/access/authenticate.ts";
+import { authenticate } from "../../../../services/gateway/keys/authenticate.ts";
 import {
   addressesMax,
   BadKeys,
@@ -9,8 +9,8 @@ import {
   laneAskingMax,
   laneWaitingMax,
   laneWaitMsMax,
-} from "../../../../services/gateway/access/bad-keys.ts";
-import { KnownKeys } from "../../../../services/gateway/access/known-keys.ts";
+} from "../../../../services/gateway/keys/bad-keys.ts";
+import { KnownKeys } from "../../../../services/gateway/keys/known-keys.ts";
 import { authenticateAdmin } from "../../../../services/gateway/operations/operations-access.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 import { pepper, peppers, StoreOfATest } from "./keys-of-a-test.ts";

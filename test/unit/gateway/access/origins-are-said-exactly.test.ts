@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { crossOrigins } from "../../../../services/gateway/access/cross-origin.ts";
+import { crossOrigins } from "../../../../services/gateway/http/cross-origin.ts";
 
 describe("the origins of web apps", () => {
   test.each([

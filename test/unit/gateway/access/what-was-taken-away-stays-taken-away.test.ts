@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { FoundKey, KeyRecord } from "#shared/keys/key-record.ts";
 import { mintKeyToken, type KeyId } from "#shared/keys/key-token.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
-import { NewestRecords, newestRecordsMax } from "../../../../services/gateway/access/follow-key-changes.ts";
+import { NewestRecords, newestRecordsMax } from "../../../../services/gateway/keys/follow-key-changes.ts";
 
 const pepper = pepperText.parse("a pepper that is long enough to be one");
 

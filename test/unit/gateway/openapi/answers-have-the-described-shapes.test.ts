@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { answerShapes, rendererFor } from "../../../../services/gateway/api/answer-shape.ts";
 import type { AnswerHead, AnswerRenderer } from "../../../../services/gateway/api/answer-renderer.ts";
-import { readResponseRequest } from "../../../../services/gateway/openai/responses/response-request.ts";
-import { ResponseStream } from "../../../../services/gateway/openai/responses/output/response-stream.ts";
-import { WholeResponse } from "../../../../services/gateway/openai/responses/output/whole-response.ts";
+import { readResponseRequest } from "../../../../services/gateway/api/responses/response-request.ts";
+import { ResponseStream } from "../../../../services/gateway/api/responses/response-stream.ts";
+import { WholeResponse } from "../../../../services/gateway/api/responses/whole-response.ts";
 import { publicDocument } from "../../../../services/gateway/openapi/public-document.ts";
 import { DescribedApi } from "../../../harness/described-api.ts";
 

@@ -1,8 +1,8 @@
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, test } from "vitest";
 import { faultCodes, isFaultCode } from "#shared/fault/fault-code.ts";
-import { chatRequest } from "../../../../services/gateway/openai/chat-request.ts";
-import { responseRequest } from "../../../../services/gateway/openai/responses/response-schema.ts";
+import { chatRequest } from "../../../../services/gateway/api/chat-request.ts";
+import { responseRequest } from "../../../../services/gateway/api/responses/response-schema.ts";
 import { answerHeaders } from "../../../../services/gateway/openapi/public-headers.ts";
 import { fieldsOf } from "../../../../services/gateway/openapi/json-schemas.ts";
 import { publicCodes } from "../../../../services/gateway/openapi/public-faults.ts";

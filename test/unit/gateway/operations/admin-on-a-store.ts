@@ -1,4 +1,4 @@
-import { BadKeys } from "../../../../services/gateway/access/bad-keys.ts";
+import { BadKeys } from "../../../../services/gateway/keys/bad-keys.ts";
 import type { LightMyRequestResponse } from "fastify";
 import { onTestFinished } from "vitest";
 import type { z } from "zod";

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { BrokerWatch } from "../../../../services/gateway/meters/backing-meters.ts";
+import { BrokerWatch } from "../../../../services/gateway/metrics/backing-meters.ts";
 import { readiness, type Readiness } from "../../../../services/gateway/operations/health-and-metrics.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 

@@ -1,0 +1,51 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { KeyLimits, KeyRecord } from "#shared/keys/key-record.ts";
+import type { Log } from "#shared/process/log.ts";
+import { stateOf } from "../http/request-state.ts";
+import { limitHeaders } from "../limits/limit-responses.ts";
+import type { Limits, Standing } from "../limits/limits.ts";
+
+/** Notes the rate-limit status of a request's key; each answer to the request has it in its headers. */
+export function noteRateLimits(request: FastifyRequest, standing: Standing): void {
+  stateOf(request).standing = standing;
+}
+
+/**
+ * Returns the noted rate-limit headers for an answer that is written past the framework: a name, its value, the next
+ * name.
+ */
+export function rateLimitLines(request: FastifyRequest): string[] {
+  const { standing } = stateOf(request);
+  return standing === undefined ? [] : Object.entries(limitHeaders(standing)).flat();
+}
+
+/**
+ * Adds rate-limit headers to the answers of a scope that the framework writes. These are answers that cost nothing, and
+ * answers to failed requests.
+ */
+export function addRateLimitHeaders(
+  scope: FastifyInstance,
+  { limits, log }: { readonly limits: Limits; readonly log: Pick<Log, "warn"> },
+): void {
+  const ask = async (reply: FastifyReply, { id: keyId, limits: limited }: LimitedKey): Promise<void> => {
+    try {
+      reply.headers(limitHeaders(await limits.standing({ keyId, limits: limited })));
+    } catch (error) {
+      // An answer without these headers is better than none.
+      log.warn({ err: error, key: keyId }, "how a key stands cannot be told");
+    }
+  };
+  scope.addHook("onSend", (request, reply, payload, done) => {
+    const { standing, caller } = stateOf(request);
+    if (standing !== undefined) reply.headers(limitHeaders(standing));
+    else if (caller !== undefined && hasRates(caller.key)) return ask(reply, caller.key);
+    done(null, payload);
+    return undefined;
+  });
+}
+
+type LimitedKey = KeyRecord & { readonly limits: KeyLimits };
+
+function hasRates(key: KeyRecord): key is LimitedKey {
+  return key.limits?.requestsPerMinute !== undefined || key.limits?.tokensPerMinute !== undefined;
+}

@@ -1,0 +1,288 @@
+import type { Fault } from "#shared/fault/fault.ts";
+import type { KeyRecord } from "#shared/keys/key-record.ts";
+import { sleep, type Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import type { UsageRow } from "#shared/usage/usage.ts";
+import { AnswerCourse, type AnswerMeter } from "../jobs/answer-course.ts";
+import type { JobListener } from "../jobs/follow-frames.ts";
+import type { EarlyLimits } from "../limits/early-limits.ts";
+import { limitFault } from "../limits/limit-responses.ts";
+import { clampTokens, windowTokensMax, type TokenCeiling, type TokenCounts } from "../limits/token-estimates.ts";
+import {
+  budgetPeriodAt,
+  type Admission,
+  type Demand,
+  type Hold,
+  type Limits,
+  type Standing,
+} from "../limits/limits.ts";
+import type { RequestFacts, RequestOutcome } from "../metrics/request-meters.ts";
+import type { Settlements } from "../limits/settlements.ts";
+
+/** Outcomes of requests whose model may never have existed. */
+const inventedIn: ReadonlySet<string> = new Set(["model_not_found", "backend_unavailable", "client_closed"]);
+
+/** Outcomes of requests that their own side gave up while a machine may have worked for them. */
+const leftIn: ReadonlySet<string> = new Set(["client_closed", "slow_client", "key_invalid", "key_expired"]);
+
+/**
+ * The wait before a second try for a seat. A request that has just ended at another gateway, or whose client has just
+ * left, may give its seat back a moment later.
+ */
+export const seatAgainMs = 150;
+
+export interface AccountMeans {
+  readonly limits: Limits;
+  readonly early?: Pick<EarlyLimits, "note" | "forget">;
+  readonly settlements: Settlements;
+  readonly clock: Clock;
+  readonly log: Pick<Log, "warn">;
+  readonly meter?: AnswerMeter;
+}
+
+/** A request that is about to run. */
+export interface Demanding {
+  /** `promptTokens` is the expected cost of the prompt, `tokens` the highest cost of the whole request. */
+  readonly promptTokens: number;
+  readonly tokens: number;
+  /** The most tokens that a machine is believed to have used for the request. */
+  readonly ceiling: TokenCeiling;
+  readonly signal: AbortSignal;
+}
+
+/** The rate-limit status of a key after a request asked to run, and the fault that ends the request if it may not. */
+export interface Placed {
+  readonly standing: Standing;
+  readonly fault: Fault | undefined;
+}
+
+const unlimited: Placed = { standing: {}, fault: undefined };
+
+/**
+ * The account of one request with its key, from the authentication of the key to the one end of the request. It covers
+ * admission under the key's limits, and exactly one usage record, whatever becomes of the request. A machine reports
+ * token counts as usage of an end or fault frame, output tokens of data frames, and progress of beats. All of them are
+ * clamped to what is possible before they are booked, logged or measured. Usage in an answer's own bytes reaches its
+ * client as the machine wrote it.
+ */
+export class RequestAccount {
+  readonly #means: AccountMeans;
+  readonly #request: string;
+  readonly #key: KeyRecord;
+  readonly #startedAtMs: number;
+  readonly #course: AnswerCourse;
+  #model: string | undefined;
+  #streamed = false;
+  #hold: Hold | undefined;
+  #promptTokens = 0;
+  #ceiling: TokenCeiling | undefined;
+  #outcome: RequestOutcome | undefined;
+  #endedAtMs: number | undefined;
+  /** True while admission is pending. The request is then settled once the admission resolves. */
+  #admitting = false;
+  #closed = false;
+
+  constructor(
+    request: { readonly id: string; readonly key: KeyRecord; readonly arrivedAtMs?: number },
+    means: AccountMeans,
+  ) {
+    this.#request = request.id;
+    this.#key = request.key;
+    this.#means = means;
+    this.#startedAtMs = request.arrivedAtMs ?? means.clock.now();
+    this.#course = new AnswerCourse(means);
+  }
+
+  asksFor(model: string, { streamed }: { readonly streamed: boolean }): void {
+    this.#model = model;
+    this.#streamed = streamed;
+  }
+
+  /** All facts known of the request so far. */
+  get facts(): RequestFacts {
+    const { jobs, machine, model, failovers, acceptedAtMs, firstAtMs } = this.#course;
+    const startedAtMs = this.#startedAtMs;
+    const { promptTokens, completionTokens } = this.#taken();
+    return {
+      key: this.#key.id,
+      model: this.#model,
+      streamed: this.#streamed,
+      outcome: this.#outcome,
+      answer: {
+        jobs,
+        machine,
+        model,
+        failovers,
+        acceptedMs: since(startedAtMs, acceptedAtMs),
+        firstTokenMs: since(startedAtMs, firstAtMs),
+        endedMs: since(startedAtMs, this.#endedAtMs),
+        promptTokens,
+        completionTokens,
+      },
+    };
+  }
+
+  /**
+   * Asks for admission under the key's limits. The request may run unless the returned fault names the limit that it
+   * would break.
+   */
+  admit({ promptTokens, tokens, ceiling, signal }: Demanding): Placed | Promise<Placed> {
+    // An aborted request is already settled: nothing would release a hold that it takes from now on.
+    signal.throwIfAborted();
+    this.#promptTokens = promptTokens;
+    this.#ceiling = ceiling;
+    const { limits } = this.#key;
+    if (limits === undefined) return unlimited;
+    const demand = { keyId: this.#key.id, limits, tokens, seat: newToken() };
+    const admission = this.#means.limits.admit(demand);
+    const isKnown = !(admission instanceof Promise) && !isWorthAnother(admission);
+    return isKnown ? this.#place(demand, admission) : this.#placeLater(demand, admission, signal);
+  }
+
+  async #placeLater(demand: Demand, asked: Admission | Promise<Admission>, signal: AbortSignal): Promise<Placed> {
+    const { limits: kept, clock } = this.#means;
+    this.#admitting = true;
+    try {
+      let admission = await asked;
+      if (isWorthAnother(admission)) {
+        await sleep(clock, seatAgainMs, signal);
+        admission = await kept.admit({ ...demand, seat: newToken() });
+      }
+      return this.#place(demand, admission);
+    } finally {
+      this.#admitting = false;
+      if (this.#closed) this.#settle();
+    }
+  }
+
+  #place(demand: Demand, admission: Admission): Placed {
+    const { standing } = admission;
+    if (admission.outcome === "refused") {
+      this.#means.early?.note(demand.limits, admission);
+      return { standing, fault: limitFault(admission, demand) };
+    }
+    this.#hold = admission.hold;
+    this.#means.settlements.begin(admission.hold);
+    return { standing, fault: undefined };
+  }
+
+  /** Follows an answer on its way to `listener`. */
+  following(listener: JobListener): JobListener {
+    return this.#course.following(listener, { streamed: this.#streamed });
+  }
+
+  /**
+   * Records the outcome. Only the first call counts: a failure that the first outcome leads to is not another outcome.
+   */
+  endedIn(outcome: RequestOutcome): void {
+    if (this.#outcome !== undefined) return;
+    this.#outcome = outcome;
+    this.#endedAtMs = this.#means.clock.now();
+  }
+
+  /** Settles the request, once. A request without a recorded outcome was left by its client. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.endedIn("client_closed");
+    this.#course.end();
+    if (!this.#admitting) this.#settle();
+  }
+
+  #settle(): void {
+    const { clock, early, settlements } = this.#means;
+    const { id: keyId } = this.#key;
+    const outcome = this.#outcome ?? "client_closed";
+    const { machine, firstAtMs } = this.#course;
+    const counted = this.#taken();
+    const { promptTokens, completionTokens } = counted;
+    const usedTokens = promptTokens + completionTokens;
+    const durationMs = Math.round(clock.now() - this.#startedAtMs);
+    const firstTokenMs = firstAtMs === undefined ? undefined : Math.round(firstAtMs - this.#startedAtMs);
+    const usage: UsageRow = {
+      day: budgetPeriodAt("day", clock.wall()).name,
+      keyId,
+      model: this.#bookedModel(outcome),
+      requests: 1,
+      failed: outcome === "ok" ? 0 : 1,
+      promptTokens,
+      completionTokens,
+      answered: firstTokenMs === undefined ? 0 : 1,
+      firstTokenMs: firstTokenMs ?? 0,
+      durationMs,
+    };
+    if (this.#hold !== undefined && machine === undefined) early?.forget(this.#hold.limits);
+    settlements.end({
+      hold: this.#hold,
+      ran: machine !== undefined,
+      usedTokens,
+      usage,
+    });
+    this.#tellNotBelieved(counted);
+  }
+
+  #tellNotBelieved(counted: TokenCounts): void {
+    const { log, meter } = this.#means;
+    const { machine } = this.#course;
+    const reported = this.#reported();
+    const isBelieved =
+      reported.promptTokens === counted.promptTokens && reported.completionTokens === counted.completionTokens;
+    if (isBelieved || machine === undefined) return;
+    meter?.usageNotBelieved(machine);
+    log.warn(
+      {
+        request: this.#request,
+        key: this.#key.id,
+        model: this.#model,
+        machine,
+        window: this.#window,
+        reported,
+        counted,
+      },
+      "a machine reported more tokens than the request can have used, of which only the possible ones are counted; if the window of its model is larger, set context_window in its TRUNKLINE_MODELS_FILE",
+    );
+  }
+
+  /**
+   * Returns the model name for the books, or null for a name that may be the client's own invention. Invented names
+   * would fill the books without end.
+   */
+  #bookedModel(outcome: RequestOutcome): string | null {
+    const isInvented = this.#course.machine === undefined && inventedIn.has(outcome);
+    return isInvented ? null : (this.#model ?? null);
+  }
+
+  get #window(): number {
+    return Math.min(this.#course.window ?? windowTokensMax, windowTokensMax);
+  }
+
+  /** The tokens that are booked, logged and measured. */
+  #taken(): TokenCounts {
+    const reported = this.#reported();
+    return this.#ceiling === undefined ? reported : clampTokens(reported, this.#ceiling, this.#window);
+  }
+
+  /**
+   * Returns the usage that the machine reported. Without a report, it counts the tokens that were delivered. For a
+   * whole answer that was left early, it counts the tokens that the machine had made. The prompt then counts as it was
+   * estimated, if a machine worked on it.
+   */
+  #reported(): TokenCounts {
+    const { usage, outputTokens, madeTokens, hasBegun, firstAtMs } = this.#course;
+    if (usage !== undefined) return { promptTokens: usage.promptTokens, completionTokens: usage.completionTokens };
+    const worked = hasBegun && leftIn.has(this.#outcome ?? "client_closed");
+    return {
+      promptTokens: firstAtMs !== undefined || worked ? Math.min(this.#promptTokens, this.#window) : 0,
+      completionTokens: worked && !this.#streamed ? Math.max(outputTokens, madeTokens) : outputTokens,
+    };
+  }
+}
+
+function isWorthAnother(admission: Admission): boolean {
+  return admission.outcome === "refused" && admission.by === "concurrency";
+}
+
+function since(startedAtMs: number, atMs: number | undefined): number | undefined {
+  return atMs === undefined ? undefined : atMs - startedAtMs;
+}

@@ -1,0 +1,139 @@
+import type { AnswerEvent, FinishReason, Usage } from "#shared/answer/answer-event.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import { CallItem } from "./call-item.ts";
+import { charactersSaid } from "./characters-said.ts";
+import type { FunctionName } from "./inner-tools.ts";
+import type { OutputItem, Tell } from "./output-item.ts";
+import type { ResponseTerms } from "./response-terms.ts";
+import { TextItem } from "./text-item.ts";
+
+/** The fields of a response that are known only when its answer has ended. */
+export interface ToldOutput {
+  readonly status: "completed" | "incomplete";
+  readonly incomplete_details: { readonly reason: string } | null;
+  readonly output: readonly object[];
+  readonly usage: object;
+}
+
+/**
+ * Maximum length of an answer. The whole answer is buffered and sent again at its end; a stream sends it again four
+ * times.
+ */
+export const responseCharactersMax = 512 * 1024;
+
+/** Characters that an item counts for besides its content: the JSON around the content in a stream. */
+const itemCharacters = 512;
+
+/** The reason of an incomplete answer, by its finish reason. */
+const cutShort: Partial<Record<FinishReason, string>> = {
+  length: "max_output_tokens",
+  content_filter: "content_filter",
+};
+
+/**
+ * Builds the list of output items from answer events. A text item stays open until an event of another kind arrives.
+ * Deltas of several function calls may interleave, so each call stays open until the end.
+ */
+export class ResponseOutput {
+  readonly #tell: Tell;
+  readonly #terms: Pick<ResponseTerms, "thoughts" | "namespaced">;
+  readonly #items: OutputItem[] = [];
+  readonly #calls = new Map<number, CallItem>();
+  /** The text item that is still open. */
+  #text: TextItem | undefined;
+  #characters = 0;
+  #reason: FinishReason = "stop";
+  #usage: Usage = { promptTokens: 0, completionTokens: 0 };
+
+  constructor(tell: Tell, terms: Pick<ResponseTerms, "thoughts" | "namespaced">) {
+    this.#tell = tell;
+    this.#terms = terms;
+  }
+
+  take(event: AnswerEvent): void {
+    this.#charge(charactersSaid(event));
+    switch (event.kind) {
+      case "text":
+        return this.#textOf("text").add(event.text, event.logprobs);
+      case "reasoning":
+        return this.#textOf(this.#terms.thoughts).add(event.text);
+      case "tool-call-start": {
+        this.#endText();
+        const { index, id = newToken("call_"), name } = event;
+        const called = { id, name, ...this.#namespaced(name) };
+        this.#calls.set(index, this.#begin(new CallItem(called, this.#items.length, this.#tell)));
+        return;
+      }
+      case "tool-call-delta":
+        return this.#calls.get(event.index)?.add(event.arguments);
+      case "finish":
+        this.#reason = event.reason;
+        return;
+      case "usage":
+        this.#usage = event;
+        return;
+      case "embedding":
+    }
+  }
+
+  /** Ends all open items and returns the final fields of the response. */
+  end(): ToldOutput {
+    const reason = cutShort[this.#reason];
+    const last = this.#items.at(-1);
+    const open = [...(this.#text === undefined ? [] : [this.#text]), ...this.#calls.values()];
+    for (const item of open) item.end(reason !== undefined && item === last ? "incomplete" : "completed");
+    return {
+      status: reason === undefined ? "completed" : "incomplete",
+      incomplete_details: reason === undefined ? null : { reason },
+      output: this.#items.map((item) => item.told()),
+      usage: toldUsage(this.#usage),
+    };
+  }
+
+  #textOf(is: TextItem["is"]): TextItem {
+    if (this.#text?.is === is) return this.#text;
+    this.#endText();
+    return (this.#text = this.#begin(new TextItem(is, this.#items.length, this.#tell)));
+  }
+
+  #namespaced(name: string): FunctionName | undefined {
+    const { namespaced } = this.#terms;
+    return Object.hasOwn(namespaced, name) ? namespaced[name] : undefined;
+  }
+
+  #endText(): void {
+    this.#text?.end("completed");
+    this.#text = undefined;
+  }
+
+  #begin<Item extends OutputItem>(item: Item): Item {
+    this.#charge(itemCharacters);
+    this.#items.push(item);
+    return item;
+  }
+
+  #charge(characters: number): void {
+    this.#characters += characters;
+    if (this.#characters > responseCharactersMax) throw tooLong();
+  }
+}
+
+/**
+ * Writes the usage. Clients read the details without checking that they exist, so counts that no runtime reports are 0.
+ */
+function toldUsage({ promptTokens, completionTokens, cachedTokens = 0, reasoningTokens = 0 }: Usage): object {
+  return {
+    input_tokens: promptTokens,
+    input_tokens_details: { cached_tokens: cachedTokens, cache_write_tokens: 0 },
+    output_tokens: completionTokens,
+    output_tokens_details: { reasoning_tokens: reasoningTokens },
+    total_tokens: promptTokens + completionTokens,
+  };
+}
+
+function tooLong(): Fault {
+  return new Fault("invalid_value", {
+    message: `The answer is longer than ${responseCharactersMax} characters (responseCharactersMax); ask for it as a stream at /v1/chat/completions.`,
+  });
+}

@@ -1,0 +1,39 @@
+import { faultEntry } from "#shared/fault/fault-code.ts";
+import type { Fault } from "#shared/fault/fault.ts";
+import type { StreamEnds } from "../jobs/write-stream.ts";
+
+/** OpenAI's error body. It always has these four keys. */
+export interface FaultBody {
+  readonly error: {
+    readonly message: string;
+    readonly type: string;
+    readonly param: string | null;
+    readonly code: string | null;
+  };
+}
+
+export function faultBody(fault: Fault): FaultBody {
+  const { type, wire } = faultEntry(fault.code);
+  const code = wire === undefined ? fault.code : wire;
+  return { error: { message: fault.message, type, param: fault.param ?? null, code } };
+}
+
+/** Returns the headers that official clients read beside the body: how long to wait, and whether to retry at all. */
+export function faultHeaders(fault: Fault): Record<string, string> {
+  const { status, retry, retryAfterSeconds } = faultEntry(fault.code);
+  const waitSeconds = fault.retryAfterSeconds ?? retryAfterSeconds;
+  return {
+    ...(waitSeconds === undefined ? {} : { "retry-after": String(waitSeconds) }),
+    ...(retry === false ? { "x-should-retry": "false" } : {}),
+    ...(status === 401 ? { "www-authenticate": "Bearer" } : {}),
+  };
+}
+
+/**
+ * The last bytes of a stream of chunks. Official clients take a stream that merely stops for a success, so a failure is
+ * sent as an error event.
+ */
+export const endsOfChunks: StreamEnds = {
+  whole: Buffer.from("data: [DONE]\n\n"),
+  failed: (fault) => Buffer.from(`data: ${JSON.stringify(faultBody(fault))}\n\n`),
+};

@@ -1,0 +1,152 @@
+import type { FaultCode } from "#shared/fault/fault-code.ts";
+import type { FrameMeter } from "../jobs/open-jobs.ts";
+import type { PlacementMeter } from "../jobs/place-job.ts";
+import type { Announcement, FloodMeter } from "../fleet/flood-guard.ts";
+import type { RosterMachine } from "../fleet/roster.ts";
+import type { BoundedLabels } from "./bounded-labels.ts";
+import type { Exposition } from "./exposition.ts";
+
+/** Counts events between this gateway and its machines. */
+export class FleetMeters implements FrameMeter, PlacementMeter, FloodMeter {
+  readonly #machines: BoundedLabels;
+  readonly #refused;
+  readonly #failovers;
+  readonly #replays;
+  readonly #replayedFrames;
+  readonly #gapsFilled;
+  readonly #retryBudgetEmpty;
+  readonly #breakersOpened;
+  readonly #framesDropped;
+  readonly #announcementsDropped;
+  readonly #usageNotBelieved;
+
+  constructor(exposition: Exposition, machines: BoundedLabels) {
+    this.#machines = machines;
+    this.#refused = exposition.counter({
+      name: "trunkline_offers_refused_total",
+      help: "Job offers that a machine refused, by the fault of a request that no other machine takes.",
+      labels: ["machine", "reason"],
+    });
+    this.#failovers = exposition.counter({
+      name: "trunkline_failovers_total",
+      help: "Requests that moved to another machine after one had accepted them, by the fault of the first.",
+      labels: ["machine", "reason"],
+    });
+    this.#replays = exposition.counter({
+      name: "trunkline_replays_total",
+      help: "Replays that machines were asked for, after a reconnect or because a frame was missing.",
+    });
+    this.#replayedFrames = exposition.counter({
+      name: "trunkline_replayed_frames_total",
+      help: "Replayed frames that filled gaps in answers.",
+    });
+    this.#gapsFilled = exposition.counter({
+      name: "trunkline_stream_gaps_filled_total",
+      help: "Gaps in answers that were filled before a client saw them.",
+    });
+    this.#retryBudgetEmpty = exposition.counter({
+      name: "trunkline_retry_budget_empty_total",
+      help: "Failovers that were refused because too many of the latest requests had needed one.",
+    });
+    this.#breakersOpened = exposition.counter({
+      name: "trunkline_breakers_opened_total",
+      help: "Times that a model of a machine was set aside because it kept failing.",
+      labels: ["machine"],
+    });
+    this.#framesDropped = exposition.counter({
+      name: "trunkline_frames_dropped_total",
+      help: "Frames of machines that belong to no open job, or that are unreadable.",
+      labels: ["reason"],
+    });
+    this.#announcementsDropped = exposition.counter({
+      name: "trunkline_messages_dropped_total",
+      help: "Presences and beats that were dropped unread because their machine sent too many.",
+      labels: ["machine", "kind"],
+    });
+    this.#usageNotBelieved = exposition.counter({
+      name: "trunkline_usage_not_believed_total",
+      help: "Requests for which a machine reported more tokens than they can have used; only the possible number is counted.",
+      labels: ["machine"],
+    });
+  }
+
+  offerRefused(machine: string, reason: FaultCode): void {
+    this.#refused.inc({ machine: this.#machines.of(machine), reason });
+  }
+
+  failedOver(machine: string, reason: FaultCode): void {
+    this.#failovers.inc({ machine: this.#machines.of(machine), reason });
+  }
+
+  replayAsked(): void {
+    this.#replays.inc();
+  }
+
+  gapFilled(frames: number): void {
+    this.#gapsFilled.inc();
+    this.#replayedFrames.inc(frames);
+  }
+
+  retryBudgetEmpty(): void {
+    this.#retryBudgetEmpty.inc();
+  }
+
+  breakerOpened(machine: string): void {
+    this.#breakersOpened.inc({ machine: this.#machines.of(machine) });
+  }
+
+  usageNotBelieved(machine: string): void {
+    this.#usageNotBelieved.inc({ machine: this.#machines.of(machine) });
+  }
+
+  frameDropped(reason: Parameters<FrameMeter["frameDropped"]>[0]): void {
+    this.#framesDropped.inc({ reason });
+  }
+
+  announcementDropped(machine: string, kind: Announcement): void {
+    this.#announcementsDropped.inc({ machine: this.#machines.of(machine), kind });
+  }
+}
+
+/**
+ * States of a machine as operators see it: present with a model server, present without one, about to stop, silent, and
+ * away.
+ */
+const states = ["ready", "waiting", "draining", "suspect", "offline"] as const;
+
+/** Adds the metrics of the machines as this gateway sees them, and of the jobs that it waits for. */
+export function measureFleet(
+  exposition: Exposition,
+  means: {
+    readonly machines: () => readonly RosterMachine[];
+    readonly openJobs: () => number;
+    readonly labels: BoundedLabels;
+  },
+): void {
+  const { machines, openJobs, labels } = means;
+  exposition.gauge({ name: "trunkline_open_jobs", help: "Open jobs of this gateway." }, (gauge) =>
+    gauge.set(openJobs()),
+  );
+  exposition.gauge(
+    { name: "trunkline_machines", help: "Machines by their state, as this gateway sees it.", labels: ["state"] },
+    (gauge) => {
+      for (const state of states) gauge.set({ state }, 0);
+      for (const machine of machines()) gauge.inc({ state: stateOf(machine) });
+    },
+  );
+  const perMachine = (name: string, help: string, of: (machine: RosterMachine["presence"]) => number): void => {
+    exposition.gauge({ name, help, labels: ["machine"] }, (gauge) => {
+      for (const { status, presence } of machines()) {
+        if (status !== "offline") gauge.inc({ machine: labels.of(presence.machine) }, of(presence));
+      }
+    });
+  };
+  perMachine("trunkline_machine_slots", "Jobs that a machine can run at once.", ({ slots }) => slots);
+  perMachine("trunkline_machine_running", "Jobs that a machine runs, of all gateways.", ({ running }) => running);
+  perMachine("trunkline_machine_queued", "Jobs that wait on a machine, of all gateways.", ({ queued }) => queued);
+}
+
+function stateOf({ status, presence }: RosterMachine): (typeof states)[number] {
+  if (status !== "present") return status;
+  return presence.state === "gone" ? "offline" : presence.state;
+}

@@ -1,0 +1,205 @@
+import type { FaultCode } from "#shared/fault/fault-code.ts";
+import type { ConnectionBound } from "../http/bound-connections.ts";
+import type { CutReason } from "../http/unread-answers.ts";
+import { ModelLabels } from "./bounded-labels.ts";
+import type { Exposition } from "./exposition.ts";
+
+export type RequestOutcome = "ok" | FaultCode;
+
+/** Facts of a request, shared by its log lines and its metrics. */
+export interface RequestFacts {
+  /** The id of the request's key, once the key is proved. */
+  readonly key?: string | undefined;
+  /** The model as the client named it. */
+  readonly model?: string | undefined;
+  readonly streamed?: boolean;
+  /** Absent as long as the outcome is unknown. */
+  readonly outcome?: RequestOutcome | undefined;
+  readonly answer?: AnswerFacts | undefined;
+}
+
+/** How the answer to a request came about. All times are from the request's arrival, unless they say otherwise. */
+export interface AnswerFacts {
+  /** Ids of the jobs that were offered to machines for the request, the latest last. */
+  readonly jobs: readonly string[];
+  /** The latest machine that accepted a job of the request. */
+  readonly machine: string | undefined;
+  /** The model by its id in that machine's catalogue. */
+  readonly model: string | undefined;
+  /** How often the request went on to another machine after one had accepted it. */
+  readonly failovers: number;
+  readonly acceptedMs: number | undefined;
+  readonly firstTokenMs: number | undefined;
+  readonly endedMs: number | undefined;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+}
+
+/** A request whose answer is sent, or will never be. */
+export interface EndedRequest {
+  /** The URL pattern of the route, which bounds the number of label values. */
+  readonly route: string;
+  readonly ms: number;
+  readonly facts: RequestFacts;
+}
+
+/** From a cached first token of a small model to a large model that is loaded first or has a queue. */
+const firstTokenBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 300];
+/** From a refusal to the longest time that a request may take. */
+const totalBuckets = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 600];
+/** From an idle gateway to one that asks machine after machine. */
+const dispatchBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+/** From a thousand tokens a second to a model that hangs. */
+const gapBuckets = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.25, 2.5, 5, 10, 30, 60];
+
+/** Metrics of requests and of their answers. */
+export class RequestMeters {
+  readonly #models: ModelLabels;
+  readonly #requests;
+  readonly #faults;
+  readonly #total;
+  readonly #firstToken;
+  readonly #dispatch;
+  readonly #modelFirstToken;
+  readonly #model;
+  readonly #gaps;
+  readonly #promptTokens;
+  readonly #completionTokens;
+  #open = 0;
+  #openStreams = 0;
+  readonly #answersCut;
+  readonly #connectionsClosed;
+  #answerBytes = 0;
+
+  constructor(exposition: Exposition, means: { readonly offered: (model: string) => string | undefined }) {
+    this.#models = new ModelLabels(means.offered);
+    this.#requests = exposition.counter({
+      name: "trunkline_requests_total",
+      help: "Requests that have ended, by how they ended: ok, or the code of a fault.",
+      labels: ["route", "model", "outcome", "streamed"],
+    });
+    this.#faults = exposition.counter({
+      name: "trunkline_faults_total",
+      help: "Faults that requests ended in, and those of connections on which no request could be read.",
+      labels: ["code"],
+    });
+    this.#total = exposition.histogram({
+      name: "trunkline_request_duration_seconds",
+      help: "From the arrival of a request's head until its answer was sent.",
+      labels: ["route", "model", "streamed"],
+      buckets: totalBuckets,
+    });
+    this.#firstToken = exposition.histogram({
+      name: "trunkline_time_to_first_token_seconds",
+      help: "From the arrival of a streamed request to the first piece of its answer.",
+      labels: ["model"],
+      buckets: firstTokenBuckets,
+    });
+    this.#dispatch = exposition.histogram({
+      name: "trunkline_dispatch_duration_seconds",
+      help: "From the arrival of a request until a machine had accepted it: Trunkline's own part of the wait.",
+      labels: ["model"],
+      buckets: dispatchBuckets,
+    });
+    this.#modelFirstToken = exposition.histogram({
+      name: "trunkline_model_first_token_seconds",
+      help: "From a machine's acceptance of a streamed request to the first piece of its answer: queue, loading and prompt.",
+      labels: ["model"],
+      buckets: firstTokenBuckets,
+    });
+    this.#model = exposition.histogram({
+      name: "trunkline_model_duration_seconds",
+      help: "From a machine's acceptance of a request to the end of its answer.",
+      labels: ["model"],
+      buckets: totalBuckets,
+    });
+    this.#gaps = exposition.histogram({
+      name: "trunkline_token_gap_seconds",
+      help: "Between one piece of a streamed answer and the next; a piece is one token, or a few that came at once.",
+      labels: ["model"],
+      buckets: gapBuckets,
+    });
+    this.#promptTokens = exposition.counter({
+      name: "trunkline_prompt_tokens_total",
+      help: "Tokens of prompts, as they are counted for the key.",
+      labels: ["model"],
+    });
+    this.#completionTokens = exposition.counter({
+      name: "trunkline_completion_tokens_total",
+      help: "Tokens of answers, as they are counted for the key.",
+      labels: ["model"],
+    });
+    this.#answersCut = exposition.counter({
+      name: "trunkline_answers_cut_total",
+      help: "Answers that were cut because their clients did not read (stall), or because all answers held too much (room).",
+      labels: ["reason"],
+    });
+    this.#connectionsClosed = exposition.counter({
+      name: "trunkline_connections_closed_total",
+      help: "New connections that were closed at once because there were too many: in all (total), or of one address (address).",
+      labels: ["reason"],
+    });
+    exposition.gauge(
+      { name: "trunkline_answer_bytes", help: "Bytes of answers in this process that wait for their clients or grow." },
+      (gauge) => gauge.set(this.#answerBytes),
+    );
+    exposition.gauge({ name: "trunkline_open_requests", help: "Requests whose answer is not complete yet." }, (gauge) =>
+      gauge.set(this.#open),
+    );
+    exposition.gauge({ name: "trunkline_open_streams", help: "Streams that have begun and not ended." }, (gauge) =>
+      gauge.set(this.#openStreams),
+    );
+  }
+
+  requestBegan(): void {
+    this.#open += 1;
+  }
+
+  requestEnded({ route, ms, facts }: EndedRequest): void {
+    this.#open -= 1;
+    const { answer, outcome = "client_closed" } = facts;
+    const model =
+      answer?.model === undefined ? this.#models.ofAsked(facts.model) : this.#models.ofOffered(answer.model);
+    const streamed = facts.streamed === true ? "true" : "false";
+    this.#requests.inc({ route, model, outcome, streamed });
+    if (outcome !== "ok") this.#faults.inc({ code: outcome });
+    this.#total.observe({ route, model, streamed }, ms / 1_000);
+    if (answer === undefined || answer.jobs.length === 0) return;
+    this.#promptTokens.inc({ model }, answer.promptTokens);
+    this.#completionTokens.inc({ model }, answer.completionTokens);
+    const { acceptedMs, firstTokenMs, endedMs } = answer;
+    if (acceptedMs === undefined) return;
+    this.#dispatch.observe({ model }, acceptedMs / 1_000);
+    if (endedMs !== undefined) this.#model.observe({ model }, (endedMs - acceptedMs) / 1_000);
+    if (firstTokenMs === undefined || facts.streamed !== true) return;
+    this.#firstToken.observe({ model }, firstTokenMs / 1_000);
+    this.#modelFirstToken.observe({ model }, (firstTokenMs - acceptedMs) / 1_000);
+  }
+
+  /** Counts a connection that was refused because no request could be read on it. */
+  connectionRefused(code: FaultCode): void {
+    this.#faults.inc({ code });
+  }
+
+  answersHold(bytes: number): void {
+    this.#answerBytes = bytes;
+  }
+
+  answerCut(reason: CutReason): void {
+    this.#answersCut.inc({ reason });
+  }
+
+  connectionClosed(reason: ConnectionBound): void {
+    this.#connectionsClosed.inc({ reason });
+  }
+
+  /** Counts a stream as open. Returns the observer of the gaps between its pieces, in seconds. */
+  streamBegan(model: string): { observe(seconds: number): void } {
+    this.#openStreams += 1;
+    return this.#gaps.labels({ model: this.#models.ofOffered(model) });
+  }
+
+  streamEnded(): void {
+    this.#openStreams -= 1;
+  }
+}

@@ -1,0 +1,77 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import { AnswerCourse } from "../../../../services/gateway/jobs/answer-course.ts";
+import type { JobListener } from "../../../../services/gateway/jobs/follow-frames.ts";
+import { TurnableClock } from "../../../harness/turnable-clock.ts";
+
+const nothing = new Uint8Array();
+
+let clock: TurnableClock;
+let counted: string[];
+let gaps: number[];
+let course: AnswerCourse;
+beforeEach(() => {
+  clock = new TurnableClock();
+  counted = [];
+  gaps = [];
+  const meter = {
+    offerRefused: (machine: string, reason: string) => void counted.push(`${machine} refused: ${reason}`),
+    streamBegan: (model: string) => {
+      counted.push(`began ${model}`);
+      return { observe: (seconds: number) => void gaps.push(seconds) };
+    },
+    usageNotBelieved: () => undefined,
+    streamEnded: () => void counted.push("ended"),
+  };
+  course = new AnswerCourse({ clock, meter });
+});
+
+const offer = (machine: string) => ({ job: `job-${machine}`, machine, model: "llama3", window: 8_192 });
+const following = (streamed: boolean): JobListener => course.following({ onData: () => undefined }, { streamed });
+
+describe("the course of an answer", () => {
+  test("names every job that was offered, counts who refused, and knows who took it", () => {
+    const answer = following(true);
+    answer.onOffer?.(offer("attic"));
+    answer.onRefused?.(new Fault("server_is_overloaded", { message: "It is full." }));
+    answer.onOffer?.(offer("cellar"));
+    answer.onAccept?.("cellar");
+    expect(course.jobs).toEqual(["job-attic", "job-cellar"]);
+    expect(counted).toEqual(["attic refused: server_is_overloaded"]);
+    expect([course.machine, course.model, course.failovers]).toEqual(["cellar", "llama3", 0]);
+  });
+
+  test("counts a failover when one that had been taken is offered again, and the time from its last acceptance", () => {
+    const answer = following(true);
+    answer.onOffer?.(offer("attic"));
+    answer.onAccept?.("attic");
+    clock.advance(500);
+    answer.onOffer?.(offer("cellar"));
+    clock.advance(20);
+    answer.onAccept?.("cellar");
+    expect([course.failovers, course.acceptedAtMs, course.machine]).toEqual([1, clock.now(), "cellar"]);
+  });
+
+  test("counts the gaps between the pieces of a stream, and its end once", () => {
+    const answer = following(true);
+    answer.onOffer?.(offer("attic"));
+    clock.advance(1_000);
+    for (const afterMs of [0, 20, 40]) {
+      clock.advance(afterMs);
+      answer.onData(nothing, 1);
+    }
+    expect(gaps).toEqual([0.02, 0.04]);
+    course.end();
+    course.end();
+    expect(counted).toEqual(["began llama3", "ended"]);
+  });
+
+  test("counts no gaps in an answer that is sent whole", () => {
+    const answer = following(false);
+    answer.onData(nothing, 1);
+    answer.onData(nothing, 2);
+    course.end();
+    expect([gaps, counted]).toEqual([[], []]);
+    expect(course.firstAtMs).toBe(clock.now());
+  });
+});
