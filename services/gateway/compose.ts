@@ -44,6 +44,7 @@ import type { BodyLimit } from "./http/adopt-error.ts";
 import { GatewayMeters } from "./metrics/gateway-meters.ts";
 import { insistOnKnownName } from "./operations/operations-access.ts";
 import { healthRoutes, metricsRoute, readiness } from "./operations/health-and-metrics.ts";
+import { answerHeaders } from "./openapi/public-headers.ts";
 import { publicDocument } from "./openapi/public-document.ts";
 import { getReference } from "./openapi/get-reference.ts";
 import { getModel, getModels } from "./api/get-models.ts";
@@ -157,7 +158,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     clock,
     meter: meters.requests,
   });
-  allowCrossOrigin(server, config.corsOrigins);
+  allowCrossOrigin(server, { origins: config.corsOrigins, exposedHeaders: Object.keys(answerHeaders) });
   const document = publicDocument(bodyLimit);
   getReference(server, document);
   const { knownKeys } = access;

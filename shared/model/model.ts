@@ -76,3 +76,11 @@ export const linesMedia = "application/x-ndjson";
 
 /** Bounds a line of such an answer. */
 export const manageLineBytesMax = 64 * 1024;
+
+/** The tag that users of Ollama may write behind a model's name. */
+export const latestTag = ":latest";
+
+/** Returns the id that `id` may stand for. Users of Ollama may write `name:latest` for a model listed as `name`. */
+export function aliasedId(id: string): string {
+  return id.endsWith(latestTag) ? id.slice(0, -latestTag.length) : id;
+}

@@ -16,7 +16,30 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   "the agent does not import the gateway": ["services/agent/x.ts", `export { a } from "../gateway/server.ts";`],
   "jobs know the fleet, and the fleet knows no job": [
     "services/gateway/fleet/x.ts",
-    `import type { OpenJobs } from "../dispatch/open-jobs.ts";`,
+    `import type { OpenJobs } from "../jobs/open-jobs.ts";`,
+  ],
+  "http knows no other room of the gateway": [
+    "services/gateway/http/x.ts",
+    `import type { Caller } from "../keys/prove-callers.ts";`,
+  ],
+  "keys know HTTP and no other room": ["services/gateway/keys/x.ts", `import { a } from "../fleet/roster.ts";`],
+  "limits know no other room": ["services/gateway/limits/x.ts", `import { a } from "../jobs/open-jobs.ts";`],
+  "jobs know the fleet and no other room": ["services/gateway/jobs/x.ts", `import { a } from "../limits/limits.ts";`],
+  "the public API knows neither metrics, openapi nor operations": [
+    "services/gateway/api/x.ts",
+    `import { a } from "../metrics/gateway-meters.ts";`,
+  ],
+  "metrics know neither the public API nor operations": [
+    "services/gateway/metrics/x.ts",
+    `import { a } from "../api/request-account.ts";`,
+  ],
+  "openapi knows neither keys, the fleet, metrics nor operations": [
+    "services/gateway/openapi/x.ts",
+    `import { a } from "../fleet/roster.ts";`,
+  ],
+  "runtimes know neither jobs nor the machine": [
+    "services/agent/runtimes/ollama/x.ts",
+    `import { a } from "../../jobs/run-job.ts";`,
   ],
   "the agent knows nothing of keys": ["services/agent/x.ts", `import { scope } from "#shared/keys/key-record.ts";`],
   "no service imports the CLI": ["services/gateway/x.ts", `await import("../cli/up.ts");`],
@@ -30,9 +53,9 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   ],
   "only nats adapters know NATS": ["shared/broker/broker.ts", `import type { Msg } from "@nats-io/nats-core";`],
   "only redis adapters know Redis": ["shared/keys/key-store.ts", `import { Redis } from "ioredis";`],
-  "only the gateway's edge knows Fastify": ["services/gateway/dispatch/x.ts", `import { fastify } from "fastify";`],
+  "only the rooms that speak HTTP know Fastify": ["services/gateway/jobs/x.ts", `import { fastify } from "fastify";`],
   "only cross-origin knows @fastify/cors": [
-    "services/gateway/access/x.ts",
+    "services/gateway/keys/x.ts",
     `import { fastifyCors } from "@fastify/cors";`,
   ],
   "only runtimes and WebSockets to NATS know undici": ["services/gateway/x.ts", `import { request } from "undici";`],
@@ -41,12 +64,12 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
     `const library = await import("node-llama-cpp");`,
   ],
   "only the exposition of metrics knows prom-client": [
-    "services/gateway/meters/x.ts",
+    "services/gateway/operations/x.ts",
     `import { Registry } from "prom-client";`,
   ],
   "only the log knows pino": ["services/gateway/server.ts", `import { pino } from "pino";`],
   "only the reference's route knows swagger-ui-dist": [
-    "services/gateway/routes/x.ts",
+    "services/gateway/api/x.ts",
     `const path = import.meta.resolve("swagger-ui-dist/swagger-ui.css");`,
   ],
   "only the CLI knows commander": ["shared/process/x.ts", `import { Command } from "commander";`],

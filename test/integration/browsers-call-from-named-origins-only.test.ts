@@ -14,7 +14,7 @@ const log = createLog({ level: "silent", name: "gateway", write: () => undefined
 function serverFor(origins: readonly string[], { draining = false } = {}): FastifyInstance {
   const limit = { bodyBytesMax: 1_024, bodyLimitName: "bodyBytesMax" };
   const server = createServer({ log, ...limit, draining: () => draining });
-  allowCrossOrigin(server, origins);
+  allowCrossOrigin(server, { origins, exposedHeaders: Object.keys(answerHeaders) });
   server.get("/healthz", async () => ({ status: "ok" }));
   server.get("/openapi.json", async () => ({}));
   refuseOtherMethods(server, "/openapi.json", ["GET", "HEAD"]);

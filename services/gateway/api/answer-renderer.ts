@@ -1,24 +1,6 @@
-import type { AnswerEvent, Usage } from "#shared/answer/answer-event.ts";
-
-/** The metadata of an answer, in every shape. */
-export interface AnswerHead {
-  readonly id: string;
-  readonly createdSeconds: number;
-  readonly model: string;
-  /** True if the client asked for usage as a chunk of its own; streams only. */
-  readonly includeUsage: boolean;
-}
-
-/** Renders the answer events of one answer as the bytes for its client. */
-export interface AnswerRenderer {
-  /**
-   * Returns the bytes for these events; empty when the shape writes nothing before the end. Throws a Fault when the
-   * events are invalid, or when the answer exceeds a limit.
-   */
-  push(events: readonly AnswerEvent[]): Uint8Array;
-  /** Returns the last bytes, after the last event. */
-  end(): Uint8Array;
-}
+import type { Usage } from "#shared/answer/answer-event.ts";
+import { faultBody } from "../http/fault-body.ts";
+import type { StreamEnds } from "../jobs/write-stream.ts";
 
 /** Returns usage in OpenAI's format, with details only where the runtime reports them. */
 export function tokenUsage(usage: Usage): Record<string, unknown> {
@@ -31,3 +13,12 @@ export function tokenUsage(usage: Usage): Record<string, unknown> {
     completion_tokens_details: reasoningTokens === undefined ? undefined : { reasoning_tokens: reasoningTokens },
   };
 }
+
+/**
+ * The last bytes of a stream of chunks. Official clients take a stream that merely stops for a success, so a failure is
+ * sent as an error event.
+ */
+export const endsOfChunks: StreamEnds = {
+  whole: Buffer.from("data: [DONE]\n\n"),
+  failed: (fault) => Buffer.from(`data: ${JSON.stringify(faultBody(fault))}\n\n`),
+};

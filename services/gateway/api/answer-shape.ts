@@ -1,4 +1,4 @@
-import type { AnswerHead, AnswerRenderer } from "./answer-renderer.ts";
+import type { AnswerHead, AnswerRenderer } from "../jobs/render-answer.ts";
 import { chatCompletion, ChatChunks } from "./render-chat.ts";
 import { EmbeddingList } from "./render-embeddings.ts";
 import { textCompletion, TextChunks } from "./render-text.ts";

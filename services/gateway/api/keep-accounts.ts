@@ -8,6 +8,13 @@ import { adoptError, type BodyLimit } from "../http/adopt-error.ts";
 import { EarlyLimits } from "../limits/early-limits.ts";
 import { RequestAccount, seatAgainMs, type AccountMeans } from "./request-account.ts";
 
+declare module "../http/request-state.ts" {
+  interface RequestState {
+    /** The account of the request: its admission, its job and its usage. */
+    account?: RequestAccount;
+  }
+}
+
 /**
  * Keeps an account of every request to a scope of routes, from the proof of its key until its answer closes. A request
  * ends here, before its body is read, if its key is known to be over its rate or its concurrency.
@@ -20,7 +27,9 @@ export function keepAccounts(scope: FastifyInstance, means: AccountMeans & BodyL
     const arrivedAtMs = clock.now() - sinceArrivalMs(reply.raw);
     const { key } = callerOf(request);
     const account = new RequestAccount({ id: request.id, key, arrivedAtMs }, accountMeans);
-    stateOf(request).account = account;
+    const state = stateOf(request);
+    state.account = account;
+    state.reporter = account;
     closeWith(reply, () => account.close());
     const fault = early.judge(key);
     // A client's next request may overtake the close of the connection that it has just left.

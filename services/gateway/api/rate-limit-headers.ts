@@ -5,6 +5,13 @@ import { stateOf } from "../http/request-state.ts";
 import { limitHeaders } from "../limits/limit-responses.ts";
 import type { Limits, Standing } from "../limits/limits.ts";
 
+declare module "../http/request-state.ts" {
+  interface RequestState {
+    /** The key's rate-limit status when the request was admitted. */
+    standing?: Standing;
+  }
+}
+
 /** Notes the rate-limit status of a request's key; each answer to the request has it in its headers. */
 export function noteRateLimits(request: FastifyRequest, standing: Standing): void {
   stateOf(request).standing = standing;

@@ -1,7 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import type { AnswerHead, AnswerRenderer } from "./answer-renderer.ts";
+import type { AnswerHead, AnswerRenderer } from "../jobs/render-answer.ts";
 
 /** Encoding of vectors: numbers, or base64 of 32-bit floats, little-endian. */
 export type VectorFormat = "float" | "base64";

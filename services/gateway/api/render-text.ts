@@ -1,5 +1,6 @@
 import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/answer/answer-event.ts";
-import { tokenUsage, type AnswerHead, type AnswerRenderer } from "./answer-renderer.ts";
+import { tokenUsage } from "./answer-renderer.ts";
+import type { AnswerHead, AnswerRenderer } from "../jobs/render-answer.ts";
 import { WholeCompletion, type FoldedChoice, type Said } from "./whole-completion.ts";
 
 /**

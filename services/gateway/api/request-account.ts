@@ -17,7 +17,7 @@ import {
   type Limits,
   type Standing,
 } from "../limits/limits.ts";
-import type { RequestFacts, RequestOutcome } from "../metrics/request-meters.ts";
+import type { RequestFacts, RequestOutcome } from "../http/request-state.ts";
 import type { Settlements } from "../limits/settlements.ts";
 
 /** Outcomes of requests whose model may never have existed. */

@@ -1,7 +1,8 @@
 import type { AnswerEvent, Usage } from "#shared/answer/answer-event.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { tokenUsage, type AnswerHead, type AnswerRenderer } from "./answer-renderer.ts";
+import { tokenUsage } from "./answer-renderer.ts";
+import type { AnswerHead, AnswerRenderer } from "../jobs/render-answer.ts";
 
 /** Events that make up a choice. */
 export type Said = Exclude<AnswerEvent, { kind: "usage" | "embedding" }>;

@@ -1,7 +1,7 @@
 import { BlockList, isIPv6, type Server, type Socket } from "node:net";
 import type { Clock } from "#shared/process/clock.ts";
 import { LogThrottle, type Log } from "#shared/process/log.ts";
-import { networkOf } from "../keys/bad-keys.ts";
+import { networkOf } from "./client-request.ts";
 
 /** The limit that a new connection exceeds: the one for all connections, or the one for its address. */
 export type ConnectionBound = "total" | "address";

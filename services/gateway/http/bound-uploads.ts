@@ -3,7 +3,6 @@ import { getHeapStatistics } from "node:v8";
 import { errorCodes, type FastifyInstance, type FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { callerIfProven } from "../keys/prove-callers.ts";
 import { insistOnPlainJson } from "./framing-fault.ts";
 import { UploadRoom, type ArrivingBody } from "./upload-room.ts";
 import { stateOf } from "./request-state.ts";
@@ -20,7 +19,7 @@ export function readBodies(server: FastifyInstance, bodyBytesMax: number): void 
   const room = new UploadRoom({ bodyBytesMax });
   server.removeAllContentTypeParsers();
   server.addContentTypeParser("application/json", (request, payload, done) => {
-    const arriving = room.enter(callerIfProven(request)?.key.id ?? request.ip);
+    const arriving = room.enter(stateOf(request).key ?? request.ip);
     stateOf(request).arriving = arriving;
     readBody(payload, { arriving, bodyBytesMax, declaredBytes: declaredBytesOf(request), done });
   });

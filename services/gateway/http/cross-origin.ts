@@ -2,7 +2,6 @@ import { fastifyCors, type FastifyCorsOptions } from "@fastify/cors";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { headerLinesMax } from "./framing-fault.ts";
-import { answerHeaders } from "../openapi/public-headers.ts";
 
 const anyOrigin = "*";
 
@@ -43,9 +42,11 @@ const usualHeaders = ["authorization", "content-type"];
  *
  * Call it right after the server is made: its own hook must see requests before the keys are asked for.
  */
-export function allowCrossOrigin(server: FastifyInstance, origins: readonly string[]): void {
+export function allowCrossOrigin(
+  server: FastifyInstance,
+  { origins, exposedHeaders }: { readonly origins: readonly string[]; readonly exposedHeaders: string[] },
+): void {
   if (origins.length === 0) return;
-  const exposedHeaders = Object.keys(answerHeaders);
   const allowed = (request: FastifyRequest): string | undefined => {
     const { origin } = request.headers;
     if (origin === undefined || !openPaths.test(pathOf(request))) return undefined;

@@ -1,6 +1,5 @@
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import type { Fault } from "#shared/fault/fault.ts";
-import type { StreamEnds } from "../jobs/write-stream.ts";
 
 /** OpenAI's error body. It always has these four keys. */
 export interface FaultBody {
@@ -28,12 +27,3 @@ export function faultHeaders(fault: Fault): Record<string, string> {
     ...(status === 401 ? { "www-authenticate": "Bearer" } : {}),
   };
 }
-
-/**
- * The last bytes of a stream of chunks. Official clients take a stream that merely stops for a success, so a failure is
- * sent as an error event.
- */
-export const endsOfChunks: StreamEnds = {
-  whole: Buffer.from("data: [DONE]\n\n"),
-  failed: (fault) => Buffer.from(`data: ${JSON.stringify(faultBody(fault))}\n\n`),
-};

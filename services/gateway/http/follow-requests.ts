@@ -1,8 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Log } from "#shared/process/log.ts";
 import { clientRequest } from "./client-request.ts";
-import type { EndedRequest, RequestFacts } from "../metrics/request-meters.ts";
-import { factsOf, jobFieldsOf, stateOf } from "./request-state.ts";
+import { factsOf, jobFieldsOf, stateOf, type EndedRequest, type RequestFacts } from "./request-state.ts";
 import { atClose, sinceArrivalMs } from "./timed-response.ts";
 
 /** Counts requests. */

@@ -1,12 +1,50 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { FaultCode } from "#shared/fault/fault-code.ts";
-import type { Caller } from "../keys/prove-callers.ts";
 import type { ArrivingBody } from "./upload-room.ts";
-import type { Standing } from "../limits/limits.ts";
-import type { RequestFacts } from "../metrics/request-meters.ts";
-import type { RequestAccount } from "../api/request-account.ts";
 
-/** The state of one request while it runs. Each field belongs to the one file that sets it. */
+export type RequestOutcome = "ok" | FaultCode;
+
+/** Facts of a request, shared by its log lines and its metrics. */
+export interface RequestFacts {
+  /** The id of the request's key, once the key is proved. */
+  readonly key?: string | undefined;
+  /** The model as the client named it. */
+  readonly model?: string | undefined;
+  readonly streamed?: boolean;
+  /** Absent as long as the outcome is unknown. */
+  readonly outcome?: RequestOutcome | undefined;
+  readonly answer?: AnswerFacts | undefined;
+}
+
+/** How the answer to a request came about. All times are from the request's arrival, unless they say otherwise. */
+export interface AnswerFacts {
+  /** Ids of the jobs that were offered to machines for the request, the latest last. */
+  readonly jobs: readonly string[];
+  /** The latest machine that accepted a job of the request. */
+  readonly machine: string | undefined;
+  /** The model by its id in that machine's catalogue. */
+  readonly model: string | undefined;
+  /** How often the request went on to another machine after one had accepted it. */
+  readonly failovers: number;
+  readonly acceptedMs: number | undefined;
+  readonly firstTokenMs: number | undefined;
+  readonly endedMs: number | undefined;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+}
+
+/** A request whose answer is sent, or will never be. */
+export interface EndedRequest {
+  /** The URL pattern of the route, which bounds the number of label values. */
+  readonly route: string;
+  readonly ms: number;
+  readonly facts: RequestFacts;
+}
+
+/**
+ * The state of one request while it runs. Each field belongs to the one file that sets it. Other rooms declare their
+ * fields in their own files, by merging this interface.
+ */
 export interface RequestState {
   /** The id of the request's key, once the key is proved. */
   key: string | undefined;
@@ -14,11 +52,8 @@ export interface RequestState {
   faultCode: FaultCode | undefined;
   /** Why the request ended in a fault, for the log. */
   reason: string | undefined;
-  caller: Caller | undefined;
-  /** The account of the request, which knows most of its facts. */
-  account: RequestAccount | undefined;
-  /** The key's rate-limit status when the request was admitted. */
-  standing: Standing | undefined;
+  /** Reports the facts of the request, once an account is kept of it. */
+  reporter: { readonly facts: RequestFacts } | undefined;
   /** The request's body while it arrives. */
   arriving: ArrivingBody | undefined;
 }
@@ -40,18 +75,16 @@ export function stateOf(request: FastifyRequest): RequestState {
     key: undefined,
     faultCode: undefined,
     reason: undefined,
-    caller: undefined,
-    account: undefined,
-    standing: undefined,
+    reporter: undefined,
     arriving: undefined,
   };
   return request.state;
 }
 
 export function factsOf(request: FastifyRequest): RequestFacts {
-  const { account, key, faultCode } = stateOf(request);
-  if (account === undefined) return { key, outcome: faultCode };
-  const { facts } = account;
+  const { reporter, key, faultCode } = stateOf(request);
+  if (reporter === undefined) return { key, outcome: faultCode };
+  const { facts } = reporter;
   return facts.outcome === undefined ? { ...facts, outcome: faultCode } : facts;
 }
 

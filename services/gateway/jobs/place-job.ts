@@ -5,7 +5,6 @@ import type { Log } from "#shared/process/log.ts";
 import type { EndPayload } from "#shared/protocol/frame-payload.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import type { AnswerRenderer } from "../api/answer-renderer.ts";
 import type { Breakers } from "../fleet/breakers.ts";
 import { contradictionsMax } from "../fleet/busy-claims.ts";
 import type { Chosen } from "../fleet/choose-machine.ts";
@@ -17,7 +16,7 @@ import type { PlacedJob } from "./open-job.ts";
 import type { OpenJobs } from "./open-jobs.ts";
 import type { PendingJob } from "../fleet/pending-jobs.ts";
 import type { MachineRanking, Wanted } from "../fleet/rank-machines.ts";
-import { RenderedAnswer } from "./render-answer.ts";
+import { type AnswerRenderer, RenderedAnswer } from "./render-answer.ts";
 import { RetryBudget } from "./retry-budget.ts";
 
 interface PlacerOptions {

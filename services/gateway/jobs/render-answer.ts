@@ -2,9 +2,28 @@ import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import { eventOf, RecordReader } from "#shared/protocol/answer-records.ts";
 import type { BeatRow, EndPayload, JobState, Usage } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import type { AnswerRenderer } from "../api/answer-renderer.ts";
 import type { JobListener } from "./follow-frames.ts";
 import { machineBrokeRules } from "./machine-fault.ts";
+
+/** The metadata of an answer, in every shape. */
+export interface AnswerHead {
+  readonly id: string;
+  readonly createdSeconds: number;
+  readonly model: string;
+  /** True if the client asked for usage as a chunk of its own; streams only. */
+  readonly includeUsage: boolean;
+}
+
+/** Renders the answer events of one answer as the bytes for its client. */
+export interface AnswerRenderer {
+  /**
+   * Returns the bytes for these events; empty when the shape writes nothing before the end. Throws a Fault when the
+   * events are invalid, or when the answer exceeds a limit.
+   */
+  push(events: readonly AnswerEvent[]): Uint8Array;
+  /** Returns the last bytes, after the last event. */
+  end(): Uint8Array;
+}
 
 /** Renders the records of a machine's answer, and passes the rendered bytes to the listener. */
 export class RenderedAnswer implements JobListener {

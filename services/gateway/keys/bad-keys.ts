@@ -1,7 +1,7 @@
-import { isIPv4, isIPv6 } from "node:net";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyVerdict } from "#shared/keys/check-key.ts";
 import type { Clock } from "#shared/process/clock.ts";
+import { networkOf } from "../http/client-request.ts";
 
 /** Wrong keys that one address may send in a minute before its unknown keys go through the lane. */
 export const badKeysPerMinuteMax = 300;
@@ -87,25 +87,4 @@ function laneIsFull(): Fault {
     message: `Too many wrong API keys come from this address (badKeysPerMinuteMax), and this key waits behind ${laneWaitingMax} others or for more than ${laneWaitMsMax} ms (laneWaitingMax, laneWaitMsMax). Send the request again in a moment.`,
     internal: "the lane for unknown keys is full",
   });
-}
-
-/**
- * Returns the network by which an address is counted. For IPv6 this is the /64, because the owner of one address has at
- * least the 2⁶⁴ beside it. All texts of a proxy that are no address share one network.
- */
-export function networkOf(told: string): string {
-  const address = /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(told)?.[1] ?? told;
-  if (isIPv4(address)) return address;
-  if (!isIPv6(address)) return "no address";
-  const ipv4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  if (ipv4 !== undefined) return ipv4;
-  const [before = "", after] = address.split("::");
-  const head = before.split(":");
-  if (after === undefined) return head.slice(0, 4).join(":");
-  const zeros = Math.max(0, 8 - head.length - after.split(":").length);
-  const groups = [...head, ...Array.from({ length: zeros }, () => "0"), ...after.split(":")];
-  return groups
-    .slice(0, 4)
-    .map((group) => (group === "" ? "0" : group))
-    .join(":");
 }

@@ -16,6 +16,12 @@ export interface Caller {
   readonly leaving: AbortController;
 }
 
+declare module "../http/request-state.ts" {
+  interface RequestState {
+    caller?: Caller;
+  }
+}
+
 /** Returns undefined as long as no key is proved. */
 export function callerIfProven(request: FastifyRequest): Caller | undefined {
   return stateOf(request).caller;

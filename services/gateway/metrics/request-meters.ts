@@ -1,47 +1,9 @@
 import type { FaultCode } from "#shared/fault/fault-code.ts";
+import type { EndedRequest } from "../http/request-state.ts";
 import type { ConnectionBound } from "../http/bound-connections.ts";
 import type { CutReason } from "../http/unread-answers.ts";
 import { ModelLabels } from "./bounded-labels.ts";
 import type { Exposition } from "./exposition.ts";
-
-export type RequestOutcome = "ok" | FaultCode;
-
-/** Facts of a request, shared by its log lines and its metrics. */
-export interface RequestFacts {
-  /** The id of the request's key, once the key is proved. */
-  readonly key?: string | undefined;
-  /** The model as the client named it. */
-  readonly model?: string | undefined;
-  readonly streamed?: boolean;
-  /** Absent as long as the outcome is unknown. */
-  readonly outcome?: RequestOutcome | undefined;
-  readonly answer?: AnswerFacts | undefined;
-}
-
-/** How the answer to a request came about. All times are from the request's arrival, unless they say otherwise. */
-export interface AnswerFacts {
-  /** Ids of the jobs that were offered to machines for the request, the latest last. */
-  readonly jobs: readonly string[];
-  /** The latest machine that accepted a job of the request. */
-  readonly machine: string | undefined;
-  /** The model by its id in that machine's catalogue. */
-  readonly model: string | undefined;
-  /** How often the request went on to another machine after one had accepted it. */
-  readonly failovers: number;
-  readonly acceptedMs: number | undefined;
-  readonly firstTokenMs: number | undefined;
-  readonly endedMs: number | undefined;
-  readonly promptTokens: number;
-  readonly completionTokens: number;
-}
-
-/** A request whose answer is sent, or will never be. */
-export interface EndedRequest {
-  /** The URL pattern of the route, which bounds the number of label values. */
-  readonly route: string;
-  readonly ms: number;
-  readonly facts: RequestFacts;
-}
 
 /** From a cached first token of a small model to a large model that is loaded first or has a queue. */
 const firstTokenBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 300];

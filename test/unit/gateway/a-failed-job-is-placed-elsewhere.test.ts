@@ -14,7 +14,7 @@ import { end } from "./follower-on-a-wire.ts";
 import { gatewayOnBroker, type ScriptedMachine } from "./gateway-on-a-broker.ts";
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
 import { readResponse } from "./response-requests.ts";
-import type { AnswerRenderer } from "../../../services/gateway/api/answer-renderer.ts";
+import type { AnswerRenderer } from "../../../services/gateway/jobs/render-answer.ts";
 import { payloadOf } from "../../harness/answer-payload.ts";
 
 const hello = payloadOf({ kind: "text", text: "Hello" }).toString();

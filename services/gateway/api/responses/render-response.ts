@@ -1,7 +1,7 @@
 import type { Fault } from "#shared/fault/fault.ts";
-import type { AnswerHead, AnswerRenderer } from "../answer-renderer.ts";
+import type { AnswerHead, AnswerRenderer } from "../../jobs/render-answer.ts";
 import type { StreamEnds } from "../../jobs/write-stream.ts";
-import { endsOfChunks } from "../../http/fault-body.ts";
+import { endsOfChunks } from "../answer-renderer.ts";
 import { inWordsOfResponses } from "./in-words-of-responses.ts";
 import type { ResponseTerms } from "./response-terms.ts";
 import { ResponseStream } from "./response-stream.ts";

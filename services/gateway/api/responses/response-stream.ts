@@ -1,5 +1,5 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import type { AnswerHead, AnswerRenderer } from "../answer-renderer.ts";
+import type { AnswerHead, AnswerRenderer } from "../../jobs/render-answer.ts";
 import type { Fault } from "#shared/fault/fault.ts";
 import { faultBody } from "../../http/fault-body.ts";
 import { ResponseOutput } from "./response-output.ts";

@@ -1,5 +1,5 @@
 import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import type { AnswerHead, AnswerRenderer } from "../answer-renderer.ts";
+import type { AnswerHead, AnswerRenderer } from "../../jobs/render-answer.ts";
 import { ResponseOutput } from "./response-output.ts";
 import type { ResponseTerms } from "./response-terms.ts";
 import { writtenResponse } from "./written-response.ts";

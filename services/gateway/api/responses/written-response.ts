@@ -1,4 +1,4 @@
-import type { AnswerHead } from "../answer-renderer.ts";
+import type { AnswerHead } from "../../jobs/render-answer.ts";
 import type { ToldOutput } from "./response-output.ts";
 import type { ResponseTerms } from "./response-terms.ts";
 
