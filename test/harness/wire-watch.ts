@@ -1,5 +1,6 @@
 import { beatPayload, decodeJson } from "#shared/protocol/frame-payload.ts";
 import { decodeFrame, isTerminal, type FrameKind } from "#shared/protocol/frame.ts";
+import { decodeJobHead, decodePartHead, headHeader } from "#shared/protocol/job.ts";
 import { parseReplySubject } from "#shared/protocol/subjects.ts";
 import { NatsMessages, type NatsMessageSeen } from "./nats-messages.ts";
 import type { Direction, Inspector } from "./tcp-proxy.ts";
@@ -107,7 +108,7 @@ export class WireWatch {
     const known = this.#jobs.get(about.job);
     const seen = known ?? {
       ...about,
-      kind: /^tl-kind: *(\w+)/im.exec(headers)?.[1] ?? "unknown",
+      kind: kindIn(headers),
       nonce: nonceIn(payload),
       parts: 0,
       times: 0,
@@ -121,7 +122,8 @@ export class WireWatch {
 
   /** A body that comes in parts tells its nonce in one of them. */
   #seePart(headers: string, payload: Buffer): boolean {
-    const seen = this.#jobs.get(/^tl-job: *(\w+)/im.exec(headers)?.[1] ?? "");
+    const part = decodePartHead(headIn(headers));
+    const seen = part.outcome === "head" ? this.#jobs.get(part.head.id) : undefined;
     if (seen === undefined) return false;
     seen.nonce ??= nonceIn(payload);
     seen.parts += 1;
@@ -159,6 +161,15 @@ export class WireWatch {
     for (const trap of sprung) trap.sprung(seen);
     return sprung.some(({ holds }) => holds);
   }
+}
+
+function kindIn(headers: string): string {
+  const job = decodeJobHead(headIn(headers));
+  return job.outcome === "head" ? job.head.kind : "unknown";
+}
+
+function headIn(headers: string): string | undefined {
+  return new RegExp(`^${headHeader}: *(.*)$`, "im").exec(headers)?.[1]?.trim();
 }
 
 function nonceIn(body: Buffer): string | undefined {
