@@ -13,7 +13,7 @@ import {
   type Environment,
 } from "#shared/process/config.ts";
 import { machineName, machineNameOf } from "#shared/protocol/identifiers.ts";
-import { manageActions, type ManageAction } from "#shared/protocol/manage-job.ts";
+import { manageActions, type ManageAction } from "#shared/protocol/job-bodies.ts";
 import { runtimeKinds } from "./machine/detect.ts";
 import { scriptedModelIds } from "./runtimes/scripted/scripted.ts";
 

@@ -2,7 +2,7 @@ import { Argument, Option } from "commander";
 import type { NewTerms } from "#shared/keys/change-key.ts";
 import { boundMachines, keyLimits, keyName, scopes, type TokenBudget } from "#shared/keys/key-record.ts";
 import { keyId, type KeyId, parseKeyToken } from "#shared/keys/key-token.ts";
-import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { commaList, none, type OrNone, readBy, readByUnless } from "./command-line.ts";
 import { countWithin, writtenBudget } from "./quantity-text.ts";
 

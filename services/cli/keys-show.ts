@@ -5,7 +5,7 @@ import { type KeyState, keyStates, tokenBudget } from "#shared/keys/key-record.t
 import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
 import { showKey, type ShownKey } from "#shared/keys/shown-key.ts";
 import { wholeNumber } from "#shared/process/config.ts";
-import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { commaList, type GivenJson, jsonOption, readBy, type Surroundings } from "./command-line.ts";
 import { givenKeyId, keyArgument } from "./key-options.ts";
 import { budgetText, countText, fromNow, utcTime } from "./quantity-text.ts";

@@ -7,7 +7,7 @@ import {
   showMachineRecord,
   type ShownMachineRecord,
 } from "#shared/machines/machine-record.ts";
-import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import { commaList, commandIn, type GivenJson, jsonOption, readBy, type Surroundings } from "./command-line.ts";
 import { actor, replicationLine, whichStoreHelp, withKeyStore } from "./with-key-store.ts";

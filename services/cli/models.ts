@@ -1,9 +1,9 @@
 import { Argument, type Command, Option } from "commander";
 import { z } from "zod";
 import { modelIdCharactersMax } from "#shared/model/model.ts";
-import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
-import type { ManageAction } from "#shared/protocol/manage-job.ts";
+import type { ManageAction } from "#shared/protocol/job-bodies.ts";
 import {
   commandIn,
   type GivenJson,

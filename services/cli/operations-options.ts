@@ -6,7 +6,7 @@ import { z } from "zod";
 import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
 import { keyStoreVariables } from "#shared/keys/open-key-store.ts";
 import { type Environment, portNumber, readConfig, secret, urlList } from "#shared/process/config.ts";
-import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { readBy, type Surroundings } from "./command-line.ts";
 import { OperationsPort } from "./operations-port.ts";
 import { adminKeyFile } from "./own-key.ts";

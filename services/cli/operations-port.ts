@@ -13,7 +13,7 @@ import {
 } from "#shared/model/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { LineCutter } from "#shared/process/line-cutter.ts";
-import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { FoundAdminKey } from "./operations-options.ts";
 import { onOneLine } from "./table-text.ts";
 

@@ -1,8 +1,8 @@
 import { Argument, type Command, Option } from "commander";
-import { shownRoute, type ShownRoute, type ShownRouteMachine } from "#shared/fleet/shown-route.ts";
+import { shownRoute, type ShownRoute, type ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
 import { modelId } from "#shared/model/model.ts";
 import { wholeNumber } from "#shared/process/config.ts";
-import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { commandIn, type GivenJson, jsonOption, readBy, type Surroundings, widthOf } from "./command-line.ts";
 import { givenOperations, type GivenOperations, operationsUrlOption, whichGatewayHelp } from "./operations-options.ts";
 import { alignedTable, cutText } from "./table-text.ts";

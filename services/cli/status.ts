@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { fleetListing, type FleetListing, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { sleep } from "#shared/process/clock.ts";
-import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import {
   commandIn,
   type GivenJson,

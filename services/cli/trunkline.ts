@@ -1,8 +1,8 @@
-import { Command, CommanderError } from "commander";
 import packageJson from "../../package.json" with { type: "json" };
+import { Command, CommanderError } from "commander";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { unknownSettings } from "#shared/process/setting-names.ts";
-import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { agentCommand, gatewayCommand, upCommand } from "./start-commands.ts";
 import { keysCommand } from "./keys.ts";
 import { machinesCommand } from "./machines.ts";

@@ -9,7 +9,7 @@ import { type Replication, replicaWaitMs } from "#shared/keys/key-store.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import { keyStoreSettings, keyStoreVariables, type OpenedKeyStore, openKeyStore } from "#shared/keys/open-key-store.ts";
 import { readConfig } from "#shared/process/config.ts";
-import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { GivenJson, Surroundings } from "./command-line.ts";
 
 /**

@@ -47,10 +47,9 @@ import { healthRoutes, metricsRoute, readiness } from "./operations/health-and-m
 import { answerHeaders } from "./openapi/public-headers.ts";
 import { publicDocument } from "./openapi/public-document.ts";
 import { getReference } from "./openapi/get-reference.ts";
-import { getModel, getModels } from "./api/get-models.ts";
-import { inferenceRoutes, type InferenceMeans } from "./api/inference-routes.ts";
+import { getModel, getModels, inferenceRoutes, type InferenceMeans } from "./api/routes.ts";
 import { keepAccounts } from "./api/keep-accounts.ts";
-import { addRateLimitHeaders } from "./api/rate-limit-headers.ts";
+import { addRateLimitHeaders } from "./api/answer-headers.ts";
 import { refuseOtherMethods } from "./http/answer-faults.ts";
 import { createServer } from "./server.ts";
 

@@ -1,3 +1,5 @@
+import { Fault } from "../fault/fault.ts";
+
 /**
  * A gateway's or an agent's connection to the broker. NATS and the in-process broker implement it.
  *
@@ -69,4 +71,26 @@ export interface BrokerMessage {
 
 export interface Subscription {
   end(): void;
+}
+
+/**
+ * The fault for a message above the broker's payload limit. Bodies and answers are split to fit before, so it is a bug.
+ */
+export function payloadTooLarge(bytes: number, payloadBytesMax: number): Fault {
+  return new Fault("internal_error", {
+    message: "A message inside Trunkline is larger than its broker carries.",
+    internal: `a message of ${bytes} bytes is over the broker's payload limit of ${payloadBytesMax} bytes`,
+  });
+}
+
+/** Returns true if the subject matches the pattern: `*` is one token, a final `>` is one token or more. */
+export function subjectMatches(pattern: string, subject: string): boolean {
+  const wanted = pattern.split(".");
+  const given = subject.split(".");
+  for (const [place, token] of wanted.entries()) {
+    if (token === ">") return given.length > place;
+    if (place >= given.length) return false;
+    if (token !== "*" && token !== given[place]) return false;
+  }
+  return wanted.length === given.length;
 }

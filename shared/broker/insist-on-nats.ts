@@ -1,5 +1,5 @@
 import type { Broker } from "./broker.ts";
-import { exitCodes, StartFailure } from "../process/start-failure.ts";
+import { exitCodes, StartFailure } from "../process/lifecycle.ts";
 
 /** Throws when the broker denies this process a publish or a subscription that it made before the latest flush. */
 export function insistOnGrants({ trouble }: Pick<Broker, "trouble">): void {

@@ -1,8 +1,14 @@
 import type { Clock } from "../process/clock.ts";
 import type { Log } from "../process/log.ts";
-import type { Broker, BrokerMessage, PublishOptions, PublishOutcome, Subscription } from "./broker.ts";
-import { payloadTooLarge } from "./payload-too-large.ts";
-import { subjectMatches } from "./subject-match.ts";
+import {
+  type Broker,
+  type BrokerMessage,
+  type PublishOptions,
+  type PublishOutcome,
+  type Subscription,
+  payloadTooLarge,
+  subjectMatches,
+} from "./broker.ts";
 
 /**
  * The in-process broker of the embedded default. It implements only those parts of NATS that the protocol uses. Each

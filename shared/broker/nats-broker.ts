@@ -15,13 +15,19 @@ import {
 import { connect } from "@nats-io/transport-node";
 import type { Clock, Timer } from "../process/clock.ts";
 import type { Log } from "../process/log.ts";
-import { exitCodes, StartFailure } from "../process/start-failure.ts";
+import { exitCodes, StartFailure } from "../process/lifecycle.ts";
 import { limits } from "../protocol/limits.ts";
 import { grantFor } from "../protocol/subjects.ts";
-import type { Broker, BrokerMessage, PublishOptions, PublishOutcome, Subscription } from "./broker.ts";
+import {
+  type Broker,
+  type BrokerMessage,
+  type PublishOptions,
+  type PublishOutcome,
+  type Subscription,
+  payloadTooLarge,
+} from "./broker.ts";
 import { protectNats, tlsFailure, webSocketFactory, type NatsProtection, type NatsSecurity } from "./nats-security.ts";
 import { readNatsUrl } from "./nats-url.ts";
-import { payloadTooLarge } from "./payload-too-large.ts";
 import { ReconnectPace } from "./reconnect-pace.ts";
 
 interface NatsOptions {

@@ -1,7 +1,7 @@
 import { accessSync, constants, readFileSync } from "node:fs";
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import type { ServerInfo, TlsOptions, WsSocketFactory } from "@nats-io/nats-core";
-import { exitCodes, StartFailure } from "../process/start-failure.ts";
+import { exitCodes, StartFailure } from "../process/lifecycle.ts";
 import type { NatsUrl } from "./nats-url.ts";
 
 /** Settings that protect the connection to NATS. The files are PEM files. */

@@ -7,7 +7,7 @@ import type { Clock, Timer } from "../process/clock.ts";
 import { secret } from "../process/config.ts";
 import type { Log } from "../process/log.ts";
 import { connectRedis, type RedisConnection } from "../process/redis-connection.ts";
-import { exitCodes, StartFailure } from "../process/start-failure.ts";
+import { exitCodes, StartFailure } from "../process/lifecycle.ts";
 import { type KeyChanges, type KeyStore, replicaWaitMs } from "./key-store.ts";
 import { type Pepper, Peppers, pepperText } from "./pepper.ts";
 import { changesTimeoutMs, RedisKeyChanges } from "./redis-key-changes.ts";

@@ -14,7 +14,7 @@ import {
 import { join } from "node:path";
 import { DatabaseSync, type SQLTagStore } from "node:sqlite";
 import { Fault } from "../fault/fault.ts";
-import { exitCodes, StartFailure } from "../process/start-failure.ts";
+import { exitCodes, StartFailure } from "../process/lifecycle.ts";
 import { newPepperText, type Pepper, pepperBytesMin, pepperText } from "./pepper.ts";
 
 const fileName = "trunkline.db";

@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import { join } from "node:path";
 import { z } from "zod";
 import { logLevels } from "./log.ts";
-import { exitCodes, StartFailure } from "./start-failure.ts";
+import { exitCodes, StartFailure } from "./lifecycle.ts";
 
 /** The environment of the process. Only the CLI's entry reads `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -1,7 +1,7 @@
 import type { ChainableCommander, Redis } from "ioredis";
 import { Fault } from "../fault/fault.ts";
 import type { Log } from "./log.ts";
-import { exitCodes, StartFailure } from "./start-failure.ts";
+import { exitCodes, StartFailure } from "./lifecycle.ts";
 
 interface RedisOptions {
   /** `redis://` or `rediss://`, optionally with `user:password@` and `/database`. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { finishReasons } from "../answer/answer-event.ts";
+import { finishReasons } from "./answer-events.ts";
 import { epoch, tokenText } from "./identifiers.ts";
 import { limits } from "./limits.ts";
 

@@ -3,7 +3,7 @@ import { connectNats } from "#shared/broker/nats-broker.ts";
 import type { NatsSecurity } from "#shared/broker/nats-security.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
-import { StartFailure } from "#shared/process/start-failure.ts";
+import { StartFailure } from "#shared/process/lifecycle.ts";
 import { ownNetworkAddress, RecordingBroker } from "../harness/recording-broker.ts";
 import { trunkline } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";

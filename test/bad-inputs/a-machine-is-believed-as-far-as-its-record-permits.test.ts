@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, describe, test } from "vitest";
 import { z } from "zod";
-import { shownFleetMachine } from "#shared/fleet/shown-fleet.ts";
-import { shownRoute } from "#shared/fleet/shown-route.ts";
+import { shownFleetMachine, shownRoute } from "#shared/fleet/shown-fleet.ts";
 import { shownMachineRecord } from "#shared/machines/machine-record.ts";
 import { systemClock as clock, type Timer } from "#shared/process/clock.ts";
 import { contradictionsMax } from "../../services/gateway/fleet/busy-claims.ts";

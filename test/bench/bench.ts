@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { Command, InvalidArgumentError } from "commander";
-import { exitCodes } from "#shared/process/start-failure.ts";
+import { exitCodes } from "#shared/process/lifecycle.ts";
 import { checkBounds } from "./bounds.ts";
 import { measureLoopHolds } from "./loop-holds.ts";
 import { buildPrograms, CannotMeasure } from "./native/build-programs.ts";

@@ -9,7 +9,7 @@ import { connectNats } from "#shared/broker/nats-broker.ts";
 import type { NatsSecurity } from "#shared/broker/nats-security.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
-import { StartFailure } from "#shared/process/start-failure.ts";
+import { StartFailure } from "#shared/process/lifecycle.ts";
 import { lentOnly, foundServers } from "../harness/found-servers.ts";
 import { freePort } from "../harness/free-port.ts";
 import { makeNatsCertificates, type NatsCertificates } from "../harness/nats-certificates.ts";

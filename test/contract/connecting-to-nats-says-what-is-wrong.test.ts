@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { connectNats } from "#shared/broker/nats-broker.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
-import { StartFailure } from "#shared/process/start-failure.ts";
+import { StartFailure } from "#shared/process/lifecycle.ts";
 import { foundServers, lentOnly } from "../harness/found-servers.ts";
 import { freePort } from "../harness/free-port.ts";
 import { startNatsOnFiles } from "../harness/nats-on-files.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ManageProgress } from "#shared/protocol/manage-job.ts";
+import type { ManageProgress } from "#shared/protocol/job-bodies.ts";
 import { until } from "../harness/until.ts";
 import { noEngine, only, saidIn, TinyRuntime } from "./tiny-runtime.ts";
 import { emittedBy, managed } from "../harness/emitted.ts";

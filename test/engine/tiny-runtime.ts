@@ -1,11 +1,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { Capabilities } from "#shared/model/model.ts";
 import { createLog } from "#shared/process/log.ts";
-import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
-import type { TextToContinue } from "#shared/protocol/complete-body.ts";
+import { chatBody, type ChatBody, type TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { llamaRuntime, type LlamaOptions } from "../../services/agent/runtimes/llama/llama.ts";
 import type { CompleteRun, Runtime, Silence } from "../../services/agent/runtimes/runtime.ts";
 import { findEngine } from "../harness/find-engine.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { exitCodes } from "#shared/process/start-failure.ts";
+import { exitCodes } from "#shared/process/lifecycle.ts";
 import { Endpoint } from "../harness/endpoint.ts";
 import { byteTokens, writeTinyGguf } from "../harness/tiny-gguf.ts";
 import { trunkline } from "../harness/trunkline-command.ts";

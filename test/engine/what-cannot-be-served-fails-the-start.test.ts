@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { exitCodes } from "#shared/process/start-failure.ts";
+import { exitCodes } from "#shared/process/lifecycle.ts";
 import { llamaRuntime } from "../../services/agent/runtimes/llama/llama.ts";
 import { writeTinyGguf } from "../harness/tiny-gguf.ts";
 import { noEngine, quietly } from "./tiny-runtime.ts";

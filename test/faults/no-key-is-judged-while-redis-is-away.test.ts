@@ -7,7 +7,7 @@ import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.t
 import { pepperText } from "#shared/keys/pepper.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { redisCommandTimeoutMs } from "#shared/process/redis-connection.ts";
-import { exitCodes } from "#shared/process/start-failure.ts";
+import { exitCodes } from "#shared/process/lifecycle.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import type { OwnServer } from "../harness/own-server.ts";
 import { startRedisServer } from "../harness/redis-server.ts";

@@ -1,12 +1,12 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
 import {
+  type AnswerEvent,
   addRecords,
   eventOf,
   jsonRecord,
   openRecord,
   RecordReader,
   type DataRecord,
-} from "#shared/protocol/answer-records.ts";
+} from "#shared/protocol/answer-events.ts";
 
 /** The payload of a data frame with these records. */
 export function payloadOfRecords(records: readonly DataRecord[]): Buffer {

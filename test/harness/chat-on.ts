@@ -1,6 +1,6 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { Capabilities } from "#shared/model/model.ts";
-import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
+import { chatBody, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import { refuseIncapable } from "../../services/agent/runtimes/refuse-unsupported.ts";
 import type { Runtime, Silence } from "../../services/agent/runtimes/runtime.ts";
 import { batchesOf } from "./emitted.ts";

@@ -1,5 +1,5 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import type { ManageProgress } from "#shared/protocol/manage-job.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
+import type { ManageProgress } from "#shared/protocol/job-bodies.ts";
 import type { EmitEvents, ManageRun, Runtime } from "../../services/agent/runtimes/runtime.ts";
 
 type Run = (emit: EmitEvents) => Promise<void>;

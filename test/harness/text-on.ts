@@ -1,5 +1,5 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import type { TextToContinue } from "#shared/protocol/complete-body.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
+import type { TextToContinue } from "#shared/protocol/job-bodies.ts";
 import type { CompleteRun, Runtime } from "../../services/agent/runtimes/runtime.ts";
 import { batchesOf } from "./emitted.ts";
 

@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { shownFleetMachine, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
-import { shownRoute, shownRouteMachine, type ShownRoute } from "#shared/fleet/shown-route.ts";
+import {
+  shownFleetMachine,
+  type ShownFleetMachine,
+  shownRoute,
+  shownRouteMachine,
+  type ShownRoute,
+} from "#shared/fleet/shown-fleet.ts";
 import { errorOf } from "../harness/endpoint.ts";
 import { HandMadeAgent, handMadeEnd, handMadeModel, type HandMadeJob } from "../harness/hand-made-agent.ts";
 import { Operator } from "../harness/operator.ts";

@@ -3,9 +3,8 @@ import { expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
 import { healthRoutes } from "../../services/gateway/operations/health-and-metrics.ts";
 import { publicDocument } from "../../services/gateway/openapi/public-document.ts";
-import { getModel, getModels } from "../../services/gateway/api/get-models.ts";
+import { getModel, getModels, inferenceRoutes } from "../../services/gateway/api/routes.ts";
 import { getReference } from "../../services/gateway/openapi/get-reference.ts";
-import { inferenceRoutes } from "../../services/gateway/api/inference-routes.ts";
 import { createServer } from "../../services/gateway/server.ts";
 
 const limit = { bodyBytesMax: 1_024, bodyLimitName: "bodyBytesMax" };

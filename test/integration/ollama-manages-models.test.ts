@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { ManageAction, ManageProgress } from "#shared/protocol/manage-job.ts";
+import type { ManageAction, ManageProgress } from "#shared/protocol/job-bodies.ts";
 import { ollamaRuntime, type OllamaRuntime } from "../../services/agent/runtimes/ollama/ollama.ts";
 import { chatOn, eventsOf } from "../harness/chat-on.ts";
 import { FakeOllama } from "../harness/fake-ollama.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { AnswerAssembly } from "../../services/agent/jobs/assemble-answer.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Silence } from "../../services/agent/runtimes/runtime.ts";

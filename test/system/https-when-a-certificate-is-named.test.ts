@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { exitCodes } from "#shared/process/start-failure.ts";
+import { exitCodes } from "#shared/process/lifecycle.ts";
 import { findBinary } from "../harness/find-binary.ts";
 import { infraFolder } from "../harness/infra/compose-file.ts";
 import { startUp } from "../harness/start-trunkline.ts";

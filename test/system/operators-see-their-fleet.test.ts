@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { shownFleetMachine, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
-import { shownRoute } from "#shared/fleet/shown-route.ts";
+import { shownFleetMachine, type ShownFleetMachine, shownRoute } from "#shared/fleet/shown-fleet.ts";
 import { errorOf } from "../harness/endpoint.ts";
 import { freePort } from "../harness/free-port.ts";
 import { Operator } from "../harness/operator.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { Fault } from "#shared/fault/fault.ts";
-import type { AnswerEvent, FinishReason, Usage } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent, FinishReason, Usage } from "#shared/protocol/answer-events.ts";
 
 /**
  * Normalises a runtime's events, so that a stream and a whole answer come from the same events. It drops empty texts,

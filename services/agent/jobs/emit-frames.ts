@@ -1,6 +1,6 @@
 import type { Clock } from "#shared/process/clock.ts";
 import { encodeJson, type EndPayload, type FaultPayload } from "#shared/protocol/frame-payload.ts";
-import type { DataRecord } from "#shared/protocol/answer-records.ts";
+import type { DataRecord } from "#shared/protocol/answer-events.ts";
 import { encodeFrame } from "#shared/protocol/frame.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { PendingRecords } from "./pending-records.ts";

@@ -1,10 +1,10 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { ManageAction, ManageProgress } from "#shared/protocol/manage-job.ts";
+import type { ManageAction, ManageProgress } from "#shared/protocol/job-bodies.ts";
 import { readBody } from "../runtimes/bodies/read-body.ts";
 import type { Offer } from "../machine/offer.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
 import type { Outcome } from "./past-jobs.ts";
-import { untilAborted } from "./until-aborted.ts";
+import { untilAborted } from "./run-job.ts";
 
 interface ManageJob {
   /** The model id as the operator wrote it. */

@@ -1,7 +1,7 @@
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { AgentJob } from "./agent-job.ts";
-import type { FinishReason, Usage } from "#shared/answer/answer-event.ts";
+import type { FinishReason, Usage } from "#shared/protocol/answer-events.ts";
 import type { Fault } from "#shared/fault/fault.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { openRecord, piecesOf, recordTextMax, type DataRecord } from "#shared/protocol/answer-records.ts";
+import { openRecord, piecesOf, recordTextMax, type DataRecord } from "#shared/protocol/answer-events.ts";
 
 /** A record that waits, or a piece of one that is longer than `recordTextMax`. */
 interface Pending {

@@ -1,6 +1,5 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import { type AnswerEvent, addRecords, type DataRecord } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { addRecords, type DataRecord } from "#shared/protocol/answer-records.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { isLarge, readLargeBody, type JobBodies } from "../runtimes/bodies/large-json.ts";
 import { readBody } from "../runtimes/bodies/read-body.ts";
@@ -10,7 +9,6 @@ import { refuseIncapable } from "../runtimes/refuse-unsupported.ts";
 import type { EmitEvents, Silence } from "../runtimes/runtime.ts";
 import { AnswerAssembly } from "./assemble-answer.ts";
 import type { Outcome } from "./past-jobs.ts";
-import { untilAborted } from "./until-aborted.ts";
 
 const nothing = new Uint8Array();
 
@@ -120,5 +118,18 @@ function doesNotComplete(model: string): Fault {
   return new Fault("unsupported_value", {
     message: `The model '${model}' does not continue texts; it may be asked at /v1/chat/completions.`,
     param: "model",
+  });
+}
+
+/**
+ * Waits for work until the signal aborts, then rejects with the signal's reason, even if the work hangs. The signal
+ * must belong to this work alone, since the listener stays as long as the signal exists.
+ */
+export function untilAborted(signal: AbortSignal, work: Promise<void>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort);
+    work.then(resolve, reject);
   });
 }

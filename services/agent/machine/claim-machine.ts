@@ -1,7 +1,7 @@
 import type { Broker } from "#shared/broker/broker.ts";
 import { insistOnGrants } from "#shared/broker/insist-on-nats.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
-import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { control } from "#shared/protocol/control.ts";
 import { newEpoch } from "#shared/protocol/identifiers.ts";
 import { frameVersion } from "#shared/protocol/frame.ts";

@@ -8,7 +8,7 @@ import {
   type OfferedModel,
   offeredModel,
 } from "#shared/model/model.ts";
-import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { DescribedModel, Runtime } from "../runtimes/runtime.ts";
 
 /** A model of the offer, and the runtime that runs it. */

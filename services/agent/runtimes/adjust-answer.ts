@@ -1,5 +1,5 @@
-import type { AnswerEvent, Usage } from "#shared/answer/answer-event.ts";
-import type { ChatBody } from "#shared/protocol/chat-body.ts";
+import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
+import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import type { EmitEvents } from "./runtime.ts";
 
 /** The stop strings of an answer, and the estimated length of its prompt. */

@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { contentText, type ChatBody } from "#shared/protocol/chat-body.ts";
+import { contentText, type ChatBody } from "#shared/protocol/job-bodies.ts";
 
 /** Known facts of a prompt that does not fit. A runtime may report both numbers, one or neither. */
 export interface Overflow {

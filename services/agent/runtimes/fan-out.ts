@@ -1,6 +1,6 @@
-import type { AnswerEvent, Usage } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { CompleteBody } from "#shared/protocol/complete-body.ts";
+import type { CompleteBody } from "#shared/protocol/job-bodies.ts";
 import type { ChatRun, CompleteRun, EmbedRun, EmitEvents, Runtime } from "./runtime.ts";
 
 /** One of several answers to a request. */

@@ -1,4 +1,4 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { LineCutter } from "#shared/process/line-cutter.ts";
 import type { RuntimeAnswer } from "./runtime-answer.ts";

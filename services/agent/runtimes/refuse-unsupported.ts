@@ -1,7 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Capabilities } from "#shared/model/model.ts";
-import type { ChatBody } from "#shared/protocol/chat-body.ts";
-import type { TextToContinue } from "#shared/protocol/complete-body.ts";
+import type { ChatBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
 
 /** Refuses a chat that needs a capability that the model lacks, whatever its runtime supports. */
 export function refuseIncapable(chat: { model: string; capabilities: Capabilities; body: ChatBody }): void {

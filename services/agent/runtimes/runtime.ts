@@ -1,11 +1,8 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { Capabilities } from "#shared/model/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import type { ChatBody } from "#shared/protocol/chat-body.ts";
-import type { TextToContinue } from "#shared/protocol/complete-body.ts";
-import type { EmbedBody } from "#shared/protocol/embed-body.ts";
-import type { ManageAction, ManageProgress } from "#shared/protocol/manage-job.ts";
+import type { ChatBody, TextToContinue, EmbedBody, ManageAction, ManageProgress } from "#shared/protocol/job-bodies.ts";
 
 /**
  * Takes the next events of an answer, in the runtime's order. An adapter emits one batch for each read from its runtime,

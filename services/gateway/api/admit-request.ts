@@ -11,13 +11,12 @@ import type { Placement } from "../jobs/place-job.ts";
 import { modelNotFound } from "../fleet/rank-machines.ts";
 import type { StreamEnds } from "../jobs/write-stream.ts";
 import type { Outer, ReadRequest } from "./read-request.ts";
-import { ignoredHeader } from "./ignored-header.ts";
+import { ignoredHeader, noteRateLimits } from "./answer-headers.ts";
 import { renderResponse } from "./responses/render-response.ts";
 import { endsOfChunks } from "./answer-renderer.ts";
 import type { RequestAccount } from "./request-account.ts";
-import type { InferenceMeans } from "./inference-routes.ts";
+import type { InferenceMeans } from "./routes.ts";
 import { accountOf } from "./keep-accounts.ts";
-import { noteRateLimits } from "./rate-limit-headers.ts";
 
 /** A request that may run: its reply, and the part of its placement that is the same for streamed and whole answers. */
 export interface Admitted {

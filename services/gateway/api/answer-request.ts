@@ -4,8 +4,8 @@ import { addReplyHeaders, TimedResponse, writeWhole } from "../http/timed-respon
 import { logFieldsOf, stateOf } from "../http/request-state.ts";
 import { machineHeader, StreamWriter } from "../jobs/write-stream.ts";
 import type { Admitted } from "./admit-request.ts";
-import type { InferenceMeans } from "./inference-routes.ts";
-import { rateLimitLines } from "./rate-limit-headers.ts";
+import type { InferenceMeans } from "./routes.ts";
+import { rateLimitLines } from "./answer-headers.ts";
 import { CollectedAnswer } from "../jobs/collect-answer.ts";
 
 /**

@@ -7,7 +7,7 @@ import {
   toolMessage,
   userMessage,
   type ChatMessage,
-} from "#shared/protocol/chat-body.ts";
+} from "#shared/protocol/job-bodies.ts";
 import { Fault } from "#shared/fault/fault.ts";
 
 const developerMessage = systemMessage.extend({ role: z.literal("developer") });

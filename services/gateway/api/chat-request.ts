@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { responseFormat, type ChatBody, chatBody } from "#shared/protocol/chat-body.ts";
+import { responseFormat, type ChatBody, chatBody } from "#shared/protocol/job-bodies.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { modelId } from "#shared/model/model.ts";
 import { readShape } from "../http/read-shape.ts";

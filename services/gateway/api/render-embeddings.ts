@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { AnswerHead, AnswerRenderer } from "../jobs/render-answer.ts";
 
 /** Encoding of vectors: numbers, or base64 of 32-bit floats, little-endian. */

@@ -1,7 +1,6 @@
-import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/answer/answer-event.ts";
-import { tokenUsage } from "./answer-renderer.ts";
+import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/protocol/answer-events.ts";
+import { tokenUsage, WholeCompletion, type FoldedChoice, type Said } from "./answer-renderer.ts";
 import type { AnswerHead, AnswerRenderer } from "../jobs/render-answer.ts";
-import { WholeCompletion, type FoldedChoice, type Said } from "./whole-completion.ts";
 
 /**
  * Renders a legacy completion as a stream: server-sent events with `text_completion` objects. The writer of

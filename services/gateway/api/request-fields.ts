@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { stopsMax, stopText } from "#shared/protocol/chat-body.ts";
+import { stopsMax, stopText } from "#shared/protocol/job-bodies.ts";
 
 /**
  * Deletes null fields, so that a null counts as a missing field. Clients write every field that they know, and send an

@@ -1,7 +1,14 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { modelId } from "#shared/model/model.ts";
-import { completeBody, completionsMax, type CompleteBody } from "#shared/protocol/complete-body.ts";
+import {
+  completeBody,
+  completionsMax,
+  type CompleteBody,
+  embedBody,
+  embedInputsMax,
+  type EmbedBody,
+} from "#shared/protocol/job-bodies.ts";
 import { readShape } from "../http/read-shape.ts";
 import {
   dropEmptyLists,
@@ -14,7 +21,6 @@ import {
   type StreamWish,
 } from "./request-fields.ts";
 import { refuseFieldsOfChats } from "./unsupported-fields.ts";
-import { embedBody, embedInputsMax, type EmbedBody } from "#shared/protocol/embed-body.ts";
 
 /** OpenAI's default for `max_tokens`. */
 const maxTokensByDefault = 16;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { toolChoice, toolsMax, type ChatBody, type ToolDefinition } from "#shared/protocol/chat-body.ts";
+import { toolChoice, toolsMax, type ChatBody, type ToolDefinition } from "#shared/protocol/job-bodies.ts";
 import { Fault } from "#shared/fault/fault.ts";
 
 const namedTool = z.object({

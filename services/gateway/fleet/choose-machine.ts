@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { LeftOutReason, RankReason } from "#shared/fleet/shown-route.ts";
+import type { LeftOutReason, RankReason } from "#shared/fleet/shown-fleet.ts";
 import type { Catalogue, Model } from "#shared/model/model.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import type { PromptPrefixes } from "./prompt-prefixes.ts";

@@ -11,8 +11,7 @@ import type { Timing } from "#shared/protocol/timing.ts";
 import type { JobRoutes } from "./job-routes.ts";
 import type { Catalogues } from "./catalogues.ts";
 import type { FloodGuard } from "./flood-guard.ts";
-import type { LeftOut } from "./roster.ts";
-import type { Roster } from "./roster.ts";
+import type { LeftOut, Roster } from "./roster.ts";
 import type { SecondConnections } from "./second-connections.ts";
 import { limits } from "#shared/protocol/limits.ts";
 

@@ -1,4 +1,4 @@
-import type { RankReason } from "#shared/fleet/shown-route.ts";
+import type { RankReason } from "#shared/fleet/shown-fleet.ts";
 import { expectedTimes, type Load, type Speed } from "./expected-time.ts";
 
 /** A machine that can serve the request, with all criteria of its order. */

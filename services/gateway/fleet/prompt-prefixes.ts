@@ -1,6 +1,5 @@
 import { crc32 } from "node:zlib";
-import type { ChatBody, ChatMessage } from "#shared/protocol/chat-body.ts";
-import type { CompleteBody } from "#shared/protocol/complete-body.ts";
+import type { ChatBody, ChatMessage, CompleteBody } from "#shared/protocol/job-bodies.ts";
 
 /** Prefixes of a prompt, as hashes. A runtime that has computed a prefix before can begin where it ends. */
 export interface PromptPrefixes {

@@ -1,7 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { headersBytesMax } from "./framing-fault.ts";
 import type { IncomingHttpHeaders } from "node:http";
-import type { FaultCode } from "#shared/fault/fault-code.ts";
+import { type FaultCode, faultEntry } from "#shared/fault/fault-code.ts";
 
 /** The size limit of a request's body, and the name by which the operator knows that limit. */
 export interface BodyLimit {
@@ -83,4 +83,31 @@ export function unreadBody(refused: {
   const bytes = Number(headers["content-length"] ?? 0);
   const bytesMax = code === "request_too_large" ? bodyBytesMax * provenTimesLimit : unprovenBytesMax;
   return bytes <= bytesMax ? "read-on" : "close";
+}
+
+/** OpenAI's error body. It always has these four keys. */
+export interface FaultBody {
+  readonly error: {
+    readonly message: string;
+    readonly type: string;
+    readonly param: string | null;
+    readonly code: string | null;
+  };
+}
+
+export function faultBody(fault: Fault): FaultBody {
+  const { type, wire } = faultEntry(fault.code);
+  const code = wire === undefined ? fault.code : wire;
+  return { error: { message: fault.message, type, param: fault.param ?? null, code } };
+}
+
+/** Returns the headers that official clients read beside the body: how long to wait, and whether to retry at all. */
+export function faultHeaders(fault: Fault): Record<string, string> {
+  const { status, retry, retryAfterSeconds } = faultEntry(fault.code);
+  const waitSeconds = fault.retryAfterSeconds ?? retryAfterSeconds;
+  return {
+    ...(waitSeconds === undefined ? {} : { "retry-after": String(waitSeconds) }),
+    ...(retry === false ? { "x-should-retry": "false" } : {}),
+    ...(status === 401 ? { "www-authenticate": "Bearer" } : {}),
+  };
 }

@@ -3,8 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { scrub, type Log } from "#shared/process/log.ts";
-import { adoptError, type BodyLimit, unreadBody } from "./adopt-error.ts";
-import { faultBody, faultHeaders } from "./fault-body.ts";
+import { adoptError, type BodyLimit, unreadBody, faultBody, faultHeaders } from "./adopt-error.ts";
 import { pathOf } from "./follow-requests.ts";
 import { logFieldsOf, stateOf } from "./request-state.ts";
 

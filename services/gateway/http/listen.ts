@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import { createSecureContext } from "node:tls";
 import type { FastifyInstance } from "fastify";
 import type { Clock } from "#shared/process/clock.ts";
-import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 
 export interface Certificate {
   readonly cert: Buffer;

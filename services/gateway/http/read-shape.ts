@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { unknownFields } from "#shared/protocol/unknown-fields.ts";
+import { unknownFields } from "#shared/protocol/job-bodies.ts";
 
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];

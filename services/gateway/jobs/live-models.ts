@@ -3,7 +3,7 @@ import { catalogue as catalogueSchema, type Catalogue, type Model, type OfferedM
 import type { Clock } from "#shared/process/clock.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { OpenJobs } from "./open-jobs.ts";
-import { RecordReader } from "#shared/protocol/answer-records.ts";
+import { RecordReader } from "#shared/protocol/answer-events.ts";
 import { decodeJson } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";

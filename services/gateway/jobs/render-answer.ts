@@ -1,5 +1,4 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { eventOf, RecordReader } from "#shared/protocol/answer-records.ts";
+import { type AnswerEvent, eventOf, RecordReader } from "#shared/protocol/answer-events.ts";
 import type { BeatRow, EndPayload, JobState, Usage } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { JobListener } from "./follow-frames.ts";

@@ -1,6 +1,4 @@
-import type { ChatBody, ChatMessage, ToolDefinition } from "#shared/protocol/chat-body.ts";
-import type { CompleteBody } from "#shared/protocol/complete-body.ts";
-import type { EmbedBody } from "#shared/protocol/embed-body.ts";
+import type { ChatBody, ChatMessage, ToolDefinition, CompleteBody, EmbedBody } from "#shared/protocol/job-bodies.ts";
 
 /**
  * The estimated tokens of one image, whatever its size. The bytes of an image say little about its tokens and are not

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { finishReasons, tokenLogprobs } from "#shared/answer/answer-event.ts";
+import { finishReasons, tokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { model } from "#shared/model/model.ts";
-import { toolCall } from "#shared/protocol/chat-body.ts";
+import { toolCall } from "#shared/protocol/job-bodies.ts";
 
 /** The fields that several kinds of answer share. */
 const answerId = z.string().describe("The id of this answer, the same in all chunks of a stream.");

@@ -1,9 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { modelIdCharactersMax } from "#shared/model/model.ts";
-import { stopsMax, toolsMax } from "#shared/protocol/chat-body.ts";
-import { completionsMax } from "#shared/protocol/complete-body.ts";
-import { embedDimensionsMax, embedInputsMax } from "#shared/protocol/embed-body.ts";
+import { stopsMax, toolsMax, completionsMax, embedDimensionsMax, embedInputsMax } from "#shared/protocol/job-bodies.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { clientBacklogBytesMax } from "../jobs/write-stream.ts";
 import type { BodyLimit } from "../http/adopt-error.ts";

@@ -1,5 +1,5 @@
 import { capabilities, model } from "#shared/model/model.ts";
-import { toolCall, toolDefinition } from "#shared/protocol/chat-body.ts";
+import { toolCall, toolDefinition } from "#shared/protocol/job-bodies.ts";
 import { outerMessage } from "../api/chat-messages.ts";
 import { chatRequest, outerResponseFormat } from "../api/chat-request.ts";
 import { completionRequest, embeddingsRequest } from "../api/text-requests.ts";

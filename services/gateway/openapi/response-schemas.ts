@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { tokenLogprobs } from "#shared/answer/answer-event.ts";
-import { reasoningEffort } from "#shared/protocol/chat-body.ts";
+import { tokenLogprobs } from "#shared/protocol/answer-events.ts";
+import { reasoningEffort } from "#shared/protocol/job-bodies.ts";
 import { functionTool, namespaceTool, responseToolChoice, outerTextFormat } from "../api/responses/response-schema.ts";
 import { answeringModel, errorAnswer } from "./answer-schemas.ts";
 

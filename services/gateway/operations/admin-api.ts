@@ -1,7 +1,6 @@
 import { z } from "zod";
 import type { FaultCode } from "#shared/fault/fault-code.ts";
-import { fleetListing } from "#shared/fleet/shown-fleet.ts";
-import { shownRoute } from "#shared/fleet/shown-route.ts";
+import { fleetListing, shownRoute } from "#shared/fleet/shown-fleet.ts";
 import { shownKey } from "#shared/keys/shown-key.ts";
 import { linesMedia, manageLine } from "#shared/model/model.ts";
 import { modelListing } from "#shared/model/shown-model.ts";

@@ -1,7 +1,6 @@
 import type { z } from "zod";
 import type { FaultCode } from "#shared/fault/fault-code.ts";
-import { fleetListing, shownFleetMachine } from "#shared/fleet/shown-fleet.ts";
-import { shownRoute } from "#shared/fleet/shown-route.ts";
+import { fleetListing, shownFleetMachine, shownRoute } from "#shared/fleet/shown-fleet.ts";
 import { shownKey } from "#shared/keys/shown-key.ts";
 import { shownMachineRecord } from "#shared/machines/machine-record.ts";
 import { manageLine } from "#shared/model/model.ts";

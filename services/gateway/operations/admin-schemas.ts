@@ -8,7 +8,7 @@ import { defaultGraceMs } from "#shared/keys/change-key.ts";
 import { modelPatterns, shownMachineRecord } from "#shared/machines/machine-record.ts";
 import { errorLine, modelId } from "#shared/model/model.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
-import { manageActions } from "#shared/protocol/manage-job.ts";
+import { manageActions } from "#shared/protocol/job-bodies.ts";
 import { usageRow } from "#shared/usage/usage.ts";
 
 const perPageMax = 1_000;

@@ -1,5 +1,4 @@
-import type { FleetListing, ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
-import type { ShownRoute, ShownRouteMachine } from "#shared/fleet/shown-route.ts";
+import type { FleetListing, ShownFleetMachine, ShownRoute, ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
 import type { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Presence } from "#shared/protocol/presence.ts";

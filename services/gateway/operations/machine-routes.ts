@@ -11,7 +11,7 @@ import {
 import type { ProgressLine } from "#shared/model/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import type { ManageProgress } from "#shared/protocol/manage-job.ts";
+import type { ManageProgress } from "#shared/protocol/job-bodies.ts";
 import type { FleetModels } from "../jobs/fleet-models.ts";
 import { adminApi } from "./admin-api.ts";
 import type { FleetView } from "./fleet-view.ts";

@@ -10,7 +10,7 @@ import { clientBacklogBytesMax } from "../jobs/write-stream.ts";
 import { logFieldsOf } from "../http/request-state.ts";
 import { readJsonObject } from "../http/read-json.ts";
 import { readShape } from "../http/read-shape.ts";
-import { faultBody } from "../http/fault-body.ts";
+import { faultBody } from "../http/adopt-error.ts";
 import type { AdminOperation } from "./admin-api.ts";
 
 /** A request whose parts the schemas of its operation have validated. */

@@ -1,7 +1,5 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { chatBody } from "#shared/protocol/chat-body.ts";
-import type { DataRecord } from "#shared/protocol/answer-records.ts";
-import type { TextToContinue } from "#shared/protocol/complete-body.ts";
+import type { AnswerEvent, DataRecord } from "#shared/protocol/answer-events.ts";
+import { chatBody, type TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { faultEntry } from "#shared/fault/fault-code.ts";
 import { runJob } from "../../../services/agent/jobs/run-job.ts";
@@ -11,7 +9,7 @@ import {
   type OpenAiServerKind,
 } from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
 import type { Runtime } from "../../../services/agent/runtimes/runtime.ts";
-import { faultBody } from "../../../services/gateway/http/fault-body.ts";
+import { faultBody } from "../../../services/gateway/http/adopt-error.ts";
 import { eventsOf } from "../../harness/chat-on.ts";
 import { offeredBy } from "../../harness/offered-by.ts";
 import { ReplayServer, type Replay } from "../../harness/replay-server.ts";

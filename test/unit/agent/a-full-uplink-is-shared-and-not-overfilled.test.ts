@@ -6,7 +6,7 @@ import { FrameEmitter } from "../../../services/agent/jobs/emit-frames.ts";
 import { nextBase, nextWindow, startWindowBytes, turnBytes } from "../../../services/agent/jobs/uplink-window.ts";
 import { Uplink } from "../../../services/agent/jobs/uplink.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
-import type { DataRecord } from "#shared/protocol/answer-records.ts";
+import type { DataRecord } from "#shared/protocol/answer-events.ts";
 import { recordsIn } from "../../harness/answer-payload.ts";
 
 const end = { finishReason: "stop", usage: null, timings: { queuedMs: 0, firstTokenMs: null, totalMs: 1 } } as const;

@@ -9,7 +9,7 @@ import { decodeFrame, isTerminal, type Frame } from "#shared/protocol/frame.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { FrameEmitter } from "../../../services/agent/jobs/emit-frames.ts";
 import { Uplink } from "../../../services/agent/jobs/uplink.ts";
-import { jsonRecord, type DataRecord } from "#shared/protocol/answer-records.ts";
+import { jsonRecord, type DataRecord } from "#shared/protocol/answer-events.ts";
 import { recordsIn } from "../../harness/answer-payload.ts";
 
 const log = createLog({ level: "silent", name: "test" });

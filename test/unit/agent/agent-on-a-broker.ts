@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { createLog } from "#shared/process/log.ts";
-import type { ManageAction } from "#shared/protocol/manage-job.ts";
+import type { ManageAction } from "#shared/protocol/job-bodies.ts";
 import type { Control } from "#shared/protocol/control.ts";
 import { newEpoch, newToken } from "#shared/protocol/identifiers.ts";
 import { beatPayload, encodeJson, type BeatRow } from "#shared/protocol/frame-payload.ts";

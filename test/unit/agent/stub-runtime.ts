@@ -1,4 +1,4 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { OfferedModel } from "#shared/model/model.ts";
 import type { ChatRun, DescribedModel, EmitEvents, Runtime } from "../../../services/agent/runtimes/runtime.ts";
 

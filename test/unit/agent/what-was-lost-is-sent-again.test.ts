@@ -9,7 +9,7 @@ import { newToken } from "#shared/protocol/identifiers.ts";
 import { FrameEmitter } from "../../../services/agent/jobs/emit-frames.ts";
 import { Uplink } from "../../../services/agent/jobs/uplink.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
-import { jsonRecord, recordTextMax, type DataRecord } from "#shared/protocol/answer-records.ts";
+import { jsonRecord, recordTextMax, type DataRecord } from "#shared/protocol/answer-events.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { recordsIn } from "../../harness/answer-payload.ts";
 

@@ -1,6 +1,6 @@
 import type { ChatCompletionChunk } from "openai/resources/chat/completions";
 import { describe, expect, test } from "vitest";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { chunksOf, head, regular, rendered } from "./answers.ts";
 
 type Delta = ChatCompletionChunk.Choice.Delta & { reasoning_content?: string; reasoning?: string };

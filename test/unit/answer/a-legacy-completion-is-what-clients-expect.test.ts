@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { AnswerEvent, TokenLogprobs } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent, TokenLogprobs } from "#shared/protocol/answer-events.ts";
 import type { AnswerHead } from "../../../services/gateway/jobs/render-answer.ts";
 import { textCompletion, TextChunks } from "../../../services/gateway/api/render-text.ts";
 

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { AnswerAssembly } from "../../../services/agent/jobs/assemble-answer.ts";
 import { regular, runtimeEvents } from "./answers.ts";
 

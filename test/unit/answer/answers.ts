@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import type { ChatCompletion, ChatCompletionChunk } from "openai/resources/chat/completions";
 import { Stream } from "openai/streaming";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { rendererFor, type AnswerShape } from "../../../services/gateway/api/answer-shape.ts";
 import { AnswerAssembly } from "../../../services/agent/jobs/assemble-answer.ts";
 

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
-import type { ShownRouteMachine } from "#shared/fleet/shown-route.ts";
+import type { ShownFleetMachine, ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
 import { fleetTable, isReady, redraw } from "../../../services/cli/status.ts";
 import { routeTable } from "../../../services/cli/route.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { exitCodes } from "#shared/process/start-failure.ts";
+import { exitCodes } from "#shared/process/lifecycle.ts";
 import { commandLine } from "./command-line.ts";
 
 const hourMs = 3_600_000;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { exitCodes } from "#shared/process/start-failure.ts";
+import { exitCodes } from "#shared/process/lifecycle.ts";
 import { commandLine } from "./command-line.ts";
 
 test("issue --json prints the key and what it is good for, on one line, and says elsewhere that it is shown once", async () => {

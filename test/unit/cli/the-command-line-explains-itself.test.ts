@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { exitCodes } from "#shared/process/start-failure.ts";
+import { exitCodes } from "#shared/process/lifecycle.ts";
 import { trunkline as runCommand } from "../../../services/cli/trunkline.ts";
 
 const onKeys = ["issue", "list", "show", "rotate", "extend", "change", "disable", "enable", "revoke", "log"];

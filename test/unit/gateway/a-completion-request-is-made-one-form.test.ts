@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { completeBody } from "#shared/protocol/complete-body.ts";
+import { completeBody } from "#shared/protocol/job-bodies.ts";
 import { readCompletionRequest, type ReadCompletionRequest } from "../../../services/gateway/api/text-requests.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { ChatMessage } from "#shared/protocol/chat-body.ts";
+import type { ChatMessage } from "#shared/protocol/job-bodies.ts";
 import {
   prefixesOfChat,
   prefixesOfTexts,

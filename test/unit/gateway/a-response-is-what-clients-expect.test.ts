@@ -1,11 +1,13 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { renderResponse } from "../../../services/gateway/api/responses/render-response.ts";
+import {
+  renderResponse,
+  ResponseStream,
+  WholeResponse,
+} from "../../../services/gateway/api/responses/render-response.ts";
 import { responseCharactersMax } from "../../../services/gateway/api/responses/response-output.ts";
-import { ResponseStream } from "../../../services/gateway/api/responses/response-stream.ts";
-import { WholeResponse } from "../../../services/gateway/api/responses/whole-response.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 import { regular, runtimeEvents } from "../answer/answers.ts";
 import { readResponse } from "./response-requests.ts";

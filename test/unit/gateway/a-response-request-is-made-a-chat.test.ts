@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { chatBody } from "#shared/protocol/chat-body.ts";
-
+import { chatBody } from "#shared/protocol/job-bodies.ts";
 import { repeatedCharactersMax } from "../../../services/gateway/api/responses/response-request.ts";
 import { called, faultOf, gave, readResponse, thrownBy, weather } from "./response-requests.ts";
 

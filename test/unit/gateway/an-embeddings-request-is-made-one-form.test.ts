@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { embedInputsMax } from "#shared/protocol/embed-body.ts";
+import { embedInputsMax } from "#shared/protocol/job-bodies.ts";
 import { readEmbeddingsRequest, type ReadEmbeddingsRequest } from "../../../services/gateway/api/text-requests.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 

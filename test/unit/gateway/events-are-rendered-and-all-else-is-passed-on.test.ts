@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { BeatRow, Usage } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { chatCompletion, ChatChunks } from "../../../services/gateway/api/render-chat.ts";

@@ -11,7 +11,7 @@ import { keyStoreVariables, openKeyStore, type KeyStoreSettings } from "#shared/
 import { pepperText } from "#shared/keys/pepper.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { readConfig } from "#shared/process/config.ts";
-import { exitCodes } from "#shared/process/start-failure.ts";
+import { exitCodes } from "#shared/process/lifecycle.ts";
 
 const pepper = pepperText.parse("a pepper that is long enough to be one");
 const otherPepper = pepperText.parse("another pepper, long enough to be one");

@@ -15,7 +15,7 @@ import {
   replyPattern,
   replySubject,
 } from "#shared/protocol/subjects.ts";
-import { subjectMatches } from "#shared/broker/subject-match.ts";
+import { subjectMatches } from "#shared/broker/broker.ts";
 
 const machine = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,62}$/);
 const token = fc.constant(null).map(() => newToken());

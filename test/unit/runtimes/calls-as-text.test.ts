@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { chatBody } from "#shared/protocol/chat-body.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
+import { chatBody } from "#shared/protocol/job-bodies.ts";
 import { CallsAsText, offersTools } from "../../../services/agent/runtimes/adjust-answer.ts";
 
 function told(batches: readonly (readonly AnswerEvent[])[]): AnswerEvent[] {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { cutAtStops } from "../../../services/agent/runtimes/adjust-answer.ts";
 import type { EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
 import { emitEach, emittedBy } from "../../harness/emitted.ts";

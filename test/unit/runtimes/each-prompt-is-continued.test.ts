@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import type { CompleteBody, TextToContinue } from "#shared/protocol/complete-body.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
+import type { CompleteBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { completeEach } from "../../../services/agent/runtimes/fan-out.ts";
 import type { CompleteRun, EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
 import { emittedBy } from "../../harness/emitted.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import type { ChatBody } from "#shared/protocol/chat-body.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
+import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { fanOut } from "../../../services/agent/runtimes/fan-out.ts";
 import type { ChatRun, EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
 import { eventsOf } from "../../harness/chat-on.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { OllamaAnswer, type OllamaAnswerOptions } from "../../../services/agent/runtimes/ollama/ollama-answer.ts";
 
 function call(name: string, fields: object = {}) {

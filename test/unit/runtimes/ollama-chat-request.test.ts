@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { chatBody } from "#shared/protocol/chat-body.ts";
+import { chatBody } from "#shared/protocol/job-bodies.ts";
 import { ollamaChatRequest } from "../../../services/agent/runtimes/ollama/ollama-request.ts";
 import { ollamaShow } from "../../../services/agent/runtimes/ollama/ollama-catalogue.ts";
 

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { chatBody } from "#shared/protocol/chat-body.ts";
+import { chatBody } from "#shared/protocol/job-bodies.ts";
 import { ollamaRuntime } from "../../../services/agent/runtimes/ollama/ollama.ts";
 import { ReplayServer, type Replay } from "../../harness/replay-server.ts";
 import { emittedBy, managed } from "../../harness/emitted.ts";

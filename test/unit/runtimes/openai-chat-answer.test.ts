@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { OpenAiAnswer, type OpenAiAnswerOptions } from "../../../services/agent/runtimes/openai/openai-answer.ts";
 

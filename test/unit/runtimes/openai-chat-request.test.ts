@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { chatBody, type ChatBody } from "#shared/protocol/chat-body.ts";
+import { chatBody, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import { llamaServer } from "../../../services/agent/runtimes/openai/llama-server.ts";
 import { lmStudio } from "../../../services/agent/runtimes/openai/lm-studio.ts";
 import { mlxLm } from "../../../services/agent/runtimes/openai/mlx-lm.ts";

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
-import { chatBody } from "#shared/protocol/chat-body.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
+import { chatBody } from "#shared/protocol/job-bodies.ts";
 import {
   recogniseOpenAiServer,
   type OpenAiServerKind,

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import { expect, test } from "vitest";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { JsonLines, readStream } from "../../../services/agent/runtimes/read-stream.ts";
 import { RuntimeAnswer } from "../../../services/agent/runtimes/runtime-answer.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { chatBody } from "#shared/protocol/chat-body.ts";
+import { chatBody } from "#shared/protocol/job-bodies.ts";
 import { refuseIncapable } from "../../../services/agent/runtimes/refuse-unsupported.ts";
 
 const nothing = { completion: false, vision: false, embedding: false, tools: false, thinking: false };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { chatBody } from "#shared/protocol/chat-body.ts";
+import { chatBody } from "#shared/protocol/job-bodies.ts";
 import { mlxLm } from "../../../services/agent/runtimes/openai/mlx-lm.ts";
 import { openAiChatRequest, openAiTextRequest } from "../../../services/agent/runtimes/openai/openai-request.ts";
 import { vllm } from "../../../services/agent/runtimes/openai/vllm.ts";

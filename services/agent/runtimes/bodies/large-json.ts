@@ -1,7 +1,5 @@
 import { WorkThread } from "#shared/process/work-thread.ts";
-import type { ChatBody } from "#shared/protocol/chat-body.ts";
-import type { CompleteBody } from "#shared/protocol/complete-body.ts";
-import type { EmbedBody } from "#shared/protocol/embed-body.ts";
+import type { ChatBody, CompleteBody, EmbedBody } from "#shared/protocol/job-bodies.ts";
 import { limits } from "#shared/protocol/limits.ts";
 
 export interface JobBodies {

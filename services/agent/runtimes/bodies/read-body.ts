@@ -1,11 +1,7 @@
 import type { z } from "zod";
 import { Fault, misfitOf } from "#shared/fault/fault.ts";
-import { chatBody } from "#shared/protocol/chat-body.ts";
-import { completeBody } from "#shared/protocol/complete-body.ts";
-import { embedBody } from "#shared/protocol/embed-body.ts";
+import { chatBody, completeBody, embedBody, manageBody, unknownFields } from "#shared/protocol/job-bodies.ts";
 import { readJson } from "#shared/protocol/frame-payload.ts";
-import { manageBody } from "#shared/protocol/manage-job.ts";
-import { unknownFields } from "#shared/protocol/unknown-fields.ts";
 
 const schemas = { chat: chatBody, complete: completeBody, embed: embedBody, manage: manageBody } as const;
 type Schemas = typeof schemas;

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault, originOf } from "#shared/fault/fault.ts";
-import type { ChatBody } from "#shared/protocol/chat-body.ts";
+import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { ContextOverflow, overflowFault, type TooLong } from "../context-overflow.ts";
 import type { ChatRun, EmitEvents } from "../runtime.ts";
 import { StopCutter } from "../adjust-answer.ts";

@@ -1,5 +1,5 @@
 import { Fault, originOf } from "#shared/fault/fault.ts";
-import { contentText, type ChatBody, type ChatMessage, type ToolDefinition } from "#shared/protocol/chat-body.ts";
+import { contentText, type ChatBody, type ChatMessage, type ToolDefinition } from "#shared/protocol/job-bodies.ts";
 import { honouring, refuseUnsupported } from "../refuse-unsupported.ts";
 import type { ChatRun, EmitEvents } from "../runtime.ts";
 import { answer, type Asked, type Generation, type GenerationOptions, type Output } from "./gguf-answer.ts";

@@ -3,7 +3,7 @@ import { availableParallelism, constants } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Log } from "#shared/process/log.ts";
-import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 
 /** llama.cpp inside this process. */
 export interface Engine {

@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
-import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { ChatWrapper, Engine, HistoryItem, Model } from "./gguf-engine.ts";
 import { anyObject } from "./gguf-schema.ts";
 

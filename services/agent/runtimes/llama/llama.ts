@@ -1,6 +1,6 @@
 import { Fault, originOf } from "#shared/fault/fault.ts";
 import type { Log } from "#shared/process/log.ts";
-import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { ChatRun, Runtime } from "../runtime.ts";
 import type { Asked } from "./gguf-answer.ts";
 import { ggufChat } from "./gguf-chat.ts";

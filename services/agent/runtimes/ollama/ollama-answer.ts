@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { Fault, misfitOf } from "#shared/fault/fault.ts";
 import { JsonLines, readStream } from "../read-stream.ts";
 import type { RuntimeAnswer } from "../runtime-answer.ts";

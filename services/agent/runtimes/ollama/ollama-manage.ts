@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import type { ManageProgress } from "#shared/protocol/manage-job.ts";
+import type { ManageProgress } from "#shared/protocol/job-bodies.ts";
 import { JsonLines } from "../read-stream.ts";
 import type { OllamaCatalogue } from "./ollama-catalogue.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";

@@ -1,7 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Capabilities } from "#shared/model/model.ts";
-import { type ChatBody, type ChatMessage, contentText } from "#shared/protocol/chat-body.ts";
-import type { TextToContinue } from "#shared/protocol/complete-body.ts";
+import { type ChatBody, type ChatMessage, contentText, type TextToContinue } from "#shared/protocol/job-bodies.ts";
 import {
   honouring,
   honouringInTexts,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import type { ChatBody } from "#shared/protocol/chat-body.ts";
+import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { DescribedModel, Runtime } from "../runtime.ts";

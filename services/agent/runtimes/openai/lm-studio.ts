@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { type Capabilities, modelsPerMachineMax } from "#shared/model/model.ts";
-import type { ChatBody } from "#shared/protocol/chat-body.ts";
+import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { DescribedModel, ManageRun, Runtime } from "../runtime.ts";

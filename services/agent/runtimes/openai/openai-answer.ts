@@ -1,4 +1,4 @@
-import type { AnswerEvent, TokenLogprobs } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent, TokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { SentEvent } from "../read-stream.ts";
 import {

@@ -1,5 +1,10 @@
 import { z } from "zod";
-import { type AnswerEvent, type FinishReason, tokenLogprobs, type TokenLogprobs } from "#shared/answer/answer-event.ts";
+import {
+  type AnswerEvent,
+  type FinishReason,
+  tokenLogprobs,
+  type TokenLogprobs,
+} from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { SentEvent } from "../read-stream.ts";
 import { answerFault } from "./openai-fault.ts";

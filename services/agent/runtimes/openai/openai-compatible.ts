@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import type { EmbedBody } from "#shared/protocol/embed-body.ts";
+import type { EmbedBody } from "#shared/protocol/job-bodies.ts";
 import { CallsAsText, cutAtStops, offersTools, trimPrefix, usageAlways } from "../adjust-answer.ts";
 import {
   ContextOverflow,

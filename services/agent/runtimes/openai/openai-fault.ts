@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { chatBody } from "#shared/protocol/chat-body.ts";
+import { chatBody } from "#shared/protocol/job-bodies.ts";
 import { ContextOverflow, type Overflow } from "../context-overflow.ts";
 import type { Refusal } from "../runtime-connection.ts";
 

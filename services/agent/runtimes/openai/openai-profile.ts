@@ -1,6 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { ChatBody } from "#shared/protocol/chat-body.ts";
-import type { TextToContinue } from "#shared/protocol/complete-body.ts";
+import type { ChatBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
 import type { DescribedModel, Runtime } from "../runtime.ts";
 
 export const openAiServerKinds = ["vllm", "llama-server", "lm-studio", "mlx-lm", "openai"] as const; // "openai": any other

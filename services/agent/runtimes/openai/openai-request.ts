@@ -1,6 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { type ChatBody, type ChatMessage, contentText } from "#shared/protocol/chat-body.ts";
-import type { TextToContinue } from "#shared/protocol/complete-body.ts";
+import { type ChatBody, type ChatMessage, contentText, type TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { estimateTextTokens, estimateTokens } from "../context-overflow.ts";
 import { refuseEmptyText, refuseUnsupported, refuseUnsupportedText } from "../refuse-unsupported.ts";
 import type { OpenAiProfile, ServedModel } from "./openai-profile.ts";

@@ -1,4 +1,4 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 
 /** A piece of a tool call, as runtimes send it: whole or in pieces, with or without an index, an id or a type. */

@@ -1,4 +1,4 @@
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { ContextOverflow } from "../context-overflow.ts";
 import { readStream, SentEvents, type SentEvent } from "../read-stream.ts";

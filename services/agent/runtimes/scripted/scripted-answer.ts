@@ -1,6 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { type ChatBody, contentText } from "#shared/protocol/chat-body.ts";
-import type { TextToContinue } from "#shared/protocol/complete-body.ts";
+import { type ChatBody, contentText, type TextToContinue } from "#shared/protocol/job-bodies.ts";
 import type { ScriptedModel } from "./scripted.ts";
 
 /**

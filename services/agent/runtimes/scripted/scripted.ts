@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Capabilities } from "#shared/model/model.ts";
 import { type Clock, sleep } from "#shared/process/clock.ts";
-import { exitCodes, StartFailure } from "#shared/process/start-failure.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { honouring, honouringInTexts, refuseUnsupported, refuseUnsupportedText } from "../refuse-unsupported.ts";
 import type { ChatRun, CompleteRun, DescribedModel, Embeddings, EmbedRun, EmitEvents, Runtime } from "../runtime.ts";
 import { StopCutter } from "../adjust-answer.ts";

@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { ChatMessage } from "#shared/protocol/chat-body.ts";
+import type { ChatMessage } from "#shared/protocol/job-bodies.ts";
 import {
   textOf,
   type CallOutputItem,

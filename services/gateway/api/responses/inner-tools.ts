@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { toolsMax, type ToolDefinition } from "#shared/protocol/chat-body.ts";
+import { toolsMax, type ToolDefinition } from "#shared/protocol/job-bodies.ts";
 import type { Choice } from "../tool-choice.ts";
 import { insistOnSchemaSize } from "../request-fields.ts";
 import type { FunctionTool, ResponseTool, ResponseToolChoice } from "./response-schema.ts";

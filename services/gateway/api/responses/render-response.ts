@@ -1,13 +1,143 @@
-import type { Fault } from "#shared/fault/fault.ts";
 import type { AnswerHead, AnswerRenderer } from "../../jobs/render-answer.ts";
+import { type ToldOutput, ResponseOutput } from "./response-output.ts";
+import type { ResponseTerms } from "./response-terms.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import { faultBody } from "../../http/adopt-error.ts";
 import type { StreamEnds } from "../../jobs/write-stream.ts";
 import { endsOfChunks } from "../answer-renderer.ts";
-import { inWordsOfResponses } from "./in-words-of-responses.ts";
-import type { ResponseTerms } from "./response-terms.ts";
-import { ResponseStream } from "./response-stream.ts";
-import { WholeResponse } from "./whole-response.ts";
+
+interface Begun {
+  readonly status: "in_progress";
+  readonly incomplete_details: null;
+  readonly output: readonly [];
+  readonly usage: null;
+}
+
+/** The fields of a response that has no output yet. */
+export const begun: Begun = { status: "in_progress", incomplete_details: null, output: [], usage: null };
+
+/** Returns the response as JSON, with the fields of its answer so far. */
+export function writtenResponse(head: AnswerHead, { repeated }: ResponseTerms, answer: ToldOutput | Begun): string {
+  const { id, createdSeconds: created_at, model } = head;
+  const { output, usage, ...standing } = answer;
+  const first = JSON.stringify({ id, object: "response", created_at, model, error: null, ...standing }).slice(0, -1);
+  return `${first},${repeated},"output":${JSON.stringify(output)},"usage":${JSON.stringify(usage)}}`;
+}
 
 const nothing = new Uint8Array();
+
+/** Renders a response as one JSON object. */
+export class WholeResponse implements AnswerRenderer {
+  readonly #head: AnswerHead;
+  readonly #terms: ResponseTerms;
+  readonly #output: ResponseOutput;
+
+  constructor(head: AnswerHead, terms: ResponseTerms) {
+    this.#head = head;
+    this.#terms = terms;
+    this.#output = new ResponseOutput(() => undefined, terms);
+  }
+
+  push(events: readonly AnswerEvent[]): Uint8Array {
+    for (const event of events) this.#output.take(event);
+    return nothing;
+  }
+
+  end(): Uint8Array {
+    return Buffer.from(writtenResponse(this.#head, this.#terms, this.#output.end()));
+  }
+}
+
+/**
+ * Renders a response as a stream of named server-sent events, each with a sequence number. This API has no `data:
+ * [DONE]`.
+ */
+export class ResponseStream implements AnswerRenderer {
+  readonly #head: AnswerHead;
+  readonly #terms: ResponseTerms;
+  readonly #output: ResponseOutput;
+  #written = "";
+  #number = 0;
+
+  constructor(head: AnswerHead, terms: ResponseTerms) {
+    this.#head = head;
+    this.#terms = terms;
+    this.#output = new ResponseOutput((type, fields) => this.#tell(type, JSON.stringify(fields)), terms);
+  }
+
+  push(events: readonly AnswerEvent[]): Uint8Array {
+    if (events.length > 0) this.#begin();
+    for (const event of events) this.#output.take(event);
+    return this.#taken();
+  }
+
+  end(): Uint8Array {
+    this.#begin();
+    const answer = this.#output.end();
+    this.#tellResponse(`response.${answer.status}`, answer);
+    return this.#taken();
+  }
+
+  /** Returns the event of an answer that failed midway. */
+  failed(fault: Fault): Uint8Array {
+    const { error } = faultBody(fault);
+    const { code, message, param } = error;
+    this.#tell("error", JSON.stringify({ code, message, param, error }));
+    return this.#taken();
+  }
+
+  #begin(): void {
+    if (this.#number > 0) return;
+    this.#tellResponse("response.created", begun);
+    this.#tellResponse("response.in_progress", begun);
+  }
+
+  #tellResponse(type: string, answer: Parameters<typeof writtenResponse>[2]): void {
+    this.#tell(type, `{"response":${writtenResponse(this.#head, this.#terms, answer)}}`);
+  }
+
+  #tell(type: string, fields: string): void {
+    const number = this.#number++;
+    this.#written += `event: ${type}\ndata: {"type":"${type}","sequence_number":${number},${fields.slice(1)}\n\n`;
+  }
+
+  #taken(): Uint8Array {
+    const bytes = Buffer.from(this.#written);
+    this.#written = "";
+    return bytes;
+  }
+}
+
+/** Maps the path of a chat field, as machines name it, to the field of the Responses API that it came from. */
+const fieldsOfChats: readonly (readonly [inChats: RegExp, here: string])[] = [
+  [/^messages(?:$|\[.*)/, "input"],
+  [/^max_tokens$/, "max_output_tokens"],
+  [/^response_format(?:\.json_schema)?/, "text.format"],
+  [/^reasoning_effort$/, "reasoning.effort"],
+  [/^logprobs$/, "include"],
+  [/^tools\[.*/, "tools"],
+];
+
+/**
+ * Renames the field in a machine's fault. A machine names the field of the chat that it got; the client must read the
+ * field that it sent.
+ */
+export function inWordsOfResponses(fault: Fault): Fault {
+  const { code, message, param, internal, retryAfterSeconds } = fault;
+  if (param === undefined) return fault;
+  for (const [inChats, here] of fieldsOfChats) {
+    if (!inChats.test(param)) continue;
+    const own = param.replace(inChats, here);
+    return new Fault(code, {
+      message: message.replaceAll(`'${param}'`, `'${own}'`),
+      param: own,
+      internal,
+      retryAfterSeconds,
+    });
+  }
+  return fault;
+}
 
 /**
  * Returns the renderer of a response, the translation of its faults, and the last bytes of its stream. The event of a

@@ -1,12 +1,9 @@
-import type { AnswerEvent, FinishReason, Usage } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent, FinishReason, Usage } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import { CallItem } from "./call-item.ts";
-import { charactersSaid } from "./characters-said.ts";
+import { CallItem, charactersSaid, type OutputItem, type Tell, TextItem } from "./output-items.ts";
 import type { FunctionName } from "./inner-tools.ts";
-import type { OutputItem, Tell } from "./output-item.ts";
 import type { ResponseTerms } from "./response-terms.ts";
-import { TextItem } from "./text-item.ts";
 
 /** The fields of a response that are known only when its answer has ended. */
 export interface ToldOutput {

@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { ChatBody } from "#shared/protocol/chat-body.ts";
+import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { readShape } from "../../http/read-shape.ts";
 import type { ReadChatRequest } from "../chat-request.ts";
 import { chosenTools } from "../tool-choice.ts";

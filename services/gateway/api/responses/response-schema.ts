@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { modelId } from "#shared/model/model.ts";
-import { chatBody, responseFormat, toolDefinition, toolsMax, type ChatBody } from "#shared/protocol/chat-body.ts";
+import { chatBody, responseFormat, toolDefinition, toolsMax, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import { messagesMax } from "../chat-request.ts";
 
 /** Fields of items that came in an earlier answer and are sent back. Models do not get them. */

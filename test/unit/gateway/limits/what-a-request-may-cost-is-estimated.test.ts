@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ChatBody } from "#shared/protocol/chat-body.ts";
+import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import {
   usualAnswerTokens,
   estimateMax,
@@ -7,8 +7,6 @@ import {
   estimateTexts,
   estimateTokens,
   imageTokens,
-} from "../../../../services/gateway/limits/token-estimates.ts";
-import {
   chatCeiling,
   clampTokens,
   completionCeiling,

@@ -1,10 +1,9 @@
 import { describe, expect, test } from "vitest";
-import type { AnswerEvent } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { answerShapes, rendererFor } from "../../../../services/gateway/api/answer-shape.ts";
 import type { AnswerHead, AnswerRenderer } from "../../../../services/gateway/jobs/render-answer.ts";
 import { readResponseRequest } from "../../../../services/gateway/api/responses/response-request.ts";
-import { ResponseStream } from "../../../../services/gateway/api/responses/response-stream.ts";
-import { WholeResponse } from "../../../../services/gateway/api/responses/whole-response.ts";
+import { ResponseStream, WholeResponse } from "../../../../services/gateway/api/responses/render-response.ts";
 import { publicDocument } from "../../../../services/gateway/openapi/public-document.ts";
 import { DescribedApi } from "../../../harness/described-api.ts";
 

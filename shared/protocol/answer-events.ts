@@ -1,5 +1,55 @@
+import { z } from "zod";
 import { isUtf8 } from "node:buffer";
-import { answerEvent, type AnswerEvent } from "../answer/answer-event.ts";
+
+export const finishReasons = ["stop", "length", "tool_calls", "content_filter"] as const;
+export type FinishReason = (typeof finishReasons)[number];
+
+const tokenLogprob = z.strictObject({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() });
+
+/** Logprobs of each token of a text and of its alternatives, in OpenAI's format. */
+export const tokenLogprobs = z.array(tokenLogprob.extend({ top_logprobs: z.array(tokenLogprob) }));
+export type TokenLogprobs = z.infer<typeof tokenLogprobs>;
+
+/** Bounds the answers to one request. */
+export const choicesMax = 128;
+/** The choice that an event belongs to, when a request asks for several (`n`). Undefined means the first. */
+const choice = z
+  .int()
+  .nonnegative()
+  .max(choicesMax - 1)
+  .optional();
+
+/**
+ * One event of a runtime's answer, in the runtime's order. Runtime adapters emit only these. `AnswerAssembly`
+ * normalises them, and the renderers turn them into a shape that clients know.
+ *
+ * A tool call starts once, with its name. Its arguments follow in pieces of JSON text (one piece is fine). `index`
+ * counts the tool calls of an answer from 0. An embedding is one vector for each text of the request.
+ */
+export const answerEvent = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("text"), choice, text: z.string(), logprobs: tokenLogprobs.optional() }),
+  z.strictObject({ kind: z.literal("reasoning"), choice, text: z.string() }),
+  z.strictObject({
+    kind: z.literal("tool-call-start"),
+    choice,
+    index: z.int().nonnegative(),
+    id: z.string().optional(),
+    name: z.string(),
+  }),
+  z.strictObject({ kind: z.literal("tool-call-delta"), choice, index: z.int().nonnegative(), arguments: z.string() }),
+  z.strictObject({ kind: z.literal("finish"), choice, reason: z.enum(finishReasons) }),
+  z.strictObject({ kind: z.literal("embedding"), index: z.int().nonnegative(), vector: z.array(z.number()) }),
+  z.strictObject({
+    kind: z.literal("usage"),
+    promptTokens: z.int().nonnegative(),
+    completionTokens: z.int().nonnegative(),
+    cachedTokens: z.int().nonnegative().optional(),
+    reasoningTokens: z.int().nonnegative().optional(),
+  }),
+]);
+export type AnswerEvent = z.infer<typeof answerEvent>;
+
+export type Usage = Omit<Extract<AnswerEvent, { kind: "usage" }>, "kind">;
 
 /**
  * The payload of a data frame is UTF-8 text: a sequence of records.

@@ -1,5 +1,23 @@
 import { z } from "zod";
-import { choicesMax } from "../answer/answer-event.ts";
+import { choicesMax } from "./answer-events.ts";
+
+type Path = readonly (string | number)[];
+
+/**
+ * Returns the paths of the fields that a schema does not know: those of the parsed value that the schema's output
+ * lacks. The schema must leave out unknown fields, as `z.object` does, and must not rename known ones.
+ */
+export function unknownFields(value: unknown, output: unknown, path: Path = []): Path[] {
+  // A value without a schema of its own, such as a JSON schema, is passed on as it is.
+  if (value === output || typeof value !== "object" || value === null) return [];
+  if (Array.isArray(value)) {
+    return value.flatMap((item, place) => unknownFields(item, Reflect.get(Object(output), place), [...path, place]));
+  }
+  const known = Object(output) as Readonly<Record<string, unknown>>;
+  return Object.entries(value).flatMap(([field, inner]) =>
+    Object.hasOwn(known, field) ? unknownFields(inner, known[field], [...path, field]) : [[...path, field]],
+  );
+}
 
 /**
  * The body of a `chat` job: a chat request in the form between gateway and agent, with OpenAI's names. The gateway has
@@ -114,3 +132,66 @@ export function contentText(content: ChatMessage["content"]): string {
   if (typeof content === "string") return content;
   return content.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
+
+/** Bounds the answers to one request: its prompts times `n`. */
+export const completionsMax = choicesMax;
+/** Bounds the alternative tokens that a legacy completion reports for each token. */
+export const completionLogprobsMax = 5;
+
+const { max_tokens, temperature, top_p, frequency_penalty, presence_penalty, seed, stop, n, logit_bias } =
+  chatBody.shape;
+
+/**
+ * The body of a `complete` job: prompts that are continued without a chat template. The agent asks its runtime for one
+ * answer to one prompt at a time. The answers to the first prompt come first.
+ */
+export const completeBody = z.object({
+  prompts: z.array(z.string()).min(1).max(completionsMax),
+  /** The text that follows the answer. */
+  suffix: z.string().min(1).optional(),
+  /** True if each answer begins with its prompt. */
+  echo: z.boolean().optional(),
+  max_tokens,
+  temperature,
+  top_p,
+  frequency_penalty,
+  presence_penalty,
+  seed,
+  stop,
+  n,
+  logit_bias,
+  /** Number of alternatives to report for each token. With 0 only the token's own logprob is reported. */
+  logprobs: z.int().min(0).max(completionLogprobsMax).optional(),
+});
+export type CompleteBody = z.infer<typeof completeBody>;
+
+/** One runtime request: one prompt that is continued once. */
+export type TextToContinue = Omit<CompleteBody, "prompts" | "echo" | "n"> & { readonly prompt: string };
+
+export const embedInputsMax = 2_048;
+export const embedDimensionsMax = 65_536;
+
+/**
+ * The body of an `embed` job: the texts of an embeddings request. The job's shape decides between numbers and base64,
+ * so that every runtime can serve both.
+ */
+export const embedBody = z.object({
+  input: z.array(z.string().min(1)).min(1).max(embedInputsMax),
+  dimensions: z.int().min(1).max(embedDimensionsMax).optional(),
+});
+export type EmbedBody = z.infer<typeof embedBody>;
+
+export const manageActions = ["pull", "remove", "load", "unload"] as const;
+export type ManageAction = (typeof manageActions)[number];
+
+/** The body of a `manage` job: the action on the model that the job's head names. */
+export const manageBody = z.object({ action: z.enum(manageActions) });
+export type ManageBody = z.infer<typeof manageBody>;
+
+/** Progress of a `manage` job, one record each. The byte counts cover the current download, where the runtime reports them. */
+export const manageProgress = z.object({
+  status: z.string().max(500),
+  completedBytes: z.int().nonnegative().optional(),
+  totalBytes: z.int().nonnegative().optional(),
+});
+export type ManageProgress = z.infer<typeof manageProgress>;

@@ -1,6 +1,80 @@
-import type { TokenLogprobs } from "#shared/answer/answer-event.ts";
+import type { AnswerEvent, TokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import type { ItemStatus, OutputItem, Tell } from "./output-item.ts";
+import type { FunctionName } from "./inner-tools.ts";
+
+/** Emits an event of the stream: its type and its fields. */
+export type Tell = (type: string, fields: Readonly<Record<string, unknown>>) => void;
+
+/** The status of an item. When an answer was cut short, its last item is `incomplete`. */
+export type ItemStatus = "in_progress" | "completed" | "incomplete";
+
+/** An output item of a response. It emits the events of its own progress. */
+export interface OutputItem {
+  /** Ends the item: no more content follows. */
+  end(status: ItemStatus): void;
+  /** Returns the item in its present state, as the response shows it. */
+  told(): object;
+}
+
+/** Returns the number of characters that an event adds to the response. */
+export function charactersSaid(event: AnswerEvent): number {
+  switch (event.kind) {
+    case "text":
+      return event.text.length + (event.logprobs === undefined ? 0 : JSON.stringify(event.logprobs).length);
+    case "reasoning":
+      return event.text.length;
+    case "tool-call-start":
+      return event.name.length + (event.id?.length ?? 0);
+    case "tool-call-delta":
+      return event.arguments.length;
+    default:
+      return 0;
+  }
+}
+
+interface Called extends FunctionName {
+  /** The id by which the client sends the function's output back. */
+  readonly id: string;
+}
+
+/** An output item: a function call by the model. */
+export class CallItem implements OutputItem {
+  readonly #id = newToken("fc_");
+  readonly #index: number;
+  readonly #called: Called;
+  readonly #tell: Tell;
+  #arguments = "";
+  #status: ItemStatus = "in_progress";
+
+  constructor(called: Called, index: number, tell: Tell) {
+    this.#called = called;
+    this.#index = index;
+    this.#tell = tell;
+    tell("response.output_item.added", { output_index: index, item: this.told() });
+  }
+
+  add(delta: string): void {
+    this.#arguments += delta;
+    this.#tell("response.function_call_arguments.delta", { ...this.#place(), delta });
+  }
+
+  end(status: ItemStatus): void {
+    this.#status = status;
+    const { name } = this.#called;
+    this.#tell("response.function_call_arguments.done", { ...this.#place(), name, arguments: this.#arguments });
+    this.#tell("response.output_item.done", { output_index: this.#index, item: this.told() });
+  }
+
+  told(): object {
+    const { id: call_id, name, namespace } = this.#called;
+    const standing = { id: this.#id, status: this.#status, type: "function_call", call_id };
+    return { ...standing, namespace, name, arguments: this.#arguments };
+  }
+
+  #place(): object {
+    return { item_id: this.#id, output_index: this.#index };
+  }
+}
 
 /** The differences between text, reasoning and reasoning summary. Some clients read reasoning only as a summary. */
 interface TextKind {
