@@ -59,7 +59,7 @@ interface SharedLimitsOptions {
   readonly book: Limits;
   /** This gateway's share of the limits. */
   readonly local: LocalLimits;
-  readonly settlements: Pick<Settlements, "isAway" | "away" | "release">;
+  readonly settlements: Pick<Settlements, "isAway" | "away" | "release" | "sendEnded">;
 }
 
 /**
@@ -92,6 +92,7 @@ export class SharedLimits implements Limits {
   async #ask(demand: Demand): Promise<Admission> {
     const { book, local, settlements } = this.#options;
     let admission;
+    settlements.sendEnded();
     try {
       admission = await book.admit(demand);
     } catch (error) {

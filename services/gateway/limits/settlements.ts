@@ -44,8 +44,8 @@ const holdsMatterForMs = 60_000;
 
 /**
  * The outbox of the book: the ends of this gateway's requests, until the book has them. The end of a hold that all
- * gateways know is sent at once, so that the next request finds the seat and the budget free. Other ends wait a moment
- * and are sent together. A settlement that fails is sent again with the same number and the same counts, so that nothing
+ * gateways know is sent at the end of the turn of the event loop, and before the next admission, which finds the seat and
+ * the budget free. Other ends wait a moment and are sent together. A settlement that fails is sent again with the same number and the same counts, so that nothing
  * is booked twice. Only the seats that it frees and renews are those of the new attempt.
  *
  * While the book does not answer, new ends are added up here, and one attempt a second tries the settlements that were
@@ -67,6 +67,8 @@ export class Settlements {
   #isAway = false;
   /** The timer of the next settlement, or of the next attempt while the book does not answer. */
   #due: Timer | undefined;
+  /** Set while ends wait for the end of this turn of the event loop. */
+  #atTurnEnd: NodeJS.Immediate | undefined;
   #uncounted = 0;
   #flushed: PromiseWithResolvers<void> | undefined;
   #stopped = false;
@@ -113,6 +115,11 @@ export class Settlements {
     this.#settle({ hold, ran: true, usedTokens: hold.tokens });
   }
 
+  /** Sends the ends of this turn now, so that the book has them before the admission that is asked next. */
+  sendEnded(): void {
+    if (this.#atTurnEnd !== undefined) this.#send();
+  }
+
   /** Begins an outage, after the book did not answer in time. */
   away(error: unknown): void {
     if (this.#stopped) return;
@@ -122,6 +129,8 @@ export class Settlements {
       this.#options.log.warn({ err: error }, message);
       this.#due?.cancel();
       this.#due = undefined;
+      clearImmediate(this.#atTurnEnd);
+      this.#atTurnEnd = undefined;
     }
     this.#isAway = true;
     if (this.#due === undefined) this.#after(this.#options.retryMs, () => void this.#retry());
@@ -182,7 +191,7 @@ export class Settlements {
   #settle(settled: Settled): void {
     const { clock, rowsMax } = this.#options;
     if (this.#ended.length < rowsMax) this.#ended.push({ ...settled, endedAtMs: clock.now() });
-    if (!this.#isAway) this.#send();
+    if (!this.#isAway) this.#atTurnEnd ??= setImmediate(() => this.#send());
   }
 
   #beat(): void {
@@ -193,6 +202,8 @@ export class Settlements {
   #send(renewed: Iterable<Hold> = []): void {
     this.#due?.cancel();
     this.#due = undefined;
+    clearImmediate(this.#atTurnEnd);
+    this.#atTurnEnd = undefined;
     if (this.#stopped) return;
     this.#sequence += 1;
     const usage = [...this.#rows.values()];

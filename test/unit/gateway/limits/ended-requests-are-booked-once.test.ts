@@ -1,3 +1,4 @@
+import { setImmediate as turnEnd } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
@@ -87,15 +88,18 @@ describe("the end of a request", () => {
     expect(book.requests()).toBe(50);
   });
 
-  test("is booked at once if all gateways know its hold, with everything that waits", async () => {
-    const { book, charges, end } = await open();
+  test("is booked with its turn of the event loop if all gateways know its hold, with everything that waits", async () => {
+    const { book, charges, settlements, end } = await open();
     charges.push({ keyId: "abcdefABCDEF", limits: { requestsPerMinute: 5 }, requests: 1, tokens: 0 });
     end();
     end({ hold: holdOf("a") });
-    expect(book.sent).toMatchObject([{ ended: [{ hold: { seat: "a" } }], charges: [{ requests: 1 }] }]);
     end({ hold: holdOf("b") });
-    expect(book.sent.map(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual([["a"], ["b"]]);
-    expect(book.requests()).toBe(3);
+    await turnEnd();
+    expect(book.sent).toMatchObject([{ ended: [{ hold: { seat: "a" } }, {}], charges: [{ requests: 1 }] }]);
+    end({ hold: holdOf("c") });
+    settlements.sendEnded();
+    expect(book.sent.map(({ ended }) => ended.map(({ hold }) => hold.seat))).toEqual([["a", "b"], ["c"]]);
+    expect(book.requests()).toBe(4);
   });
 
   test("is added up by day, key and model", async () => {
@@ -150,7 +154,9 @@ describe("the end of a request", () => {
     const { clock, book, charges, settlements, end } = await open();
     book.state = "away";
     end({ hold: holdOf("first") });
+    settlements.sendEnded();
     end({ hold: holdOf("second") });
+    settlements.sendEnded();
     await clock.advanceAwaiting(10);
     expect(settlements.isAway).toBe(true);
     end({ hold: holdOf("third") });
