@@ -78,7 +78,7 @@ export interface Subscription {
  */
 export function payloadTooLarge(bytes: number, payloadBytesMax: number): Fault {
   return new Fault("internal_error", {
-    message: "A message inside Trunkline is larger than its broker carries.",
+    message: "A message is larger than the broker's payload limit.",
     internal: `a message of ${bytes} bytes is over the broker's payload limit of ${payloadBytesMax} bytes`,
   });
 }

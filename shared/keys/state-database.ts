@@ -153,7 +153,7 @@ function inTransaction<Answer>(database: DatabaseSync, statements: () => Answer)
 
 function databaseIsAway(purpose: string, error: unknown): Fault {
   return new Fault("backend_unavailable", {
-    message: "A store that this request needs does not answer just now. Try again in a moment.",
+    message: "A store that this request needs is unavailable. Try again in a moment.",
     internal: `SQLite, asked to ${purpose}: ${reasonOf(error)}`,
     cause: error,
   });

@@ -154,7 +154,7 @@ export async function removeMachine(
 }
 
 function contended(): Fault {
-  return new Fault("backend_unavailable", { message: "Others keep changing this machine's record. Try again." });
+  return new Fault("backend_unavailable", { message: "The machine's record was changed at the same time. Try again." });
 }
 
 function tooMany(): Fault {

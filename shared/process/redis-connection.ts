@@ -171,7 +171,7 @@ function repliesOf(results: [error: Error | null, reply: unknown][] | null): unk
  */
 function redisIsAway(purpose: string, error: unknown): Fault {
   return new Fault("backend_unavailable", {
-    message: "A store that this request needs does not answer just now. Try again in a moment.",
+    message: "A store that this request needs is unavailable. Try again in a moment.",
     internal: `Redis, asked to ${purpose}: ${reasonOf(error)}`,
   });
 }

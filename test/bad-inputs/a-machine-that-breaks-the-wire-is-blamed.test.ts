@@ -71,7 +71,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that breaks the rules of t
       expect(response.status).toBe(502);
       expect(await errorOf(response)).toMatchObject({
         code: "upstream_error",
-        message: expect.stringContaining("broke the rules of the wire"),
+        message: expect.stringContaining("violated the protocol"),
       });
     }
   });

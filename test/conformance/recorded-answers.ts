@@ -351,7 +351,7 @@ export const failure = {
 
 export const failureInStream = {
   error: {
-    message: "The runtime failed in the middle of its answer.",
+    message: "The runtime failed during its answer.",
     type: "server_error",
     param: null,
     code: "upstream_error",

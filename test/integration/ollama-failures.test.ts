@@ -62,9 +62,9 @@ describe("a refusal by Ollama becomes the fault that names its cause", () => {
 
 describe("an answer that goes wrong keeps what was said and fails", () => {
   test.each([
-    ["an error line", `{"error":"CUDA error ${secret}"}\n`, "The runtime failed in the middle of its answer."],
+    ["an error line", `{"error":"CUDA error ${secret}"}\n`, "The runtime failed during its answer."],
     ["a line that is not JSON", `<html>${secret}</html>\n`, "The runtime sent a line that is not JSON."],
-    ["a line that makes no sense", '{"message":7}\n', "The runtime sent a line that makes no sense."],
+    ["a line that makes no sense", '{"message":7}\n', "The runtime sent an invalid line."],
     ["an end before it is done", "", "The runtime ended its answer before it was complete."],
   ])("%s", async (_, bytes, message) => {
     ollama.onChat = (chat) => {

@@ -98,7 +98,7 @@ test.each([
   const response = await fetch(`${origin}${path}`, { method: "POST", body: good });
   const { code, message } = await errorOf(response);
   expect([response.status, code]).toEqual([404, "unknown_url"]);
-  expect(message).toBe(`There is nothing at POST ${path}. Did you mean ${meant}?`);
+  expect(message).toBe(`No endpoint at POST ${path}. Did you mean ${meant}?`);
 });
 
 test.each([
@@ -111,7 +111,7 @@ test.each([
 ])("a client that wants %s is told where to look", async (path, hint) => {
   const { origin } = new URL(up.endpoint.baseUrl);
   const { message } = await errorOf(await fetch(`${origin}${path}`, { method: "POST", body: good }));
-  expect(message).toBe(`There is nothing at POST ${path}. ${hint}`);
+  expect(message).toBe(`No endpoint at POST ${path}. ${hint}`);
 });
 
 test.each([

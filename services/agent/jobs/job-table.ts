@@ -292,7 +292,7 @@ export class JobTable {
     job.gateway = reply.gateway;
     const { machine } = this.#options;
     if (job.frames.attach({ subject: replySubject({ ...reply, machine }), from, credit })) return;
-    this.#refuseAttach(reply, "stream_gap", "A part of the answer was lost on its way from the machine.");
+    this.#refuseAttach(reply, "stream_gap", "Part of the answer was lost between the machine and the gateway.");
   }
 
   /** Answers an attach with a fault frame outside the numbering, which ends no job. */

@@ -162,7 +162,7 @@ function tooLong(what: "a line" | "an event", bytesMax: number): Fault {
 function noEvents(line: string): Fault {
   const looksLike = line.trimStart().startsWith("<") ? "HTML" : line.trimStart().startsWith("{") ? "JSON" : "text";
   return new Fault("upstream_error", {
-    message: "The runtime's answer is no stream of events.",
+    message: "The runtime did not answer with server-sent events.",
     internal: `${looksLike} where server-sent events were asked for`,
   });
 }

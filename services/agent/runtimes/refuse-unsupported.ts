@@ -138,7 +138,7 @@ export function refuseEmptyText({ prompt }: TextToContinue): void {
  */
 export function nothingToContinue(): Fault {
   return new Fault("invalid_value", {
-    message: "The model has nothing to go on from: 'prompt' is empty.",
+    message: "'prompt' must not be empty.",
     param: "prompt",
   });
 }

@@ -92,7 +92,7 @@ export class RuntimeConnection {
       return schema.parse(JSON.parse(text));
     } catch (error) {
       throw new Fault("upstream_error", {
-        message: "The runtime sent an answer that makes no sense.",
+        message: "The runtime sent an invalid answer.",
         internal: `${question.path} was not what is expected there`,
         cause: error,
       });

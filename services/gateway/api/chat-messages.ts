@@ -130,12 +130,12 @@ export function checkToolOrder(messages: readonly ChatMessage[]): void {
       });
     case "same ids":
       throw new Fault("invalid_value", {
-        message: "Two calls of one message have the same 'id', so that nobody can tell which of them is answered.",
+        message: "Two tool calls of one message have the same 'id'. Give each call its own id.",
         param: `${at}.tool_calls`,
       });
     case "left open":
       throw new Fault("tool_messages_out_of_order", {
-        message: `Every call of a tool must be answered by a message with the role 'tool' right after it; without an answer are ${namedCalls(disorder.ids)}.`,
+        message: `Each tool call needs a message with the role 'tool' right after it. These calls have none: ${namedCalls(disorder.ids)}.`,
         param: disorder.atEnd ? at : `${at}.role`,
       });
   }

@@ -129,7 +129,7 @@ function checkTogether(request: ChatRequest): void {
   const { max_tokens: old, max_completion_tokens: current } = request;
   if (typeof old === "number" && typeof current === "number" && old !== current) {
     throw new Fault("invalid_value", {
-      message: "'max_tokens' and 'max_completion_tokens' say different things; send only the latter.",
+      message: "'max_tokens' and 'max_completion_tokens' differ; send only 'max_completion_tokens'.",
       param: "max_tokens",
     });
   }

@@ -33,6 +33,6 @@ export class RequestReader {
 
 function tooMuch(): Fault {
   return new Fault("server_is_overloaded", {
-    message: `The large requests that are being read here take ${readingBytesMax} bytes already (readingBytesMax).`,
+    message: `The large requests that this gateway reads hold ${readingBytesMax} bytes already (readingBytesMax).`,
   });
 }

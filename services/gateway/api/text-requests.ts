@@ -86,19 +86,19 @@ function checkTogether(request: CompletionRequest): void {
   const each = n ?? 1;
   if (typeof bestOf === "number" && bestOf !== each) {
     throw new Fault("unsupported_value", {
-      message: "'best_of' can only be what 'n' is: no answer is made here that is not given.",
+      message: "'best_of' must equal 'n'.",
       param: "best_of",
     });
   }
   if (Array.isArray(prompt) && prompt.length * each > completionsMax) {
     throw new Fault("invalid_value", {
-      message: `'prompt' times 'n' must come to at most ${completionsMax} answers (completionsMax).`,
+      message: `'prompt' times 'n' must give at most ${completionsMax} answers (completionsMax).`,
       param: "n",
     });
   }
   if (echo === true && typeof logprobs === "number") {
     throw new Fault("unsupported_value", {
-      message: "'logprobs' cannot be had together with 'echo': how likely a prompt is, is not told.",
+      message: "'logprobs' is not supported together with 'echo': log probabilities of a prompt are not available.",
       param: "logprobs",
     });
   }

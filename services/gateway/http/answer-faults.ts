@@ -84,7 +84,7 @@ const reference = "/docs";
 /** Returns the fault for an unknown URL, with a hint when the intended URL is plain. */
 export function unknownUrl(request: FastifyRequest): Fault {
   const path = pathOf(request).slice(0, pathCharactersTold);
-  return new Fault("unknown_url", { message: `There is nothing at ${request.method} ${path}.${hint(request, path)}` });
+  return new Fault("unknown_url", { message: `No endpoint at ${request.method} ${path}.${hint(request, path)}` });
 }
 
 /**

@@ -54,7 +54,7 @@ export class BrokenConnections {
       connection.on("error", () => undefined);
       if (this.#answered.has(connection)) return;
       this.#answered.add(connection);
-      const fault = new Fault("method_not_allowed", { message: "CONNECT is not allowed here: this is no proxy." });
+      const fault = new Fault("method_not_allowed", { message: "CONNECT is not allowed: this server is not a proxy." });
       this.#log.debug({ code: fault.code }, "a connection asked to be led elsewhere");
       void this.#tell(fault, connection, { allow: "GET, HEAD, POST" });
     });

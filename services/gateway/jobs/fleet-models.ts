@@ -150,5 +150,5 @@ function readProgress(text: string): ManageProgress {
 }
 
 function unreadable(): Fault {
-  return new Fault("upstream_error", { message: "What the machine tells of its progress could not be understood." });
+  return new Fault("upstream_error", { message: "The machine sent an invalid progress report." });
 }

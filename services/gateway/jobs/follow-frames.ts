@@ -307,7 +307,7 @@ export class FrameFollower {
       wire.machineNotReached();
       this.#cancel(machineDisconnected(`nothing was heard of the job for ${timing.lostAfterMs} ms`));
     } else if (verdict === "cut-off") {
-      this.#fail(new Fault("backend_unavailable", { message: "The gateway lost its connection to the machines." }));
+      this.#fail(new Fault("backend_unavailable", { message: "The gateway lost its connection to the broker." }));
     } else if (verdict === "probe" && nowMs - this.#probedAtMs >= timing.parkRetryMs) {
       this.#probedAtMs = nowMs;
       wire.sendProbe();
@@ -508,7 +508,7 @@ export class FrameFollower {
   #gap(what: string): void {
     this.#cancel(
       new Fault("stream_gap", {
-        message: "A part of the answer was lost on its way from the machine.",
+        message: "Part of the answer was lost between the machine and the gateway.",
         internal: what,
       }),
     );
@@ -543,7 +543,7 @@ function faultOfReject(told: RejectPayload | undefined): Fault {
     case "malformed":
     case undefined:
       return new Fault("upstream_error", {
-        message: "The agent on the GPU machine does not understand this gateway.",
+        message: "The agent does not support this request; update the agent or the gateway.",
         internal: told && plainReason(told.message),
       });
   }

@@ -163,7 +163,7 @@ export async function askCatalogue(options: {
 
 function unreadable(what: string): Fault {
   return new Fault("upstream_error", {
-    message: "The machine's list of models could not be understood.",
+    message: "The machine sent an invalid list of models.",
     internal: `the machine sent ${what}`,
   });
 }

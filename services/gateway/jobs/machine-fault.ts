@@ -58,8 +58,8 @@ export function machineDisconnected(internal: string): Fault {
 /** Returns the fault of a machine that violated the wire protocol. */
 export function machineBrokeRules(what: string): Fault {
   return new Fault("upstream_error", {
-    message: "The GPU machine broke the rules of the wire, so its answer ends here.",
-    internal: `the machine broke the rules of the wire: ${what}`,
+    message: "The GPU machine violated the protocol, so the gateway ended its answer.",
+    internal: `the machine violated the protocol: ${what}`,
   });
 }
 

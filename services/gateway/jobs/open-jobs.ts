@@ -184,7 +184,7 @@ export class OpenJobs {
     if (!this.#options.broker.connected) return cutOff();
     if (this.#keptBodyBytes + body.byteLength > keptBodyBytesMax) {
       return new Fault("server_is_overloaded", {
-        message: `The requests under way at this gateway take ${keptBodyBytesMax} bytes already (keptBodyBytesMax).`,
+        message: `The running requests of this gateway hold ${keptBodyBytesMax} bytes already (keptBodyBytesMax).`,
       });
     }
     return undefined;
@@ -387,5 +387,5 @@ function takenOf(jobs: readonly OpenJob[]): [string, number][] {
 
 /** The fault of a request while this gateway's connection to the broker is down. */
 export function cutOff(): Fault {
-  return new Fault("backend_unavailable", { message: "The gateway has no connection to the machines just now." });
+  return new Fault("backend_unavailable", { message: "The gateway has no connection to the broker at the moment." });
 }

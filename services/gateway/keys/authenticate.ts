@@ -35,7 +35,7 @@ export function validKey(verdict: KeyVerdict): KeyRecord {
 /** Returns `auth_unavailable`, never a 401: people and programs throw a key away that is called invalid. */
 export function authUnavailable(internal: string): Fault {
   return new Fault("auth_unavailable", {
-    message: "Keys cannot be checked just now. Send the request again in a moment.",
+    message: "The key store is unavailable, so the key cannot be checked. Try again in a moment.",
     internal,
   });
 }

@@ -84,7 +84,7 @@ export class BadKeys {
 /** Returns `auth_unavailable`, never a 401 or a 429: the key may be a good one. */
 function laneIsFull(): Fault {
   return new Fault("auth_unavailable", {
-    message: `Too many wrong API keys come from this address (badKeysPerMinuteMax), and this key waits behind ${laneWaitingMax} others or for more than ${laneWaitMsMax} ms (laneWaitingMax, laneWaitMsMax). Send the request again in a moment.`,
+    message: `Too many wrong API keys came from this address (badKeysPerMinuteMax), and this key would wait behind ${laneWaitingMax} others or for more than ${laneWaitMsMax} ms (laneWaitingMax, laneWaitMsMax). Send the request again in a moment.`,
     internal: "the lane for unknown keys is full",
   });
 }

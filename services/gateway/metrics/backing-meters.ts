@@ -104,14 +104,14 @@ export class BackingMeters {
     exposition.gauge(
       {
         name: "trunkline_key_store_founded",
-        help: "1 if the key store holds keys, 0 if it was never used or was emptied, by its last answer.",
+        help: "1 if the key store holds keys, 0 if it was never used or was emptied.",
       },
       (gauge) => gauge.set(Number(store?.founded === true)),
     );
     exposition.gauge(
       {
         name: "trunkline_clock_skew_seconds",
-        help: "How far the clock of this host is ahead of that of the key store, by which keys expire.",
+        help: "Seconds by which this host's clock is ahead of the key store's clock.",
       },
       (gauge) => gauge.set((store?.skewMs ?? 0) / 1_000),
     );

@@ -65,7 +65,7 @@ export class FleetMeters implements FrameMeter, PlacementMeter, FloodMeter {
     });
     this.#usageNotBelieved = exposition.counter({
       name: "trunkline_usage_not_believed_total",
-      help: "Requests for which a machine reported more tokens than they can have used; only the possible number is counted.",
+      help: "Requests whose machine reported more tokens than possible; the count was lowered.",
       labels: ["machine"],
     });
   }

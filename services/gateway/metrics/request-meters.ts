@@ -37,12 +37,12 @@ export class RequestMeters {
     this.#models = new ModelLabels(means.offered);
     this.#requests = exposition.counter({
       name: "trunkline_requests_total",
-      help: "Requests that have ended, by how they ended: ok, or the code of a fault.",
+      help: "Ended requests by outcome: ok, or a fault code.",
       labels: ["route", "model", "outcome", "streamed"],
     });
     this.#faults = exposition.counter({
       name: "trunkline_faults_total",
-      help: "Faults that requests ended in, and those of connections on which no request could be read.",
+      help: "Faults of requests, and of connections without a readable request.",
       labels: ["code"],
     });
     this.#total = exposition.histogram({
@@ -53,62 +53,62 @@ export class RequestMeters {
     });
     this.#firstToken = exposition.histogram({
       name: "trunkline_time_to_first_token_seconds",
-      help: "From the arrival of a streamed request to the first piece of its answer.",
+      help: "Seconds from a streamed request's headers to the first piece of its answer.",
       labels: ["model"],
       buckets: firstTokenBuckets,
     });
     this.#dispatch = exposition.histogram({
       name: "trunkline_dispatch_duration_seconds",
-      help: "From the arrival of a request until a machine had accepted it: Trunkline's own part of the wait.",
+      help: "Seconds from the request's headers to a machine's acceptance: Trunkline's part of the wait.",
       labels: ["model"],
       buckets: dispatchBuckets,
     });
     this.#modelFirstToken = exposition.histogram({
       name: "trunkline_model_first_token_seconds",
-      help: "From a machine's acceptance of a streamed request to the first piece of its answer: queue, loading and prompt.",
+      help: "Seconds from a machine's acceptance to the first piece of a stream: queue, model loading and prompt.",
       labels: ["model"],
       buckets: firstTokenBuckets,
     });
     this.#model = exposition.histogram({
       name: "trunkline_model_duration_seconds",
-      help: "From a machine's acceptance of a request to the end of its answer.",
+      help: "Seconds from a machine's acceptance to the end of the answer.",
       labels: ["model"],
       buckets: totalBuckets,
     });
     this.#gaps = exposition.histogram({
       name: "trunkline_token_gap_seconds",
-      help: "Between one piece of a streamed answer and the next; a piece is one token, or a few that came at once.",
+      help: "Seconds between two pieces of a stream; a piece is one token, or several that came together.",
       labels: ["model"],
       buckets: gapBuckets,
     });
     this.#promptTokens = exposition.counter({
       name: "trunkline_prompt_tokens_total",
-      help: "Tokens of prompts, as they are counted for the key.",
+      help: "Prompt tokens, as booked for the key.",
       labels: ["model"],
     });
     this.#completionTokens = exposition.counter({
       name: "trunkline_completion_tokens_total",
-      help: "Tokens of answers, as they are counted for the key.",
+      help: "Answer tokens, as booked for the key.",
       labels: ["model"],
     });
     this.#answersCut = exposition.counter({
       name: "trunkline_answers_cut_total",
-      help: "Answers that were cut because their clients did not read (stall), or because all answers held too much (room).",
+      help: "Answers cut because the client did not read (stall), or because unread answers exceeded their limit (room).",
       labels: ["reason"],
     });
     this.#connectionsClosed = exposition.counter({
       name: "trunkline_connections_closed_total",
-      help: "New connections that were closed at once because there were too many: in all (total), or of one address (address).",
+      help: "New connections closed at once because of the limit: of all connections (total), or of one address (address).",
       labels: ["reason"],
     });
     exposition.gauge(
-      { name: "trunkline_answer_bytes", help: "Bytes of answers in this process that wait for their clients or grow." },
+      { name: "trunkline_answer_bytes", help: "Bytes of unread or unfinished answers in this process." },
       (gauge) => gauge.set(this.#answerBytes),
     );
     exposition.gauge({ name: "trunkline_open_requests", help: "Requests whose answer is not complete yet." }, (gauge) =>
       gauge.set(this.#open),
     );
-    exposition.gauge({ name: "trunkline_open_streams", help: "Streams that have begun and not ended." }, (gauge) =>
+    exposition.gauge({ name: "trunkline_open_streams", help: "Open streams." }, (gauge) =>
       gauge.set(this.#openStreams),
     );
   }

@@ -159,7 +159,7 @@ export const fieldSentences: Readonly<Partial<Record<SchemaName, Sentences>>> = 
     echo: "Whether each answer begins with its prompt. Not together with `logprobs`.",
     max_tokens: "How many tokens each answer has at most. 16 unless given.",
     n: "How many answers to each prompt are wanted. 1 unless given.",
-    best_of: "Can only be what `n` is: no answer is made that is not given.",
+    best_of: "Must equal `n`.",
     logprobs: "Tells how likely each token was, and how many likely others are told beside it.",
   },
   EmbeddingsRequest: {

@@ -8,7 +8,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
 
-const own = join(import.meta.dirname, "docs");
+const own = join(import.meta.dirname, "viewer");
 const viewer = dirname(fileURLToPath(import.meta.resolve("swagger-ui-dist/package.json")));
 
 /** The files that the page at `/docs` refers to. */

@@ -35,7 +35,7 @@ const faultMeanings: Readonly<Record<PublicCode, string>> = {
   key_invalid: "No key was sent, or one that does not exist, is disabled or was taken back.",
   key_expired: "The key was good once. Ask whoever issued it for a new one.",
   model_not_found: "There is no such model, or the key may not use it.",
-  unknown_url: "There is nothing at this URL.",
+  unknown_url: "No endpoint at this URL.",
   method_not_allowed: "The URL has no such method; the header `allow` has those that it has.",
   request_timeout: "The request did not arrive whole in time.",
   request_too_large: "The body is larger than the limit.",

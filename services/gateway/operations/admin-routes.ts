@@ -208,7 +208,7 @@ export function pageOfKeys(
   const last = after === undefined ? -1 : ordered.findIndex(({ id }) => id === after);
   if (after !== undefined && last === -1) {
     throw new Fault("invalid_value", {
-      message: "Invalid value for 'after': there is no such key any more; begin with the first page.",
+      message: "Invalid value for 'after': this key no longer exists; start with the first page.",
       param: "after",
     });
   }

@@ -63,7 +63,7 @@ export function proveAdmins(scope: FastifyInstance, proof: AdminProof): void {
     const admin = await authenticateAdmin({ authorization, address: request.ip }, proof);
     stateOf(request).key = admin.id;
     if (admin.kind === "viewer" && !reading.has(request.method)) {
-      throw new Fault("insufficient_permissions", { message: "A viewer key only reads. This takes an admin key." });
+      throw new Fault("insufficient_permissions", { message: "A viewer key is read-only. Use an admin key here." });
     }
     askers.set(request, { actor: { by: `admin ${admin.id}`, request: request.id }, admin });
   });
@@ -113,7 +113,7 @@ export async function authenticateAdmin(
   const record = validKey(await (token.kind === "model" ? proof.badKeys.ask(sent.address, ask) : ask()));
   if (record.kind !== "model") return record;
   throw new Fault("insufficient_permissions", {
-    message: "This API key calls models. Managing Trunkline takes an admin key.",
+    message: "This is an API key for models. Use an admin key here.",
   });
 }
 

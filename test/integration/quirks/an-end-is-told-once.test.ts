@@ -104,7 +104,7 @@ describe("quirk 17: [DONE] once and only after success; after a failure an error
       chat.end();
     });
     const response = await on(runtime).endpoint.chat({ model: "m", says: "Hi", stream: true });
-    expect(toClient(await response.text())).toBe(failed("The runtime failed in the middle of its answer."));
+    expect(toClient(await response.text())).toBe(failed("The runtime failed during its answer."));
   });
 
   test("Ollama sends an error line in place of its last", async () => {
@@ -112,7 +112,7 @@ describe("quirk 17: [DONE] once and only after success; after a failure an error
       {… "message":{"role":"assistant","content":"Hello"},"done":false}
       {"error":"an error was encountered while running the model: CUDA error"}
     `);
-    expect(stream).toBe(failed("The runtime failed in the middle of its answer."));
+    expect(stream).toBe(failed("The runtime failed during its answer."));
   });
 
   test("Ollama, after too many equal tokens, just ends", async () => {

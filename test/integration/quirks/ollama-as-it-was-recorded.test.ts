@@ -68,7 +68,7 @@ data: [DONE]
 data: {… "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}
 data: {… "choices":[{"index":0,"delta":{"content":" six"},"logprobs":null,"finish_reason":null}]}
 data: {… "choices":[{"index":0,"delta":{"content":" seven"},"logprobs":null,"finish_reason":null}]}
-data: {"error":{"message":"The runtime failed in the middle of its answer.","type":"server_error","param":null,"code":"upstream_error"}}
+data: {"error":{"message":"The runtime failed during its answer.","type":"server_error","param":null,"code":"upstream_error"}}
 `);
   });
 

@@ -103,7 +103,7 @@ describe("a rendered answer", () => {
     const { heard, answer } = streamed();
     const fault = expect.objectContaining({
       code: "upstream_error",
-      internal: expect.stringContaining("the machine broke the rules of the wire"),
+      internal: expect.stringContaining("the machine violated the protocol"),
     });
     expect(() => answer.onData(payload, 1)).toThrow(fault);
     expect(heard).toEqual([]);

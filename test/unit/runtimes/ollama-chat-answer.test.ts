@@ -89,12 +89,12 @@ describe("an answer of Ollama's", () => {
       { kind: "finish", reason: "length" },
       { kind: "usage", promptTokens: 12, completionTokens: 14 },
     ]);
-    expect(() => eventsOf([thought, { error }])).toThrow("The runtime failed in the middle of its answer.");
+    expect(() => eventsOf([thought, { error }])).toThrow("The runtime failed during its answer.");
   });
 
   test("fails at an error line, whose text is kept nowhere, since it may quote the prompt", () => {
     const fail = () => eventsOf([{ error: "an error was encountered in /root/.ollama" }]);
-    expect(fail).toThrow("The runtime failed in the middle of its answer.");
+    expect(fail).toThrow("The runtime failed during its answer.");
     expect(fail).toThrow(
       expect.objectContaining({ code: "upstream_error", internal: expect.not.stringContaining("/root") }),
     );
@@ -103,7 +103,7 @@ describe("an answer of Ollama's", () => {
   test.each([[7], [null], [{ message: { content: 7 } }], [{ done: "yes" }], [{ eval_count: -1 }]])(
     "fails at a line that makes no sense: %j",
     (line) => {
-      expect(() => eventsOf([line])).toThrow("The runtime sent a line that makes no sense.");
+      expect(() => eventsOf([line])).toThrow("The runtime sent an invalid line.");
     },
   );
 });

@@ -25,7 +25,7 @@ test("a registry that is out of reach is no model that does not exist", async ()
   const pulling = managed(runtime, { action: "pull", model: "nope", signal });
   await expect(pulling).rejects.toMatchObject({
     code: "upstream_error",
-    message: "The runtime could not reach the registry that it pulls models from.",
+    message: "The runtime could not reach its model registry.",
     internal: expect.not.stringContaining("192.0.2.53"),
   });
 });

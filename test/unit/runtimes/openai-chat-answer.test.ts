@@ -195,7 +195,7 @@ describe("an OpenAI-shaped answer that fails", () => {
     ["a bare string", JSON.stringify("secret")],
   ])("tells it by %s", (_, data) => {
     const fault = faultOf([delta({ content: "hi" }), data]);
-    expect(fault).toMatchObject({ code: "upstream_error", message: "The runtime failed in the middle of its answer." });
+    expect(fault).toMatchObject({ code: "upstream_error", message: "The runtime failed during its answer." });
     expect(`${fault.message} ${fault.internal}`).not.toContain("secret");
   });
 
@@ -220,7 +220,7 @@ describe("an OpenAI-shaped answer that fails", () => {
     ["another answer than was asked for", { choices: [{ index: 7, delta: { tool_calls: [{}] } }] }],
   ])("sends %s, which makes no sense", (_, data) => {
     const fault = faultOf([data]);
-    expect(fault).toMatchObject({ code: "upstream_error", message: "The runtime sent an event that makes no sense." });
+    expect(fault).toMatchObject({ code: "upstream_error", message: "The runtime sent an invalid event." });
     expect(`${fault.internal} ${String(fault.cause)}`).not.toContain("secret");
   });
 

@@ -125,7 +125,7 @@ describe("tool calls", () => {
     );
     expect(fault).toMatchObject({
       code: "upstream_error",
-      message: "The model called a tool in a way that cannot be read.",
+      message: "The model's tool call could not be parsed.",
     });
     expect(fault.internal).not.toContain("secret");
   });

@@ -86,7 +86,10 @@ describe("server-sent events", () => {
     ["text", "secret gateway timeout\n"],
   ])("are not %s, which is a fault that does not repeat it", async (what, body) => {
     const fault = Fault.from(await batchesOf(piecesOf(body)).catch((error: unknown) => error));
-    expect(fault).toMatchObject({ code: "upstream_error", message: "The runtime's answer is no stream of events." });
+    expect(fault).toMatchObject({
+      code: "upstream_error",
+      message: "The runtime did not answer with server-sent events.",
+    });
     expect(fault.internal).toContain(what);
     expect(`${fault.internal} ${String(fault.cause)}`).not.toContain("secret");
   });

@@ -203,7 +203,7 @@ export function overflow(promptTokens: number, windowTokens: number, param: TooL
 
 function engineFailed(error: unknown): Fault {
   return new Fault("upstream_error", {
-    message: "The runtime failed in the middle of the answer.",
+    message: "The runtime failed during its answer.",
     internal: originOf(error),
     cause: error,
   });

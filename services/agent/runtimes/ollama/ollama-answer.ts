@@ -90,7 +90,7 @@ export class OllamaAnswer {
     const parsed = chatLine.safeParse(line);
     if (!parsed.success) {
       throw new Fault("upstream_error", {
-        message: "The runtime sent a line that makes no sense.",
+        message: "The runtime sent an invalid line.",
         internal: misfitOf(parsed.error),
       });
     }

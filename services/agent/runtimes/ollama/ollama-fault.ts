@@ -90,7 +90,7 @@ export function ollamaStatusFault(answer: { status: number; text: string }): Fau
     });
   }
   if (status === 503 || status === 429) {
-    return new Fault("server_is_overloaded", { message: "The runtime has too much to do just now.", internal });
+    return new Fault("server_is_overloaded", { message: "The runtime is overloaded.", internal });
   }
   // Ollama reports a refusal of its engine as its own failure.
   const meaning = meanings.find(({ pattern }) => pattern.test(answer.text));
@@ -117,7 +117,7 @@ function overflowIn(text: string): Overflow {
 /** Returns the fault for an error that Ollama reported in the middle of an answer. */
 export function ollamaStreamFault(text: string): Fault {
   return new Fault("upstream_error", {
-    message: "The runtime failed in the middle of its answer.",
+    message: "The runtime failed during its answer.",
     internal: `Ollama reported an error (${causeOf(text)})`,
   });
 }

@@ -37,7 +37,8 @@ export function ollamaManages(options: {
       return undefined;
     });
     lines.end(read);
-    if (!succeeded) throw new Fault("upstream_error", { message: "The runtime broke off before the model was there." });
+    if (!succeeded)
+      throw new Fault("upstream_error", { message: "The runtime stopped before the model was complete." });
   }
 
   async function remove({ model, signal, onProgress }: ManageRun): Promise<void> {
@@ -67,7 +68,7 @@ export function ollamaManages(options: {
 
 function pullProgress(line: unknown): ManageProgress {
   const parsed = pullLine.safeParse(line);
-  if (!parsed.success) throw new Fault("upstream_error", { message: "The runtime sent a line that makes no sense." });
+  if (!parsed.success) throw new Fault("upstream_error", { message: "The runtime sent an invalid line." });
   const { status = "", completed, total, error } = parsed.data;
   if (error !== undefined) {
     throw pullFault(error);
@@ -81,12 +82,12 @@ function pullProgress(line: unknown): ManageProgress {
 function pullFault(error: string): Fault {
   if (/no such host|dial tcp|network is unreachable|connection refused|i\/o timeout|tls: |proxyconnect/i.test(error)) {
     return new Fault("upstream_error", {
-      message: "The runtime could not reach the registry that it pulls models from.",
-      internal: "its machine has no way there, or the name of the model names a registry that does not exist",
+      message: "The runtime could not reach its model registry.",
+      internal: "the machine cannot reach the registry, or the model's name contains an unknown registry",
     });
   }
   if (/not found|does not exist|manifest unknown/i.test(error)) {
-    return new Fault("model_not_found", { message: "There is no model of that name to be pulled.", param: "model" });
+    return new Fault("model_not_found", { message: "The registry has no model with this name.", param: "model" });
   }
   return new Fault("upstream_error", {
     message: "The runtime could not pull the model.",

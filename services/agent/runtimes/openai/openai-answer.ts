@@ -107,7 +107,7 @@ export class OpenAiAnswer {
     const calls = this.#calls.get(index);
     if (reason === "tool_calls" && calls === undefined && this.#options.dropsUnreadableCalls) {
       throw new Fault("upstream_error", {
-        message: "The model called a tool in a way that cannot be read.",
+        message: "The model's tool call could not be parsed.",
         internal: "the runtime dropped the call",
       });
     }

@@ -45,7 +45,7 @@ export function finishReasonOf(serverReason: string, answer: { readonly hasOutpu
 }
 
 export function invalidEvent(internal: string): Fault {
-  return new Fault("upstream_error", { message: "The runtime sent an event that makes no sense.", internal });
+  return new Fault("upstream_error", { message: "The runtime sent an invalid event.", internal });
 }
 
 /**

@@ -13,7 +13,7 @@ export class ModelLoading extends Fault {
 /** The server has no such path, so it does not support the work of that path. */
 export class PathUnknown extends Fault {
   constructor(internal: string) {
-    super("upstream_error", { message: "The runtime has no such interface.", internal });
+    super("upstream_error", { message: "The runtime does not have this endpoint.", internal });
   }
 }
 
@@ -126,7 +126,7 @@ export function answerFault(error: unknown, { hasOutput }: { readonly hasOutput:
   const complaint = complaintIn(error, undefined);
   if (!hasOutput) return complaintFault(complaint);
   return new Fault("upstream_error", {
-    message: "The runtime failed in the middle of its answer.",
+    message: "The runtime failed during its answer.",
     internal: `it reported an error (${causeOf(complaint.text)})`,
   });
 }
@@ -142,7 +142,7 @@ function complaintFault(complaint: Complaint): Fault {
   }
   if (status === 503 && /loading model/i.test(text)) return new ModelLoading();
   if (status === 503 || status === 429) {
-    return new Fault("server_is_overloaded", { message: "The runtime has too much to do just now.", internal });
+    return new Fault("server_is_overloaded", { message: "The runtime is overloaded.", internal });
   }
   if (status === 404 && /^(file )?not found$/i.test(text)) return new PathUnknown(internal);
   // A validation error quotes the request, so its text is not matched against other patterns.

@@ -107,7 +107,7 @@ function isJson(text: string): boolean {
 }
 
 function unreadable(internal: string): Fault {
-  return new Fault("upstream_error", { message: "The model called a tool in a way that cannot be read.", internal });
+  return new Fault("upstream_error", { message: "The model's tool call could not be parsed.", internal });
 }
 
 function tooLong(): Fault {

@@ -105,7 +105,7 @@ function toolToCall(body: ChatBody, script: Script | undefined): ScriptedAnswer[
   const [name] = callable;
   if (name !== undefined) return { name, arguments: "{}" };
   throw new Fault("invalid_value", {
-    message: "'tool_choice' demands a tool that 'tools' does not have.",
+    message: "'tool_choice' names a tool that 'tools' does not contain.",
     param: "tool_choice",
   });
 }

@@ -28,7 +28,7 @@ interface Given {
 export function conversationOf({ instructions, input }: Given): ChatMessage[] {
   const placed = typeof input === "string" ? [placedText(input)] : placedItems(input);
   if (instructions) placed.unshift({ message: { role: "system", content: instructions }, param: "instructions" });
-  if (placed.length === 0) throw new Fault("invalid_value", { message: "'input' says nothing.", param: "input" });
+  if (placed.length === 0) throw new Fault("invalid_value", { message: "'input' must not be empty.", param: "input" });
   insistOnCallOrder(placed);
   return placed.map(({ message }) => message);
 }
