@@ -166,7 +166,7 @@ export const keys: Section = {
     },
     {
       rows: [90],
-      file: "unit/gateway/access/a-known-key-costs-no-round-trip",
+      file: "unit/gateway/keys/a-known-key-costs-no-round-trip",
       name: "is not another that begins like it",
     },
     {

@@ -261,7 +261,7 @@ export const meaning: Section = {
     { rows: [118], file: "bad-inputs/odd-names-stay-out-of-subjects", name: "is in no subject" },
     {
       rows: [134],
-      file: "system/what-is-said-is-nobody-elses",
+      file: "system/an-answer-reaches-only-its-own-client",
       name: "no key, no prompt and no answer is ever logged",
     },
     {

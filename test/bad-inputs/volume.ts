@@ -30,7 +30,7 @@ export const volume: Section = {
       file: "unit/gateway/a-stream-is-written-as-it-comes",
       name: "a client that leaves too much unread is told of",
     },
-    { rows: [139], file: "bad-inputs/who-opens-and-leaves-takes-nothing-along", name: "leaves nothing taken" },
+    { rows: [139], file: "bad-inputs/clients-that-open-and-leave-keep-nothing", name: "leaves nothing taken" },
     { rows: [140], file: "system/limits-hold-over-all-gateways", name: "one runs, and the others are told why not" },
     { rows: [141], file: "contract/limits-book.contract", name: "of 50 requests at once exactly so many run" },
     {

@@ -26,7 +26,7 @@ export const elsewhere: readonly { readonly rows: readonly number[]; readonly fi
   [
     {
       rows: [14],
-      file: "unit/gateway/what-failed-may-go-elsewhere",
+      file: "unit/gateway/failed-jobs-go-to-another-machine",
       name: "lets one request through after a while, and others only once that has worked",
     },
     { rows: [17], file: "integration/runtime-faults/a-line-without-an-end-is-not-held", name: "in one line of %s" },
@@ -82,7 +82,7 @@ export const elsewhere: readonly { readonly rows: readonly number[]; readonly fi
     { rows: [72], file: "faults/clients-that-repeat-do-not-multiply", name: "for each request that was admitted" },
     {
       rows: [73],
-      file: "system/what-fails-before-its-first-word-costs-only-time",
+      file: "system/a-failure-before-the-first-token-costs-only-time",
       name: "by the request itself does not take the whole fleet along",
     },
     {

@@ -7,7 +7,7 @@ import { RequestAccount } from "../../../../services/gateway/api/request-account
 import { Settlements } from "../../../../services/gateway/limits/settlements.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
-import { StoreOfATest } from "../access/keys-of-a-test.ts";
+import { StoreOfATest } from "../keys/keys-of-a-test.ts";
 
 let clock: TurnableClock;
 let written: Settlement[];
