@@ -5,7 +5,7 @@ import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 import { AnswerCourse, type AnswerMeter } from "../jobs/answer-course.ts";
-import type { JobListener } from "../jobs/follow-frames.ts";
+import type { JobListener } from "../jobs/job-listener.ts";
 import type { EarlyLimits } from "../limits/early-limits.ts";
 import { limitFault } from "../limits/limit-responses.ts";
 import { clampTokens, windowTokensMax, type TokenCeiling, type TokenCounts } from "../limits/token-estimates.ts";

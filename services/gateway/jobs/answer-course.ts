@@ -2,7 +2,7 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Fault } from "#shared/fault/fault.ts";
 import type { FaultCode } from "#shared/fault/fault-code.ts";
 import type { BeatRow, EndPayload, JobState, Usage } from "#shared/protocol/frame-payload.ts";
-import type { JobListener, JobOffer } from "./follow-frames.ts";
+import type { JobListener, JobOffer } from "./job-listener.ts";
 
 /** Counts refused offers, streams and implausible usage. */
 export interface AnswerMeter {

@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import type { JobListener } from "./follow-frames.ts";
+import type { JobListener } from "./job-listener.ts";
 
 interface Waiting {
   /** Cancels the job, because the answer exceeds the limit. */

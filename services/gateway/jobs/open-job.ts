@@ -4,7 +4,8 @@ import type { Control } from "#shared/protocol/control.ts";
 import { encodeHead, type Headers, type JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { timingOver, type Timing } from "#shared/protocol/timing.ts";
-import { FrameFollower, type JobListener, type JobOutcome, type JobWire } from "./follow-frames.ts";
+import { FrameFollower } from "./follow-frames.ts";
+import type { JobListener, JobOutcome, JobWire } from "./job-listener.ts";
 import type { Target } from "../fleet/roster.ts";
 import { PartSender } from "./send-parts.ts";
 

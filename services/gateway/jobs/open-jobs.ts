@@ -12,7 +12,7 @@ import { machineSubject, parseReplySubject, replyPattern, replySubject } from "#
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { FloodGuard } from "../fleet/flood-guard.ts";
 import type { Roster, Target } from "../fleet/roster.ts";
-import type { JobOutcome } from "./follow-frames.ts";
+import type { JobOutcome } from "./job-listener.ts";
 import { OpenJob, type JobOwner, type JobSubmission } from "./open-job.ts";
 
 interface OpenJobsOptions {

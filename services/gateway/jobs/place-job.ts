@@ -9,7 +9,7 @@ import type { Breakers } from "../fleet/breakers.ts";
 import { contradictionsMax } from "../fleet/busy-claims.ts";
 import type { Chosen } from "../fleet/choose-machine.ts";
 import { DeadlyRequests } from "./deadly-requests.ts";
-import type { JobListener, JobOutcome } from "./follow-frames.ts";
+import type { JobListener, JobOutcome } from "./job-listener.ts";
 import type { JobRoutes } from "../fleet/job-routes.ts";
 import { machineOffline } from "./machine-fault.ts";
 import type { PlacedJob } from "./open-job.ts";

@@ -1,7 +1,7 @@
 import { type AnswerEvent, eventOf, RecordReader } from "#shared/protocol/answer-events.ts";
 import type { BeatRow, EndPayload, JobState, Usage } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import type { JobListener } from "./follow-frames.ts";
+import type { JobListener } from "./job-listener.ts";
 import { machineBrokeRules } from "./machine-fault.ts";
 
 /** The metadata of an answer, in every shape. */

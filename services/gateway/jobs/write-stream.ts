@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { Fault } from "#shared/fault/fault.ts";
 import type { BeatRow } from "#shared/protocol/frame-payload.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import type { JobListener } from "./follow-frames.ts";
+import type { JobListener } from "./job-listener.ts";
 
 /** Limits the bytes that a client leaves unread in this process, if its machine ignores credit. */
 export const clientBacklogBytesMax = 8 * 1024 * 1024;

@@ -3,7 +3,7 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { BeatRow, Usage } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { chatCompletion, ChatChunks } from "../../../services/gateway/api/render-chat.ts";
-import type { JobListener } from "../../../services/gateway/jobs/follow-frames.ts";
+import type { JobListener } from "../../../services/gateway/jobs/job-listener.ts";
 import { RenderedAnswer } from "../../../services/gateway/jobs/render-answer.ts";
 import { jsonPayload, payloadOf } from "../../harness/answer-payload.ts";
 

@@ -3,7 +3,8 @@ import type { JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { PartSender } from "../../../services/gateway/jobs/send-parts.ts";
-import { FrameFollower, type JobOutcome } from "../../../services/gateway/jobs/follow-frames.ts";
+import { FrameFollower } from "../../../services/gateway/jobs/follow-frames.ts";
+import type { JobOutcome } from "../../../services/gateway/jobs/job-listener.ts";
 
 const tickMs = 50;
 export const timing = timingAt(1);

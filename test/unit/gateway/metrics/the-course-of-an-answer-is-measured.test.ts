@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { AnswerCourse } from "../../../../services/gateway/jobs/answer-course.ts";
-import type { JobListener } from "../../../../services/gateway/jobs/follow-frames.ts";
+import type { JobListener } from "../../../../services/gateway/jobs/job-listener.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 
 const nothing = new Uint8Array();

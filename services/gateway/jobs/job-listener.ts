@@ -1,0 +1,86 @@
+import type { Fault } from "#shared/fault/fault.ts";
+import type { BeatRow, EndPayload, JobState, Usage } from "#shared/protocol/frame-payload.ts";
+
+/** A job offered to a machine. `model` is the model's id on that machine. */
+export interface JobOffer {
+  readonly job: string;
+  readonly machine: string;
+  readonly model: string;
+  /** The model's context window on that machine, in tokens. */
+  readonly window: number;
+}
+
+/** Receives the events of a request's job from its `FrameFollower`. All calls come before the outcome. */
+export interface JobListener {
+  /**
+   * Called before a machine is offered the job: the first machine, or the next one after the previous machine did not
+   * complete it.
+   */
+  onOffer?(offer: JobOffer): void;
+  /** Called when the machine did not accept the job that it was offered. */
+  onRefused?(fault: Fault): void;
+  /**
+   * Called when the machine has the job. Other machines may have been offered it before. `state` is set if the machine
+   * reported it.
+   */
+  onAccept?(machine: string, state?: JobState): void;
+  /** Called with the job's row in a beat of its machine. */
+  onBeat?(row: BeatRow): void;
+  /**
+   * Called with the payload of a data frame, or with rendered bytes by a listener that renders them. `outputTokens`
+   * counts the answer's tokens so far. A Fault that it throws cancels the job and becomes its outcome.
+   */
+  onData(bytes: Uint8Array, outputTokens: number): void;
+  /** Called with the bytes of records that came and gave nothing to pass on yet, for an answer that is sent whole. */
+  onHold?(bytes: number): void;
+  /** Called after the last data frame of a complete answer. It may throw a Fault, like `onData`. */
+  onEnd?(outputTokens: number): void;
+  /** Called at the end with the job's token usage, if the machine knows it. */
+  onUsage?(usage: Usage): void;
+  /** Called at the end with the machine's timings: how long the job waited and ran there. */
+  onTimings?(timings: EndPayload["timings"]): void;
+  /**
+   * Returns the rendered bytes that this listener's client has not read. Undefined when there is no client to wait for.
+   */
+  backlogBytes?(): number;
+  /** True if a part of the answer was passed on. A listener without this method passes on every piece. */
+  hasSaid?(): boolean;
+  /** Called at a steady pace while the job is open, with the job's latest row of a beat. */
+  onTick?(nowMs: number, row: BeatRow | undefined): void;
+}
+
+export type JobOutcome =
+  | { readonly outcome: "end"; readonly end: EndPayload }
+  /** The machine did not accept the job and began nothing of it. Another machine may run it. */
+  | { readonly outcome: "not-taken"; readonly fault: Fault }
+  /**
+   * The machine accepted the job and the job failed. With `said`, a part of the answer was passed on and no other
+   * machine can give the rest.
+   */
+  | { readonly outcome: "fault"; readonly fault: Fault; readonly said: boolean };
+
+/** Sends a follower's messages to the machine of its job, and reports progress to the job's owner. */
+export interface JobWire {
+  /** Called when the machine has the job. */
+  accepted(): void;
+  sendJob(): void;
+  /**
+   * Called when a part of the answer was passed on. No other machine is asked afterwards, so the body can be released.
+   */
+  bodyTaken(): void;
+  sendProbe(): void;
+  /** Asks the machine for all frames from this sequence number on. */
+  sendAttach(from: number, credit: number): void;
+  sendCredit(taken: number, limit: number): void;
+  sendCancel(reason: "client_closed" | "slow_client" | "gave_up"): void;
+  sendFinish(): void;
+  /** Called when a gap in the answer is filled. `frames` counts the frames that filled it. */
+  gapFilled?(frames: number): void;
+  /** Called when the machine is unreachable: the broker reported no responders, or the machine stayed silent. */
+  machineNotReached(): void;
+  /**
+   * True if the machine was not heard since the gateway's own connection came up. The machine may still be
+   * reconnecting.
+   */
+  machineAwaited(): boolean;
+}
