@@ -1,12 +1,12 @@
 import { type Command, Option } from "commander";
-import type { Capabilities } from "#shared/model/model.ts";
 import {
+  type Capabilities,
   type MachineState,
   modelListing,
   type ModelListing,
   type ShownMachine,
   type ShownModel,
-} from "#shared/model/shown-model.ts";
+} from "#shared/model/model.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import { type GivenJson, jsonOption, readBy, type Surroundings, widthOf } from "./command-line.ts";
 import { givenOperations, type GivenOperations, operationsUrlOption, whichGatewayHelp } from "./operations-options.ts";

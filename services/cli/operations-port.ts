@@ -1,7 +1,7 @@
 import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { z } from "zod";
-import { faultEntry, isFaultCode } from "#shared/fault/fault-code.ts";
+import { faultEntry, isFaultCode } from "#shared/fault/fault.ts";
 import {
   errorLine,
   linesMedia,

@@ -27,8 +27,7 @@ import {
   payloadTooLarge,
 } from "./broker.ts";
 import { protectNats, tlsFailure, webSocketFactory, type NatsProtection, type NatsSecurity } from "./nats-security.ts";
-import { readNatsUrl } from "./nats-url.ts";
-import { ReconnectPace } from "./reconnect-pace.ts";
+import { readNatsUrl, ReconnectPace } from "./nats-connection.ts";
 
 interface NatsOptions {
   /**

@@ -2,7 +2,7 @@ import { accessSync, constants, readFileSync } from "node:fs";
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import type { ServerInfo, TlsOptions, WsSocketFactory } from "@nats-io/nats-core";
 import { exitCodes, StartFailure } from "../process/lifecycle.ts";
-import type { NatsUrl } from "./nats-url.ts";
+import type { NatsUrl } from "./nats-connection.ts";
 
 /** Settings that protect the connection to NATS. The files are PEM files. */
 export interface NatsSecurity {

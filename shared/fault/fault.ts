@@ -1,4 +1,93 @@
-import { faultEntry, type FaultCode } from "./fault-code.ts";
+/**
+ * The closed list of failures that Trunkline expects. There are no other codes: an unlisted failure is a bug and
+ * becomes `internal_error`.
+ *
+ * `wire` is the code that a client receives where it differs from the name (OpenAI sends null for broken JSON). `retry`
+ * false means that the same request would fail the same way, so official clients are told not to repeat it.
+ */
+interface FaultEntry {
+  readonly status: number;
+  readonly type: string;
+  readonly wire?: string | null;
+  readonly retry?: false;
+  readonly retryAfterSeconds?: number;
+}
+
+const invalid = "invalid_request_error";
+const unavailable = "service_unavailable_error";
+const server = "server_error";
+
+export const faultCodes = {
+  // Errors in the request itself
+  bad_request: { status: 400, type: invalid },
+  invalid_json: { status: 400, type: invalid, wire: null },
+  missing_required_parameter: { status: 400, type: invalid },
+  invalid_type: { status: 400, type: invalid },
+  invalid_value: { status: 400, type: invalid },
+  integer_below_min_value: { status: 400, type: invalid },
+  integer_above_max_value: { status: 400, type: invalid },
+  decimal_below_min_value: { status: 400, type: invalid },
+  decimal_above_max_value: { status: 400, type: invalid },
+  string_too_long: { status: 400, type: invalid },
+  empty_array: { status: 400, type: invalid },
+  array_above_max_length: { status: 400, type: invalid },
+  unsupported_parameter: { status: 400, type: invalid },
+  unsupported_value: { status: 400, type: invalid },
+  tool_messages_out_of_order: { status: 400, type: invalid, wire: null },
+  context_length_exceeded: { status: 400, type: invalid },
+  model_does_not_support_tools: { status: 400, type: invalid },
+  key_invalid: { status: 401, type: invalid },
+  key_expired: { status: 401, type: invalid },
+  insufficient_permissions: { status: 403, type: "permission_error", retry: false },
+  model_not_found: { status: 404, type: invalid },
+  key_not_found: { status: 404, type: invalid },
+  machine_not_found: { status: 404, type: invalid },
+  unknown_url: { status: 404, type: invalid },
+  method_not_allowed: { status: 405, type: invalid },
+  request_timeout: { status: 408, type: invalid, retry: false },
+  key_change_refused: { status: 409, type: invalid, retry: false },
+  request_too_large: { status: 413, type: invalid },
+  uri_too_long: { status: 414, type: invalid },
+  unsupported_media_type: { status: 415, type: invalid },
+  expectation_failed: { status: 417, type: invalid },
+  headers_too_large: { status: 431, type: invalid },
+  client_closed: { status: 499, type: invalid },
+
+  // A key over its limits. The type and the message name the limit.
+  rate_limit_requests: { status: 429, type: "requests", wire: "rate_limit_exceeded" },
+  rate_limit_tokens: { status: 429, type: "tokens", wire: "rate_limit_exceeded" },
+  concurrency_limit_exceeded: { status: 429, type: "requests" },
+  insufficient_quota: { status: 429, type: "insufficient_quota", retry: false },
+
+  // Trunkline's side: the machines, their runtimes and the connections to them
+  internal_error: { status: 500, type: server, retry: false },
+  upstream_error: { status: 502, type: server },
+  agent_disconnected: { status: 502, type: server },
+  poison_request: { status: 502, type: server, retry: false },
+  stream_gap: { status: 502, type: server },
+  agent_offline: { status: 503, type: unavailable, retryAfterSeconds: 5 },
+  runtime_offline: { status: 503, type: unavailable, retryAfterSeconds: 5 },
+  server_is_overloaded: { status: 503, type: unavailable, retryAfterSeconds: 2 },
+  backend_unavailable: { status: 503, type: unavailable, retryAfterSeconds: 1 },
+  auth_unavailable: { status: 503, type: unavailable, retryAfterSeconds: 1 },
+  shutting_down: { status: 503, type: unavailable, retryAfterSeconds: 1 },
+  upstream_timeout: { status: 504, type: server, retry: false },
+
+  // Between gateway and agent; a client sees them only as the outcome of its own request
+  cancelled: { status: 499, type: invalid },
+  slow_client: { status: 499, type: invalid },
+  job_unknown: { status: 502, type: server },
+} as const satisfies Record<string, FaultEntry>;
+
+export type FaultCode = keyof typeof faultCodes;
+
+export function isFaultCode(code: string): code is FaultCode {
+  return Object.hasOwn(faultCodes, code);
+}
+
+export function faultEntry(code: FaultCode): FaultEntry {
+  return faultCodes[code];
+}
 
 interface FaultDetails {
   /** For the client. Never holds a secret, a prompt, an address or another client's text. */

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
-import type { MachineStore } from "../machines/machine-record.ts";
+import { type MachineStore, SqliteMachineStore } from "../machines/machine-record.ts";
 import { RedisMachineStore } from "../machines/redis-machine-store.ts";
-import { SqliteMachineStore } from "../machines/sqlite-machine-store.ts";
 import type { Clock, Timer } from "../process/clock.ts";
 import { secret } from "../process/config.ts";
 import type { Log } from "../process/log.ts";

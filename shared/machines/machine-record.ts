@@ -2,9 +2,12 @@ import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
 import type { Actor, AuditEntry } from "../keys/audit-entry.ts";
 import { allows, scope, scopesPerKeyMax } from "../keys/key-record.ts";
-import type { KeyStore, Replication, Written } from "../keys/key-store.ts";
+import { type KeyStore, type Replication, type Written, readStored, unfoundedStore } from "../keys/key-store.ts";
 import type { Clock } from "../process/clock.ts";
 import { machineName } from "../protocol/identifiers.ts";
+import type { SQLTagStore } from "node:sqlite";
+import { isFounded, note } from "../keys/sqlite-key-store.ts";
+import type { StateDatabase } from "../keys/state-database.ts";
 
 /** Maximum number of machine records of a site. Every gateway holds all of them. */
 const machineRecordsMax = 10_000;
@@ -161,4 +164,58 @@ function tooMany(): Fault {
   return new Fault("key_change_refused", {
     message: `There are ${machineRecordsMax} records of machines already (machineRecordsMax). Remove one first.`,
   });
+}
+
+/** Records of machines in the embedded database, beside the keys. */
+export class SqliteMachineStore implements MachineStore {
+  readonly #database: StateDatabase;
+
+  constructor(database: StateDatabase) {
+    this.#database = database;
+  }
+
+  async list(): Promise<readonly MachineRecord[]> {
+    const rows = this.#database.read("list machines", (sql) => sql.all`SELECT record FROM machines ORDER BY name`);
+    return rows.map(recordIn);
+  }
+
+  async find(name: string): Promise<MachineRecord | undefined> {
+    return this.#database.read("find a machine", (sql) => recordOf(sql, name));
+  }
+
+  async write(record: MachineRecord, entry: AuditEntry): Promise<Written> {
+    const { name, version } = record;
+    return this.#change({ name, replaces: version - 1, entry }, (sql) => {
+      const text = JSON.stringify(record);
+      sql.run`INSERT INTO machines (name, record) VALUES (${name}, ${text}) ON CONFLICT DO UPDATE SET record = ${text}`;
+    });
+  }
+
+  async remove({ name, version }: MachineRecord, entry: AuditEntry): Promise<Written> {
+    return this.#change({ name, replaces: version, entry }, (sql) => {
+      sql.run`DELETE FROM machines WHERE name = ${name}`;
+    });
+  }
+
+  #change(
+    { name, replaces, entry }: { readonly name: string; readonly replaces: number; readonly entry: AuditEntry },
+    write: (sql: SQLTagStore) => void,
+  ): Written {
+    return this.#database.change("change a machine", (sql) => {
+      if (!isFounded(sql)) throw unfoundedStore();
+      if ((recordOf(sql, name)?.version ?? 0) !== replaces) return "conflict";
+      write(sql);
+      note(sql, entry);
+      return "written";
+    });
+  }
+}
+
+function recordOf(sql: SQLTagStore, name: string): MachineRecord | undefined {
+  const row = sql.get`SELECT record FROM machines WHERE name = ${name}`;
+  return row === undefined ? undefined : recordIn(row);
+}
+
+function recordIn(row: Record<string, unknown>): MachineRecord {
+  return readStored(machineRecord, () => JSON.parse(String(row["record"])));
 }

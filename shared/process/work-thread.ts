@@ -1,6 +1,5 @@
 import { parentPort, Worker } from "node:worker_threads";
-import type { FaultCode } from "../fault/fault-code.ts";
-import { Fault } from "../fault/fault.ts";
+import { type FaultCode, Fault } from "../fault/fault.ts";
 
 /** The answer to one order. A thread answers its orders one after the other. */
 type Answer<Result> =

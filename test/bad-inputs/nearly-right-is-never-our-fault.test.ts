@@ -1,7 +1,6 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { faultEntry } from "#shared/fault/fault-code.ts";
-import { Fault } from "#shared/fault/fault.ts";
+import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import { chatBody, completeBody, embedBody } from "#shared/protocol/job-bodies.ts";
 import { readJsonObject } from "../../services/gateway/http/read-json.ts";
 import { paramCharactersMax } from "../../services/gateway/http/read-shape.ts";

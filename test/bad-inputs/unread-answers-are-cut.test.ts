@@ -8,7 +8,7 @@ import type { FastifyInstance } from "fastify";
 import { afterEach, expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
 import { untilClientLeaves } from "../../services/gateway/keys/prove-callers.ts";
-import { TurnWriter } from "../../services/gateway/jobs/write-stream.ts";
+import { TurnWriter } from "../../services/gateway/jobs/write-answer.ts";
 import { TimedResponse, writeWhole } from "../../services/gateway/http/timed-response.ts";
 import type { AnswerBounds } from "../../services/gateway/http/unread-answers.ts";
 import { createServer } from "../../services/gateway/server.ts";

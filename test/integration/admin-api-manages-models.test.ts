@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { manageLine, type OfferedModel } from "#shared/model/model.ts";
-import { modelListing, shownModel } from "#shared/model/shown-model.ts";
+import { manageLine, type OfferedModel, modelListing, shownModel } from "#shared/model/model.ts";
 import type { Control } from "#shared/protocol/control.ts";
 import { errorBody } from "../../services/gateway/operations/admin-schemas.ts";
 import { errorOf } from "../harness/endpoint.ts";

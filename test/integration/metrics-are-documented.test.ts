@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
-import { isFaultCode } from "#shared/fault/fault-code.ts";
+import { isFaultCode } from "#shared/fault/fault.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { GatewayMeters } from "../../services/gateway/metrics/gateway-meters.ts";

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { AnswerAssembly } from "../../services/agent/jobs/assemble-answer.ts";
-import { Fault } from "#shared/fault/fault.ts";
-import type { FaultCode } from "#shared/fault/fault-code.ts";
+import { Fault, type FaultCode } from "#shared/fault/fault.ts";
 import type { Runtime } from "../../services/agent/runtimes/runtime.ts";
 import { chatOn, eventsOf, textOf } from "../harness/chat-on.ts";
 import { until } from "../harness/until.ts";

@@ -7,8 +7,7 @@ import {
   type Usage,
 } from "#shared/protocol/frame-payload.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
-import type { FaultCode } from "#shared/fault/fault-code.ts";
-import type { Fault } from "#shared/fault/fault.ts";
+import type { FaultCode, Fault } from "#shared/fault/fault.ts";
 import type { Route } from "../machine/offer.ts";
 import type { Silence } from "../runtimes/runtime.ts";
 import type { PartCollector } from "./receive-jobs.ts";

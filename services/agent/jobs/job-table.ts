@@ -1,6 +1,5 @@
 import type { Broker } from "#shared/broker/broker.ts";
-import type { FaultCode } from "#shared/fault/fault-code.ts";
-import { Fault } from "#shared/fault/fault.ts";
+import { type FaultCode, Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Control } from "#shared/protocol/control.ts";

@@ -1,8 +1,7 @@
-import { faultEntry } from "#shared/fault/fault-code.ts";
+import { faultEntry, type Fault } from "#shared/fault/fault.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { AgentJob } from "./agent-job.ts";
 import type { FinishReason, Usage } from "#shared/protocol/answer-events.ts";
-import type { Fault } from "#shared/fault/fault.ts";
 
 /**
  * Remembers the ids of jobs that are over, or were cancelled before they arrived. It keeps them while a late message

@@ -9,7 +9,7 @@ import { rendererFor, type AnswerShape } from "./answer-shape.ts";
 import type { Needs } from "../fleet/choose-machine.ts";
 import type { Placement } from "../jobs/place-job.ts";
 import { modelNotFound } from "../fleet/rank-machines.ts";
-import type { StreamEnds } from "../jobs/write-stream.ts";
+import type { StreamEnds } from "../jobs/write-answer.ts";
 import type { Outer, ReadRequest } from "./read-request.ts";
 import { ignoredHeader, noteRateLimits } from "./answer-headers.ts";
 import { renderResponse } from "./responses/render-response.ts";

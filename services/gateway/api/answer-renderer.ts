@@ -1,6 +1,6 @@
 import type { Usage, AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { faultBody } from "../http/adopt-error.ts";
-import type { StreamEnds } from "../jobs/write-stream.ts";
+import type { StreamEnds } from "../jobs/write-answer.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { AnswerHead, AnswerRenderer } from "../jobs/render-answer.ts";

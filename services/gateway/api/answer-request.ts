@@ -1,12 +1,10 @@
-import { faultEntry } from "#shared/fault/fault-code.ts";
-import { Fault } from "#shared/fault/fault.ts";
+import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import { addReplyHeaders, TimedResponse, writeWhole } from "../http/timed-response.ts";
 import { logFieldsOf, stateOf } from "../http/request-state.ts";
-import { machineHeader, StreamWriter } from "../jobs/write-stream.ts";
+import { machineHeader, StreamWriter, CollectedAnswer } from "../jobs/write-answer.ts";
 import type { Admitted } from "./admit-request.ts";
 import type { InferenceMeans } from "./routes.ts";
 import { rateLimitLines } from "./answer-headers.ts";
-import { CollectedAnswer } from "../jobs/collect-answer.ts";
 
 /**
  * Runs a request and sends its answer piece by piece. A failure before the first piece is thrown, and becomes an answer

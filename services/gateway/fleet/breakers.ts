@@ -1,4 +1,4 @@
-import { faultEntry, type FaultCode } from "#shared/fault/fault-code.ts";
+import { faultEntry, type FaultCode } from "#shared/fault/fault.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 
 /** Number of consecutive failures that open a breaker. */

@@ -1,6 +1,5 @@
 import { slotsBelievedMax, type Load } from "./expected-time.ts";
-import type { LeftOutCause } from "./roster.ts";
-import type { RosterMachine } from "./roster.ts";
+import type { LeftOutCause, RosterMachine } from "./roster.ts";
 import type { Model } from "#shared/model/model.ts";
 import { lacks, type Explained, type Needs } from "./choose-machine.ts";
 

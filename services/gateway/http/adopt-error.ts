@@ -1,7 +1,6 @@
-import { Fault } from "#shared/fault/fault.ts";
+import { Fault, type FaultCode, faultEntry } from "#shared/fault/fault.ts";
 import { headersBytesMax } from "./framing-fault.ts";
 import type { IncomingHttpHeaders } from "node:http";
-import { type FaultCode, faultEntry } from "#shared/fault/fault-code.ts";
 
 /** The size limit of a request's body, and the name by which the operator knows that limit. */
 export interface BodyLimit {

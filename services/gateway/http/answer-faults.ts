@@ -1,7 +1,6 @@
 import { type IncomingMessage, METHODS } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { faultEntry } from "#shared/fault/fault-code.ts";
-import { Fault } from "#shared/fault/fault.ts";
+import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import { scrub, type Log } from "#shared/process/log.ts";
 import { adoptError, type BodyLimit, unreadBody, faultBody, faultHeaders } from "./adopt-error.ts";
 import { pathOf } from "./follow-requests.ts";

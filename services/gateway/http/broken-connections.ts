@@ -1,8 +1,7 @@
 import { once } from "node:events";
 import { type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
-import { type FaultCode, faultEntry } from "#shared/fault/fault-code.ts";
-import { Fault } from "#shared/fault/fault.ts";
+import { type FaultCode, faultEntry, Fault } from "#shared/fault/fault.ts";
 import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { adoptParserError, faultBody, faultHeaders } from "./adopt-error.ts";

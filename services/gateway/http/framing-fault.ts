@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { FaultCode } from "#shared/fault/fault-code.ts";
-import { Fault } from "#shared/fault/fault.ts";
+import { type FaultCode, Fault } from "#shared/fault/fault.ts";
 
 /** Header lines of one request. */
 export const headerLinesMax = 100;

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import type { FaultCode } from "#shared/fault/fault-code.ts";
+import type { FaultCode } from "#shared/fault/fault.ts";
 import type { ArrivingBody } from "./upload-room.ts";
 
 export type RequestOutcome = "ok" | FaultCode;

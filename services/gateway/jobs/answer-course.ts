@@ -1,6 +1,5 @@
 import type { Clock } from "#shared/process/clock.ts";
-import type { Fault } from "#shared/fault/fault.ts";
-import type { FaultCode } from "#shared/fault/fault-code.ts";
+import type { Fault, FaultCode } from "#shared/fault/fault.ts";
 import type { BeatRow, EndPayload, JobState, Usage } from "#shared/protocol/frame-payload.ts";
 import type { JobListener, JobOffer } from "./job-listener.ts";
 

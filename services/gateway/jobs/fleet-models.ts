@@ -1,11 +1,10 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { showModel, type ModelListing, type ShownMachine } from "#shared/model/shown-model.ts";
+import { showModel, type ModelListing, type ShownMachine, manageLineBytesMax } from "#shared/model/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Target, Roster, RosterMachine } from "../fleet/roster.ts";
 import type { OpenJobs } from "./open-jobs.ts";
 import type { LiveModels, MachineAnswer } from "./live-models.ts";
-import { manageLineBytesMax } from "#shared/model/model.ts";
 import { RecordReader } from "#shared/protocol/answer-events.ts";
 import { decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import {

@@ -1,5 +1,4 @@
-import { faultEntry, isFaultCode, type FaultCode } from "#shared/fault/fault-code.ts";
-import { Fault } from "#shared/fault/fault.ts";
+import { faultEntry, isFaultCode, type FaultCode, Fault } from "#shared/fault/fault.ts";
 import { scrub } from "#shared/process/log.ts";
 import { faultReasonCharactersMax, type FaultPayload } from "#shared/protocol/frame-payload.ts";
 import type { JobKind } from "#shared/protocol/job.ts";

@@ -1,5 +1,4 @@
-import type { FaultCode } from "#shared/fault/fault-code.ts";
-import { Fault } from "#shared/fault/fault.ts";
+import { type FaultCode, Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { EndPayload } from "#shared/protocol/frame-payload.ts";

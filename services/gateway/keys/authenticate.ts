@@ -2,8 +2,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { KeyVerdict } from "#shared/keys/check-key.ts";
 import { allows, type KeyRecord } from "#shared/keys/key-record.ts";
 import { parseKeyToken } from "#shared/keys/key-token.ts";
-import type { Model } from "#shared/model/model.ts";
-import { aliasedId } from "#shared/model/model.ts";
+import { type Model, aliasedId } from "#shared/model/model.ts";
 import type { BadKeys } from "./bad-keys.ts";
 import type { KnownKeys } from "./known-keys.ts";
 

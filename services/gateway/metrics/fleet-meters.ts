@@ -1,10 +1,9 @@
-import type { FaultCode } from "#shared/fault/fault-code.ts";
+import type { FaultCode } from "#shared/fault/fault.ts";
 import type { FrameMeter } from "../jobs/open-jobs.ts";
 import type { PlacementMeter } from "../jobs/place-job.ts";
 import type { Announcement, FloodMeter } from "../fleet/flood-guard.ts";
 import type { RosterMachine } from "../fleet/roster.ts";
-import type { BoundedLabels } from "./bounded-labels.ts";
-import type { Exposition } from "./exposition.ts";
+import type { BoundedLabels, Exposition } from "./exposition.ts";
 
 /** Counts events between this gateway and its machines. */
 export class FleetMeters implements FrameMeter, PlacementMeter, FloodMeter {

@@ -6,8 +6,7 @@ import type { StoreWatch } from "../keys/store-watch.ts";
 import type { AnswerMeter } from "../jobs/answer-course.ts";
 import type { RosterMachine } from "../fleet/roster.ts";
 import { BackingMeters, BrokerWatch } from "./backing-meters.ts";
-import { BoundedLabels, machineLabelsMax } from "./bounded-labels.ts";
-import { Exposition } from "./exposition.ts";
+import { BoundedLabels, machineLabelsMax, Exposition } from "./exposition.ts";
 import { FleetMeters, measureFleet } from "./fleet-meters.ts";
 import { RequestMeters } from "./request-meters.ts";
 

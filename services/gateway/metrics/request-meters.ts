@@ -1,9 +1,8 @@
-import type { FaultCode } from "#shared/fault/fault-code.ts";
+import type { FaultCode } from "#shared/fault/fault.ts";
 import type { EndedRequest } from "../http/request-state.ts";
 import type { ConnectionBound } from "../http/bound-connections.ts";
 import type { CutReason } from "../http/unread-answers.ts";
-import { ModelLabels } from "./bounded-labels.ts";
-import type { Exposition } from "./exposition.ts";
+import { ModelLabels, type Exposition } from "./exposition.ts";
 
 /** From a cached first token of a small model to a large model that is loaded first or has a queue. */
 const firstTokenBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 300];

@@ -1,4 +1,4 @@
-import { type FaultCode, faultEntry } from "#shared/fault/fault-code.ts";
+import { type FaultCode, faultEntry } from "#shared/fault/fault.ts";
 import { refTo } from "./json-schemas.ts";
 import type { Medium, Operation, Parameter, Response } from "./openapi-document.ts";
 import { type PublicOperation, refusalsOfAll } from "./public-api.ts";

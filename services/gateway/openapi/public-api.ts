@@ -1,4 +1,4 @@
-import type { FaultCode } from "#shared/fault/fault-code.ts";
+import type { FaultCode } from "#shared/fault/fault.ts";
 import type { PublicCode } from "./public-faults.ts";
 import type { AnswerHeaderName } from "./public-headers.ts";
 import type { SchemaName } from "./public-schemas.ts";

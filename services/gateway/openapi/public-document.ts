@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { modelIdCharactersMax } from "#shared/model/model.ts";
 import { stopsMax, toolsMax, completionsMax, embedDimensionsMax, embedInputsMax } from "#shared/protocol/job-bodies.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { clientBacklogBytesMax } from "../jobs/write-stream.ts";
+import { clientBacklogBytesMax } from "../jobs/write-answer.ts";
 import type { BodyLimit } from "../http/adopt-error.ts";
 import { clientRequestCharactersMax } from "../http/client-request.ts";
 import { headerLinesMax, headersBytesMax, urlBytesMax } from "../http/framing-fault.ts";

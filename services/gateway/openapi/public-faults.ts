@@ -1,4 +1,4 @@
-import { type FaultCode, faultEntry } from "#shared/fault/fault-code.ts";
+import { type FaultCode, faultEntry } from "#shared/fault/fault.ts";
 
 /** Faults that clients of the public API never see: those of the admin API, and those of clients that disconnected. */
 type UnseenCode =

@@ -1,9 +1,8 @@
 import { z } from "zod";
-import type { FaultCode } from "#shared/fault/fault-code.ts";
+import type { FaultCode } from "#shared/fault/fault.ts";
 import { fleetListing, shownRoute } from "#shared/fleet/shown-fleet.ts";
 import { shownKey } from "#shared/keys/shown-key.ts";
-import { linesMedia, manageLine } from "#shared/model/model.ts";
-import { modelListing } from "#shared/model/shown-model.ts";
+import { linesMedia, manageLine, modelListing } from "#shared/model/model.ts";
 import {
   changeBody,
   changedKey,

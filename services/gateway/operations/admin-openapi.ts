@@ -1,10 +1,9 @@
 import type { z } from "zod";
-import type { FaultCode } from "#shared/fault/fault-code.ts";
+import type { FaultCode } from "#shared/fault/fault.ts";
 import { fleetListing, shownFleetMachine, shownRoute } from "#shared/fleet/shown-fleet.ts";
 import { shownKey } from "#shared/keys/shown-key.ts";
 import { shownMachineRecord } from "#shared/machines/machine-record.ts";
-import { manageLine } from "#shared/model/model.ts";
-import { modelListing, shownModel } from "#shared/model/shown-model.ts";
+import { manageLine, modelListing, shownModel } from "#shared/model/model.ts";
 import { answered, type Json, jsonSchema, namedSchemas, refTo, sentExactly } from "../openapi/json-schemas.ts";
 import { byStatus, refusedWith } from "../openapi/public-faults.ts";
 import { adminApi, type AdminOperation, adminPrefix, describeApi } from "./admin-api.ts";

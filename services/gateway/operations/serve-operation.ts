@@ -1,12 +1,11 @@
 import type { ServerResponse } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
-import { faultEntry } from "#shared/fault/fault-code.ts";
-import { Fault } from "#shared/fault/fault.ts";
+import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import { linesMedia, type ManageLine } from "#shared/model/model.ts";
 import type { Log } from "#shared/process/log.ts";
 import { untilClientLeaves } from "../keys/prove-callers.ts";
-import { clientBacklogBytesMax } from "../jobs/write-stream.ts";
+import { clientBacklogBytesMax } from "../jobs/write-answer.ts";
 import { logFieldsOf } from "../http/request-state.ts";
 import { readJsonObject } from "../http/read-json.ts";
 import { readShape } from "../http/read-shape.ts";

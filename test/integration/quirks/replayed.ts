@@ -1,7 +1,7 @@
 import type { AnswerEvent, DataRecord } from "#shared/protocol/answer-events.ts";
 import { chatBody, type TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
-import { faultEntry } from "#shared/fault/fault-code.ts";
+import { faultEntry } from "#shared/fault/fault.ts";
 import { runJob } from "../../../services/agent/jobs/run-job.ts";
 import { ollamaRuntime } from "../../../services/agent/runtimes/ollama/ollama.ts";
 import {

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { BeatRow } from "#shared/protocol/frame-payload.ts";
-import { clientBacklogBytesMax } from "../../../services/gateway/jobs/write-stream.ts";
+import { clientBacklogBytesMax } from "../../../services/gateway/jobs/write-answer.ts";
 import { streamToAClient, timing } from "./stream-to-a-client.ts";
 
 const event = (text: string): string => `data: {"text":"${text}"}\n\n`;

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { faultCodes, faultEntry, isFaultCode, type FaultCode } from "#shared/fault/fault-code.ts";
-import { Fault } from "#shared/fault/fault.ts";
+import { faultCodes, faultEntry, isFaultCode, type FaultCode, Fault } from "#shared/fault/fault.ts";
 import { faultBody, faultHeaders } from "../../../services/gateway/http/adopt-error.ts";
 
 const codes = Object.keys(faultCodes).filter(isFaultCode);

@@ -1,6 +1,5 @@
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-
 import { readingBytesMax, RequestReader } from "../../../services/gateway/api/request-reader.ts";
 import { readRequest, type Outer, type ReadRequest } from "../../../services/gateway/api/read-request.ts";
 

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { TurnWriter } from "../../../services/gateway/jobs/write-stream.ts";
+import { TurnWriter } from "../../../services/gateway/jobs/write-answer.ts";
 import { until } from "../../harness/until.ts";
 
 const headers = ["content-type", "text/plain"];

@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from "node:net";
 import { onTestFinished } from "vitest";
 import type { Fault } from "#shared/fault/fault.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { StreamWriter } from "../../../services/gateway/jobs/write-stream.ts";
+import { StreamWriter } from "../../../services/gateway/jobs/write-answer.ts";
 import { endsOfChunks } from "../../../services/gateway/api/answer-renderer.ts";
 import { until } from "../../harness/until.ts";
 

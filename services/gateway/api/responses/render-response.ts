@@ -4,7 +4,7 @@ import type { ResponseTerms } from "./response-terms.ts";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { faultBody } from "../../http/adopt-error.ts";
-import type { StreamEnds } from "../../jobs/write-stream.ts";
+import type { StreamEnds } from "../../jobs/write-answer.ts";
 import { endsOfChunks } from "../answer-renderer.ts";
 
 interface Begun {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { KeyLimits } from "#shared/keys/key-record.ts";
-import { faultEntry } from "#shared/fault/fault-code.ts";
+import { faultEntry } from "#shared/fault/fault.ts";
 import { limitFault } from "../../../../services/gateway/limits/limit-responses.ts";
 import type { Allowance, Refusal } from "../../../../services/gateway/limits/limits.ts";
 

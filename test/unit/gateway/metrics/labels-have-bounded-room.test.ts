@@ -1,6 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { Exposition } from "../../../../services/gateway/metrics/exposition.ts";
-import { BoundedLabels, ModelLabels, modelLabelsMax } from "../../../../services/gateway/metrics/bounded-labels.ts";
+import {
+  Exposition,
+  BoundedLabels,
+  ModelLabels,
+  modelLabelsMax,
+} from "../../../../services/gateway/metrics/exposition.ts";
 import { FleetMeters } from "../../../../services/gateway/metrics/fleet-meters.ts";
 import { MetricsText } from "../../../harness/metrics-text.ts";
 

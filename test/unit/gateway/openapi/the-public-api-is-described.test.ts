@@ -1,6 +1,6 @@
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, test } from "vitest";
-import { faultCodes, isFaultCode } from "#shared/fault/fault-code.ts";
+import { faultCodes, isFaultCode } from "#shared/fault/fault.ts";
 import { chatRequest } from "../../../../services/gateway/api/chat-request.ts";
 import { responseRequest } from "../../../../services/gateway/api/responses/response-schema.ts";
 import { answerHeaders } from "../../../../services/gateway/openapi/public-headers.ts";
