@@ -12,36 +12,22 @@ import { newToken } from "#shared/protocol/identifiers.ts";
 import { openUsage } from "#shared/usage/usage.ts";
 import { BadKeys } from "./keys/bad-keys.ts";
 import { allowCrossOrigin } from "./http/cross-origin.ts";
-import { followKeyChanges, NewestRecords, RunningRequests } from "./keys/follow-key-changes.ts";
-import { KnownKeys, moveToNewPepper } from "./keys/known-keys.ts";
 import { proveCallers } from "./keys/prove-callers.ts";
-import { StoreWatch } from "./keys/store-watch.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { AnswerMeter } from "./jobs/answer-course.ts";
-import { Breakers } from "./fleet/breakers.ts";
-import { BusyClaims } from "./fleet/busy-claims.ts";
-import { JobRoutes } from "./fleet/job-routes.ts";
-import { OpenJobs } from "./jobs/open-jobs.ts";
-import { JobPlacer } from "./jobs/place-job.ts";
-import { MachineRanking } from "./fleet/rank-machines.ts";
+import type { MachineRanking } from "./fleet/rank-machines.ts";
 import { RequestReader } from "./api/request-reader.ts";
-import { Catalogues, findModel } from "./fleet/catalogues.ts";
 import { FleetModels } from "./jobs/fleet-models.ts";
 import { FleetView } from "./operations/fleet-view.ts";
-import { FloodGuard } from "./fleet/flood-guard.ts";
 import { followPresence } from "./fleet/follow-presence.ts";
-import { type KnownModels, SqliteKnownModels } from "./fleet/known-models.ts";
-import { askCatalogue, LiveModels } from "./jobs/live-models.ts";
+import type { LiveModels } from "./jobs/live-models.ts";
 import { PermittedModels } from "./fleet/permitted-models.ts";
-import { RedisKnownModels } from "./fleet/redis-known-models.ts";
-import { LeftOut, Roster } from "./fleet/roster.ts";
 import { watchSecondConnections } from "./fleet/second-connections.ts";
 import { closeServer, listen, readCertificate } from "./http/listen.ts";
 import { refuseWithoutHeapRoom } from "./http/bound-uploads.ts";
 import { openLimits, type OpenedLimits } from "./limits/open-limits.ts";
 import { adminRoutes } from "./operations/admin-routes.ts";
 import type { BodyLimit } from "./http/adopt-error.ts";
-import { GatewayMeters } from "./metrics/gateway-meters.ts";
 import { insistOnKnownName } from "./operations/operations-access.ts";
 import { healthRoutes, metricsRoute, readiness } from "./operations/health-and-metrics.ts";
 import { answerHeaders } from "./openapi/public-headers.ts";
@@ -52,6 +38,8 @@ import { keepAccounts } from "./api/keep-accounts.ts";
 import { addRateLimitHeaders } from "./api/answer-headers.ts";
 import { refuseOtherMethods } from "./http/answer-faults.ts";
 import { createServer } from "./server.ts";
+import { openAccess, type Access } from "./compose-keys.ts";
+import { openFleet } from "./compose-fleet.ts";
 
 /** Largest request body on the operations port: the terms of a key take a few kilobytes. */
 const operationsBodyBytesMax = 256 * 1024;
@@ -88,61 +76,13 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const permitted = new PermittedModels({ machines: store.machines, log });
   await permitted.load();
   const access = await openAccess(parts, permitted);
-  const watch = new StoreWatch({ keys: store.keys, judged: access.newest, clock, log });
-  lifecycle.onStop("store watch", () => watch.stop());
-  await watch.look().catch(() => undefined);
+  const { watch } = access;
   const storeReady = { ready: () => watch.look() };
   const limited = openLimits(store.state, { gateway, clock, log });
   lifecycle.onStop("settlements", () => limited.settlements.stop(AbortSignal.timeout(settleAtStopMs)));
 
-  const roster = new Roster(timing);
-  const leftOut = new LeftOut({ forgetMs: timing.offlineAfterMs });
-  const meters: GatewayMeters = new GatewayMeters({
-    broker,
-    keys: storeReady,
-    store: watch,
-    clock,
-    machines: () => roster.all(clock.now()),
-    offered: (model) => {
-      const present = roster.present(clock.now()).flatMap(({ presence }) => catalogues.of(presence));
-      return findModel(present, model)?.id;
-    },
-    openJobs: () => jobs.size,
-  });
-  lifecycle.onStop("meters", () => meters.stop());
-  const floodGuard = new FloodGuard({ timing, clock, log, meter: meters.fleet });
-  const jobs: OpenJobs = new OpenJobs({
-    broker,
-    gateway,
-    roster,
-    floodGuard,
-    timing,
-    clock,
-    log,
-    meter: meters.fleet,
-  });
-  lifecycle.onStop("jobs", () => jobs.stop());
-  const knownModels = openKnownModels(store);
-  const permits = (machine: string, modelId: string): boolean => permitted.permits(machine, modelId);
-  const catalogues: Catalogues = new Catalogues({
-    ask: (target) => {
-      const withinMs = timing.catalogueWaitMs + jobs.roundTripMsTo(target);
-      return askCatalogue({ jobs, target, withinMs, clock });
-    },
-    knownModels,
-    permits,
-    clock,
-    log,
-  });
-  permitted.onChange(() => catalogues.believeAnew());
-  const models = new LiveModels({ jobs, roster, permits, timing, clock });
-  const breakers = new Breakers(timing);
-  const claims = new BusyClaims(timing);
-  const routes = new JobRoutes({ roster, catalogues, breakers, claims, clock, random: Math.random });
-  const known = { roster, catalogues, knownModels, routes };
-  const ranking = new MachineRanking({ ...known, waitMs: config.waitMs, timing, clock });
-  const placer = new JobPlacer({ ranking, breakers, routes, jobs, timing, clock, log, meter: meters.fleet });
-
+  const fleet = openFleet({ config, broker, store, watch, permitted, lifecycle, gateway, timing, log });
+  const { roster, leftOut, floodGuard, meters, jobs, catalogues, models, routes, ranking, placer } = fleet;
   const { bodyBytesMax, trustedProxies } = config;
   const bodyLimit = { bodyBytesMax, bodyLimitName: "TRUNKLINE_BODY_BYTES_MAX" };
   const server = createServer({
@@ -184,26 +124,20 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   healthRoutes(operations, check);
   metricsRoute(operations, meters, config.metricsToken);
   const { keys, machines, peppers, state } = store;
-  const fleet = new FleetModels({ live: models, jobs, roster, timing, clock });
+  const fleetModels = new FleetModels({ live: models, jobs, roster, timing, clock });
   const view = new FleetView({
-    roster,
-    leftOut,
-    catalogues,
-    jobs,
-    routes,
-    breakers,
+    ...fleet,
     broker: brokerWatch,
-    claims,
     clock,
     absence: (modelId) => ranking.absence(modelId, undefined),
   });
   const badKeys = new BadKeys(clock);
   const { newest } = access;
   const usage = openUsage(state);
-  adminRoutes(operations, { keys, newest, machines, peppers, usage, badKeys, fleet, view, clock, log });
+  adminRoutes(operations, { keys, newest, machines, peppers, usage, badKeys, fleet: fleetModels, view, clock, log });
 
   lifecycle.onStop("operations", async (deadline) => {
-    fleet.stop();
+    fleetModels.stop();
     await closeServer(operations, { deadline, clock });
   });
   lifecycle.onStop("gateway", async (deadline) => {
@@ -239,31 +173,6 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const operationsUrl = `${operationsScheme}://${urlHost(operationsHost)}:${operationsPort}`;
   log.info({ baseUrl, operationsUrl }, "gateway listens");
   return { baseUrl, operationsUrl };
-}
-
-/** The parts of a gateway that check keys and follow their changes. */
-interface Access {
-  readonly knownKeys: KnownKeys;
-  readonly newest: NewestRecords;
-  readonly badKeys: BadKeys;
-  readonly running: RunningRequests;
-}
-
-async function openAccess({ config, store, lifecycle, log }: GatewayParts, machines: PermittedModels): Promise<Access> {
-  const { keys, peppers, clock } = store;
-  const running = new RunningRequests();
-  const newest = new NewestRecords({ keys, log });
-  const knownKeys = new KnownKeys({
-    keys: newest,
-    peppers,
-    clock,
-    awayMs: config.keysAwayMs,
-    onOldPepper: (token, { record }) => void moveToNewPepper({ token, record }, { keys, peppers, clock, log }),
-  });
-  const changes = await store.openChanges();
-  lifecycle.onStop("key changes", () => changes.close());
-  followKeyChanges({ changes, keys, knownKeys, newest, running, machines, log });
-  return { knownKeys, newest, badKeys: new BadKeys(clock), running };
 }
 
 interface PublicParts extends BodyLimit, InferenceMeans {
@@ -303,12 +212,6 @@ function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
   refuseOtherMethods(server, "/v1/responses", ["POST"]);
   refuseOtherMethods(server, "/v1/completions", ["POST"]);
   refuseOtherMethods(server, "/v1/embeddings", ["POST"]);
-}
-
-function openKnownModels(store: OpenedKeyStore): KnownModels {
-  return store.state.kind === "redis"
-    ? new RedisKnownModels(store.state.redis)
-    : new SqliteKnownModels(store.state.database);
 }
 
 /** Returns a listening host as a URL writes it. The loopback address stands for a host that means all addresses. */

@@ -139,7 +139,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/agent/machine": 1_090,
   "services/agent/runtimes": 7_850,
   "services/cli": 3_170,
-  "services/gateway": 620,
+  "services/gateway": 660,
   "services/gateway/api": 3_440,
   "services/gateway/fleet": 2_510,
   "services/gateway/http": 2_210,

@@ -5,6 +5,8 @@ import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { isFaultCode } from "#shared/fault/fault.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
+import { BoundedLabels, Exposition } from "../../services/gateway/metrics/exposition.ts";
+import { FleetMeters } from "../../services/gateway/metrics/fleet-meters.ts";
 import { GatewayMeters } from "../../services/gateway/metrics/gateway-meters.ts";
 import { MetricsText } from "../harness/metrics-text.ts";
 
@@ -21,7 +23,12 @@ const rows = documented
   .map(([name, type, labels, meaning]) => ({ name, type, labels, meaning }));
 
 const log = createLog({ level: "silent", name: "test" });
+const exposition = new Exposition();
+const machineLabels = new BoundedLabels(1);
 const meters = new GatewayMeters({
+  exposition,
+  machineLabels,
+  fleet: new FleetMeters(exposition, machineLabels),
   broker: new MemoryBroker({ clock, log }).connect(),
   keys: { ready: async () => undefined },
   clock,

@@ -6,8 +6,8 @@ import type { StoreWatch } from "../keys/store-watch.ts";
 import type { AnswerMeter } from "../jobs/answer-course.ts";
 import type { RosterMachine } from "../fleet/roster.ts";
 import { BackingMeters, BrokerWatch } from "./backing-meters.ts";
-import { BoundedLabels, machineLabelsMax, Exposition } from "./exposition.ts";
-import { FleetMeters, measureFleet } from "./fleet-meters.ts";
+import type { BoundedLabels, Exposition } from "./exposition.ts";
+import { type FleetMeters, measureFleet } from "./fleet-meters.ts";
 import { RequestMeters } from "./request-meters.ts";
 
 /** Sampling interval of the event loop's delay. Each sample wakes even an idle process. */
@@ -15,6 +15,10 @@ const loopSampleMs = 50;
 const loopQuantiles = [0.5, 0.9, 0.99, 1];
 
 interface Measured {
+  readonly exposition: Exposition;
+  readonly machineLabels: BoundedLabels;
+  /** The counters of the fleet, which jobs and presences need before the rest can be measured. */
+  readonly fleet: FleetMeters;
   readonly broker: Broker;
   readonly keys: Pick<KeyStore, "ready">;
   readonly store?: Pick<StoreWatch, "founded" | "skewMs"> | undefined;
@@ -28,7 +32,7 @@ interface Measured {
 
 /** All metrics of one gateway. */
 export class GatewayMeters {
-  readonly exposition = new Exposition();
+  readonly exposition: Exposition;
   readonly brokerWatch: BrokerWatch;
   readonly requests: RequestMeters;
   readonly fleet: FleetMeters;
@@ -36,11 +40,10 @@ export class GatewayMeters {
   readonly #backing: BackingMeters;
   readonly #loopDelay = monitorEventLoopDelay({ resolution: loopSampleMs });
 
-  constructor({ broker, keys, store, clock, machines, offered, openJobs }: Measured) {
-    const { exposition } = this;
-    const labels = new BoundedLabels(machineLabelsMax);
+  constructor({ exposition, machineLabels: labels, fleet, ...measured }: Measured) {
+    const { broker, keys, store, clock, machines, offered, openJobs } = measured;
     const requests = new RequestMeters(exposition, { offered });
-    const fleet = new FleetMeters(exposition, labels);
+    this.exposition = exposition;
     this.requests = requests;
     this.fleet = fleet;
     this.answers = {
