@@ -31,7 +31,7 @@ test("a key is issued when another process has ended its write, which gateways h
   writer.exec("BEGIN IMMEDIATE");
   await using command = await launchTrunkline(["keys", "issue", "--name", "late", "--json"], store);
   for (const _ of ["while the command starts", "while it waits"]) {
-    expect(() => gateway.change("write as well", () => undefined)).toThrow("does not answer");
+    expect(() => gateway.change("write as well", () => undefined)).toThrow("is unavailable");
   }
   expect(command.ended).toBe(false);
   writer.exec("COMMIT");
