@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { saying } from "../../harness/answer-payload.ts";
 import { Endpoint } from "../../harness/endpoint.ts";
 import { lentOnly } from "../../harness/found-servers.ts";
 import { HandMadeAgent, handMadeEnd, handMadeModel } from "../../harness/hand-made-agent.ts";
@@ -24,7 +25,10 @@ describe.skipIf(lentOnly("nats", "redis") || onlyInWholeLane("two hundred agents
             natsUrl: fleet.nats.url,
             machine: id,
             model: { ...handMadeModel, id },
-            onJob: ({ say }) => say("end", handMadeEnd, 1),
+            onJob: ({ say }) => {
+              say("data", saying("Hello"), 1);
+              say("end", handMadeEnd, 2);
+            },
           });
           parts.use(agent);
         }
