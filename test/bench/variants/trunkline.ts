@@ -41,7 +41,7 @@ export interface Site extends RunningVariant {
 
 /** A gateway and an agent as operators start them, on a NATS and a Redis of their own. */
 export async function startSite(options: {
-  /** Of a runtime in the shape of OpenAI; the agent runs the demonstration without it. */
+  /** The port of an OpenAI-shaped runtime. Without it the agent runs the demonstration. */
   readonly farEndPort?: number;
   readonly env?: Settings;
   readonly agentEnv?: Settings;
