@@ -39,6 +39,9 @@ export interface FoldedChoice {
 
 const nothing = new Uint8Array();
 
+/** The least that an event counts towards `wholeAnswerCharactersMax`: a piece of one character takes 32 bytes here. */
+const eventCharactersMin = 16;
+
 /** Renders an answer as one object, from the same events as a stream. */
 export class WholeCompletion<Choice extends FoldedChoice> implements AnswerRenderer {
   readonly #object: string;
@@ -79,7 +82,7 @@ export class WholeCompletion<Choice extends FoldedChoice> implements AnswerRende
       this.#usage = event;
       return;
     }
-    this.#characters += this.#choiceOf(event.choice ?? 0).fold(event);
+    this.#characters += Math.max(eventCharactersMin, this.#choiceOf(event.choice ?? 0).fold(event));
   }
 
   #choiceOf(index: number): Choice {

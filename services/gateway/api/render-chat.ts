@@ -110,6 +110,9 @@ interface ToolCall {
   readonly function: { readonly name: string; arguments: string };
 }
 
+/** The characters that a tool call counts for besides its name, id and arguments: the memory and the JSON around them. */
+const callCharacters = 512;
+
 /** One choice of a chat completion, assembled from its events. */
 class ChatChoice implements FoldedChoice {
   #calls: Map<number, ToolCall> | undefined;
@@ -133,7 +136,7 @@ class ChatChoice implements FoldedChoice {
           type: "function",
           function: { name: event.name, arguments: "" },
         });
-        return 0;
+        return callCharacters + event.name.length + (event.id?.length ?? 0);
       case "tool-call-delta": {
         const call = this.#calls?.get(event.index);
         if (call) call.function.arguments += event.arguments;

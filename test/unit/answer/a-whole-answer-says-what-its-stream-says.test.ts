@@ -87,6 +87,18 @@ describe("a whole answer", () => {
     for (let count = 0; count < 4; count += 1) expect(renderer?.push([{ kind: "text", text }])).toHaveLength(0);
     expect(() => renderer?.push([{ kind: "text", text: "x" }])).toThrow(/wholeAnswerCharactersMax/);
   });
+
+  test.each<[string, AnswerEvent]>([
+    ["single characters", { kind: "text", text: "x" }],
+    ["tool calls without arguments", { kind: "tool-call-start", index: 0, name: "" }],
+  ])("reaches its limit by %s, each of which takes far more memory than its characters", (_, event) => {
+    const renderer = rendererFor("chat-whole", head);
+    const events = Array.from({ length: limits.wholeAnswerCharactersMax / 16 }, (__, index) =>
+      event.kind === "tool-call-start" ? { ...event, index } : event,
+    );
+    expect(renderer?.push(events.slice(0, 1_000))).toHaveLength(0);
+    expect(() => renderer?.push(events)).toThrow(/wholeAnswerCharactersMax/);
+  });
 });
 
 const stop: AnswerEvent = { kind: "finish", reason: "stop" };
