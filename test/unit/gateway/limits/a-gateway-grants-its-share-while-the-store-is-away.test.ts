@@ -17,9 +17,11 @@ class Store implements LimitsBook {
   /** What it says was used of the budget. */
   spent: number | undefined;
   readonly settlements: Settlement[] = [];
+  endsKnownAtAdmission: readonly string[] = [];
 
   async admit({ keyId, limits, seat, tokens }: Demand): Promise<Admission> {
     this.#answer();
+    this.endsKnownAtAdmission = this.settlements.flatMap(({ ended }) => ended.map(({ hold }) => hold.seat));
     return {
       outcome: "admitted",
       hold: { keyId, limits, seat, tokens, budgetTokens: 0, kept: "shared" },
@@ -65,7 +67,7 @@ async function open({ gateways = 2 } = {}) {
   let seats = 0;
   const ask = async (keyLimits: KeyLimits, tokens = 1) =>
     limits.admit({ keyId: "abcdefABCDEF", limits: keyLimits, seat: `seat-${++seats}`, tokens });
-  return { clock, store, local, limits, logged, ask };
+  return { clock, store, local, limits, logged, ask, settlements };
 }
 
 const keptOf = (admission: Admission) => (admission.outcome === "admitted" ? admission.hold.kept : admission.by);
@@ -97,6 +99,14 @@ describe("limits that are shared", () => {
     const { ask, store } = await open();
     for (let each = 0; each < 5; each += 1) expect(keptOf(await ask({ requestsPerMinute: 1 }))).toBe("shared");
     expect(store.asked).toBe(5);
+  });
+
+  test("the store knows the end of a request before it admits the next one of the same turn", async () => {
+    const { ask, store, settlements } = await open();
+    const hold = holdOf(await ask({ concurrency: 1 }));
+    settlements.release(hold);
+    await ask({ concurrency: 1 });
+    expect(store.endsKnownAtAdmission).toEqual([hold.seat]);
   });
 
   test("are this gateway's share while it does not: no request fails for it", async () => {
