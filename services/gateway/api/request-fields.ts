@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { stopsMax, stopText } from "#shared/protocol/job-bodies.ts";
+import { chatBody, stopsMax, stopText } from "#shared/protocol/job-bodies.ts";
 
 /**
  * Deletes null fields, so that a null counts as a missing field. Clients write every field that they know, and send an
@@ -56,7 +56,19 @@ export function streamWish(request: {
 }
 
 /** The stop strings as OpenAI's clients write them: one string or several. */
-export const outerStop = z.union([stopText, z.array(stopText).min(1).max(stopsMax)]).nullish();
+const outerStop = z.union([stopText, z.array(stopText).min(1).max(stopsMax)]).nullish();
+
+const inner = chatBody.shape;
+
+/** The sampling fields of chats and legacy completions as OpenAI's clients write them. */
+export const samplingFields = {
+  temperature: inner.temperature.nullable(),
+  top_p: inner.top_p.nullable(),
+  frequency_penalty: inner.frequency_penalty.nullable(),
+  presence_penalty: inner.presence_penalty.nullable(),
+  seed: inner.seed.nullable(),
+  stop: outerStop,
+};
 
 export function stopStrings(stop: z.infer<typeof outerStop>): { readonly stop?: string[] } {
   if (stop === null || stop === undefined) return {};

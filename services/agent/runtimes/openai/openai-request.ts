@@ -40,19 +40,12 @@ export function openAiChatRequest(chat: ChatToRequest): Readonly<Record<string, 
       estimatedTokens: () => estimateTokens(body),
       contextWindow,
     }),
-    temperature: body.temperature,
-    top_p: body.top_p,
-    frequency_penalty: body.frequency_penalty,
-    presence_penalty: body.presence_penalty,
-    seed: body.seed,
-    stop: profile.endsAtStops ? body.stop : undefined,
+    ...sharedFields(body, { profile, cacheSalt }),
     n: profile.answersSeveral ? body.n : undefined,
     logprobs: body.logprobs || undefined,
     top_logprobs: body.logprobs ? body.top_logprobs : undefined,
-    logit_bias: body.logit_bias,
     response_format: format === undefined || format.type === "text" ? undefined : profile.responseFormat(format),
     ...(body.reasoning_effort && profile.thinking(body.reasoning_effort, thinks)),
-    cache_salt: profile.saltsCache ? cacheSalt : undefined,
     ...profile.always,
     ...prefill(profile, body),
   };
@@ -163,6 +156,23 @@ function isJsonObject(text: string): boolean {
   }
 }
 
+/** Returns the fields that chats and texts have in common. */
+function sharedFields(
+  body: ChatToRequest["body"] | TextToContinue,
+  { profile, cacheSalt }: Pick<ChatToRequest, "profile" | "cacheSalt">,
+): Readonly<Record<string, unknown>> {
+  return {
+    temperature: body.temperature,
+    top_p: body.top_p,
+    frequency_penalty: body.frequency_penalty,
+    presence_penalty: body.presence_penalty,
+    seed: body.seed,
+    stop: profile.endsAtStops ? body.stop : undefined,
+    logit_bias: body.logit_bias,
+    cache_salt: profile.saltsCache ? cacheSalt : undefined,
+  };
+}
+
 /**
  * Renders a text for `/v1/completions`, as a server of this profile takes it. Other fields are the same as in chats.
  */
@@ -191,15 +201,8 @@ export function openAiTextRequest(request: {
       estimatedTokens: () => estimateTextTokens(body.prompt),
       contextWindow,
     }),
-    temperature: body.temperature,
-    top_p: body.top_p,
-    frequency_penalty: body.frequency_penalty,
-    presence_penalty: body.presence_penalty,
-    seed: body.seed,
-    stop: profile.endsAtStops ? body.stop : undefined,
+    ...sharedFields(body, { profile, cacheSalt }),
     logprobs: body.logprobs === undefined ? undefined : Math.max(body.logprobs, texts.logprobsMin ?? 0),
-    logit_bias: body.logit_bias,
-    cache_salt: profile.saltsCache ? cacheSalt : undefined,
     ...profile.always,
   };
 }
