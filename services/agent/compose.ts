@@ -24,6 +24,8 @@ interface AgentParts {
   readonly log: Log;
   /** True if no other agent can be on this broker. */
   readonly alone?: boolean;
+  /** True if the broker is reached by a tunnel. */
+  readonly tunnelled?: boolean;
   /**
    * True for `trunkline up`, which offers the demonstration when there is no real runtime; a plain agent waits instead.
    */
@@ -41,7 +43,7 @@ interface StartedAgent {
 
 /** Builds an agent from its parts and starts it. The agent offers models as soon as there is a runtime. */
 export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
-  const { config, broker, lifecycle, clock, log } = parts;
+  const { config, broker, lifecycle, clock, log, tunnelled } = parts;
   const { machine } = config;
   const timing = timingAt(config.timeScale, config);
 
@@ -56,16 +58,21 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
     log,
   });
   const { queueMax, manage } = config;
-  const jobs = new JobTable({ broker, runtime, machine, timing, clock, log, queueMax, manage });
+  const jobs = new JobTable({ broker, runtime, machine, timing, clock, log, queueMax, manage, tunnelled });
   lifecycle.onStop("runtimes", () => runtime.stop());
   const [claim] = await Promise.all([
     claimMachine({ broker, machine, alone: parts.alone ?? false, timing, clock }),
     runtime.start(),
   ]);
   const { epoch } = claim;
-  const announcer = new Announcer({ broker, machine, epoch, jobs, runtime, timing, clock });
+  const announcer = new Announcer({ broker, machine, epoch, jobs, runtime, timing, clock, tunnelled });
 
-  const receiving = receiveJobs({ broker, machine, epoch, jobs, timing, clock, log });
+  const watching = claim.watch({
+    newer: (failure) => lifecycle.fail(failure),
+    older: () => announcer.announce(),
+  });
+  const onFence = (newer: string): void => watching.fenced(newer);
+  const receiving = receiveJobs({ broker, machine, epoch, jobs, onFence, timing, clock, log });
   lifecycle.onStop("agent", async (deadline) => {
     announcer.startDraining();
     await jobs.drain(deadline);
@@ -75,10 +82,6 @@ export async function startAgent(parts: AgentParts): Promise<StartedAgent> {
   });
 
   announcer.start();
-  const watching = claim.watch({
-    newer: (failure) => lifecycle.fail(failure),
-    older: () => announcer.announce(),
-  });
   await broker.flush();
   const found = runtime.offer?.names ?? null;
   if (found === null) {

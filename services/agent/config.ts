@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import {
   ConfigFailure,
+  isSecret,
   processConfig,
   processSettings,
   readConfig,
@@ -35,13 +36,23 @@ const settings = z.object({
   TRUNKLINE_RUNTIME_URL: urlList(["http:", "https:"])
     .transform((text) => text.split(",").map((url) => url.trim()))
     .optional(),
-  /** The API key of runtimes that were started with one. */
-  TRUNKLINE_RUNTIME_KEY: secret(z.string().optional()),
+  /** The API key of runtimes that were started with one. A gateway as its own runtime would pass each job to itself. */
+  TRUNKLINE_RUNTIME_KEY: secret(
+    z
+      .string()
+      .refine((key) => !key.startsWith("trunkline_"), "must be a model server's key, and is one of Trunkline itself")
+      .optional(),
+  ),
   TRUNKLINE_GGUF: commaList.optional(),
   TRUNKLINE_GGUF_CONTEXT: wholeNumber(256, 10_000_000).optional(),
   TRUNKLINE_ENGINE_DIR: z.string().optional(),
   TRUNKLINE_MODELS_FILE: z.string().optional(),
   TRUNKLINE_MANAGE: manageList.optional(),
+  /** For a paired machine that reaches NATS itself. */
+  TRUNKLINE_DIRECT: z
+    .enum(["true", "false"], "must be true or false")
+    .transform((text) => text === "true")
+    .default(false),
   TRUNKLINE_STATE_DIR: z.string().default(".trunkline"),
   TRUNKLINE_SCRIPTED_MODELS: z
     .string()
@@ -56,6 +67,14 @@ const settings = z.object({
   TRUNKLINE_SLOTS: wholeNumber(1, 10_000).optional(),
   TRUNKLINE_QUEUE_MAX: wholeNumber(0, 10_000).default(64),
 });
+
+/** The names of an agent's settings, and those of them that are secrets. */
+export const agentSettingNames = {
+  all: Object.keys(settings.shape),
+  secret: new Set(
+    Object.entries<z.ZodType>(settings.shape).flatMap(([name, field]) => (isSecret(field) ? [name] : [])),
+  ),
+};
 
 /** Refuses combinations of settings that the schema of single settings cannot check. */
 function insistOnSense(given: z.output<typeof settings>): void {
@@ -87,6 +106,10 @@ export function agentConfig(environment: Environment) {
     engineDir: given.TRUNKLINE_ENGINE_DIR,
     modelsFile: given.TRUNKLINE_MODELS_FILE,
     manage: new Set(given.TRUNKLINE_MANAGE),
+    /** The name that the environment gives this machine. The site of a paired machine knows better. */
+    chosenMachine: given.TRUNKLINE_MACHINE,
+    stateDir: given.TRUNKLINE_STATE_DIR,
+    direct: given.TRUNKLINE_DIRECT,
     sightingsFile: join(given.TRUNKLINE_STATE_DIR, "models-seen.json"),
     scriptedModels: given.TRUNKLINE_SCRIPTED_MODELS,
     firstTokenMs: given.TRUNKLINE_FIRST_TOKEN_MS,

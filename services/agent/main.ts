@@ -1,27 +1,75 @@
-import { insistOnNats } from "#shared/broker/insist-on-nats.ts";
+import { resolve } from "node:path";
 import { connectNats } from "#shared/broker/nats-broker.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
-import { createLog } from "#shared/process/log.ts";
-import { runUntilStopped } from "#shared/process/lifecycle.ts";
+import { createLog, type Log } from "#shared/process/log.ts";
+import { exitCodes, type Lifecycle, runUntilStopped, StartFailure } from "#shared/process/lifecycle.ts";
+import type { JoinLine } from "#shared/protocol/pairing.ts";
+import { type Pairing, pairingFile, readPairing } from "#shared/site/pairing-file.ts";
 import { startAgent } from "./compose.ts";
-import { agentConfig } from "./config.ts";
+import { agentConfig, type AgentConfig } from "./config.ts";
+import { joinSite } from "./machine/join-site.ts";
+import { PairedAgent } from "./paired-agent.ts";
 
-/** Runs an agent as a process of its own until it is stopped. */
+/** A person's wish to pair this machine. */
+export interface JoinWish {
+  readonly line: JoinLine;
+  /** True if the pairing may replace one with another site. */
+  readonly replace: boolean;
+  /** Shows a line to the person. */
+  readonly say: (line: string) => void;
+}
+
+/** Pairs this machine with a site, and keeps the pairing in the state folder. */
+export async function joinMachine(environment: Environment, { line, ...wish }: JoinWish): Promise<Pairing> {
+  const { natsUrl, stateDir } = agentConfig(environment);
+  if (natsUrl !== undefined) {
+    throw new StartFailure(
+      exitCodes.config,
+      "TRUNKLINE_NATS_URL is set, and a machine that joins a site needs no NATS: unset it, or start the agent without --join.",
+    );
+  }
+  return joinSite(line, { ...wish, stateDir: resolve(stateDir), environment, clock });
+}
+
+/**
+ * Runs an agent as a process of its own until it is stopped. It connects to NATS where `TRUNKLINE_NATS_URL` is set, and
+ * otherwise to the site that this machine is paired with.
+ */
 export async function runAgent(environment: Environment): Promise<void> {
   const config = agentConfig(environment);
-  const url = insistOnNats("agent", config.natsUrl);
-  const log = createLog({ level: config.logLevel, name: "agent" });
+  const { natsUrl, logLevel: level, logFormat: format, drainMs } = config;
+  const pairing = natsUrl === undefined ? insistOnPairing(config) : undefined;
+  const log = createLog({ level, format, name: "agent" });
   await runUntilStopped({
     environment,
-    drainMs: config.drainMs,
+    drainMs,
     log,
-    async start(lifecycle) {
-      const { natsCredentialsFile: credentialsFile, natsSecurity: security, machine } = config;
-      const name = `trunkline agent ${machine}`;
-      const broker = await connectNats({ url, credentialsFile, security, name, clock, log });
-      lifecycle.onStop("broker", () => broker.close());
-      await startAgent({ config, broker, lifecycle, clock, log, fallbackToScripted: false });
-    },
+    start: (lifecycle) =>
+      pairing === undefined
+        ? startOnNats({ config, lifecycle, log })
+        : new PairedAgent({ config, pairing, environment, lifecycle, clock, log }).start(),
   });
+}
+
+function insistOnPairing({ stateDir, chosenMachine }: AgentConfig): Pairing {
+  const pairing = readPairing(stateDir);
+  if (pairing !== undefined) return pairing;
+  throw new StartFailure(
+    exitCodes.config,
+    `This machine is not paired (there is no ${resolve(pairingFile(stateDir))}), and TRUNKLINE_NATS_URL is not set. Pair it with the line that "trunkline machines pair ${chosenMachine ?? "<name>"}" prints on the site, or set TRUNKLINE_NATS_URL to the site's NATS. "trunkline up" runs everything in one process.`,
+  );
+}
+
+async function startOnNats(parts: {
+  readonly config: AgentConfig;
+  readonly lifecycle: Lifecycle;
+  readonly log: Log;
+}): Promise<void> {
+  const { config, lifecycle, log } = parts;
+  const { natsUrl: url = "", natsCredentialsFile: credentialsFile, natsSecurity: security, machine } = config;
+  const name = `trunkline agent ${machine}`;
+  const broker = await connectNats({ url, credentialsFile, security, name, clock, log });
+  lifecycle.onStop("broker", () => broker.close());
+  await startAgent({ config, broker, lifecycle, clock, log, fallbackToScripted: false });
 }

@@ -13,11 +13,11 @@ export interface Output {
 }
 
 /** The width of a terminal that does not report its own, such as a serial line. */
-const columnsUnlessTold = 80;
+const columnsDefault = 80;
 
 /** Returns the maximum width of a line in columns. Undefined when the output is no terminal. */
 export function widthOf({ isTTY, columns }: Output): number | undefined {
-  return isTTY ? columns || columnsUnlessTold : undefined;
+  return isTTY ? columns || columnsDefault : undefined;
 }
 
 /** The environment of a command: its variables, its outputs and its clock. */

@@ -28,6 +28,7 @@ export function givenKeyId(given: string): KeyId {
 /** The terms of a key as given on the command line. */
 export interface GivenTerms {
   readonly machines?: OrNone<readonly string[]>;
+  readonly elsewhere?: boolean;
   readonly rpm?: OrNone<number>;
   readonly tpm?: OrNone<number>;
   readonly concurrency?: OrNone<number>;
@@ -51,6 +52,7 @@ export function limitingOptions(): readonly Option[] {
     new Option("--machines <names>", "the machines that may serve it, with commas between, or any").argParser(
       readByUnless(["any", none], commaList.pipe(boundMachines)),
     ),
+    new Option("--elsewhere", "let routes that say so lead it to machines that are elsewhere, such as a cloud"),
     new Option("--rpm <count>", "requests a minute at most, or none").argParser(
       readByUnless([none], countWithin(requestsPerMinute.unwrap())),
     ),
@@ -67,10 +69,13 @@ export function limitingOptions(): readonly Option[] {
 }
 
 /** Returns the given machines and limits, null for `none`. Leaves out those that were not given. */
-export function givenTerms(given: GivenTerms): Pick<NewTerms, "machines"> & Required<Pick<NewTerms, "limits">> {
-  const { machines, rpm, tpm, concurrency, budget } = given;
+export function givenTerms(
+  given: GivenTerms,
+): Pick<NewTerms, "machines" | "elsewhere"> & Required<Pick<NewTerms, "limits">> {
+  const { machines, elsewhere, rpm, tpm, concurrency, budget } = given;
   return {
     ...(machines === undefined ? {} : { machines: nullForNone(machines) }),
+    ...(elsewhere === undefined ? {} : { elsewhere }),
     limits: {
       ...(rpm === undefined ? {} : { requestsPerMinute: nullForNone(rpm) }),
       ...(tpm === undefined ? {} : { tokensPerMinute: nullForNone(tpm) }),

@@ -26,7 +26,8 @@ interface Given extends GivenTerms, GivenJson {
 
 export function addChange(keys: Command, surroundings: Surroundings): void {
   const { stderr, clock } = surroundings;
-  const terms = [nameOption(), scopesOption(), ...limitingOptions()];
+  const here = new Option("--no-elsewhere", "keep it from machines that are elsewhere");
+  const terms = [nameOption(), scopesOption(), ...limitingOptions(), here];
   const change = keys
     .command("change")
     .description("change what a key is called, what it may call, and its limits")
@@ -138,7 +139,8 @@ export function addRevoke(keys: Command, surroundings: Surroundings): void {
       `
 Requests of the key that are under way end, and nothing makes it valid again. "trunkline keys disable" can be undone.
 With an admin key, the admin and viewer keys that it issued over the admin API are revoked too, and so on; the model keys
-that any of them issued are listed, and stay unless --with-issued is given.
+that any of them issued are listed, and stay unless --with-issued is given. Join lines that they made and no machine has
+used pair nobody any more.
 
 Examples:
   trunkline keys revoke 0aB1cD2eF3gH
@@ -146,8 +148,8 @@ Examples:
     )
     .action((id: KeyId, { withIssued = false, json }: { readonly withIssued?: boolean } & GivenJson) =>
       withKeyStore(surroundings, { json }, async ({ keys: store, clock, place }) => {
-        const means = { keys: store, clock, actor: actor() };
-        const { changed, revoked, stay } = await revokeKey({ id, withIssued }, means);
+        const dependencies = { keys: store, clock, actor: actor() };
+        const { changed, revoked, stay } = await revokeKey({ id, withIssued }, dependencies);
         const record = changedRecord(changed, { id, place });
         stderr.write(replicationLine(changed));
         const outcome = changed.outcome === "unchanged" ? "already_revoked" : "revoked";

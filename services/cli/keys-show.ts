@@ -6,7 +6,7 @@ import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
 import { showKey, type ShownKey } from "#shared/keys/shown-key.ts";
 import { wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { commaList, type GivenJson, jsonOption, readBy, type Surroundings } from "./command-line.ts";
+import { commaList, type GivenJson, jsonOption, readBy, type Surroundings, widthOf } from "./command-line.ts";
 import { givenKeyId, keyArgument } from "./key-options.ts";
 import { budgetText, countText, fromNow, utcTime } from "./quantity-text.ts";
 import { alignedTable, cutText, fieldLines } from "./table-text.ts";
@@ -32,6 +32,7 @@ const columns: readonly Column[] = [
     cell: ({ kind, machines }) => (kind === "model" ? (machines?.join(", ") ?? "any") : "-"),
     tells: ({ machines }) => machines !== null,
   },
+  { heading: "elsewhere", cell: (key) => (key.elsewhere ? "yes" : "-"), tells: (key) => key.elsewhere === true },
   {
     heading: "limits",
     cell: (key) => (key.kind === "model" ? limitsText(key) || "none" : "-"),
@@ -70,18 +71,19 @@ Examples:
         const all = (await store.list()).map((record) => showKey(record, clock.wall()));
         const wanted = all.filter((key) => state?.includes(key.state) ?? true);
         if (json) stdout.write(`${JSON.stringify(wanted)}\n`);
-        else if (wanted.length > 0) stdout.write(tableOfKeys(wanted));
+        else if (wanted.length > 0) stdout.write(tableOfKeys(wanted, widthOf(stdout)));
         else if (all.length > 0) stderr.write(`No key is ${state?.join(" or ")}.\n`);
         else stderr.write("There are no keys yet; `trunkline keys issue --name <name>` makes one.\n");
       }),
     );
 }
 
-function tableOfKeys(keys: readonly ShownKey[]): string {
+function tableOfKeys(keys: readonly ShownKey[], widthMax: number | undefined): string {
   const telling = columns.filter(({ tells }) => tells === undefined || keys.some(tells));
   return alignedTable(
     telling.map(({ heading }) => heading),
     keys.map((key) => telling.map(({ cell }) => cutText(cell(key), cellWidthMax))),
+    { wrap: ["name", "scopes", "machines", "limits"], widthMax },
   );
 }
 
@@ -123,7 +125,7 @@ export function addLog(keys: Command, surroundings: Surroundings): void {
   const { stdout, stderr } = surroundings;
   keys
     .command("log")
-    .description("show who did what to which key or machine, the latest last")
+    .description("show who did what to which key, machine or route, the latest last")
     .addOption(
       new Option("--limit <count>", "how many of the latest entries")
         .argParser(readBy(wholeNumber(1, auditEntriesMax)))
@@ -143,23 +145,24 @@ Examples:
       withKeyStore(surroundings, { json }, async ({ keys: store }) => {
         const entries = await store.log({ entriesMax: limit, key });
         if (json) stdout.write(`${JSON.stringify(entries.map(shownEntry))}\n`);
-        else if (entries.length > 0) stdout.write(tableOfEntries(entries));
+        else if (entries.length > 0) stdout.write(tableOfEntries(entries, widthOf(stdout)));
         else stderr.write(key === undefined ? "Nothing was done to any key yet.\n" : `Nothing is known of ${key}.\n`);
       }),
     );
 }
 
-function tableOfEntries(entries: readonly AuditEntry[]): string {
+function tableOfEntries(entries: readonly AuditEntry[], widthMax: number | undefined): string {
   return alignedTable(
     ["time", "who", "what", "key", "name", "detail"],
     entries.map((entry) => [
       utcTime(entry.at),
       entry.by,
       entry.action,
-      entry.key ?? "machine",
+      entry.key ?? (entry.machine === undefined ? "route" : "machine"),
       cutText(entry.name, nameWidthMax),
       cutText(detailText(entry.detail), detailWidthMax),
     ]),
+    { wrap: ["who", "name", "detail"], widthMax },
   );
 }
 
@@ -199,11 +202,12 @@ function oldSecretEnd(validUntil: string, { expires_at: expiresAt }: ShownKey): 
 }
 
 function termFields(shown: ShownKey): readonly (readonly [name: string, value: string])[] {
-  const { scopes, machines, rpm, tpm, concurrency, budget } = shown;
+  const { scopes, machines, elsewhere, rpm, tpm, concurrency, budget } = shown;
   const limit = (count: number | null): string => (count === null ? "none" : countText(count));
   return [
     ["scopes", scopes.join(", ")],
     ["machines", machines?.join(", ") ?? "any"],
+    ...(elsewhere ? [["elsewhere", "where a route says so"] as const] : []),
     ["rpm", limit(rpm)],
     ["tpm", limit(tpm)],
     ["concurrency", limit(concurrency)],
@@ -231,7 +235,7 @@ function detailText(detail: AuditEntry["detail"]): string {
   if (detail === undefined) return "";
   const { was, ...now } = detail;
   const before = fields.safeParse(was);
-  const said = Object.entries(now).map(([field, value]) => {
+  const changes = Object.entries(now).map(([field, value]) => {
     if (before.success) {
       const [from, to] = [valueText(before.data[field]), valueText(value)];
       return from === to ? "" : `${labelOf(field)} ${from} → ${to}`;
@@ -240,7 +244,7 @@ function detailText(detail: AuditEntry["detail"]): string {
     const from = was === undefined ? "" : ` (was ${valueText(was)})`;
     return `${labelOf(field)} ${valueText(value)}${from}`;
   });
-  return said.filter((each) => each !== "").join(", ");
+  return changes.filter((each) => each !== "").join(", ");
 }
 
 function labelOf(field: string): string {

@@ -52,7 +52,16 @@ ${whichStoreHelp}`,
   return keys;
 }
 
-interface Given extends GivenTerms, GivenJson {
+interface GivenOutput extends GivenJson {
+  readonly quiet?: true;
+}
+
+/** Makes the option for `export TRUNKLINE_KEY=$(…)`. */
+function quietOption(): Option {
+  return new Option("--quiet", "print the key alone, for scripts").conflicts("json");
+}
+
+interface Given extends GivenTerms, GivenOutput {
   readonly name: string;
   readonly scopes: readonly string[];
   readonly ttl: number;
@@ -86,6 +95,7 @@ function addIssue(keys: Command, surroundings: Surroundings): void {
         ...aboutModels,
       ]),
     )
+    .addOption(quietOption())
     .addOption(jsonOption())
     .addHelpText(
       "after",
@@ -97,23 +107,25 @@ Examples:
   trunkline keys issue --name ci --scopes 'llama3.2,qwen*' --machines attic --ttl 12h --json
   trunkline keys issue --name app --rpm 60 --tpm 100k --concurrency 4 --budget 2M/month
   trunkline keys issue --name console --admin --ttl 30d
-  trunkline keys issue --name monitoring --viewer`,
+  trunkline keys issue --name monitoring --viewer
+  export TRUNKLINE_KEY=$(trunkline keys issue --name alice --quiet)`,
     )
     .action(async (given: Given) => {
-      const { name, scopes, ttl: ttlMs, json } = given;
-      const { machines, limits } = givenTerms(given);
+      const { name, scopes, ttl: ttlMs } = given;
+      const { machines, elsewhere, limits } = givenTerms(given);
       const wish = newKey.safeParse({
         kind: given.admin ? "admin" : given.viewer ? "viewer" : "model",
         name,
         scopes,
         ttlMs,
         machines: machines ?? undefined,
+        elsewhere: elsewhere || undefined,
         limits: Object.fromEntries(Object.entries(limits ?? {}).filter(([, limit]) => limit !== null)),
       });
       if (!wish.success) issue.error(`error: the --ttl ${wish.error.issues[0]?.message}.`);
-      await withKeyStore(surroundings, { json }, async ({ keys: store, peppers, clock }) => {
+      await withKeyStore(surroundings, forScripts(given), async ({ keys: store, peppers, clock }) => {
         const issued = await issueKey(wish.data, { keys: store, peppers, clock, actor: actor() });
-        tellSecret(issued, { json }, { ...surroundings, clock });
+        tellSecret(issued, given, { ...surroundings, clock });
       });
     });
 }
@@ -134,6 +146,7 @@ function addRotate(keys: Command, surroundings: Surroundings): void {
         .choices(keyKinds)
         .default("model" satisfies KeyKind),
     )
+    .addOption(quietOption())
     .addOption(jsonOption())
     .addHelpText(
       "after",
@@ -146,15 +159,15 @@ Examples:
   trunkline keys rotate 0aB1cD2eF3gH --grace 0s
   trunkline keys rotate 0aB1cD2eF3gH --kind admin`,
     )
-    .action((id: KeyId, { grace, kind, json }: { readonly grace: number; readonly kind: KeyKind } & GivenJson) =>
-      withKeyStore(surroundings, { json }, async ({ keys: store, peppers, clock, place }) => {
-        const means = { keys: store, peppers, clock, actor: actor() };
-        const { changed, token } = await rotateKey({ id, graceMs: grace, kind }, means);
+    .action((id: KeyId, { grace, kind, ...given }: { readonly grace: number; readonly kind: KeyKind } & GivenOutput) =>
+      withKeyStore(surroundings, forScripts(given), async ({ keys: store, peppers, clock, place }) => {
+        const dependencies = { keys: store, peppers, clock, actor: actor() };
+        const { changed, token } = await rotateKey({ id, graceMs: grace, kind }, dependencies);
         const record = changedRecord(changed, { id, place });
         if (record === undefined || token === undefined) throw noSuchKey(id, place);
-        tellSecret({ token, record }, { json }, { ...surroundings, clock });
+        tellSecret({ token, record }, given, { ...surroundings, clock });
         stderr.write(replicationLine(changed));
-        if (!json) stderr.write(oldSecretLine(record, clock.wall()));
+        if (!forScripts(given).json) stderr.write(oldSecretLine(record, clock.wall()));
       }),
     );
 }
@@ -166,11 +179,24 @@ function oldSecretLine({ replaced: [old] = [], expiresAt }: KeyRecord, nowMs: nu
     : `The old secret stays good until ${utcTime(until)}.\n`;
 }
 
+/** Makes `--quiet` as silent on standard error as `--json`. */
+function forScripts({ json, quiet }: GivenOutput): GivenJson {
+  return { json: json ?? quiet };
+}
+
 /** Shows a new key with its secret. The secret cannot be shown again. */
-function tellSecret({ token, record }: IssuedKey, { json }: GivenJson, { stdout, stderr, clock }: Surroundings): void {
+function tellSecret(
+  { token, record }: IssuedKey,
+  { json, quiet }: GivenOutput,
+  { stdout, stderr, clock }: Surroundings,
+): void {
   const nowMs = clock.wall();
   const { id, ...shown } = showKey(record, nowMs);
   const key = token.reveal();
+  if (quiet) {
+    stdout.write(`${key}\n`);
+    return;
+  }
   stdout.write(json ? `${JSON.stringify({ id, key, ...shown })}\n` : keyFields({ id, ...shown }, { nowMs, key }));
   stderr.write("Keep the key now: it cannot be shown again.\n");
 }

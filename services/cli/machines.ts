@@ -1,40 +1,56 @@
-import { Argument, Option, type Command } from "commander";
-import { replicatedIn } from "#shared/keys/change-key.ts";
+import type { Command } from "commander";
+import { machineUnknown } from "#shared/machines/change-machine.ts";
+import type { MachineStore } from "#shared/machines/machine-record.ts";
+import { showMachineRecord, type ShownMachineRecord } from "#shared/machines/shown-machine.ts";
+import { commandIn, type GivenJson, jsonOption, type Surroundings, widthOf } from "./command-line.ts";
+import { machineArgument, modelsText } from "./machine-options.ts";
 import {
-  modelPatterns,
-  removeMachine,
-  setMachineModels,
-  showMachineRecord,
-  type ShownMachineRecord,
-} from "#shared/machines/machine-record.ts";
-import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { machineName } from "#shared/protocol/identifiers.ts";
-import { commaList, commandIn, type GivenJson, jsonOption, readBy, type Surroundings } from "./command-line.ts";
-import { actor, replicationLine, whichStoreHelp, withKeyStore } from "./with-key-store.ts";
-import { alignedTable, cutText } from "./table-text.ts";
-import { utcTime } from "./quantity-text.ts";
-
-const modelsWidthMax = 80;
+  addCordon,
+  addElsewhere,
+  addLabels,
+  addModels,
+  addRemove,
+  addRename,
+  addRevoke,
+  addUncordon,
+} from "./machines-change.ts";
+import { addDrain } from "./machines-drain.ts";
+import { addPair, type PairSurroundings } from "./machines-pair.ts";
+import { fromNow, utcTime } from "./quantity-text.ts";
+import { alignedTable, cutText, fieldLines } from "./table-text.ts";
+import { whichStoreHelp, withKeyStore } from "./with-key-store.ts";
 
 /** Makes the command `trunkline machines …`. It reports errors as `trunkline keys` does. */
-export function machinesCommand(surroundings: Surroundings): Command {
+export function machinesCommand(surroundings: PairSurroundings): Command {
   const machines = commandIn("machines", surroundings)
-    .description("say which models a machine may offer")
+    .description("pair machines, cordon and revoke them, say which models each may offer")
     .addHelpText(
       "after",
       `
-A machine without a record may offer every model. The models that a record does not permit are not listed, and no
-request for them goes there; "trunkline status" and "trunkline route" say so. All gateways follow at once.
+All gateways follow a change within a second. "trunkline status" shows which machines are there.
 
 Examples:
+  trunkline machines pair attic --models 'llama*,qwen*'
   trunkline machines list
-  trunkline machines set attic --models 'llama*,qwen*'
-  trunkline machines remove attic
+  trunkline machines drain attic
+  trunkline machines revoke attic
 ${whichStoreHelp}`,
     );
-  addList(machines, surroundings);
-  addSet(machines, surroundings);
-  addRemove(machines, surroundings);
+  for (const add of [
+    addList,
+    addShow,
+    addPair,
+    addRename,
+    addRevoke,
+    addCordon,
+    addUncordon,
+    addDrain,
+    addModels,
+    addLabels,
+    addElsewhere,
+    addRemove,
+  ])
+    add(machines, surroundings);
   return machines;
 }
 
@@ -42,87 +58,92 @@ function addList(machines: Command, surroundings: Surroundings): void {
   const { stdout, stderr } = surroundings;
   machines
     .command("list", { isDefault: true })
-    .description("show which models each machine with a record may offer")
-    .addOption(jsonOption())
-    .addHelpText("after", "\nExamples:\n  trunkline machines list\n  trunkline machines list --json")
-    .action(({ json }: GivenJson) =>
-      withKeyStore(surroundings, { json }, async ({ machines: store }) => {
-        const shown = (await store.list()).map(showMachineRecord);
-        if (json) stdout.write(`${JSON.stringify(shown)}\n`);
-        else if (shown.length > 0) stdout.write(tableOf(shown));
-        else stderr.write("No machine has a record, so that each may offer every model.\n");
-      }),
-    );
-}
-
-function addSet(machines: Command, surroundings: Surroundings): void {
-  const { stdout, stderr, clock } = surroundings;
-  machines
-    .command("set")
-    .description("set which models a machine may offer")
-    .addArgument(machineArgument())
-    .addOption(
-      new Option("--models <patterns>", "the models it may offer, with commas between")
-        .argParser(readBy(commaList.pipe(modelPatterns)))
-        .makeOptionMandatory(),
-    )
+    .description("show every machine that has a record")
     .addOption(jsonOption())
     .addHelpText(
       "after",
       `
-A pattern is a model id (llama3.2:3b), a name with all its variants (llama3.2), or one in which * stands for anything
-(qwen*). Quote patterns, or the shell takes the * for itself. The machine need not be there yet.
+A machine is "joining" until it has used its join line. A machine that is "unpaired" has its name from its own settings
+(TRUNKLINE_MACHINE); its record says which models it may offer. "seen" is noted every few minutes.
 
 Examples:
-  trunkline machines set attic --models 'llama*,qwen*'
-  trunkline machines set attic --models '*'`,
+  trunkline machines list
+  trunkline machines list --json`,
     )
-    .action((name: string, { models, json }: { readonly models: readonly string[] } & GivenJson) =>
-      withKeyStore(surroundings, { json }, async ({ machines: store, keys }) => {
-        const changed = await setMachineModels(name, models, { machines: store, keys, clock, actor: actor() });
-        const { record, outcome } = changed;
-        const shown = showMachineRecord(record);
-        const said = `${name} ${outcome === "changed" ? "may" : "might before, and may"} offer ${modelsText(shown)}\n`;
-        stdout.write(json ? `${JSON.stringify({ ...shown, outcome, ...replicatedIn(changed) })}\n` : said);
-        stderr.write(replicationLine(changed));
+    .action(({ json }: GivenJson) =>
+      withKeyStore(surroundings, { json }, async ({ machines: store, clock }) => {
+        const nowMs = clock.wall();
+        const lastSeen = await store.lastSeen();
+        const shown = (await store.list()).map((record) => showMachineRecord(record, { nowMs, lastSeen }));
+        if (json) stdout.write(`${JSON.stringify(shown)}\n`);
+        else if (shown.length > 0) stdout.write(tableOf(shown, { nowMs, widthMax: widthOf(stdout) }));
+        else stderr.write("No machine has a record yet; `trunkline machines pair <name>` makes one.\n");
       }),
     );
 }
 
-function addRemove(machines: Command, surroundings: Surroundings): void {
-  const { stdout, clock } = surroundings;
+const modelsWidthMax = 80;
+
+function tableOf(
+  shown: readonly ShownMachineRecord[],
+  { nowMs, widthMax }: { readonly nowMs: number; readonly widthMax: number | undefined },
+): string {
+  const cells = (record: ShownMachineRecord): readonly string[] => [
+    record.machine,
+    record.elsewhere ? `${record.state}, elsewhere` : record.state,
+    cutText(modelsText(record), modelsWidthMax),
+    record.last_seen_at === null ? "-" : fromNow(Date.parse(record.last_seen_at), nowMs),
+    utcTime(record.changed_at),
+  ];
+  const headings = ["machine", "state", "models", "seen", "changed"];
+  return alignedTable(headings, shown.map(cells), { wrap: ["machine", "models"], widthMax });
+}
+
+function addShow(machines: Command, surroundings: Surroundings): void {
+  const { stdout } = surroundings;
   machines
-    .command("remove")
-    .description("remove the record of a machine, which may offer every model again")
+    .command("show")
+    .description("show all that is known of a machine's record")
     .addArgument(machineArgument())
     .addOption(jsonOption())
-    .addHelpText("after", "\nExample:\n  trunkline machines remove attic")
+    .addHelpText("after", "\nExample:\n  trunkline machines show attic")
     .action((name: string, { json }: GivenJson) =>
-      withKeyStore(surroundings, { json }, async ({ machines: store, place }) => {
-        const record = await removeMachine(name, { machines: store, clock, actor: actor() });
-        if (record === undefined) {
-          throw new StartFailure(
-            exitCodes.failed,
-            `There is no record of a machine ${name} in ${place}: \`trunkline machines list\` shows all.`,
-          );
-        }
-        const said = `${name} has no record any more, and may offer every model\n`;
-        stdout.write(json ? `${JSON.stringify({ machine: name, outcome: "removed" })}\n` : said);
+      withKeyStore(surroundings, { json }, async ({ machines: store, clock }) => {
+        const nowMs = clock.wall();
+        const shown = await shownMachine(name, { store, nowMs });
+        stdout.write(json ? `${JSON.stringify(shown)}\n` : machineFields(shown, nowMs));
       }),
     );
 }
 
-function machineArgument(): Argument {
-  return new Argument("<name>", "the name of the machine (TRUNKLINE_MACHINE there)").argParser(readBy(machineName));
+async function shownMachine(
+  name: string,
+  { store, nowMs }: { readonly store: MachineStore; readonly nowMs: number },
+): Promise<ShownMachineRecord> {
+  const record = await store.find(name);
+  if (record === undefined) throw machineUnknown(name);
+  return showMachineRecord(record, { nowMs, lastSeen: await store.lastSeen() });
 }
 
-function tableOf(shown: readonly ShownMachineRecord[]): string {
-  return alignedTable(
-    ["machine", "models", "changed"],
-    shown.map((record) => [record.machine, cutText(modelsText(record), modelsWidthMax), utcTime(record.changed_at)]),
-  );
-}
-
-function modelsText({ models }: ShownMachineRecord): string {
-  return models?.join(", ") ?? "any";
+/** Formats all fields of a machine's record, one a line. */
+function machineFields(shown: ShownMachineRecord, nowMs: number): string {
+  const when = (time: string): string => `${utcTime(time)} (${fromNow(Date.parse(time), nowMs)})`;
+  const { public_key: key, join_used_again: again, cordon } = shown;
+  const fields: readonly (readonly [name: string, value: string | null])[] = [
+    ["machine", shown.machine],
+    ["state", shown.state],
+    ["models", modelsText(shown)],
+    ["labels", shown.labels?.join(", ") ?? null],
+    ["elsewhere", shown.elsewhere ? "yes: only routes that say so lead there" : null],
+    ["join line", shown.join_expires_at && `not used yet, good until ${when(shown.join_expires_at)}`],
+    ["public key", key],
+    ["paired", shown.paired_at && `${when(shown.paired_at)} by ${shown.paired_by}, from ${shown.paired_from}`],
+    ["line used again", again && `${when(again.at)} from ${again.from}: if the first was not you, revoke this machine`],
+    ["seen", key === null ? null : shown.last_seen_at === null ? "never" : when(shown.last_seen_at)],
+    ["cordoned", cordon && `${when(cordon.at)} by ${cordon.by}: ${cordon.reason}`],
+    ["revoked", shown.revoked_at && when(shown.revoked_at)],
+    ["created", utcTime(shown.created_at)],
+    ["changed", utcTime(shown.changed_at)],
+  ];
+  return fieldLines(fields.flatMap(([field, value]) => (value === null ? [] : [[field, value] as const])));
 }

@@ -1,10 +1,38 @@
 #!/usr/bin/env node
-import { enableCompileCache } from "node:module";
+// Every Node since 14 can read this file, so that an older one gets a clear message. All else is imported after that.
+import module from "node:module";
 
-// With the compile cache, a command starts in little more than half the time. Only modules imported after this line are
-// cached.
-enableCompileCache();
-const { trunkline } = await import("./trunkline.ts");
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+if (major > 22 || (major === 22 && minor >= 19)) {
+  void start();
+} else {
+  const remedy = "Install a newer one (https://nodejs.org), or put it first on the PATH.";
+  process.stderr.write(
+    `trunkline: needs Node 22.19 or newer; this is ${process.version} (${process.execPath}). ${remedy}\n`,
+  );
+  process.exitCode = 69;
+}
 
-const { argv, env: environment, stdout, stderr } = process;
-process.exitCode = await trunkline({ arguments: argv.slice(2), environment, stdout, stderr });
+async function start(): Promise<void> {
+  hideWarningAboutSqlite();
+  // With the compile cache, a command starts in little more than half the time. Only modules imported after this line are
+  // cached.
+  module.enableCompileCache();
+  const { trunkline } = await import("./trunkline.ts");
+  const { argv, env: environment, stdout, stderr } = process;
+  const [, , command = ""] = argv;
+  // A reader such as `head` may close its end early: a command then has nothing left to do, and a service goes on.
+  stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+    if (!["up", "gateway", "agent"].includes(command)) process.exit();
+  });
+  process.exitCode = await trunkline({ arguments: argv.slice(2), environment, stdout, stderr });
+}
+
+/** Node 22 and 24 call `node:sqlite` experimental, on standard error and at every start. */
+function hideWarningAboutSqlite(): void {
+  const emitWarning = process.emitWarning.bind(process) as (...given: unknown[]) => void;
+  process.emitWarning = (...given: unknown[]) => {
+    if (!String(given[0]).startsWith("SQLite is an experimental feature")) emitWarning(...given);
+  };
+}

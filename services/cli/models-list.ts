@@ -12,7 +12,7 @@ import { type GivenJson, jsonOption, readBy, type Surroundings, widthOf } from "
 import { givenOperations, type GivenOperations, operationsUrlOption, whichGatewayHelp } from "./operations-options.ts";
 import type { OperationsPort } from "./operations-port.ts";
 import { byteSize } from "./quantity-text.ts";
-import { alignedTable, cutText, displayWidth } from "./table-text.ts";
+import { alignedTable } from "./table-text.ts";
 
 interface Given extends GivenOperations, GivenJson {
   readonly machine?: string;
@@ -74,8 +74,6 @@ const notListed: Readonly<Record<MachineState, string | undefined>> = {
 
 const headings = ["id", "machine", "runtime", "capabilities", "window", "size", "MLX", "loaded"] as const;
 const right = ["window", "size"] as const;
-/** Minimum width of a cut id, however narrow the terminal is. */
-const idWidthMin = 20;
 const bytesPerMb = 1_000_000;
 
 const words: readonly (readonly [keyof Capabilities, string])[] = [
@@ -87,19 +85,11 @@ const words: readonly (readonly [keyof Capabilities, string])[] = [
 ];
 const grouped = new Intl.NumberFormat("en-US");
 
-/** Formats the models as a table. Cuts ids when the table is wider than `widthMax`; without it, cuts nothing. */
+/** Formats the models as a table. */
 export function modelsTable(
   models: readonly ShownModel[],
   { widthMax }: { readonly widthMax?: number | undefined } = {},
 ): string {
-  const whole = tableOf(models);
-  const tooWide = widest(whole.split("\n")) - (widthMax ?? Infinity);
-  if (tooWide <= 0) return whole;
-  const idWidthMax = Math.max(idWidthMin, widest(models.map(({ id }) => id)) - tooWide);
-  return tableOf(models.map((model) => ({ ...model, id: cutText(model.id, idWidthMax) })));
-}
-
-function tableOf(models: readonly ShownModel[]): string {
   return alignedTable(
     headings,
     models.map((model) => [
@@ -112,7 +102,7 @@ function tableOf(models: readonly ShownModel[]): string {
       yesOrNo(model.apple_mlx),
       yesOrNo(model.loaded),
     ]),
-    { right },
+    { right, wrap: ["id", "machine", "capabilities"], widthMax },
   );
 }
 
@@ -124,8 +114,4 @@ function capabilityWords(capabilities: Capabilities): string {
 function yesOrNo(answer: boolean | null): string {
   if (answer === null) return "-";
   return answer ? "yes" : "no";
-}
-
-function widest(texts: readonly string[]): number {
-  return Math.max(0, ...texts.map(displayWidth));
 }

@@ -21,7 +21,7 @@ import { showProgress } from "./show-progress.ts";
 /** Makes the command `trunkline models …`. It reports errors as `trunkline keys` does. */
 export function modelsCommand(surroundings: Surroundings): Command {
   const models = commandIn("models", surroundings)
-    .description("list the models of all machines, pull, remove, load and unload them")
+    .description("list the models of all machines; pull, remove, load them")
     .addHelpText(
       "after",
       `

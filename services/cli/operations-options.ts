@@ -3,12 +3,13 @@ import { resolve } from "node:path";
 import { getCACertificates } from "node:tls";
 import { Option } from "commander";
 import { z } from "zod";
-import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
 import { keyStoreVariables } from "#shared/keys/open-key-store.ts";
-import { type Environment, portNumber, readConfig, secret, urlList } from "#shared/process/config.ts";
+import { defaultPorts, type Environment, portNumber, readConfig, secret, urlList } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { readBy, type Surroundings } from "./command-line.ts";
+import { findAdminKey, type FoundKey } from "./find-key.ts";
 import { OperationsPort } from "./operations-port.ts";
+import { ownAddresses } from "./own-addresses.ts";
 import { adminKeyFile } from "./own-key.ts";
 
 export interface GivenOperations {
@@ -16,9 +17,11 @@ export interface GivenOperations {
 }
 
 const url = urlList(["http:", "https:"]).refine((text) => URL.canParse(text), "must be one URL");
+const { TRUNKLINE_STATE_DIR } = keyStoreVariables;
 const portVariables = z.object({
   TRUNKLINE_OPERATIONS_URL: url.optional(),
-  TRUNKLINE_OPERATIONS_PORT: portNumber.default(8081),
+  TRUNKLINE_OPERATIONS_PORT: portNumber.optional(),
+  TRUNKLINE_STATE_DIR,
   /** Set when a gateway on this host serves HTTPS on its operations port. */
   TRUNKLINE_OPERATIONS_TLS_CERT: z.string().optional(),
   /** The certificate authority of the operations port, when it is not a public one. */
@@ -31,13 +34,16 @@ export function operationsUrlOption(): Option {
 
 /** Returns the operations port that the command line or the environment names, with the configured admin key. */
 export function givenOperations(given: GivenOperations, { environment, clock }: Surroundings): OperationsPort {
-  const { TRUNKLINE_OPERATIONS_URL, TRUNKLINE_OPERATIONS_PORT, ...tls } = readConfig(portVariables, environment);
+  const settings = readConfig(portVariables, environment);
+  const { TRUNKLINE_OPERATIONS_URL, TRUNKLINE_OPERATIONS_PORT: port, ...tls } = settings;
   const { TRUNKLINE_OPERATIONS_TLS_CERT: certificateFile, TRUNKLINE_OPERATIONS_CA: caFile = certificateFile } = tls;
   const scheme = certificateFile === undefined ? "http" : "https";
+  const noted = port === undefined ? ownAddresses(resolve(settings.TRUNKLINE_STATE_DIR)).operationsUrl : undefined;
+  const usual = `${scheme}://127.0.0.1:${port ?? defaultPorts.operations}`;
   return new OperationsPort({
-    url: given.operationsUrl ?? TRUNKLINE_OPERATIONS_URL ?? `${scheme}://127.0.0.1:${TRUNKLINE_OPERATIONS_PORT}`,
+    url: given.operationsUrl ?? TRUNKLINE_OPERATIONS_URL ?? noted ?? usual,
     ca: caFile === undefined ? undefined : readCa(caFile),
-    key: findAdminKey(environment),
+    key: adminKeyOf(environment),
     clock,
   });
 }
@@ -57,48 +63,13 @@ function readCa(file: string): string[] {
 
 export const whichGatewayHelp = `
 This asks the operations port of a gateway: the one that --operations-url or TRUNKLINE_OPERATIONS_URL names, otherwise
-the one on this machine (TRUNKLINE_OPERATIONS_PORT, 8081). It takes an admin key: the one in TRUNKLINE_ADMIN_KEY,
-otherwise the one that "trunkline up" keeps in the folder TRUNKLINE_STATE_DIR (.trunkline).`;
+the one on this machine: at TRUNKLINE_OPERATIONS_PORT, or where a "trunkline up" on the folder TRUNKLINE_STATE_DIR
+(.trunkline) listens, or at 8081. It takes an admin key: the one in TRUNKLINE_ADMIN_KEY, otherwise the one that
+"trunkline up" keeps in that folder.`;
 
-export interface FoundAdminKey {
-  readonly token: KeyToken;
-  /** The place where the key was found, for messages. */
-  readonly place: string;
-}
-
-const { TRUNKLINE_STATE_DIR } = keyStoreVariables;
 const keyVariables = z.object({ TRUNKLINE_ADMIN_KEY: secret(z.string().optional()), TRUNKLINE_STATE_DIR });
-const howToMakeOne = "`trunkline keys issue --admin --name console` makes one";
 
-/** Returns the admin key in the environment, or else the one that `trunkline up` keeps. */
-function findAdminKey(environment: Environment): FoundAdminKey {
-  const settings = readConfig(keyVariables, environment);
-  const given = settings.TRUNKLINE_ADMIN_KEY;
-  if (given !== undefined) return adminKeyIn(given, "TRUNKLINE_ADMIN_KEY");
-  const file = adminKeyFile(resolve(settings.TRUNKLINE_STATE_DIR));
-  return adminKeyIn(readKept(file), file);
-}
-
-/** Parses an admin or viewer key. Any other text is refused here, so that it is not sent to a gateway. */
-function adminKeyIn(text: string, place: string): FoundAdminKey {
-  const parsed = parseKeyToken(text.trim());
-  if (parsed.outcome === "parsed" && parsed.token.kind !== "model") return { token: parsed.token, place };
-  throw new StartFailure(
-    exitCodes.config,
-    `What is in ${place} is no admin key, which begins with trunkline_admin_: ${howToMakeOne}.`,
-  );
-}
-
-function readKept(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
-    throw new StartFailure(
-      exitCodes.config,
-      `This takes an admin key, and there is none: set TRUNKLINE_ADMIN_KEY to one (${howToMakeOne}), or ` +
-        `TRUNKLINE_STATE_DIR to the folder in which \`trunkline up\` keeps its own (${file} ${isAbsent ? "is not there" : "cannot be read"}).`,
-      { cause: error },
-    );
-  }
+function adminKeyOf(environment: Environment): FoundKey {
+  const { TRUNKLINE_ADMIN_KEY: given, TRUNKLINE_STATE_DIR: stateDir } = readConfig(keyVariables, environment);
+  return findAdminKey({ variable: "TRUNKLINE_ADMIN_KEY", given, file: adminKeyFile(resolve(stateDir)) });
 }

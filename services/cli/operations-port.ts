@@ -9,12 +9,12 @@ import {
   type ManageLine,
   manageLineBytesMax,
   type ProgressLine,
-  type ToldError,
+  type ErrorBody,
 } from "#shared/model/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { LineCutter } from "#shared/process/line-cutter.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import type { FoundAdminKey } from "./operations-options.ts";
+import type { FoundKey } from "./find-key.ts";
 import { onOneLine } from "./table-text.ts";
 
 const readyz = z.object({ reasons: z.array(z.string()) });
@@ -22,9 +22,9 @@ const apiPath = "/admin/v1";
 /** Maximum size of an answer. No list of models is longer. */
 const answerBytesMax = 64 * 1024 * 1024;
 
-interface Means {
+interface Dependencies {
   readonly url: string;
-  readonly key: FoundAdminKey;
+  readonly key: FoundKey;
   /** The trusted certificate authorities for HTTPS. Undefined for Node's own. */
   readonly ca?: string[] | undefined;
   readonly clock: Pick<Clock, "after">;
@@ -33,25 +33,42 @@ interface Means {
 /** A client of a gateway's operations port, for the command line. Throws a StartFailure for every error. */
 export class OperationsPort {
   readonly #url: string;
-  readonly #means: Means;
+  readonly #dependencies: Dependencies;
 
-  constructor(means: Means) {
-    this.#url = means.url.replace(/\/+$/, "");
-    this.#means = means;
+  constructor(dependencies: Dependencies) {
+    this.#url = dependencies.url.replace(/\/+$/, "");
+    this.#dependencies = dependencies;
   }
 
-  async get<Schema extends z.ZodType>(
+  get<Schema extends z.ZodType>(
     path: string,
     schema: Schema,
-    { signal: leaving }: { readonly signal?: AbortSignal } = {},
+    { signal }: { readonly signal?: AbortSignal } = {},
+  ): Promise<z.output<Schema>> {
+    return this.#answer("GET", path, { schema, leaving: signal });
+  }
+
+  /** Makes a change that is done at once. */
+  post<Schema extends z.ZodType>(path: string, schema: Schema, body?: object): Promise<z.output<Schema>> {
+    return this.#answer("POST", path, { schema, body });
+  }
+
+  async #answer<Schema extends z.ZodType>(
+    method: "GET" | "POST",
+    path: string,
+    {
+      schema,
+      body,
+      leaving,
+    }: { readonly schema: Schema; readonly body?: object | undefined; readonly leaving?: AbortSignal | undefined },
   ): Promise<z.output<Schema>> {
     const late = new AbortController();
-    const timer = this.#means.clock.after(answerWithinMs, () => late.abort(new LateAnswer()));
+    const timer = this.#dependencies.clock.after(answerWithinMs, () => late.abort(new LateAnswer()));
     const signal = leaving === undefined ? late.signal : AbortSignal.any([late.signal, leaving]);
     try {
-      const told = schema.safeParse(await this.#read(await this.#ask("GET", path, { signal })));
-      if (!told.success) throw this.#noOperationsPort();
-      return told.data;
+      const answer = schema.safeParse(await this.#read(await this.#ask(method, path, { body, signal })));
+      if (!answer.success) throw this.#noOperationsPort();
+      return answer.data;
     } finally {
       timer.cancel();
     }
@@ -84,9 +101,9 @@ export class OperationsPort {
   async #ask(
     method: "GET" | "POST",
     path: string,
-    { body, signal }: { readonly body?: object; readonly signal: AbortSignal },
+    { body, signal }: { readonly body?: object | undefined; readonly signal: AbortSignal },
   ): Promise<IncomingMessage> {
-    const { key, ca, clock } = this.#means;
+    const { key, ca, clock } = this.#dependencies;
     const response = await openRequest(new URL(`${this.#url}${apiPath}${path}`), {
       method,
       headers: {
@@ -100,10 +117,10 @@ export class OperationsPort {
     }).catch((error: unknown) => {
       throw this.#unreachable(error);
     });
-    if (response.statusCode === 200) return response;
-    const told = errorLine.safeParse(await this.#read(response));
-    if (!told.success) throw this.#noOperationsPort();
-    const { error } = told.data;
+    if (response.statusCode === 200 || response.statusCode === 201) return response;
+    const refusal = errorLine.safeParse(await this.#read(response));
+    if (!refusal.success) throw this.#noOperationsPort();
+    const { error } = refusal.data;
     const reasons = error.code === "auth_unavailable" ? await this.#reasons(signal) : "";
     throw this.#failure({ ...error, message: error.message + reasons }, response.statusCode);
   }
@@ -111,7 +128,7 @@ export class OperationsPort {
   /** Returns the gateway's own problems, to append to an error message. Empty when the gateway does not report any. */
   async #reasons(signal: AbortSignal): Promise<string> {
     try {
-      const { clock } = this.#means;
+      const { clock } = this.#dependencies;
       const response = await openRequest(new URL(`${this.#url}/readyz`), { method: "GET", headers: {}, signal, clock });
       const { reasons } = readyz.parse(await this.#read(response));
       return reasons.length === 0 ? "" : ` The gateway says: ${reasons.join("; ")}.`;
@@ -146,12 +163,15 @@ export class OperationsPort {
     return line.data;
   }
 
-  #failure({ message, code }: ToldError, status = statusOf(code)): StartFailure {
-    const said = onOneLine(message);
+  #failure({ message, code }: ErrorBody, status = statusOf(code)): StartFailure {
+    const line = onOneLine(message);
     if (status === 401) {
-      return new StartFailure(exitCodes.config, `The admin key in ${this.#means.key.place} was refused: ${said}`);
+      return new StartFailure(
+        exitCodes.config,
+        `The admin key in ${this.#dependencies.key.place} was refused: ${line}`,
+      );
     }
-    return new StartFailure(status >= 500 ? exitCodes.unavailable : exitCodes.failed, said);
+    return new StartFailure(status >= 500 ? exitCodes.unavailable : exitCodes.failed, line);
   }
 
   #unreachable(error: unknown): StartFailure {

@@ -1,15 +1,15 @@
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Actor } from "#shared/keys/audit-entry.ts";
 import { changeKey } from "#shared/keys/change-key.ts";
-import { checkKey } from "#shared/keys/check-key.ts";
+import { checkKey } from "#shared/keys/key-record.ts";
 import { adminTtlMsMax, issueKey } from "#shared/keys/issue-key.ts";
 import { parseKeyToken, type KeyId, type KeyKind, type KeyToken } from "#shared/keys/key-token.ts";
 import type { OpenedKeyStore } from "#shared/keys/open-key-store.ts";
-import { makeStateFolder } from "#shared/keys/state-database.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
+import { makeStateFolder, writeStateFile } from "#shared/process/state-folder.ts";
 
 const dayMs = 86_400_000;
 const actor: Actor = { by: "trunkline up" };
@@ -40,7 +40,7 @@ const forOperators: Own = {
   extendBelowMs: 30 * dayMs,
 };
 
-interface OwnKeyMeans {
+interface OwnKeyDependencies {
   readonly stateDir: string;
   readonly store: Pick<OpenedKeyStore, "keys" | "peppers">;
   readonly lifecycle: Pick<Lifecycle, "onStop">;
@@ -49,13 +49,13 @@ interface OwnKeyMeans {
 }
 
 /** Returns the API key that `trunkline up` shows. */
-export async function ownKey(means: OwnKeyMeans): Promise<string> {
-  return (await keep(forChats, means)).reveal();
+export async function ownKey(dependencies: OwnKeyDependencies): Promise<string> {
+  return (await keep(forChats, dependencies)).reveal();
 }
 
 /** Keeps the admin key with which the command line on this machine manages a running `trunkline up`. */
-export async function keepAdminKey(means: OwnKeyMeans): Promise<void> {
-  await keep(forOperators, means);
+export async function keepAdminKey(dependencies: OwnKeyDependencies): Promise<void> {
+  await keep(forOperators, dependencies);
 }
 
 /** Returns the file in which `trunkline up` keeps the key that it shows. */
@@ -73,16 +73,16 @@ export function adminKeyFile(stateDir: string): string {
  * before it expires, at the start and while the process runs. Replaces the key only at a start, when it is no longer
  * valid.
  */
-async function keep(own: Own, means: OwnKeyMeans): Promise<KeyToken> {
-  makeStateFolder(means.stateDir);
-  const token = (await keptToken(own, means)) ?? (await newToken(own, means));
-  await extendInTime(token.id, own, means);
-  const timer = means.clock.every(dayMs, () => void extendInTime(token.id, own, means));
-  means.lifecycle.onStop(`own ${own.kind} key`, () => timer.cancel());
+async function keep(own: Own, dependencies: OwnKeyDependencies): Promise<KeyToken> {
+  makeStateFolder(dependencies.stateDir);
+  const token = (await keptToken(own, dependencies)) ?? (await newToken(own, dependencies));
+  await extendInTime(token.id, own, dependencies);
+  const timer = dependencies.clock.every(dayMs, () => void extendInTime(token.id, own, dependencies));
+  dependencies.lifecycle.onStop(`own ${own.kind} key`, () => timer.cancel());
   return token;
 }
 
-async function keptToken(own: Own, { stateDir, store, clock, log }: OwnKeyMeans): Promise<KeyToken | undefined> {
+async function keptToken(own: Own, { stateDir, store, clock, log }: OwnKeyDependencies): Promise<KeyToken | undefined> {
   const { keys, peppers } = store;
   const kept = parseKeyToken(readKept(join(stateDir, own.file)));
   if (kept.outcome !== "parsed" || kept.token.kind !== own.kind) return undefined;
@@ -95,12 +95,13 @@ async function keptToken(own: Own, { stateDir, store, clock, log }: OwnKeyMeans)
   return outcome === "valid" ? token : undefined;
 }
 
-async function newToken({ kind, name, file, ttlMs }: Own, { stateDir, store, clock }: OwnKeyMeans): Promise<KeyToken> {
+async function newToken(
+  { kind, name, file, ttlMs }: Own,
+  { stateDir, store, clock }: OwnKeyDependencies,
+): Promise<KeyToken> {
   const { keys, peppers } = store;
   const { token } = await issueKey({ kind, name, scopes: ["*"], ttlMs }, { keys, peppers, clock, actor });
-  const path = join(stateDir, file);
-  writeFileSync(`${path}.new`, `${token.reveal()}\n`, { mode: 0o600 });
-  renameSync(`${path}.new`, path);
+  writeStateFile(join(stateDir, file), `${token.reveal()}\n`);
   return token;
 }
 
@@ -108,7 +109,7 @@ async function newToken({ kind, name, file, ttlMs }: Own, { stateDir, store, clo
  * Extends the key when little time is left. A key that an operator disabled or revoked refuses the extension, as it
  * should, and nothing is logged.
  */
-async function extendInTime(id: KeyId, own: Own, { store: { keys }, clock, log }: OwnKeyMeans): Promise<void> {
+async function extendInTime(id: KeyId, own: Own, { store: { keys }, clock, log }: OwnKeyDependencies): Promise<void> {
   const { ttlMs, extendBelowMs } = own;
   try {
     const found = await keys.find(id);

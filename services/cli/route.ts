@@ -5,7 +5,7 @@ import { wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { commandIn, type GivenJson, jsonOption, readBy, type Surroundings, widthOf } from "./command-line.ts";
 import { givenOperations, type GivenOperations, operationsUrlOption, whichGatewayHelp } from "./operations-options.ts";
-import { alignedTable, cutText } from "./table-text.ts";
+import { alignedTable } from "./table-text.ts";
 
 interface Given extends GivenOperations, GivenJson {
   readonly kind: string;
@@ -18,8 +18,9 @@ const promptTokensMax = 999_999_999;
 
 /** Makes the command `trunkline route <model>`. It reports errors as `trunkline keys` does. */
 export function routeCommand(surroundings: Surroundings): Command {
-  const { stdout } = surroundings;
+  const { stdout, stderr } = surroundings;
   return commandIn("route", surroundings)
+    .summary("show which machines would get a request for a model, and why")
     .description(
       "show which machines a request for a model would be offered to, in which order, and why the others not",
     )
@@ -30,7 +31,7 @@ export function routeCommand(surroundings: Surroundings): Command {
     .addOption(new Option("--tools", "for a request with tools"))
     .addOption(new Option("--vision", "for a request with images"))
     .addOption(
-      new Option("--prompt-tokens <count>", "for a prompt of this length").argParser(
+      new Option("--prompt-tokens <count>", "for a prompt of this length, none of it cached").argParser(
         readBy(wholeNumber(0, promptTokensMax)),
       ),
     )
@@ -39,9 +40,10 @@ export function routeCommand(surroundings: Surroundings): Command {
     .addHelpText(
       "after",
       `
-"free" are the free slots and all, "queued" the jobs that wait for one. "first token" and "tokens/s" are what the
-gateway that is asked measured lately. Of machines that are as good as each other, requests draw two and ask the less
-loaded one first; and a conversation goes back to the machine that knows it, where that is as good as the others.
+"free" are the free slots and all, "queued" the jobs that wait for one. "cost" is the expected time that a request takes
+there and takes from others; the machine with the least is asked first. "first token" is the part until its first token,
+"tokens/s" the speed of an answer that runs alone. The gateway that is asked measured the speeds on its own requests.
+Of machines that cost the same within 100 ms, the one that has most of the prompt cached is asked first.
 The exit code is 1 when no machine would take a request.
 
 Examples:
@@ -55,6 +57,7 @@ ${whichGatewayHelp}`,
         `/route?${queryOf(model, given).toString()}`,
         shownRoute,
       );
+      if (route.targets && !json) stderr.write(`${model} stands for ${route.targets.join(", then ")}.\n`);
       if (json) stdout.write(`${JSON.stringify(route)}\n`);
       else if (route.machines.length > 0) {
         stdout.write(routeTable(route.machines, { widthMax: widthOf(stdout) }));
@@ -81,31 +84,48 @@ function whyNobody({ refusal, machines }: ShownRoute): string | undefined {
   return hasRoom ? undefined : "No machine would take it just now: all their queues are full.";
 }
 
-const headings = ["rank", "machine", "free", "queued", "window", "first token", "tokens/s", "why"] as const;
-const right = ["rank", "free", "queued", "window", "first token", "tokens/s"] as const;
+const headings = [
+  "rank",
+  "machine",
+  "model",
+  "free",
+  "queued",
+  "window",
+  "cost",
+  "first token",
+  "tokens/s",
+  "why",
+] as const;
+const right = ["rank", "free", "queued", "window", "cost", "first token", "tokens/s"] as const;
 const grouped = new Intl.NumberFormat("en-US");
 
 /** Formats the machines in the order in which they get the job's offer, then those that get none. */
 export function routeTable(
   machines: readonly ShownRouteMachine[],
-  { widthMax = Infinity }: { readonly widthMax?: number | undefined } = {},
+  { widthMax }: { readonly widthMax?: number | undefined } = {},
 ): string {
-  return alignedTable(headings, machines.map(cellsOf), { right })
-    .split("\n")
-    .map((line) => cutText(line, widthMax))
-    .join("\n");
+  const isRouted = machines.some(({ model }) => typeof model === "string");
+  const shown = headings.filter((heading) => isRouted || heading !== "model");
+  const rows = machines.map((machine) => shown.map((heading) => cellsOf(machine)[heading]));
+  return alignedTable(shown, rows, {
+    right,
+    wrap: ["machine", "model", "why"],
+    widthMax,
+  });
 }
 
-function cellsOf(machine: ShownRouteMachine): readonly string[] {
+function cellsOf(machine: ShownRouteMachine): Readonly<Record<(typeof headings)[number], string>> {
   const { context_window: window, first_token_ms: firstTokenMs, tokens_per_second: tokensPerSecond } = machine;
-  return [
-    machine.rank === null ? "-" : String(machine.rank),
-    machine.machine,
-    `${machine.free_slots}/${machine.slots}`,
-    String(machine.queued),
-    window === null ? "-" : grouped.format(window),
-    firstTokenMs === null ? "-" : `${grouped.format(firstTokenMs)} ms`,
-    tokensPerSecond === null ? "-" : tokensPerSecond.toFixed(1),
-    machine.why ?? "-",
-  ];
+  return {
+    rank: machine.rank === null ? "-" : String(machine.rank),
+    machine: machine.machine,
+    model: machine.model ?? "-",
+    free: `${machine.free_slots}/${machine.slots}`,
+    queued: String(machine.queued),
+    window: window === null ? "-" : grouped.format(window),
+    cost: machine.cost_ms ? `${grouped.format(machine.cost_ms.total)} ms` : "-",
+    "first token": firstTokenMs === null ? "-" : `${grouped.format(firstTokenMs)} ms`,
+    "tokens/s": tokensPerSecond === null ? "-" : tokensPerSecond.toFixed(1),
+    why: machine.why ?? "-",
+  };
 }

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { isSea } from "node:sea";
 import type { Broker } from "#shared/broker/broker.ts";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { connectNats } from "#shared/broker/nats-broker.ts";
@@ -11,10 +12,13 @@ import { runUntilStopped } from "#shared/process/lifecycle.ts";
 import { createLog, type Log } from "#shared/process/log.ts";
 import { startAgent } from "../agent/compose.ts";
 import { agentConfig } from "../agent/config.ts";
-import { startGateway } from "../gateway/compose.ts";
+import { type BrokerFor, startGateway } from "../gateway/compose.ts";
 import { gatewayConfig, type GatewayConfig } from "../gateway/config.ts";
+import { natsForMachines } from "../gateway/machine-brokers.ts";
+import { noteAddresses } from "./own-addresses.ts";
+import { ownCommand, posixShell, powerShell } from "./own-command.ts";
 import { keepAdminKey, ownKey, ownKeyFile } from "./own-key.ts";
-import { type GgufGiven, withGguf } from "./start-commands.ts";
+import { type GgufGiven, type PublicGiven, withGguf, withPublic } from "./start-options.ts";
 import { onOneLine } from "./table-text.ts";
 
 export interface UpSurroundings {
@@ -22,7 +26,7 @@ export interface UpSurroundings {
   readonly stdout: { write(text: string): unknown };
 }
 
-export interface UpGiven extends GgufGiven {
+export interface UpGiven extends GgufGiven, PublicGiven {
   readonly json?: true;
   readonly hideKey?: true;
 }
@@ -31,14 +35,14 @@ export interface UpGiven extends GgufGiven {
 export async function runUp(surroundings: UpSurroundings, { json, hideKey, ...given }: UpGiven): Promise<void> {
   const { stdout } = surroundings;
   // A person reads this terminal, so the log shows only warnings and errors unless configured otherwise.
-  const named = withGguf(withoutEmpty(surroundings.environment), given);
+  const named = withPublic(withGguf(withoutEmpty(surroundings.environment), given), given);
   // There is no balancer before this process that must learn of a stop first, so the grace period is 0.
   const environment = { TRUNKLINE_LOG_LEVEL: "warn", TRUNKLINE_GRACE_MS: "0", ...named };
   const [forGateway, forAgent] = readBoth(
     () => gatewayConfig(environment),
     () => agentConfig(environment),
   );
-  const log = createLog({ level: forGateway.logLevel, name: "trunkline" });
+  const log = createLog({ level: forGateway.logLevel, format: forGateway.logFormat, name: "trunkline" });
   await runUntilStopped({
     environment,
     drainMs: forGateway.drainMs,
@@ -49,7 +53,7 @@ export async function runUp(surroundings: UpSurroundings, { json, hideKey, ...gi
     async start(lifecycle) {
       const store = await openKeyStore(forGateway.keyStore, { clock, log });
       lifecycle.onStop("keys", () => store.keys.close());
-      const [gatewaySide, agentSide] = await connectBoth(forGateway, log);
+      const { gatewaySide, agentSide, brokerFor } = await connectBoth(forGateway, log);
       lifecycle.onStop("broker", async () => {
         await Promise.all([gatewaySide.close(), agentSide.close()]);
       });
@@ -63,39 +67,57 @@ export async function runUp(surroundings: UpSurroundings, { json, hideKey, ...gi
         lifecycle,
         clock,
         log,
-        fallbackToScripted: true,
+        // Paired machines serve a public site, and no demonstration is to answer among them.
+        fallbackToScripted: forGateway.publicUrl === undefined,
         exit: refuseToExit,
       });
-      const { baseUrl } = await startGateway({
+      const { baseUrl, operationsUrl, publicUrl } = await startGateway({
         config: forGateway,
         broker: gatewaySide,
+        brokerFor,
         store,
         lifecycle,
         clock,
         log,
       });
+      noteAddresses(forGateway.keyStore.stateDir, { baseUrl, operationsUrl }, lifecycle);
       const { runtime, models } = agent;
+      const { argv, execPath, platform } = process;
+      const command = ownCommand({
+        environment: surroundings.environment,
+        script: argv[1],
+        execPath,
+        isExecutable: isSea(),
+        platform,
+      });
       const keyFile = hideKey && resolve(ownKeyFile(forGateway.keyStore.stateDir));
       stdout.write(
         json
-          ? `${JSON.stringify({ base_url: baseUrl, api_key: key, runtime })}\n`
-          : welcome({ baseUrl, key, keyFile, runtime, models, machine: agent.machine }),
+          ? `${JSON.stringify({ base_url: baseUrl, api_key: key, runtime, public_url: publicUrl })}\n`
+          : welcome({ baseUrl, publicUrl, key, keyFile, runtime, models, machine: agent.machine, command }),
       );
     },
   });
 }
 
-async function connectBoth(config: GatewayConfig, log: Log): Promise<[Broker, Broker]> {
+interface Connections {
+  readonly gatewaySide: Broker;
+  readonly agentSide: Broker;
+  readonly brokerFor: BrokerFor | undefined;
+}
+
+async function connectBoth(config: GatewayConfig, log: Log): Promise<Connections> {
   const { natsUrl: url, natsCredentialsFile: credentialsFile, natsSecurity: security } = config;
   if (url === undefined) {
     const broker = new MemoryBroker({ clock, log });
-    return [broker.connect(), broker.connect()];
+    return { gatewaySide: broker.connect(), agentSide: broker.connect(), brokerFor: async () => broker.connect() };
   }
   const settings = { url, credentialsFile, security, clock, log };
-  return [
-    await connectNats({ ...settings, name: "trunkline gateway" }),
-    await connectNats({ ...settings, name: "trunkline agent" }),
-  ];
+  return {
+    gatewaySide: await connectNats({ ...settings, name: "trunkline gateway" }),
+    agentSide: await connectNats({ ...settings, name: "trunkline agent" }),
+    brokerFor: natsForMachines(config, { clock, log }),
+  };
 }
 
 /** In this process the gateway runs too, and no holder of a key may end it. */
@@ -111,53 +133,99 @@ function withoutEmpty(environment: Environment): Environment {
 }
 
 interface Welcome {
-  /** The base URL of the endpoints, including `/v1`. */
+  /** The base URL of the endpoints on this host, including `/v1`. */
   readonly baseUrl: string;
+  /** The URL by which other hosts reach them, without a path. */
+  readonly publicUrl?: string | undefined;
   readonly key: string;
   /** Shown in place of the key where other people can read the output. */
   readonly keyFile?: string | undefined;
   readonly runtime: string | null;
   readonly machine: string;
   readonly models: readonly Model[];
+  /** Starts this program once more. */
+  readonly command: string;
+  readonly platform?: string;
 }
 
 /** Returns the message that `trunkline up` prints when it is ready: the URL, the key, and a command to paste. */
-export function welcome({ baseUrl, key, keyFile, runtime, machine, models }: Welcome): string {
+export function welcome({
+  publicUrl,
+  key,
+  keyFile,
+  runtime,
+  machine,
+  models,
+  command,
+  platform = process.platform,
+  ...local
+}: Welcome): string {
+  const shell = platform === "win32" ? inPowerShell : inPosixShell;
   const chats = models.find(({ capabilities }) => capabilities.completion);
+  const baseUrl = publicUrl === undefined ? local.baseUrl : `${publicUrl}/v1`;
+  const shownKey = keyFile === undefined ? key : shell.fileText(keyFile);
+  const chat = chats && shell.chat({ baseUrl, key: shownKey, model: chats.id });
+  const first = [
+    ...(publicUrl === undefined ? [] : [pairing(command)]),
+    ...(chat === undefined ? [] : [`A first chat, to paste into another terminal:\n\n${chat}`]),
+    ...(publicUrl === undefined && chat === undefined ? [noModelYet] : []),
+  ];
+  const here = new URL(local.baseUrl).origin;
+  const leadsHere =
+    publicUrl === undefined || publicUrl === here ? "" : `\n  Here      ${here}, to which ${publicUrl} must lead`;
   return `
 Trunkline is ready.
 
-  Base URL  ${baseUrl}
+  Base URL  ${baseUrl}${leadsHere}
   API key   ${keyFile === undefined ? key : `in the file ${keyFile}`}
   Machine   ${machine}
   Runtime   ${runtimeLine(runtime)}
   Models    ${models.length === 0 ? "none yet" : listed(models.map(({ id }) => id))}
   API page  ${new URL("/docs", baseUrl).href}
 
-${chats === undefined ? noModelYet : firstChat({ baseUrl, key: keyFile === undefined ? key : `$(cat ${inShell(keyFile)})`, model: chats.id })}
+${first.join("\n\n")}
 
 Ctrl-C stops it.
 `;
 }
 
+const pairing = (command: string): string =>
+  `To pair a GPU machine, name it in another terminal, in this folder and with the same TRUNKLINE_ variables. Paste the line that
+this prints on the machine:
+
+  ${command} machines pair attic`;
+
 const noModelYet = `There is no model to chat with yet: \`ollama pull llama3.2\` gets one, and it is served within seconds.`;
 
-function firstChat({ baseUrl, key, model }: { baseUrl: string; key: string; model: string }): string {
-  return `A first chat, to paste into another terminal:
+interface Chat {
+  readonly baseUrl: string;
+  readonly key: string;
+  readonly model: string;
+}
 
-  curl -N ${baseUrl}/chat/completions \\
+/** The commands of a shell that read a file and begin a chat. */
+interface FirstChat {
+  fileText(path: string): string;
+  chat(about: Chat): string;
+}
+
+const messages = [{ role: "user", content: "Hello!" }];
+
+const inPosixShell: FirstChat = {
+  fileText: (path) => `$(cat ${posixShell.quoted(path)})`,
+  chat: ({ baseUrl, key, model }) => `  curl -N ${baseUrl}/chat/completions \\
     -H "Authorization: Bearer ${key}" \\
     -H "Content-Type: application/json" \\
-    -d ${inShell(JSON.stringify({ model, stream: true, messages: [{ role: "user", content: "Hello!" }] }))}`;
-}
+    -d ${posixShell.quoted(JSON.stringify({ model, stream: true, messages }))}`,
+};
 
-/**
- * Quotes a text for a shell. A runtime chooses the names of its models: a name must neither run as a command nor
- * control the terminal that shows it.
- */
-function inShell(text: string): string {
-  return `'${onOneLine(text).replaceAll("'", String.raw`'\''`)}'`;
-}
+const inPowerShell: FirstChat = {
+  fileText: (path) => `$(Get-Content ${powerShell.quoted(path)})`,
+  chat: ({ baseUrl, key, model }) =>
+    `  (Invoke-RestMethod ${baseUrl}/chat/completions -Method Post -ContentType application/json ` +
+    `-Headers @{ Authorization = "Bearer ${key}" } ` +
+    `-Body ${powerShell.quoted(JSON.stringify({ model, messages }))}).choices[0].message.content`,
+};
 
 function runtimeLine(runtime: string | null): string {
   if (runtime === "scripted")

@@ -21,7 +21,7 @@ const statusesMax = 1_000;
 export function showProgress(model: string, surroundings?: Pick<Surroundings, "stderr" | "clock">): ShownProgress {
   if (surroundings === undefined) return { tell: () => undefined, end: () => undefined };
   const { stderr, clock } = surroundings;
-  return stderr.isTTY ? redrawn(onOneLine(model), stderr, clock) : told(onOneLine(model), stderr);
+  return stderr.isTTY ? redrawn(onOneLine(model), stderr, clock) : inLines(onOneLine(model), stderr);
 }
 
 function redrawn(model: string, terminal: Output, clock: Pick<Surroundings["clock"], "now">): ShownProgress {
@@ -44,7 +44,7 @@ function redrawn(model: string, terminal: Output, clock: Pick<Surroundings["cloc
 }
 
 /** Writes a line for each status, and for each tenth of its progress. */
-function told(model: string, log: Output): ShownProgress {
+function inLines(model: string, log: Output): ShownProgress {
   const tenths = new Map<string, number>();
   return {
     tell(progress) {

@@ -14,7 +14,7 @@ import {
 import { givenOperations, type GivenOperations, operationsUrlOption, whichGatewayHelp } from "./operations-options.ts";
 import type { OperationsPort } from "./operations-port.ts";
 import { utcTime } from "./quantity-text.ts";
-import { alignedTable, cutText, onOneLine } from "./table-text.ts";
+import { alignedTable, onOneLine, wrapText } from "./table-text.ts";
 
 interface Given extends GivenOperations, GivenJson {
   readonly watch?: true;
@@ -25,6 +25,7 @@ const redrawMs = 1_000;
 /** Makes the command `trunkline status`. It reports errors as `trunkline keys` does. */
 export function statusCommand(surroundings: Surroundings): Command {
   return commandIn("status", surroundings)
+    .summary("show the machines, their load, and why one gets no work")
     .description("show every machine of the fleet, what it is busy with, and why it gets no work")
     .addOption(new Option("--watch", "show it anew each second until Ctrl-C"))
     .addOption(operationsUrlOption())
@@ -34,6 +35,8 @@ export function statusCommand(surroundings: Surroundings): Command {
       `
 "slots" are those in use and all, "queue" the jobs that wait and the most that may; "jobs" are those of the gateway that
 is asked, "heard" is how long ago it heard the machine. "why" says why a machine gets no work, or less than others.
+"paired" is there once a machine was paired: "tunnel" or "direct" for how a paired machine is connected, "away" for one
+that is not, and "no" for a machine that this site has not paired.
 The exit code is 0 when at least one machine is ready, otherwise 69.
 
 Examples:
@@ -55,11 +58,11 @@ async function showOnce(
   { stdout, stderr, environment }: Surroundings,
 ): Promise<void> {
   const fleet = await fleetAt(port);
-  const { data: machines, problem } = fleet;
+  const { data: machines } = fleet;
   if (json) stdout.write(lineOf(fleet));
   else if (machines.length > 0) stdout.write(tableFor(stdout, machines, environment));
   if (!machines.some(isReady)) throw new StartFailure(exitCodes.unavailable, whyNoneIsReady(fleet));
-  if (problem !== null && !json) stderr.write(`This gateway has a problem: ${onOneLine(problem)}.\n`);
+  if (!json) stderr.write(troubleOf(fleet));
 }
 
 /**
@@ -73,10 +76,9 @@ async function watchFleet(port: OperationsPort, { json }: GivenJson, surrounding
   const look = async (): Promise<string> => {
     const fleet = await fleetAt(port, interrupted.signal);
     if (json) return lineOf(fleet);
-    const { data: machines, problem } = fleet;
+    const { data: machines } = fleet;
     const table = machines.length === 0 ? "No machine is there.\n" : tableFor(stdout, machines, environment);
-    const trouble = problem === null ? "" : `This gateway has a problem: ${onOneLine(problem)}.\n`;
-    return `${utcTime(clock.wall())}\n${table}${trouble}\n`;
+    return `${utcTime(clock.wall())}\n${table}${troubleOf(fleet)}\n`;
   };
   try {
     draw(await look());
@@ -108,8 +110,15 @@ function whyNoneIsReady({ data: machines, problem }: FleetListing): string {
   return machines.length === 0 ? `${none}: start \`trunkline agent\` on one.` : `${none}.`;
 }
 
-function lineOf({ data: machines, problem }: FleetListing): string {
-  return `${JSON.stringify({ machines, problem })}\n`;
+function lineOf({ data: machines, problem, remark = null }: FleetListing): string {
+  return `${JSON.stringify({ machines, problem, remark })}\n`;
+}
+
+/** Returns a line for what a gateway lacks and needs, and one for what it can do without. */
+function troubleOf({ problem, remark }: FleetListing): string {
+  const needed = problem === null ? "" : `This gateway has a problem: ${onOneLine(problem)}.\n`;
+  const dispensable = typeof remark === "string" ? `This gateway serves, but ${onOneLine(remark)}.\n` : "";
+  return needed + dispensable;
 }
 
 function tableFor(
@@ -121,17 +130,29 @@ function tableFor(
   return fleetTable(machines, { widthMax: widthOf(stdout), coloured: !environment["NO_COLOR"] });
 }
 
-const headings = ["machine", "state", "runtime", "slots", "queue", "jobs", "models", "heard", "why"] as const;
+const headings = ["machine", "state", "paired", "runtime", "slots", "queue", "jobs", "models", "heard", "why"] as const;
 const right = ["slots", "queue", "jobs", "models", "heard"] as const;
 
 /** The displayed state of a machine: its own report, unless the gateway sees otherwise. */
-type ShownState = "ready" | "waiting" | "draining" | "suspect" | "offline" | "unknown" | "left out";
+type ShownState =
+  | "ready"
+  | "waiting"
+  | "draining"
+  | "cordoned"
+  | "suspect"
+  | "joining"
+  | "offline"
+  | "revoked"
+  | "unknown"
+  | "left out";
 
-function shownState({ status, state }: ShownFleetMachine): ShownState {
+function shownState({ status, state, pairing }: ShownFleetMachine): ShownState {
+  if (pairing === "revoked") return "revoked";
   if (status === "left_out") return "left out";
   if (status === "unknown") return "unknown";
-  if (status === "offline" || state === "gone") return "offline";
+  if (status === "offline" || state === "gone") return pairing === "joining" ? "joining" : "offline";
   if (state === "draining") return "draining";
+  if (pairing === "cordoned") return "cordoned";
   if (state === "waiting") return "waiting";
   return status === "suspect" ? "suspect" : "ready";
 }
@@ -145,6 +166,9 @@ const colours: Readonly<Record<ShownState, string>> = {
   ready: "\u001b[32m",
   waiting: "\u001b[33m",
   draining: "\u001b[33m",
+  cordoned: "\u001b[33m",
+  joining: "\u001b[33m",
+  revoked: "\u001b[31m",
   suspect: "\u001b[33m",
   offline: "\u001b[31m",
   unknown: "\u001b[31m",
@@ -152,10 +176,7 @@ const colours: Readonly<Record<ShownState, string>> = {
 };
 const plain = "\u001b[39m";
 
-/**
- * Formats the machines of a fleet, one a line. Cuts the end of lines that are wider than `widthMax`: the reasons come
- * last.
- */
+/** Formats the machines of a fleet as a table, with the last fault of each below. */
 export function fleetTable(
   machines: readonly ShownFleetMachine[],
   {
@@ -163,17 +184,21 @@ export function fleetTable(
     coloured = false,
   }: { readonly widthMax?: number | undefined; readonly coloured?: boolean } = {},
 ): string {
-  const [heading = "", ...lines] = alignedTable(headings, machines.map(cellsOf), { right })
-    .split("\n")
-    .slice(0, -1)
-    .map((line) => cutText(line, widthMax));
-  const column = heading.indexOf(headings[1]);
-  const shown = machines.map((machine, place) => {
-    const line = lines[place] ?? "";
-    return coloured ? colouredAt(line, column, shownState(machine)) : line;
+  // A site that has paired no machine needs no column for it.
+  const shownHeadings = headings.filter((each) => each !== "paired" || machines.some(isKnown));
+  const rows = machines.map((machine) => shownHeadings.map((each) => cellsOf(machine)[each]));
+  const states = machines.map(shownState);
+  const table = alignedTable(shownHeadings, rows, {
+    right,
+    wrap: ["machine", "why"],
+    widthMax,
+    paint(text, { heading, row }) {
+      const state = states[row];
+      return coloured && heading === "state" && state !== undefined ? `${colours[state]}${text}${plain}` : text;
+    },
   });
-  const faults = machines.flatMap(lastFaultOf).map((line) => cutText(line, widthMax));
-  return [heading, ...shown, ...faults].map((line) => `${line}\n`).join("");
+  const faults = machines.flatMap(lastFaultOf).flatMap((line) => wrapText(line, widthMax));
+  return table + faults.map((line) => `${line}\n`).join("");
 }
 
 function lastFaultOf({ machine, last_fault: last }: ShownFleetMachine): readonly string[] {
@@ -183,19 +208,25 @@ function lastFaultOf({ machine, last_fault: last }: ShownFleetMachine): readonly
   return [onOneLine(`last fault of ${machine}, ${agoText(msAgo)} ago, ${model}: ${code}${because}`)];
 }
 
-function cellsOf(machine: ShownFleetMachine): readonly string[] {
+/** True if the machine was paired, or has a join line. */
+function isKnown({ pairing }: ShownFleetMachine): boolean {
+  return typeof pairing === "string" && pairing !== "unpaired";
+}
+
+function cellsOf(machine: ShownFleetMachine): Readonly<Record<(typeof headings)[number], string>> {
   const { slots, running, queued, queue_max: queueMax, open_jobs: jobs, models, heard_ms_ago: heardMsAgo } = machine;
-  return [
-    machine.machine,
-    shownState(machine),
-    machine.runtime ?? "-",
-    `${running}/${slots}`,
-    `${queued}/${queueMax}`,
-    String(jobs),
-    String(models),
-    agoText(heardMsAgo),
-    machine.why ?? "-",
-  ];
+  return {
+    machine: machine.machine,
+    state: shownState(machine),
+    paired: isKnown(machine) ? (machine.connection ?? "away") : "no",
+    runtime: machine.runtime ?? "-",
+    slots: `${running}/${slots}`,
+    queue: `${queued}/${queueMax}`,
+    jobs: String(jobs),
+    models: String(models),
+    heard: heardMsAgo === null ? "-" : agoText(heardMsAgo),
+    why: machine.why ?? "-",
+  };
 }
 
 const units = [
@@ -210,12 +241,6 @@ function agoText(ms: number): string {
   if (ms < 10_000) return `${(ms / 1_000).toFixed(1)} s`;
   const [unit, unitMs] = units.find(([, each]) => ms >= 2 * each) ?? ["s", 1_000];
   return `${Math.floor(ms / unitMs)} ${unit}`;
-}
-
-function colouredAt(line: string, column: number, state: ShownState): string {
-  if (line.slice(column, column + state.length) !== state) return line;
-  const end = column + state.length;
-  return `${line.slice(0, column)}${colours[state]}${state}${plain}${line.slice(end)}`;
 }
 
 const home = "\u001b[H";

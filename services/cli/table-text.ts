@@ -1,24 +1,132 @@
+interface TableLayout {
+  /** The right-aligned columns, for numbers. */
+  readonly right?: readonly string[];
+  /** The columns of long texts, which wrap where the table is too wide. */
+  readonly wrap?: readonly string[];
+  /** The width of the terminal. */
+  readonly widthMax?: number | undefined;
+  /** Colours a cell of a row. */
+  readonly paint?: (text: string, cell: { readonly heading: string; readonly row: number }) => string;
+}
+
+/** The width below which no column is wrapped. */
+const wrappedMin = 12;
+const gap = "  ";
+
 /**
- * Formats rows under their headings, each column as wide as its widest cell. The columns in `right` are right-aligned,
- * for numbers. The table is for people; programs use `--json`.
+ * Formats rows under their headings, each column as wide as its widest cell. Where that is wider than the terminal, long
+ * texts wrap; where they would become too narrow, each row is a block of lines with one field each. The table is for
+ * people; programs use `--json`.
  */
 export function alignedTable(
   headings: readonly string[],
   rows: readonly (readonly string[])[],
-  { right = [] }: { readonly right?: readonly string[] } = {},
+  layout: TableLayout = {},
 ): string {
-  const lines = [headings, ...rows].map((cells) => cells.map(onOneLine));
-  const widths = headings.map((_, column) => Math.max(...lines.map((cells) => displayWidth(cells[column] ?? ""))));
-  const isRight = headings.map((heading) => right.includes(heading));
-  const line = (cells: readonly string[]): string =>
+  const { right = [], wrap = [], widthMax = Infinity, paint = (text: string) => text } = layout;
+  const lines = rows.map((cells) => cells.map(onOneLine));
+  const widths = headings.map((heading, column) =>
+    Math.max(displayWidth(heading), ...lines.map((cells) => displayWidth(cells[column] ?? ""))),
+  );
+  const least = headings.map((heading, column) =>
+    wrap.includes(heading) ? Math.min(widths[column] ?? 0, Math.max(wrappedMin, heading.length)) : widths[column],
+  );
+  const gaps = gap.length * (headings.length - 1);
+  if (sum(least) + gaps > widthMax) return records(headings, lines, { widthMax, paint });
+  narrow(widths, { least, tooWide: sum(widths) + gaps - widthMax });
+
+  const line = (cells: readonly string[], row: number): string =>
     cells
       .map((cell, column) => {
-        const room = " ".repeat((widths[column] ?? 0) - displayWidth(cell));
-        return isRight[column] ? room + cell : cell + room;
+        const heading = headings[column] ?? "";
+        const room = " ".repeat(Math.max(0, (widths[column] ?? 0) - displayWidth(cell)));
+        const text = cell === "" || row < 0 ? cell : paint(cell, { heading, row });
+        return right.includes(heading) ? room + text : text + room;
       })
-      .join("  ")
+      .join(gap)
       .trimEnd();
-  return lines.map((cells) => `${line(cells)}\n`).join("");
+  return [headings, ...lines]
+    .flatMap((cells, place) => {
+      const wrapped = cells.map((cell, column) => wrapText(cell, widths[column] ?? Infinity));
+      const height = Math.max(...wrapped.map(({ length }) => length));
+      return Array.from(
+        { length: height },
+        (_, at) =>
+          `${line(
+            wrapped.map((each) => each[at] ?? ""),
+            place - 1,
+          )}\n`,
+      );
+    })
+    .join("");
+}
+
+/** Takes columns from the widest ones until nothing is too wide. */
+function narrow(
+  widths: number[],
+  { least, tooWide }: { readonly least: readonly (number | undefined)[]; readonly tooWide: number },
+): void {
+  for (let left = tooWide; left > 0; left -= 1) {
+    const spare = widths.map((width, column) => (width > (least[column] ?? 0) ? width : 0));
+    const widest = spare.indexOf(Math.max(...spare));
+    widths[widest] = (widths[widest] ?? 0) - 1;
+  }
+}
+
+/** Formats each row as a block of its fields, without the empty ones. */
+function records(
+  headings: readonly string[],
+  rows: readonly (readonly string[])[],
+  { widthMax, paint }: Required<Pick<TableLayout, "paint">> & { readonly widthMax: number },
+): string {
+  const column = Math.max(...headings.map(displayWidth)) + gap.length;
+  const room = widthMax - column < wrappedMin ? Infinity : widthMax - column;
+  const blocks = rows.map((cells, row) =>
+    headings.flatMap((heading, at) => {
+      const cell = cells[at] ?? "";
+      if (cell === "" || cell === "-") return [];
+      const begin = heading + " ".repeat(column - displayWidth(heading));
+      return wrapText(cell, room).map(
+        (text, line) => `${line === 0 ? begin : " ".repeat(column)}${paint(text, { heading, row })}\n`,
+      );
+    }),
+  );
+  return blocks.map((block) => block.join("")).join("\n");
+}
+
+function sum(numbers: readonly (number | undefined)[]): number {
+  return numbers.reduce<number>((total, each) => total + (each ?? 0), 0);
+}
+
+/** Returns the lines of a text that is at most `widthMax` columns wide. Breaks between words, and within long ones. */
+export function wrapText(text: string, widthMax: number): readonly string[] {
+  if (displayWidth(text) <= widthMax) return [text];
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    const joined = line === "" ? word : `${line} ${word}`;
+    if (displayWidth(joined) <= widthMax) {
+      line = joined;
+      continue;
+    }
+    if (line !== "") lines.push(line);
+    line = word;
+    while (displayWidth(line) > widthMax) {
+      const begin = beginning(line, widthMax);
+      lines.push(begin);
+      line = line.slice(begin.length);
+    }
+  }
+  return [...lines, line];
+}
+
+/** Wraps the paragraphs that are too wide for the terminal. Leaves indented lines, such as examples, as they are. */
+export function fitParagraphs(text: string, widthMax: number | undefined): string {
+  if (widthMax === undefined) return text;
+  return text.replace(/^\S.*(?:\n\S.*)*/gm, (paragraph) => {
+    const isTooWide = paragraph.split("\n").some((line) => displayWidth(line) > widthMax);
+    return isTooWide ? wrapText(paragraph.replaceAll("\n", " "), widthMax).join("\n") : paragraph;
+  });
 }
 
 const mark = "…";
@@ -26,14 +134,19 @@ const mark = "…";
 /** Cuts a text to at most `widthMax` columns. A text that was cut ends in «…». */
 export function cutText(text: string, widthMax: number): string {
   if (displayWidth(text) <= widthMax) return text;
-  let cut = "";
-  let room = widthMax - displayWidth(mark);
+  return `${beginning(text, widthMax - displayWidth(mark)).trimEnd()}${mark}`;
+}
+
+/** Returns as many characters of a text as fit, and at least one. */
+function beginning(text: string, widthMax: number): string {
+  let begin = "";
+  let room = widthMax;
   for (const { character, width } of displayed(text)) {
     room -= width;
-    if (room < 0) break;
-    cut += character;
+    if (room < 0 && begin !== "") break;
+    begin += character;
   }
-  return `${cut.trimEnd()}${mark}`;
+  return begin;
 }
 
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
@@ -46,9 +159,9 @@ function* displayed(text: string): Generator<{ readonly character: string; reado
 }
 
 export function displayWidth(text: string): number {
-  let sum = 0;
-  for (const { width } of displayed(text)) sum += width;
-  return sum;
+  let columns = 0;
+  for (const { width } of displayed(text)) columns += width;
+  return columns;
 }
 
 /**

@@ -4,7 +4,15 @@ import type { KeyId } from "#shared/keys/key-token.ts";
 import { wholeNumber } from "#shared/process/config.ts";
 import { openUsage } from "#shared/usage/usage.ts";
 import { type UsageCounts, usageKeptDays, usageMetrics, type UsageRow } from "#shared/usage/usage.ts";
-import { commaList, commandIn, type GivenJson, jsonOption, readBy, type Surroundings } from "./command-line.ts";
+import {
+  commaList,
+  commandIn,
+  type GivenJson,
+  jsonOption,
+  readBy,
+  type Surroundings,
+  widthOf,
+} from "./command-line.ts";
 import { givenKeyId } from "./key-options.ts";
 import { alignedTable, cutText } from "./table-text.ts";
 import { whichStoreHelp, withKeyStore } from "./with-key-store.ts";
@@ -62,7 +70,7 @@ Examples:
 ${whichStoreHelp}`,
     )
     .action(async ({ by, key, json, ...asked }: Given) => {
-      const days = daysAsked(asked, clock.wall());
+      const days = daysOf(asked, clock.wall());
       if ("wrong" in days) usage.error(`error: ${days.wrong}.`);
       await withKeyStore(surroundings, { json }, async ({ keys, state }) => {
         const all = await openUsage(state).read(days);
@@ -77,7 +85,7 @@ ${whichStoreHelp}`,
             ...shownUsage(counts),
           }));
           stdout.write(`${JSON.stringify({ ...days, usage: shown, total: shownUsage(total) })}\n`);
-        } else if (rows.length > 0) stdout.write(usageTable({ sums, total, by, nameOf }));
+        } else if (rows.length > 0) stdout.write(usageTable({ sums, total, by, nameOf, widthMax: widthOf(stdout) }));
         else stderr.write(`Nothing was used from ${days.from} to ${days.to}.\n`);
       });
     });
@@ -95,7 +103,7 @@ interface Days {
  * Returns the first and the last requested day (UTC), both included, or the error in them. Without a first day, the
  * range is `days` long.
  */
-function daysAsked(
+function daysOf(
   asked: { readonly from?: string; readonly to?: string; readonly days: number },
   nowMs: number,
 ): Days | { readonly wrong: string } {
@@ -207,8 +215,9 @@ function usageTable(usage: {
   readonly total: UsageCounts;
   readonly by: readonly UsagePart[];
   readonly nameOf: (keyId: string) => string | undefined;
+  readonly widthMax: number | undefined;
 }): string {
-  const { sums, total, by, nameOf } = usage;
+  const { sums, total, by, nameOf, widthMax } = usage;
   const columnsOf: Record<UsagePart, readonly Column[]> = {
     key: [
       { heading: "key", cell: ({ part }) => part.key ?? "" },
@@ -224,7 +233,7 @@ function usageTable(usage: {
       ...sums.map((sum) => [...columns.map(({ cell }) => cutText(cell(sum), textWidthMax)), ...cellsOf(sum.counts)]),
       [...columns.map((_, at) => (at === 0 ? "total" : "")), ...cellsOf(total)],
     ],
-    { right: numbers },
+    { right: numbers, wrap: ["name", "model"], widthMax },
   );
 }
 

@@ -1,7 +1,7 @@
 import { hostname, userInfo } from "node:os";
 import { resolve } from "node:path";
 import { z } from "zod";
-import { Fault } from "#shared/fault/fault.ts";
+import { Fault, faultEntry } from "#shared/fault/fault.ts";
 import type { Actor } from "#shared/keys/audit-entry.ts";
 import type { KeyChanged } from "#shared/keys/change-key.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
@@ -40,6 +40,7 @@ export async function withKeyStore(
     surroundings.stderr.write(`Key store: ${place}\n`);
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
+    if (faultEntry(error.code).status < 500) throw new StartFailure(exitCodes.failed, error.message);
     throw new StartFailure(exitCodes.unavailable, `The key store does not work: ${error.internal ?? error.message}.`);
   } finally {
     await opened.keys.close();

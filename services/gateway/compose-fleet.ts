@@ -1,4 +1,5 @@
 import type { Broker } from "#shared/broker/broker.ts";
+import { Fault } from "#shared/fault/fault.ts";
 import type { OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
@@ -8,18 +9,22 @@ import { Breakers } from "./fleet/breakers.ts";
 import { BusyClaims } from "./fleet/busy-claims.ts";
 import { JobRoutes } from "./fleet/job-routes.ts";
 import { OpenJobs } from "./jobs/open-jobs.ts";
+import { PromptCounter } from "./jobs/count-prompts.ts";
 import { JobPlacer } from "./jobs/place-job.ts";
 import { MachineRanking } from "./fleet/rank-machines.ts";
 import { Catalogues, findModel } from "./fleet/catalogues.ts";
 import { FloodGuard } from "./fleet/flood-guard.ts";
 import { type KnownModels, SqliteKnownModels } from "./fleet/known-models.ts";
 import { askCatalogue, LiveModels } from "./jobs/live-models.ts";
-import type { PermittedModels } from "./fleet/permitted-models.ts";
+import { losesMachine, type MachineRecords } from "./fleet/machine-records.ts";
+import { SeenMachines } from "./fleet/note-seen.ts";
 import { RedisKnownModels } from "./fleet/redis-known-models.ts";
+import type { PlacementMemory } from "./fleet/placement-memory.ts";
 import { LeftOut, Roster } from "./fleet/roster.ts";
-import { GatewayMeters } from "./metrics/gateway-meters.ts";
+import { PlacementSharing } from "./fleet/share-placements.ts";
+import { BoundedLabels, GatewayMeters, machineLabelsMax } from "./metrics/request-meters.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import { BoundedLabels, Exposition, machineLabelsMax } from "./metrics/exposition.ts";
+import { Exposition } from "./metrics/exposition.ts";
 import { FleetMeters } from "./metrics/fleet-meters.ts";
 
 interface FleetParts {
@@ -27,7 +32,7 @@ interface FleetParts {
   readonly broker: Broker;
   readonly store: OpenedKeyStore;
   readonly watch: StoreWatch;
-  readonly permitted: PermittedModels;
+  readonly records: MachineRecords;
   readonly lifecycle: Lifecycle;
   /** The name of this boot of the gateway. */
   readonly gateway: string;
@@ -36,9 +41,9 @@ interface FleetParts {
 }
 
 /** Opens the parts that know the machines, place jobs on them and measure both. */
-export function openFleet({ config, broker, store, watch, permitted, lifecycle, gateway, timing, log }: FleetParts) {
+export function openFleet({ config, broker, store, watch, records, lifecycle, gateway, timing, log }: FleetParts) {
   const { clock } = store;
-  const roster = new Roster(timing);
+  const roster = new Roster(timing, (machine) => records.barred(machine));
   const leftOut = new LeftOut({ forgetMs: timing.offlineAfterMs });
   const exposition = new Exposition();
   const machineLabels = new BoundedLabels(machineLabelsMax);
@@ -47,18 +52,30 @@ export function openFleet({ config, broker, store, watch, permitted, lifecycle, 
   const jobs = new OpenJobs({ broker, gateway, roster, floodGuard, timing, clock, log, meter });
   lifecycle.onStop("jobs", () => jobs.stop());
   const knownModels = openKnownModels(store);
-  const permits = (machine: string, modelId: string): boolean => permitted.permits(machine, modelId);
+  const permits = (machine: string, modelId: string): boolean => records.permits(machine, modelId);
+  const { elsewhere } = records;
   const catalogues = new Catalogues({
     ask: (target) => {
-      const withinMs = timing.catalogueWaitMs + jobs.roundTripMsTo(target);
+      const withinMs = timing.catalogueWaitMs + jobs.lineTo(target).roundTripMs;
       return askCatalogue({ jobs, target, withinMs, clock });
     },
     knownModels,
     permits,
+    elsewhere,
     clock,
     log,
   });
-  permitted.onChange(() => catalogues.believeAnew());
+  const seen = new SeenMachines({ roster, records, machines: store.machines, clock, log });
+  lifecycle.onStop("machines seen", () => seen.stop());
+  records.onChange((changes) => {
+    for (const change of changes) {
+      catalogues.believeAnew(change.name);
+      if (!losesMachine(change)) continue;
+      void seen.leaving(change.name);
+      roster.forget(change.name);
+      jobs.cancelOn(change.name, machineTakenAway());
+    }
+  });
   const meters = new GatewayMeters({
     exposition,
     machineLabels,
@@ -75,13 +92,65 @@ export function openFleet({ config, broker, store, watch, permitted, lifecycle, 
     openJobs: () => jobs.size,
   });
   lifecycle.onStop("meters", () => meters.stop());
-  const models = new LiveModels({ jobs, roster, permits, timing, clock });
+  const models = new LiveModels({ jobs, roster, permits, elsewhere, timing, clock });
   const breakers = new Breakers(timing);
   const claims = new BusyClaims(timing);
-  const routes = new JobRoutes({ roster, catalogues, breakers, claims, clock, random: Math.random });
-  const ranking = new MachineRanking({ roster, catalogues, knownModels, routes, waitMs: config.waitMs, timing, clock });
+  const routes = new JobRoutes({ roster, catalogues, breakers, claims, elsewhere, clock, random: Math.random });
+  const placements = sharing({ broker, gateway, book: routes.memory, store, timing, log });
+  lifecycle.onStop("placements", () => placements?.stop());
+  const ranking = new MachineRanking({
+    roster,
+    catalogues,
+    knownModels,
+    routes,
+    elsewhere,
+    waitMs: config.waitMs,
+    timing,
+    clock,
+  });
   const placer = new JobPlacer({ ranking, breakers, routes, jobs, timing, clock, log, meter });
-  return { roster, leftOut, floodGuard, meters, jobs, catalogues, models, breakers, claims, routes, ranking, placer };
+  const counter = new PromptCounter({ jobs, ranking, timing, clock });
+  /** Returns true while an agent that was not paired has this name. */
+  const isNameUsed = (machine: string): boolean =>
+    roster.isPresent(machine, clock.now()) && records.get(machine)?.publicKey === undefined;
+  return {
+    isNameUsed,
+    roster,
+    leftOut,
+    floodGuard,
+    meters,
+    jobs,
+    catalogues,
+    models,
+    breakers,
+    claims,
+    placements,
+    routes,
+    ranking,
+    placer,
+    counter,
+  };
+}
+
+/** Tells other gateways of this one's placements. Undefined where no other gateway can have the same store. */
+function sharing({
+  store,
+  book,
+  ...parts
+}: Pick<FleetParts, "broker" | "gateway" | "store" | "timing" | "log"> & { readonly book: PlacementMemory }) {
+  const { state, peppers, clock } = store;
+  if (state.kind !== "redis") return undefined;
+  const placements = new PlacementSharing({ ...parts, book, peppers, clock });
+  book.onChange(() => placements.changed());
+  return placements;
+}
+
+/** The fault of a job whose machine was revoked or renamed. Another machine may run the job from its beginning. */
+function machineTakenAway(): Fault {
+  return new Fault("agent_offline", {
+    message: "The operator took the GPU machine away that worked on this request.",
+    internal: "the machine was revoked or renamed",
+  });
 }
 
 function openKnownModels(store: OpenedKeyStore): KnownModels {

@@ -2,11 +2,13 @@ import type { OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
 import { BadKeys } from "./keys/bad-keys.ts";
-import { followKeyChanges, NewestRecords, RunningRequests } from "./keys/follow-key-changes.ts";
+import { RunningRequests } from "./keys/authenticate.ts";
+import { followKeyChanges, NewestRecords } from "./keys/follow-key-changes.ts";
 import { KnownKeys, moveToNewPepper } from "./keys/known-keys.ts";
 import { StoreWatch } from "./keys/store-watch.ts";
 import type { GatewayConfig } from "./config.ts";
-import type { PermittedModels } from "./fleet/permitted-models.ts";
+import type { MachineRecords } from "./fleet/machine-records.ts";
+import type { RouteRecords } from "./fleet/route-records.ts";
 
 interface KeyParts {
   readonly config: Pick<GatewayConfig, "keysAwayMs">;
@@ -24,10 +26,10 @@ export interface Access {
   readonly watch: StoreWatch;
 }
 
-/** Opens the parts that check keys, and follows the changes of keys and machine records. */
+/** Opens the parts that check keys, and follows the changes of keys, machine records and routes. */
 export async function openAccess(
   { config, store, lifecycle, log }: KeyParts,
-  machines: PermittedModels,
+  records: { readonly machines: MachineRecords; readonly routes: RouteRecords },
 ): Promise<Access> {
   const { keys, peppers, clock } = store;
   const running = new RunningRequests();
@@ -41,7 +43,16 @@ export async function openAccess(
   });
   const changes = await store.openChanges();
   lifecycle.onStop("key changes", () => changes.close());
-  followKeyChanges({ changes, keys, knownKeys, newest, running, machines, log });
+  followKeyChanges({
+    changes,
+    keys,
+    knownKeys,
+    newest,
+    running,
+    machines: records.machines.follow,
+    routes: records.routes.follow,
+    log,
+  });
   const watch = new StoreWatch({ keys, judged: newest, clock, log });
   lifecycle.onStop("store watch", () => watch.stop());
   await watch.look().catch(() => undefined);

@@ -1,45 +1,64 @@
 import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
+import { ImageFetcher } from "./images/image-fetcher.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { KeyRecord } from "#shared/keys/key-record.ts";
 import type { OpenedKeyStore } from "#shared/keys/open-key-store.ts";
-import type { Peppers } from "#shared/keys/pepper.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
+import { tunnelPath } from "#shared/protocol/pairing.ts";
 import { openUsage } from "#shared/usage/usage.ts";
 import { BadKeys } from "./keys/bad-keys.ts";
 import { allowCrossOrigin } from "./http/cross-origin.ts";
-import { proveCallers } from "./keys/prove-callers.ts";
+import { proveCallers } from "./keys/authenticate.ts";
+import { saltsOf } from "./keys/known-keys.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { AnswerMeter } from "./jobs/answer-course.ts";
 import type { MachineRanking } from "./fleet/rank-machines.ts";
-import { RequestReader } from "./api/request-reader.ts";
+import { RequestReader } from "./api/read-request.ts";
 import { FleetModels } from "./jobs/fleet-models.ts";
 import { FleetView } from "./operations/fleet-view.ts";
 import { followPresence } from "./fleet/follow-presence.ts";
 import type { LiveModels } from "./jobs/live-models.ts";
-import { PermittedModels } from "./fleet/permitted-models.ts";
+import { MachineRecords } from "./fleet/machine-records.ts";
+import { RouteRecords } from "./fleet/route-records.ts";
 import { watchSecondConnections } from "./fleet/second-connections.ts";
+import { unreachedUrl } from "./http/public-port.ts";
 import { closeServer, listen, readCertificate } from "./http/listen.ts";
 import { refuseWithoutHeapRoom } from "./http/bound-uploads.ts";
 import { openLimits, type OpenedLimits } from "./limits/open-limits.ts";
 import { adminRoutes } from "./operations/admin-routes.ts";
-import type { BodyLimit } from "./http/adopt-error.ts";
+import { type BodyLimit, refuseOtherMethods } from "./http/answer-faults.ts";
 import { insistOnKnownName } from "./operations/operations-access.ts";
 import { healthRoutes, metricsRoute, readiness } from "./operations/health-and-metrics.ts";
 import { answerHeaders } from "./openapi/public-headers.ts";
 import { publicDocument } from "./openapi/public-document.ts";
 import { getReference } from "./openapi/get-reference.ts";
-import { getModel, getModels, inferenceRoutes, type InferenceMeans } from "./api/routes.ts";
-import { keepAccounts } from "./api/keep-accounts.ts";
-import { addRateLimitHeaders } from "./api/answer-headers.ts";
-import { refuseOtherMethods } from "./http/answer-faults.ts";
+import { RefusedEfforts } from "./api/messages/refused-efforts.ts";
+import {
+  type CountDependencies,
+  countTokens,
+  getModel,
+  getModels,
+  type InferenceDependencies,
+  inferenceRoutes,
+} from "./api/routes.ts";
+import { addRateLimitHeaders } from "./api/limit-responses.ts";
+import { keepAccounts } from "./api/request-account.ts";
+import { servePackage } from "./tunnels/serve-package.ts";
+import { ConnectRate } from "./tunnels/connect-rate.ts";
 import { createServer } from "./server.ts";
+import { noteSite } from "./tunnels/note-site.ts";
+import { probeStreams } from "./tunnels/stream-probe.ts";
+import { refuseMachines } from "./tunnels/pair-machines.ts";
 import { openAccess, type Access } from "./compose-keys.ts";
+import { type BrokerFor, openTunnels } from "./compose-tunnels.ts";
+
+export type { BrokerFor };
 import { openFleet } from "./compose-fleet.ts";
+import { openDirect } from "./machine-brokers.ts";
 
 /** Largest request body on the operations port: the terms of a key take a few kilobytes. */
 const operationsBodyBytesMax = 256 * 1024;
@@ -50,6 +69,8 @@ const settleAtStopMs = 1_000;
 interface GatewayParts {
   readonly config: GatewayConfig;
   readonly broker: Broker;
+  /** Makes connections for paired machines, which then reach the broker through this gateway. */
+  readonly brokerFor?: BrokerFor | undefined;
   readonly store: OpenedKeyStore;
   readonly lifecycle: Lifecycle;
   readonly clock: Clock;
@@ -57,7 +78,10 @@ interface GatewayParts {
 }
 
 interface RunningGateway {
+  /** The URL of the endpoints on this host, including `/v1`. */
   readonly baseUrl: string;
+  /** The URL by which other hosts reach this site, without a path. */
+  readonly publicUrl: string | undefined;
   readonly operationsUrl: string;
 }
 
@@ -65,34 +89,39 @@ interface RunningGateway {
  * Builds a gateway from its parts and starts it. When the promise resolves, the gateway listens and knows its fleet.
  */
 export async function startGateway(parts: GatewayParts): Promise<RunningGateway> {
-  const { config, broker, store, lifecycle, log } = parts;
+  const { config, broker, brokerFor, store, lifecycle, log } = parts;
   const { clock } = store;
   const timing = timingAt(config.timeScale, config);
-  const leaving = (): boolean => lifecycle.draining;
-  let draining = false;
+  const closing = { begun: false };
+  // Read first, so that a start that fails for their sake has no timer to stop.
+  const tls = readCertificate("TRUNKLINE_TLS_", config);
+  const operationsTls = readCertificate("TRUNKLINE_OPERATIONS_TLS_", config.operationsTls);
 
   const gateway = newToken();
 
-  const permitted = new PermittedModels({ machines: store.machines, log });
-  await permitted.load();
-  const access = await openAccess(parts, permitted);
+  const records = new MachineRecords({ machines: store.machines, log });
+  await records.load();
+  const modelRoutes = new RouteRecords({ routes: store.routes, machines: records, log });
+  await modelRoutes.load();
+  const access = await openAccess(parts, { machines: records, routes: modelRoutes });
   const { watch } = access;
   const storeReady = { ready: () => watch.look() };
   const limited = openLimits(store.state, { gateway, clock, log });
   lifecycle.onStop("settlements", () => limited.settlements.stop(AbortSignal.timeout(settleAtStopMs)));
 
-  const fleet = openFleet({ config, broker, store, watch, permitted, lifecycle, gateway, timing, log });
-  const { roster, leftOut, floodGuard, meters, jobs, catalogues, models, routes, ranking, placer } = fleet;
+  const fleet = openFleet({ config, broker, store, watch, records, lifecycle, gateway, timing, log });
+  const { roster, leftOut, floodGuard, meters, jobs, catalogues, models, routes: jobRoutes, ranking, placer } = fleet;
   const { bodyBytesMax, trustedProxies } = config;
   const bodyLimit = { bodyBytesMax, bodyLimitName: "TRUNKLINE_BODY_BYTES_MAX" };
   const server = createServer({
     log,
     ...bodyLimit,
     trustedProxies,
-    tls: readCertificate("TRUNKLINE_TLS_", config),
-    leaving,
-    draining: () => draining,
-    connections: config.connections,
+    tls,
+    webSocketsAt: brokerFor && tunnelPath,
+    lifecycle,
+    closing,
+    connections: { ...config.connections, onlyProxies: config.onlyProxies },
     answers: { clientStallMs: timing.clientStallMs },
     clock,
     meter: meters.requests,
@@ -100,41 +129,58 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   allowCrossOrigin(server, { origins: config.corsOrigins, exposedHeaders: Object.keys(answerHeaders) });
   const document = publicDocument(bodyLimit);
   getReference(server, document);
+  servePackage(server, { clock, log });
   const { knownKeys } = access;
   const { brokerWatch } = meters;
-  const check = () =>
-    readiness({ broker, brokerWatch, keys: storeReady, store: watch, knownKeys, clock, draining: leaving });
+  const draining = (): boolean => lifecycle.draining;
+  const backing = { broker, brokerWatch, keys: storeReady, store: watch, placements: fleet.placements };
+  const check = () => readiness({ ...backing, knownKeys, clock, draining });
   healthRoutes(server, check);
-  const reader = new RequestReader();
+  probeStreams(server, { clock });
+  const { isNameUsed } = fleet;
+  const shared = { broker, store, records, isNameUsed, badKeys: access.badKeys, gateway, log };
+  const rate = new ConnectRate(clock);
+  const direct = await openDirect({ config, store, records, rate, lifecycle, log });
+  const tunnels =
+    brokerFor && openTunnels(server, { brokerFor, direct, rate, exposition: meters.exposition, ...shared });
+  if (tunnels === undefined) refuseMachines(server);
+  const reader = new RequestReader(store.peppers.current.promptSeed);
   lifecycle.onStop("reading thread", () => reader.stop());
   const cacheSaltOf = config.promptCache === "shared" ? undefined : saltsOf(store.peppers);
-  const means = { reader, ranking, placer, timing, clock, log, cacheSaltOf };
-  mountPublicRoutes(server, { access, limited, models, meter: meters.answers, ...means, ...bodyLimit });
+  const images = new ImageFetcher({ hosts: config.imageHosts, clock });
+  const { counter } = fleet;
+  const refusedEfforts = new RefusedEfforts(clock);
+  const running = { reader, ranking, jobRoutes, counter, placer, refusedEfforts, modelRoutes, images };
+  const dependencies = { ...running, timing, clock, log, cacheSaltOf };
+  mountPublicRoutes(server, { access, limited, models, meter: meters.answers, ...dependencies, ...bodyLimit });
   const operations = createServer({
     log,
     bodyBytesMax: operationsBodyBytesMax,
     bodyLimitName: "operationsBodyBytesMax",
     trustedProxies,
-    tls: readCertificate("TRUNKLINE_OPERATIONS_TLS_", config.operationsTls),
-    draining: () => false,
+    tls: operationsTls,
     connections: config.connections,
     clock,
   });
   insistOnKnownName(operations, config.operationsNames);
   healthRoutes(operations, check);
   metricsRoute(operations, meters, config.metricsToken);
-  const { keys, machines, peppers, state } = store;
-  const fleetModels = new FleetModels({ live: models, jobs, roster, timing, clock });
+  const { keys, machines, routes, peppers, state } = store;
+  const fleetModels = new FleetModels({ live: models, jobs, roster, clock });
   const view = new FleetView({
     ...fleet,
     broker: brokerWatch,
+    records,
+    lastSeen: () => store.machines.lastSeen(),
     clock,
-    absence: (modelId) => ranking.absence(modelId, undefined),
+    modelRoutes,
+    absenceOf: (targets, asked) => ranking.absenceOf(targets, asked),
   });
   const badKeys = new BadKeys(clock);
   const { newest } = access;
   const usage = openUsage(state);
-  adminRoutes(operations, { keys, newest, machines, peppers, usage, badKeys, fleet: fleetModels, view, clock, log });
+  const forMachines = { machines, isNameUsed, fleet: fleetModels, view };
+  adminRoutes(operations, { keys, newest, routes, peppers, usage, badKeys, ...forMachines, clock, log });
 
   lifecycle.onStop("operations", async (deadline) => {
     fleetModels.stop();
@@ -146,13 +192,28 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     };
     deadline.addEventListener("abort", cut, { once: true });
     // By then load balancers know that this gateway is not ready, and send no more requests.
-    await sleep(clock, config.graceMs ?? timing.readinessGraceMs, deadline).catch(() => undefined);
-    draining = true;
-    await closeServer(server, { deadline, clock });
+    const graceMs = config.graceMs ?? timing.readinessGraceMs;
+    await sleep(clock, graceMs / 2, deadline).catch(() => undefined);
+    // The embedded broker ends with this process, so its machines have nowhere to go.
+    const moving = config.natsUrl === undefined ? undefined : tunnels?.move(graceMs / 2, deadline);
+    await Promise.allSettled([sleep(clock, graceMs / 2, deadline), moving]);
+    closing.begun = true;
+    await closeServer(server, { deadline, clock, webSockets: tunnels });
   });
 
-  const seconds = await watchSecondConnections({ config, broker, roster, lifecycle, timing, clock, log });
-  await followPresence({ broker, roster, leftOut, catalogues, routes, floodGuard, seconds, timing, clock, log });
+  const seconds = await watchSecondConnections({ config, broker, roster, records, lifecycle, timing, clock, log });
+  await followPresence({
+    broker,
+    roster,
+    leftOut,
+    catalogues,
+    routes: jobRoutes,
+    floodGuard,
+    seconds,
+    timing,
+    clock,
+    log,
+  });
   await broker.flush();
   const { host, operationsHost } = config;
   const port = await listen(server, {
@@ -169,24 +230,25 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   });
   const scheme = config.tlsCertificateFile === undefined ? "http" : "https";
   const baseUrl = `${scheme}://${urlHost(host)}:${port}/v1`;
+  const { publicUrl } = config;
   const operationsScheme = config.operationsTls.tlsCertificateFile === undefined ? "http" : "https";
   const operationsUrl = `${operationsScheme}://${urlHost(operationsHost)}:${operationsPort}`;
-  log.info({ baseUrl, operationsUrl }, "gateway listens");
-  return { baseUrl, operationsUrl };
+  const isShared = state.kind === "redis";
+  const takesMachines = tunnels !== undefined;
+  const isProxied = trustedProxies.length > 0;
+  await noteSite({ machines, publicUrl, here: new URL(baseUrl), isShared, isProxied, takesMachines });
+  log.info({ baseUrl, operationsUrl, publicUrl }, "gateway listens");
+  const unreached = unreachedUrl(publicUrl, { host, port });
+  if (unreached !== undefined) log.warn(unreached);
+  return { baseUrl, operationsUrl, publicUrl };
 }
 
-interface PublicParts extends BodyLimit, InferenceMeans {
+interface PublicParts extends BodyLimit, InferenceDependencies, CountDependencies {
   readonly access: Access;
   readonly limited: OpenedLimits;
   readonly models: LiveModels;
   readonly ranking: MachineRanking;
   readonly meter: AnswerMeter;
-}
-
-/** Returns a function for the cache salts of keys. Each salt is made once for as long as the key's record is known. */
-function saltsOf({ current }: Peppers): (key: KeyRecord) => string {
-  const salts = new WeakMap<KeyRecord, string>();
-  return (key) => salts.getOrInsertComputed(key, () => current.cacheSalt(key.id));
 }
 
 /** Mounts all routes under `/v1`. Routes inside the inner scopes are reached with a proven key only. */
@@ -202,16 +264,21 @@ function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
         refuseWithoutHeapRoom(inference, { clock });
         keepAccounts(inference, { ...limited, meter, clock, log, bodyBytesMax, bodyLimitName });
         inferenceRoutes(inference, parts);
+        countTokens(inference, parts);
       });
     },
     { prefix: "/v1" },
   );
-  refuseOtherMethods(server, "/v1/models", ["GET", "HEAD"]);
-  refuseOtherMethods(server, "/v1/models/*", ["GET", "HEAD"]);
-  refuseOtherMethods(server, "/v1/chat/completions", ["POST"]);
-  refuseOtherMethods(server, "/v1/responses", ["POST"]);
-  refuseOtherMethods(server, "/v1/completions", ["POST"]);
-  refuseOtherMethods(server, "/v1/embeddings", ["POST"]);
+  for (const read of ["models", "models/*"]) refuseOtherMethods(server, `/v1/${read}`, ["GET", "HEAD"]);
+  for (const asked of [
+    "chat/completions",
+    "responses",
+    "messages",
+    "messages/count_tokens",
+    "completions",
+    "embeddings",
+  ])
+    refuseOtherMethods(server, `/v1/${asked}`, ["POST"]);
 }
 
 /** Returns a listening host as a URL writes it. The loopback address stands for a host that means all addresses. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { keyStoreSettings, keyStoreVariables } from "#shared/keys/open-key-store.ts";
 import {
+  defaultPorts,
   natsUrl,
   networkList,
   portNumber,
@@ -11,7 +12,9 @@ import {
   wholeNumber,
   type Environment,
 } from "#shared/process/config.ts";
+import { publicOrigin } from "#shared/protocol/pairing.ts";
 import { crossOrigins } from "./http/cross-origin.ts";
+import { publicPort } from "./http/public-port.ts";
 
 /** Host names separated by commas; `*` alone for any. */
 const hostNames = z
@@ -22,18 +25,47 @@ const hostNames = z
     "must be names of hosts such as gateway.example, without a port and with commas between, or * alone for any",
   );
 
+/** Names of hosts separated by commas; `*.` before a name for all below it, `*` alone for any. */
+const imageHosts = z
+  .string()
+  .transform((text) => text.split(",").map((each) => each.trim().toLowerCase()))
+  .refine(
+    (names) => names.every((name) => /^(?:\*|(?:\*\.)?[\w-]+(?:\.[\w-]+)+)$/.test(name)),
+    "must be names of hosts such as images.example or *.example.com, with commas between, or * for any",
+  );
+
 const mib = 1024 * 1024;
 
 const settings = z
   .object({
     ...processSettings,
     ...keyStoreVariables,
+    /** Seed of the account's signing key, with which gateways make users of NATS for machines. */
+    TRUNKLINE_NATS_SIGNING_KEY: secret(
+      z
+        .string()
+        .regex(/^SA[A-Z2-7]{56}$/, "must be a signing key of an account: machines.seed of `trunkline nats init`")
+        .optional(),
+    ),
+    /** Seed of the operator, with which gateways have NATS refuse the keys of revoked machines. */
+    TRUNKLINE_NATS_OPERATOR_KEY: secret(
+      z
+        .string()
+        .regex(/^SO[A-Z2-7]{56}$/, "must be the seed of an operator: operator.seed of `trunkline nats init`")
+        .optional(),
+    ),
+    /** Credentials file of a user of NATS' system account that may push accounts. */
+    TRUNKLINE_NATS_SYSTEM_CREDS: z.string().optional(),
+    /** URLs at which machines reach NATS without a gateway in between. */
+    TRUNKLINE_NATS_DIRECT_URL: natsUrl.optional(),
     /** URL with a user of NATS' system account that may receive connection events. */
     TRUNKLINE_NATS_SYSTEM_URL: secret(natsUrl.optional()),
-    TRUNKLINE_HOST: z.string().default("127.0.0.1"),
-    TRUNKLINE_PORT: portNumber.default(8080),
+    /** The URL by which clients and machines reach the public port. */
+    TRUNKLINE_PUBLIC_URL: publicOrigin.optional(),
+    TRUNKLINE_HOST: z.string().optional(),
+    TRUNKLINE_PORT: portNumber.default(defaultPorts.public),
     TRUNKLINE_OPERATIONS_HOST: z.string().default("127.0.0.1"),
-    TRUNKLINE_OPERATIONS_PORT: portNumber.default(8081),
+    TRUNKLINE_OPERATIONS_PORT: portNumber.default(defaultPorts.operations),
     TRUNKLINE_OPERATIONS_TLS_CERT: z.string().optional(),
     TRUNKLINE_OPERATIONS_TLS_KEY: z.string().optional(),
     /** Host names that the operations port accepts, besides addresses and names without a dot. */
@@ -54,16 +86,18 @@ const settings = z
     /** Connections that each port of a gateway has open at once, and the most of them from one address. */
     TRUNKLINE_CONNECTIONS_MAX: wholeNumber(1, 1_000_000).default(16_384),
     TRUNKLINE_CONNECTIONS_PER_ADDRESS_MAX: wholeNumber(1, 1_000_000).default(4_096),
-    /** How long known keys stay usable while their store is away; 0 disables this. */
+    /** Time for which known keys stay usable while their store is away; 0 disables this. */
     TRUNKLINE_KEYS_AWAY_MS: wholeNumber(0, 3_600_000).default(60_000),
-    /** How long a stopping gateway keeps serving after it has reported that it is not ready. */
+    /** Time for which a stopping gateway keeps serving after it has reported that it is not ready. */
     TRUNKLINE_GRACE_MS: wholeNumber(0, 600_000).optional(),
-    /** How long a request waits for a machine of a known model that is away; with 0 it fails at once. */
+    /** The wait of a request for a machine of a known model that is away; with 0 it fails at once. */
     TRUNKLINE_WAIT_MS: wholeNumber(0, 600_000).default(0),
     /** Origins of the web apps that may call from a browser; none by default. */
     TRUNKLINE_CORS_ORIGINS: crossOrigins.default([]),
     /** Proxies whose report of a client's address is trusted. */
     TRUNKLINE_TRUSTED_PROXIES: networkList.default([]),
+    /** Hosts from which images are fetched; none by default. */
+    TRUNKLINE_IMAGE_HOSTS: imageHosts.default([]),
     /** `shared` lets keys use what machines cached of each other's prompts; for a site of one tenant. */
     TRUNKLINE_PROMPT_CACHE: z.enum(["per-key", "shared"]).default("per-key"),
   })
@@ -75,8 +109,13 @@ export function gatewayConfig(environment: Environment) {
   return Object.freeze({
     ...processConfig(given),
     keyStore: keyStoreSettings(given),
+    natsSigningKey: given.TRUNKLINE_NATS_SIGNING_KEY,
+    natsOperatorKey: given.TRUNKLINE_NATS_OPERATOR_KEY,
+    natsSystemCredentialsFile: given.TRUNKLINE_NATS_SYSTEM_CREDS,
+    natsDirectUrl: given.TRUNKLINE_NATS_DIRECT_URL,
     natsSystemUrl: given.TRUNKLINE_NATS_SYSTEM_URL,
-    host: given.TRUNKLINE_HOST,
+    publicUrl: given.TRUNKLINE_PUBLIC_URL,
+    ...publicPort(given),
     port: given.TRUNKLINE_PORT,
     operationsHost: given.TRUNKLINE_OPERATIONS_HOST,
     operationsPort: given.TRUNKLINE_OPERATIONS_PORT,
@@ -97,6 +136,7 @@ export function gatewayConfig(environment: Environment) {
     graceMs: given.TRUNKLINE_GRACE_MS,
     waitMs: given.TRUNKLINE_WAIT_MS,
     promptCache: given.TRUNKLINE_PROMPT_CACHE,
+    imageHosts: given.TRUNKLINE_IMAGE_HOSTS,
     corsOrigins: given.TRUNKLINE_CORS_ORIGINS,
     trustedProxies: given.TRUNKLINE_TRUSTED_PROXIES,
   });

@@ -7,12 +7,13 @@ import { createLog } from "#shared/process/log.ts";
 import { runUntilStopped } from "#shared/process/lifecycle.ts";
 import { startGateway } from "./compose.ts";
 import { gatewayConfig } from "./config.ts";
+import { natsForMachines } from "./machine-brokers.ts";
 
 /** Runs a gateway as a process of its own until it is told to stop. */
 export async function runGateway(environment: Environment): Promise<void> {
   const config = gatewayConfig(environment);
-  const url = insistOnNats("gateway", config.natsUrl);
-  const log = createLog({ level: config.logLevel, name: "gateway" });
+  const url = insistOnNats(config.natsUrl);
+  const log = createLog({ level: config.logLevel, format: config.logFormat, name: "gateway" });
   await runUntilStopped({
     environment,
     drainMs: config.drainMs,
@@ -23,7 +24,8 @@ export async function runGateway(environment: Environment): Promise<void> {
       const { natsCredentialsFile: credentialsFile, natsSecurity: security } = config;
       const broker = await connectNats({ url, credentialsFile, security, name: "trunkline gateway", clock, log });
       lifecycle.onStop("broker", () => broker.close());
-      await startGateway({ config, broker, store, lifecycle, clock, log });
+      const brokerFor = natsForMachines(config, { clock, log });
+      await startGateway({ config, broker, brokerFor, store, lifecycle, clock, log });
       log.info("gateway ready");
     },
   });

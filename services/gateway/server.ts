@@ -1,40 +1,65 @@
+import type { IncomingMessage } from "node:http";
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import { systemClock, type Clock } from "#shared/process/clock.ts";
+import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import { AnswersUnderWay, UnreadAnswers, type AnswerBounds, type AnswerMeter } from "./http/unread-answers.ts";
+import {
+  AnswersUnderWay,
+  UnreadAnswers,
+  type AnswerBounds,
+  type AnswerMeter,
+  TimedResponse,
+} from "./http/timed-response.ts";
 import { readBodies } from "./http/bound-uploads.ts";
-import { limitConnections, type ConnectionBounds } from "./http/bound-connections.ts";
-import { BrokenConnections, type ConnectionMeter } from "./http/broken-connections.ts";
-import { unknownUrl, knowEveryMethod, answerFault, answerFaults } from "./http/answer-faults.ts";
-import { adoptError, type BodyLimit } from "./http/adopt-error.ts";
+import {
+  limitConnections,
+  type ConnectionBounds,
+  BrokenConnections,
+  type ConnectionMeter,
+} from "./http/bound-connections.ts";
+import {
+  unknownUrl,
+  registerMethods,
+  answerFault,
+  answerFaults,
+  adoptError,
+  type BodyLimit,
+} from "./http/answer-faults.ts";
 import { framingFault } from "./http/framing-fault.ts";
-import { followRequest, followRequests, type RequestMeter } from "./http/follow-requests.ts";
-import { addRequestState } from "./http/request-state.ts";
-import { TimedResponse } from "./http/timed-response.ts";
+import {
+  addRequestState,
+  followRequest,
+  followRequests,
+  isForMessages,
+  type RequestMeter,
+} from "./http/request-state.ts";
+import { isForWebSocket, routeUpgrades } from "./http/route-upgrades.ts";
 
-/** How long a server waits for the input of its clients. */
-export interface Patience {
+/** The longest waits of a server for the input of its clients. */
+export interface ClientTimeouts {
   /** From the connection, or the previous answer, to the end of a request's head. */
   readonly headersMs: number;
   /** From the connection, or the previous answer, to the end of a request's body. */
   readonly requestMs: number;
-  /** How often the server checks connections for these timeouts. */
+  /** Interval at which the server checks connections for these timeouts. */
   readonly lookEveryMs: number;
 }
 
-const usualPatience: Patience = { headersMs: 10_000, requestMs: 120_000, lookEveryMs: 1_000 };
+const defaultClientTimeouts: ClientTimeouts = { headersMs: 10_000, requestMs: 120_000, lookEveryMs: 1_000 };
 
 interface ServerOptions extends BodyLimit {
   readonly log: Log;
   readonly trustedProxies?: readonly string[];
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer } | undefined;
-  /** Once true, connections close after their next answer, so that clients go elsewhere. */
-  readonly leaving?: () => boolean;
-  /** Once true, requests that still arrive on open connections are refused. */
-  readonly draining: () => boolean;
-  readonly patience?: Patience;
+  /** Connections close after their next answer while it drains, so that clients go elsewhere. */
+  readonly lifecycle?: Pick<Lifecycle, "draining">;
+  /** Requests that arrive on open connections after it has begun are refused. */
+  readonly closing?: { readonly begun: boolean };
+  /** The path at which requests may become WebSockets; none by default. */
+  readonly webSocketsAt?: string | undefined;
+  readonly patience?: ClientTimeouts;
   readonly connections?: ConnectionBounds;
   readonly answers?: AnswerBounds;
   readonly clock?: Pick<Clock, "now" | "every">;
@@ -57,11 +82,18 @@ const headBytesReadMax = 32 * 1024;
  * stays bytes until its sender has proved a key.
  */
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { log, bodyBytesMax, trustedProxies = [], patience = usualPatience, meter, clock = systemClock } = options;
+  const {
+    log,
+    bodyBytesMax,
+    trustedProxies = [],
+    patience = defaultClientTimeouts,
+    meter,
+    clock = systemClock,
+  } = options;
   const underWay = new AnswersUnderWay();
   const broken = new BrokenConnections({ underWay, log, meter });
   const server: FastifyInstance = fastify({
-    ...socketOptions(options.tls, patience),
+    ...socketOptions(options, { patience, underWay }),
     requestTimeout: patience.requestMs,
     logger: false,
     genReqId: () => newToken("req_"),
@@ -71,10 +103,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
     keepAliveTimeout: keepAliveTimeoutMs,
     forceCloseConnections: "idle",
     return503OnClosing: false,
-    routerOptions: { maxParamLength: urlParamCharactersMax, caseSensitive: true },
+    routerOptions: { maxParamLength: urlParamCharactersMax, caseSensitive: true, ignoreTrailingSlash: true },
     clientErrorHandler: (error, socket) => broken.answer(error, socket),
     frameworkErrors: (error, request, reply: FastifyReply) => {
-      reply.header("x-request-id", request.id);
+      nameRequest(request, reply);
       followRequest({ request, reply }, { log, meter });
       void answerFault(adoptError(error, options), { request, reply, ...options });
     },
@@ -86,19 +118,20 @@ export function createServer(options: ServerOptions): FastifyInstance {
     server.server.on(event, (request, response) => server.server.emit("request", request, response));
   server.server.prependListener("request", (request, response) => underWay.begin(request.socket, response));
   broken.refuseTunnels(server.server);
+  if (options.webSocketsAt !== undefined) routeUpgrades(server.server, { path: options.webSocketsAt, underWay });
   limitConnections(server.server, options.connections ?? usualConnections, { trustedProxies, clock, log, meter });
   const unread = new UnreadAnswers({ ...(options.answers ?? usualAnswers), underWay, clock, log, meter });
   server.addHook("onListen", async () => unread.start());
   server.addHook("onClose", async () => unread.stop());
-  knowEveryMethod(server);
+  registerMethods(server);
   addRequestState(server);
 
   followRequests(server, { log, meter });
   server.addHook("onRequest", (request, reply, done) => {
-    reply.header("x-request-id", request.id);
+    nameRequest(request, reply);
     if (reply.raw instanceof TimedResponse) reply.raw.requestId = request.id;
-    if (options.leaving?.()) reply.header("connection", "close");
-    const fault = edgeFault(request, { underWay, draining: options.draining });
+    if (options.lifecycle?.draining) reply.header("connection", "close");
+    const fault = edgeFault(request, { underWay, isClosing: options.closing?.begun ?? false });
     if (fault !== undefined && fault.code !== "unknown_url") reply.header("connection", "close");
     done(fault);
   });
@@ -107,22 +140,33 @@ export function createServer(options: ServerOptions): FastifyInstance {
   return server;
 }
 
+/** Writes the id of a request into the headers of its answer, where its client looks for it. */
+function nameRequest(request: FastifyRequest, reply: FastifyReply): void {
+  reply.header("x-request-id", request.id);
+  if (isForMessages(request)) reply.header("request-id", request.id);
+}
+
 /** Returns the fault that refuses a request before its key is checked, whoever sent it; undefined if there is none. */
 function edgeFault(
   request: FastifyRequest,
-  { underWay, draining }: { readonly underWay: AnswersUnderWay; readonly draining: () => boolean },
+  { underWay, isClosing }: { readonly underWay: AnswersUnderWay; readonly isClosing: boolean },
 ): Fault | undefined {
   const { method = "", url = "", httpVersion, rawHeaders, headers, socket } = request.raw;
   const answersUnderWay = underWay.countOn(socket);
   const framing = framingFault({ method, url, httpVersion, rawHeaders, headers, answersUnderWay });
   if (framing !== undefined) return framing;
-  if (draining()) return new Fault("shutting_down", { message: "This gateway shuts down; send the request again." });
+  if (isClosing) return new Fault("shutting_down", { message: "This gateway shuts down; send the request again." });
   return request.is404 ? unknownUrl(request) : undefined;
 }
 
-function socketOptions(tls: ServerOptions["tls"], patience: Patience) {
+function socketOptions(
+  { tls, webSocketsAt: path }: ServerOptions,
+  { patience, underWay }: { readonly patience: ClientTimeouts; readonly underWay: AnswersUnderWay },
+) {
   const own = {
     requireHostHeader: false,
+    shouldUpgradeCallback: (request: IncomingMessage) =>
+      path !== undefined && isForWebSocket(request, { path, underWay }),
     ServerResponse: TimedResponse,
     maxHeaderSize: headBytesReadMax,
     headersTimeout: patience.headersMs,

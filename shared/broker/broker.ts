@@ -26,7 +26,7 @@ export interface Broker {
 
   /**
    * Publishes a message. With `reply`, a message without subscribers comes back to the reply subject as an empty
-   * message whose `nobodyThere` is true, provided that this connection subscribes to that subject.
+   * message whose `noResponders` is true, provided that this connection subscribes to that subject.
    */
   publish(subject: string, data: Uint8Array, options?: PublishOptions): PublishOutcome;
 
@@ -35,6 +35,12 @@ export interface Broker {
    * survives reconnects. An error that the handler throws is logged and stops nothing.
    */
   subscribe(pattern: string, handler: (message: BrokerMessage) => void): Subscription;
+
+  /**
+   * Declares that this process can do without the subjects of a pattern. When the broker denies one of them, it calls
+   * the listener with the reason. Such a denial is no `trouble`, and `flush` does not reject for it.
+   */
+  onDenied(pattern: string, listener: (reason: string) => void): Subscription;
 
   /** Calls the listener after every change of `connected`. */
   onChange(listener: (connected: boolean) => void): Subscription;
@@ -65,8 +71,9 @@ export interface BrokerMessage {
    * True if the broker reports that the message published with this subject as its `reply` had no subscribers (NATS:
    * 503).
    */
-  readonly nobodyThere: boolean;
-  header(name: string): string | undefined;
+  readonly noResponders: boolean;
+  /** The headers by their names, exactly as the publisher wrote them. Undefined without headers. */
+  readonly headers: Readonly<Record<string, string>> | undefined;
 }
 
 export interface Subscription {
@@ -85,9 +92,13 @@ export function payloadTooLarge(bytes: number, payloadBytesMax: number): Fault {
 
 /** Returns true if the subject matches the pattern: `*` is one token, a final `>` is one token or more. */
 export function subjectMatches(pattern: string, subject: string): boolean {
-  const wanted = pattern.split(".");
-  const given = subject.split(".");
-  for (const [place, token] of wanted.entries()) {
+  return tokensMatch(pattern.split("."), subject.split("."));
+}
+
+/** Like `subjectMatches`, for a caller that splits each text once. */
+export function tokensMatch(wanted: readonly string[], given: readonly string[]): boolean {
+  for (let place = 0; place < wanted.length; place += 1) {
+    const token = wanted[place];
     if (token === ">") return given.length > place;
     if (place >= given.length) return false;
     if (token !== "*" && token !== given[place]) return false;

@@ -10,11 +10,11 @@ export function insistOnGrants({ trouble }: Pick<Broker, "trouble">): void {
   );
 }
 
-/** Returns the NATS URL, or throws: a gateway or an agent in its own process needs the broker that the others use. */
-export function insistOnNats(service: "gateway" | "agent", natsUrl: string | undefined): string {
+/** Returns the NATS URL, or throws: a gateway in its own process needs the broker that the others use. */
+export function insistOnNats(natsUrl: string | undefined): string {
   if (natsUrl !== undefined) return natsUrl;
   throw new StartFailure(
     exitCodes.config,
-    `trunkline ${service} needs TRUNKLINE_NATS_URL, such as nats://127.0.0.1:4222; trunkline up runs everything in one process without it.`,
+    `trunkline gateway needs TRUNKLINE_NATS_URL, such as nats://127.0.0.1:4222; trunkline up runs everything in one process without it.`,
   );
 }

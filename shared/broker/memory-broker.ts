@@ -7,7 +7,7 @@ import {
   type PublishOutcome,
   type Subscription,
   payloadTooLarge,
-  subjectMatches,
+  tokensMatch,
 } from "./broker.ts";
 
 /**
@@ -47,7 +47,7 @@ interface ConnectionOptions extends Required<MemoryBrokerOptions> {
 }
 
 interface Interest {
-  readonly pattern: string;
+  readonly pattern: readonly string[];
   readonly handler: (message: BrokerMessage) => void;
 }
 
@@ -84,22 +84,29 @@ export class MemoryConnection implements Broker {
     if (data.byteLength > this.payloadBytesMax) throw payloadTooLarge(data.byteLength, this.payloadBytesMax);
     if (!this.connected) return "disconnected";
     const { reply, headers } = options;
-    const message: BrokerMessage = { subject, data, reply, nobodyThere: false, header: (name) => headers?.[name] };
+    const message: BrokerMessage = { subject, data, reply, noResponders: false, headers };
+    const tokens = subject.split(".");
     let delivered = false;
     for (const connection of this.#options.connections) {
-      if (connection.#receive(subject, message)) delivered = true;
+      if (connection.#receive(tokens, message)) delivered = true;
     }
     if (!delivered && reply !== undefined) {
-      const nobody = { subject: reply, data: new Uint8Array(), reply: undefined, nobodyThere: true, header: noHeaders };
-      this.#receive(reply, nobody);
+      const empty = new Uint8Array();
+      const nobody = { subject: reply, data: empty, reply: undefined, noResponders: true, headers: undefined };
+      this.#receive(reply.split("."), nobody);
     }
     return "sent";
   }
 
   subscribe(pattern: string, handler: (message: BrokerMessage) => void): Subscription {
-    const interest = { pattern, handler };
+    const interest = { pattern: pattern.split("."), handler };
     this.#interests.add(interest);
     return { end: () => void this.#interests.delete(interest) };
+  }
+
+  /** Denies nothing. */
+  onDenied(): Subscription {
+    return { end: () => undefined };
   }
 
   onChange(listener: (connected: boolean) => void): Subscription {
@@ -136,11 +143,11 @@ export class MemoryConnection implements Broker {
     this.#tell();
   }
 
-  #receive(subject: string, message: BrokerMessage): boolean {
+  #receive(tokens: readonly string[], message: BrokerMessage): boolean {
     if (!this.connected) return false;
     let wanted = false;
     for (const interest of this.#interests) {
-      if (!subjectMatches(interest.pattern, subject)) continue;
+      if (!tokensMatch(interest.pattern, tokens)) continue;
       wanted = true;
       if (this.#queue.length === 0) setImmediate(() => this.#deliver());
       this.#queue.push({ interest, message });
@@ -176,5 +183,3 @@ export class MemoryConnection implements Broker {
     for (const listener of this.#listeners) listener(this.connected);
   }
 }
-
-const noHeaders = (): undefined => undefined;

@@ -6,6 +6,7 @@ import {
   PermissionViolationError,
   UserAuthenticationExpiredError,
   wsconnect,
+  type Auth,
   type ConnectionOptions,
   type Msg,
   type MsgHdrs,
@@ -25,9 +26,11 @@ import {
   type PublishOutcome,
   type Subscription,
   payloadTooLarge,
+  subjectMatches,
 } from "./broker.ts";
 import { protectNats, tlsFailure, webSocketFactory, type NatsProtection, type NatsSecurity } from "./nats-security.ts";
 import { readNatsUrl, ReconnectPace } from "./nats-connection.ts";
+import type { NatsCredential } from "./nats-credentials.ts";
 
 interface NatsOptions {
   /**
@@ -35,6 +38,8 @@ interface NatsOptions {
    */
   readonly url: string;
   readonly credentialsFile?: string | undefined;
+  /** Returns a credential that this process made or was given; called at each connect. */
+  readonly credential?: (() => NatsCredential) | undefined;
   readonly security?: NatsSecurity | undefined;
   /** The connection name that the server's operators see. */
   readonly name: string;
@@ -52,7 +57,7 @@ const pingLookMs = 250;
  * A ping times out this long after three round trips. The first ping of a connection has longer: its round trip is
  * unknown.
  */
-const pingWaitMs = 1_000;
+const natsPingWaitMs = 1_000;
 const firstPingWaitMs = connectTimeoutMs;
 const roundTripsAwaited = 3;
 /** `roundTripMs` is the median of this many round trips, so that one pause of a busy host does not count. */
@@ -67,24 +72,19 @@ const denialStandsMs = 5_000;
 /**
  * Connects once, or fails with a message for the operator. From then on the connection reconnects by itself for ever.
  */
-export async function connectNats(options: NatsOptions): Promise<Broker> {
+export async function connectNats(options: NatsOptions): Promise<NatsBroker> {
   const url = readNatsUrl(options.url);
   const { servers, user, pass, websocket } = url;
-  const { security = {}, credentialsFile } = options;
-  const protection = protectNats(url, { ...security, credentialsFile });
+  const { security = {}, credentialsFile, credential } = options;
+  const protection = protectNats(url, { ...security, hasCredential: (credentialsFile ?? credential) !== undefined });
   if (security.insecure === true && !url.onLoopback) {
     options.log.warn({ hosts: url.hosts }, "TRUNKLINE_NATS_INSECURE: passwords and prompts may cross in clear text");
   }
   const pace = new ReconnectPace(Math.random);
   const settings: ConnectionOptions = {
+    ...reconnecting(pace),
     servers,
     name: options.name,
-    timeout: connectTimeoutMs,
-    ...clientPings,
-    maxReconnectAttempts: -1,
-    reconnectDelayHandler: () => pace.nextMs(),
-    ignoreAuthErrorAbort: true,
-    noAsyncTraces: true,
     // A server may announce other servers. In clear text only the servers of the URL are trusted.
     ignoreClusterUpdates: protection.tls === undefined && security.insecure !== true,
   };
@@ -92,6 +92,7 @@ export async function connectNats(options: NatsOptions): Promise<Broker> {
   if (user !== undefined && pass !== undefined) Object.assign(settings, { user, pass });
   else if (user !== undefined) settings.token = user;
   if (credentialsFile !== undefined) settings.authenticator = readCredentials(credentialsFile);
+  if (credential !== undefined) settings.authenticator = (nonce) => signedNonce(credential(), nonce);
   let connection: NatsConnection;
   try {
     const wsFactory = webSocketFactory(security);
@@ -101,7 +102,7 @@ export async function connectNats(options: NatsOptions): Promise<Broker> {
   } catch (error) {
     const withoutTls = tlsFailure(error, url);
     if (withoutTls !== undefined) throw new StartFailure(exitCodes.unavailable, withoutTls, { cause: error });
-    throw whyNotConnected(error, servers);
+    throw whyNotConnected(error, servers, credential);
   }
   const open = protection.openTo(connection.info);
   if (open !== undefined) {
@@ -116,24 +117,66 @@ export async function connectNats(options: NatsOptions): Promise<Broker> {
       `NATS at ${servers.join(", ")} carries messages of ${payloadBytesMax} bytes only: set its max_payload to 1MB, or ${limits.brokerPayloadBytesMin} bytes at least.`,
     );
   }
-  return new NatsBroker(connection, { ...options, pace, protection });
+  const peer = credential === undefined ? natsPeer : peerFor(credential());
+  return new NatsBroker(connection, { ...options, peer, pace, openTo: (info) => protection.openTo(info) });
 }
 
-const credentialRefused = "NATS refuses this credential (TRUNKLINE_NATS_URL, TRUNKLINE_NATS_CREDS)";
+/** Settings of a connection that reconnects for ever. */
+export function reconnecting(pace: ReconnectPace): ConnectionOptions {
+  return {
+    timeout: connectTimeoutMs,
+    ...clientPings,
+    maxReconnectAttempts: -1,
+    reconnectDelayHandler: () => pace.nextMs(),
+    ignoreAuthErrorAbort: true,
+    noAsyncTraces: true,
+  };
+}
 
-function isCredentialRefused(error: unknown): boolean {
+/** The other end of a connection in messages for people. */
+export interface NatsPeer {
+  readonly name: string;
+  readonly credentialRefused: string;
+  /** The remedy for a missing grant. */
+  readonly grantRemedy: string;
+}
+
+const natsPeer: NatsPeer = {
+  name: "NATS",
+  credentialRefused: "NATS refuses this credential (TRUNKLINE_NATS_URL, TRUNKLINE_NATS_CREDS)",
+  grantRemedy:
+    "TRUNKLINE_NATS_URL or TRUNKLINE_NATS_CREDS must hold the one that was made for this process, and an agent's TRUNKLINE_MACHINE must be the machine it was made for.",
+};
+
+function peerFor({ remedy }: NatsCredential): NatsPeer {
+  return { name: "NATS", credentialRefused: `NATS refuses a credential: ${remedy}`, grantRemedy: remedy };
+}
+
+/** The library signs in JavaScript, which takes hundreds of times as long. */
+function signedNonce({ jwt, key }: NatsCredential, nonce = ""): Auth {
+  return { jwt, nkey: key.publicKey, sig: key.sign(Buffer.from(nonce)).toString("base64url") };
+}
+
+export function isCredentialRefused(error: unknown): boolean {
   return error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError;
 }
 
 /** Explains why the connect failed. A refused credential and an unreachable server need different remedies. */
-function whyNotConnected(error: unknown, servers: readonly string[]): StartFailure {
+function whyNotConnected(
+  error: unknown,
+  servers: readonly string[],
+  credential: (() => NatsCredential) | undefined,
+): StartFailure {
   const reason = error instanceof Error ? error.message : String(error);
   const named = `NATS at ${servers.join(", ")}`;
+  const remedy =
+    credential?.().remedy ??
+    "put a user and password that it knows into TRUNKLINE_NATS_URL, or name a .creds file that it accepts in TRUNKLINE_NATS_CREDS";
   // Both cases share one exit code that lets a supervisor retry: a credential may be added to a running server.
   return new StartFailure(
     exitCodes.unavailable,
     isCredentialRefused(error)
-      ? `${named} refuses the credential of this process (${reason}): put a user and password that it knows into TRUNKLINE_NATS_URL, or name a .creds file that it accepts in TRUNKLINE_NATS_CREDS.`
+      ? `${named} refuses the credential of this process (${reason}): ${remedy}.`
       : `${named} cannot be reached (${reason}): start it there, or set TRUNKLINE_NATS_URL to where it is.`,
     { cause: error },
   );
@@ -151,9 +194,15 @@ function readCredentials(file: string): ReturnType<typeof credsAuthenticator> {
   }
 }
 
-interface BrokerOptions extends NatsOptions {
+interface NatsBrokerOptions {
+  readonly peer: NatsPeer;
   readonly pace: ReconnectPace;
-  readonly protection: NatsProtection;
+  /** A ping times out this long after three round trips. */
+  readonly pingWaitMs?: number;
+  /** Describes a server that admits unauthenticated clients. */
+  readonly openTo?: NatsProtection["openTo"];
+  readonly clock: Clock;
+  readonly log: Log;
 }
 
 interface Outgoing {
@@ -166,15 +215,16 @@ interface Outgoing {
  * The NATS broker. It sends all messages that are published in one turn of the event loop in one write at the end of
  * the turn. That is the cheapest way for both sides of the wire.
  */
-class NatsBroker implements Broker {
+export class NatsBroker implements Broker {
   connected = true;
   connectedSinceMs: number;
   roundTripMs = 0;
   #roundTripsMs: readonly number[] = [];
   readonly #connection: NatsConnection;
-  readonly #options: BrokerOptions;
+  readonly #options: NatsBrokerOptions;
   /** Denied publishes and subscriptions, each with the time until which the denial stands. */
   readonly #denials = new Map<string, number>();
+  readonly #dispensable = new Set<{ readonly pattern: string; readonly listener: (reason: string) => void }>();
   readonly #listeners = new Set<(connected: boolean) => void>();
   readonly #subscriptions = new Set<NatsSubscription>();
   #refusedPattern: string | undefined;
@@ -190,7 +240,7 @@ class NatsBroker implements Broker {
   #pingedAtMs = -Infinity;
   #isFirstPing = true;
 
-  constructor(connection: NatsConnection, options: BrokerOptions) {
+  constructor(connection: NatsConnection, options: NatsBrokerOptions) {
     this.#connection = connection;
     this.#options = options;
     this.connectedSinceMs = this.#lookedAtMs = options.clock.now();
@@ -200,14 +250,19 @@ class NatsBroker implements Broker {
   }
 
   get trouble(): string | undefined {
-    if (!this.connected) return this.#refusesCredential ? credentialRefused : "NATS cannot be reached";
+    const { name, credentialRefused } = this.#options.peer;
+    if (!this.connected) return this.#refusesCredential ? credentialRefused : `${name} cannot be reached`;
     const [denied] = this.#denials.keys().filter((each) => this.#stands(each));
-    return denied === undefined ? undefined : `NATS does not let its credential ${denied}`;
+    return denied === undefined ? undefined : `${name} does not let its credential ${denied}`;
   }
 
   get connectionId(): string | undefined {
     const { info } = this.#connection;
     return info === undefined ? undefined : `${info.server_id}.${info.client_id}`;
+  }
+
+  get serverVersion(): string {
+    return this.#connection.info?.version ?? "";
   }
 
   get payloadBytesMax(): number {
@@ -226,9 +281,11 @@ class NatsBroker implements Broker {
     const subscription = this.#connection.subscribe(pattern, {
       callback: (error, message) => {
         if (error) {
+          const denied = `subscribe to ${grantFor(pattern)}`;
+          if (this.#isDispensable(pattern, denied)) return;
           this.#refusedPattern = pattern;
           // The client library drops the subscription, so the denial stands until this process ends.
-          this.#deny(`subscribe to ${grantFor(pattern)}`, Infinity);
+          this.#deny(denied, Infinity);
           return;
         }
         // Drops messages until the server has this subscription again. Until then only bytes from before the TLS
@@ -250,13 +307,20 @@ class NatsBroker implements Broker {
     };
   }
 
+  onDenied(pattern: string, listener: (reason: string) => void): Subscription {
+    const dispensable = { pattern, listener };
+    this.#dispensable.add(dispensable);
+    return { end: () => void this.#dispensable.delete(dispensable) };
+  }
+
   onChange(listener: (connected: boolean) => void): Subscription {
     this.#listeners.add(listener);
     return { end: () => void this.#listeners.delete(listener) };
   }
 
   async flush(): Promise<void> {
-    if (!this.connected) throw new Error("the connection to NATS is down");
+    const { name, grantRemedy } = this.#options.peer;
+    if (!this.connected) throw new Error(`the connection to ${name} is down`);
     this.#send();
     await this.#connection.flush();
     // The client library reports a denied publish a few microtasks after the answer to the flush.
@@ -264,8 +328,14 @@ class NatsBroker implements Broker {
     if (this.#refusedPattern === undefined) return;
     throw new StartFailure(
       exitCodes.config,
-      `NATS does not let this credential subscribe to ${grantFor(this.#refusedPattern)}: TRUNKLINE_NATS_URL or TRUNKLINE_NATS_CREDS must hold the one that was made for this process, and an agent's TRUNKLINE_MACHINE must be the machine it was made for.`,
+      `${name} does not let this credential subscribe to ${grantFor(this.#refusedPattern)}: ${grantRemedy}`,
     );
+  }
+
+  /** Connects anew with a credential that was renewed. Subscriptions come back, as after an outage. */
+  async renew(): Promise<void> {
+    this.#send();
+    await this.#connection.reconnect();
   }
 
   async close(): Promise<void> {
@@ -299,14 +369,30 @@ class NatsBroker implements Broker {
         if (headers === undefined) this.#connection.publish(subject, data, reply === undefined ? undefined : { reply });
         else this.#connection.publish(subject, data, { reply: reply ?? "", headers: natsHeaders(headers) });
       } catch (error) {
-        this.#options.log.error({ err: error, subject }, "a message could not be handed to NATS");
+        this.#options.log.error({ err: error, subject }, "a message could not be handed to the broker");
       }
     }
   }
 
+  /** Called after each reconnect, before anything is published. */
+  protected reconnected(): void {
+    const open = this.#options.openTo?.(this.#connection.info);
+    if (open !== undefined) this.#options.log.error(open);
+  }
+
+  /** Called when the server is about to shut down. */
+  protected serverLeaves(): void {
+    this.#options.log.info("this NATS server is about to shut down");
+  }
+
+  /** Called when the server refuses the credential. Returns false if the refusal says nothing about the credential. */
+  protected credentialRefused(_error: Error): boolean {
+    return true;
+  }
+
   async #watch(): Promise<void> {
     for await (const status of this.#connection.status()) {
-      const { log, pace, protection } = this.#options;
+      const { pace } = this.#options;
       if (status.type === "disconnect") this.#turn(false);
       else if (status.type === "reconnecting") {
         this.#refusesCredential = this.#refusedThisAttempt;
@@ -314,11 +400,10 @@ class NatsBroker implements Broker {
       } else if (status.type === "reconnect") {
         pace.connected();
         this.#refusesCredential = this.#refusedThisAttempt = false;
-        const open = protection.openTo(this.#connection.info);
-        if (open !== undefined) log.error(open);
+        this.reconnected();
         this.#turn(true);
       } else if (status.type === "error") this.#report(status.error);
-      else if (status.type === "ldm") log.info("this NATS server is about to shut down");
+      else if (status.type === "ldm") this.serverLeaves();
     }
     this.#turn(false);
   }
@@ -326,6 +411,7 @@ class NatsBroker implements Broker {
   /** Detects a dead connection or a frozen server. The timeout follows the measured round trips of this connection. */
   #watchLine(): void {
     const nowMs = this.#options.clock.now();
+    const { peer, log, pingWaitMs = natsPingWaitMs } = this.#options;
     const stoodStill = nowMs - this.#lookedAtMs > pingLookMs + pingWaitMs;
     this.#lookedAtMs = nowMs;
     if (!this.connected) return;
@@ -338,11 +424,12 @@ class NatsBroker implements Broker {
     if (stoodStill) ping.sentAtMs = nowMs;
     if (nowMs - ping.sentAtMs <= ping.waitMs) return;
     this.#ping = undefined;
-    this.#options.log.warn({ waitedMs: Math.round(nowMs - ping.sentAtMs) }, "NATS does not answer a ping");
+    log.warn({ waitedMs: Math.round(nowMs - ping.sentAtMs) }, `${peer.name} does not answer a ping`);
     void this.#connection.reconnect().catch(() => undefined);
   }
 
   #sendPing(sentAtMs: number): void {
+    const { pingWaitMs = natsPingWaitMs } = this.#options;
     const waitMs = this.#isFirstPing
       ? firstPingWaitMs
       : pingWaitMs + roundTripsAwaited * Math.max(...this.#roundTripsMs);
@@ -362,13 +449,23 @@ class NatsBroker implements Broker {
   }
 
   #report(error: Error): void {
-    const { log, pace } = this.#options;
+    const { peer, log, pace } = this.#options;
     if (error instanceof PermissionViolationError) {
-      if (error.operation === "publish") this.#deny(`publish to ${grantFor(error.subject)}`, denialStandsMs);
+      const denied = `publish to ${grantFor(error.subject)}`;
+      if (error.operation !== "publish" || this.#isDispensable(error.subject, denied)) return;
+      this.#deny(denied, denialStandsMs);
     } else if (isCredentialRefused(error)) {
+      if (!this.credentialRefused(error)) return;
       this.#refusesCredential = this.#refusedThisAttempt = true;
-      if (pace.refused()) log.error(`${credentialRefused}; it is asked again, ever more rarely`);
-    } else log.error({ err: error }, "NATS reports an error");
+      if (pace.refused()) log.error(`${peer.credentialRefused}; it is asked again, ever more rarely`);
+    } else log.error({ err: error }, `${peer.name} reports an error`);
+  }
+
+  /** Tells a denial to those who can do without the subject. Returns false when there are none. */
+  #isDispensable(subject: string, denied: string): boolean {
+    const told = [...this.#dispensable].filter(({ pattern }) => subjectMatches(pattern, subject));
+    for (const { listener } of told) listener(`${this.#options.peer.name} does not let its credential ${denied}`);
+    return told.length > 0;
   }
 
   #stands(denied: string): boolean {
@@ -376,9 +473,9 @@ class NatsBroker implements Broker {
   }
 
   #deny(what: string, standsMs: number): void {
-    const { log, clock } = this.#options;
+    const { peer, log, clock } = this.#options;
     if (!this.#denials.has(what) && this.#denials.size >= denialsMax) return;
-    if (!this.#stands(what)) log.error(`NATS does not let this credential ${what}`);
+    if (!this.#stands(what)) log.error(`${peer.name} does not let this credential ${what}`);
     this.#denials.set(what, clock.now() + standsMs);
   }
 
@@ -391,7 +488,8 @@ class NatsBroker implements Broker {
     this.#pingedAtMs = -Infinity;
     if (connected) this.connectedSinceMs = this.#options.clock.now();
     if (!this.#closing) {
-      this.#options.log.warn({ connected }, connected ? "connected to NATS again" : "the connection to NATS is lost");
+      const { peer, log } = this.#options;
+      log.warn({ connected }, connected ? `connected to ${peer.name} again` : `the connection to ${peer.name} is lost`);
     }
     for (const listener of this.#listeners) listener(connected);
   }
@@ -422,12 +520,12 @@ class NatsMessage implements BrokerMessage {
     return this.#message.reply === "" ? undefined : this.#message.reply;
   }
 
-  get nobodyThere(): boolean {
+  get noResponders(): boolean {
     return this.#message.data.byteLength === 0 && this.#message.headers?.code === 503;
   }
 
-  header(name: string): string | undefined {
+  get headers(): Readonly<Record<string, string>> | undefined {
     const { headers } = this.#message;
-    return headers?.has(name) ? headers.get(name) : undefined;
+    return headers && Object.fromEntries(headers.keys().map((name) => [name, headers.get(name)]));
   }
 }

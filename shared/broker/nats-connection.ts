@@ -44,18 +44,28 @@ function isLoopback(host: string): boolean {
 
 /** Delay between attempts to reach a lost server. Two sides of a restart reconnect within this time of each other. */
 const waitMs = 100;
-const jitterMs = 150;
+const jitter = 1.5;
+/** Upper bound of a delay that grows, before its jitter. */
+const waitMsMax = 1_000;
 /** Bounds of the backoff after a refused credential: the server will likely refuse it again. */
 const refusedWaitMsMin = 500;
 const refusedWaitMsMax = 30_000;
 
+/** The usual time of a handshake on a thin line. */
+const handshakeMs = 500;
+
 /** Computes the delay before the next attempt to connect. Jitter keeps a fleet from reconnecting all at once. */
 export class ReconnectPace {
   readonly #random: () => number;
+  readonly #growth: number;
   #refusals = 0;
+  #attempts = 0;
+  #heldMs = 0;
 
-  constructor(random: () => number) {
+  /** `growth` is the factor from each delay to the next, until a connect succeeds. */
+  constructor(random: () => number, growth = 1) {
     this.#random = random;
+    this.#growth = growth;
   }
 
   /** Counts a refused credential. Returns true for the first refusal since the last successful connect. */
@@ -66,10 +76,28 @@ export class ReconnectPace {
 
   connected(): void {
     this.#refusals = 0;
+    this.#attempts = 0;
+    this.#heldMs = 0;
+  }
+
+  /**
+   * Waits this long at least before each attempt, until one succeeds: the other side told the time. The client counts a
+   * delay from the start of the refused attempt, so the time of its handshake is added.
+   */
+  hold(ms: number): void {
+    this.#heldMs = Math.min(ms + handshakeMs, refusedWaitMsMax);
   }
 
   nextMs(): number {
-    if (this.#refusals === 0) return waitMs + this.#random() * jitterMs;
+    return Math.max(this.#ownMs(), this.#heldMs);
+  }
+
+  #ownMs(): number {
+    if (this.#refusals === 0) {
+      const unjittered = Math.min(waitMs * this.#growth ** this.#attempts, waitMsMax);
+      this.#attempts += 1;
+      return unjittered * (1 + this.#random() * jitter);
+    }
     const grown = refusedWaitMsMin * 2 ** Math.min(this.#refusals - 1, 10);
     return Math.min(grown, refusedWaitMsMax) * (0.5 + this.#random() / 2);
   }

@@ -10,6 +10,8 @@ export interface NatsSecurity {
    * The certificate authority that signed the server's certificate. Without it, Node's built-in authorities are used.
    */
   readonly caFile?: string | undefined;
+  /** The text of such a file. */
+  readonly ca?: string | undefined;
   /** This process's own certificate, for servers that verify their clients. */
   readonly certificateFile?: string | undefined;
   readonly keyFile?: string | undefined;
@@ -17,7 +19,8 @@ export interface NatsSecurity {
   readonly insecure?: boolean | undefined;
 }
 
-type Settings = NatsSecurity & { readonly credentialsFile?: string | undefined };
+/** `hasCredential` is true for a credential that is neither in the URL nor a certificate. */
+type Settings = NatsSecurity & { readonly hasCredential?: boolean };
 
 /** The protection of one connection. */
 export interface NatsProtection {
@@ -31,13 +34,13 @@ const laboratory = "In a laboratory TRUNKLINE_NATS_INSECURE=true allows it.";
 
 /** Returns the protection for a connection, or throws before anything is sent. */
 export function protectNats(url: NatsUrl, settings: Settings): NatsProtection {
-  const { caFile, certificateFile, keyFile } = settings;
+  const { caFile, ca, certificateFile, keyFile } = settings;
   const problem = problemOf(url, settings);
   if (problem !== undefined) throw new StartFailure(exitCodes.config, problem);
   const files = { TRUNKLINE_NATS_CA: caFile, TRUNKLINE_NATS_CERT: certificateFile, TRUNKLINE_NATS_KEY: keyFile };
   for (const [setting, file] of Object.entries(files)) if (file !== undefined) insistOnReadable(setting, file);
   const checked = !url.onLoopback && settings.insecure !== true;
-  const forced = url.tls || checked || caFile !== undefined || certificateFile !== undefined;
+  const forced = url.tls || checked || (caFile ?? ca ?? certificateFile) !== undefined;
   return {
     tls: forced ? tlsOptions(url, settings) : undefined,
     openTo(info) {
@@ -49,7 +52,7 @@ export function protectNats(url: NatsUrl, settings: Settings): NatsProtection {
 }
 
 function problemOf(url: NatsUrl, settings: Settings): string | undefined {
-  const { caFile, certificateFile, keyFile, credentialsFile, insecure } = settings;
+  const { caFile, certificateFile, keyFile, hasCredential, insecure } = settings;
   if ((certificateFile === undefined) !== (keyFile === undefined)) {
     return "TRUNKLINE_NATS_CERT and TRUNKLINE_NATS_KEY belong together: set both, or neither.";
   }
@@ -60,7 +63,7 @@ function problemOf(url: NatsUrl, settings: Settings): string | undefined {
   if (url.onLoopback || insecure === true) return undefined;
   const place = `TRUNKLINE_NATS_URL names a broker on another host (${url.hosts.join(", ")})`;
   if (clearWebSocket) return `${place} in clear text: use wss:// instead of ws://. ${laboratory}`;
-  if ((url.user ?? credentialsFile ?? certificateFile) !== undefined) return undefined;
+  if (hasCredential === true || (url.user ?? certificateFile) !== undefined) return undefined;
   return `${place} without a credential: put user:password@ before the host, or set TRUNKLINE_NATS_CREDS. ${laboratory}`;
 }
 
@@ -79,8 +82,9 @@ function insistOnReadable(setting: string, file: string): void {
 /** TLS options that the library passes to Node. It reads the files at each connect. */
 type NodeTlsOptions = TlsOptions & { readonly checkServerIdentity: typeof checkServerIdentity };
 
-function tlsOptions(url: NatsUrl, { caFile, certificateFile, keyFile }: Settings): NodeTlsOptions {
+function tlsOptions(url: NatsUrl, { caFile, ca, certificateFile, keyFile }: Settings): NodeTlsOptions {
   return {
+    ...(ca === undefined ? {} : { ca }),
     ...(caFile === undefined ? {} : { caFile }),
     ...(certificateFile === undefined ? {} : { certFile: certificateFile }),
     ...(keyFile === undefined ? {} : { keyFile }),
@@ -101,18 +105,20 @@ function checkNames({ hosts }: NatsUrl, certificate: PeerCertificate): Error | u
  * Creates WebSockets to `wss://` with the configured files. Node's built-in WebSocket only trusts Node's own
  * authorities.
  */
-export function webSocketFactory({ caFile, certificateFile, keyFile }: NatsSecurity): WsSocketFactory | undefined {
-  if ((caFile ?? certificateFile) === undefined) return undefined;
+export function webSocketFactory({ caFile, ca, certificateFile, keyFile }: NatsSecurity): WsSocketFactory | undefined {
+  if ((caFile ?? ca ?? certificateFile) === undefined) return undefined;
   const read = (file: string | undefined): string | undefined => file && readFileSync(file, "utf8");
   return async (url) => {
     const { Agent, WebSocket } = await import("undici");
     // Read at each connect, so that a renewed certificate needs no restart.
-    const dispatcher = new Agent({ connect: { ca: read(caFile), cert: read(certificateFile), key: read(keyFile) } });
+    const dispatcher = new Agent({
+      connect: { ca: ca ?? read(caFile), cert: read(certificateFile), key: read(keyFile) },
+    });
     return { socket: new WebSocket(url, { dispatcher }), encrypted: true };
   };
 }
 
-const unknownAuthority = new Set([
+export const unknownAuthority = new Set([
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
   "UNABLE_TO_GET_ISSUER_CERT",
   "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",

@@ -42,16 +42,33 @@ export const faultCodes = {
   model_not_found: { status: 404, type: invalid },
   key_not_found: { status: 404, type: invalid },
   machine_not_found: { status: 404, type: invalid },
+  route_not_found: { status: 404, type: invalid },
   unknown_url: { status: 404, type: invalid },
   method_not_allowed: { status: 405, type: invalid },
   request_timeout: { status: 408, type: invalid, retry: false },
   key_change_refused: { status: 409, type: invalid, retry: false },
+  machine_change_refused: { status: 409, type: invalid, retry: false },
+  route_change_refused: { status: 409, type: invalid, retry: false },
   request_too_large: { status: 413, type: invalid },
   uri_too_long: { status: 414, type: invalid },
   unsupported_media_type: { status: 415, type: invalid },
   expectation_failed: { status: 417, type: invalid },
+  upgrade_required: { status: 426, type: invalid },
   headers_too_large: { status: 431, type: invalid },
   client_closed: { status: 499, type: invalid },
+
+  // A machine that wants to be paired
+  challenge_invalid: { status: 403, type: invalid, retry: false },
+  join_invalid: { status: 403, type: invalid, retry: false },
+  join_expired: { status: 410, type: invalid, retry: false },
+  join_used: { status: 409, type: invalid, retry: false },
+  machine_key_used: { status: 409, type: invalid, retry: false },
+  machine_unknown: { status: 403, type: invalid, retry: false },
+  machine_revoked: { status: 403, type: invalid, retry: false },
+  wrong_proof: { status: 403, type: invalid, retry: false },
+  direct_unavailable: { status: 409, type: invalid, retry: false },
+  machine_name_used: { status: 409, type: invalid, retry: false },
+  machines_unavailable: { status: 503, type: unavailable, retry: false, retryAfterSeconds: 30 },
 
   // A key over its limits. The type and the message name the limit.
   rate_limit_requests: { status: 429, type: "requests", wire: "rate_limit_exceeded" },
@@ -90,7 +107,10 @@ export function faultEntry(code: FaultCode): FaultEntry {
 }
 
 interface FaultDetails {
-  /** For the client. Never holds a secret, a prompt, an address or another client's text. */
+  /**
+   * For the client. Never holds a secret, a prompt, an address or another client's text. Only `join_used` names an
+   * address: the holder of a join line is told who else had it.
+   */
   readonly message: string;
   /**
    * For logs and operators, never for clients. Holds only Trunkline's own words, numbers and codes: never the text of a
@@ -104,6 +124,9 @@ interface FaultDetails {
   readonly runtimeDied?: boolean | undefined;
   readonly cause?: unknown;
 }
+
+/** Patterns of fields of a chat as machines name them, and the fields of an outer API that they came from. */
+export type FieldNames = readonly (readonly [inChats: RegExp, here: string])[];
 
 /** An expected failure, with one message for the client and another for the log. */
 export class Fault extends Error {
@@ -129,6 +152,19 @@ export class Fault extends Error {
    */
   get reason(): string | undefined {
     return this.internal ?? (faultEntry(this.code).status >= 500 ? this.message : undefined);
+  }
+
+  /**
+   * Returns this fault with the client's own name for the field, if one of `names` has it. A machine names the field of
+   * the chat that it got, and the client must read the field that it sent.
+   */
+  withFieldOf(names: FieldNames): Fault {
+    const { code, message, param = "", internal, retryAfterSeconds, runtimeDied } = this;
+    const name = names.find(([inChats]) => inChats.test(param));
+    if (name === undefined) return this;
+    const own = param.replace(...name);
+    const words = message.replaceAll(`'${param}'`, `'${own}'`);
+    return new Fault(code, { message: words, param: own, internal, retryAfterSeconds, runtimeDied });
   }
 
   /** Converts any thrown value into a Fault. A value that is no Fault is a bug, and its text stays internal. */

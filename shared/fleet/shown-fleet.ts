@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { machineStates } from "../machines/shown-machine.ts";
 import { machineName } from "../protocol/identifiers.ts";
 import { presence } from "../protocol/presence.ts";
 import { modelId } from "../model/model.ts";
@@ -16,18 +17,33 @@ export const machineStanding = z.enum(machineStandings);
 /** A machine in the format for operators: in the admin API and on the command line. */
 export const shownFleetMachine = z.object({
   machine: machineName,
-  epoch: epoch.describe("Which boot of its agent this is: when it started, in milliseconds since 1970, and a tail."),
+  epoch: epoch
+    .nullable()
+    .describe(
+      "Which boot of its agent this is: when it started, in milliseconds since 1970, and a tail; null when this gateway " +
+        "has not heard it.",
+    ),
   status: machineStanding.describe(
     "How this gateway sees it: there, silent for a while, away, there and left out, or unknown without a broker.",
   ),
   state: state.describe("What its agent said of itself last; gone is its goodbye."),
+  pairing: z
+    .enum(machineStates)
+    .nullish()
+    .describe("The state of its record; null for a machine that this site has no record of."),
+  connection: z
+    .enum(["tunnel", "direct"])
+    .nullish()
+    .describe("How it is connected: over the site's own port, or to the broker; null when it is away."),
   runtime: runtime.describe("The model servers that answer there; null when none does."),
   slots: count.describe("How many jobs it runs at once."),
   running: count,
   queued: count,
   queue_max: count.describe("How many jobs it lets wait."),
   strays: count.nullable().describe("Requests that its model servers go on with although they were cancelled."),
-  heard_ms_ago: count.describe("How long ago this gateway heard it last."),
+  heard_ms_ago: count
+    .nullable()
+    .describe("How long ago this gateway heard it last, or any gateway as far as that was noted; null when none did."),
   models: count.describe("How many models this gateway knows it to offer."),
   open_jobs: count.describe("Jobs of this gateway that are under way there."),
   takes_work: z.boolean().describe("Whether it is asked to do anything at all."),
@@ -46,6 +62,10 @@ export const fleetListing = z.object({
     .string()
     .nullable()
     .describe("Why this gateway cannot use its broker, or not for all that it needs; null when all is well."),
+  remark: z
+    .string()
+    .nullish()
+    .describe("A grant of the broker that this gateway lacks and can do without; null when it has all."),
 });
 export type FleetListing = z.infer<typeof fleetListing>;
 
@@ -68,7 +88,10 @@ export const leftOutReasons = [
   "broker_away",
   "offline",
   "draining",
+  "cordoned",
+  "revoked",
   "denied",
+  "elsewhere",
   "no_runtime",
   "no_model",
   "not_permitted",
@@ -80,6 +103,7 @@ export type LeftOutReason = (typeof leftOutReasons)[number];
 /** The ranking of one machine for a request of a model, in the format for operators. */
 export const shownRouteMachine = z.object({
   machine: machineName,
+  model: modelId.nullish().describe("The target of the route that this is about; null without a route."),
   rank: z.int().positive().nullable().describe("In which place it is asked; null when it is not asked."),
   reason: z
     .enum([...rankReasons, ...leftOutReasons])
@@ -91,14 +115,36 @@ export const shownRouteMachine = z.object({
   queued: count,
   has_room: z.boolean().describe("Whether it has a slot, or a place in its queue, for one more."),
   context_window: count.nullable().describe("Of the model there; null where it is not offered."),
-  first_token_ms: count.nullable().describe("How long its first tokens took lately; null until one was measured here."),
-  tokens_per_second: z.number().nonnegative().nullable().describe("How fast it was after that."),
+  prompt_tokens_per_second: z
+    .number()
+    .nonnegative()
+    .nullish()
+    .describe("How fast it computes prompts, as this gateway measured lately; null until it has."),
+  tokens_per_second: z.number().nonnegative().nullable().describe("How fast an answer is that runs alone."),
+  first_token_ms: count
+    .nullable()
+    .describe("The expected time to the first token of this request; null until an answer was measured here."),
+  cost_ms: z
+    .object({
+      slot: count.describe("Until a slot is free."),
+      backlog: count.describe("For the prompts that were placed there before."),
+      prompt: count.describe("For the way to the machine, and the part of the prompt that it has not cached."),
+      answer: count.describe("For the answer, after its first token."),
+      delay: count.describe("By which other answers there are halted and slowed."),
+      total: count.describe("The cost by which machines are compared. Time after the first token counts a tenth."),
+    })
+    .nullish()
+    .describe("What the request is expected to cost there; null until an answer was measured here."),
 });
 export type ShownRouteMachine = z.infer<typeof shownRouteMachine>;
 
 export const shownRoute = z.object({
   object: z.literal("route"),
   model: modelId,
+  targets: z
+    .array(z.string())
+    .nullish()
+    .describe("What the name stands for, in order, if it is that of a route; null otherwise."),
   refusal: z
     .object({ code: z.string(), message: z.string() })
     .nullable()

@@ -1,6 +1,8 @@
 import { z } from "zod";
 import { machineName } from "../protocol/identifiers.ts";
+import { routeName } from "../routes/route-record.ts";
 import { keyName } from "./key-record.ts";
+import type { KeyChangesListener } from "./key-store.ts";
 import { keyId } from "./key-token.ts";
 
 export const auditActions = [
@@ -14,6 +16,19 @@ export const auditActions = [
   "repeppered",
   "machine_set",
   "machine_removed",
+  "machine_paired",
+  "machine_joined",
+  "machine_join_reused",
+  "machine_renamed",
+  "machine_revoked",
+  "machine_cordoned",
+  "machine_uncordoned",
+  "machine_labelled",
+  "machine_elsewhere",
+  "machine_direct",
+  "machine_direct_ended",
+  "route_set",
+  "route_removed",
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 
@@ -29,7 +44,7 @@ export function takesAway(action: AuditAction | undefined): boolean {
 export const auditEntriesMax = 100_000;
 
 /**
- * One entry of the audit trail: the actor, the action, its key or machine, and the time. It contains no secret and no
+ * One entry of the audit trail: the actor, the action, its key, machine or route, and the time. It contains no secret and no
  * digest.
  */
 export const auditEntry = z.strictObject({
@@ -38,9 +53,10 @@ export const auditEntry = z.strictObject({
   /** A person at a command line, an admin key, or a process that acted by itself. */
   by: z.string().min(1).max(200),
   action: z.enum(auditActions),
-  /** The subject of the action: either `key` or `machine` is set. */
+  /** The subject of the action: `key`, `machine` or `route` is set. */
   key: keyId.optional(),
   machine: machineName.optional(),
+  route: routeName.optional(),
   name: keyName,
   /** Further data of the action, such as a new expiry. */
   detail: z.record(z.string(), z.unknown()).optional(),
@@ -55,7 +71,7 @@ export type Actor = Pick<AuditEntry, "by" | "request">;
 const withAction = z.object({ action: z.enum(auditActions) });
 
 /** Returns the action of a stored entry (JSON); undefined when this version does not know the action. */
-export function actionIn(text: string | undefined): AuditAction | undefined {
+function actionIn(text: string | undefined): AuditAction | undefined {
   try {
     return withAction.safeParse(JSON.parse(text ?? "")).data?.action;
   } catch {
@@ -64,15 +80,26 @@ export function actionIn(text: string | undefined): AuditAction | undefined {
 }
 
 const machineBegin = "machine:";
+const routeBegin = "route:";
 
 /**
- * Returns the subject of an entry, as stores keep it beside the entry. A key has its id; a machine has its name behind
- * a prefix that no key id contains.
+ * Returns the subject of an entry, as stores keep it beside the entry. A key has its id. A machine and a route have
+ * their names behind a prefix that no key id contains.
  */
-export function subjectOf({ key, machine = "" }: Pick<AuditEntry, "key" | "machine">): string {
-  return key ?? `${machineBegin}${machine}`;
+export function subjectOf({ key, machine, route = "" }: Pick<AuditEntry, "key" | "machine" | "route">): string {
+  if (key !== undefined) return key;
+  return machine === undefined ? `${routeBegin}${route}` : `${machineBegin}${machine}`;
 }
 
-export function isMachine(subject: string): boolean {
-  return subject.startsWith(machineBegin);
+/** Tells a listener of one stored entry. An entry whose subject only a newer version knows is left out. */
+export function tellEntry(
+  { subject, text }: { readonly subject: string; readonly text: string | undefined },
+  listener: Pick<KeyChangesListener, "onChange" | "onMachineChange" | "onRouteChange">,
+): void {
+  if (subject.startsWith(machineBegin)) listener.onMachineChange(subject.slice(machineBegin.length));
+  else if (subject.startsWith(routeBegin)) listener.onRouteChange(subject.slice(routeBegin.length));
+  else {
+    const id = keyId.safeParse(subject);
+    if (id.success) listener.onChange(id.data, actionIn(text));
+  }
 }

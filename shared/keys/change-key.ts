@@ -1,8 +1,8 @@
 import { Fault } from "../fault/fault.ts";
 import { takesAway } from "./audit-entry.ts";
-import { adminTtlMsMax, type KeyMeans, refusalByLineage } from "./issue-key.ts";
+import { adminTtlMsMax, type KeyDependencies, refusalByLineage } from "./issue-key.ts";
 import { type KeyLimits, keyRecord, type KeyRecord, keyState, replacedSecretsMax } from "./key-record.ts";
-import { type KeyStore, type Replication, UnfoundedStore } from "./key-store.ts";
+import { type KeyStore, type Replication, retryConflicts, UnfoundedStore } from "./key-store.ts";
 import { type KeyId, type KeyKind, type KeyToken, mintKeyToken } from "./key-token.ts";
 import type { KeyDigest, PepperFingerprint } from "./pepper.ts";
 import { formatDuration, shownTerms } from "./shown-key.ts";
@@ -16,22 +16,20 @@ export type KeyChanged = (
   | { readonly outcome: "unknown" }
 ) & { readonly replication?: Replication };
 
-/**
- * Bounds the retries after a conflict. Concurrent changes of one key are rare, and each attempt lets one of them
- * succeed.
- */
-const attemptsMax = 100;
-
 /** Changes a key for every process. The change applies to the record as it is at that moment. */
-export async function changeKey(id: KeyId, change: KeyChange, means: Omit<KeyMeans, "peppers">): Promise<KeyChanged> {
-  return withReplica(await writeChange(id, change, means), change, means.keys);
+export async function changeKey(
+  id: KeyId,
+  change: KeyChange,
+  dependencies: Omit<KeyDependencies, "peppers">,
+): Promise<KeyChanged> {
+  return withReplica(await writeChange(id, change, dependencies), change, dependencies.keys);
 }
 
 /** Waits for a replica after a change that takes a right away, also when an earlier call made the change. */
 async function withReplica(
   changed: KeyChanged,
   { action }: Pick<KeyChange, "action">,
-  keys: KeyMeans["keys"],
+  keys: KeyDependencies["keys"],
 ): Promise<KeyChanged> {
   const isMade = changed.outcome !== "refused" && changed.outcome !== "unknown";
   if (!isMade || !takesAway(action) || keys.awaitReplica === undefined) return changed;
@@ -40,9 +38,13 @@ async function withReplica(
 }
 
 /** Changes a key as `changeKey` does, but without the wait for a replica, so that several changes can wait together. */
-async function writeChange(id: KeyId, wish: KeyChange, means: Omit<KeyMeans, "peppers">): Promise<KeyChanged> {
-  const { keys, clock, actor, admin } = means;
-  for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
+async function writeChange(
+  id: KeyId,
+  wish: KeyChange,
+  dependencies: Omit<KeyDependencies, "peppers">,
+): Promise<KeyChanged> {
+  const { keys, clock, actor, admin } = dependencies;
+  const attempt = async (): Promise<KeyChanged | "conflict"> => {
     const at = clock.wall();
     const entry = { at, ...actor, action: wish.action, key: id };
     const found = await keys.find(id).catch(async (error: unknown) => {
@@ -54,8 +56,8 @@ async function writeChange(id: KeyId, wish: KeyChange, means: Omit<KeyMeans, "pe
     if (found.kind === "absent") return { outcome: "unknown" };
     if (found.kind === "tombstone") {
       if (wish.action !== "revoked") return { outcome: "refused", reason: "expired too long ago; issue another" };
-      if ((await keys.forget(id, { ...entry, name: "lapsed" })) === "written") return { outcome: "forgotten" };
-      continue;
+      const forgotten = await keys.forget(id, { ...entry, name: "lapsed" });
+      return forgotten === "written" ? { outcome: "forgotten" } : "conflict";
     }
     const change = boundedBy(admin, found.record, wish, at);
     const refusal = admin && (await refusalByLineage({ admin, record: found.record, change }, keys));
@@ -69,9 +71,13 @@ async function writeChange(id: KeyId, wish: KeyChange, means: Omit<KeyMeans, "pe
       name: record.name,
       ...(detail === undefined ? {} : { detail }),
     });
-    if (written === "written") return { outcome: "changed", record };
-  }
-  throw new Fault("backend_unavailable", { message: "Others keep changing this key. Try again in a moment." });
+    return written === "written" ? { outcome: "changed", record } : "conflict";
+  };
+  return retryConflicts(attempt, contended);
+}
+
+function contended(): Fault {
+  return new Fault("backend_unavailable", { message: "Others keep changing this key. Try again in a moment." });
 }
 
 /** Limits the extension of an admin key: it does not outlive the admin key that extends it. */
@@ -99,6 +105,7 @@ export interface NewTerms {
   readonly name?: string | undefined;
   readonly scopes?: readonly string[] | undefined;
   readonly machines?: readonly string[] | null | undefined;
+  readonly elsewhere?: boolean | undefined;
   readonly limits?: { readonly [Limit in keyof KeyLimits]?: KeyLimits[Limit] | null } | undefined;
 }
 
@@ -173,13 +180,13 @@ function extend(record: KeyRecord, ttlMs: number, nowMs: number): ChangedKey {
 }
 
 function changeTerms(record: KeyRecord, terms: NewTerms): ChangedKey {
-  if (record.kind !== "model" && (terms.scopes ?? terms.machines ?? terms.limits) !== undefined) {
+  if (record.kind !== "model" && (terms.scopes ?? terms.machines ?? terms.limits ?? terms.elsewhere) !== undefined) {
     return {
       outcome: "refused",
       reason: `is a key of kind ${record.kind}, which calls no models: only its name can be changed`,
     };
   }
-  const { machines, limits, ...rest } = record;
+  const { machines, limits, elsewhere, ...rest } = record;
   const named = Object.entries(terms.limits ?? {}).filter(([, limit]) => limit !== undefined);
   const limited = Object.entries({ ...limits, ...Object.fromEntries(named) }).filter(([, limit]) => limit !== null);
   const bound = terms.machines === undefined ? machines : (terms.machines ?? undefined);
@@ -188,6 +195,7 @@ function changeTerms(record: KeyRecord, terms: NewTerms): ChangedKey {
     ...(terms.name === undefined ? {} : { name: terms.name }),
     ...(terms.scopes === undefined ? {} : { scopes: terms.scopes }),
     ...(bound === undefined ? {} : { machines: bound }),
+    ...((terms.elsewhere ?? elsewhere) && { elsewhere: true }),
     ...(limited.length === 0 ? {} : { limits: Object.fromEntries(limited) }),
   };
   const [now, was] = [after, record].map((each) => ({ name: each.name, ...shownTerms(each) }));
@@ -217,19 +225,19 @@ export const defaultGraceMs = 86_400_000;
  */
 export async function rotateKey(
   rotation: { readonly id: KeyId; readonly graceMs: number; readonly kind?: KeyKind | undefined },
-  means: KeyMeans,
+  dependencies: KeyDependencies,
 ): Promise<{ readonly changed: KeyChanged; readonly token: KeyToken | undefined }> {
   const { id, graceMs } = rotation;
-  const found = await means.keys.find(id);
+  const found = await dependencies.keys.find(id);
   const kind = found.kind === "record" ? found.record.kind : "model";
   if (rotation.kind !== undefined && rotation.kind !== kind) {
     const reason = `is of kind ${kind} in the store, and not of kind ${rotation.kind}: if you know that it is, name its kind`;
     return { changed: { outcome: "refused", reason }, token: undefined };
   }
   const token = mintKeyToken(kind, id);
-  const { current } = means.peppers;
+  const { current } = dependencies.peppers;
   const secret = { digest: token.digest(current), pepper: current.fingerprint };
-  const changed = await changeKey(id, { action: "rotated", secret, graceMs }, means);
+  const changed = await changeKey(id, { action: "rotated", secret, graceMs }, dependencies);
   return { changed, token: changed.outcome === "changed" ? token : undefined };
 }
 
@@ -247,31 +255,33 @@ interface Revocation {
  */
 export async function revokeKey(
   wish: { readonly id: KeyId; readonly withIssued: boolean },
-  means: Omit<KeyMeans, "peppers" | "keys"> & { readonly keys: KeyMeans["keys"] & Pick<KeyStore, "list"> },
+  dependencies: Omit<KeyDependencies, "peppers" | "keys"> & {
+    readonly keys: KeyDependencies["keys"] & Pick<KeyStore, "list">;
+  },
 ): Promise<Revocation> {
   const { id, withIssued } = wish;
   const revocation = { action: "revoked" } as const;
-  const changed = await writeChange(id, revocation, means);
+  const changed = await writeChange(id, revocation, dependencies);
   const isAdmin = (changed.outcome === "changed" || changed.outcome === "unchanged") && changed.record.kind === "admin";
-  if (!isAdmin) return { changed: await withReplica(changed, revocation, means.keys), revoked: [], stay: [] };
+  if (!isAdmin) return { changed: await withReplica(changed, revocation, dependencies.keys), revoked: [], stay: [] };
   const family = new Set([id]);
   const revoked: KeyRecord[] = [];
   for (;;) {
     // A key revoked in this round may have issued another key before its revocation. Repeat until there is none.
-    const records = await means.keys.list();
+    const records = await dependencies.keys.list();
     const issued = records.filter(
       (each) => !family.has(each.id) && each.issuedBy !== undefined && family.has(each.issuedBy),
     );
     const goes = issued.filter(({ kind }) => withIssued || kind !== "model");
     if (goes.length === 0) {
       const stay = issued.filter(
-        ({ revokedAt, expiresAt }) => revokedAt === undefined && means.clock.wall() < expiresAt,
+        ({ revokedAt, expiresAt }) => revokedAt === undefined && dependencies.clock.wall() < expiresAt,
       );
-      return { changed: await withReplica(changed, revocation, means.keys), revoked, stay };
+      return { changed: await withReplica(changed, revocation, dependencies.keys), revoked, stay };
     }
     for (const each of goes) {
       family.add(each.id);
-      const { outcome } = await writeChange(each.id, { ...revocation, with: id }, means);
+      const { outcome } = await writeChange(each.id, { ...revocation, with: id }, dependencies);
       if (outcome === "changed") revoked.push(each);
     }
   }

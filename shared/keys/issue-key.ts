@@ -5,7 +5,7 @@ import type { Actor } from "./audit-entry.ts";
 import type { KeyChange } from "./change-key.ts";
 import { boundMachines, keyLimits, keyName, keyRecord, type KeyRecord, scopes } from "./key-record.ts";
 import type { KeyStore } from "./key-store.ts";
-import { keyKinds, type KeyToken, mintKeyToken } from "./key-token.ts";
+import { type KeyId, keyKinds, type KeyToken, mintKeyToken } from "./key-token.ts";
 import type { Peppers } from "./pepper.ts";
 import { durationMsMax, formatDuration, shownTerms } from "./shown-key.ts";
 
@@ -24,6 +24,7 @@ export const newKey = z
     ttlMs: z.int().min(1).max(durationMsMax),
     machines: boundMachines.optional(),
     limits: keyLimits.optional(),
+    elsewhere: keyRecord.shape.elsewhere,
   })
   .refine(({ kind, ttlMs }) => kind !== "admin" || ttlMs <= adminTtlMsMax, {
     message: `of an admin key must be at most ${formatDuration(adminTtlMsMax)}`,
@@ -32,7 +33,7 @@ export const newKey = z
 export type NewKey = Readonly<z.input<typeof newKey>>;
 
 /** Dependencies for issuing or changing a key. */
-export interface KeyMeans {
+export interface KeyDependencies {
   readonly keys: Pick<KeyStore, "find" | "issue" | "replace" | "forget"> & Partial<Pick<KeyStore, "awaitReplica">>;
   readonly peppers: Peppers;
   readonly clock: Pick<Clock, "wall">;
@@ -48,8 +49,11 @@ export interface IssuedKey {
   readonly record: KeyRecord;
 }
 
-export async function issueKey(key: NewKey, { keys, peppers, clock, actor, admin }: KeyMeans): Promise<IssuedKey> {
-  const { kind, name, scopes: granted, ttlMs, machines, limits } = newKey.parse(key);
+export async function issueKey(
+  key: NewKey,
+  { keys, peppers, clock, actor, admin }: KeyDependencies,
+): Promise<IssuedKey> {
+  const { kind, name, scopes: granted, ttlMs, machines, limits, elsewhere } = newKey.parse(key);
   if (admin !== undefined && kind !== "model") await insistOnLineage(admin, keys);
   const token = mintKeyToken(kind);
   const createdAt = clock.wall();
@@ -63,6 +67,7 @@ export async function issueKey(key: NewKey, { keys, peppers, clock, actor, admin
     scopes: granted,
     ...(machines === undefined ? {} : { machines }),
     ...(Object.values(limits ?? {}).some((limit) => limit !== undefined) ? { limits } : {}),
+    ...(elsewhere && { elsewhere }),
     ...(admin === undefined ? {} : { issuedBy: admin.id }),
     createdAt,
     // Without this limit an admin key would prolong itself by issuing its successor.
@@ -103,6 +108,14 @@ export async function issuersOf(record: KeyRecord, keys: Pick<KeyStore, "find">)
     id = found.record.issuedBy;
   }
   return issuers;
+}
+
+/** Returns true if an admin key, or one through which it was issued, is revoked or disabled, or no longer known. */
+export async function isTakenBack(id: KeyId, keys: Pick<KeyStore, "find">): Promise<boolean> {
+  const found = await keys.find(id);
+  if (found.kind !== "record") return true;
+  const lineage = [found.record, ...(await issuersOf(found.record, keys))];
+  return lineage.some(({ revokedAt, disabledAt }) => (revokedAt ?? disabledAt) !== undefined);
 }
 
 /**

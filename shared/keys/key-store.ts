@@ -70,11 +70,13 @@ export interface KeyStore {
 export interface KeyChangesListener {
   /** The record of this key has changed. `action` is undefined for an action that this version does not know. */
   onChange(id: KeyId, action?: AuditAction): void;
-  /** The record of some machine has changed or was removed. */
-  onMachineChange(): void;
+  /** The record of this machine has changed or was removed. A renamed machine is told by its new name. */
+  onMachineChange(machine: string): void;
+  /** The record of this route has changed or was removed. */
+  onRouteChange(route: string): void;
   /** The store has answered, and all changes until this moment have been reported. */
   onHeard(): void;
-  /** Changes may have been missed. Everything cached about keys and machines must be read again. */
+  /** Changes may have been missed. Everything cached about keys, machines and routes must be read again. */
   onGap(): void;
   /** The store does not answer, or has lost its keys. `onHeard` reports the end of this state. */
   onAway(): void;
@@ -87,6 +89,21 @@ export interface KeyChangesListener {
 export interface KeyChanges {
   follow(listener: KeyChangesListener): void;
   close(): void;
+}
+
+/** Bounds the attempts of one change. Others rarely change the same record, and each attempt lets one of them succeed. */
+const attemptsMax = 100;
+
+/** Repeats a change until no other writer got ahead of it. Throws the fault `contended` if others keep changing the record. */
+export async function retryConflicts<Result>(
+  attempt: () => Promise<Result | "conflict">,
+  contended: () => Fault,
+): Promise<Result> {
+  for (let attempts = 1; attempts <= attemptsMax; attempts += 1) {
+    const result = await attempt();
+    if (result !== "conflict") return result;
+  }
+  throw contended();
 }
 
 export class UnfoundedStore extends Fault {}

@@ -1,10 +1,14 @@
 import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
-import { type MachineStore, SqliteMachineStore } from "../machines/machine-record.ts";
+import type { MachineStore } from "../machines/machine-record.ts";
 import { RedisMachineStore } from "../machines/redis-machine-store.ts";
-import type { Clock, Timer } from "../process/clock.ts";
+import { SqliteMachineStore } from "../machines/sqlite-machine-store.ts";
+import type { Clock } from "../process/clock.ts";
 import { secret } from "../process/config.ts";
 import type { Log } from "../process/log.ts";
+import { RedisRouteStore } from "../routes/redis-route-store.ts";
+import type { RouteStore } from "../routes/route-record.ts";
+import { SqliteRouteStore } from "../routes/sqlite-route-store.ts";
 import { connectRedis, type RedisConnection } from "../process/redis-connection.ts";
 import { exitCodes, StartFailure } from "../process/lifecycle.ts";
 import { type KeyChanges, type KeyStore, replicaWaitMs } from "./key-store.ts";
@@ -56,6 +60,8 @@ export interface OpenedKeyStore {
   readonly keys: KeyStore;
   /** The records of the site's machines. */
   readonly machines: MachineStore;
+  /** The names that stand for models. */
+  readonly routes: RouteStore;
   readonly peppers: Peppers;
   readonly state: StateStore;
   /** The clock by which keys are judged and changed. */
@@ -66,7 +72,7 @@ export interface OpenedKeyStore {
   openChanges(): Promise<KeyChanges>;
 }
 
-interface Means {
+interface Dependencies {
   readonly clock: Clock;
   readonly log?: Pick<Log, "info" | "warn"> | undefined;
   /**
@@ -80,11 +86,12 @@ interface Means {
  * Opens the store that the settings select, with the pepper of its keys. Throws a `StartFailure` with the reason when
  * it cannot.
  */
-export async function openKeyStore(settings: KeyStoreSettings, means: Means): Promise<OpenedKeyStore> {
+export async function openKeyStore(settings: KeyStoreSettings, dependencies: Dependencies): Promise<OpenedKeyStore> {
   const { redisUrl: url } = settings;
-  const opened = url === undefined ? openEmbedded(settings, means) : await openRedis(url, settings, means);
+  const opened =
+    url === undefined ? openEmbedded(settings, dependencies) : await openRedis(url, settings, dependencies);
   try {
-    await insistOnPepper(opened, { settings, log: means.log });
+    await insistOnPepper(opened, { settings, log: dependencies.log });
   } catch (error) {
     await opened.keys.close();
     if (!(error instanceof Fault)) throw error;
@@ -93,8 +100,8 @@ export async function openKeyStore(settings: KeyStoreSettings, means: Means): Pr
   return opened;
 }
 
-async function openRedis(url: string, settings: KeyStoreSettings, means: Means): Promise<OpenedKeyStore> {
-  const { clock, log, patienceMs } = means;
+async function openRedis(url: string, settings: KeyStoreSettings, dependencies: Dependencies): Promise<OpenedKeyStore> {
+  const { clock, log, patienceMs } = dependencies;
   const { pepper, pepperAlso } = settings;
   if (pepper === undefined) {
     throw new StartFailure(
@@ -112,11 +119,12 @@ async function openRedis(url: string, settings: KeyStoreSettings, means: Means):
   if (log !== undefined) await tellDoubts(redis, log);
   const keys = new RedisKeyStore(redis, { connectToWait });
   const askedAtMs = clock.now();
-  const told = await keys.state().catch(() => undefined);
-  if (told !== undefined) storeClock.learn(told.wallMs, askedAtMs);
+  const state = await keys.state().catch(() => undefined);
+  if (state !== undefined) storeClock.learn(state.wallMs, askedAtMs);
   return {
     keys,
     machines: new RedisMachineStore(redis),
+    routes: new RedisRouteStore(redis),
     clock: storeClock,
     peppers: new Peppers(pepper, pepperAlso),
     state: { kind: "redis", redis },
@@ -134,13 +142,14 @@ async function tellDoubts(redis: RedisConnection, log: Pick<Log, "warn">): Promi
   for (const doubt of redisDoubts(info)) log.warn(doubt);
 }
 
-function openEmbedded(settings: KeyStoreSettings, { clock, patienceMs }: Means): OpenedKeyStore {
+function openEmbedded(settings: KeyStoreSettings, { clock, patienceMs }: Dependencies): OpenedKeyStore {
   const { stateDir, pepperAlso } = settings;
   const pepper = settings.pepper ?? readOrMakePepper(stateDir);
   const database = openStateDatabase(stateDir, { patienceMs });
   return {
     keys: new SqliteKeyStore(database, { clock }),
     machines: new SqliteMachineStore(database),
+    routes: new SqliteRouteStore(database),
     clock: new StoreClock(clock),
     peppers: new Peppers(pepper, pepperAlso),
     state: { kind: "sqlite", database },
@@ -151,7 +160,7 @@ function openEmbedded(settings: KeyStoreSettings, { clock, patienceMs }: Means):
 
 async function insistOnPepper(
   { keys, peppers }: OpenedKeyStore,
-  { settings, log }: { settings: KeyStoreSettings; log: Means["log"] },
+  { settings, log }: { settings: KeyStoreSettings; log: Dependencies["log"] },
 ): Promise<void> {
   const kept = await keys.peppers();
   if (kept.length === 0) return;
@@ -185,19 +194,19 @@ function isRedisUrl(text: string): boolean {
  * room for others nor at a restart.
  */
 export function redisDoubts(info: string): readonly string[] {
-  const said = new Map(
+  const settings = new Map(
     info.split(/\r?\n/).map((line): [string, string] => {
       const colon = line.indexOf(":");
       return [line.slice(0, colon), line.slice(colon + 1)];
     }),
   );
-  const policy = said.get("maxmemory_policy");
-  const isBounded = said.get("maxmemory") !== "0";
+  const policy = settings.get("maxmemory_policy");
+  const isBounded = settings.get("maxmemory") !== "0";
   return [
     ...(isBounded && policy !== undefined && policy !== "noeviction"
       ? [`Redis may drop keys when it is full (maxmemory-policy ${policy}): set it to noeviction`]
       : []),
-    ...(said.get("aof_enabled") === "0"
+    ...(settings.get("aof_enabled") === "0"
       ? ["Redis may lose the latest keys and revocations when it restarts: set appendonly yes"]
       : []),
   ];
@@ -212,27 +221,22 @@ const clockSkewMsMax = 5_000;
  * two reports the monotonic clock counts on, so that setting the host's clock changes nothing.
  */
 export class StoreClock implements Clock {
+  /** The host's own monotonic clock and timers. */
+  readonly now: Clock["now"];
+  readonly after: Clock["after"];
+  readonly every: Clock["every"];
   readonly #host: Clock;
   #aheadOfNowMs: number | undefined;
 
   constructor(host: Clock) {
+    this.now = host.now.bind(host);
+    this.after = host.after.bind(host);
+    this.every = host.every.bind(host);
     this.#host = host;
-  }
-
-  now(): number {
-    return this.#host.now();
   }
 
   wall(): number {
     return this.#aheadOfNowMs === undefined ? this.#host.wall() : Math.round(this.#host.now() + this.#aheadOfNowMs);
-  }
-
-  after(delayMs: number, run: () => void): Timer {
-    return this.#host.after(delayMs, run);
-  }
-
-  every(intervalMs: number, run: () => void): Timer {
-    return this.#host.every(intervalMs, run);
   }
 
   /**

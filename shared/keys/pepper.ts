@@ -20,6 +20,9 @@ export type PepperFingerprint = z.infer<typeof pepperFingerprint>;
 
 const fingerprintLabel = "trunkline pepper fingerprint";
 const cacheSaltLabel = "trunkline cache salt";
+const challengeLabel = "trunkline challenge";
+const placementsLabel = "trunkline placements";
+const promptSeedLabel = "trunkline prompt seed";
 
 /**
  * The secret that turns keys into digests. It is stored outside the key store. A reader of the store cannot use its
@@ -46,8 +49,30 @@ class Pepper {
     return this.#hmac(`${cacheSaltLabel} ${keyId}`).slice(0, 32);
   }
 
+  /** Signs a challenge of this site, so that every gateway recognises it without a store. */
+  signChallenge(text: string): string {
+    return this.#hmac(`${challengeLabel} ${text}`);
+  }
+
+  /**
+   * Returns the key with which one boot of a gateway seals its placements for the other gateways. A key of its own for
+   * each boot keeps the number of messages under one key far below the bound of AES-GCM with random nonces.
+   */
+  placementsKey(gateway: string): Buffer {
+    return this.#hmacBytes(`${placementsLabel} ${gateway}`);
+  }
+
+  /** The seed with which all gateways of the site hash prompts, an int32. Nobody else can hash a guess. */
+  get promptSeed(): number {
+    return this.#hmacBytes(promptSeedLabel).readInt32LE(0);
+  }
+
   #hmac(text: string): string {
-    return createHmac("sha256", this.#text).update(text).digest("hex");
+    return this.#hmacBytes(text).toString("hex");
+  }
+
+  #hmacBytes(text: string): Buffer {
+    return createHmac("sha256", this.#text).update(text).digest();
   }
 }
 export type { Pepper };
@@ -80,6 +105,18 @@ export class Peppers {
 
   knows(fingerprint: PepperFingerprint): boolean {
     return fingerprint === this.current.fingerprint || fingerprint === this.#also?.fingerprint;
+  }
+
+  /** Returns the possible signatures of a challenge. The one under the current pepper comes first. */
+  challengeSignatures(text: string): readonly [string, ...string[]] {
+    const signature = this.current.signChallenge(text);
+    return this.#also === undefined ? [signature] : [signature, this.#also.signChallenge(text)];
+  }
+
+  /** Returns the keys under which a gateway's placements may be sealed. The one under the current pepper comes first. */
+  placementsKeys(gateway: string): readonly [Buffer, ...Buffer[]] {
+    const key = this.current.placementsKey(gateway);
+    return this.#also === undefined ? [key] : [key, this.#also.placementsKey(gateway)];
   }
 
   /** Returns the possible digests of a key. The digest under the current pepper comes first. */

@@ -1,9 +1,8 @@
 import { z } from "zod";
 import type { RedisConnection } from "../process/redis-connection.ts";
 import { sleep, type Clock } from "../process/clock.ts";
-import { actionIn, isMachine } from "./audit-entry.ts";
+import { tellEntry } from "./audit-entry.ts";
 import type { KeyChanges, KeyChangesListener } from "./key-store.ts";
-import { keyId } from "./key-token.ts";
 import { auditAt, peppersAt } from "./redis-key-store.ts";
 
 /** Longest time for which Redis may hold back an answer without entries. A missing answer is noticed after that. */
@@ -102,9 +101,7 @@ export class RedisKeyChanges implements KeyChanges {
   #tell(entries: readonly z.output<typeof entry>[], listener: KeyChangesListener): void {
     for (const [, [, subject = "", , text]] of entries) {
       if (this.#stopping.signal.aborted) return;
-      const id = keyId.safeParse(subject);
-      if (id.success) listener.onChange(id.data, actionIn(text));
-      else if (isMachine(subject)) listener.onMachineChange();
+      tellEntry({ subject, text }, listener);
     }
   }
 

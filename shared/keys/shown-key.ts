@@ -14,6 +14,10 @@ const terms = {
   tpm: keyLimits.shape.tokensPerMinute.unwrap().nullable(),
   concurrency: keyLimits.shape.concurrency.unwrap().nullable(),
   budget: tokenBudget.nullable(),
+  elsewhere: z
+    .literal(true)
+    .optional()
+    .describe("True if routes may lead it to machines that are elsewhere; absent otherwise."),
   expires_at: time,
 };
 
@@ -48,7 +52,7 @@ export function showKey(record: KeyRecord, nowMs: number): ShownKey {
 }
 
 export function shownTerms(record: KeyRecord) {
-  const { kind, scopes, machines = null, limits, expiresAt } = record;
+  const { kind, scopes, machines = null, limits, elsewhere, expiresAt } = record;
   return {
     kind,
     scopes,
@@ -57,6 +61,7 @@ export function shownTerms(record: KeyRecord) {
     tpm: limits?.tokensPerMinute ?? null,
     concurrency: limits?.concurrency ?? null,
     budget: limits?.budget ?? null,
+    ...(elsewhere && { elsewhere }),
     expires_at: isoTime(expiresAt),
   };
 }

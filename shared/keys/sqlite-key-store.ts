@@ -1,7 +1,6 @@
-import type { SQLTagStore } from "node:sqlite";
 import { z } from "zod";
 import type { Clock, Timer } from "../process/clock.ts";
-import { actionIn, auditEntriesMax, auditEntry, type AuditEntry, isMachine, subjectOf } from "./audit-entry.ts";
+import { auditEntriesMax, auditEntry, type AuditEntry, subjectOf, tellEntry } from "./audit-entry.ts";
 import { type FoundKey, keyRecord, type KeyRecord } from "./key-record.ts";
 import {
   foreignPepper,
@@ -13,9 +12,9 @@ import {
   unfoundedStore,
   type Written,
 } from "./key-store.ts";
-import { type KeyId, keyId } from "./key-token.ts";
+import type { KeyId } from "./key-token.ts";
 import { pepperFingerprint, type PepperFingerprint } from "./pepper.ts";
-import type { StateDatabase } from "./state-database.ts";
+import type { SqlTags, StateDatabase } from "./state-database.ts";
 
 /**
  * Keys in the embedded database. The store itself drops no record. A record past its afterlife is no longer shown, and
@@ -145,22 +144,22 @@ function recordOf(row: Record<string, unknown>): KeyRecord {
   return readStored(keyRecord, () => JSON.parse(String(row["record"])));
 }
 
-function kept(sql: SQLTagStore): PepperFingerprint[] {
+function kept(sql: SqlTags): PepperFingerprint[] {
   const row = sql.get`SELECT fingerprint FROM pepper`;
   return readStored(z.array(pepperFingerprint), () => (row === undefined ? [] : String(row["fingerprint"]).split(",")));
 }
 
-export function isFounded(sql: SQLTagStore): boolean {
+export function isFounded(sql: SqlTags): boolean {
   return kept(sql).length > 0;
 }
 
-function keep(sql: SQLTagStore, fingerprints: readonly PepperFingerprint[]): void {
+function keep(sql: SqlTags, fingerprints: readonly PepperFingerprint[]): void {
   const text = fingerprints.join(",");
   sql.run`INSERT INTO pepper (only, fingerprint) VALUES (1, ${text}) ON CONFLICT DO UPDATE SET fingerprint = ${text}`;
 }
 
 /** Writes an audit entry. Call it in the transaction of the change that the entry describes. */
-export function note(sql: SQLTagStore, entry: AuditEntry): void {
+export function note(sql: SqlTags, entry: AuditEntry): void {
   sql.run`INSERT INTO audit (key_id, entry) VALUES (${subjectOf(entry)}, ${JSON.stringify(entry)})`;
   sql.run`DELETE FROM audit WHERE sequence <= (SELECT max(sequence) FROM audit) - ${auditEntriesMax}`;
 }
@@ -204,8 +203,7 @@ export class SqliteKeyChanges implements KeyChanges {
         (sql) => sql.all`SELECT sequence, key_id, entry FROM audit WHERE sequence > ${lastSeen} ORDER BY sequence`,
       );
       for (const { sequence, key_id: subject, entry } of rows) {
-        if (isMachine(String(subject))) listener.onMachineChange();
-        else listener.onChange(keyId.parse(subject), actionIn(String(entry)));
+        tellEntry({ subject: String(subject), text: String(entry) }, listener);
         this.#lastSeen = Number(sequence);
       }
       listener.onHeard();

@@ -1,10 +1,9 @@
 import {
-  accessSync,
   closeSync,
   constants,
+  copyFileSync,
   existsSync,
   linkSync,
-  mkdirSync,
   openSync,
   readFileSync,
   rmSync,
@@ -12,12 +11,14 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync, type SQLTagStore } from "node:sqlite";
+import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from "node:sqlite";
 import { Fault } from "../fault/fault.ts";
 import { exitCodes, StartFailure } from "../process/lifecycle.ts";
+import { makeStateFolder } from "../process/state-folder.ts";
 import { newPepperText, type Pepper, pepperBytesMin, pepperText } from "./pepper.ts";
 
-const fileName = "trunkline.db";
+/** The file of the embedded store in its state folder. */
+export const stateFileName = "trunkline.db";
 
 /** Default wait of a process with other work for another process's write. Writes are few and take milliseconds. */
 const patienceMsDefault = 1_000;
@@ -39,6 +40,11 @@ const schemaSteps = [
      completion_tokens INTEGER NOT NULL, answered INTEGER NOT NULL, first_token_ms INTEGER NOT NULL,
      duration_ms INTEGER NOT NULL, PRIMARY KEY (day, key_id, model)) STRICT, WITHOUT ROWID;`,
   `CREATE TABLE machines (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;`,
+  `CREATE INDEX machines_by_key ON machines (json_extract(record, '$.publicKey'));
+   CREATE INDEX machines_by_join ON machines (json_extract(record, '$.join.id'));
+   CREATE TABLE machine_keys (public_key TEXT PRIMARY KEY, seen_at INTEGER) STRICT, WITHOUT ROWID;
+   CREATE TABLE site (only INTEGER PRIMARY KEY CHECK (only = 1), id TEXT NOT NULL, noted TEXT NOT NULL) STRICT;`,
+  `CREATE TABLE routes (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;`,
 ];
 
 /**
@@ -47,22 +53,22 @@ const schemaSteps = [
  */
 export class StateDatabase {
   readonly #database: DatabaseSync;
-  readonly #sql: SQLTagStore;
+  readonly #sql: SqlTags;
   readonly #file: string;
-  readonly #inode: number;
+  readonly #inode: bigint | undefined;
 
   constructor(database: DatabaseSync, file: string) {
     this.#database = database;
-    this.#sql = database.createTagStore();
+    this.#sql = new SqlTags(database);
     this.#file = file;
-    this.#inode = statSync(file).ino;
+    this.#inode = inodeOf(file);
   }
 
   /**
    * Runs a query. `purpose` names the attempted operation in the log. Each statement is prepared once, and its values
    * are bound.
    */
-  read<Answer>(purpose: string, query: (sql: SQLTagStore) => Answer): Answer {
+  read<Answer>(purpose: string, query: (sql: SqlTags) => Answer): Answer {
     try {
       this.#insistOnFile();
       return query(this.#sql);
@@ -75,7 +81,7 @@ export class StateDatabase {
    * Runs statements as `read` does, in one transaction. All of them apply or none, and no other process writes in
    * between.
    */
-  change<Answer>(purpose: string, statements: (sql: SQLTagStore) => Answer): Answer {
+  change<Answer>(purpose: string, statements: (sql: SqlTags) => Answer): Answer {
     try {
       this.#insistOnFile();
       return inTransaction(this.#database, () => statements(this.#sql));
@@ -87,13 +93,18 @@ export class StateDatabase {
 
   /** Throws when the file was removed or replaced. Other processes no longer read or write the open file. */
   #insistOnFile(): void {
-    if (statSync(this.#file, { throwIfNoEntry: false })?.ino === this.#inode) return;
+    if (inodeOf(this.#file) === this.#inode) return;
     throw new Error(`${this.#file} was removed or replaced while it was in use`);
   }
 
   close(): void {
     if (this.#database.isOpen) this.#database.close();
   }
+}
+
+/** Returns the number of a file within its disk. Windows has numbers that only a bigint holds. */
+function inodeOf(file: string): bigint | undefined {
+  return statSync(file, { bigint: true, throwIfNoEntry: false })?.ino;
 }
 
 /**
@@ -105,7 +116,7 @@ export function openStateDatabase(
   { patienceMs = patienceMsDefault }: { readonly patienceMs?: number | undefined } = {},
 ): StateDatabase {
   makeStateFolder(folder);
-  const file = join(folder, fileName);
+  const file = join(folder, stateFileName);
   let database: DatabaseSync | undefined;
   try {
     closeSync(openSync(file, "a", 0o600));
@@ -163,24 +174,6 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/**
- * Creates the state folder when it is absent, accessible only to its owner. Throws a `StartFailure` with a line for the
- * operator.
- */
-export function makeStateFolder(folder: string): void {
-  try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    accessSync(folder, constants.W_OK | constants.X_OK);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new StartFailure(
-      exitCodes.cannotCreate,
-      `The state folder ${folder} cannot be written to (${reason}): set TRUNKLINE_STATE_DIR to a folder that this user may write to.`,
-      { cause: error },
-    );
-  }
-}
-
 export function pepperFile(stateDir: string): string {
   return join(stateDir, "pepper");
 }
@@ -203,15 +196,53 @@ export function readOrMakePepper(stateDir: string): Pepper {
   }
 }
 
-/** Creates the file. It appears whole or not at all, and the first process that links it wins. */
-function makePepper(file: string): void {
+/**
+ * Creates the file. It appears whole or not at all, and the first process that links it wins. A file system without hard
+ * links, such as exFAT, gets a copy instead.
+ */
+export function makePepper(file: string, link: typeof linkSync = linkSync): void {
   const draft = `${file}.${process.pid}`;
   try {
     writeFileSync(draft, newPepperText(), { flag: "wx", mode: 0o600, flush: true });
-    linkSync(draft, file);
+    try {
+      link(draft, file);
+    } catch {
+      copyFileSync(draft, file, constants.COPYFILE_EXCL);
+    }
   } catch (error) {
     if (!existsSync(file)) throw error;
   } finally {
     rmSync(draft, { force: true });
+  }
+}
+
+type Row = Record<string, SQLOutputValue>;
+
+/**
+ * SQL in tagged templates. A value is always bound and never part of the statement's text. Each template is prepared
+ * once. Node 24.9 has the same as `SQLTagStore`; Node 22 does not.
+ */
+export class SqlTags {
+  readonly #database: DatabaseSync;
+  readonly #statements = new WeakMap<TemplateStringsArray, StatementSync>();
+
+  constructor(database: DatabaseSync) {
+    this.#database = database;
+  }
+
+  get(parts: TemplateStringsArray, ...values: readonly SQLInputValue[]): Row | undefined {
+    return this.#statement(parts).get(...values);
+  }
+
+  all(parts: TemplateStringsArray, ...values: readonly SQLInputValue[]): Row[] {
+    return this.#statement(parts).all(...values);
+  }
+
+  run(parts: TemplateStringsArray, ...values: readonly SQLInputValue[]): void {
+    this.#statement(parts).run(...values);
+  }
+
+  #statement(parts: TemplateStringsArray): StatementSync {
+    return this.#statements.getOrInsertComputed(parts, () => this.#database.prepare(parts.join("?")));
   }
 }

@@ -1,17 +1,16 @@
 import { z } from "zod";
-import { Fault } from "../fault/fault.ts";
-import type { Actor, AuditEntry } from "../keys/audit-entry.ts";
+import type { AuditEntry } from "../keys/audit-entry.ts";
 import { allows, scope, scopesPerKeyMax } from "../keys/key-record.ts";
-import { type KeyStore, type Replication, type Written, readStored, unfoundedStore } from "../keys/key-store.ts";
-import type { Clock } from "../process/clock.ts";
+import { readStored, type Written } from "../keys/key-store.ts";
+import { keyId } from "../keys/key-token.ts";
 import { machineName } from "../protocol/identifiers.ts";
-import type { SQLTagStore } from "node:sqlite";
-import { isFounded, note } from "../keys/sqlite-key-store.ts";
-import type { StateDatabase } from "../keys/state-database.ts";
+import { joinId, joinKeyText, machineKey, siteId } from "../protocol/pairing.ts";
 
 /** Maximum number of machine records of a site. Every gateway holds all of them. */
-const machineRecordsMax = 10_000;
+export const machineRecordsMax = 10_000;
 const patternsPerMachineMax = scopesPerKeyMax;
+const actorCharactersMax = 200;
+const addressCharactersMax = 100;
 
 /** The models that a machine may offer, in the syntax of a key's scopes. */
 export const modelPatterns = z
@@ -20,7 +19,59 @@ export const modelPatterns = z
   .max(patternsPerMachineMax, `must be at most ${patternsPerMachineMax} patterns`)
   .readonly();
 
+const labelsPerMachineMax = 16;
+
+/** A word by which a route names machines, such as `fast`. */
+export const machineLabel = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9-]{0,30}$/, "must be 1 to 31 small letters, digits or hyphens, and not begin with a hyphen");
+
+export const machineLabels = z
+  .array(machineLabel)
+  .max(labelsPerMachineMax, `must be at most ${labelsPerMachineMax} labels`)
+  .readonly();
+
+/** The reason of a cordon, as `status` shows it. */
+export const cordonReason = z
+  .string()
+  .min(1, "must not be empty")
+  .max(200, "must have at most 200 characters")
+  .regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u, "must be printable, on one line");
+
 const wallMs = z.int().nonnegative();
+const actorName = z.string().min(1).max(actorCharactersMax);
+const address = z.string().max(addressCharactersMax);
+
+/** An address as the network reports it, cut to what a record holds. */
+export function addressIn(text: string): string {
+  return text.slice(0, addressCharactersMax);
+}
+
+/** A join line as the site keeps it: without its secret, and good for one use. */
+const joinRecord = z.looseObject({
+  id: joinId,
+  /** The key of the proofs, which is derived from the secret. */
+  key: joinKeyText,
+  by: actorName,
+  /** The admin key that made the line. Undefined for a line of the command line. */
+  admin: keyId.optional(),
+  expiresAt: wallMs,
+  usedAt: wallMs.optional(),
+  usedFrom: address.optional(),
+  /** The first attempt to use it again, by somebody with another key who knows the secret. */
+  usedAgainAt: wallMs.optional(),
+  usedAgainFrom: address.optional(),
+});
+
+/** Direct connections of a machine's key to NATS. A credential for one carries the name that the machine had then. */
+const directRecord = z.looseObject({
+  /** Time of the first credential under the machine's name. Undefined until then. */
+  since: wallMs.optional(),
+  /** The name before the last renaming, and the time of it. Credentials under that name may still be good. */
+  formerly: z.looseObject({ name: machineName, at: wallMs }).optional(),
+  /** Time since which NATS refuses the key of this revoked machine. */
+  endedAt: wallMs.optional(),
+});
 
 /**
  * The site's record of a machine, which may exist before the machine's first message. Times are milliseconds since
@@ -32,6 +83,24 @@ export const machineRecord = z.looseObject({
   version: z.int().positive(),
   /** Undefined permits every model. */
   models: modelPatterns.optional(),
+  /** Undefined for a machine without labels. */
+  labels: machineLabels.optional(),
+  /** The key by which the machine proves itself. It stays in a revoked record, until the machine is paired anew. */
+  publicKey: machineKey.optional(),
+  pairedAt: wallMs.optional(),
+  /** The author of the join line by which the machine was paired. */
+  pairedBy: actorName.optional(),
+  join: joinRecord.optional(),
+  revokedAt: wallMs.optional(),
+  /**
+   * The machine's models run elsewhere, such as at a cloud. Only routes that say so lead there, and only keys that were
+   * issued for it. The operator says this and never the machine.
+   */
+  elsewhere: z.literal(true).optional(),
+  /** The machine's key may have a direct connection to NATS, with a credential that a gateway issued. */
+  direct: directRecord.optional(),
+  /** A cordoned machine finishes its jobs and gets no new one. */
+  cordon: z.looseObject({ reason: cordonReason, at: wallMs, by: actorName }).optional(),
   createdAt: wallMs,
   changedAt: wallMs,
 });
@@ -41,181 +110,60 @@ export function permits(record: MachineRecord | undefined, modelId: string): boo
   return record?.models === undefined || allows(record.models, modelId);
 }
 
+/** The site as its store knows it. */
+export const site = z.looseObject({
+  id: siteId,
+  /** The URL by which machines reach the site, without a path. Gateways note it when they start. */
+  publicUrl: z.url().optional(),
+  /** SHA-256 of the site's certificate in base64url, unless a public authority signed the certificate. */
+  certificateSha256: z.string().optional(),
+  /** False if its gateways cannot connect paired machines to NATS. */
+  takesMachines: z.boolean().optional(),
+});
+export type Site = Readonly<z.infer<typeof site>>;
+
 /**
  * Stores the records of machines beside the keys, with one audit trail for both. It fails as a `KeyStore` does. A store
  * that no key has founded accepts no record.
  */
 export interface MachineStore {
+  /** Returns the site. The first call makes its id, which never changes. */
+  site(): Promise<Site>;
+  /** Stores what machines have to know to reach the site, in place of what was noted before. */
+  noteSite(reached: Partial<Omit<Site, "id">>): Promise<void>;
   /** Returns all records, sorted by name. */
   list(): Promise<readonly MachineRecord[]>;
   find(name: string): Promise<MachineRecord | undefined>;
+  /** Returns the record of the machine with this public key, revoked or not. */
+  findByKey(publicKey: string): Promise<MachineRecord | undefined>;
+  /** Returns the record whose latest join line has this id, used or not. */
+  findByJoin(id: string): Promise<MachineRecord | undefined>;
   /** Stores a record in place of the one whose version is one lower. Version 1 replaces no record. */
   write(record: MachineRecord, entry: AuditEntry): Promise<Written>;
+  /**
+   * Writes a record with a new public key, and claims the key for good in the same step. `taken`: this site accepted
+   * the key before, for whatever machine.
+   */
+  pair(record: MachineRecord & { readonly publicKey: string }, entry: AuditEntry): Promise<Written | "taken">;
+  /** Writes a record under its new name and removes the one called `from`. `taken`: there is a record of that name. */
+  rename(from: string, record: MachineRecord, entry: AuditEntry): Promise<Written | "taken">;
   /** Removes the record if its version has not changed. */
   remove(record: MachineRecord, entry: AuditEntry): Promise<Written>;
+  /**
+   * Notes when paired machines were last heard, by public key. These times are beside the records: noting them changes
+   * no version, writes no audit entry, and wakes no gateway.
+   */
+  noteSeen(seen: ReadonlyMap<string, number>): Promise<void>;
+  /** Returns when each paired machine was last heard, by public key. */
+  lastSeen(): Promise<ReadonlyMap<string, number>>;
 }
 
-/** A machine's record as the command line and the admin API show it. */
-export const shownMachineRecord = z.strictObject({
-  machine: machineName,
-  models: z.array(z.string()).readonly().nullable().describe("Patterns of the models it may offer; null for all."),
-  created_at: z.iso.datetime(),
-  changed_at: z.iso.datetime(),
-});
-export type ShownMachineRecord = z.infer<typeof shownMachineRecord>;
-
-export function showMachineRecord({ name, models, createdAt, changedAt }: MachineRecord): ShownMachineRecord {
-  return {
-    machine: name,
-    models: models ?? null,
-    created_at: new Date(createdAt).toISOString(),
-    changed_at: new Date(changedAt).toISOString(),
-  };
+/** Parses a stored record (JSON). */
+export function readRecord(text: unknown): MachineRecord {
+  return readStored(machineRecord, () => JSON.parse(String(text)));
 }
 
-interface MachineMeans {
-  readonly machines: MachineStore;
-  /** Narrower patterns take a right away. The change therefore waits for a replica, as the revocation of a key does. */
-  readonly keys: Pick<KeyStore, "awaitReplica">;
-  readonly clock: Pick<Clock, "wall">;
-  /** The actor that the audit trail names. */
-  readonly actor: Actor;
-}
-
-interface MachineChanged {
-  readonly outcome: "changed" | "unchanged";
-  readonly record: MachineRecord;
-  readonly replication: Replication;
-}
-
-const everyModel = ["*"];
-
-/**
- * Bounds the retries after a conflict. Concurrent changes of one record are rare, and each attempt lets one of them
- * succeed.
- */
-const attemptsMax = 100;
-
-/**
- * Sets the models that a machine may offer, for every process; undefined permits all. Creates the record if there is
- * none.
- */
-export async function setMachineModels(
-  name: string,
-  models: readonly string[] | undefined,
-  means: MachineMeans,
-): Promise<MachineChanged> {
-  const changed = await writeModels(name, models, means);
-  return { ...changed, replication: await means.keys.awaitReplica() };
-}
-
-async function writeModels(
-  name: string,
-  models: readonly string[] | undefined,
-  { machines, clock, actor }: MachineMeans,
-): Promise<Omit<MachineChanged, "replication">> {
-  for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
-    const before = await machines.find(name);
-    if (before !== undefined && JSON.stringify(before.models) === JSON.stringify(models)) {
-      return { outcome: "unchanged", record: before };
-    }
-    if (before === undefined && (await machines.list()).length >= machineRecordsMax) throw tooMany();
-    const at = clock.wall();
-    const { models: _, ...kept } = before ?? { name, version: 0, createdAt: at };
-    const version = (before?.version ?? 0) + 1;
-    const record = {
-      ...kept,
-      name,
-      version,
-      createdAt: before?.createdAt ?? at,
-      changedAt: at,
-      ...(models && { models }),
-    };
-    const was = before === undefined ? {} : { was: { models: before.models ?? everyModel } };
-    const detail = { models: models ?? everyModel, ...was };
-    const written = await machines.write(record, { at, ...actor, action: "machine_set", machine: name, name, detail });
-    if (written === "written") return { outcome: "changed", record };
-  }
-  throw contended();
-}
-
-/**
- * Removes the record of a machine, which may then offer every model again. Returns undefined when there is no record.
- */
-export async function removeMachine(
-  name: string,
-  { machines, clock, actor }: Omit<MachineMeans, "keys">,
-): Promise<MachineRecord | undefined> {
-  for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
-    const record = await machines.find(name);
-    if (record === undefined) return undefined;
-    const detail = { models: everyModel, was: { models: record.models ?? everyModel } };
-    const entry = { at: clock.wall(), ...actor, action: "machine_removed", machine: name, name, detail } as const;
-    if ((await machines.remove(record, entry)) === "written") return record;
-  }
-  throw contended();
-}
-
-function contended(): Fault {
-  return new Fault("backend_unavailable", { message: "The machine's record was changed at the same time. Try again." });
-}
-
-function tooMany(): Fault {
-  return new Fault("key_change_refused", {
-    message: `There are ${machineRecordsMax} records of machines already (machineRecordsMax). Remove one first.`,
-  });
-}
-
-/** Records of machines in the embedded database, beside the keys. */
-export class SqliteMachineStore implements MachineStore {
-  readonly #database: StateDatabase;
-
-  constructor(database: StateDatabase) {
-    this.#database = database;
-  }
-
-  async list(): Promise<readonly MachineRecord[]> {
-    const rows = this.#database.read("list machines", (sql) => sql.all`SELECT record FROM machines ORDER BY name`);
-    return rows.map(recordIn);
-  }
-
-  async find(name: string): Promise<MachineRecord | undefined> {
-    return this.#database.read("find a machine", (sql) => recordOf(sql, name));
-  }
-
-  async write(record: MachineRecord, entry: AuditEntry): Promise<Written> {
-    const { name, version } = record;
-    return this.#change({ name, replaces: version - 1, entry }, (sql) => {
-      const text = JSON.stringify(record);
-      sql.run`INSERT INTO machines (name, record) VALUES (${name}, ${text}) ON CONFLICT DO UPDATE SET record = ${text}`;
-    });
-  }
-
-  async remove({ name, version }: MachineRecord, entry: AuditEntry): Promise<Written> {
-    return this.#change({ name, replaces: version, entry }, (sql) => {
-      sql.run`DELETE FROM machines WHERE name = ${name}`;
-    });
-  }
-
-  #change(
-    { name, replaces, entry }: { readonly name: string; readonly replaces: number; readonly entry: AuditEntry },
-    write: (sql: SQLTagStore) => void,
-  ): Written {
-    return this.#database.change("change a machine", (sql) => {
-      if (!isFounded(sql)) throw unfoundedStore();
-      if ((recordOf(sql, name)?.version ?? 0) !== replaces) return "conflict";
-      write(sql);
-      note(sql, entry);
-      return "written";
-    });
-  }
-}
-
-function recordOf(sql: SQLTagStore, name: string): MachineRecord | undefined {
-  const row = sql.get`SELECT record FROM machines WHERE name = ${name}`;
-  return row === undefined ? undefined : recordIn(row);
-}
-
-function recordIn(row: Record<string, unknown>): MachineRecord {
-  return readStored(machineRecord, () => JSON.parse(String(row["record"])));
+/** Parses what was noted of a site. */
+export function readSite(id: unknown, noted: unknown): Site {
+  return readStored(site, () => ({ ...Object(JSON.parse(typeof noted === "string" ? noted : "{}")), id }));
 }

@@ -20,9 +20,9 @@ export type Capabilities = z.infer<typeof capabilities>;
 
 /** The Model object of the contract: the format for clients, and of a machine's catalogue. */
 export const model = z.object({
-  id: modelId,
+  id: modelId.describe("The name for requests: `name` or `name:variant`, perhaps with a namespace before it."),
   object: z.literal("model"),
-  created: z.int().nonnegative(),
+  created: z.int().nonnegative().describe("The time at which the model came to be, in seconds since 1970."),
   owned_by: z.string().max(100),
   capabilities,
   context_window: z.int().positive(),
@@ -38,6 +38,8 @@ export const offeredModel = model.extend({
   runtime: z.string().max(100).optional(),
   /** True if the model is loaded in memory now; undefined where the runtime does not report it. */
   loaded: z.boolean().optional(),
+  /** True if its machine takes `count` jobs for it. Agents before this field do not know the kind. */
+  counts: z.literal(true).optional(),
 });
 export type OfferedModel = z.infer<typeof offeredModel>;
 
@@ -67,7 +69,7 @@ export const errorLine = z.object({
     code: z.string().nullable(),
   }),
 });
-export type ToldError = z.infer<typeof errorLine>["error"];
+export type ErrorBody = z.infer<typeof errorLine>["error"];
 
 export const manageLine = z.union([progressLine, doneLine, errorLine]);
 export type ManageLine = z.infer<typeof manageLine>;
@@ -97,7 +99,7 @@ export const shownModel = z.object({
   created: model.shape.created,
   runtime_profile: model.shape.runtime_profile,
   apple_mlx: z.boolean(),
-  loaded: z.boolean().nullable().describe("Whether it lies in memory now; null where the runtime does not tell."),
+  loaded: z.boolean().nullable().describe("True if it lies in memory now; null where the runtime does not tell."),
 });
 export type ShownModel = z.infer<typeof shownModel>;
 
@@ -124,7 +126,7 @@ export const shownMachine = z.object({
   machine: machineName,
   state: z
     .enum(machineStates)
-    .describe("Whether its models are listed; if not, what is not there: its runtime, its answer, or all of it."),
+    .describe("`listed` for a machine whose models are listed. Each other state is the reason for which they are not."),
 });
 export type ShownMachine = z.infer<typeof shownMachine>;
 

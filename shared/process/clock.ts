@@ -16,7 +16,8 @@ export interface Timer {
 }
 
 export const systemClock: Clock = {
-  now: () => performance.now(),
+  // `performance.now` itself, since each piece of an answer asks for the time seven times on its way.
+  now: performance.now.bind(performance),
   wall: () => Date.now(),
   after(delayMs, run) {
     const handle = setTimeout(run, delayMs);

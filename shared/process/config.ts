@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { join } from "node:path";
 import { z } from "zod";
-import { logLevels } from "./log.ts";
+import { logFormats, logLevels } from "./log.ts";
 import { exitCodes, StartFailure } from "./lifecycle.ts";
 
 /** The environment of the process. Only the CLI's entry reads `process.env`. */
@@ -20,7 +20,7 @@ export function readConfig<Schema extends z.ZodObject>(
   const problems: string[] = [];
   for (const [name, field] of Object.entries<z.ZodType>(schema.shape)) {
     try {
-      const value = field.meta()?.["secret"] === true ? readSecret(name, environment) : environment[name];
+      const value = isSecret(field) ? readSecret(name, environment) : environment[name];
       if (value !== undefined && value !== "") given[name] = value;
     } catch (error) {
       if (!(error instanceof ConfigFailure)) throw error;
@@ -36,6 +36,10 @@ export function readConfig<Schema extends z.ZodObject>(
 /** Marks a setting as a secret: `NAME` may then also come from the file `NAME_FILE` or from a systemd credential `NAME`. */
 export function secret<Schema extends z.ZodType>(schema: Schema): Schema {
   return schema.meta({ secret: true });
+}
+
+export function isSecret(field: z.ZodType): boolean {
+  return field.meta()?.["secret"] === true;
 }
 
 /** Reads a secret. Trims the text of a file, since its last line break is not part of the secret. */
@@ -99,6 +103,9 @@ export function wholeNumber(min: number, max: number): z.ZodType<number, string>
 
 export const portNumber = wholeNumber(0, 65_535);
 
+/** Defaults of `TRUNKLINE_PORT` and `TRUNKLINE_OPERATIONS_PORT`. No common model server listens on these ports. */
+export const defaultPorts = { public: 8484, operations: 8081 } as const;
+
 export const logLevel = z.enum(logLevels, `must be one of ${logLevels.join(", ")}`);
 
 /** IP addresses and networks, separated by commas. */
@@ -144,6 +151,7 @@ export const processSettings = {
     .transform((text) => text === "true")
     .optional(),
   TRUNKLINE_LOG_LEVEL: logLevel.default("info"),
+  TRUNKLINE_LOG_FORMAT: z.enum(logFormats, "must be json or text").optional(),
   /** Time that a stopping process waits for work under way. */
   TRUNKLINE_DRAIN_MS: wholeNumber(0, 3_600_000).default(30_000),
   /** Longest total time of a request, with its waiting. The smaller of the gateway's and the agent's value applies. */
@@ -169,6 +177,7 @@ export function processConfig(given: z.output<z.ZodObject<typeof processSettings
       insecure: given.TRUNKLINE_NATS_INSECURE,
     },
     logLevel: given.TRUNKLINE_LOG_LEVEL,
+    logFormat: given.TRUNKLINE_LOG_FORMAT,
     drainMs: given.TRUNKLINE_DRAIN_MS,
     timeScale: given.TRUNKLINE_TIME_SCALE,
     jobTotalMs: given.TRUNKLINE_JOB_TOTAL_MS,

@@ -41,14 +41,14 @@ export async function runUntilStopped(options: {
 }): Promise<void> {
   const { environment, drainMs, log, start } = options;
   const lifecycle = new Lifecycle({ clock: systemClock, log });
-  const told = untilToldToStop(watchNpm({ environment, lifecycle, clock: systemClock }));
+  const stopRequested = untilStopRequested(watchNpm({ environment, lifecycle, clock: systemClock }));
   try {
     await start(lifecycle);
   } catch (error) {
     await lifecycle.stop(0);
     throw error;
   }
-  const reason = await Promise.race([told, lifecycle.failed]);
+  const reason = await Promise.race([stopRequested, lifecycle.failed]);
   options.onStopping?.();
   if (reason instanceof Error) log.error({ reason: reason.message, drainMs }, "stopping");
   else log.info({ reason, drainMs }, "stopping");
@@ -96,50 +96,67 @@ export class Lifecycle {
     return this.#draining;
   }
 
+  /** Stops as a part of another lifecycle, by whose deadline it cuts work off. */
+  stopBy(deadline: AbortSignal): Promise<void> {
+    this.#draining ??= this.#runSteps(deadline);
+    return this.#draining;
+  }
+
   async #stopAll(deadlineMs: number): Promise<void> {
     const deadline = new AbortController();
     const timer = this.#clock.after(deadlineMs, () => deadline.abort());
+    await this.#runSteps(deadline.signal);
+    timer.cancel();
+  }
+
+  async #runSteps(deadline: AbortSignal): Promise<void> {
     for (const { name, stop } of this.#steps.toReversed()) {
       try {
-        await stop(deadline.signal);
+        await stop(deadline);
       } catch (error) {
         this.#log.error({ err: error, step: name }, "a part did not stop cleanly");
       }
     }
-    timer.cancel();
   }
 }
 
-/** Resolves at SIGINT, SIGTERM or the given signal; a second SIGINT or SIGTERM ends the process at once. */
-export function untilToldToStop(signal?: AbortSignal): Promise<string> {
+/** Windows sends SIGBREAK for Ctrl-Break, which is also how a supervisor there stops a service. */
+const stopSignals = ["SIGINT", "SIGTERM", "SIGBREAK"] as const;
+
+/**
+ * Resolves at a stop signal, when the terminal is closed, or at the given signal. A second stop signal ends the process
+ * at once. A terminal may report its end more than once, and Windows then ends the process within ten seconds.
+ */
+export function untilStopRequested(signal?: AbortSignal): Promise<string> {
   return new Promise((resolve) => {
     const stop = (reason: string): void => {
-      for (const name of ["SIGINT", "SIGTERM"] as const) {
+      for (const name of stopSignals) {
         process.removeAllListeners(name);
         process.once(name, () => process.exit(130));
       }
       resolve(reason);
     };
-    process.once("SIGINT", () => stop("SIGINT"));
-    process.once("SIGTERM", () => stop("SIGTERM"));
+    for (const name of stopSignals) process.once(name, () => stop(name));
+    process.on("SIGHUP", () => resolve("SIGHUP"));
     signal?.addEventListener("abort", () => stop(String(signal.reason)), { once: true });
   });
 }
 
 /**
- * Returns a signal that aborts when the npm that started this process has ended. `npm start` starts a shell, and the
- * shell starts this process. A signal to npm ends those two but never reaches this process, so a restart would find it
- * still running.
+ * Returns a signal that aborts when the npm that started this process has ended. `npm start` and npx start a shell, and
+ * the shell starts this process. A signal to npm ends those two but never reaches this process, so a restart would find
+ * it still running. On Windows a console signals all its processes, and no process gets another parent.
  */
 export function watchNpm(options: {
   readonly environment: Environment;
   readonly lifecycle: Lifecycle;
   readonly clock: Clock;
   readonly parent?: () => number;
+  readonly platform?: string;
 }): AbortSignal {
-  const { environment, lifecycle, clock, parent = () => process.ppid } = options;
+  const { environment, lifecycle, clock, parent = () => process.ppid, platform = process.platform } = options;
   const gone = new AbortController();
-  if (!isOwnScript(environment)) return gone.signal;
+  if (!isStartedByNpm(environment) || platform === "win32") return gone.signal;
   const first = parent();
   const watch = clock.every(npmLookMs, () => {
     if (parent() !== first) gone.abort("npm has gone");
@@ -149,8 +166,11 @@ export function watchNpm(options: {
 }
 
 /**
- * Returns true if a script of this package started the process. A script of another package may detach it on purpose.
+ * Returns true if npm started this process itself, by a script of this package or as npx. A script of another package may
+ * detach it on purpose.
  */
-function isOwnScript({ npm_package_name: name, npm_lifecycle_event: script }: Environment): boolean {
-  return name === "trunkline" && (script === "start" || script === "trunkline");
+function isStartedByNpm(environment: Environment): boolean {
+  const { npm_package_name: name, npm_lifecycle_event: event, npm_lifecycle_script: script = "" } = environment;
+  if (event === "npx") return /^["']?trunkline["']?$/.test(script);
+  return name === "trunkline" && (event === "start" || event === "trunkline");
 }

@@ -6,10 +6,12 @@ import type { Environment } from "./config.ts";
  */
 export const settingNames: readonly string[] = [
   "TRUNKLINE_ADMIN_KEY",
+  "TRUNKLINE_BASE_URL",
   "TRUNKLINE_BODY_BYTES_MAX",
   "TRUNKLINE_CONNECTIONS_MAX",
   "TRUNKLINE_CONNECTIONS_PER_ADDRESS_MAX",
   "TRUNKLINE_CORS_ORIGINS",
+  "TRUNKLINE_DIRECT",
   "TRUNKLINE_DRAIN_MS",
   "TRUNKLINE_ENGINE_DIR",
   "TRUNKLINE_FIRST_TOKEN_MS",
@@ -17,10 +19,13 @@ export const settingNames: readonly string[] = [
   "TRUNKLINE_GGUF_CONTEXT",
   "TRUNKLINE_GRACE_MS",
   "TRUNKLINE_HOST",
+  "TRUNKLINE_IMAGE_HOSTS",
   "TRUNKLINE_JOB_TOTAL_MS",
+  "TRUNKLINE_KEY",
   "TRUNKLINE_KEYS_AWAY_MS",
   "TRUNKLINE_KEY_PEPPER",
   "TRUNKLINE_KEY_PEPPER_ALSO",
+  "TRUNKLINE_LOG_FORMAT",
   "TRUNKLINE_LOG_LEVEL",
   "TRUNKLINE_MACHINE",
   "TRUNKLINE_MANAGE",
@@ -29,8 +34,12 @@ export const settingNames: readonly string[] = [
   "TRUNKLINE_NATS_CA",
   "TRUNKLINE_NATS_CERT",
   "TRUNKLINE_NATS_CREDS",
+  "TRUNKLINE_NATS_DIRECT_URL",
   "TRUNKLINE_NATS_INSECURE",
   "TRUNKLINE_NATS_KEY",
+  "TRUNKLINE_NATS_OPERATOR_KEY",
+  "TRUNKLINE_NATS_SIGNING_KEY",
+  "TRUNKLINE_NATS_SYSTEM_CREDS",
   "TRUNKLINE_NATS_SYSTEM_URL",
   "TRUNKLINE_NATS_URL",
   "TRUNKLINE_NO_PROGRESS_MS",
@@ -43,6 +52,7 @@ export const settingNames: readonly string[] = [
   "TRUNKLINE_OPERATIONS_URL",
   "TRUNKLINE_PORT",
   "TRUNKLINE_PROMPT_CACHE",
+  "TRUNKLINE_PUBLIC_URL",
   "TRUNKLINE_QUEUE_MAX",
   "TRUNKLINE_REDIS_URL",
   "TRUNKLINE_RUNTIME",
@@ -58,9 +68,12 @@ export const settingNames: readonly string[] = [
   "TRUNKLINE_WAIT_MS",
 ];
 
+/** Variables that hold the key in coding agents and editors, as `trunkline connect` names them there. */
+export const clientVariables: readonly string[] = ["TRUNKLINE_API_KEY", "TRUNKLINE_QWEN_KEY"];
+
 const prefix = "TRUNKLINE_";
-/** Matches variables of the test harness and of the client examples. */
-const otherNames = /^TRUNKLINE_(?:TEST_\w+|KEY)$/;
+/** Matches variables of the test harness. */
+const otherNames = /^TRUNKLINE_TEST_\w+$/;
 /** A secret setting may come from a file, which a variable with this suffix names. */
 const fileEnding = /_FILE$/;
 /** Bounds the edit distance of a misspelled name, which must also stay within a third of the name's own letters. */
@@ -68,8 +81,9 @@ const misspeltLettersMax = 4;
 
 /** Returns a warning for each unknown `TRUNKLINE_` variable, with the nearest setting where one is close. */
 export function unknownSettings(environment: Environment): readonly string[] {
+  const known = new Set([...settingNames, ...clientVariables]);
   const isKnown = (name: string): boolean =>
-    otherNames.test(name) || settingNames.includes(name) || settingNames.includes(name.replace(fileEnding, ""));
+    otherNames.test(name) || known.has(name) || known.has(name.replace(fileEnding, ""));
   return Object.keys(environment)
     .filter((name) => name.startsWith(prefix) && environment[name] && !isKnown(name))
     .toSorted()
@@ -88,16 +102,19 @@ function nearestSetting(name: string): string | undefined {
   return nearest !== undefined && nearest.distance <= limit ? nearest.known : undefined;
 }
 
-/** Returns the edit distance of two texts: letters inserted, removed or replaced. */
+/** Returns the edit distance of two texts: letters inserted, removed or replaced, and neighbours exchanged. */
 function editDistance(one: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, column) => column);
+  let before: readonly number[] = [];
+  let row: readonly number[] = Array.from({ length: other.length + 1 }, (_, column) => column);
   for (const [at, letter] of one.split("").entries()) {
     const next = [at + 1];
     for (let column = 1; column < row.length; column += 1) {
-      const [left = 0, above = 0, before = 0] = [next[column - 1], row[column], row[column - 1]];
-      next.push(Math.min(left + 1, above + 1, before + Number(letter !== other[column - 1])));
+      const [left = 0, above = 0, diagonal = 0] = [next[column - 1], row[column], row[column - 1]];
+      const isExchanged = letter === other[column - 2] && one[at - 1] === other[column - 1];
+      const exchanged = isExchanged ? (before[column - 2] ?? Infinity) + 1 : Infinity;
+      next.push(Math.min(left + 1, above + 1, diagonal + Number(letter !== other[column - 1]), exchanged));
     }
-    row = next;
+    [before, row] = [row, next];
   }
   return row.at(-1) ?? 0;
 }

@@ -1,5 +1,7 @@
-import { parentPort, Worker } from "node:worker_threads";
+import { parentPort, type Worker } from "node:worker_threads";
 import { type FaultCode, Fault } from "../fault/fault.ts";
+import { supplyOlderNodes } from "./older-nodes.ts";
+import { startOwnThread } from "./own-files.ts";
 
 /** The answer to one order. A thread answers its orders one after the other. */
 type Answer<Result> =
@@ -59,7 +61,7 @@ export class WorkThread<Order, Result> {
   }
 
   #start(): Worker {
-    const thread = new Worker(this.#module, { resourceLimits: { maxOldGenerationSizeMb: heapMb } });
+    const thread = startOwnThread(this.#module, { resourceLimits: { maxOldGenerationSizeMb: heapMb } });
     thread.on("message", (answer: Answer<Result>) => this.#settle(answer));
     // A thread fails because of a bug, or runs out of memory.
     thread.on("error", (error: unknown) => this.#ended(error));
@@ -93,6 +95,7 @@ export function serveOrders<Result>(
   work: (order: never) => Result,
   bytesOf: (result: Result) => Uint8Array | undefined,
 ): void {
+  supplyOlderNodes();
   parentPort?.on("message", (order: unknown) => {
     const answer = answerTo(() => work(order as never));
     const bytes = answer.outcome === "done" ? bytesOf(answer.result) : undefined;

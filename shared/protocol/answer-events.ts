@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { isUtf8 } from "node:buffer";
 
 export const finishReasons = ["stop", "length", "tool_calls", "content_filter"] as const;
 export type FinishReason = (typeof finishReasons)[number];
@@ -37,7 +36,13 @@ export const answerEvent = z.discriminatedUnion("kind", [
     name: z.string(),
   }),
   z.strictObject({ kind: z.literal("tool-call-delta"), choice, index: z.int().nonnegative(), arguments: z.string() }),
-  z.strictObject({ kind: z.literal("finish"), choice, reason: z.enum(finishReasons) }),
+  z.strictObject({
+    kind: z.literal("finish"),
+    choice,
+    reason: z.enum(finishReasons),
+    /** The stop string that ended the answer, as far as the runtime tells. Only for a job whose head has `tellsStop`. */
+    stop: z.string().optional(),
+  }),
   z.strictObject({ kind: z.literal("embedding"), index: z.int().nonnegative(), vector: z.array(z.number()) }),
   z.strictObject({
     kind: z.literal("usage"),
@@ -50,166 +55,3 @@ export const answerEvent = z.discriminatedUnion("kind", [
 export type AnswerEvent = z.infer<typeof answerEvent>;
 
 export type Usage = Omit<Extract<AnswerEvent, { kind: "usage" }>, "kind">;
-
-/**
- * The payload of a data frame is UTF-8 text: a sequence of records.
- *
- *     head | length | ":" | text             t5:Hello r3:Hmm j33:{"kind":"finish","reason":"stop"}   (without blanks)
- *
- * `t` is a text and `r` a reasoning of the first choice, as plain text. `v` is an embedding: its index, a colon and the
- * vector as base64 of doubles, little-endian. `j` is any other answer event as JSON; the answers to `models` and
- * `manage` jobs are `j` records too. The length is decimal and counts UTF-16 units, so that a
- * reader decodes a frame once and slices it. A record may go on in the next frame, but not before its colon.
- */
-export type RecordHead = "t" | "r" | "v" | "j";
-
-export interface DataRecord {
-  readonly head: RecordHead;
-  readonly text: string;
-}
-
-/** Bounds the text of a `t` or `r` record and the arguments in a tool call's record; a longer piece takes several. */
-export const recordTextMax = 2_048;
-
-export function openRecord({ head, text }: DataRecord): string {
-  return `${head}${text.length}:`;
-}
-
-export function jsonRecord(value: unknown): DataRecord {
-  return { head: "j", text: JSON.stringify(value) };
-}
-
-/** Appends the records of an answer event. */
-export function addRecords(event: AnswerEvent, records: DataRecord[]): void {
-  const { kind } = event;
-  if (kind === "embedding") {
-    records.push({ head: "v", text: `${event.index}:${writtenVector(event.vector)}` });
-  } else if (kind === "tool-call-delta") {
-    for (const piece of piecesOf(event.arguments)) records.push(jsonRecord({ ...event, arguments: piece }));
-  } else if ((kind !== "text" && kind !== "reasoning") || (kind === "text" && event.logprobs !== undefined)) {
-    records.push(jsonRecord(event));
-  } else if ((event.choice ?? 0) === 0 && event.text.isWellFormed()) {
-    const head = kind === "text" ? "t" : "r";
-    for (const text of piecesOf(event.text)) records.push({ head, text });
-  } else {
-    // UTF-8 has no form for half a surrogate pair; JSON has.
-    for (const text of piecesOf(event.text)) records.push(jsonRecord({ ...event, text }));
-  }
-}
-
-/** Cuts a text into pieces of at most `recordTextMax` units, between characters. */
-export function piecesOf(text: string): readonly string[] {
-  if (text.length <= recordTextMax) return [text];
-  const pieces: string[] = [];
-  for (let from = 0; from < text.length;) {
-    let to = from + recordTextMax;
-    if (isHighSurrogate(text.charCodeAt(to - 1))) to -= 1;
-    pieces.push(text.slice(from, to));
-    from = to;
-  }
-  return pieces;
-}
-
-function isHighSurrogate(unit: number): boolean {
-  return unit >= 0xd800 && unit <= 0xdbff;
-}
-
-/** Returns the answer event of a record, or undefined when it is none. */
-export function eventOf({ head, text }: DataRecord): AnswerEvent | undefined {
-  if (head === "v") return embeddingIn(text);
-  if (head !== "j") return text === "" ? undefined : { kind: head === "t" ? "text" : "reasoning", text };
-  try {
-    return answerEvent.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
-}
-
-const doubleBytes = 8;
-
-function writtenVector(vector: readonly number[]): string {
-  const bytes = Buffer.allocUnsafe(vector.length * doubleBytes);
-  for (const [at, component] of vector.entries()) bytes.writeDoubleLE(component, at * doubleBytes);
-  return bytes.toString("base64");
-}
-
-function embeddingIn(text: string): AnswerEvent | undefined {
-  const [, index, written = ""] = /^(\d{1,9}):([A-Za-z0-9+/=]*)$/.exec(text) ?? [];
-  const bytes = Buffer.from(written, "base64");
-  if (index === undefined || bytes.byteLength % doubleBytes !== 0) return undefined;
-  const vector: number[] = [];
-  for (let at = 0; at < bytes.byteLength; at += doubleBytes) vector.push(bytes.readDoubleLE(at));
-  return { kind: "embedding", index: Number(index), vector };
-}
-
-const colon = 0x3a;
-const [zero, nine] = [0x30, 0x39];
-/** More digits than this are no length, whatever the reader's limit. */
-const digitsMax = 9;
-
-/** Reads the records of a job's data frames. `broken` makes the error to throw when the payload is invalid. */
-export class RecordReader {
-  readonly #textMax: number;
-  readonly #broken: (what: string) => Error;
-  /** The record that goes on in the next frame: its pieces so far, and the units that are missing. */
-  #begun: { readonly head: RecordHead; readonly pieces: string[] } | undefined;
-  #missing = 0;
-
-  constructor(options: { readonly textMax: number; readonly broken: (what: string) => Error }) {
-    this.#textMax = options.textMax;
-    this.#broken = options.broken;
-  }
-
-  /** True if a record has begun and its end has not arrived. */
-  get hasBegun(): boolean {
-    return this.#begun !== undefined;
-  }
-
-  /** Returns the records that this payload completes. */
-  read(payload: Uint8Array): DataRecord[] {
-    if (!isUtf8(payload)) throw this.#broken("a data frame that is not UTF-8");
-    const text = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).toString();
-    const records: DataRecord[] = [];
-    let at = this.#goOn(text, records);
-    while (at < text.length) {
-      const head = text[at];
-      if (head !== "t" && head !== "r" && head !== "v" && head !== "j")
-        throw this.#broken("a record with an unknown head");
-      const colonAt = this.#colonAfter(text, at + 1);
-      const length = Number(text.slice(at + 1, colonAt));
-      if (length > this.#textMax) throw this.#broken(`a record of ${length} characters (at most ${this.#textMax})`);
-      const end = colonAt + 1 + length;
-      if (end <= text.length) records.push({ head, text: text.slice(colonAt + 1, end) });
-      else {
-        this.#begun = { head, pieces: [text.slice(colonAt + 1)] };
-        this.#missing = end - text.length;
-      }
-      at = end;
-    }
-    return records;
-  }
-
-  /** Takes the rest of a record that began in an earlier frame, and returns where the next one begins. */
-  #goOn(text: string, records: DataRecord[]): number {
-    if (this.#begun === undefined) return 0;
-    const { head, pieces } = this.#begun;
-    const piece = text.slice(0, this.#missing);
-    pieces.push(piece);
-    this.#missing -= piece.length;
-    if (this.#missing > 0) return text.length;
-    this.#begun = undefined;
-    records.push({ head, text: pieces.join("") });
-    return piece.length;
-  }
-
-  #colonAfter(text: string, from: number): number {
-    let at = from;
-    while (at - from <= digitsMax) {
-      const unit = text.charCodeAt(at);
-      if (unit === colon && at > from) return at;
-      if (!(unit >= zero && unit <= nine)) break;
-      at += 1;
-    }
-    throw this.#broken("a record without a length");
-  }
-}

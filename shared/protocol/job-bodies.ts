@@ -27,50 +27,58 @@ export function unknownFields(value: unknown, output: unknown, path: Path = []):
  */
 
 export const textPart = z.object({ type: z.literal("text"), text: z.string() });
+/** Runtimes would fetch another URL, and could be led into a private network. */
+const sentImage = z.string().regex(/^data:image\//i, "must be a data URL of an image");
 export const imagePart = z.object({
   type: z.literal("image_url"),
-  image_url: z.object({ url: z.string(), detail: z.enum(["auto", "low", "high"]).optional() }),
+  image_url: z.object({ url: sentImage, detail: z.enum(["auto", "low", "high"]).optional() }),
 });
 
 export const textContent = z.union([z.string(), z.array(textPart).min(1)]);
 export const userContent = z.union([z.string(), z.array(z.discriminatedUnion("type", [textPart, imagePart])).min(1)]);
 
 export const toolCall = z.object({
-  id: z.string().min(1),
+  id: z.string().min(1).describe("The id of this call; the tool's message names it."),
   type: z.literal("function"),
   function: z.object({ name: z.string().min(1), arguments: z.string() }),
 });
 
+const speaker = z.string().optional().describe("A name for whoever speaks, for models that tell several apart.");
+
 export const systemMessage = z.object({
   role: z.literal("system"),
   content: textContent,
-  name: z.string().optional(),
+  name: speaker,
 });
 export const userMessage = z.object({
   role: z.literal("user"),
   content: userContent,
-  name: z.string().optional(),
+  name: speaker,
 });
 export const assistantMessage = z.object({
   role: z.literal("assistant"),
   content: textContent.nullish(),
   reasoning_content: z.string().nullish(),
   tool_calls: z.array(toolCall).min(1).optional(),
-  name: z.string().optional(),
+  name: speaker,
 });
 export const toolMessage = z.object({
   role: z.literal("tool"),
-  content: textContent,
+  content: userContent,
   tool_call_id: z.string().min(1),
 });
 
 export const chatMessage = z.discriminatedUnion("role", [systemMessage, userMessage, assistantMessage, toolMessage]);
 export type ChatMessage = z.infer<typeof chatMessage>;
 
+/** The tool names that every runtime and template accepts. The gateway renames other tools and maps their names back. */
+export const toolNameCharactersMax = 64;
+export const toolNamePattern = /^[a-zA-Z0-9_-]{1,64}$/;
+
 export const toolDefinition = z.object({
   type: z.literal("function"),
   function: z.object({
-    name: z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 letters, digits, underscores or hyphens"),
+    name: z.string().regex(toolNamePattern, "must be 1 to 64 letters, digits, underscores or hyphens"),
     description: z.string().optional(),
     parameters: z.record(z.string(), z.unknown()).optional(),
     strict: z.boolean().nullish(),
@@ -89,7 +97,7 @@ export const responseFormat = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("json_schema"),
     json_schema: z.object({
-      name: z.string().min(1).max(64),
+      name: z.string().min(1).max(64).describe("A name for the schema."),
       description: z.string().optional(),
       schema: z.record(z.string(), z.unknown()).optional(),
       strict: z.boolean().nullish(),
@@ -99,10 +107,27 @@ export const responseFormat = z.discriminatedUnion("type", [
 
 export const reasoningEffort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
 
-export const toolsMax = 128;
+/** OpenAI allows 128. Coding agents with several tool servers send some hundreds. */
+export const toolsMax = 512;
 /** OpenAI allows four. Code completion clients send a dozen, and every supported runtime accepts them. */
 export const stopsMax = 16;
 export const stopText = z.string().min(1).max(1_024);
+
+/** Bounds a grammar, a regular expression or one choice. Runtimes compile them. */
+export const grammarCharactersMax = 262_144;
+const grammarText = z.string().min(1).max(grammarCharactersMax);
+
+/** A rule that the whole answer has to keep to, in vLLM's form. */
+export const structuredOutputs = z.union([
+  z.strictObject({ regex: grammarText }),
+  z.strictObject({ choice: z.array(grammarText).min(1).max(1_024) }),
+]);
+
+/** Arguments of a chat template: few and plain, since templates only compare them. */
+const templateArguments = z.record(
+  z.string().regex(/^[A-Za-z_]\w{0,63}$/, "the name of an argument has at most 64 letters, digits or underscores"),
+  z.union([z.boolean(), z.number(), z.string().max(1_024)]),
+);
 
 /** All fields of a chat request that change the answer, except the model. */
 export const chatBody = z.object({
@@ -117,12 +142,22 @@ export const chatBody = z.object({
   presence_penalty: z.number().min(-2).max(2).optional(),
   seed: z.int().optional(),
   stop: z.array(stopText).min(1).max(stopsMax).optional(),
+  /** Number of likeliest tokens to choose from; 0 is all of them. */
+  top_k: z.int().min(0).optional(),
+  min_p: z.number().min(0).max(1).optional(),
+  typical_p: z.number().min(0).max(1).optional(),
+  repeat_penalty: z.number().min(0.01).max(10).optional(),
+  stop_token_ids: z.array(z.int().min(0)).max(stopsMax).optional(),
   n: z.int().min(1).max(choicesMax).optional(),
   logprobs: z.boolean().optional(),
   top_logprobs: z.int().min(0).max(20).optional(),
   logit_bias: z.record(z.string(), z.number().min(-100).max(100)).optional(),
   response_format: responseFormat.optional(),
   reasoning_effort: reasoningEffort.optional(),
+  chat_template_kwargs: templateArguments.optional(),
+  /** Rules of a grammar in the form of llama.cpp (GBNF). */
+  grammar: grammarText.optional(),
+  structured_outputs: structuredOutputs.optional(),
 });
 export type ChatBody = z.infer<typeof chatBody>;
 
@@ -140,6 +175,7 @@ export const completionLogprobsMax = 5;
 
 const { max_tokens, temperature, top_p, frequency_penalty, presence_penalty, seed, stop, n, logit_bias } =
   chatBody.shape;
+const { top_k, min_p, typical_p, repeat_penalty, stop_token_ids } = chatBody.shape;
 
 /**
  * The body of a `complete` job: prompts that are continued without a chat template. The agent asks its runtime for one
@@ -158,6 +194,11 @@ export const completeBody = z.object({
   presence_penalty,
   seed,
   stop,
+  top_k,
+  min_p,
+  typical_p,
+  repeat_penalty,
+  stop_token_ids,
   n,
   logit_bias,
   /** Number of alternatives to report for each token. With 0 only the token's own logprob is reported. */

@@ -40,6 +40,12 @@ export const limits = {
   presenceBytesMax: 16 * kib,
   /** Bounds a machine's catalogue. */
   catalogueBytesMax: 2 * mib,
+  /** Bounds a message of a gateway's placements. */
+  placementsBytesMax: 256 * kib,
+  /** Messages of placements that a gateway sends at once. Prompts beyond them stay its own knowledge. */
+  placementsMessagesMax: 4,
+  /** Hashes of a placed prompt that a gateway tells. The rest of a longer prompt stays its own knowledge. */
+  placedBlocksMax: 16_384,
   /** Jobs that an agent holds at once, running, waiting and ended but not yet finished. */
   jobsPerAgentMax: 5_000,
   /** A broker must carry messages of this size: a data frame, a part, or a beat with a row for every job. */

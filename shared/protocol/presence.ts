@@ -30,6 +30,8 @@ export const presence = z.object({
   catalogueDigest: z.string().max(64),
   /** The machine's round trip to the broker in steps of 100 ms; absent below that. Gateways wait longer by it. */
   roundTripMs: count.max(roundTripMsMax).optional(),
+  /** True if the machine is connected by a tunnel. Gateways believe in it for `tunnelSilenceMs` longer, and no more. */
+  tunnelled: z.literal(true).optional(),
   /** The version of the wire that this agent speaks. Agents of version 1 do not report it. */
   wire: z.int().default(1),
   /** The `connectionId` of the agent's broker, where it has one. */

@@ -75,6 +75,8 @@ const reply = new RegExp(
   `^tl1\\.reply\\.[0-9A-Za-z]{${tokenCharacters}}\\.[a-z0-9][a-z0-9-]{0,62}\\.(?:[0-9A-Za-z]{${tokenCharacters}}|beats)$`,
 );
 
+const placed = new RegExp(`^tl1\\.placed\\.([0-9A-Za-z]{${tokenCharacters}})$`);
+
 /** Parses a reply subject. Returns undefined when the text is not one: messages from the broker are not trusted. */
 export function parseReplySubject(subject: string): { gateway: string; machine: string; job: string } | undefined {
   // Every job and every frame has one: slicing is faster than capture groups.
@@ -88,10 +90,25 @@ export function parseReplySubject(subject: string): { gateway: string; machine: 
   };
 }
 
+/** The subjects and patterns that one connection to the broker may use. Everything else is denied. */
+export interface Grants {
+  readonly publish: readonly string[];
+  readonly subscribe: readonly string[];
+}
+
+/** Returns the grants of a machine; `infra/nats.conf` and `trunkline nats init` give the same ones. */
+export function machineGrants(machine: string): Grants {
+  return {
+    publish: [`tl1.reply.*.${machine}.>`, presenceSubject(machine)],
+    subscribe: [`tl1.machine.${machine}.>`, presenceSubject(machine), rollcallSubject],
+  };
+}
+
 /** Returns the broker grant that allows this subject, without epochs and random tokens. For messages to operators. */
 export function grantFor(subject: string): string {
   const [, family, third = "", fourth = ""] = subject.split(".");
   if (family === "machine") return `tl1.machine.${third}.>`;
+  if (family === "placed") return placedPattern;
   if (family === "reply") return fourth === ">" ? "tl1.reply.>" : `tl1.reply.*.${fourth}.>`;
   return subject;
 }
@@ -103,3 +120,28 @@ export function presenceSubject(machine: string): string {
 export const presencePattern = "tl1.presence.*";
 
 export const rollcallSubject = "tl1.rollcall";
+
+/** Subject on which a gateway says that it opened a tunnel of this machine. */
+export function tunnelSubject(machine: string): string {
+  return `tl1.tunnel.${machine}`;
+}
+
+export const tunnelPattern = "tl1.tunnel.*";
+
+/** Subject on which a gateway tells the others what it has placed on machines. */
+export function placedSubject(gateway: string): string {
+  return `tl1.placed.${gateway}`;
+}
+
+export const placedPattern = "tl1.placed.*";
+
+/** Returns the gateway of a `placedSubject`, or undefined when the text is not one. */
+export function parsePlacedSubject(subject: string): string | undefined {
+  return placed.exec(subject)?.[1];
+}
+
+/** The grants of every gateway. A gateway can do without those of `placedPattern`. */
+export const gatewayGrants: Grants = {
+  publish: ["tl1.machine.>", rollcallSubject, tunnelPattern, placedPattern],
+  subscribe: ["tl1.reply.>", presencePattern, tunnelPattern, placedPattern],
+};

@@ -9,12 +9,17 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}): Timing {
     presenceIntervalMs: 1_000 * scale,
     suspectAfterMs: 2_000 * scale,
     offlineAfterMs: 3_000 * scale,
+    tunnelSilenceMs: 3_000 * scale,
     rollcallSettleMs: 250 * scale,
     claimWaitMs: 300 * scale,
     readinessGraceMs: 2_000 * scale,
 
+    placementsToldMs: 25 * scale,
+    placementsRepeatMs: 1_000 * scale,
+    placementsSilentMs: 3_000 * scale,
+
     acceptWaitMs: 300 * scale,
-    acceptHoldMs: 10 * scale,
+    acceptHoldMs: 15 * scale,
     retryAfterNobodyMs: 50 * scale,
     probeAfterMs: 1_500 * scale,
     lostAfterMs: 3_000 * scale,
@@ -37,6 +42,7 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}): Timing {
 
     modelsWaitMs: 900 * scale,
     modelsShareMs: 250 * scale,
+    countWaitMs: 5_000 * scale,
     catalogueWaitMs: 2_000 * scale,
     cataloguePollMs: 1_000 * scale,
     runtimeAnswerMs: 700 * scale,
@@ -53,14 +59,27 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}): Timing {
   };
 }
 
-/** Extends the waits for a machine's answer by its round trip. */
-export function timingOver(timing: Timing, roundTripMs: number): Timing {
-  if (roundTripMs === 0) return timing;
+/** The line between two ends of the wire, as far as waits depend on it. A presence is one. */
+export interface Line {
+  readonly roundTripMs?: number | undefined;
+  readonly tunnelled?: boolean | undefined;
+}
+
+/** Time by which an end of this line may be silent for longer before the other end takes it for gone. */
+export function addedSilenceMs({ roundTripMs = 0, tunnelled = false }: Line, timing: Timing): number {
+  return roundTripMs + (tunnelled ? timing.tunnelSilenceMs : 0);
+}
+
+/** Extends the waits for a machine's answer by its line. */
+export function timingOver(timing: Timing, line: Line): Timing {
+  const { roundTripMs = 0 } = line;
+  const addedMs = addedSilenceMs(line, timing);
+  if (addedMs === 0) return timing;
   return {
     ...timing,
     acceptWaitMs: timing.acceptWaitMs + roundTripMs,
     probeAfterMs: timing.probeAfterMs + roundTripMs,
-    lostAfterMs: timing.lostAfterMs + roundTripMs,
+    lostAfterMs: timing.lostAfterMs + addedMs,
     parkRetryMs: timing.parkRetryMs + roundTripMs,
     partRepeatMs: timing.partRepeatMs + roundTripMs,
   };
@@ -80,6 +99,11 @@ export interface Timing {
   readonly presenceIntervalMs: number;
   readonly suspectAfterMs: number;
   readonly offlineAfterMs: number;
+  /**
+   * Time by which both ends of a tunnel believe in each other for longer: a tunnel crosses networks where TCP repeats a
+   * lost packet after up to three seconds.
+   */
+  readonly tunnelSilenceMs: number;
   /** Time that a starting gateway waits for answers to its rollcall before it reports ready. */
   readonly rollcallSettleMs: number;
   /** Time that a starting agent waits for another agent of its name to answer. */
@@ -87,12 +111,15 @@ export interface Timing {
   /** Time that a stopping gateway keeps serving after it reported not ready. */
   readonly readinessGraceMs: number;
 
+  /** Time for which a gateway gathers its placements before it tells the other gateways. */
+  readonly placementsToldMs: number;
+  /** Interval at which a gateway repeats its loads, and the silence after which the others forget them. */
+  readonly placementsRepeatMs: number;
+  readonly placementsSilentMs: number;
+
   /** Timeout of an accept or a reject. After it the gateway sends the same job once more. */
   readonly acceptWaitMs: number;
-  /**
-   * Time that an agent delays an accept, at most twice: any other frame of the job within it makes the accept
-   * unnecessary.
-   */
+  /** Time that an agent delays an accept: any other frame of the job within it makes the accept unnecessary. */
   readonly acceptHoldMs: number;
   /** Delay of the second offer to a machine with a fresh presence, after a 503 (no responders). */
   readonly retryAfterNobodyMs: number;
@@ -130,6 +157,8 @@ export interface Timing {
   /** Time that `GET /v1/models` waits for machines, and time within which callers share one round of requests. */
   readonly modelsWaitMs: number;
   readonly modelsShareMs: number;
+  /** Time that a gateway waits for a machine to count the tokens of a prompt, before it estimates them. */
+  readonly countWaitMs: number;
   /** Time that a gateway waits for a catalogue that it fetches for its own use. */
   readonly catalogueWaitMs: number;
   readonly cataloguePollMs: number;

@@ -95,11 +95,11 @@ export class RedisUsage implements UsageRows {
 
   /** Reads day by day and in pages, so that no amount of data blocks Redis. */
   async read({ from, to }: { readonly from: string; readonly to: string }): Promise<readonly UsageRow[]> {
-    const told = await this.#redis.run("tell the days of usage", (redis) =>
+    const reply = await this.#redis.run("tell the days of usage", (redis) =>
       redis.zrangebylex(redisUsageDaysAt, `[${from}`, `[${to}`),
     );
     const rows: UsageRow[] = [];
-    for (const day of daysReply.parse(told)) {
+    for (const day of daysReply.parse(reply)) {
       rows.push(...rowsOf(day, await this.#fieldsOf(day)));
     }
     return rows.sort(compareUsage);
@@ -110,10 +110,10 @@ export class RedisUsage implements UsageRows {
     const fields: Record<string, string> = {};
     let cursor = "0";
     do {
-      const [next, told] = await this.#redis.run("read the usage of a day", (redis) =>
+      const [next, reply] = await this.#redis.run("read the usage of a day", (redis) =>
         redis.hscan(redisUsageAt(day), cursor, "COUNT", fieldsPerPage),
       );
-      for (let at = 0; at < told.length; at += 2) fields[told[at] ?? ""] = told[at + 1] ?? "";
+      for (let at = 0; at < reply.length; at += 2) fields[reply[at] ?? ""] = reply[at + 1] ?? "";
       cursor = next;
     } while (cursor !== "0");
     return fields;

@@ -20,14 +20,15 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   ],
   "http knows no other room of the gateway": [
     "services/gateway/http/x.ts",
-    `import type { Caller } from "../keys/prove-callers.ts";`,
+    `import type { Caller } from "../keys/authenticate.ts";`,
   ],
   "keys know HTTP and no other room": ["services/gateway/keys/x.ts", `import { a } from "../fleet/roster.ts";`],
   "limits know no other room": ["services/gateway/limits/x.ts", `import { a } from "../jobs/open-jobs.ts";`],
+  "images know no other room": ["services/gateway/images/x.ts", `import { a } from "../http/read-json.ts";`],
   "jobs know the fleet and no other room": ["services/gateway/jobs/x.ts", `import { a } from "../limits/limits.ts";`],
-  "the public API knows neither metrics, openapi nor operations": [
+  "the public API knows neither metrics, openapi, operations nor tunnels": [
     "services/gateway/api/x.ts",
-    `import { a } from "../metrics/gateway-meters.ts";`,
+    `import { a } from "../metrics/request-meters.ts";`,
   ],
   "metrics know neither the public API nor operations": [
     "services/gateway/metrics/x.ts",
@@ -36,6 +37,10 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   "openapi knows neither keys, the fleet, metrics nor operations": [
     "services/gateway/openapi/x.ts",
     `import { a } from "../fleet/roster.ts";`,
+  ],
+  "tunnels know HTTP, keys and the fleet, and no other room": [
+    "services/gateway/tunnels/x.ts",
+    `import { a } from "../jobs/open-jobs.ts";`,
   ],
   "runtimes know neither jobs nor the machine": [
     "services/agent/runtimes/ollama/x.ts",
@@ -51,7 +56,19 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
     "services/cli/gateway.ts",
     `import { startGateway } from "../gateway/compose.ts";`,
   ],
-  "only nats adapters know NATS": ["shared/broker/broker.ts", `import type { Msg } from "@nats-io/nats-core";`],
+  "only the reading thread knows js-tiktoken": [
+    "services/gateway/api/text-requests.ts",
+    `import ranks from "js-tiktoken/ranks/cl100k_base";`,
+  ],
+  "only the reading thread has the table of OpenAI's tokens": [
+    "services/gateway/api/x.ts",
+    `import { a } from "./openai-tokens.ts";`,
+  ],
+  "only the two ends of a tunnel know ws": ["services/gateway/http/listen.ts", `import { WebSocketServer } from "ws";`],
+  "only nats adapters know the libraries of NATS": [
+    "shared/broker/broker.ts",
+    `import type { Msg } from "@nats-io/nats-core";`,
+  ],
   "only redis adapters know Redis": ["shared/keys/key-store.ts", `import { Redis } from "ioredis";`],
   "only the rooms that speak HTTP know Fastify": ["services/gateway/jobs/x.ts", `import { fastify } from "fastify";`],
   "only cross-origin knows @fastify/cors": [
@@ -73,6 +90,7 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
     `const path = import.meta.resolve("swagger-ui-dist/swagger-ui.css");`,
   ],
   "only the CLI knows commander": ["shared/process/x.ts", `import { Command } from "commander";`],
+  "only connect knows jsonc-parser": ["services/cli/x.ts", 'import { parse } from "jsonc-parser";'],
   "only the harness knows testcontainers": ["test/unit/x.ts", `import("testcontainers")`],
   "the product knows no test tool": ["shared/model/x.ts", `import { test } from "vitest";`],
 };

@@ -9,14 +9,15 @@ import { until } from "../harness/until.ts";
 import { MeanMachine, offering, type Said } from "./mean-machine.ts";
 import { payloadOf } from "../harness/answer-payload.ts";
 
-const frameBytes = 200_000;
+/** Whole records of 1,025 bytes. */
+const frameBytes = 205_000;
 const text = (content: string): Buffer => payloadOf({ kind: "text", text: content });
 const stop = payloadOf({ kind: "finish", reason: "stop" });
 
 /** An answer of so many bytes at once, whatever credit there is. */
 function atOnce(bytes: number): readonly Said[] {
   const frames = Math.ceil(bytes / frameBytes);
-  const piece = Buffer.alloc(frameBytes, "t1:x");
+  const piece = Buffer.alloc(frameBytes, `t1019:${"x".repeat(1_019)}`);
   const data = Array.from({ length: frames }, (_, place): Said => ["data", piece, place + 1]);
   return [...data, ["end", handMadeEnd, frames + 1]];
 }

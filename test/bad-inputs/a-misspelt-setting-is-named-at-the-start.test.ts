@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { settingNames, unknownSettings } from "#shared/process/setting-names.ts";
+import { clientVariables, settingNames, unknownSettings } from "#shared/process/setting-names.ts";
 import { readSources } from "../architecture/read-sources.ts";
 import { trunkline } from "../harness/trunkline-command.ts";
 
@@ -25,7 +25,7 @@ test.each([
 
 test("no setting of any process, of the tests or of another program is told as unknown", () => {
   const known = settingNames.flatMap((name) => [name, `${name}_FILE`]);
-  const others = ["TRUNKLINE_TEST_NATS_URL", "TRUNKLINE_KEY", "PATH", "REDIS_ULR"];
+  const others = ["TRUNKLINE_TEST_NATS_URL", "TRUNKLINE_KEY", ...clientVariables, "PATH", "REDIS_ULR"];
   expect(unknownSettings(Object.fromEntries([...known, ...others].map((name) => [name, "1"])))).toEqual([]);
   expect(unknownSettings({ TRUNKLINE_NAST_URL: "", TRUNKLINE_REDIS_ULR: undefined })).toEqual([]);
 });
@@ -34,5 +34,6 @@ test("the list of settings is exactly what the product reads", () => {
   const product = readSources().filter(({ path }) => !path.startsWith("test/") && !path.endsWith("setting-names.ts"));
   const names = new Set(product.flatMap(({ text }) => text.match(/\bTRUNKLINE_[A-Z][A-Z_]*[A-Z]\b/g) ?? []));
   const isFileOf = (name: string): boolean => name.endsWith("_FILE") && names.has(name.replace(/_FILE$/, ""));
-  expect(settingNames).toEqual([...names].filter((name) => !isFileOf(name)).toSorted());
+  const settings = names.difference(new Set(clientVariables));
+  expect(settingNames).toEqual([...settings].filter((name) => !isFileOf(name)).toSorted());
 });

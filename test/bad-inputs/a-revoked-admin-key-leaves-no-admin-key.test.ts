@@ -3,7 +3,8 @@ import { changeKey, revokeKey } from "#shared/keys/change-key.ts";
 import { adminLineageMax, issueKey } from "#shared/keys/issue-key.ts";
 import { keyId, type KeyId } from "#shared/keys/key-token.ts";
 import { redisPlace, sqlitePlace } from "../contract/key-store-place.ts";
-import { redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
+import type { SomeServer } from "../harness/found-servers.ts";
+import { redisUrl } from "../harness/redis-server.ts";
 import { AdminOnStore, type Method, type Told } from "../unit/gateway/operations/admin-on-a-store.ts";
 import { commandLine } from "../unit/cli/command-line.ts";
 

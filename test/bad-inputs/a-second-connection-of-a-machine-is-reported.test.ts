@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { filledEnvironment } from "../harness/infra/compose-file.ts";
+import { natsPasswords } from "../harness/infra/compose-file.ts";
 import { startConfiguredNats, type ConfiguredNats } from "../harness/infra/configured-servers.ts";
 import { NatsUser } from "../harness/infra/nats-user.ts";
 import { lentOnly } from "../harness/found-servers.ts";
@@ -10,7 +10,7 @@ import { trunkline } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
 
 const reported = "a second connection is open under the NATS user of this machine";
-const environment = filledEnvironment();
+const environment = natsPasswords();
 const passwordOf = (user: string): string => environment[`NATS_PASSWORD_${user.toUpperCase()}`] ?? "";
 
 describe.skipIf(lentOnly("nats"))("a gateway on NATS with infra/nats.conf", () => {

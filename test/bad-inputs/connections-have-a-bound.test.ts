@@ -29,7 +29,7 @@ async function serve(connections: ConnectionBounds, trustedProxies: readonly str
   };
   const log = createLog({ level: "warn", name: "test", write: (line) => void logged.push(line) });
   const limit = { bodyBytesMax: 1_024, bodyLimitName: "bytes" };
-  server = createServer({ log, ...limit, draining: () => false, connections, meter, trustedProxies });
+  server = createServer({ log, ...limit, connections, meter, trustedProxies });
   server.get("/healthz", async () => ({ status: "ok" }));
   await server.listen({ host: "0.0.0.0", port: 0 });
   const address = server.server.address();
@@ -71,6 +71,23 @@ test("a new connection above TRUNKLINE_CONNECTIONS_MAX is closed, counted and lo
   sockets[0]?.destroy();
   await until(async () => isServed(await connectFrom("127.0.0.1", port)), { what: "a new connection to be served" });
 });
+
+test.skipIf(outer === undefined)(
+  "a port for proxies alone closes the connections of all others but this host's",
+  async () => {
+    const bounds = { connectionsMax: 100, connectionsPerAddressMax: 100, onlyProxies: true };
+    const before = await serve(bounds, ["203.0.113.0/24"]);
+    expect(await isServed(await connectFrom(outer ?? "", before.port))).toBe(false);
+    expect(await isServed(await connectFrom("127.0.0.1", before.port))).toBe(true);
+    expect([before.closed, before.logged]).toEqual([
+      ["stranger"],
+      [expect.stringMatching(/no proxy of TRUNKLINE_TRUSTED_PROXIES/)],
+    ]);
+    await server.close();
+    const { port } = await serve(bounds, ["203.0.113.0/24", outer ?? ""]);
+    expect(await isServed(await connectFrom(outer ?? "", port))).toBe(true);
+  },
+);
 
 test.skipIf(outer === undefined)(
   "an address takes no more connections than its bound, and others are served",

@@ -1,4 +1,4 @@
-import { jsonDepthMax, jsonKeysMax, jsonValuesMax } from "../../services/gateway/http/scan-json.ts";
+import { jsonDepthMax, jsonKeysMax, jsonValuesMax } from "../../services/gateway/http/read-json.ts";
 import type { Case, Section, Told } from "./row.ts";
 import { goodChat, posted } from "./sent.ts";
 

@@ -61,7 +61,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies", () => {
     ["a name that is a number", () => [named("made-up-0"), { ...handMadeModel, id: 7 }]],
     ["a window below nothing", () => [{ ...named("made-up-0"), context_window: -1 }]],
     ["more than 2 MiB", () => [{ ...named("made-up-0"), x: "x".repeat(3_000_000) }]],
-  ])("of %s is not believed, and the others are listed as before", async (_, models) => {
+  ])("a catalogue of %s is not believed, and the others are listed as before", async (_, models) => {
     catalogue = offering(models());
     const before = mean.asked;
     // Callers in quick succession share one round of questions.
@@ -72,7 +72,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies", () => {
     expect(await honestly()).toBe("x-0 x-1 ");
   });
 
-  test("of jobs that it does not have, has ended or never had tells nobody anything", async () => {
+  test("frames of jobs that a machine does not have, has ended or never had reach nobody", async () => {
     const first = await ask();
     expect(await contentOf(first)).toBe("fine");
     const ended = mean.jobs.at(-1);
@@ -124,14 +124,17 @@ describe.skipIf(lentOnly("nats", "redis"))("a machine that lies", () => {
     expect(await contentOf(await ask())).toBe("fine");
   });
 
-  test.each(["-1", "1.5", "1e400", "null", '"many"'])("of %s tokens has not ended in success", async (tokens) => {
-    answer = () => ending(`{"promptTokens":1,"completionTokens":${tokens}}`);
-    const response = await ask();
-    expect(response.status).toBe(502);
-    expect(await errorOf(response)).toMatchObject({ code: "agent_disconnected" });
-  });
+  test.each(["-1", "1.5", "1e400", "null", '"many"'])(
+    "an answer of %s tokens has not ended in success",
+    async (tokens) => {
+      answer = () => ending(`{"promptTokens":1,"completionTokens":${tokens}}`);
+      const response = await ask();
+      expect(response.status).toBe(502);
+      expect(await errorOf(response)).toMatchObject({ code: "agent_disconnected" });
+    },
+  );
 
-  test("of a billion tokens is believed only so far, and what it was believed is logged", async () => {
+  test("a report of a billion tokens is believed only so far, and what was believed is logged", async () => {
     answer = () => ending('{"promptTokens":1e12,"completionTokens":1e12}');
     const response = await ask();
     expect(await contentOf(response)).toBe("fine");

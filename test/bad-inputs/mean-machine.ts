@@ -59,7 +59,7 @@ export class MeanMachine implements AsyncDisposable {
     const { epoch } = machine;
     broker.subscribe(">", ({ subject }) => void machine.heard.push(subject));
     broker.subscribe(machineSubject({ machine: name, epoch }, "job"), (message) => {
-      const decoded = decodeJobHead(message.header(headHeader));
+      const decoded = decodeJobHead(message.headers?.[headHeader]);
       const { reply } = message;
       if (decoded.outcome !== "head" || reply === undefined) return;
       const { head } = decoded;

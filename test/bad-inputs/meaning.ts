@@ -83,7 +83,8 @@ const sampling: readonly Case[] = [
   ...each(122, "n", [129, 1e6], wrong("integer_above_max_value", "n", { says: /128/ })),
   asks([122], "two answers, which can be had", { n: 2 }, { ...ok, says: /"index":1/ }),
   ...["max_tokens", "max_completion_tokens"].flatMap((field) => [
-    ...each(123, field, [0, -1], wrong("integer_below_min_value", field)),
+    ...each(123, field, [0, -2], wrong("integer_below_min_value", field)),
+    asks([123], `${field} of -1, which is no limit`, { [field]: -1 }, ok),
     ...each(123, field, ["5", 1.5, true], wrong("invalid_type", field)),
     ...each(123, field, [1e300, 2 ** 53], wrong("integer_above_max_value", field)),
     asks([123], `${field} beyond what anybody says`, { [field]: 1e9 }, ok),
@@ -159,8 +160,20 @@ const tools: readonly Case[] = [
     sent: postedJson(chat(withSchema(JSON.parse(`${'{"items":'.repeat(70)}{}${"}".repeat(70)}`)))),
     told: [{ status: 400, code: null, says: /jsonDepthMax/ }],
   },
-  asks([130], "10,000 tools", { tools: many(10_000, tool) }, wrong("array_above_max_length", "tools", { says: /128/ })),
+  asks([130], "10,000 tools", { tools: many(10_000, tool) }, wrong("array_above_max_length", "tools", { says: /512/ })),
   asks([130], "no tools", { tools: [] }, ok),
+  asks(
+    [130],
+    "a tool without a name",
+    { tools: [{ type: "function", function: { name: "" } }] },
+    wrong("invalid_value", "tools[0].function.name"),
+  ),
+  asks(
+    [130],
+    "a tool with a name of 10,000 characters",
+    { tools: [{ type: "function", function: { name: "x".repeat(10_000) } }] },
+    wrong("string_too_long", "tools[0].function.name", { says: /256/ }),
+  ),
 ];
 
 const url = `${content}[0].image_url.url`;
@@ -180,7 +193,26 @@ const elsewhere: readonly Case[] = [
     "",
   ].map((of) => asks([131], `an image at ${JSON.stringify(of)}`, image(of), wrong("invalid_value", url))),
   asks([131], "an image that is a number", image(7), wrong("invalid_type", url)),
-  ...["chat_template_kwargs", "vllm_xargs", "api_base", "guided_json", "mm_processor_kwargs"].map((field) =>
+  asks(
+    [132],
+    "arguments of a template that are no plain values",
+    { chat_template_kwargs: { images: ["http://169.254.169.254"] } },
+    wrong("invalid_type", "chat_template_kwargs.images", { saysNot: /169\.254/ }),
+  ),
+  asks(
+    [132],
+    "a template in the arguments of a template",
+    { chat_template_kwargs: { chat_template: "{{ 1 }}" } },
+    wrong("unsupported_parameter", "chat_template_kwargs.chat_template"),
+  ),
+  asks(
+    [132],
+    "a schema in a runtime's own field, which the machine cannot hold an answer to",
+    { guided_json: { type: "object" } },
+    wrong("unsupported_parameter", "guided_json"),
+  ),
+  asks([132], "a grammar", { grammar: "root ::= root" }, wrong("unsupported_parameter", "grammar")),
+  ...["vllm_xargs", "api_base", "mm_processor_kwargs"].map((field) =>
     asks(
       [132],
       `${field}, which means nothing here`,

@@ -1,13 +1,11 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { z } from "zod";
 import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import { chatBody, completeBody, embedBody } from "#shared/protocol/job-bodies.ts";
-import { readJsonObject } from "../../services/gateway/http/read-json.ts";
 import { paramCharactersMax } from "../../services/gateway/http/read-shape.ts";
-import { readChatRequest } from "../../services/gateway/api/chat-request.ts";
-import { readCompletionRequest, readEmbeddingsRequest } from "../../services/gateway/api/text-requests.ts";
-import { readResponseRequest } from "../../services/gateway/api/responses/response-request.ts";
-import { faultBody } from "../../services/gateway/http/adopt-error.ts";
+import { readRequest, type Outer } from "../../services/gateway/api/read-request.ts";
+import { faultBody } from "../../services/gateway/http/answer-faults.ts";
 import { errorIn, type ErrorTold } from "../harness/endpoint.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
 import { nearJson, ofNastyTexts, withOtherBytes, withOtherValues, type Endpoint, type Sent } from "./nearly-right.ts";
@@ -77,16 +75,14 @@ describe("in a process, answered or refused", () => {
   );
 });
 
-const readers: Readonly<Record<Endpoint, (input: Record<string, unknown>) => unknown>> = {
-  "chat/completions": (input) => chatBody.parse(throughTheWire(readChatRequest(input).body)),
-  responses: (input) => chatBody.parse(throughTheWire(readResponseRequest(input).body)),
-  completions: (input) => completeBody.parse(throughTheWire(readCompletionRequest(input).body)),
-  embeddings: (input) => embedBody.parse(throughTheWire(readEmbeddingsRequest(input).body)),
+const outers: Readonly<Record<Endpoint, Outer>> = {
+  "chat/completions": "chat",
+  responses: "response",
+  messages: "message",
+  completions: "completion",
+  embeddings: "embeddings",
 };
-
-function throughTheWire(body: object): unknown {
-  return JSON.parse(JSON.stringify(body));
-}
+const agreed: Readonly<Record<string, z.ZodType>> = { chat: chatBody, complete: completeBody, embed: embedBody };
 
 describe("when it is read, refused or what machines agreed to", () => {
   test.each(kinds)(
@@ -94,7 +90,8 @@ describe("when it is read, refused or what machines agreed to", () => {
     (_, arbitrary) => {
       const eachOf = fc.property(arbitrary, ({ endpoint, body }) => {
         try {
-          readers[endpoint](readJsonObject(body));
+          const read = readRequest(outers[endpoint], body);
+          agreed[read.kind]?.parse(JSON.parse(Buffer.from(read.body).toString()));
         } catch (thrown) {
           if (!(thrown instanceof Fault)) throw thrown;
           expect(faultEntry(thrown.code).status).toBe(400);

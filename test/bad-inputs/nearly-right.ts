@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 
-export type Endpoint = "chat/completions" | "responses" | "completions" | "embeddings";
+export type Endpoint = "chat/completions" | "responses" | "messages" | "completions" | "embeddings";
 
 /** A body, and where it is sent. */
 export interface Sent {
@@ -43,6 +43,13 @@ const rightRequests: readonly { readonly endpoint: Endpoint; readonly fields: Fi
       stop: ["a", "b"],
       n: 1,
       seed: 7,
+      top_k: 40,
+      min_p: 0.1,
+      typical_p: 1,
+      repetition_penalty: 1.1,
+      stop_token_ids: [7],
+      chat_template_kwargs: { enable_thinking: true },
+      think: true,
       stream: true,
       stream_options: { include_usage: true },
       user: "me",
@@ -58,6 +65,8 @@ const rightRequests: readonly { readonly endpoint: Endpoint; readonly fields: Fi
           role: "user",
           content: [{ type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=", detail: "low" } }],
         },
+        { role: "assistant", content: [{ type: "thinking", thinking: "Hm." }], tool_calls: [call] },
+        { role: "tool", tool_call_id: "c", content: [{ type: "image_url", image_url: "data:image/png;base64,AA==" }] },
         { role: "user", content: "/script tokens=1" },
       ],
       max_tokens: 1,
@@ -75,6 +84,8 @@ const rightRequests: readonly { readonly endpoint: Endpoint; readonly fields: Fi
         { type: "reasoning", id: "rs_1", summary: [], content: [{ type: "reasoning_text", text: "Hm." }] },
         { type: "function_call", id: "fc_1", call_id: "c", namespace: "home", name: "f", arguments: "{}" },
         { type: "function_call_output", call_id: "c", output: [{ type: "input_text", text: "12" }] },
+        { type: "custom_tool_call", id: "ctc_1", call_id: "d", name: "patch", input: "a" },
+        { type: "custom_tool_call_output", call_id: "d", output: "Done." },
         {
           role: "assistant",
           content: [{ type: "output_text", text: "Well.", annotations: [], logprobs: [] }],
@@ -85,6 +96,7 @@ const rightRequests: readonly { readonly endpoint: Endpoint; readonly fields: Fi
       tools: [
         { type: "function", name: "f", parameters: { type: "object", properties: {} }, strict: true },
         { type: "namespace", name: "home", tools: [{ type: "function", name: "f" }] },
+        { type: "custom", name: "patch", format: { type: "grammar", syntax: "regex", definition: "a+" } },
         { type: "web_search" },
       ],
       tool_choice: { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "f" }] },
@@ -100,6 +112,66 @@ const rightRequests: readonly { readonly endpoint: Endpoint; readonly fields: Fi
     },
   },
   {
+    endpoint: "messages",
+    fields: {
+      model: "scripted",
+      max_tokens: 1,
+      system: [{ type: "text", text: "Be brief.", cache_control: { type: "ephemeral" } }],
+      messages: [
+        { role: "user", content: [{ type: "text", text: "Hello" }] },
+        {
+          role: "assistant",
+          content: [
+            { type: "thinking", thinking: "Hm.", signature: "a" },
+            { type: "text", text: "Well." },
+            { type: "tool_use", id: "c", name: "f", input: { a: [1] } },
+          ],
+        },
+        {
+          role: "user",
+          content: [
+            { type: "tool_result", tool_use_id: "c", content: [{ type: "text", text: "12" }], is_error: true },
+            { type: "document", source: { type: "text", media_type: "text/plain", data: "a" }, title: "A" },
+            { type: "search_result", source: "a", title: "A", content: [{ type: "text", text: "b" }] },
+          ],
+        },
+        { role: "system", content: "9 tokens left" },
+        { role: "assistant", content: "Hm." },
+        { role: "user", content: "/script tokens=1" },
+      ],
+      tools: [
+        { name: "f", description: "F", input_schema: { type: "object", properties: {} }, strict: true },
+        { type: "web_search_20250305", name: "web_search" },
+      ],
+      tool_choice: { type: "auto", disable_parallel_tool_use: false },
+      stop_sequences: ["a"],
+      temperature: 0.5,
+      top_p: 0.5,
+      thinking: { type: "adaptive" },
+      output_config: { effort: "low" },
+      metadata: { user_id: "me" },
+      context_management: { edits: [] },
+      stream: true,
+    },
+  },
+  {
+    endpoint: "messages",
+    fields: {
+      model: "scripted:vision",
+      max_tokens: 1,
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" } },
+            { type: "text", text: "/script tokens=1" },
+          ],
+        },
+      ],
+      stream: false,
+    },
+  },
+  {
     endpoint: "completions",
     fields: { model: "scripted", prompt: ["/script tokens=1"], max_tokens: 1, echo: false, stop: "x" },
   },
@@ -107,6 +179,7 @@ const rightRequests: readonly { readonly endpoint: Endpoint; readonly fields: Fi
     endpoint: "embeddings",
     fields: { model: "scripted:embed", input: ["one", "two"], encoding_format: "base64", dimensions: 8, user: "me" },
   },
+  { endpoint: "embeddings", fields: { model: "scripted:embed", input: [[15339, 1917], [1]] } },
 ];
 
 /** Texts that mean something to something: a shell, a database, a terminal, a template, an eye. */

@@ -51,7 +51,7 @@ describe.skipIf(lentOnly("nats", "redis"))("names in a request", () => {
     expect(machine.jobs.map(({ head }) => head.model)).toEqual([canary, "a.b", "plain"]);
     const token = "[0-9A-Za-z_-]+";
     const known = new RegExp(
-      `^tl1\\.(?:rollcall|presence\\.attic|machine\\.attic\\.${token}\\.(?:job|control)|reply\\.${token}\\.attic\\.${token})$`,
+      `^tl1\\.(?:rollcall|placed\\.${token}|presence\\.attic|machine\\.attic\\.${token}\\.(?:job|control)|reply\\.${token}\\.attic\\.${token})$`,
     );
     expect(machine.heard.length).toBeGreaterThan(3 * 4);
     expect(machine.heard.filter((subject) => !known.test(subject))).toEqual([]);

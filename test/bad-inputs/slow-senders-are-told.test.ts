@@ -12,7 +12,7 @@ let baseUrl: string;
 beforeEach(async () => {
   const log = createLog({ level: "silent", name: "test" });
   const limit = { bodyBytesMax: 1_024, bodyLimitName: "bodyBytesMax" };
-  server = createServer({ log, ...limit, draining: () => false, patience });
+  server = createServer({ log, ...limit, patience });
   server.get("/healthz", async () => ({ status: "ok" }));
   server.post("/", async () => ({ read: true }));
   baseUrl = await server.listen({ host: "127.0.0.1", port: 0 });

@@ -150,3 +150,40 @@ export const trust: Section = {
   ],
   unasserted: [],
 };
+
+/** The section of requests that must stay at the site. SECURITY.md tells people what its rows promise. */
+export const leaving: Section = {
+  title: "what leaves the site and its gateways",
+  first: 195,
+  last: 196,
+  cases: [],
+  elsewhere: [
+    // 195: nothing goes to a machine that is elsewhere, unless a route and the key both say so.
+    ...held(
+      195,
+      "bad-inputs/a-cloud-gets-nothing-unasked",
+      "answers nothing else, is in no list, and its models are as unknown as ones that nobody has",
+      "gets no request that fails at home, but for a route and a key that ask for it",
+      "gets nothing from a key that lost the right, within a second",
+    ),
+    ...held(
+      195,
+      "unit/gateway/nothing-leaves-the-site-unasked",
+      "a request leaves the site only by a route that says so, for a key issued for it, within its scopes",
+      "stays when %s",
+    ),
+    // 196: only gateways read, test or make news of placements.
+    ...held(
+      196,
+      "unit/gateway/gateways-tell-each-other-what-they-placed",
+      "placements cannot be read on the wire, and no message repeats the bytes of another",
+      "a message that is repeated, changed, sent in another gateway's name or old changes nothing",
+    ),
+    ...held(
+      196,
+      "integration/infra-nats-keeps-machines-apart",
+      "gateways tell each other what they have placed, and no machine hears or says it",
+    ),
+  ],
+  unasserted: [],
+};

@@ -7,10 +7,9 @@ import { setTimeout } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import { afterEach, expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
-import { untilClientLeaves } from "../../services/gateway/keys/prove-callers.ts";
+import { untilClientLeaves } from "../../services/gateway/keys/authenticate.ts";
 import { TurnWriter } from "../../services/gateway/jobs/write-answer.ts";
-import { TimedResponse, writeWhole } from "../../services/gateway/http/timed-response.ts";
-import type { AnswerBounds } from "../../services/gateway/http/unread-answers.ts";
+import { TimedResponse, writeWhole, type AnswerBounds } from "../../services/gateway/http/timed-response.ts";
 import { createServer } from "../../services/gateway/server.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
 import { until } from "../harness/until.ts";
@@ -30,7 +29,7 @@ afterEach(async () => {
 async function serve(answers: AnswerBounds): Promise<{ readonly port: number; readonly logged: readonly string[] }> {
   const logged: string[] = [];
   const log = createLog({ level: "info", name: "test", write: (line) => void logged.push(line) });
-  const made = createServer({ log, bodyBytesMax: 1_024, bodyLimitName: "bytes", draining: () => false, answers });
+  const made = createServer({ log, bodyBytesMax: 1_024, bodyLimitName: "bytes", answers });
   server = made;
   made.get("/whole/:bytes", async (request, reply) => {
     const { bytes } = request.params as { bytes: string };

@@ -32,7 +32,7 @@ export const volume: Section = {
     },
     { rows: [139], file: "bad-inputs/clients-that-open-and-leave-keep-nothing", name: "leaves nothing taken" },
     { rows: [140], file: "system/limits-hold-over-all-gateways", name: "one runs, and the others are told why not" },
-    { rows: [141], file: "contract/limits-book.contract", name: "of 50 requests at once exactly so many run" },
+    { rows: [141], file: "contract/limits-book.contract", name: "as many of 50 requests at once run" },
     {
       rows: [144],
       file: "contract/known-models.contract",

@@ -9,10 +9,10 @@ import { scenarios as allScenarios } from "./scenarios.ts";
 import { boundsTable, loopTable, resultTable } from "./tables.ts";
 import { barePipeline } from "./variants/bare-pipeline.ts";
 import { peers } from "./variants/peers.ts";
-import { trunkline } from "./variants/trunkline.ts";
+import { messages, trunkline, tunnelled } from "./variants/trunkline.ts";
 import type { Variant } from "./variants/variant.ts";
 
-const allVariants: readonly Variant[] = [barePipeline, trunkline, ...peers];
+const allVariants: readonly Variant[] = [barePipeline, trunkline, messages, tunnelled, ...peers];
 /** Measures for how long the worst requests hold an event loop. */
 const loop = { name: "loop", title: "The longest time that one request holds an event loop; Trunkline only" };
 

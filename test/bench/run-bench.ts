@@ -54,7 +54,7 @@ async function runVariant(
     const farEndPort = await freePort();
     await using _farEnd = await startFarEnd(programs.farEnd, farEndPort, modelsOf(scenarios, { quick }));
     await using running = await variant.start({ farEndPort, folder });
-    for (const scenario of scenarios) {
+    for (const scenario of scenarios.filter(({ name }) => variant.scenarios?.includes(name) ?? true)) {
       const measure = () => runLoad(scenario, running, { program: programs.load, folder, quick });
       let measured = await measure();
       const repeats = quick ? repeatsMax.quick : repeatsMax.whole;

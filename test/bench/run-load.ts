@@ -23,6 +23,7 @@ export async function runLoad(
   await writeFile(body, bodyOf(scenario, plan));
   const options = {
     port: running.port,
+    path: running.path,
     header: Object.entries(running.headers).map(([name, value]) => `${name}: ${value}`),
     body,
     connections: plan.connections,

@@ -19,7 +19,7 @@ const program = new Command("npm run walk --")
   .addHelpText(
     "after",
     `
-Request: all functions that run from the request to 300 ms after its end, without those that also run in an idle second.
+Request: all functions that run from the request to 300 ms after its end, without those that also run in three idle seconds.
   The answer has ten chunks, 30 ms apart, and the key has limits. It is the first request of both processes.
 Chunk: the functions that run for each of eight chunks of a second stream, each sent alone; functions that run for some of
   them only, such as beats, are left out. Calls are the median over the chunks.`,
@@ -28,6 +28,8 @@ const { json, functions: namesFunctions } = program.parse().opts<{ json: boolean
 
 const chunks = 10;
 const chunkGapMs = 30;
+/** Timers of a process have their turn in this time, the rarest each 2 s. */
+const idleMs = 3_000;
 const model = "walked";
 const root = resolve(import.meta.dirname, "../..");
 
@@ -159,7 +161,7 @@ async function walk(): Promise<{ request: Calls; chunk: Calls }> {
     if (!text.includes("data: [DONE]")) throw new Error(`The stream broke: ${response.status} ${text.slice(-300)}`);
   };
   await take();
-  await sleep(1_000);
+  await sleep(idleMs);
   const idle = await take();
   await ask();
   await sleep(300);

@@ -8,36 +8,38 @@ import { until } from "../harness/until.ts";
 
 const run = promisify(execFile);
 /** Newer ones may be tried by hand; a test that changes by itself tests nothing. */
-const sdkVersion = "3.54.0";
+const versions = { openai: "3.54.0", anthropic: "2.12.0" } as const;
+type Package = keyof typeof versions;
 const installTimeoutMs = 50_000;
 const lookTimeoutMs = 10_000;
 
-/** How to run a program that imports the official Python SDK. */
+/** How to run a program that imports an official Python SDK. */
 export interface PythonSdk {
+  readonly package: Package;
   readonly python: string;
   /** The value of PYTHONPATH. */
   readonly path: string;
 }
 
 /**
- * The official Python SDK, which is installed once for all test runs beside nothing of the user's own, or why there is
+ * An official Python SDK, which is installed once for all test runs beside nothing of the user's own, or why there is
  * none: tests that need it are skipped then, and say so.
  */
-export async function findPythonSdk(): Promise<PythonSdk | { readonly missing: string }> {
+export async function findPythonSdk(name: Package): Promise<PythonSdk | { readonly missing: string }> {
   const python = await findBinary("python3");
-  if (python === undefined) return missing("there is no python3 on the PATH");
+  if (python === undefined) return missing(name, "there is no python3 on the PATH");
   try {
-    const path = join(cacheFolder(), `openai-python-${sdkVersion}-${await tagOf(python)}`);
-    const found = { python, path };
+    const path = join(cacheFolder(), `${name}-python-${versions[name]}-${await tagOf(python)}`);
+    const found = { package: name, python, path };
     if (!(await hasSdk(found))) await installOnce(found);
     return found;
   } catch (error) {
-    return missing(error instanceof Error ? (error.message.split("\n").at(-2) ?? error.message) : String(error));
+    return missing(name, error instanceof Error ? (error.message.split("\n").at(-2) ?? error.message) : String(error));
   }
 }
 
-function missing(why: string): { readonly missing: string } {
-  console.log(`The official Python SDK is not here and could not be installed, so its tests are skipped: ${why}`);
+function missing(name: Package, why: string): { readonly missing: string } {
+  console.log(`The Python SDK ${name} is not here and could not be installed, so its tests are skipped: ${why}`);
   return { missing: why };
 }
 
@@ -52,11 +54,11 @@ async function tagOf(python: string): Promise<string> {
   return stdout.trim();
 }
 
-async function hasSdk({ python, path }: PythonSdk): Promise<boolean> {
-  const program = "import openai; print(openai.__version__)";
+async function hasSdk({ package: name, python, path }: PythonSdk): Promise<boolean> {
+  const program = `import ${name}; print(${name}.__version__)`;
   const env = { ...process.env, PYTHONPATH: path };
   return run(python, ["-c", program], { env, timeout: lookTimeoutMs }).then(
-    ({ stdout }) => stdout.trim() === sdkVersion,
+    ({ stdout }) => stdout.trim() === versions[name],
     () => false,
   );
 }
@@ -75,9 +77,10 @@ async function installOnce(sdk: PythonSdk): Promise<void> {
     return;
   }
   try {
-    console.log(`Installing the Python SDK openai ${sdkVersion} for tests into ${sdk.path}, once`);
+    const { package: name } = sdk;
+    console.log(`Installing the Python SDK ${name} ${versions[name]} for tests into ${sdk.path}, once`);
     const quiet = ["--quiet", "--disable-pip-version-check", "--no-input", "--only-binary", ":all:"];
-    const install = ["-m", "pip", "install", ...quiet, "--target", making, `openai==${sdkVersion}`];
+    const install = ["-m", "pip", "install", ...quiet, "--target", making, `${name}==${versions[name]}`];
     await run(sdk.python, install, { timeout: installTimeoutMs });
     await rename(making, sdk.path);
   } finally {

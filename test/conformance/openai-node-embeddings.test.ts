@@ -39,7 +39,7 @@ describe("the official SDK's embeddings", () => {
     expect(decoded).toEqual(floats?.map((component) => Math.fround(component)));
   });
 
-  test("of as many texts as may be sent at once come whole and in order", async () => {
+  test("the official SDK's embeddings of as many texts as may be sent at once come whole and in order", async () => {
     const input = Array.from({ length: 2_048 }, (_, at) => `text ${at}`);
     const { data } = await client.embeddings.create({ model, input, dimensions: 1_536 });
     expect(data.map(({ index }) => index)).toEqual(input.map((_, at) => at));
@@ -47,7 +47,7 @@ describe("the official SDK's embeddings", () => {
     expect(data.at(-1)?.embedding).toEqual(alone.data[0]?.embedding);
   });
 
-  test("of a model that only chats, and a chat with one that only embeds, are refused with the parameter", async () => {
+  test("the official SDK's embeddings of a model that only chats, and a chat with one that only embeds, are refused with the parameter", async () => {
     const embedding = await thrownBy(client.embeddings.create({ model: "scripted", input: "a" }));
     expect(embedding).toBeInstanceOf(BadRequestError);
     expect(embedding).toMatchObject({ code: "unsupported_value", param: "model" });
@@ -57,12 +57,21 @@ describe("the official SDK's embeddings", () => {
   });
 
   test("that are asked for in a wrong way are refused with the parameter", async () => {
-    const error = await thrownBy(client.embeddings.create({ model, input: [1, 2, 3] }));
+    const error = await thrownBy(client.embeddings.create({ model, input: [1, 2, 300_000] }));
     expect(error).toBeInstanceOf(BadRequestError);
-    expect(error).toMatchObject({ type: "invalid_request_error", code: "invalid_type", param: "input" });
+    expect(error).toMatchObject({ type: "invalid_request_error", code: "invalid_value", param: "input[2]" });
   });
 
-  test("of a model outside the key's scopes, or of none, do not exist", async () => {
+  test("of tokens, as LangChain sends them, are those of the text that they stand for", async () => {
+    const asked = { model, encoding_format: "float" as const };
+    const [byTokens, byText] = await Promise.all([
+      client.embeddings.create({ ...asked, input: [[15339, 1917]] }),
+      client.embeddings.create({ ...asked, input: ["hello world"] }),
+    ]);
+    expect(byTokens.data).toEqual(byText.data);
+  });
+
+  test("the official SDK's embeddings of a model outside the key's scopes, or of none, do not exist", async () => {
     const { key } = await issueKey({ TRUNKLINE_STATE_DIR: up.stateDir }, "--scopes", "scripted:plain");
     const outside = await thrownBy(client.withOptions({ apiKey: key }).embeddings.create({ model, input: "a" }));
     const absent = await thrownBy(client.embeddings.create({ model: "absent", input: "a" }));

@@ -132,11 +132,11 @@ const failures: readonly Failure[] = [
     ask: chat({ model: "scripted:embed" }),
   },
   {
-    of: "embeddings of tokens",
+    of: "embeddings of what are no token ids",
     ...refused,
-    code: "invalid_type",
-    param: "input",
-    ask: (client) => client.embeddings.create({ model: "scripted:embed", input: [1, 2, 3] }),
+    code: "invalid_value",
+    param: "input[0]",
+    ask: (client) => client.embeddings.create({ model: "scripted:embed", input: [1_000_000] }),
   },
   {
     of: "a key that is none",

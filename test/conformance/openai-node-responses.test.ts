@@ -76,6 +76,21 @@ describe("the official SDK's Responses API, with the demonstration,", () => {
     expect(response.headers.get("x-trunkline-ignored")).toBeNull();
   });
 
+  test("runs a loop of a custom tool, which takes and gives texts", async () => {
+    const content = '/script tokens=1 tool=apply_patch args={"input":"a\\nb"}';
+    const tools = [{ type: "custom" as const, name: "apply_patch", description: "Changes files." }];
+    const input: Item[] = [{ role: "user", content }];
+    const stream = client.responses.stream({ model: "scripted", input, tools });
+    const deltas: string[] = [];
+    stream.on("response.custom_tool_call_input.delta", ({ delta }) => deltas.push(delta));
+    const first = await stream.finalResponse();
+    const call = first.output.find((item) => item.type === "custom_tool_call");
+    expect([call?.name, call?.input, deltas]).toEqual(["apply_patch", "a\nb", ["a\nb"]]);
+    const output: Item = { type: "custom_tool_call_output", call_id: call?.call_id ?? "", output: "Done." };
+    const again = { model: "scripted", input: [...input, ...(first.output as Item[]), output], tools };
+    expect((await client.responses.create(again)).status).toBe("completed");
+  });
+
   test.each([false, true])(
     "is told of the field that it sent, with stream %s, when the runtime cannot honour it",
     async (stream) => {

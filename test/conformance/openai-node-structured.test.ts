@@ -49,7 +49,7 @@ describe("the official SDK's structured output", () => {
     expect(await thrownBy(client.chat.completions.parse(ask()))).toBeInstanceOf(LengthFinishReasonError);
   });
 
-  test("of a tool's arguments is parsed by its helper, for a tool that was told to be strict", async () => {
+  test("the official SDK's structured output of a tool's arguments is parsed by its helper, for a tool that was told to be strict", async () => {
     staged.answers((chat) => {
       const called = { name: "report", arguments: JSON.stringify(oslo) };
       chat.call({ index: 0, id: "call_1", type: "function", function: called });
@@ -68,7 +68,7 @@ describe("the official SDK's structured output", () => {
     expect(response.headers.get("x-trunkline-ignored")).toBe("messages[1].tool_calls[0].function.parsed_arguments");
   });
 
-  test("of any object is asked for without a schema", async () => {
+  test("the official SDK's structured output of any object is asked for without a schema", async () => {
     await client.chat.completions.create({ ...ask(), response_format: { type: "json_object" } });
     expect(staged.asked()["response_format"]).toEqual({ type: "json_object" });
     await client.chat.completions.create({ ...ask(), response_format: { type: "text" } });

@@ -41,6 +41,16 @@ describe("the official SDK's loop of tools", () => {
     expect(last.choices[0]?.message.tool_calls).toBeUndefined();
   });
 
+  test.each([false, true])("of a tool with dots in its name, with stream %s, gives that name back", async (stream) => {
+    const dotted = { ...getWeather, function: { ...getWeather.function, name: "weather.get" } };
+    const messages = [{ role: "user" as const, content: "/script tokens=1 tool=weather_get" }];
+    const { choices } = stream
+      ? await client.chat.completions.stream({ model, messages, tools: [dotted] }).finalChatCompletion()
+      : await client.chat.completions.create({ model, messages, tools: [dotted] });
+    const [call] = choices[0]?.message.tool_calls ?? [];
+    expect(call).toMatchObject({ function: { name: "weather.get" } });
+  });
+
   test.each([false, true])(
     "by its runner, with stream %s: the function runs once, and the loop ends",
     async (stream) => {

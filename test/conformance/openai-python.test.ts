@@ -11,12 +11,12 @@ import { callTwice, failBefore, failInTheMiddle, sayHello, sayLikely } from "./s
 import { startStagedVllm, type StagedVllm } from "./staged-vllm.ts";
 
 const run = promisify(execFile);
-const sdk = await findPythonSdk();
+const sdk = await findPythonSdk("openai");
 const program = join(import.meta.dirname, "openai_python.py");
 
 const oslo = { city: "Oslo", degrees: 7 };
 
-/** What the model says to each question of the program. */
+/** Answers of the model to each question of the program. */
 const answers: Readonly<Record<string, (chat: FakeOpenAiChat, asked: number) => void>> = {
   tools: callTwice,
   "strict tool": (chat) => {

@@ -57,7 +57,7 @@ export const chatFields = {
   audio: { ...never, value: { voice: "alloy", format: "wav" } },
   modalities: { ...never, value: ["text", "audio"], neutral: ["text"] },
   moderation: { ...never, value: { model: "omni-moderation-latest" } },
-  verbosity: { ...never, value: "low", neutral: "medium" },
+  verbosity: { ...never, value: "high", neutral: "medium" },
   web_search_options: { ...never, value: {} },
   functions: { ...never, value: [weather] },
   function_call: { ...never, value: "auto" },

@@ -25,9 +25,12 @@ const everything: ModelSettingsFile = {
   [model]: { capabilities: { completion: true, tools: true, vision: true, thinking: true } },
 };
 
-export async function startStagedVllm(settings: Settings = {}): Promise<StagedVllm> {
+export async function startStagedVllm(
+  settings: Settings = {},
+  vllmOptions: { readonly maxModelLen?: number } = {},
+): Promise<StagedVllm> {
   await using parts = new AsyncDisposableStack();
-  const vllm = parts.use(await FakeVllm.start({ models: [{ id: model }], fillsIn: true }));
+  const vllm = parts.use(await FakeVllm.start({ models: [{ id: model }], fillsIn: true, ...vllmOptions }));
   const folder = await mkdtemp(join(tmpdir(), "trunkline-models-"));
   parts.defer(() => rm(folder, { recursive: true }));
   const modelsFile = join(folder, "models.json");

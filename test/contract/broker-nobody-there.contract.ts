@@ -3,7 +3,7 @@ import type { BrokerMessage } from "#shared/broker/broker.ts";
 import { until } from "../harness/until.ts";
 import { bytesOf, last, listen, pairOn, textOf, untilLast, type BrokerAdapter } from "./broker-pair.ts";
 
-const verdict = (message: BrokerMessage): string => (message.nobodyThere ? message.subject : textOf(message));
+const verdict = (message: BrokerMessage): string => (message.noResponders ? message.subject : textOf(message));
 
 /** What a gateway builds on to know in an instant that a machine is not there. */
 export function nobodyThereContract(name: string, adapter: BrokerAdapter): void {
@@ -36,8 +36,8 @@ export function nobodyThereContract(name: string, adapter: BrokerAdapter): void 
 
     test("is an empty message, and not every empty message means it", async () => {
       const { speaker, listener, root } = await pairOn(adapter);
-      const heard = await listen(speaker, `${root}.reply.*`, ({ data, nobodyThere }) =>
-        JSON.stringify([data.byteLength, nobodyThere]),
+      const heard = await listen(speaker, `${root}.reply.*`, ({ data, noResponders }) =>
+        JSON.stringify([data.byteLength, noResponders]),
       );
       speaker.publish(`${root}.machine`, bytesOf("job"), { reply: `${root}.reply.a` });
       await speaker.flush();

@@ -96,7 +96,7 @@ export function brokerOutageContract(name: string, adapter: CuttableAdapter): vo
     test("makes a subscriber nobody: who is cut off is not there", async () => {
       const { speaker, listener, root } = await pairOn(adapter);
       await listen(listener, `${root}.machine`);
-      const verdicts = await listen(speaker, `${root}.reply.>`, (message) => `${message.nobodyThere}`);
+      const verdicts = await listen(speaker, `${root}.reply.>`, (message) => `${message.noResponders}`);
       await cut(listener);
       await listener.close();
       await restore(speaker);

@@ -75,7 +75,7 @@ export function brokerContract(name: string, adapter: BrokerAdapter): void {
       const { speaker, listener, root } = await pair();
       const names = ["tl-job", "tl-key", "traceparent", "Tl-Job"];
       const heard = await listen(listener, root, (message) =>
-        JSON.stringify([message.reply ?? null, ...names.map((each) => message.header(each) ?? null)]),
+        JSON.stringify([message.reply ?? null, ...names.map((each) => message.headers?.[each] ?? null)]),
       );
       const headers = { "tl-job": "a b: c%2F~", "tl-key": "" };
       speaker.publish(root, bytesOf("x"), { headers, reply: `${root}.reply` });
@@ -87,7 +87,7 @@ export function brokerContract(name: string, adapter: BrokerAdapter): void {
       ]);
     });
 
-    test("of the largest size arrive, and a larger one throws", async () => {
+    test("messages of the largest size arrive, and a larger one throws", async () => {
       const { speaker, listener, root } = await pair();
       const heard = await listen(listener, root, ({ data }) => `${data.byteLength}`);
       const { payloadBytesMax } = speaker;

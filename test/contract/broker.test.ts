@@ -4,9 +4,8 @@ import { MemoryBroker, type MemoryConnection } from "#shared/broker/memory-broke
 import { connectNats } from "#shared/broker/nats-broker.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
-import { lentOnly } from "../harness/found-servers.ts";
-import { natsUrl, type SomeServer } from "../harness/lent-or-own.ts";
-import { startNatsServer } from "../harness/nats-server.ts";
+import { lentOnly, type SomeServer } from "../harness/found-servers.ts";
+import { natsUrl, startNatsServer } from "../harness/nats-server.ts";
 import type { OwnServer } from "../harness/own-server.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
 import { until } from "../harness/until.ts";

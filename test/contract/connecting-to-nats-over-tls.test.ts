@@ -12,7 +12,7 @@ import { createLog } from "#shared/process/log.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
 import { lentOnly, foundServers } from "../harness/found-servers.ts";
 import { freePort } from "../harness/free-port.ts";
-import { makeNatsCertificates, type NatsCertificates } from "../harness/nats-certificates.ts";
+import { makeNatsCertificates, type NatsCertificates } from "../harness/self-signed.ts";
 import { startNatsServer } from "../harness/nats-server.ts";
 import type { OwnServer } from "../harness/own-server.ts";
 import { ownNetworkAddress, RecordingBroker } from "../harness/recording-broker.ts";

@@ -2,7 +2,7 @@ import type { KeyChanges } from "#shared/keys/key-store.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import { until } from "../harness/until.ts";
 
-type Told = { readonly id: KeyId } | "machine" | "gap" | "heard" | "away";
+type Told = { readonly id: KeyId } | "machine" | "route" | "gap" | "heard" | "away";
 
 /** Everything that one follower of the changes was told, in order. */
 export class HeardChanges {
@@ -12,6 +12,7 @@ export class HeardChanges {
     changes.follow({
       onChange: (id) => void this.#told.push({ id }),
       onMachineChange: () => void this.#told.push("machine"),
+      onRouteChange: () => void this.#told.push("route"),
       onGap: () => void this.#told.push("gap"),
       onHeard: () => void this.#told.push("heard"),
       onAway: () => void this.#told.push("away"),
@@ -37,7 +38,7 @@ export class HeardChanges {
   }
 
   untilTold(
-    what: "machine" | "gap" | "heard" | "away",
+    what: "machine" | "route" | "gap" | "heard" | "away",
     options: { since?: number; timeoutMs?: number } = {},
   ): Promise<true> {
     const { since = 0, timeoutMs = 5_000 } = options;

@@ -11,8 +11,12 @@ import type { PepperFingerprint } from "#shared/keys/pepper.ts";
 import { changesTimeoutMs, RedisKeyChanges } from "#shared/keys/redis-key-changes.ts";
 import { RedisKeyStore } from "#shared/keys/redis-key-store.ts";
 import { SqliteKeyChanges, SqliteKeyStore } from "#shared/keys/sqlite-key-store.ts";
-import { type MachineStore, SqliteMachineStore } from "#shared/machines/machine-record.ts";
+import type { MachineStore } from "#shared/machines/machine-record.ts";
 import { RedisMachineStore } from "#shared/machines/redis-machine-store.ts";
+import { SqliteMachineStore } from "#shared/machines/sqlite-machine-store.ts";
+import { RedisRouteStore } from "#shared/routes/redis-route-store.ts";
+import type { RouteStore } from "#shared/routes/route-record.ts";
+import { SqliteRouteStore } from "#shared/routes/sqlite-route-store.ts";
 import { openStateDatabase } from "#shared/keys/state-database.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { connectRedis } from "#shared/process/redis-connection.ts";
@@ -23,6 +27,8 @@ export interface KeyPlace {
   openChanges(): Promise<KeyChanges>;
   /** The records of machines beside the keys. */
   openMachines(): Promise<MachineStore>;
+  /** The routes beside the keys. */
+  openRoutes(): Promise<RouteStore>;
   /** Puts a record there in the way of the first release, into a place that was not opened yet. */
   keepAsBefore(record: OldRecord): Promise<void>;
   /** Takes everything away under whoever has it open. */
@@ -61,6 +67,11 @@ export async function redisPlace(url: string): Promise<KeyPlace> {
       const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
       onTestFinished(() => redis.close());
       return new RedisMachineStore(redis);
+    },
+    async openRoutes() {
+      const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
+      onTestFinished(() => redis.close());
+      return new RedisRouteStore(redis);
     },
     async keepAsBefore(record) {
       const fields = Object.entries(record).flatMap(([field, value]) => [field, JSON.stringify(value)]);
@@ -106,6 +117,11 @@ export async function sqlitePlace(): Promise<KeyPlace> {
       const database = openStateDatabase(folder);
       onTestFinished(() => database.close());
       return new SqliteMachineStore(database);
+    },
+    async openRoutes() {
+      const database = openStateDatabase(folder);
+      onTestFinished(() => database.close());
+      return new SqliteRouteStore(database);
     },
     async keepAsBefore(record) {
       const database = new DatabaseSync(file);

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { AuditEntry } from "#shared/keys/audit-entry.ts";
 import { changeKey, type KeyChange, type KeyChanged, rotateKey } from "#shared/keys/change-key.ts";
-import { checkKey } from "#shared/keys/check-key.ts";
+import { checkKey, replacedSecretsMax, type KeyRecord } from "#shared/keys/key-record.ts";
 import { issueKey, type IssuedKey, type NewKey } from "#shared/keys/issue-key.ts";
-import { replacedSecretsMax, type KeyRecord } from "#shared/keys/key-record.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import { mintKeyToken, parseKeyToken, type KeyId, type KeyToken } from "#shared/keys/key-token.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
@@ -109,7 +108,7 @@ export function keyStoreContract(adapter: string, makePlace: () => Promise<KeyPl
       expect(trail.map(({ action }) => action)).toEqual(["issued", ...wishes.map(({ action }) => action)]);
     });
 
-    test("of 20 processes that change one key at once every change is made exactly once", async () => {
+    test("every change is made exactly once when 20 processes change one key at once", async () => {
       const place = await makePlace();
       const processes = await Promise.all(Array.from({ length: 20 }, () => place.open()));
       const [keys] = processes;
@@ -301,7 +300,7 @@ export function keyStoreContract(adapter: string, makePlace: () => Promise<KeyPl
       expect(await keys.peppers()).toEqual([]);
     });
 
-    test("of several processes that found a store with different peppers, one does", async () => {
+    test("one of several processes that found a store with different peppers founds it", async () => {
       const place = await makePlace();
       const founders = ["A", "B", "C"].map((letter) => new Peppers(pepperText.parse(letter.repeat(32))));
       const stores = await Promise.all(founders.map(() => place.open()));

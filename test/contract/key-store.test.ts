@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
+import type { SomeServer } from "../harness/found-servers.ts";
+import { redisUrl } from "../harness/redis-server.ts";
 import { issueKey } from "#shared/keys/issue-key.ts";
 import { keyStoreContract } from "./key-store.contract.ts";
 import { meansOf } from "./key-store-means.ts";

@@ -7,7 +7,8 @@ import { openStateDatabase } from "#shared/keys/state-database.ts";
 import { connectRedis } from "#shared/process/redis-connection.ts";
 import { RedisKnownModels } from "../../services/gateway/fleet/redis-known-models.ts";
 import { SqliteKnownModels } from "../../services/gateway/fleet/known-models.ts";
-import { redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
+import type { SomeServer } from "../harness/found-servers.ts";
+import { redisUrl } from "../harness/redis-server.ts";
 import { knownModelsContract } from "./known-models.contract.ts";
 
 let server: SomeServer;

@@ -41,7 +41,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
         here.settle(settlementOf({ gateway: newToken(), ended: [{ hold, ran, usedTokens }] })),
       spend: (completionTokens: number) =>
         there.settle(settlementOf({ gateway: newToken(), usage: [rowOf({ day: today, keyId, completionTokens })] })),
-      standing: () => there.standing({ keyId, limits }),
+      limitStatus: () => there.limitStatus({ keyId, limits }),
     };
   }
 
@@ -51,7 +51,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       { by: "tokens", limits: { tokensPerMinute: 70 }, tokens: 10 },
       { by: "concurrency", limits: { concurrency: 7 }, tokens: 1 },
       { by: "budget_reserved", limits: { budget: { tokens: 70, per: "day" } }, tokens: 10 },
-    ])("of 50 requests at once exactly so many run as there is room for, then $by refuses", async (each) => {
+    ])("as many of 50 requests at once run as there is room for, then $by refuses", async (each) => {
       const { here, there, demand } = await open(each.limits);
       const asked = Array.from({ length: 50 }, async (_, at) =>
         (at % 2 === 0 ? here : there).admit(demand(each.tokens)),
@@ -62,7 +62,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
     });
 
     test("a request that is refused takes nothing", async () => {
-      const { ask, hold, settle, standing } = await open({
+      const { ask, hold, settle, limitStatus } = await open({
         requestsPerMinute: 10,
         tokensPerMinute: 1_000,
         concurrency: 1,
@@ -71,13 +71,13 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       const only = await hold(10);
       for (let again = 0; again < 20; again += 1) expect(outcomeOf(await ask(1_000))).toBe("concurrency");
       await settle(only, 10);
-      const { requests, tokens } = await standing();
+      const { requests, tokens } = await limitStatus();
       expect(requests).toMatchObject({ remaining: 9 });
       expect(tokens?.remaining).toBeGreaterThanOrEqual(990);
       expect(await hold(990)).toMatchObject({ tokens: 990, budgetTokens: 990 });
     });
 
-    test("of several limits that refuse, the one that takes the longest to help is told", async () => {
+    test("the limit with the longest wait is reported when several refuse", async () => {
       const all: KeyLimits = { requestsPerMinute: 1, tokensPerMinute: 10, concurrency: 1 };
       const { ask, hold, settle, spend } = await open({ ...all, budget: { tokens: 100, per: "day" } });
       const only = await hold(100);
@@ -121,18 +121,18 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
     });
 
     test("tokens that were used beyond the reservation are charged, and paid off in later minutes", async () => {
-      const { ask, hold, settle, standing } = await open({ tokensPerMinute: 1_000, requestsPerMinute: 10 });
+      const { ask, hold, settle, limitStatus } = await open({ tokensPerMinute: 1_000, requestsPerMinute: 10 });
       await settle(await hold(100), 3_000);
-      const { tokens } = await standing();
+      const { tokens } = await limitStatus();
       expect(tokens).toMatchObject({ limit: 1_000, remaining: 0 });
       expect(tokens?.resetMs).toBeGreaterThan(2.5 * aMinute);
       expectWait(await ask(1), { fromMs: 1.5 * aMinute, toMs: 2.1 * aMinute });
     });
 
     test("a debt has an end: no answer keeps a key out for more than ten minutes", async () => {
-      const { hold, settle, standing } = await open({ tokensPerMinute: 1_000 });
+      const { hold, settle, limitStatus } = await open({ tokensPerMinute: 1_000 });
       await settle(await hold(100), 1_000_000_000);
-      expect((await standing()).tokens?.resetMs).toBeLessThanOrEqual(10 * aMinute);
+      expect((await limitStatus()).tokens?.resetMs).toBeLessThanOrEqual(10 * aMinute);
     });
 
     test("a request that asks for more tokens than the limit runs when nothing else was used", async () => {
@@ -142,14 +142,14 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
     });
 
     test("a request that no machine took is given back whole", async () => {
-      const { ask, hold, settle, standing } = await open({
+      const { ask, hold, settle, limitStatus } = await open({
         requestsPerMinute: 1,
         tokensPerMinute: 100,
         concurrency: 1,
         budget: { tokens: 100, per: "day" },
       });
       await settle(await hold(100), 0, { ran: false });
-      expect(await standing()).toMatchObject({ requests: { remaining: 1 }, tokens: { remaining: 100 } });
+      expect(await limitStatus()).toMatchObject({ requests: { remaining: 1 }, tokens: { remaining: 100 } });
       expect(outcomeOf(await ask(100))).toBe("admitted");
     });
 
@@ -168,18 +168,18 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
     });
 
     test("looking how a key stands takes nothing", async () => {
-      const { hold, standing } = await open({ requestsPerMinute: 3, tokensPerMinute: 30 });
+      const { hold, limitStatus } = await open({ requestsPerMinute: 3, tokensPerMinute: 30 });
       await hold(10);
       for (let look = 0; look < 5; look += 1) {
-        expect(await standing()).toMatchObject({ requests: { limit: 3, remaining: 2 }, tokens: { remaining: 20 } });
+        expect(await limitStatus()).toMatchObject({ requests: { limit: 3, remaining: 2 }, tokens: { remaining: 20 } });
       }
     });
 
     test("an answer says how its key stands with the limits that it has, and of no others", async () => {
       const { ask } = await open({ requestsPerMinute: 3 });
-      const { standing } = await ask();
-      expect(standing.requests).toMatchObject({ limit: 3, remaining: 2 });
-      expect(standing.tokens).toBeUndefined();
+      const { limitStatus } = await ask();
+      expect(limitStatus.requests).toMatchObject({ limit: 3, remaining: 2 });
+      expect(limitStatus.tokens).toBeUndefined();
     });
 
     test("a seat is freed once, however often its end is told", async () => {
@@ -201,10 +201,13 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
     });
 
     test("limits in millions are as exact as small ones", async () => {
-      const { here, demand, standing } = await open({ requestsPerMinute: 1_000_000, tokensPerMinute: 1_000_000_000 });
+      const { here, demand, limitStatus } = await open({
+        requestsPerMinute: 1_000_000,
+        tokensPerMinute: 1_000_000_000,
+      });
       const results = await Promise.all(Array.from({ length: 50 }, async () => here.admit(demand(19_999_999))));
       expect(results.map(outcomeOf)).not.toContain("tokens");
-      const left = (await standing()).tokens?.remaining ?? 0;
+      const left = (await limitStatus()).tokens?.remaining ?? 0;
       expect(left).toBeGreaterThanOrEqual(50);
     });
 

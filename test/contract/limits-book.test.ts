@@ -10,11 +10,13 @@ import { systemClock } from "#shared/process/clock.ts";
 import { connectRedis, redisCommandTimeoutMs, type RedisConnection } from "#shared/process/redis-connection.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { openUsage } from "#shared/usage/usage.ts";
-import { budgetPeriodAt, type Admission, type Demand, type Settled } from "../../services/gateway/limits/limits.ts";
+import { budgetPeriodAt } from "../../services/gateway/limits/judge-demand.ts";
+import type { Admission, Demand, Settled } from "../../services/gateway/limits/limits.ts";
 import { openLimits } from "../../services/gateway/limits/open-limits.ts";
 import { RedisLimitsBook, spentAt } from "../../services/gateway/limits/redis-limits.ts";
 import { SqliteLimitsBook } from "../../services/gateway/limits/sqlite-limits.ts";
-import { redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
+import type { SomeServer } from "../harness/found-servers.ts";
+import { redisUrl } from "../harness/redis-server.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
 import { until } from "../harness/until.ts";
 import { holdOf, limitsBookContract, outcomeOf, rowOf, settlementOf } from "./limits-book.contract.ts";
@@ -89,7 +91,7 @@ describe("limits of several gateways in Redis", () => {
     expect(outcomeOf(await bookOn(redis).admit(demand(1)))).toBe("budget_reserved");
   });
 
-  test("of a key that is idle nothing is left behind", async () => {
+  test("an idle key leaves nothing behind", async () => {
     const redis = await openOne();
     const book = bookOn(redis);
     const demand = demandOf({ concurrency: 1, budget: { tokens: 100, per: "day" }, requestsPerMinute: 10 });
@@ -157,7 +159,7 @@ describe("limits of several gateways in Redis", () => {
       expect(admissions.slice(9).map(outcomeOf)).toEqual(Array(991).fill("budget_reserved"));
       expect(admitted.map(({ hold }) => hold.seat)).toEqual(asked.slice(0, 9).map(({ seat }) => seat));
       expect(admitted.map(({ hold }) => hold.budgetTokens)).toEqual([10, 10, 10, 20, 10, 10, 10, 10, 5]);
-      expect(admitted.map(({ standing }) => standing.requests?.remaining)).toEqual(
+      expect(admitted.map(({ limitStatus }) => limitStatus.requests?.remaining)).toEqual(
         admitted.map((_, at) => 30 - 9 * wave - at - 1),
       );
       const ended = admitted.map(({ hold }) => ({ hold, ran: true, usedTokens: 0 }));
@@ -219,10 +221,10 @@ describe("limits of several gateways in Redis", () => {
     const demand = demandOf({ requestsPerMinute: 10, tokensPerMinute: 100 });
     const { keyId, limits } = holdOf(await book.admit(demand(40)));
     await book.settle(settlementOf({ charges: [{ keyId, limits, requests: 8, tokens: 50 }] }));
-    expect(await book.standing({ keyId, limits })).toMatchObject({ requests: { remaining: 1 } });
+    expect(await book.limitStatus({ keyId, limits })).toMatchObject({ requests: { remaining: 1 } });
     expect(outcomeOf(await book.admit(demand(40)))).toBe("tokens");
     await book.settle(settlementOf({ sequence: 2, charges: [{ keyId, limits, requests: 1_000, tokens: -50 }] }));
-    expect((await book.standing({ keyId, limits })).requests?.resetMs).toBeLessThanOrEqual(60_000);
+    expect((await book.limitStatus({ keyId, limits })).requests?.resetMs).toBeLessThanOrEqual(60_000);
     expect(outcomeOf(await book.admit(demand(40)))).toBe("requests");
   });
 

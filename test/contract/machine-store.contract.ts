@@ -1,10 +1,8 @@
 import { describe, expect, test } from "vitest";
-import {
-  type MachineRecord,
-  type MachineStore,
-  removeMachine,
-  setMachineModels,
-} from "#shared/machines/machine-record.ts";
+import { changeMachine, type MachineChange, removeMachine } from "#shared/machines/change-machine.ts";
+import type { MachineRecord, MachineStore } from "#shared/machines/machine-record.ts";
+import { type JoinLine, newMachineKeyPair } from "#shared/protocol/pairing.ts";
+import { joinOnStore, lineOnStore, publicUrl } from "../harness/pair-on-store.ts";
 import { issueOn } from "./key-changes.contract.ts";
 import { HeardChanges } from "./key-changes-heard.ts";
 import type { KeyPlace } from "./key-store-place.ts";
@@ -17,8 +15,13 @@ const meansOn = (machines: MachineStore) => ({
   clock,
   actor: { by: "the operator", request: "req_1" },
 });
+const change = (machines: MachineStore, name: string, wish: MachineChange) =>
+  changeMachine(name, wish, meansOn(machines));
 const set = (machines: MachineStore, name: string, ...models: string[]) =>
-  setMachineModels(name, models, meansOn(machines));
+  change(machines, name, { action: "machine_set", models });
+const makeLine = (machines: MachineStore, name: string) => lineOnStore(name, { machines, clock });
+const join = (machines: MachineStore, line: JoinLine, by?: { publicKey?: string; from?: string }) =>
+  joinOnStore(line, { machines, clock }, by);
 
 export function machineStoreContract(adapter: string, makePlace: () => Promise<KeyPlace>): void {
   /** A store that a key has founded. */
@@ -48,23 +51,23 @@ export function machineStoreContract(adapter: string, makePlace: () => Promise<K
       expect((await set(machines, "attic", "llama*")).outcome).toBe("changed");
       expect((await set(machines, "attic", "llama*")).outcome).toBe("unchanged");
       expect((await set(machines, "attic", "qwen*")).record).toMatchObject({ version: 2, models: ["qwen*"] });
-      expect((await setMachineModels("attic", undefined, meansOn(machines))).record.models).toBeUndefined();
+      const forAll = await change(machines, "attic", { action: "machine_set", models: undefined });
+      expect(forAll.record.models).toBeUndefined();
       expect(await removeMachine("attic", meansOn(machines))).toMatchObject({ name: "attic", version: 3 });
-      expect(await removeMachine("attic", meansOn(machines))).toBeUndefined();
+      await expect(removeMachine("attic", meansOn(machines))).rejects.toMatchObject({ code: "machine_not_found" });
       expect(await machines.list()).toEqual([]);
     });
 
     test("fields that this build does not know stay when the patterns change", async () => {
       const { place, machines } = await founded();
       const { record } = await set(machines, "attic", "llama*");
-      const newer = { ...record, version: 2, publicKey: "UABC", notes: { rack: 7 } } as MachineRecord;
+      const newer = { ...record, version: 2, notes: { rack: 7 } } as MachineRecord;
       const entry = { at: 1, by: "a newer build", action: "machine_set", machine: "attic", name: "attic" } as const;
       expect(await machines.write(newer, entry)).toBe("written");
       await set(await place.openMachines(), "attic", "qwen*");
       expect(await machines.find("attic")).toMatchObject({
         version: 3,
         models: ["qwen*"],
-        publicKey: "UABC",
         notes: { rack: 7 },
       });
     });
@@ -120,6 +123,106 @@ export function machineStoreContract(adapter: string, makePlace: () => Promise<K
         internal: expect.stringContaining("issue a key"),
       });
       expect(await (await place.openMachines()).list()).toEqual([]);
+    });
+
+    test("the site has one id for good, whoever asks for it first, and what gateways note of it", async () => {
+      const { place, machines } = await founded();
+      const elsewhere = await place.openMachines();
+      const sites = await Promise.all([machines.site(), elsewhere.site(), machines.site()]);
+      expect(new Set(sites.map(({ id }) => id)).size).toBe(1);
+      await elsewhere.noteSite({ publicUrl, certificateSha256: "abc" });
+      await elsewhere.noteSite({ publicUrl: "https://other.example.org" });
+      expect(await machines.site()).toEqual({ id: sites[0].id, publicUrl: "https://other.example.org" });
+    });
+
+    test("a join line pairs one machine, which is found by its key, by the line and by its name", async () => {
+      const { place, keys, machines } = await founded();
+      const line = await makeLine(machines, "attic");
+      expect((await machines.findByJoin(line.id))?.name).toBe("attic");
+      expect(await machines.findByJoin("000000000000")).toBeUndefined();
+      const joined = await join(await place.openMachines(), line);
+      expect(joined).toMatchObject({ outcome: "paired", isNew: true, machine: "attic" });
+      expect(await machines.findByKey(joined.publicKey)).toMatchObject({ name: "attic", pairedBy: "the operator" });
+      expect(await machines.findByKey(newMachineKeyPair().publicKey)).toBeUndefined();
+      expect((await keys.log({ entriesMax: 10 })).slice(1)).toMatchObject([
+        { action: "machine_paired", by: "the operator" },
+        { action: "machine_joined", by: "machine attic", request: "req_2", detail: { from: "203.0.113.1" } },
+      ]);
+      expect(JSON.stringify(await keys.log({ entriesMax: 10 }))).not.toContain(
+        Buffer.from(line.secret).toString("base64url"),
+      );
+    });
+
+    test("exactly one of many machines that use one join line at once is paired", async () => {
+      const { place, machines } = await founded();
+      const line = await makeLine(machines, "attic");
+      const others = await Promise.all([place.openMachines(), place.openMachines()]);
+      const uses = await Promise.all([machines, ...others, ...others].map(async (store) => join(store, line)));
+      const paired = uses.filter(({ outcome }) => outcome === "paired");
+      expect(paired).toHaveLength(1);
+      expect(uses.filter(({ outcome }) => outcome === "used")).toHaveLength(4);
+      expect((await machines.find("attic"))?.publicKey).toBe(paired[0]?.publicKey);
+    });
+
+    test("a public key is accepted once, also for another name, after a revocation and without its record", async () => {
+      const { machines } = await founded();
+      const { publicKey } = await join(machines, await makeLine(machines, "attic"));
+      const again = async (name: string) => join(machines, await makeLine(machines, name), { publicKey });
+      expect((await again("cellar")).outcome).toBe("known-key");
+      await change(machines, "attic", { action: "machine_revoked" });
+      expect((await again("attic")).outcome).toBe("known-key");
+      const record = await machines.find("attic");
+      if (record === undefined) throw new Error("the record of attic is gone");
+      const entry = { at: 1, by: "somebody", action: "machine_removed", machine: "attic", name: "attic" } as const;
+      expect(await machines.remove(record, entry)).toBe("written");
+      expect((await again("attic")).outcome).toBe("known-key");
+      expect(await machines.findByKey(publicKey)).toBeUndefined();
+    });
+
+    test("a renamed machine keeps its key and frees its name, and takes no name that has a record", async () => {
+      const { machines } = await founded();
+      const { publicKey } = await join(machines, await makeLine(machines, "attic"));
+      await set(machines, "cellar", "*");
+      const toCellar = change(machines, "attic", { action: "machine_renamed", name: "cellar" });
+      await expect(toCellar).rejects.toMatchObject({ code: "machine_change_refused" });
+      expect((await machines.list()).map(({ name }) => name)).toEqual(["attic", "cellar"]);
+      await change(machines, "attic", { action: "machine_renamed", name: "loft" });
+      expect(await machines.find("attic")).toBeUndefined();
+      expect(await machines.findByKey(publicKey)).toMatchObject({ name: "loft", version: 3 });
+      const next = await join(machines, await makeLine(machines, "attic"));
+      expect(next).toMatchObject({ outcome: "paired", machine: "attic" });
+      expect(await machines.findByKey(publicKey)).toMatchObject({ name: "loft" });
+    });
+
+    test("a name stays with the machine that had it while its direct connection may last under it", async () => {
+      const { machines } = await founded();
+      await join(machines, await makeLine(machines, "attic"));
+      await change(machines, "attic", { action: "machine_direct" });
+      await change(machines, "attic", { action: "machine_renamed", name: "loft" });
+      const refused = { code: "machine_change_refused", message: expect.stringContaining("cannot be called attic") };
+      await expect(makeLine(machines, "attic")).rejects.toMatchObject(refused);
+      await join(machines, await makeLine(machines, "cellar"));
+      const toAttic = change(machines, "cellar", { action: "machine_renamed", name: "attic" });
+      await expect(toAttic).rejects.toMatchObject(refused);
+      await change(machines, "loft", { action: "machine_direct_ended" });
+      await change(machines, "cellar", { action: "machine_renamed", name: "attic" });
+      expect(await machines.find("attic")).toBeDefined();
+    });
+
+    test("times when machines were seen change no record, write no entry and wake nobody", async () => {
+      const { place, keys, machines } = await founded();
+      const { publicKey } = await join(machines, await makeLine(machines, "attic"));
+      const heard = new HeardChanges(await place.openChanges());
+      await heard.untilTold("gap");
+      const before = await machines.find("attic");
+      await machines.noteSeen(new Map([[publicKey, 1_700_000_000_000.4]]));
+      await machines.noteSeen(new Map());
+      expect(await (await place.openMachines()).lastSeen()).toEqual(new Map([[publicKey, 1_700_000_000_000]]));
+      expect(await machines.find("attic")).toEqual(before);
+      expect((await keys.log({ entriesMax: 10 })).at(-1)?.action).toBe("machine_joined");
+      const after = await issueOn(keys);
+      await heard.untilIds(1);
+      expect([heard.ids, heard.since(0).has("machine")]).toEqual([[after], false]);
     });
 
     test("names and patterns that would mean something to the store are only texts", async () => {

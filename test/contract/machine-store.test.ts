@@ -1,5 +1,6 @@
 import { afterAll, beforeAll } from "vitest";
-import { redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
+import type { SomeServer } from "../harness/found-servers.ts";
+import { redisUrl } from "../harness/redis-server.ts";
 import { redisPlace, sqlitePlace } from "./key-store-place.ts";
 import { machineStoreContract } from "./machine-store.contract.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { byteTokens } from "../harness/tiny-gguf.ts";
-import { noEngine, only, saidIn, TinyRuntime } from "./tiny-runtime.ts";
+import { type Asked, noEngine, only, saidIn, TinyRuntime } from "./tiny-runtime.ts";
 
 const script = ["alpha", " beta", " gamma", " ", ...byteTokens("😀é"), " delta", "!"];
 const whole = "alpha beta gamma 😀é delta!";
@@ -87,5 +87,19 @@ describe.skipIf(noEngine)("a model that rolls dice", () => {
     expect(again).toBe(first);
     expect(other).not.toBe(first);
     expect(await say(-5)).toBe(negative);
+  });
+
+  test("takes the likeliest token with `top_k` 1 or `min_p` 1, and another one with a penalty on what was said", async () => {
+    await using tiny = await TinyRuntime.start({ name: "noise", scripts: { "<|assistant|>": [] }, noise: 7 });
+    const say = async (fields: Asked): Promise<string> => saidIn(await tiny.events({ ...fields, max_tokens: 60 }));
+    const dice = { temperature: 1, top_p: 1 };
+    const likeliest = await say({ temperature: 0 });
+    for (const greedy of [{ top_k: 1 }, { min_p: 1 }]) {
+      expect(await say({ ...dice, ...greedy, seed: 1 })).toBe(likeliest);
+      expect(await say({ ...dice, ...greedy, seed: 2 })).toBe(likeliest);
+    }
+    expect(await say({ ...dice, top_k: 0, min_p: 0, seed: 1 })).not.toBe(likeliest);
+    expect(await say({ temperature: 0, repeat_penalty: 10 })).not.toBe(likeliest);
+    await expect(say({ typical_p: 0.5 })).rejects.toMatchObject({ code: "unsupported_parameter", param: "typical_p" });
   });
 });

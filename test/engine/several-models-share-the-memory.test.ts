@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ManageProgress } from "#shared/protocol/job-bodies.ts";
 import { until } from "../harness/until.ts";
 import { noEngine, only, saidIn, TinyRuntime } from "./tiny-runtime.ts";
-import { emittedBy, managed } from "../harness/emitted.ts";
+import { emittedBy, managed } from "../harness/ask-runtime.ts";
 
 const signal = new AbortController().signal;
 

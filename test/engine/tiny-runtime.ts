@@ -6,10 +6,10 @@ import type { Capabilities } from "#shared/model/model.ts";
 import { createLog } from "#shared/process/log.ts";
 import { chatBody, type ChatBody, type TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { llamaRuntime, type LlamaOptions } from "../../services/agent/runtimes/llama/llama.ts";
-import type { CompleteRun, Runtime, Silence } from "../../services/agent/runtimes/runtime.ts";
+import type { ChatRun, CompleteRun, Runtime, Silence } from "../../services/agent/runtimes/runtime.ts";
 import { findEngine } from "../harness/find-engine.ts";
 import { writeTinyGguf, type TinyGguf } from "../harness/tiny-gguf.ts";
-import { batchesOf, emittedBy } from "../harness/emitted.ts";
+import { batchesOf, emittedBy } from "../harness/ask-runtime.ts";
 
 /** Shared by all tests of a file: looking for it may install it. */
 export const engine = await findEngine();
@@ -51,10 +51,19 @@ export class TinyRuntime implements AsyncDisposable {
 
   /** What it answers at temperature 0 unless told, batch by batch. */
   async *batches(asked: Asked = {}): AsyncGenerator<readonly AnswerEvent[]> {
+    const run = this.#runOf(asked);
+    yield* batchesOf((emit) => this.runtime.chat(run, emit));
+  }
+
+  /** How many tokens it counts in a prompt that it does not answer. */
+  async counted(asked: Asked = {}): Promise<number | undefined> {
+    return this.runtime.count?.(this.#runOf(asked));
+  }
+
+  #runOf(asked: Asked): ChatRun {
     const { says = "Hi", signal = new AbortController().signal, onProgress = () => {}, ...fields } = asked;
     const body = chatBody.parse({ messages: [{ role: "user", content: says }], temperature: 0, ...fields });
-    const run = { model: this.model, capabilities, contextWindow: noWindow, body, signal, onProgress };
-    yield* batchesOf((emit) => this.runtime.chat(run, emit));
+    return { model: this.model, capabilities, contextWindow: noWindow, body, signal, onProgress };
   }
 
   async events(asked: Asked = {}): Promise<AnswerEvent[]> {

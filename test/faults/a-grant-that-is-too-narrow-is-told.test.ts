@@ -20,8 +20,8 @@ const wholeMachine: Grants = {
   subscribe: ["tl1.machine.attic.>", "tl1.presence.attic", "tl1.rollcall"],
 };
 const wholeGateway: Grants = {
-  publish: ["tl1.machine.>", "tl1.rollcall"],
-  subscribe: ["tl1.reply.>", "tl1.presence.*"],
+  publish: ["tl1.machine.>", "tl1.rollcall", "tl1.placed.*"],
+  subscribe: ["tl1.reply.>", "tl1.presence.*", "tl1.placed.*"],
 };
 const without = ({ publish, subscribe }: Grants, subject: string): Grants => ({
   publish: publish.filter((each) => each !== subject),
@@ -141,7 +141,7 @@ describe.skipIf(lentOnly("nats", "redis") || foundServers().nats.by !== "binary"
       expect((await errorOf(await endpoint.chat({ model: "scripted", says: "Hello" }))).code).toBe("agent_offline");
     });
 
-    test("of a gateway that lacks tl1.rollcall ends the gateway at its start", async () => {
+    test("a broker grant of a gateway that lacks tl1.rollcall ends the gateway at its start", async () => {
       await nats.reload(usersOf({ gateway: without(wholeGateway, "tl1.rollcall") }));
       const settings = { ...anywhere, TRUNKLINE_NATS_URL: as("gateway"), ...stores() };
       const { exitCode, stderr } = await trunkline(["gateway"], settings);
@@ -149,13 +149,39 @@ describe.skipIf(lentOnly("nats", "redis") || foundServers().nats.by !== "binary"
       expect(exitCode).toBe(78);
     });
 
-    test("of a gateway that lacks tl1.machine is told in `status` as the gateway's problem", async () => {
+    test("a broker grant of a gateway that lacks tl1.machine is told in `status` as the gateway's problem", async () => {
       await nats.reload(usersOf({ gateway: without(wholeGateway, "tl1.machine.>") }));
       const { fleet, run } = await withGateway();
       parts.use(await startAgent({ natsUrl: as("attic"), machine: "attic", models: ["scripted"] }));
       const problem = "NATS does not let its credential publish to tl1.machine.attic.>";
       await until(async () => (await fleet()).problem === problem, { what: "the problem", timeoutMs: toldWithinMs });
       expect((await run("status")).stderr).toContain(problem);
+    });
+
+    test("a broker grant of gateways that lacks tl1.placed is told once and in `status`, and jobs run on", async () => {
+      await nats.reload(usersOf({ gateway: without(wholeGateway, "tl1.placed.*") }));
+      const { gateway, fleet, untilAttic, run, endpoint } = await withGateway();
+      const other = parts.use(await startGateway({ natsUrl: as("gateway"), redisUrl: redis.url }));
+      const agent = parts.use(await startAgent({ natsUrl: as("attic"), machine: "attic", models: ["scripted"] }));
+      await untilAttic({ takes_work: true, models: 1, why: null });
+      for (const nonce of ["a", "b", "c"]) {
+        const says = `/script tokens=2 delay_ms=0 nonce=${nonce}`;
+        expect(await endpoint.answer({ model: "scripted", says })).toContain(`${nonce}-1`);
+      }
+      const lacks = "so gateways choose machines without each other's jobs";
+      expect(await fleet()).toMatchObject({ problem: null, remark: expect.stringContaining(lacks) });
+      const { exitCode, stderr } = await run("status");
+      expect([exitCode, stderr]).toEqual([0, expect.stringContaining(lacks)]);
+      const readyz = await fetch(`${gateway.operationsUrl}/readyz`);
+      expect(readyz.status).toBe(200);
+      expect(await readyz.json()).toMatchObject({ ready: true, reasons: [expect.stringContaining("tl1.placed.*")] });
+      for (const each of [gateway, other]) {
+        const lines = (await each.stderr()).split("\n").filter((line) => line.includes("tl1.placed"));
+        expect(lines.filter((line) => line.includes("publish to"))).toHaveLength(1);
+        expect(lines.filter((line) => line.includes("subscribe to"))).toHaveLength(1);
+        expect(lines.map((line) => JSON.parse(line).level)).toEqual([40, 40]);
+      }
+      expect(await agent.stderr()).not.toContain("tl1.placed");
     });
   },
 );

@@ -10,7 +10,8 @@ import type { Scenario } from "./scenario.ts";
  * The fault table: what may become of machines, runtimes, gateways, the broker and clients, row by row. CI runs the
  * scenarios that are marked `fast`, with the wire's times halved; `npm run test:faults` runs all of them with the wire's own
  * times, prints what each came to and how soon, and repeats what hangs on chance with three seeds (`lane.ts` says how to
- * run some of them). Rows of Redis and of keys are in tests of their own beside these.
+ * run some of them). `tunnels.test.ts` runs those of machines and the broker once more, with machines behind tunnels. Rows
+ * of Redis and of keys are in tests of their own beside these.
  */
 export const faultRows: readonly Scenario[] = [
   ...machineRows,
@@ -159,6 +160,11 @@ export const elsewhere: readonly { readonly rows: readonly number[]; readonly fi
       rows: [86],
       file: "faults/a-grant-that-is-too-narrow-is-told",
       name: "that lacks tl1.reply is told by the agent, the gateway, `status` and `route`, until it is mended",
+    },
+    {
+      rows: [87],
+      file: "faults/load/a-target-whose-machines-are-killed-fails-nobody",
+      name: "without an answer that had no first token, and cut the others exactly",
     },
   ];
 

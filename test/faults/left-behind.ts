@@ -44,7 +44,7 @@ export class LeftBehind implements AsyncDisposable {
   /** Looks at an idle fleet, which is what it has to come back to. */
   static async of(fleet: Fleet): Promise<LeftBehind> {
     const log = createLog({ level: "silent", name: "left-behind" });
-    const broker = await connectNats({ url: fleet.nats.url, name: "left-behind", clock, log });
+    const broker = await connectNats({ ...fleet.natsConnection, name: "left-behind", clock, log });
     const left = new LeftBehind(fleet, broker);
     await left.takeBaseline();
     return left;

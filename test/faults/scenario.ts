@@ -39,7 +39,7 @@ export interface Ask {
 }
 
 /** What the fault suite can see of a fleet, by name. */
-export type Sight =
+export type LookResult =
   | "the model is withdrawn"
   | "the model is offered"
   | "the machine serves"
@@ -92,8 +92,8 @@ export type Step =
   | { readonly stopReading: string }
   | { readonly readOn: string }
   /** Waits until it is so; the time is one of the wire. */
-  | { readonly see: Sight; readonly withinMs: number }
-  | { readonly seeReal: Sight; readonly withinMs: number };
+  | { readonly see: LookResult; readonly withinMs: number }
+  | { readonly seeReal: LookResult; readonly withinMs: number };
 
 /** One fault as data: a fleet, what is asked of it, what befalls it and when, and what must come of it. */
 export interface Scenario {

@@ -42,21 +42,21 @@ function about(wrong: {
 }
 
 describe("the oracle says nothing", () => {
-  test("of a request that was answered, run once and settled once", () => {
+  test("the oracle says nothing of a request that was answered, run once and settled once", () => {
     expect(about({})).toEqual([]);
   });
 
-  test("of one that ended in an error behind an exact beginning", () => {
+  test("the oracle says nothing of a request that ended in an error behind an exact beginning", () => {
     const lost = { outcome: "event agent_disconnected", text: "abc-0 " } as const;
     expect(about({ client: lost, lines: [{ ...line, outcome: "agent_disconnected" }] })).toEqual([]);
   });
 
-  test("of a job whose frames were sent again, and whose end was repeated", () => {
+  test("the oracle says nothing of a job whose frames were sent again, and whose end was repeated", () => {
     const again = [...job.frames, frame("data", 2), frame("end", 3), frame("end", 3)];
     expect(about({ jobs: [{ ...job, frames: again }] })).toEqual([]);
   });
 
-  test("of one that another machine had first", () => {
+  test("the oracle says nothing of a request that another machine had first", () => {
     const before = { ...job, job: "job-0", machine: "cellar", frames: [frame("accept")] };
     expect(about({ jobs: [before, job] })).toEqual([]);
   });

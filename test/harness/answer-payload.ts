@@ -1,12 +1,6 @@
-import {
-  type AnswerEvent,
-  addRecords,
-  eventOf,
-  jsonRecord,
-  openRecord,
-  RecordReader,
-  type DataRecord,
-} from "#shared/protocol/answer-events.ts";
+import type { AnswerRenderer } from "../../services/gateway/jobs/answer-course.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
+import { addRecords, eventOf, jsonRecord, openRecord, RecordReader, type DataRecord } from "#shared/protocol/frame.ts";
 
 /** The payload of a data frame with these records. */
 export function payloadOfRecords(records: readonly DataRecord[]): Buffer {
@@ -50,3 +44,9 @@ export async function contentOf(response: Response): Promise<unknown> {
   const answer = (await response.json()) as { choices?: { message: { content: unknown } }[] };
   return answer.choices?.[0]?.message.content;
 }
+
+/** Renders an answer as its bare text. */
+export const plainly = (): AnswerRenderer => ({
+  push: (events) => Buffer.from(events.map((event) => (event.kind === "text" ? event.text : "")).join("")),
+  end: () => new Uint8Array(),
+});

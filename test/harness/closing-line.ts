@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { relative } from "node:path";
-import type { Reporter, TestModule } from "vitest/node";
+import type { Reporter, TestCase, TestModule, TestSuite } from "vitest/node";
 
 export interface Outcome {
   readonly passed: number;
@@ -11,7 +11,8 @@ export interface Outcome {
 /** A test file's own part of the outcome. */
 export interface FileOutcome extends Outcome {
   readonly path: string;
-  readonly project: string;
+  /** A line for each failure: the title of the test or suite and the first line of its error. */
+  readonly failures: readonly string[];
 }
 
 /** The report that `run-tests.ts` reads: the outcome of the run, and of each test file in it. */
@@ -62,19 +63,38 @@ export function sumOf(outcomes: readonly Outcome[]): Outcome {
  * failure each, since no test reports them. A test without a result did not pass either.
  */
 function outcomeOfFile(module: TestModule, unhandledErrors: readonly unknown[]): FileOutcome {
-  const tests = [...module.children.allTests()].map((test) => test.result().state);
-  const suites = [module, ...module.children.allSuites()];
-  const passed = tests.filter((state) => state === "passed").length;
-  const skipped = tests.filter((state) => state === "skipped").length;
-  const suitesFailed = suites.filter((suite) => suite.errors().length > 0).length;
-  const uncaught = unhandledErrors.filter((error) => pathOf(error) === module.moduleId).length;
+  const tests = [...module.children.allTests()];
+  const inState = (state: string) => tests.filter((test) => test.result().state === state);
+  const passed = inState("passed").length;
+  const skipped = inState("skipped").length;
+  const failures = [
+    ...tests.filter((test) => !["passed", "skipped"].includes(test.result().state)).map(failureOfTest),
+    ...[module, ...module.children.allSuites()].flatMap(failureOfSuite),
+    ...unhandledErrors
+      .filter((error) => pathOf(error) === module.moduleId)
+      .map((error) => firstLine("uncaught", error)),
+  ];
   return {
     path: relative(module.project.config.root, module.moduleId),
-    project: module.project.name,
     passed,
     skipped,
-    failed: tests.length - passed - skipped + suitesFailed + uncaught,
+    failed: failures.length,
+    failures,
   };
+}
+
+function failureOfTest(test: TestCase): string {
+  return firstLine(test.fullName, test.result().errors?.[0] ?? "no result");
+}
+
+function failureOfSuite(suite: TestModule | TestSuite): string[] {
+  const [error] = suite.errors();
+  return error === undefined ? [] : [firstLine(suite.type === "module" ? "the file" : suite.fullName, error)];
+}
+
+function firstLine(title: string, error: unknown): string {
+  const { message = String(error) } = error as { message?: string };
+  return `${title}: ${message.split("\n", 1)[0]}`;
 }
 
 /** The test file that ran when the error was thrown, if vitest knows it. */

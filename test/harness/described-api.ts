@@ -3,7 +3,7 @@ import type {
   OpenApiDocument,
   Operation,
   Response as Described,
-} from "../../services/gateway/openapi/openapi-document.ts";
+} from "../../services/gateway/openapi/describe-operation.ts";
 
 /** Headers that say something of this API, and not of HTTP. */
 const ownHeaders = /^(?:x-|openai-|retry-after|www-authenticate$|allow$)/;

@@ -2,12 +2,16 @@ import { z } from "zod";
 import { EventStream } from "./event-stream.ts";
 import { until } from "./until.ts";
 
+/** An error of either outer API: that of Anthropic's clients says of itself that it is one, and names its request. */
 const faultBody = z.strictObject({
+  type: z.literal("error").optional(),
+  request_id: z.string().optional(),
   error: z.strictObject({
     message: z.string().min(1),
     type: z.string(),
     param: z.string().nullable(),
     code: z.string().nullable(),
+    details: z.looseObject({}).optional(),
   }),
 });
 export type ErrorTold = z.infer<typeof faultBody>["error"];

@@ -1,8 +1,6 @@
-import { askedChat, mediaIn, tokensIn, wordsIn, type AskedChat } from "./asked-chat.ts";
-import { askedText } from "./asked-text.ts";
-import type { ChatForm } from "./fake-openai-chat.ts";
+import { askedChat, mediaIn, textIn, tokensIn, wordsIn, type AskedChat, askedText } from "./asked-chat.ts";
+import type { ChatForm, TextForm } from "./fake-openai-chat.ts";
 import { FakeOpenAiServer, sendJson, type Exchange } from "./fake-openai-server.ts";
-import type { TextForm } from "./fake-openai-text.ts";
 import { vectorList } from "./fake-vectors.ts";
 
 export interface FakeLlamaModel {
@@ -69,6 +67,14 @@ export class FakeLlamaServer extends FakeOpenAiServer {
         return sendJson(response, 200, this.#list());
       case "POST /v1/chat/completions":
         return this.#chat(exchange);
+      case "POST /apply-template":
+        return this.#apply(exchange);
+      case "POST /tokenize": {
+        const { content, add_special, parse_special } = exchange.request.body;
+        const marks = add_special === true && parse_special === true ? 1 : 0;
+        const tokens = Array.from({ length: wordsIn(String(content)) + marks }, (_, id) => id);
+        return sendJson(response, 200, { tokens });
+      }
       case "POST /v1/completions":
         return this.#text(exchange);
       case "POST /v1/embeddings":
@@ -83,6 +89,15 @@ export class FakeLlamaServer extends FakeOpenAiServer {
     const refusal = llamaRefusal(exchange, this.model);
     if (refusal !== undefined) return sendJson(exchange.response, refusal.code, { error: refusal });
     return this.chat(exchange, { form: llamaForm, model: this.model.name });
+  }
+
+  /** Its template writes tools and messages one after the other. */
+  #apply(exchange: Exchange): void {
+    const refusal = llamaRefusal(exchange, this.model);
+    if (refusal !== undefined) return sendJson(exchange.response, refusal.code, { error: refusal });
+    const { messages, tools = [] } = askedChat.parse(exchange.sent);
+    const prompt = [...tools.map((tool) => JSON.stringify(tool)), ...messages.map(({ content }) => textIn(content))];
+    return sendJson(exchange.response, 200, { prompt: prompt.join("\n") });
   }
 
   #text(exchange: Exchange): void | Promise<void> {

@@ -1,8 +1,6 @@
-import { askedChat, tokensIn, wordsIn } from "./asked-chat.ts";
-import { askedText } from "./asked-text.ts";
-import type { ChatForm } from "./fake-openai-chat.ts";
+import { askedChat, tokensIn, wordsIn, askedText } from "./asked-chat.ts";
+import { type ChatForm, usualEnding, type TextForm } from "./fake-openai-chat.ts";
 import { FakeOpenAiServer, sendJson, type Exchange } from "./fake-openai-server.ts";
-import { usualEnding, type TextForm } from "./fake-openai-text.ts";
 import { vectorList } from "./fake-vectors.ts";
 
 export interface FakeLmStudioModel {

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { askedChat, mediaIn } from "./asked-chat.ts";
-import type { ChatForm } from "./fake-openai-chat.ts";
+import type { ChatForm, TextForm } from "./fake-openai-chat.ts";
 import { FakeOpenAiServer, type Exchange } from "./fake-openai-server.ts";
-import type { TextForm } from "./fake-openai-text.ts";
 
 interface FakeMlxLmOptions {
   readonly models?: readonly string[];

@@ -2,8 +2,16 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { wordsIn } from "./asked-chat.ts";
 import { FakeOllamaChat, FakeOllamaText, type FakeOllamaRequest } from "./fake-ollama-chat.ts";
-import { capabilitiesOf, loadedOf, showOf, tagOf, windowDefault, type FakeOllamaModel } from "./fake-ollama-model.ts";
-import { promptRefusal, readInWindow } from "./fake-ollama-window.ts";
+import {
+  capabilitiesOf,
+  loadedOf,
+  showOf,
+  tagOf,
+  windowDefault,
+  type FakeOllamaModel,
+  promptRefusal,
+  readInWindow,
+} from "./fake-ollama-model.ts";
 import { vectorOf } from "./fake-vectors.ts";
 
 export { FakeOllamaChat, FakeOllamaText };

@@ -1,8 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
-import { FakeOpenAiChat, type ChatForm } from "./fake-openai-chat.ts";
-import { FakeOpenAiText, type TextForm } from "./fake-openai-text.ts";
+import { FakeOpenAiChat, type ChatForm, FakeOpenAiText, type TextForm } from "./fake-openai-chat.ts";
 
 export interface FakeRequest {
   readonly method: string;

@@ -1,6 +1,5 @@
-import type { ChatForm } from "./fake-openai-chat.ts";
+import { type ChatForm, legacyLogprobs, usualEnding, type TextForm } from "./fake-openai-chat.ts";
 import { FakeOpenAiServer, sendJson, type Exchange } from "./fake-openai-server.ts";
-import { legacyLogprobs, usualEnding, type TextForm } from "./fake-openai-text.ts";
 import { vectorList } from "./fake-vectors.ts";
 
 interface FakeOtherServerOptions {

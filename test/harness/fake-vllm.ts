@@ -1,9 +1,7 @@
 import { z } from "zod";
-import { askedChat, tokensIn, wordsIn, type AskedChat } from "./asked-chat.ts";
-import { askedText } from "./asked-text.ts";
-import type { ChatForm } from "./fake-openai-chat.ts";
+import { askedChat, tokensIn, wordsIn, type AskedChat, askedText } from "./asked-chat.ts";
+import { type ChatForm, legacyLogprobs, usualEnding, type TextForm } from "./fake-openai-chat.ts";
 import { FakeOpenAiServer, sendJson, sendText, type Exchange } from "./fake-openai-server.ts";
-import { legacyLogprobs, usualEnding, type TextForm } from "./fake-openai-text.ts";
 import { vectorList } from "./fake-vectors.ts";
 
 export interface FakeVllmModel {
@@ -66,6 +64,13 @@ export class FakeVllm extends FakeOpenAiServer {
         });
       case "POST /v1/chat/completions":
         return this.#chat(exchange);
+      case "POST /tokenize": {
+        const refusal = this.#refusal(exchange);
+        if (refusal !== undefined) return sendJson(response, refusal[0], { error: errorOf(refusal[0], refusal[1]) });
+        const { tools = [], ...asked } = askedChat.parse(exchange.sent);
+        const count = tokensIn(asked) + tools.length;
+        return sendJson(response, 200, { count, max_model_len: this.#options.maxModelLen, tokens: [] });
+      }
       case "POST /v1/completions":
         return this.#text(exchange);
       case "POST /v1/embeddings":

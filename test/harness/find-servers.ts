@@ -1,15 +1,13 @@
 import { execFile } from "node:child_process";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
-import { aptInstall } from "./apt-install.ts";
-import { dockerEngineAnswers } from "./docker-engine.ts";
-import { findBinary, isExecutable } from "./find-binary.ts";
+import { aptInstall, findBinary, isExecutable } from "./find-binary.ts";
+import { dockerEngineAnswers } from "./server-container.ts";
 import type { FoundServer, FoundServers } from "./found-servers.ts";
 import { readNatsInfo } from "./nats-info.ts";
 import { startNatsServer } from "./nats-server.ts";
 import type { OwnServer } from "./own-server.ts";
-import { readRedisInfo } from "./redis-info.ts";
-import { startRedisServer } from "./redis-server.ts";
+import { readRedisInfo, startRedisServer } from "./redis-server.ts";
 
 /** A kind of server, and each of the ways to come to one. */
 interface Kind {

@@ -42,3 +42,19 @@ export function lentOnly(...kinds: readonly (keyof FoundServers)[]): boolean {
   said.add(line);
   return true;
 }
+
+/**
+ * Some server, for suites that do no harm to it. It is a fresh one unless a server was lent, and others may use a lent
+ * one at the same time: such suites name their subjects and keys apart, and never flush.
+ */
+export interface SomeServer extends AsyncDisposable {
+  readonly url: string;
+  /** Ends a fresh server; a lent one goes on. */
+  stop(): Promise<void>;
+}
+
+/** A lent server, which goes on when a suite is over. */
+export function lentServer(url: string): SomeServer {
+  const nothing = (): Promise<void> => Promise.resolve();
+  return { url, stop: nothing, [Symbol.asyncDispose]: nothing };
+}

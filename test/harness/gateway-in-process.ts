@@ -40,6 +40,8 @@ export interface GatewayInProcess extends AsyncDisposable {
   readonly store: OpenedKeyStore;
   /** All that was logged so far. */
   readonly logged: readonly string[];
+  /** Stops it, with so much time for what is under way. */
+  stop(drainMs: number): Promise<void>;
   /** A new key, and the endpoint for whoever has it. */
   issue(terms?: Partial<NewKey>): Promise<{ readonly record: KeyRecord; readonly endpoint: Endpoint }>;
 }
@@ -103,7 +105,8 @@ async function startOnce(options: GatewayOptions): Promise<GatewayInProcess> {
     exit: () => undefined,
   });
   const known = machineKnown(broker.connect());
-  const starting = startGateway({ config, broker: broker.connect(), store, lifecycle, clock, log });
+  const brokerFor = async (): Promise<Broker> => broker.connect();
+  const starting = startGateway({ config, broker: broker.connect(), brokerFor, store, lifecycle, clock, log });
   const [running] = await Promise.all([starting, known]).catch(async (error: unknown) => {
     await lifecycle.stop(0);
     throw error;
@@ -112,6 +115,7 @@ async function startOnce(options: GatewayOptions): Promise<GatewayInProcess> {
     ...running,
     store,
     logged,
+    stop: (drainMs) => lifecycle.stop(drainMs),
     async issue(terms = {}) {
       const { keys, peppers } = store;
       const key = { name: "test", scopes: ["*"], ttlMs: 3_600_000, ...terms };

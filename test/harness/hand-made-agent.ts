@@ -4,10 +4,9 @@ import type { OfferedModel } from "#shared/model/model.ts";
 import { systemClock as clock, type Timer } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { newEpoch } from "#shared/protocol/identifiers.ts";
-import { control, type Control } from "#shared/protocol/control.ts";
+import { control, type Control, decodeJobHead, headHeader, type JobHead } from "#shared/protocol/job.ts";
 import { decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame, frameVersion, type FrameKind } from "#shared/protocol/frame.ts";
-import { decodeJobHead, headHeader, type JobHead } from "#shared/protocol/job.ts";
 import { machineSubject, presenceSubject, rollcallSubject } from "#shared/protocol/subjects.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { jsonPayload } from "./answer-payload.ts";
@@ -62,7 +61,7 @@ export class HandMadeAgent implements AsyncDisposable {
     const presence = encodeJson({ machine, epoch, state: "ready", runtime: "hand-made", ...load, ...about });
 
     broker.subscribe(machineSubject({ machine, epoch }, "job"), (message) => {
-      const decoded = decodeJobHead(message.header(headHeader));
+      const decoded = decodeJobHead(message.headers?.[headHeader]);
       const { reply } = message;
       if (decoded.outcome !== "head" || reply === undefined) return;
       const { head } = decoded;

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { type FoundServer, foundServers } from "./found-servers.ts";
+import { type FoundServer, foundServers, lentServer, type SomeServer } from "./found-servers.ts";
 import { readNatsInfo } from "./nats-info.ts";
 import { type OwnServer, type ServerBody, startOwnServer } from "./own-server.ts";
 import { ServerContainer } from "./server-container.ts";
@@ -86,4 +86,10 @@ function inContainer({
     environment: { ...oneCore, ...Object.fromEntries(contents), NATS_CONFIG: config },
     ports: { inside: clientPort, outside: port },
   });
+}
+
+/** Some NATS: a fresh one unless one was lent. */
+export async function natsUrl(): Promise<SomeServer> {
+  const { nats } = foundServers();
+  return nats.by === "lent" ? lentServer(nats.url) : startNatsServer();
 }

@@ -1,9 +1,11 @@
 import { changeKey, type KeyChange, rotateKey } from "#shared/keys/change-key.ts";
-import { issueKey, type IssuedKey, type KeyMeans, type NewKey } from "#shared/keys/issue-key.ts";
+import { issueKey, type IssuedKey, type KeyDependencies, type NewKey } from "#shared/keys/issue-key.ts";
 import type { KeyId, KeyToken } from "#shared/keys/key-token.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
+import { joinTtlMsMax, makeJoin } from "#shared/machines/join-machine.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
+import { joinLineText } from "#shared/protocol/pairing.ts";
 import { addUsage, openUsage, type UsageRow } from "#shared/usage/usage.ts";
 import { testPepper } from "./trunkline-command.ts";
 
@@ -32,6 +34,13 @@ export class Operator implements AsyncDisposable {
     if (outcome !== "changed") throw new Error(`the key was not ${change.action}: ${outcome}`);
   }
 
+  /** Makes a join line for a machine that reaches the site at this URL. */
+  async joinLine(machine: string, origin: string): Promise<string> {
+    const { machines, keys } = this.store;
+    const dependencies = { machines, keys, clock, actor: { by: "the operator" } };
+    return joinLineText((await makeJoin({ name: machine, ttlMs: joinTtlMsMax, publicUrl: origin }, dependencies)).line);
+  }
+
   async rotate(id: KeyId, graceMs: number): Promise<KeyToken> {
     const { token } = await rotateKey({ id, graceMs }, this.#means);
     if (token === undefined) throw new Error("the key was not rotated");
@@ -54,7 +63,7 @@ export class Operator implements AsyncDisposable {
     return this.store.keys.close();
   }
 
-  get #means(): KeyMeans {
+  get #means(): KeyDependencies {
     const { keys, peppers } = this.store;
     return { keys, peppers, clock, actor: { by: "the operator" } };
   }

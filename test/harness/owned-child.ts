@@ -11,6 +11,8 @@ interface ChildOptions {
   readonly binary: string;
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The folder that it runs in; one of its own unless told. */
+  readonly cwd?: string;
 }
 
 /** Each with its folder, for those that a test forgot. */
@@ -23,7 +25,7 @@ process.once("exit", () => {
 });
 
 /**
- * A child process with a throw-away folder that it runs in. It ends with us, whatever ends us. Its output goes to files
+ * A child process with a throw-away folder that it runs in unless another is named. It ends with us, whatever ends us. Its output goes to files
  * and not to pipes: a test that blocks its event loop must not block the child too.
  */
 export class OwnedChild implements AsyncDisposable {
@@ -36,13 +38,13 @@ export class OwnedChild implements AsyncDisposable {
     this.folder = folder;
   }
 
-  static async start({ binary, args, environment }: ChildOptions): Promise<OwnedChild> {
+  static async start({ binary, args, environment, cwd }: ChildOptions): Promise<OwnedChild> {
     const folder = await mkdtemp(join(tmpdir(), "trunkline-process-"));
     const [out, err] = [openSync(join(folder, "stdout"), "w"), openSync(join(folder, "stderr"), "w")];
     try {
       const command = await dyingWithUs([binary, ...args]);
       const [first = binary, ...rest] = command;
-      const child = spawn(first, rest, { stdio: ["ignore", out, err], cwd: folder, env: environment });
+      const child = spawn(first, rest, { stdio: ["ignore", out, err], cwd: cwd ?? folder, env: environment });
       running.set(child, folder);
       child.once("exit", () => running.delete(child));
       await once(child, "spawn");
@@ -79,7 +81,7 @@ export class OwnedChild implements AsyncDisposable {
   }
 
   /** Asks it to stop; what it does about it is its own. */
-  signal(name: "SIGTERM" | "SIGINT"): void {
+  signal(name: "SIGTERM" | "SIGINT" | "SIGHUP"): void {
     this.#child.kill(name);
   }
 

@@ -1,7 +1,8 @@
 /**
- * Runs vitest with the given arguments. Files of the project "real" that fail are run once more, alone: a busy machine
- * may break a test that stands on servers and times, and it rarely does so twice. Both outcomes are printed, and a file
- * that fails twice fails the run. The last line is `N passed, N failed` of the final outcomes.
+ * Runs vitest with the given arguments. Files that fail are run once more, alone: a busy machine may break a test that
+ * stands on servers and times, and it rarely does so twice. Both outcomes are printed, and a file that fails twice fails
+ * the run. Each failure is named once more at the end: `FAILED ONCE` of a first run, `FAILED` of the last. The last line
+ * is `N passed, N failed` of the final outcomes.
  *
  * usage: node test/harness/run-tests.ts [folders and options of vitest]
  */
@@ -9,7 +10,14 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { closingLine, reportPathVariable, sumOf, type Outcome, type RunReport } from "./closing-line.ts";
+import {
+  closingLine,
+  reportPathVariable,
+  sumOf,
+  type FileOutcome,
+  type Outcome,
+  type RunReport,
+} from "./closing-line.ts";
 
 /** More failed files than these are no accident of a busy machine, and to run them alone takes too long. */
 const rerunFilesMax = 20;
@@ -17,19 +25,22 @@ const vitestPath = join(import.meta.dirname, "../../node_modules/vitest/vitest.m
 
 const given = process.argv.slice(2);
 const first = await runVitest(given);
-const failed = first.files.filter((file) => file.project === "real" && file.failed > 0);
+const failed = first.files.filter((file) => file.failed > 0);
 let final: Outcome = first;
+let last = failed;
 if (failed.length > rerunFilesMax) {
   console.log(`${failed.length} files failed: too many for a second run.`);
 } else if (failed.length > 0) {
   console.log(`\nSecond run, alone, of ${failed.map(({ path }) => path).join(", ")}`);
   const { root, paths } = placesOf(given, failed);
-  const second = await runVitest([...root, "--project=real", "--maxWorkers=1", ...paths]);
+  const second = await runVitest([...root, "--maxWorkers=1", ...paths]);
   const outcomes = failed.map((file) => ({ file, again: second.files.find(({ path }) => path === file.path) ?? file }));
   console.log("Files that needed a second run:");
   for (const { file, again } of outcomes) {
     console.log(`  ${file.path}: first ${closingLine(file)}; then, alone, ${closingLine(again)}`);
   }
+  last = outcomes.map(({ again }) => again);
+  nameFailures("FAILED ONCE", failed);
   const others = first.files.filter((file) => !failed.includes(file));
   // Failures without a file of their own stay failures.
   const ownerless = first.failed - sumOf(first.files).failed;
@@ -40,8 +51,15 @@ if (failed.length > rerunFilesMax) {
     { passed: 0, failed: ownerless + secondOwnerless, skipped: 0 },
   ]);
 }
+nameFailures("FAILED", last);
 console.log(closingLine(final));
 process.exitCode = final.failed === 0 ? 0 : 1;
+
+function nameFailures(mark: string, files: readonly FileOutcome[]): void {
+  for (const { path, failures } of files) {
+    for (const failure of failures) console.log(`${mark} ${path} > ${failure}`);
+  }
+}
 
 /** Files to run once more. `--root` is the only option of the first run that a second run needs. */
 function placesOf(args: readonly string[], files: readonly { readonly path: string }[]) {

@@ -1,9 +1,9 @@
+import { findBinary } from "./find-binary.ts";
+import { readdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, rmSync } from "node:fs";
-import { readdir, readFile, rm } from "node:fs/promises";
-import { join } from "node:path";
-import { findBinary } from "./find-binary.ts";
 import type { ServerBody } from "./own-server.ts";
 import { until } from "./until.ts";
 

@@ -1,11 +1,21 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Endpoint } from "./endpoint.ts";
 import { foundServers } from "./found-servers.ts";
 import { freePort } from "./free-port.ts";
+import { type OperatorNats, startOperatorNats } from "./infra/operator-nats.ts";
 import { startNatsServer } from "./nats-server.ts";
 import { Operator } from "./operator.ts";
 import type { OwnServer } from "./own-server.ts";
 import { startRedisServer } from "./redis-server.ts";
-import { startAgent, startGateway, type AgentProcess, type GatewayProcess } from "./start-trunkline.ts";
+import {
+  startAgent,
+  startGateway,
+  startPairedAgent,
+  type AgentProcess,
+  type GatewayProcess,
+} from "./start-trunkline.ts";
 import { TcpProxy } from "./tcp-proxy.ts";
 import { testPepper, type Settings } from "./trunkline-command.ts";
 import { until } from "./until.ts";
@@ -28,6 +38,11 @@ export interface FleetWish {
   readonly gatewayEnv?: Settings;
   /** Where proxies stand: before each gateway's clients, between each machine or gateway and NATS, before Redis. */
   readonly proxied?: readonly Way[];
+  /**
+   * Machines are paired and connect by tunnels of the last gateway, with NATS in operator mode. Otherwise they connect to
+   * NATS themselves.
+   */
+  readonly tunnels?: boolean;
   /** Put behind the settings of the NATS server. */
   readonly natsConfig?: string;
   /** Whether Redis has all that it was told when it comes back after a kill. */
@@ -36,6 +51,8 @@ export interface FleetWish {
 
 export interface Fleet extends AsyncDisposable {
   readonly nats: OwnServer;
+  /** The options by which a test connects to NATS. */
+  readonly natsConnection: NatsConnection;
   /** Where NATS tells of itself; not there in a container. */
   readonly natsMonitorUrl: string | undefined;
   readonly redis: OwnServer;
@@ -59,7 +76,11 @@ export interface Fleet extends AsyncDisposable {
   wayOf(way: Way, of?: string | number): TcpProxy;
   /** What passed between the machines and NATS, where proxies stand there. */
   readonly wire: WireWatch;
+  /** Tokens that share their message on the wire with the end of their stream, so that a proxy holds both or none. */
+  readonly tokensHeldWithTheEnd: number;
 }
+
+type NatsConnection = Partial<OperatorNats["connection"]> & { readonly url: string };
 
 const knownWithinMs = 10_000;
 
@@ -75,42 +96,62 @@ export async function startFleet(wish: FleetWish): Promise<Fleet> {
 }
 
 async function build(wish: FleetWish, parts: AsyncDisposableStack): Promise<Fleet> {
-  const monitorPort = foundServers().nats.by === "binary" ? await freePort() : undefined;
-  const monitor = monitorPort === undefined ? "" : `http: "127.0.0.1:${monitorPort}"`;
-  const extraConfig = [monitor, wish.natsConfig ?? ""].join("\n");
-  const servers = await Promise.all([
-    startNatsServer({ extraConfig }),
+  const [broker, redis] = await Promise.all([
+    startNats(wish),
     startRedisServer({ persistent: wish.redisKeeps ?? false }),
   ]);
-  const [nats, redis] = servers;
-  for (const server of servers) parts.use(server);
+  const { nats, natsConnection } = broker;
+  for (const server of [nats, redis]) parts.use(server);
+  const operator = parts.use(await Operator.on({ redisUrl: redis.url }));
 
   const wire = new WireWatch();
   const ways = new Ways(wish.proxied ?? [], parts);
   const formerGateways: GatewayProcess[] = [];
   const agents = new Map<string, AgentProcess>();
+  const gateways: GatewayProcess[] = [];
   const kept = new Map<string, Machine>(Object.entries(wish.machines));
   const startOne = async (machine: string, as: Machine = kept.get(machine) ?? {}): Promise<AgentProcess> => {
     kept.set(machine, as);
-    const natsUrl = await ways.through("machines", machine, nats.url, wire);
+    const target = wish.tunnels === true ? new URL(gateways.at(-1)?.baseUrl ?? "").origin : nats.url;
+    const url = await ways.through("machines", machine, target, wire);
     const env = { ...wish.env, ...as.env };
-    const agent = parts.use(await startAgent({ natsUrl, machine, ...as, env }));
+    const starting =
+      folder === undefined
+        ? startAgent({ natsUrl: url, machine, ...as, env })
+        : startPairedAgent({
+            line: agents.has(machine) ? undefined : await operator.joinLine(machine, url),
+            machine,
+            ...as,
+            env: { TRUNKLINE_STATE_DIR: join(folder, machine), ...env },
+          });
+    const agent = parts.use(await starting);
     agents.set(machine, agent);
     return agent;
   };
   const startOneGateway = async (place: number, port = "0"): Promise<GatewayProcess> => {
-    const natsUrl = await ways.through("gateways", place, nats.url);
+    const natsUrl = await ways.through("gateways", place, natsConnection.url);
     const redisUrl = await ways.through("redis", 0, redis.url);
-    const env = { ...wish.env, ...wish.gatewayEnv, TRUNKLINE_PORT: port };
+    const env = {
+      ...broker.gatewaySettings,
+      TRUNKLINE_NATS_URL: natsUrl,
+      ...wish.env,
+      ...wish.gatewayEnv,
+      TRUNKLINE_PORT: port,
+    };
     return parts.use(await startGateway({ natsUrl, redisUrl, env }));
   };
 
   const keyStore = { TRUNKLINE_REDIS_URL: redis.url, TRUNKLINE_KEY_PEPPER: testPepper };
-  const [key, gateways] = await Promise.all([
-    keyFor(redis.url),
-    Promise.all(Array.from({ length: wish.gateways ?? 1 }, (_, place) => startOneGateway(place))),
-    ...Object.keys(wish.machines).map((machine) => startOne(machine)),
+  const folder = wish.tunnels === true ? await folderOf(parts) : undefined;
+  const startMachines = () => Promise.all(Object.keys(wish.machines).map((machine) => startOne(machine)));
+  const [key] = await Promise.all([
+    keyBy(operator),
+    ...Array.from({ length: wish.gateways ?? 1 }, async (_, place) => {
+      gateways[place] = await startOneGateway(place);
+    }),
+    ...(folder === undefined ? [startMachines()] : []),
   ]);
+  if (folder !== undefined) await startMachines();
   const endpoints = await Promise.all(
     gateways.map(async ({ baseUrl }, place) => {
       const there = await ways.through("clients", place, baseUrl);
@@ -125,7 +166,8 @@ async function build(wish: FleetWish, parts: AsyncDisposableStack): Promise<Flee
   );
   return {
     nats,
-    natsMonitorUrl: monitorPort === undefined ? undefined : `http://127.0.0.1:${monitorPort}`,
+    natsConnection,
+    natsMonitorUrl: broker.natsMonitorUrl,
     redis,
     gateways,
     formerGateways,
@@ -133,6 +175,7 @@ async function build(wish: FleetWish, parts: AsyncDisposableStack): Promise<Flee
     endpoint,
     keyStore,
     wire,
+    tokensHeldWithTheEnd: wish.tunnels === true ? 1 : 0,
     startAgent: startOne,
     get machines() {
       return [...agents.keys()];
@@ -155,9 +198,30 @@ async function build(wish: FleetWish, parts: AsyncDisposableStack): Promise<Flee
   };
 }
 
+type FleetNats = Pick<Fleet, "nats" | "natsConnection" | "natsMonitorUrl"> & { readonly gatewaySettings: Settings };
+
+async function startNats({ tunnels = false, natsConfig = "" }: FleetWish): Promise<FleetNats> {
+  if (tunnels) {
+    const nats = await startOperatorNats({ extraConfig: natsConfig });
+    const { gatewaySettings, connection, monitoringUrl } = nats;
+    return { nats, natsConnection: connection, natsMonitorUrl: monitoringUrl, gatewaySettings };
+  }
+  const port = foundServers().nats.by === "binary" ? await freePort() : undefined;
+  const monitor = port === undefined ? "" : `http: "127.0.0.1:${port}"`;
+  const nats = await startNatsServer({ extraConfig: [monitor, natsConfig].join("\n") });
+  const natsMonitorUrl = port === undefined ? undefined : `http://127.0.0.1:${port}`;
+  return { nats, natsConnection: { url: nats.url }, natsMonitorUrl, gatewaySettings: {} };
+}
+
+/** Makes a folder for the pairings of machines, which outlast their processes. */
+async function folderOf(parts: AsyncDisposableStack): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "trunkline-fleet-"));
+  parts.defer(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
 /** One that may use every model. */
-async function keyFor(redisUrl: string): Promise<string> {
-  await using operator = await Operator.on({ redisUrl });
+async function keyBy(operator: Operator): Promise<string> {
   // While many processes start, Redis may answer later than a store waits for it.
   const { token } = await until(() => operator.issue(), { what: "a key to be issued", timeoutMs: knownWithinMs });
   return token.reveal();

@@ -1,13 +1,18 @@
 import { z } from "zod";
 import { Endpoint } from "./endpoint.ts";
-import { testPepper, type Settings } from "./trunkline-command.ts";
+import { testPepper, type Program, type Settings } from "./trunkline-command.ts";
 import { TrunklineProcess } from "./trunkline-process.ts";
 
 /** For every process: any free ports, and the demonstration unless a test says otherwise. */
 export const anywhere = { TRUNKLINE_PORT: "0", TRUNKLINE_OPERATIONS_PORT: "0", TRUNKLINE_LOG_LEVEL: "info" };
 export const demonstration = { TRUNKLINE_RUNTIME: "scripted" };
 
-const readyLine = z.strictObject({ base_url: z.url(), api_key: z.string(), runtime: z.string().nullable() });
+const readyLine = z.strictObject({
+  base_url: z.url(),
+  api_key: z.string(),
+  runtime: z.string().nullable(),
+  public_url: z.url().optional(),
+});
 const listening = z.looseObject({ baseUrl: z.url(), operationsUrl: z.url() });
 
 export type UpProcess = TrunklineProcess & {
@@ -24,9 +29,9 @@ export function readyIn(line: string): Pick<UpProcess, "endpoint" | "runtime"> {
 }
 
 /** Starts `trunkline up --json` and comes back when it is ready. */
-export async function startUp(env: Settings = {}): Promise<UpProcess> {
+export async function startUp(env: Settings = {}, program?: Program): Promise<UpProcess> {
   const settings = { ...anywhere, ...demonstration, ...env };
-  const up = await TrunklineProcess.start({ args: ["up", "--json"], settings });
+  const up = await TrunklineProcess.start({ args: ["up", "--json"], settings, program });
   return orDispose(up, async () => {
     const [line] = await up.printed(/^.*\n/);
     const { operationsUrl } = listening.parse(await up.logged("gateway listens"));
@@ -65,10 +70,32 @@ export async function startAgent(options: {
   readonly env?: Settings;
 }): Promise<AgentProcess> {
   const { natsUrl, machine, models, env } = options;
+  const named = { TRUNKLINE_NATS_URL: natsUrl, TRUNKLINE_MACHINE: machine };
+  return launchAgent({ machine, models, args: ["agent"], env: { ...named, ...env } });
+}
+
+/** Starts `trunkline agent` that joins by this line, or is paired already as its state folder says, and is ready. */
+export async function startPairedAgent(options: {
+  readonly line?: string | undefined;
+  readonly machine: string;
+  readonly models?: readonly string[] | undefined;
+  readonly env?: Settings | undefined;
+}): Promise<AgentProcess> {
+  const { line, machine, models, env } = options;
+  const args = line === undefined ? ["agent"] : ["agent", "--join", line];
+  return launchAgent({ machine, models, args, env });
+}
+
+async function launchAgent(options: {
+  readonly machine: string;
+  readonly models: readonly string[] | undefined;
+  readonly args: readonly string[];
+  readonly env: Settings | undefined;
+}): Promise<AgentProcess> {
+  const { machine, models, args, env } = options;
   const offered = models === undefined ? {} : { TRUNKLINE_SCRIPTED_MODELS: models.join(",") };
-  const named = { TRUNKLINE_NATS_URL: natsUrl, TRUNKLINE_MACHINE: machine, ...offered };
-  const settings = { ...anywhere, ...demonstration, ...named, ...env };
-  const agent = await TrunklineProcess.start({ args: ["agent"], settings, title: `trunkline agent ${machine}` });
+  const settings = { ...anywhere, ...demonstration, ...offered, ...env };
+  const agent = await TrunklineProcess.start({ args, settings, title: `trunkline agent ${machine}` });
   return orDispose(agent, async () => {
     await agent.logged("agent ready");
     return Object.assign(agent, { machine });

@@ -25,6 +25,10 @@ export interface TinyGguf {
   /** A model that only embeds: the vector of a text is the mean of those of its tokens. */
   readonly embeds?: boolean;
   readonly organization?: string;
+  /** Texts that are one token each, beside those of the scripts; every other text is a token for each of its bytes. */
+  readonly words?: readonly string[];
+  /** For a model of noise: as narrow as can be, so that a long prompt is read in seconds. */
+  readonly narrow?: boolean;
 }
 
 /** The tokens of a text, byte by byte: one character may then come in several tokens. */
@@ -70,10 +74,11 @@ function tinyGguf(tiny: TinyGguf): Buffer {
   const end = vocabulary.id("</s>", tokenTypes.control);
   for (let byte = 0; byte < 256; byte++) vocabulary.id(byteToken(byte), tokenTypes.byte);
   for (const control of [...controls, ...Object.keys(scripts)]) vocabulary.id(control, tokenTypes.control);
+  for (const word of tiny.words ?? []) vocabulary.id(word);
   const successors = successorsOf(scripts, { vocabulary, end, endless: tiny.endless ?? false });
 
   const count = vocabulary.tokens.length;
-  const width = Math.ceil(count / headTokens) * headTokens;
+  const width = tiny.narrow ? headTokens : Math.ceil(count / headTokens) * headTokens;
   const heads = width / headTokens;
   const file = new GgufWriter();
   file.text("general.architecture", "llama");

@@ -10,21 +10,34 @@ export type Settings = Readonly<Record<string, string>>;
 /** One that has the length that a pepper must have. */
 export const testPepper = "a pepper that is long enough to be one";
 
-const main = resolve(import.meta.dirname, "../../services/cli/main.ts");
+/** A Trunkline that tests can start. A single-file executable is its own Node, and has no `main`. */
+export interface Program {
+  readonly node: string;
+  readonly main?: string;
+}
+
+const sources = resolve(import.meta.dirname, "../../services/cli/main.ts");
+/** The sources on this Node, unless these two name a package and a Node, or an executable and an empty text. */
+const { TESTED_NODE: node = process.execPath, TESTED_MAIN: main = sources } = process.env;
 /** Below the time of a test, so that what the process said is shown when it hangs. */
 const commandTimeoutMs = 12_000;
 /** Node keeps what it made of the sources here: it halves the time that each of the many processes takes to start. */
 const compileCache = join(tmpdir(), "trunkline-test-compile-cache");
 
 /** Starts `trunkline <args>` as a real process. Nothing of Trunkline's that stands in our own environment reaches it. */
-export function launchTrunkline(args: readonly string[], settings: Settings): Promise<OwnedChild> {
+export function launchTrunkline(
+  args: readonly string[],
+  settings: Settings,
+  program: Program = { node, main },
+): Promise<OwnedChild> {
   const major = Number(process.versions.node.split(".")[0]);
   if (major < 26) {
     throw new Error(`Trunkline needs Node 26 and this is ${process.version}: run the tests by npm test or npx vitest`);
   }
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("TRUNKLINE_"));
   const environment = { ...Object.fromEntries(inherited), NODE_COMPILE_CACHE: compileCache, ...settings };
-  return OwnedChild.start({ binary: process.execPath, args: [main, ...args], environment });
+  const script = program.main ? [program.main] : [];
+  return OwnedChild.start({ binary: program.node, args: [...script, ...args], environment });
 }
 
 export interface CommandResult {

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import type { OwnedChild } from "./owned-child.ts";
 import { endShowing, showOnFailure, type Witness } from "./show-on-failure.ts";
-import { launchTrunkline, type Settings } from "./trunkline-command.ts";
+import { launchTrunkline, type Program, type Settings } from "./trunkline-command.ts";
 import { until } from "./until.ts";
 
 /** One line of a process's log. */
@@ -35,9 +35,10 @@ export class TrunklineProcess implements AsyncDisposable {
     readonly args: readonly string[];
     readonly settings: Settings;
     readonly title?: string;
+    readonly program?: Program | undefined;
   }): Promise<TrunklineProcess> {
-    const { args, settings, title = `trunkline ${args.join(" ")}` } = options;
-    return new TrunklineProcess(title, await launchTrunkline(args, settings));
+    const { args, settings, title = `trunkline ${args.join(" ")}`, program } = options;
+    return new TrunklineProcess(title, await launchTrunkline(args, settings, program));
   }
 
   /** Where its state is unless its settings say otherwise. */
@@ -100,12 +101,12 @@ export class TrunklineProcess implements AsyncDisposable {
   }
 
   /** Asks it to stop and comes back at once. */
-  askToStop(signal: "SIGTERM" | "SIGINT" = "SIGTERM"): void {
+  askToStop(signal: "SIGTERM" | "SIGINT" | "SIGHUP" = "SIGTERM"): void {
     this.#child.signal(signal);
   }
 
   /** Asks it to stop and waits for its exit code, or the name of the signal that ended it. */
-  async terminate(signal: "SIGTERM" | "SIGINT" = "SIGTERM"): Promise<number | string> {
+  async terminate(signal: "SIGTERM" | "SIGINT" | "SIGHUP" = "SIGTERM"): Promise<number | string> {
     this.#child.signal(signal);
     const what = `${this.title} to end after ${signal}`;
     await until(() => this.ended, { what, timeoutMs: stopTimeoutMs, intervalMs: 10 });

@@ -1,7 +1,7 @@
 import type { IssuedKey, NewKey } from "#shared/keys/issue-key.ts";
 import { Endpoint } from "./endpoint.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "./gateway-in-process.ts";
-import { redisUrl } from "./lent-or-own.ts";
+import { redisUrl } from "./redis-server.ts";
 import { Operator } from "./operator.ts";
 
 /** Two gateways in this process that have nothing in common but one Redis, each with a machine of its own. */

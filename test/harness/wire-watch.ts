@@ -2,8 +2,9 @@ import { beatPayload, decodeJson } from "#shared/protocol/frame-payload.ts";
 import { decodeFrame, isTerminal, type FrameKind } from "#shared/protocol/frame.ts";
 import { decodeJobHead, decodePartHead, headHeader } from "#shared/protocol/job.ts";
 import { parseReplySubject } from "#shared/protocol/subjects.ts";
-import { NatsMessages, type NatsMessageSeen } from "./nats-messages.ts";
+import type { NatsMessageSeen } from "./nats-messages.ts";
 import type { Direction, Inspector } from "./tcp-proxy.ts";
+import { MachineMessages } from "./tunnel-messages.ts";
 
 /** One frame as it left a machine. */
 export interface FrameSeen {
@@ -58,7 +59,7 @@ export class WireWatch {
 
   /** For `TcpProxy.before`, in front of the broker on the way of one machine. */
   readonly inspect = (direction: Direction): Inspector => {
-    const messages = new NatsMessages();
+    const messages = new MachineMessages();
     const see = direction === "back" ? this.#seeJob.bind(this) : this.#seeFrame.bind(this);
     return (chunk) => {
       // All of a chunk is noted, also what is held behind the first message that is to be.

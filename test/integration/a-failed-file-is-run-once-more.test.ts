@@ -72,28 +72,30 @@ describe("the closing line", () => {
 describe("a failed file is run once more, alone", () => {
   test("a file that passes the second time is counted as passed, and both outcomes are printed", async () => {
     const { lines, exitCode } = await run({ "a.test.mjs": passing, "once.test.mjs": failingOnce }, "runner");
-    expect(lines.slice(-3)).toEqual([
+    expect(lines.slice(-4)).toEqual([
       "Files that needed a second run:",
       "  once.test.mjs: first 0 passed, 1 failed; then, alone, 1 passed, 0 failed",
+      "FAILED ONCE once.test.mjs > d: first",
       "2 passed, 0 failed",
     ]);
     expect(exitCode).toBe(0);
   });
 
-  test("a file that fails twice fails the run", async () => {
+  test("a file that fails twice fails the run, and its failures are named", async () => {
     const { lines, exitCode } = await run({ "a.test.mjs": passing, "fails.test.mjs": failing }, "runner");
-    expect(lines.slice(-2)).toEqual([
+    expect(lines.slice(-4)).toEqual([
       "  fails.test.mjs: first 1 passed, 1 failed; then, alone, 1 passed, 1 failed",
+      "FAILED ONCE fails.test.mjs > c: no",
+      "FAILED fails.test.mjs > c: no",
       "2 passed, 1 failed",
     ]);
     expect(exitCode).toBe(1);
   });
 
-  test("a unit test has no second run, and an error without a file fails the run", async () => {
+  test("a unit test has its second run too, and an error without a file fails the run", async () => {
     await mkdir(join(folder, "unit"));
-    const unit = await run({ "unit/fails.test.mjs": failing }, "runner");
-    expect(unit.lines.filter((line) => line.includes("econd run"))).toEqual([]);
-    expect(unit).toMatchObject({ line: "1 passed, 1 failed", exitCode: 1 });
+    const unit = await run({ "unit/once.test.mjs": failingOnce, "unit/fails.test.mjs": failing }, "runner");
+    expect(unit).toMatchObject({ line: "2 passed, 1 failed", exitCode: 1 });
 
     const setup = `export const setup = () => { throw new Error("no"); };`;
     expect(await run({ "setup.mjs": setup }, "runner")).toMatchObject({ exitCode: 1 });

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vit
 import { RedisConnection } from "#shared/process/redis-connection.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import type { Endpoint } from "../harness/endpoint.ts";
-import { redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
+import type { SomeServer } from "../harness/found-servers.ts";
+import { redisUrl } from "../harness/redis-server.ts";
 import { until } from "../harness/until.ts";
 
 /** Every question to Redis, one or several commands in one round trip, by what it is asked for. */
@@ -15,6 +16,8 @@ const background = new Set([
   "write down what has ended",
   "tell its time",
 ]);
+/** The answers to each question for changed keys, one line for each question. */
+let changes = "";
 const trips = (): string[] => asked.filter((purpose) => !background.has(purpose));
 
 const allLimits = {
@@ -30,10 +33,22 @@ beforeAll(async () => {
   const run = Reflect.get(RedisConnection.prototype, "run");
   vi.spyOn(RedisConnection.prototype, "run").mockImplementation(function (this: RedisConnection, purpose, command) {
     asked.push(purpose);
-    return Reflect.apply(run, this, [purpose, command]);
+    const answering = Reflect.apply(run, this, [purpose, command]);
+    if (purpose === "tell of changed keys") {
+      changes += "\n";
+      answering.then((answer) => (changes += JSON.stringify(answer))).catch(() => undefined);
+    }
+    return answering;
   });
   redis = await redisUrl();
-  gateway = await startGatewayInProcess({ redisUrl: redis.url });
+  gateway = await startGatewayInProcess({ redisUrl: redis.url, logLevel: "info" });
+  // The first key founds the store. A gateway then reads all records again, which is no request's doing.
+  await gateway.issue();
+  for (const records of ["machines", "routes"]) {
+    const isRead = (): boolean =>
+      gateway.logged.some((line) => line.includes(`changed records of ${records} were read`));
+    await until(isRead, { what: `the records of ${records} to be read` });
+  }
 });
 afterAll(async () => {
   await gateway[Symbol.asyncDispose]();
@@ -53,9 +68,15 @@ async function tripsOf(endpoint: Endpoint): Promise<string[]> {
 }
 /** The change that issuing was is told first, or it would make the gateway ask twice. */
 async function issueHeard(terms: Parameters<GatewayInProcess["issue"]>[0]): Promise<Endpoint> {
-  const { endpoint } = await gateway.issue(terms);
+  const { endpoint, record } = await gateway.issue(terms);
+  // The gateway has taken an answer when it asks the next question.
+  const isHeard = (): boolean =>
+    changes
+      .split("\n")
+      .slice(0, -1)
+      .some((answer) => answer.includes(record.id));
+  await until(isHeard, { what: "the new key to be told of" });
   asked.splice(0);
-  await until(() => asked.includes("tell of changed keys"), { what: "the new key to be told of" });
   return endpoint;
 }
 

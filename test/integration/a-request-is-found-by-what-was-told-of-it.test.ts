@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { clientRequestCharactersMax } from "../../services/gateway/http/client-request.ts";
+import { clientRequestCharactersMax } from "../../services/gateway/http/request-state.ts";
 import type { Endpoint } from "../harness/endpoint.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { until } from "../harness/until.ts";

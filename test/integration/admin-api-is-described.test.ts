@@ -7,11 +7,14 @@ import { createLog } from "#shared/process/log.ts";
 import { adminApi, adminPrefix } from "../../services/gateway/operations/admin-api.ts";
 import { adminRoutes } from "../../services/gateway/operations/admin-routes.ts";
 import { createServer } from "../../services/gateway/server.ts";
+import type { MachineStore } from "#shared/machines/machine-record.ts";
+import { pairOnStore, publicUrl } from "../harness/pair-on-store.ts";
 import { sqlitePlace } from "../contract/key-store-place.ts";
 import {
   AdminOnStore,
   noFleet,
   noMachines,
+  noRoutes,
   noView,
   operations,
   peppers,
@@ -43,7 +46,7 @@ const openApi = z.strictObject({
   security: z.tuple([z.strictObject({ adminKey: z.tuple([]) })]),
   paths: z.record(
     z.string().startsWith("/"),
-    z.record(z.enum(["get", "post", "patch", "delete"]), described.optional()),
+    z.record(z.enum(["get", "post", "put", "patch", "delete"]), described.optional()),
   ),
   components: z.strictObject({
     securitySchemes: z.strictObject({
@@ -54,11 +57,13 @@ const openApi = z.strictObject({
 });
 
 let api: AdminOnStore;
+let machines: MachineStore;
 let document: z.infer<typeof openApi>;
 let text: string;
 beforeEach(async () => {
   const place = await sqlitePlace();
-  api = new AdminOnStore(await place.open(), await place.openMachines());
+  machines = await place.openMachines();
+  api = new AdminOnStore(await place.open(), machines, await place.openRoutes());
   const response = await api.server.inject({ method: "GET", url: `${adminPrefix}/openapi.json` });
   text = response.body;
   document = openApi.parse(response.json());
@@ -75,13 +80,15 @@ function eachDescribed() {
 test("every route that is mounted is described, and every one that is described is mounted", async () => {
   const routes: RouteOptions[] = [];
   const log = createLog({ level: "silent", name: "gateway", write: () => undefined });
-  const server = createServer({ log, bodyBytesMax: 1_024, bodyLimitName: "bodyBytesMax", draining: () => false });
+  const server = createServer({ log, bodyBytesMax: 1_024, bodyLimitName: "bodyBytesMax" });
   server.addHook("onRoute", (route) => void routes.push(route));
   const { keys, clock } = api;
   const usage = { read: async () => [] };
   adminRoutes(server, {
     keys,
     machines: noMachines,
+    routes: noRoutes,
+    isNameUsed: () => false,
     peppers,
     usage,
     badKeys: new BadKeys(clock),
@@ -153,7 +160,9 @@ test("nothing that may be sent is called read-only, and answers may get further 
   expect(text).not.toContain('"readOnly"');
   expect(JSON.stringify(document.components.schemas)).not.toContain('"additionalProperties":false');
   const bodies = eachDescribed().flatMap(({ operation }) => operation.requestBody ?? []);
-  expect(bodies.map(({ required }) => required)).toEqual([true, false, false, false, true, true]);
+  expect(bodies.map(({ required }) => required)).toEqual(
+    Array.from({ length: 12 }, (_, place) => ![1, 2, 3, 5, 7].includes(place)),
+  );
 });
 
 describe("the examples", () => {
@@ -161,12 +170,19 @@ describe("the examples", () => {
     const admin = (await api.issue({ kind: "admin" })).token.reveal();
     const { record } = await api.issue();
     const withExample = Object.values(adminApi).filter((each) => "example" in each);
-    expect(withExample).toHaveLength(5);
+    expect(withExample).toHaveLength(11);
+    await machines.noteSite({ publicUrl });
+    await pairOnStore("shed", { machines, clock: api.clock });
     for (const { method, path, status, example } of withExample) {
-      const told = await api.ask(method, path.replace("{id}", record.id).replace("{machine}", "attic"), {
-        key: admin,
-        body: example,
-      });
+      const machine = path.endsWith("/rename") ? "shed" : "attic";
+      const told = await api.ask(
+        method,
+        path.replace("{id}", record.id).replace("{machine}", machine).replace("{route}", "gpt-4o"),
+        {
+          key: admin,
+          body: example,
+        },
+      );
       expect(told.status).toBe(status);
     }
   });

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { checkKey } from "#shared/keys/check-key.ts";
+import { checkKey } from "#shared/keys/key-record.ts";
 import { keyId, parseKeyToken, type KeyId } from "#shared/keys/key-token.ts";
 import { redisPlace, sqlitePlace } from "../contract/key-store-place.ts";
-import { redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
+import type { SomeServer } from "../harness/found-servers.ts";
+import { redisUrl } from "../harness/redis-server.ts";
 import { AdminOnStore, peppers, type Method, type Told } from "../unit/gateway/operations/admin-on-a-store.ts";
 
 const dayMs = 86_400_000;

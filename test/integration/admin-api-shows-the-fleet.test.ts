@@ -30,6 +30,7 @@ const fleetTold = z.strictObject({
   object: z.literal("list"),
   data: z.array(z.strictObject(shownFleetMachine.shape)),
   problem: z.null(),
+  remark: z.null(),
 });
 const routeTold = z.strictObject({
   ...shownRoute.shape,
@@ -64,6 +65,8 @@ test("every machine is told of with its boot, its load, and whether it gets work
     epoch: expect.stringMatching(/^\d{13}-[0-9a-z]+$/),
     status: "present",
     state: "ready",
+    pairing: null,
+    connection: "direct",
     runtime: "scripted",
     slots: expect.any(Number),
     running: 0,
@@ -92,7 +95,7 @@ test("the jobs of this gateway are counted where they are, from their placing to
   expect((await machinesNamed("attic"))[0]?.open_jobs).toBe(0);
 });
 
-test("of two agents with one name the older one is told of too, and why it gets no work", async () => {
+test("the older of two agents with one name is listed too, with the reason why it gets no work", async () => {
   await startMachine("twin", "twins", () => undefined);
   const [older] = await machinesNamed("twin");
   await startMachine("twin", "twins", () => undefined);
@@ -113,7 +116,7 @@ test("of two agents with one name the older one is told of too, and why it gets 
 
 test("a route says of every machine whether it is asked, in which place, and why not", async () => {
   const { machines, ...about } = await route("model=scripted:plain&prompt_tokens=1000000");
-  expect(about).toEqual({ object: "route", model: "scripted:plain", refusal: null });
+  expect(about).toEqual({ object: "route", model: "scripted:plain", targets: null, refusal: null });
   expect(machines[0]).toMatchObject({
     machine: "cellar",
     rank: 1,

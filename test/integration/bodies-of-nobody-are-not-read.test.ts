@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { until } from "../harness/until.ts";
-import { uploadBytesMax } from "../../services/gateway/http/upload-room.ts";
+import { uploadBytesMax } from "../../services/gateway/http/bound-uploads.ts";
 
 const bodyBytes = 32 * 1024 * 1024;
 

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
 import { healthRoutes } from "../../services/gateway/operations/health-and-metrics.ts";
 import { publicDocument } from "../../services/gateway/openapi/public-document.ts";
-import { getModel, getModels, inferenceRoutes } from "../../services/gateway/api/routes.ts";
+import { countTokens, getModel, getModels, inferenceRoutes } from "../../services/gateway/api/routes.ts";
 import { getReference } from "../../services/gateway/openapi/get-reference.ts";
 import { createServer } from "../../services/gateway/server.ts";
 
@@ -13,13 +13,13 @@ const document = publicDocument(limit);
 /** Every route of `/v1`. Handlers are not called here, so they need no dependencies. */
 const mountV1 = (v1: FastifyInstance): void => {
   const nothing = {} as never;
-  for (const mount of [getModels, getModel, inferenceRoutes]) mount(v1, nothing);
+  for (const mount of [getModels, getModel, inferenceRoutes, countTokens]) mount(v1, nothing);
 };
 
 test("every route that is mounted is described, and every one that is described is mounted", async () => {
   const routes: RouteOptions[] = [];
   const log = createLog({ level: "silent", name: "gateway", write: () => undefined });
-  const server = createServer({ log, ...limit, draining: () => false });
+  const server = createServer({ log, ...limit });
   server.addHook("onRoute", (route) => void routes.push(route));
   healthRoutes(server, async () => ({ ready: true, checks: { serving: true, broker: true, keys: true }, reasons: [] }));
   getReference(server, document);

@@ -4,10 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { lentOnly } from "../harness/found-servers.ts";
-import { natsUrl, redisUrl } from "../harness/lent-or-own.ts";
-import { startNatsServer } from "../harness/nats-server.ts";
+import { redisUrl, startRedisServer } from "../harness/redis-server.ts";
+import { natsUrl, startNatsServer } from "../harness/nats-server.ts";
 import type { OwnServer } from "../harness/own-server.ts";
-import { startRedisServer } from "../harness/redis-server.ts";
 
 interface Asked {
   readonly url: string;
@@ -97,21 +96,24 @@ describe.each(kinds)("a $kind server of one's own", ({ kind, start, ping, pong }
 });
 
 describe("settings", () => {
-  test.skipIf(lentOnly("nats"))("of a NATS server are production's, and can be overridden", async () => {
+  test.skipIf(lentOnly("nats"))("settings of a NATS server are production's, and can be overridden", async () => {
     await using usual = await startNatsServer();
     expect(await greeting(usual)).toMatchObject({ max_payload: 1_048_576 });
     await using small = await startNatsServer({ maxPayloadBytes: 65_536, extraConfig: "max_connections: 7" });
     expect(await greeting(small)).toMatchObject({ max_payload: 65_536 });
   });
 
-  test.skipIf(lentOnly("nats"))("of a NATS server can come from a file, whose port does not count", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "trunkline-harness-"));
-    const configFile = join(folder, "nats.conf");
-    await writeFile(configFile, "port: 4222\nmax_payload: 2000");
-    await using server = await startNatsServer({ configFile });
-    await rm(folder, { recursive: true });
-    expect(await greeting(server)).toMatchObject({ max_payload: 2_000 });
-  });
+  test.skipIf(lentOnly("nats"))(
+    "settings of a NATS server can come from a file, whose port does not count",
+    async () => {
+      const folder = await mkdtemp(join(tmpdir(), "trunkline-harness-"));
+      const configFile = join(folder, "nats.conf");
+      await writeFile(configFile, "port: 4222\nmax_payload: 2000");
+      await using server = await startNatsServer({ configFile });
+      await rm(folder, { recursive: true });
+      expect(await greeting(server)).toMatchObject({ max_payload: 2_000 });
+    },
+  );
 
   test.skipIf(lentOnly("nats"))("that do not parse are told", async () => {
     await expect(startNatsServer({ extraConfig: "max_payload: {" })).rejects.toThrow("nats-server did not start");

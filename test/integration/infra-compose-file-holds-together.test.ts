@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { agentConfig } from "../../services/agent/config.ts";
+import { natsSiteFiles } from "#shared/broker/nats-site.ts";
 import { gatewayConfig } from "../../services/gateway/config.ts";
 import { filledEnvironment, infraFolder, readCompose, type Service } from "../harness/infra/compose-file.ts";
 
@@ -48,7 +48,7 @@ describe("infra/compose.yaml", () => {
     const urls = settings.map(([, value]) => value).filter((value) => /^\w+:\/\/.*@/.test(value));
     const named = settings.filter(([name]) => /PASSWORD|PEPPER|AUTH/.test(name)).map(([, value]) => value);
     const held = [...urls.map((url) => new URL(url).password), ...named];
-    expect(held.length).toBeGreaterThan(10);
+    expect(held.length).toBeGreaterThan(4);
     expect([...new Set(held)]).toEqual(["given"]);
     const ports = bare.flatMap((each) => each.ports);
     expect(ports.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual([]);
@@ -58,7 +58,7 @@ describe("infra/compose.yaml", () => {
     for (const [name, { volumes, networks, depends_on: needs, build }] of services) {
       const mounted = volumes.map((volume) => volume.split(":")[0] ?? "");
       const files = mounted.filter((from) => from.startsWith("./"));
-      const made = files.filter((file) => !file.startsWith("./nats-tls/"));
+      const made = files.filter((file) => !/^\.\/nats(-tls)?\//.test(file));
       expect([name, made.filter((file) => !existsSync(join(infraFolder, file)))]).toEqual([name, []]);
       expect(Object.keys(compose.volumes)).toEqual(
         expect.arrayContaining(mounted.filter((from) => !files.includes(from))),
@@ -76,40 +76,35 @@ describe("infra/compose.yaml", () => {
   });
 
   test("gives its processes settings that they know and accept, and time to drain", () => {
-    const kinds = { gateway: gatewayConfig, agent: agentConfig };
     for (const [name, { command, environment: settings, stop_grace_period: graceSeconds = 10 }] of services) {
-      const [first] = command ?? [];
-      if (first !== "gateway" && first !== "agent") {
+      if (command?.[0] !== "gateway") {
         expect([name, Object.keys(settings).filter((key) => key.startsWith("TRUNKLINE_"))]).toEqual([name, []]);
         continue;
       }
-      expect([...settingsRead(kinds[first])]).toEqual(expect.arrayContaining(Object.keys(settings)));
-      expect(graceSeconds * 1_000).toBeGreaterThan(kinds[first](settings).drainMs + 5_000);
+      const { TRUNKLINE_NATS_SIGNING_KEY_FILE: _, ...others } = settings;
+      expect([...settingsRead(gatewayConfig)]).toEqual(expect.arrayContaining(Object.keys(settings)));
+      expect(graceSeconds * 1_000).toBeGreaterThan(gatewayConfig(others).drainMs + 5_000);
     }
   });
 
-  test("gives NATS the password of each of its users, and each process that of its own", () => {
-    const users = [
-      ...readFileSync(join(infraFolder, "nats.conf"), "utf8").matchAll(/user: (\S+)\s+password: \$(\w+)/g),
-    ];
-    const passwords = Object.keys(service("nats").environment).filter((name) => name.startsWith("NATS_PASSWORD_"));
-    expect(passwords).toEqual(users.map(([, , variable]) => variable));
-    for (const [, { environment: settings }] of services) {
-      const { TRUNKLINE_NATS_URL: url, TRUNKLINE_NATS_SYSTEM_URL: systemUrl } = settings;
-      for (const [given, expected] of [
-        [url, settings["TRUNKLINE_MACHINE"] ?? "gateway"],
-        [systemUrl, "watch"],
-      ]) {
-        if (given === undefined) continue;
-        const { username, password } = new URL(given);
-        const variable = users.find(([, user]) => user === username)?.[2] ?? "";
-        expect([username, password]).toEqual([expected, environment[variable]]);
-      }
+  test("gives NATS its configuration alone, and gateways the credentials of `trunkline nats init` but the operator's", () => {
+    const madeBy = (name: string) =>
+      service(name).volumes.flatMap((volume) => (volume.startsWith("./nats/") ? [volume.split(":")] : []));
+    expect(madeBy("nats").map(([from]) => from)).toEqual(["./nats/nats.conf"]);
+    for (const name of gateways) {
+      const { environment: settings } = service(name);
+      const files = madeBy(name);
+      expect(files.map(([from]) => from)).toEqual(["./nats/gateway.creds", "./nats/machines.seed"]);
+      const paths = [settings["TRUNKLINE_NATS_CREDS"], settings["TRUNKLINE_NATS_SIGNING_KEY_FILE"]];
+      expect(files.map(([, to]) => to)).toEqual(paths);
     }
+    expect(natsSiteFiles).toEqual(expect.arrayContaining(["nats.conf", "gateway.creds", "machines.seed"]));
+    const folder = service("nats").environment["NATS_JWT_DIR"] ?? "";
+    expect(service("nats").volumes.some((volume) => folder.startsWith(`${volume.split(":")[1]}/`))).toBe(true);
   });
 
   test("speaks TLS to NATS with the private authority, and never uses the laboratory's override", () => {
-    for (const name of [...gateways, "agent"]) {
+    for (const name of gateways) {
       const { environment: settings, volumes } = service(name);
       const urls = Object.entries(settings).filter(([setting]) => /^TRUNKLINE_NATS_.*URL$/.test(setting));
       expect(urls.map(([, url]) => new URL(url).protocol)).toEqual(urls.map(() => "tls:"));
@@ -155,7 +150,7 @@ describe("infra/compose.yaml", () => {
 
   test("has two gateways at least, and the proxy knows them all", () => {
     expect(gateways.length).toBeGreaterThanOrEqual(2);
-    expect(service("proxy").environment["GATEWAYS"]).toBe(gateways.map((name) => `${name}:8080`).join(" "));
+    expect(service("proxy").environment["GATEWAYS"]).toBe(gateways.map((name) => `${name}:8484`).join(" "));
     expect(Object.keys(service("proxy").depends_on)).toEqual(gateways);
   });
 });

@@ -9,26 +9,32 @@ const linesOf = (path: string): string[] => readFileSync(join(root, path), "utf8
 const dockerfile = linesOf("infra/Dockerfile").filter((line) => line !== "" && !line.startsWith("#"));
 const packageFile = z.object({ version: z.string(), devDependencies: z.object({ node: z.string() }) });
 
-test("nothing of the project enters the image but what runs, and that is there", () => {
+test("nothing enters the build of the image but what the package is made of, and all of that is there", () => {
   const rules = linesOf(".dockerignore").filter((line) => line !== "" && !line.startsWith("#"));
-  const allowed = ["LICENSE", "package.json", "package-lock.json", "services", "shared", "infra/healthcheck.ts"];
+  const packed = ["LICENSE", "README.md", "package.json", "package-lock.json", "services", "shared"];
+  const allowed = [...packed, "infra/healthcheck.ts", "infra/package"];
   expect(rules).toEqual(["*", ...allowed.map((path) => `!${path}`)]);
   expect(allowed.filter((path) => !existsSync(join(root, path)))).toEqual([]);
 });
 
-test("its process is Node itself, as a user without rights, and is checked", () => {
-  expect(dockerfile).toContain('ENTRYPOINT ["node", "/app/services/cli/main.ts"]');
-  expect(dockerfile).toContain('    CMD ["node", "infra/healthcheck.ts"]');
-  expect(dockerfile.filter((line) => line.startsWith("USER "))).toEqual(["USER node"]);
+test("the image holds the package only, and its process is Node itself, as a user without rights, and is checked", () => {
+  const last = dockerfile.slice(dockerfile.findLastIndex((line) => line.startsWith("FROM ")));
+  expect(last.filter((line) => /^(?:COPY|ADD) /.test(line))).toEqual([
+    "COPY --from=package /package/lib/node_modules/trunkline /app",
+  ]);
+  expect(last).toContain('ENTRYPOINT ["node", "/app/dist/main.js"]');
+  expect(last.find((line) => line.startsWith("HEALTHCHECK "))).toMatch(
+    / CMD \["node", "\/app\/dist\/healthcheck.js"\]$/,
+  );
+  expect(last.filter((line) => line.startsWith("USER "))).toEqual(["USER node"]);
 });
 
-test("it runs the Node that the project is developed with, has no development packages, and is called by its version", () => {
+test("the image runs the Node that the project is developed with, and is called by its version", () => {
   const { version, devDependencies } = packageFile.parse(JSON.parse(readFileSync(join(root, "package.json"), "utf8")));
-  const bases = dockerfile.filter((line) => line.startsWith("FROM ")).map((line) => line.split(" ")[1]);
-  const [base, ...others] = new Set(bases);
-  expect(others).toEqual([]);
+  const [base] = dockerfile.flatMap((line) => /^ARG NODE_IMAGE=(.*)$/.exec(line)?.[1] ?? []);
   expect(base).toMatch(new RegExp(`^node:${devDependencies.node}-slim@sha256:[0-9a-f]{64}$`));
-  expect(dockerfile.find((line) => line.startsWith("RUN npm ci"))).toContain("--omit=dev");
+  const stages = dockerfile.filter((line) => line.startsWith("FROM "));
+  expect(stages).toEqual(["FROM ${NODE_IMAGE} AS package", "FROM ${NODE_IMAGE}"]);
   const ours = Object.values(readCompose(filledEnvironment()).services).filter(({ build }) => build !== undefined);
   expect(new Set(ours.map(({ image }) => image))).toEqual(new Set([`trunkline:${version}`]));
 });

@@ -4,13 +4,14 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { filledEnvironment, infraFolder } from "../harness/infra/compose-file.ts";
+import { natsPasswords, infraFolder } from "../harness/infra/compose-file.ts";
 import { natsVariables, startConfiguredNats, type ConfiguredNats } from "../harness/infra/configured-servers.ts";
 import { NatsUser } from "../harness/infra/nats-user.ts";
+import { startOperatorNats } from "../harness/infra/operator-nats.ts";
 import { foundServers, lentOnly } from "../harness/found-servers.ts";
-import { makeNatsCertificates } from "../harness/nats-certificates.ts";
+import { makeNatsCertificates } from "../harness/self-signed.ts";
 
-const environment = filledEnvironment();
+const environment = natsPasswords();
 const passwords = Object.keys(environment).filter((name) => name.startsWith("NATS_PASSWORD_"));
 const { nats: found } = foundServers();
 const run = promisify(execFile);
@@ -26,6 +27,16 @@ const inForce = z.object({
   jetstream: z.record(z.string(), z.unknown()).optional(),
 });
 const secondInNanoseconds = 1e9;
+const recommended = {
+  auth_required: true,
+  tls_required: true,
+  ping_interval: secondInNanoseconds,
+  ping_max: 2,
+  write_deadline: 2 * secondInNanoseconds,
+  max_payload: 1_048_576,
+  max_pending: 33_554_432,
+  jetstream: {},
+};
 
 describe.skipIf(found.by !== "binary")(`infra/nats.conf and ${found.title}`, () => {
   const check = async (variables: Readonly<Record<string, string>>): Promise<string> => {
@@ -71,19 +82,20 @@ describe.skipIf(lentOnly("nats"))("NATS with infra/nats.conf", () => {
 
   // In a container nobody outside reaches its monitoring, as it should be.
   test.skipIf(found.by === "docker")("has its settings in force", async () => {
-    const told = await fetch(`${nats.monitoringUrl}/varz`);
-    expect(inForce.parse(await told.json())).toEqual({
-      auth_required: true,
-      tls_required: true,
-      ping_interval: secondInNanoseconds,
-      ping_max: 2,
-      write_deadline: 2 * secondInNanoseconds,
-      max_payload: 1_048_576,
-      max_pending: 33_554_432,
-      jetstream: {},
-    });
+    expect(await settingsOf(nats)).toEqual(recommended);
   });
 });
+
+describe.skipIf(lentOnly("nats") || found.by === "docker")("NATS as `trunkline nats init` configures it", () => {
+  test("has the same settings in force", async () => {
+    await using nats = await startOperatorNats();
+    expect(await settingsOf(nats)).toEqual(recommended);
+  });
+});
+
+async function settingsOf({ monitoringUrl }: ConfiguredNats): Promise<z.infer<typeof inForce>> {
+  return inForce.parse(await (await fetch(`${monitoringUrl}/varz`)).json());
+}
 
 test("the monitoring in infra/nats.conf is for its own host only", async () => {
   const text = await readFile(join(infraFolder, "nats.conf"), "utf8");

@@ -4,7 +4,7 @@ import { filledEnvironment } from "../harness/infra/compose-file.ts";
 import { startConfiguredRedis } from "../harness/infra/configured-servers.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import type { OwnServer } from "../harness/own-server.ts";
-import { readRedisInfo } from "../harness/redis-info.ts";
+import { readRedisInfo } from "../harness/redis-server.ts";
 
 describe.skipIf(lentOnly("redis"))("Redis with infra/redis.conf", () => {
   let server: OwnServer;

@@ -5,9 +5,9 @@ import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { isFaultCode } from "#shared/fault/fault.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
-import { BoundedLabels, Exposition } from "../../services/gateway/metrics/exposition.ts";
-import { FleetMeters } from "../../services/gateway/metrics/fleet-meters.ts";
-import { GatewayMeters } from "../../services/gateway/metrics/gateway-meters.ts";
+import { Exposition } from "../../services/gateway/metrics/exposition.ts";
+import { FleetMeters, measureTunnels } from "../../services/gateway/metrics/fleet-meters.ts";
+import { BoundedLabels, GatewayMeters } from "../../services/gateway/metrics/request-meters.ts";
 import { MetricsText } from "../harness/metrics-text.ts";
 
 const documented = readFileSync(join(import.meta.dirname, "../../infra/metrics.md"), "utf8");
@@ -36,6 +36,7 @@ const meters = new GatewayMeters({
   offered: () => undefined,
   openJobs: () => 0,
 });
+measureTunnels(exposition, () => 0);
 afterAll(() => meters.stop());
 
 const shown = MetricsText.read((await meters.show(undefined)).text);

@@ -8,9 +8,8 @@ import { FakeLlamaServer } from "../harness/fake-llama-server.ts";
 import { FakeLmStudio } from "../harness/fake-lm-studio.ts";
 import { FakeMlxLm } from "../harness/fake-mlx-lm.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
-import { firstSeenSeconds, offeredBy } from "../harness/offered-by.ts";
+import { firstSeenSeconds, offeredBy, emittedBy, managed } from "../harness/ask-runtime.ts";
 import { until } from "../harness/until.ts";
-import { emittedBy, managed } from "../harness/emitted.ts";
 
 const { signal } = new AbortController();
 const chats = { completion: true, vision: false, embedding: false, tools: false, thinking: false };

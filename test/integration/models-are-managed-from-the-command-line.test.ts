@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
 import type { OfferedModel } from "#shared/model/model.ts";
 import { systemClock, type Clock } from "#shared/process/clock.ts";
-import type { Control } from "#shared/protocol/control.ts";
+import type { Control } from "#shared/protocol/job.ts";
 import { modelsCommand } from "../../services/cli/models.ts";
 import { freePort } from "../harness/free-port.ts";
 import { HandMadeAgent, handMadeEnd, type HandMadeJob } from "../harness/hand-made-agent.ts";

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { catalogue } from "#shared/model/model.ts";
 import { ollamaRuntime, type OllamaRuntime } from "../../services/agent/runtimes/ollama/ollama.ts";
 import { FakeOllama } from "../harness/fake-ollama.ts";
-import { offeredBy } from "../harness/offered-by.ts";
+import { offeredBy } from "../harness/ask-runtime.ts";
 import { until } from "../harness/until.ts";
 
 const { signal } = new AbortController();

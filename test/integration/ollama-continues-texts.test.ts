@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { ollamaRuntime, type OllamaRuntime } from "../../services/agent/runtimes/ollama/ollama.ts";
-import { eventsOf, textOf } from "../harness/chat-on.ts";
+import { eventsOf, textOf, textOn, type TextWish } from "../harness/ask-runtime.ts";
 import { FakeOllama, type FakeOllamaModel } from "../harness/fake-ollama.ts";
-import { textOn, type TextWish } from "../harness/text-on.ts";
 
 let ended: AsyncDisposableStack | undefined;
 afterEach(() => ended?.disposeAsync());

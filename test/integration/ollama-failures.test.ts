@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { runtimeLineBytesMax } from "../../services/agent/runtimes/read-stream.ts";
 import { ollamaRuntime, type OllamaRuntime } from "../../services/agent/runtimes/ollama/ollama.ts";
-import { chatOn, textOf, type ChatWish } from "../harness/chat-on.ts";
+import { chatOn, textOf, type ChatWish } from "../harness/ask-runtime.ts";
 import { FakeOllama } from "../harness/fake-ollama.ts";
 
 const secret = "/root/.ollama at 10.1.2.3";
@@ -76,35 +75,4 @@ describe("an answer that goes wrong keeps what was said and fails", () => {
     expect(textOf(said)).toBe("Once upon");
     expect(fault).toMatchObject({ code: "upstream_error", message });
   });
-
-  test("a connection that breaks", async () => {
-    ollama.onChat = (chat) => {
-      chat.say("Once upon");
-      setImmediate(() => chat.cut());
-    };
-    expect((await failedChat()).fault).toMatchObject({
-      code: "upstream_error",
-      message: "The runtime broke off its answer.",
-    });
-  });
-
-  test("a line without an end", async () => {
-    const piece = Buffer.alloc(1024 * 1024, "x");
-    ollama.onChat = (chat) => {
-      for (let sent = 0; sent <= runtimeLineBytesMax; sent += piece.length) chat.raw(piece);
-    };
-    const { fault } = await failedChat();
-    expect(fault.message).toBe(
-      `The runtime sent a line longer than ${runtimeLineBytesMax} bytes (runtimeLineBytesMax).`,
-    );
-  });
-});
-
-test("an Ollama that is gone is told as a runtime that does not answer, without its address", async () => {
-  const { host } = new URL(ollama.url);
-  await ollama.stop();
-  const { fault } = await failedChat();
-  ollama = await FakeOllama.start();
-  expect(fault).toMatchObject({ code: "runtime_offline", message: "The runtime does not answer." });
-  expect(fault.internal).toContain(host);
 });

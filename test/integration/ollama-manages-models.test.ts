@@ -1,10 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ManageAction, ManageProgress } from "#shared/protocol/job-bodies.ts";
 import { ollamaRuntime, type OllamaRuntime } from "../../services/agent/runtimes/ollama/ollama.ts";
-import { chatOn, eventsOf } from "../harness/chat-on.ts";
+import { chatOn, eventsOf, managed } from "../harness/ask-runtime.ts";
 import { FakeOllama } from "../harness/fake-ollama.ts";
 import { until } from "../harness/until.ts";
-import { managed } from "../harness/emitted.ts";
 
 const { signal } = new AbortController();
 let ollama: FakeOllama;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { ollamaRuntime, type OllamaRuntime } from "../../services/agent/runtimes/ollama/ollama.ts";
-import { chatOn, eventsOf, textOf } from "../harness/chat-on.ts";
+import { chatOn, eventsOf, textOf } from "../harness/ask-runtime.ts";
 import { FakeOllama } from "../harness/fake-ollama.ts";
 import { until } from "../harness/until.ts";
 

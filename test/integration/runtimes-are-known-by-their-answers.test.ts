@@ -3,9 +3,11 @@ import { createServer, type RequestListener } from "node:http";
 import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock as clock } from "#shared/process/clock.ts";
+import { agentConfig } from "../../services/agent/config.ts";
 import { detectMs, runtimeKinds, runtimeSources } from "../../services/agent/machine/detect.ts";
 import { recogniseOllama } from "../../services/agent/runtimes/ollama/ollama.ts";
 import { recogniseOpenAiServer } from "../../services/agent/runtimes/openai/recognise-openai-server.ts";
+import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
 import { FakeLlamaRouter } from "../harness/fake-llama-router.ts";
 import { FakeLlamaServer } from "../harness/fake-llama-server.ts";
 import { FakeLmStudio } from "../harness/fake-lm-studio.ts";
@@ -134,6 +136,17 @@ describe("nothing is recognised, and nothing under /v1 asked, at a server that a
       }
     },
   );
+});
+
+test("a Trunkline gateway is taken for no runtime, neither at a usual port nor where the operator names it", async () => {
+  await using gateway = await startGatewayInProcess({});
+  const { origin } = new URL(gateway.baseUrl);
+  const sights = [{ urls: [], usual: [origin] }, { urls: [origin] }, { urls: [`${origin}/v1`] }].map(async (where) =>
+    runtimeSources({ kind: "auto", clock, ...where })[0]?.look(signal),
+  );
+  expect(await Promise.all(sights)).toEqual(["something-else", "nothing", "nothing"]);
+  const { endpoint } = await gateway.issue();
+  expect(() => agentConfig({ TRUNKLINE_RUNTIME_KEY: endpoint.key })).toThrow(/TRUNKLINE_RUNTIME_KEY must be a model/);
 });
 
 describe("a little evidence is none: a server is not taken for", () => {

@@ -9,7 +9,7 @@ import { systemClock as clock } from "#shared/process/clock.ts";
 import { runtimeSources } from "../../services/agent/machine/detect.ts";
 import { recogniseOpenAiServer } from "../../services/agent/runtimes/openai/recognise-openai-server.ts";
 import type { Runtime } from "../../services/agent/runtimes/runtime.ts";
-import { chatOn, eventsOf, textOf } from "../harness/chat-on.ts";
+import { chatOn, eventsOf, textOf, firstSeenSeconds, offeredBy } from "../harness/ask-runtime.ts";
 import { FakeLlamaRouter } from "../harness/fake-llama-router.ts";
 import { FakeLlamaServer } from "../harness/fake-llama-server.ts";
 import { FakeLmStudio } from "../harness/fake-lm-studio.ts";
@@ -17,7 +17,6 @@ import { FakeMlxLm } from "../harness/fake-mlx-lm.ts";
 import { FakeOllama } from "../harness/fake-ollama.ts";
 import { FakeOtherServer } from "../harness/fake-other-server.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
-import { firstSeenSeconds, offeredBy } from "../harness/offered-by.ts";
 
 const { signal } = new AbortController();
 

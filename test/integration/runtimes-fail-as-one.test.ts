@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { AnswerAssembly } from "../../services/agent/jobs/assemble-answer.ts";
+import { AnswerAssembly } from "../../services/agent/jobs/run-job.ts";
 import { Fault, type FaultCode } from "#shared/fault/fault.ts";
 import type { Runtime } from "../../services/agent/runtimes/runtime.ts";
-import { chatOn, eventsOf, textOf } from "../harness/chat-on.ts";
+import { chatOn, eventsOf, textOf } from "../harness/ask-runtime.ts";
 import { until } from "../harness/until.ts";
 import {
   fakedRuntime,
@@ -20,7 +20,6 @@ const secret = "/root/models/llama.gguf at 10.1.2.3: once upon a time";
 const isTold = /root|gguf|10\.1\.2\.3|127\.0\.0\.1|localhost|http:|once upon|<|\{|\\|ECONN|undici|socket/i;
 
 const tools = [{ type: "function" as const, function: { name: "f" } }];
-const mebibyte = 1024 * 1024;
 
 let faked: ReadonlyMap<string, FakedRuntime>;
 beforeAll(async () => {
@@ -44,6 +43,7 @@ interface Failure {
   readonly code: FaultCode;
   readonly param: string | undefined;
   readonly message: string;
+  readonly internal: string;
 }
 
 /** What came of a chat that had to fail. */
@@ -54,8 +54,8 @@ async function failureOf(runtime: Runtime): Promise<Failure> {
     for await (const batch of chatOn(runtime, { model: "m", tools })) events.push(...assembly.push(batch));
     assembly.end();
   } catch (error) {
-    const { code, param, message } = Fault.from(error);
-    return { said: textOf(events), code, param, message };
+    const { code, param, message, internal = "" } = Fault.from(error);
+    return { said: textOf(events), code, param, message, internal };
   }
   throw new Error(`${runtime.name} did not fail; it said ${JSON.stringify(events)}`);
 }
@@ -132,6 +132,11 @@ const mishaps: Readonly<Record<string, Mishap>> = {
     said: "",
     code: "upstream_error",
   },
+  "answers with JSON of another shape": {
+    play: refusedWith(200, "application/json", '{"choices":"none"}'),
+    said: "",
+    code: "upstream_error",
+  },
   "goes on with a page": {
     play: () =>
       afterWords((chat) => {
@@ -203,12 +208,14 @@ describe("whichever runtime it is, a client is told the same of one that", () =>
   test.each(Object.keys(mishaps))("%s, and the next request works", async (name) => {
     const { play, ...expected } = mishaps[name] as Mishap;
     const messages = new Map<string, string>();
-    const told: [string, Omit<Failure, "message">][] = [];
+    const told: [string, Omit<Failure, "message" | "internal">][] = [];
     for (const kind of kinds) {
       const one = fakeOf(kind);
       one.play(play(kind));
-      const { message, ...failure } = await failureOf(one.runtime);
+      const { message, internal, ...failure } = await failureOf(one.runtime);
       messages.set(kind, message);
+      // A runtime's own words may quote the prompt, so that not even the log is told.
+      expect(internal, kind).not.toContain(secret);
       told.push([kind, failure]);
       expect(await works(one), `after ${kind}`).toBe("Hello");
     }
@@ -223,7 +230,9 @@ describe("whichever runtime it is, a client is told the same of one that", () =>
       const { runtime, port } = gone;
       try {
         await gone.stop();
-        const { message, ...failure } = await failureOf(runtime);
+        const { message, internal, ...failure } = await failureOf(runtime);
+        // Its operator has to know which one it is.
+        expect(internal, kind).toContain(String(port));
         expect({ kind, ...failure }).toEqual({ kind, said: "", code: "runtime_offline", param: undefined });
         expect(message, kind).not.toMatch(isTold);
         expect(message, kind).not.toContain(String(port));
@@ -253,45 +262,6 @@ describe("whichever runtime it is, a client is told the same of one that", () =>
       await until(() => request.closedEarly, { what: `the request to ${kind} to be closed` });
       expect(await works(one), `after ${kind}`).toBe("Hello");
     }
-  });
-});
-
-/** What the whole process holds, on its heap and beside it. */
-function heldBytes(): number {
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
-}
-
-describe("one line of 64 MiB costs the process a part of that, and the next request works", () => {
-  const lineBytes = 64 * mebibyte;
-  const piece = Buffer.alloc(64 * 1024, "x");
-
-  test.each(kinds)("%s", async (kind) => {
-    const one = fakeOf(kind);
-    // What a first failure leaves behind, such as compiled code, is none of the line's.
-    one.play((chat) => chat.refuse(500, secret));
-    await failureOf(one.runtime);
-    const before = heldBytes();
-    let most = 0;
-    let bytes = 0;
-    one.play(async (chat) => {
-      chat.say("Well");
-      // A line of JSON that would be one had it an end.
-      chat.raw(oneSaying(kind, "").split('""', 1)[0] ?? "");
-      for (; bytes < lineBytes && !chat.request.closedEarly; bytes += piece.length) {
-        chat.raw(piece);
-        most = Math.max(most, heldBytes() - before);
-        await chat.drained();
-      }
-      chat.end();
-    });
-    const { message, ...failure } = await failureOf(one.runtime);
-    expect(failure).toEqual({ said: "Well", code: "upstream_error", param: undefined });
-    expect(message).toContain("runtimeLineBytesMax");
-    expect(message).not.toMatch(isTold);
-    expect(most).toBeLessThan(lineBytes / 2);
-    expect(bytes).toBeLessThan(lineBytes);
-    expect(await works(one)).toBe("Hello");
   });
 });
 

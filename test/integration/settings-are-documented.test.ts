@@ -1,17 +1,25 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { clientVariables } from "#shared/process/setting-names.ts";
 import { readSources } from "../architecture/read-sources.ts";
 
 const document = readFileSync(join(import.meta.dirname, "../../infra/settings.md"), "utf8");
 const namesIn = (text: string): Set<string> => new Set(text.match(/\bTRUNKLINE_[A-Z][A-Z_]*[A-Z]\b/g));
 
 /** Not for operators: it shrinks the times of the wire in tests. */
-const forTestsOnly = new Set(["TRUNKLINE_TIME_SCALE"]);
+const forTestsOnly = ["TRUNKLINE_TIME_SCALE"];
 
 test("every setting that the product knows is in the document of settings, and no other", () => {
   const product = readSources().filter(({ path }) => !path.startsWith("test/"));
-  const known = namesIn(product.map(({ text }) => text).join("\n")).difference(forTestsOnly);
+  const known = namesIn(product.map(({ text }) => text).join("\n")).difference(
+    new Set([...forTestsOnly, ...clientVariables]),
+  );
   expect(known.size).toBeGreaterThan(25);
   expect([...namesIn(document)].toSorted()).toEqual([...known].toSorted());
+});
+
+test("every setting has one row in the document of settings", () => {
+  const rows = document.split("\n").flatMap((line) => [...namesIn(/^\|[^|]*\|/.exec(line)?.[0] ?? "")]);
+  expect(rows.filter((name, place) => rows.indexOf(name) !== place)).toEqual([]);
 });

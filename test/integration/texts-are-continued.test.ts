@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { AnswerAssembly } from "../../services/agent/jobs/assemble-answer.ts";
+import { AnswerAssembly } from "../../services/agent/jobs/run-job.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Silence } from "../../services/agent/runtimes/runtime.ts";
-import { eventsOf, textOf } from "../harness/chat-on.ts";
-import { textOn, type TextWish } from "../harness/text-on.ts";
+import { eventsOf, textOf, textOn, type TextWish } from "../harness/ask-runtime.ts";
 import { until } from "../harness/until.ts";
 import { fakedRuntime, kinds, type AnyText, type FakedRuntime, type OnText } from "./runtime-faults/faked-runtimes.ts";
 

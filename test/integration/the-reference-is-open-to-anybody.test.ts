@@ -3,7 +3,7 @@ import { gunzipSync } from "node:zlib";
 import type { FastifyInstance } from "fastify";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
-import type { OpenApiDocument } from "../../services/gateway/openapi/openapi-document.ts";
+import type { OpenApiDocument } from "../../services/gateway/openapi/describe-operation.ts";
 import { publicDocument } from "../../services/gateway/openapi/public-document.ts";
 import { getReference } from "../../services/gateway/openapi/get-reference.ts";
 import { createServer } from "../../services/gateway/server.ts";
@@ -13,7 +13,7 @@ const log = createLog({ level: "silent", name: "gateway", write: () => undefined
 
 let server: FastifyInstance;
 beforeEach(() => {
-  server = createServer({ log, ...limit, draining: () => false });
+  server = createServer({ log, ...limit });
   getReference(server, publicDocument(limit));
   onTestFinished(() => server.close());
 });
@@ -68,10 +68,15 @@ describe.each([
 });
 
 describe("the root of the public port", () => {
-  test.each(["GET", "HEAD"] as const)("leads a %s to /docs, without a key", async (method) => {
-    const led = await server.inject({ method, url: "/?from=a-bookmark" });
+  test("leads a GET to /docs, without a key", async () => {
+    const led = await server.inject({ method: "GET", url: "/?from=a-bookmark" });
     expect([led.statusCode, led.headers.location, led.body]).toEqual([302, "/docs", ""]);
     expect(led.headers["x-request-id"]).toMatch(/^req_/);
+  });
+
+  test("says to a HEAD that a gateway is there, without a key", async () => {
+    const { statusCode, headers, body } = await server.inject({ method: "HEAD", url: "/" });
+    expect([statusCode, headers.location, body]).toEqual([200, undefined, ""]);
   });
 
   test("stays an unknown URL for every other method", async () => {

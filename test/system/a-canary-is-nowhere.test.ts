@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ChatFields, Endpoint } from "../harness/endpoint.ts";
 import type { EventStream } from "../harness/event-stream.ts";
 import { lentOnly } from "../harness/found-servers.ts";
-import { dumpOf } from "../harness/redis-dump.ts";
+import { dumpOf } from "../harness/redis-server.ts";
 import { SiteOnRedis, type KeyInUse } from "../harness/site-on-redis.ts";
 import { testPepper } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
@@ -74,7 +74,7 @@ describe.skipIf(lentOnly("redis"))("a key, a prompt and an answer", () => {
     const operations = new URL(site.gateway.operationsUrl);
     const elsewhere: [string, Record<string, string>][] = [
       [`${baseUrl}/models?api_key=${key}`, {}],
-      [`${baseUrl}/models`, { "x-api-key": key }],
+      [`${baseUrl}/models`, { "x-api-key": `x${key}` }],
       [`${baseUrl}/models`, { authorization: `Basic ${key}` }],
       [`${operations.origin}/admin/v1/keys`, { authorization: `Bearer ${key}` }],
     ];

@@ -5,7 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "../harness/free-port.ts";
-import { natsUrl, redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
+import type { SomeServer } from "../harness/found-servers.ts";
+import { redisUrl } from "../harness/redis-server.ts";
+import { natsUrl } from "../harness/nats-server.ts";
 import { testPepper, trunkline, type Settings } from "../harness/trunkline-command.ts";
 
 const free = { TRUNKLINE_PORT: "0", TRUNKLINE_OPERATIONS_PORT: "0", TRUNKLINE_RUNTIME: "scripted" };
@@ -101,7 +103,12 @@ describe("every process says in one line what to do about", () => {
     expect(line).toMatch(/^trunkline: .*set TRUNKLINE_KEY_PEPPER/);
   });
 
-  test.each(["gateway", "agent"])("no NATS at all, for %s", async (command) => {
-    expect(await refusal([command], {})).toMatch(/^trunkline: .*needs TRUNKLINE_NATS_URL/);
+  test("no NATS at all, for gateway", async () => {
+    expect(await refusal(["gateway"], {})).toMatch(/^trunkline: .*needs TRUNKLINE_NATS_URL/);
+  });
+
+  test("neither a pairing nor NATS, for agent: both ways are named, and where the pairing was looked for", async () => {
+    const line = await refusal(["agent"], { TRUNKLINE_MACHINE: "attic" });
+    expect(line).toMatch(/not paired \(there is no \/.*pairing\.json\).*machines pair attic.*TRUNKLINE_NATS_URL/);
   });
 });

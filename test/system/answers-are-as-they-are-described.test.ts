@@ -10,6 +10,8 @@ const api = new DescribedApi(document);
 
 const chat = "/v1/chat/completions";
 const responses = "/v1/responses";
+const messages = "/v1/messages";
+const count = "/v1/messages/count_tokens";
 const completions = "/v1/completions";
 const embeddings = "/v1/embeddings";
 
@@ -17,6 +19,8 @@ const tool = { type: "function", function: { name: "get_weather", parameters: { 
 const says = (content: string) => ({ model: "scripted", messages: [{ role: "user", content }] });
 const inputs = (input: string) => ({ model: "scripted", input });
 const calls = { tools: [{ type: "function", name: "get_weather", parameters: { type: "object", properties: {} } }] };
+const anthropic = { headers: { "anthropic-version": "2023-06-01" } };
+const ownTool = { tools: [{ name: "get_weather", input_schema: { type: "object", properties: {} } }] };
 const embeds = { model: "scripted:embed", input: "The sky is blue." };
 
 let up: UpProcess;
@@ -70,6 +74,7 @@ const issuedKey = async (...flags: string[]): Promise<string> =>
 const endOf: Readonly<Record<string, RegExp>> = {
   [chat]: /data: \[DONE\]\n\n$/,
   [completions]: /data: \[DONE\]\n\n$/,
+  [messages]: /event: message_stop\ndata: .*\n\n$/,
   [responses]: /event: response\.(?:completed|incomplete)\ndata: .*\n\n$/,
 };
 const never = /(?!)/;
@@ -107,6 +112,16 @@ describe("answers", () => {
       responses,
       { body: { ...inputs("/script tokens=9"), max_output_tokens: 3, stream: true, store: true } },
     ],
+    ["a message", messages, { body: says("Hello!") }],
+    ["a stream of a message", messages, { body: { ...says("/script tokens=2 think=2"), stream: true } }],
+    ["a message that calls", messages, { body: { ...says("/script tokens=0 tool=get_weather"), ...ownTool } }],
+    [
+      "a message that says something and calls, streamed",
+      messages,
+      { body: { ...says("/script tokens=2 tool=get_weather"), ...ownTool, stream: true } },
+    ],
+    ["a message that was cut", messages, { body: { ...says("/script tokens=9"), max_tokens: 3, metadata: {} } }],
+    ["the tokens of a message", count, { body: says("Hello!") }],
     ["a continued text", completions, { body: { model: "scripted", prompt: "/script tokens=3" } }],
     [
       "two continued texts",
@@ -122,6 +137,8 @@ describe("answers", () => {
     ["several vectors as base64", embeddings, { body: { ...embeds, input: ["a", "b"], encoding_format: "base64" } }],
     ["shorter vectors", embeddings, { body: { ...embeds, dimensions: 8, user: "ann" } }],
     ["the models", "/v1/models", {}],
+    ["the models for Anthropic's clients", "/v1/models", anthropic],
+    ["a model for Anthropic's clients", "/v1/models/scripted", { as: "/v1/models/{id}", ...anthropic }],
     ["a model", "/v1/models/scripted", { as: "/v1/models/{id}" }],
     ["a model of MLX", "/v1/models/scripted%3Amlx", { as: "/v1/models/{id}" }],
     ["that it runs", "/healthz", { key: undefined }],
@@ -187,6 +204,29 @@ describe("refusals", () => {
       "unsupported_parameter",
       responses,
       { body: { ...inputs("a"), previous_response_id: "r" } },
+    ],
+    ["a message without a key", 401, "key_invalid", messages, { body: says("Hello!"), key: undefined }],
+    [
+      "a block that is none",
+      400,
+      "invalid_value",
+      messages,
+      { body: { ...says(""), messages: [{ role: "user", content: [{ type: "a" }] }] } },
+    ],
+    [
+      "a message of what nobody has",
+      404,
+      "model_not_found",
+      messages,
+      { body: { ...says(""), model: "nobody-has-it" } },
+    ],
+    ["a count for what nobody may use", 400, "missing_required_parameter", count, { body: { model: "scripted" } }],
+    [
+      "to look up what nobody has, for Anthropic's clients",
+      404,
+      "model_not_found",
+      "/v1/models/nobody-has-it",
+      { as: "/v1/models/{id}", ...anthropic },
     ],
     ["an empty list", 400, "empty_array", chat, { body: { model: "scripted", messages: [] } }],
     [
@@ -263,6 +303,13 @@ describe("refusals", () => {
     expect(body).not.toContain("response.completed");
   });
 
+  test("the rest of a message that breaks", async () => {
+    const { status, body } = await asked(messages, { body: { ...says("/script tokens=4 fail_at=2"), stream: true } });
+    expect(status).toBe(200);
+    expect(body).toMatch(/event: error\ndata: .*"code":"upstream_error".*\n\n$/);
+    expect(body).not.toContain("message_stop");
+  });
+
   test("an unknown operation has the same errors", async () => {
     for (const [path, method] of [
       ["/nothing", "GET"],
@@ -287,13 +334,17 @@ const examples = Object.entries(document.paths).flatMap(([path, { post }]) =>
 );
 
 describe("the examples", () => {
-  test("are there for every request", () => expect(new Set(examples.map(([, path]) => path)).size).toBe(4));
+  test("are there for every request", () => expect(new Set(examples.map(([, path]) => path)).size).toBe(6));
 
   test.each(examples)("%s at %s is taken", async (name, path, body) => {
     // The demonstration makes no JSON by a schema, and says so of that field and of nothing else.
     const answer = await asked(path, { body });
     const refusal = answer.status === 200 ? undefined : (JSON.parse(answer.body) as { error: { param: string } }).error;
-    const format = path === responses ? "text.format" : "response_format";
+    const formats: Readonly<Record<string, string>> = {
+      [responses]: "text.format",
+      [messages]: "output_config.format",
+    };
+    const format = formats[path] ?? "response_format";
     if (name === "json") expect(refusal?.param ?? format).toBe(format);
     else expect(refusal).toBeUndefined();
     expect(answer.headers.get("x-trunkline-ignored")).toBeNull();

@@ -1,13 +1,13 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { request } from "node:https";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { exitCodes } from "#shared/process/lifecycle.ts";
 import { findBinary } from "../harness/find-binary.ts";
 import { infraFolder } from "../harness/infra/compose-file.ts";
+import { type CertificateSettings, makeSelfSigned } from "../harness/self-signed.ts";
 import { startUp } from "../harness/start-trunkline.ts";
 import { trunkline, type Settings } from "../harness/trunkline-command.ts";
 
@@ -15,17 +15,10 @@ const openssl = await findBinary("openssl");
 if (openssl === undefined) console.log("Skipping HTTPS: there is no openssl on the PATH to make a certificate with.");
 
 describe.skipIf(openssl === undefined)("with a certificate and its key", () => {
-  let folder: string;
-  let settings: { TRUNKLINE_TLS_CERT: string; TRUNKLINE_TLS_KEY: string };
+  let settings: CertificateSettings;
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), "trunkline-tls-"));
-    settings = { TRUNKLINE_TLS_CERT: join(folder, "cert.pem"), TRUNKLINE_TLS_KEY: join(folder, "key.pem") };
-    const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"];
-    const made = ["-keyout", settings.TRUNKLINE_TLS_KEY, "-out", settings.TRUNKLINE_TLS_CERT];
-    const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-    await promisify(execFile)(openssl ?? "", ["req", "-x509", ...curve, "-days", "2", ...subject, ...made]);
+    settings = await makeSelfSigned();
   });
-  afterAll(() => rm(folder, { recursive: true }));
 
   test("the gateway speaks HTTPS, to clients that check it, streams too", async () => {
     await using up = await startUp(settings);
@@ -80,7 +73,7 @@ describe.skipIf(openssl === undefined)("with a certificate and its key", () => {
   });
 
   test("a file that is not there is told at the start", async () => {
-    const line = await refusal({ ...settings, TRUNKLINE_TLS_KEY: join(folder, "none.pem") });
+    const line = await refusal({ ...settings, TRUNKLINE_TLS_KEY: "none.pem" });
     expect(line).toMatch(/TRUNKLINE_TLS_KEY.*none\.pem/);
   });
 

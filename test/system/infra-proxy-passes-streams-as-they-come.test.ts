@@ -1,65 +1,23 @@
-import { execFile } from "node:child_process";
-import { join } from "node:path";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { infraFolder } from "../harness/infra/compose-file.ts";
+import { findCaddy, type Proxy, startProxy } from "../harness/infra/start-proxy.ts";
 import { model, startStack, type Stack } from "../harness/infra/start-stack.ts";
 import { Endpoint, errorOf } from "../harness/endpoint.ts";
 import type { FakeOllamaChat } from "../harness/fake-ollama.ts";
-import { findBinary } from "../harness/find-binary.ts";
 import { lentOnly } from "../harness/found-servers.ts";
-import { freePort } from "../harness/free-port.ts";
-import { OwnedChild } from "../harness/owned-child.ts";
 import { until } from "../harness/until.ts";
 
-/** `health_fails`, and statuses after `handle_errors`, are not known to earlier ones such as Debian 12's. */
-const caddyNeeded = { major: 2, minor: 8 };
-
-/** Why this Caddy cannot run the file; undefined when it can, or does not tell its version. */
-async function whySkipped(binary: string | undefined): Promise<string | undefined> {
-  if (binary === undefined) return "there is no caddy on the PATH";
-  const { stdout: told } = await promisify(execFile)(binary, ["version"]);
-  const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(told) ?? [];
-  const isNewEnough =
-    Number(major) > caddyNeeded.major || (Number(major) === caddyNeeded.major && Number(minor) >= caddyNeeded.minor);
-  if (major === undefined || isNewEnough) return undefined;
-  return `it needs Caddy ${caddyNeeded.major}.${caddyNeeded.minor} or newer, and the one on the PATH is ${told.trim()}`;
-}
-
-const caddy = await findBinary("caddy");
-const skipped = await whySkipped(caddy);
+const caddy = await findCaddy();
+const skipped = "reason" in caddy ? caddy.reason : undefined;
 if (skipped !== undefined) console.log(`Skipping what runs infra/proxy/Caddyfile: ${skipped}.`);
-
-const startsWithinMs = 10_000;
-
-/** The proxy with its configuration as it is, in front of these gateways. */
-async function startProxy(binary: string, gateways: Stack["gateways"]): Promise<OwnedChild & { url: string }> {
-  const url = `http://127.0.0.1:${await freePort()}`;
-  const addresses = gateways.map(({ baseUrl }) => new URL(baseUrl).host);
-  const admin = `127.0.0.1:${await freePort()}`;
-  const environment = { SITE_ADDRESS: url, GATEWAYS: addresses.join(" "), CADDY_ADMIN: admin, HOME: "." };
-  const args = ["run", "--adapter", "caddyfile", "--config", join(infraFolder, "proxy/Caddyfile")];
-  const child = await OwnedChild.start({ binary, args, environment });
-  const answers = async (): Promise<boolean> => (await fetch(`${url}/healthz`)).status === 200;
-  try {
-    await until(answers, { what: "the proxy to answer", timeoutMs: startsWithinMs });
-    return Object.assign(child, { url });
-  } catch (error) {
-    const said = await child.stderr();
-    await child[Symbol.asyncDispose]();
-    throw new Error(`${String(error)}; it said:\n${said}`, { cause: error });
-  }
-}
 
 describe.skipIf(skipped !== undefined || lentOnly("nats", "redis"))("the proxy of infra/ before two gateways", () => {
   let stack: Stack;
-  let proxy: OwnedChild;
+  let proxy: Proxy;
   let endpoint: Endpoint;
   beforeAll(async () => {
     stack = await startStack();
-    const started = await startProxy(caddy ?? "", stack.gateways);
-    proxy = started;
-    endpoint = new Endpoint({ baseUrl: `${started.url}/v1`, key: stack.endpoints[0]?.key ?? "" });
+    proxy = await startProxy("binary" in caddy ? caddy.binary : "", stack.gateways);
+    endpoint = new Endpoint({ baseUrl: `${proxy.url}/v1`, key: stack.endpoints[0]?.key ?? "" });
   });
   afterAll(async () => {
     await proxy?.[Symbol.asyncDispose]();

@@ -32,6 +32,7 @@ const fleetAnswer = z.strictObject({
   object: z.literal("list"),
   data: z.array(z.strictObject(shownFleetMachine.shape)),
   problem: z.null(),
+  remark: z.null(),
 });
 
 async function machines(): Promise<readonly ShownFleetMachine[]> {
@@ -140,10 +141,12 @@ test("a route names the machines in their order, and why the others are not aske
   const [heading, first, ...others] = stdout.trimEnd().split("\n");
   expect([exitCode, heading]).toEqual([
     0,
-    expect.stringMatching(/^rank {2}machine +free {2}queued +window +first token/),
+    expect.stringMatching(/^rank {2}machine +free {2}queued +window +cost +first token/),
   ]);
-  expect(first).toMatch(/^ +1 {2}cellar +2\/2 +0 +32,768 +- +- {2}-$/);
-  expect(others).toContainEqual(expect.stringMatching(/^ +- {2}attic +2\/2 +0 +- +- +- {2}does not offer the model$/));
+  expect(first).toMatch(/^ +1 {2}cellar +2\/2 +0 +32,768 +- +- +- {2}-$/);
+  expect(others).toContainEqual(
+    expect.stringMatching(/^ +- {2}attic +2\/2 +0 +- +- +- +- {2}does not offer the model$/),
+  );
   const both = shownRoute.parse(JSON.parse((await route("scripted", "--json")).stdout));
   const ranked = both.machines.filter(({ rank }) => rank !== null);
   expect([both.refusal, ranked.map(({ machine }) => machine)]).toEqual([null, ["attic", "cellar"]]);

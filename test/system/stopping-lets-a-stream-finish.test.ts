@@ -13,7 +13,7 @@ import { until } from "../harness/until.ts";
 const slow = { model: "scripted", says: "/script tokens=40 delay_ms=25 nonce=abc" };
 const whole = Array.from({ length: 40 }, (_, index) => `abc-${index} `).join("");
 
-test.each(["SIGTERM", "SIGINT"] as const)(
+test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
   "%s lets a running stream finish, takes nothing new, and ends with 0",
   async (signal) => {
     await using up = await startUp();
@@ -69,6 +69,16 @@ test("a second Ctrl-C ends it at once", async () => {
   expect(await up.terminate("SIGINT")).toBe(130);
   expect(await first).toBe(130);
   expect([await stream.over, stream.done]).toEqual(["broken", false]);
+});
+
+test("a terminal that reports its end twice, as to a job of a shell, still lets a stream finish", async () => {
+  await using up = await startUp();
+  const stream = await up.endpoint.stream(slow);
+  await until(() => stream.text.includes("abc-1 "), { what: "the first tokens" });
+  const first = up.terminate("SIGHUP");
+  await up.logged("stopping");
+  expect([await up.terminate("SIGHUP"), await first]).toEqual([0, 0]);
+  expect([await stream.over, stream.text]).toEqual(["closed", whole]);
 });
 
 test("a client that does not read keeps no process from ending at its deadline", async () => {

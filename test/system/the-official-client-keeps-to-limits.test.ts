@@ -2,7 +2,8 @@ import OpenAI, { RateLimitError } from "openai";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { KeyLimits } from "#shared/keys/key-record.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
-import { redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
+import type { SomeServer } from "../harness/found-servers.ts";
+import { redisUrl } from "../harness/redis-server.ts";
 import { until } from "../harness/until.ts";
 
 let redis: SomeServer;

@@ -7,7 +7,8 @@ import type { UsageRow } from "#shared/usage/usage.ts";
 import { errorOf, type ChatFields, type Endpoint } from "../harness/endpoint.ts";
 import type { EventStream } from "../harness/event-stream.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
-import { redisUrl, type SomeServer } from "../harness/lent-or-own.ts";
+import type { SomeServer } from "../harness/found-servers.ts";
+import { redisUrl } from "../harness/redis-server.ts";
 import { Operator } from "../harness/operator.ts";
 import { until } from "../harness/until.ts";
 

@@ -4,15 +4,65 @@ import {
   type AcceptPayload,
   type FaultPayload,
   type JobState,
+  type RejectPayload,
   type Usage,
 } from "#shared/protocol/frame-payload.ts";
-import type { JobHead } from "#shared/protocol/job.ts";
-import type { FaultCode, Fault } from "#shared/fault/fault.ts";
+import type { DataRecord } from "#shared/protocol/frame.ts";
+import type { JobHead, JobKind } from "#shared/protocol/job.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+import { type FaultCode, Fault } from "#shared/fault/fault.ts";
+import type { Clock } from "#shared/process/clock.ts";
 import type { Route } from "../machine/offer.ts";
 import type { Silence } from "../runtimes/runtime.ts";
 import type { PartCollector } from "./receive-jobs.ts";
 import type { FrameEmitter } from "./emit-frames.ts";
-import type { Outcome } from "./past-jobs.ts";
+import type { Outcome } from "./run-job.ts";
+
+/** Bounds the `manage` jobs at once: models that are pulled, removed, loaded or unloaded. */
+const manageJobsMax = 8;
+
+/** Bounds the `count` jobs at once. They take no slot, and run beside the answers. */
+const countJobsMax = 32;
+
+/** The agent's state that admission checks, beside the schedule's own bounds. */
+interface Admission {
+  readonly draining: boolean;
+  /** True if the machine offers the model that the job names. */
+  readonly offersModel: boolean;
+  /** The `manage` jobs that the agent holds. */
+  readonly managing: number;
+  /** The `count` jobs that the agent holds. */
+  readonly counting: number;
+  readonly jobs: number;
+  readonly receivingBytes: number;
+}
+
+/** Returns why the agent rejects a job, or undefined when it accepts it. Only hard facts count, no predictions. */
+export function judgeAdmission(head: JobHead, agent: Admission): RejectPayload | undefined {
+  if (agent.draining) return { reason: "draining", message: "The machine shuts down." };
+  if (head.kind === "models") return undefined;
+  if (head.kind === "manage") {
+    return agent.managing < manageJobsMax
+      ? undefined
+      : busy(`The machine is busy with the models of ${manageJobsMax} other requests already (manageJobsMax).`);
+  }
+  if (!agent.offersModel) return { reason: "unknown_model", message: "The machine does not offer this model." };
+  if (head.kind === "count" && agent.counting >= countJobsMax) {
+    return busy(`The machine counts the tokens of ${countJobsMax} requests already (countJobsMax).`);
+  }
+  if (agent.jobs >= limits.jobsPerAgentMax) {
+    return busy(`The machine holds ${limits.jobsPerAgentMax} requests already (jobsPerAgentMax).`);
+  }
+  if (head.sha256 !== undefined && agent.receivingBytes + head.bodyBytes > limits.receivingBytesMax) {
+    return busy(`The machine is receiving ${limits.receivingBytesMax} bytes of requests already (receivingBytesMax).`);
+  }
+  return undefined;
+}
+
+export function busy(message: string): RejectPayload {
+  return { reason: "busy", message };
+}
 
 /** Faults that are sent at once, even if a part of the answer still waits for a slow client. */
 const waitsForNobody: ReadonlySet<FaultCode> = new Set(["cancelled", "shutting_down"]);
@@ -26,12 +76,12 @@ export class AgentJob {
   readonly acceptedAtMs: number;
   /** The runtime and model of the job, for kinds that a model answers. */
   route: Route | undefined;
+  readonly #clock: Pick<Clock, "now">;
   readonly #abort = new AbortController();
   state: JobState;
   /** The request body, from its arrival until the answer begins: bodies are large, and answers take long. */
   body: Uint8Array | undefined;
   parts: PartCollector | undefined;
-  reservedBytes = 0;
   /** Sequences that the runtime works on at once for this job. */
   width = 1;
   /** The runtime's phase while it produces no output, if its latest progress report named one. */
@@ -44,25 +94,45 @@ export class AgentJob {
   startedAtMs: number | undefined;
   firstTokenAtMs: number | undefined;
 
-  constructor(options: {
-    head: JobHead;
-    gateway: string;
-    frames: FrameEmitter;
-    state: JobState;
-    route: Route | undefined;
-    nowMs: number;
+  constructor(job: {
+    readonly head: JobHead;
+    readonly body: Uint8Array;
+    readonly gateway: string;
+    readonly frames: FrameEmitter;
+    readonly route: Route | undefined;
+    readonly clock: Pick<Clock, "now">;
   }) {
-    this.head = options.head;
-    this.gateway = options.gateway;
-    this.frames = options.frames;
-    this.state = options.state;
-    this.route = options.route;
-    this.acceptedAtMs = options.nowMs;
-    this.progressAtMs = options.nowMs;
+    const { head, body } = job;
+    this.head = head;
+    this.gateway = job.gateway;
+    this.frames = job.frames;
+    this.route = job.route;
+    this.#clock = job.clock;
+    this.acceptedAtMs = this.progressAtMs = job.clock.now();
+    this.state = head.sha256 === undefined ? "queued" : "receiving";
+    this.body = head.sha256 === undefined ? body : undefined;
   }
 
   get signal(): AbortSignal {
     return this.#abort.signal;
+  }
+
+  /** The bytes of a body in parts. They count from the job's acceptance until it begins or ends. */
+  get receivingBytes(): number {
+    const isOver = this.startedAtMs !== undefined || this.state === "ended";
+    return this.head.sha256 === undefined || isOver ? 0 : this.head.bodyBytes;
+  }
+
+  begin(state: "prefill" | "loading"): void {
+    this.state = state;
+    this.startedAtMs = this.#clock.now();
+    this.moved();
+  }
+
+  /** Makes the job wait again. */
+  putBack(): void {
+    this.state = "queued";
+    this.startedAtMs = undefined;
   }
 
   /** Aborts the job's work; the reason becomes its outcome. */
@@ -71,23 +141,38 @@ export class AgentJob {
   }
 
   /** Records progress and the runtime's phase. Before the first token the phase becomes the job's state. */
-  moved(nowMs: number, silence?: Silence): void {
-    this.progressAtMs = nowMs;
+  moved(silence?: Silence): void {
+    this.progressAtMs = this.#clock.now();
     this.silence = silence;
     if (silence !== undefined && (this.state === "prefill" || this.state === "loading")) this.state = silence;
   }
 
+  /** Writes a part of the answer. The runtime is not read on until the returned promise, if any, resolves. */
+  write(records: readonly DataRecord[], outputTokens: number): Promise<void> | undefined {
+    this.moved(this.silence);
+    if (records.length > 0) this.#spoke(outputTokens);
+    const room = this.frames.write(records, outputTokens);
+    return room === undefined ? undefined : this.#holdBack(room);
+  }
+
   /** Records output; the answer now has `outputTokens` tokens. */
-  spoke(nowMs: number, outputTokens: number): void {
+  #spoke(outputTokens: number): void {
     this.outputTokens = outputTokens;
     if (this.firstTokenAtMs !== undefined) return;
     this.state = "running";
-    this.firstTokenAtMs = nowMs;
+    this.firstTokenAtMs = this.progressAtMs;
     this.body = undefined;
   }
 
+  async #holdBack(room: Promise<void>): Promise<void> {
+    this.heldBack = true;
+    await room;
+    this.heldBack = false;
+    this.moved(this.silence);
+  }
+
   /** Sends the one terminal frame. Later outcomes of the same job are ignored. */
-  end(outcome: Outcome, nowMs: number): void {
+  end(outcome: Outcome): void {
     if (this.state === "ended") return;
     this.state = "ended";
     this.body = undefined;
@@ -97,6 +182,7 @@ export class AgentJob {
       this.frames.fault(faultPayloadOf(outcome.fault, usage), { dropping: waitsForNobody.has(outcome.fault.code) });
       return;
     }
+    const nowMs = this.#clock.now();
     this.frames.end({
       finishReason: outcome.finishReason ?? null,
       usage,
@@ -108,8 +194,11 @@ export class AgentJob {
     });
   }
 
-  accepted(place: number | undefined): AcceptPayload {
-    return place === undefined ? { state: this.state } : { state: this.state, position: place };
+  /** Tells the gateway that the job is accepted, and its place in the queue if it waits. */
+  sayAccepted(place: number | undefined): void {
+    const accepted: AcceptPayload =
+      place === undefined ? { state: this.state } : { state: this.state, position: place };
+    this.frames.say("accept", accepted);
   }
 }
 
@@ -120,4 +209,48 @@ function faultPayloadOf(fault: Fault, usage: Usage | null): FaultPayload {
   const message = fault.message.slice(0, faultMessageCharactersMax);
   const died = runtimeDied ? { runtimeDied } : {};
   return { code, message, ...(param === undefined ? {} : { param }), ...(reason && { reason }), ...died, usage };
+}
+
+interface Progress {
+  readonly state: JobState;
+  readonly acceptedAtMs: number;
+  readonly progressAtMs: number;
+  /** True while the runtime is not read on because the client is slow: its silence then does not count. */
+  readonly heldBack?: boolean;
+  /** The runtime's phase, if it is not answering: it may be silent for longer then. */
+  readonly silence?: Silence | undefined;
+  readonly head: { readonly kind: JobKind; readonly remainingMs: number };
+}
+
+/** Returns the fault that ends a job that waited, hung or ran for too long; undefined otherwise. */
+export function judgeProgress(job: Progress, nowMs: number, timing: Timing): Fault | undefined {
+  if (job.state === "ended") return undefined;
+  const totalMs = Math.min(job.head.remainingMs, job.head.kind === "manage" ? Infinity : timing.jobTotalMs);
+  if (nowMs - job.acceptedAtMs > totalMs) {
+    return timedOut(`The request took longer than ${totalMs} ms in all (jobTotalMs).`);
+  }
+  const silentMs = nowMs - job.progressAtMs;
+  if (job.state === "queued" || job.heldBack) return undefined;
+  if (job.state === "receiving") {
+    return silentMs > timing.partsWaitMs
+      ? timedOut(`The rest of the request did not reach the machine within ${timing.partsWaitMs} ms (partsWaitMs).`)
+      : undefined;
+  }
+  if (job.head.kind === "manage") {
+    return silentMs > timing.manageSilentMs
+      ? timedOut(`The runtime showed no progress for ${timing.manageSilentMs} ms (manageSilentMs).`)
+      : undefined;
+  }
+  if (job.state === "running" && job.silence === undefined) {
+    return silentMs > timing.noProgressMs
+      ? timedOut(`The model said nothing for ${timing.noProgressMs} ms in the middle of its answer (noProgressMs).`)
+      : undefined;
+  }
+  return silentMs > timing.firstTokenMs
+    ? timedOut(`The model said nothing for ${timing.firstTokenMs} ms before its answer (firstTokenMs).`)
+    : undefined;
+}
+
+function timedOut(message: string): Fault {
+  return new Fault("upstream_timeout", { message });
 }

@@ -24,36 +24,40 @@ export function sendBeats(options: { machine: string; epoch: string; jobs: JobTa
 /** Returns a beat row for every job, by the gateway that waits for it. `places` are those of the queued jobs. */
 export function beatRows(
   jobs: Iterable<AgentJob>,
-  places: ReadonlyMap<string, number>,
+  places: ReadonlyMap<AgentJob, number>,
 ): ReadonlyMap<string, BeatRow[]> {
   const rows = new Map<string, BeatRow[]>();
-  for (const { head, state, outputTokens, frames, gateway } of jobs) {
+  for (const job of jobs) {
+    const { head, state, outputTokens, frames, gateway } = job;
     // The end of an answer may wait behind bytes that are ahead of the credit.
     const shown = state === "ended" && frames.endedAtMs === undefined ? "running" : state;
-    const row: BeatRow = [head.id, shown, places.get(head.id) ?? 0, outputTokens, frames.lastSequence, frames.credit];
+    const row: BeatRow = [head.id, shown, places.get(job) ?? 0, outputTokens, frames.lastSequence, frames.credit];
     rows.getOrInsertComputed(gateway, () => []).push(row);
   }
   return rows;
 }
 
 interface Signs {
-  /** When the gateway last sent a lease; an older gateway never sends one. */
+  /** The time of the gateway's last lease; an older gateway never sends one. */
   leasedAtMs: number | undefined;
-  /** When the broker first and last found no subscriber for this gateway's beats. */
+  /** The first and the last time at which the broker found no subscriber for this gateway's beats. */
   missing: { readonly sinceMs: number; lastMs: number } | undefined;
 }
 
-/** Whether and since when this agent can hear gateways: its connection is up, and the process did not stand still. */
+/** This agent's ability to hear gateways: its connection is up, and the process did not stand still. */
 export interface Hearing {
   readonly connected: boolean;
   readonly sinceMs: number;
+  /** Time by which a gateway may be silent for longer, over this agent's line. */
+  readonly addedSilenceMs: number;
 }
 
 /**
  * Judges whether the gateways that wait for jobs here are alive. A gateway is gone when it gave no lease for
- * `gatewayGoneAfterMs`, or when the broker did not find it for as long. A shorter gap is a broker restart, after which
- * agent and gateway come back one after the other. Time in which this agent could not hear counts against no gateway.
- * After `cutOffAfterMs` without a connection, however, all gateways have given up.
+ * `gatewayGoneAfterMs`, or when the broker did not find it for as long. Both take longer over a long line or a tunnel.
+ * A shorter gap is a broker restart, after which agent and gateway come back one after the other. Time in which this
+ * agent could not hear counts against no gateway. After `cutOffAfterMs` without a connection, however, all gateways
+ * have given up.
  */
 export class GatewaySigns {
   readonly #timing: Timing;
@@ -90,13 +94,14 @@ export class GatewaySigns {
   }
 
   #isGone(signs: Signs, nowMs: number, hearing: Hearing): boolean {
-    const { gatewayGoneAfterMs, beatIntervalMs } = this.#timing;
+    const { beatIntervalMs } = this.#timing;
+    const goneAfterMs = this.#timing.gatewayGoneAfterMs + hearing.addedSilenceMs;
     const { leasedAtMs, missing } = signs;
-    if (leasedAtMs !== undefined && nowMs - Math.max(leasedAtMs, hearing.sinceMs) > gatewayGoneAfterMs) return true;
+    if (leasedAtMs !== undefined && nowMs - Math.max(leasedAtMs, hearing.sinceMs) > goneAfterMs) return true;
     if (missing === undefined) return false;
     const isBack = nowMs - missing.lastMs > beatIntervalMs * 1.5;
     if (isBack) signs.missing = undefined;
-    return !isBack && missing.lastMs - missing.sinceMs >= gatewayGoneAfterMs;
+    return !isBack && missing.lastMs - missing.sinceMs >= goneAfterMs;
   }
 
   #of(gateway: string): Signs {

@@ -1,10 +1,7 @@
 import type { Clock } from "#shared/process/clock.ts";
 import { encodeJson, type EndPayload, type FaultPayload } from "#shared/protocol/frame-payload.ts";
-import type { DataRecord } from "#shared/protocol/answer-events.ts";
-import { encodeFrame } from "#shared/protocol/frame.ts";
+import { type DataRecord, openRecord, piecesOf, recordTextMax, encodeFrame } from "#shared/protocol/frame.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { PendingRecords } from "./pending-records.ts";
-import { ReplayBuffer } from "./replay-buffer.ts";
 import type { Uplink, UplinkSender } from "./uplink.ts";
 
 interface EmitterOptions {
@@ -34,7 +31,10 @@ const wholeFrameBytes = 32 * 1024;
 export class FrameEmitter implements UplinkSender {
   readonly #uplink: Uplink;
   readonly #clock: Pick<Clock, "now">;
-  readonly #replay: ReplayBuffer | undefined;
+  /** True if frames may have to be sent again. */
+  readonly #keeps: boolean;
+  /** Sent frames that the client has not read, in order. The gateway's credit bounds their size. */
+  #kept: { readonly sequence: number; readonly frame: Uint8Array; readonly endOffset: number }[] = [];
   readonly #whole: boolean;
   /** Bytes that the answer may be ahead of what its client has read. */
   readonly #window: number;
@@ -68,7 +68,7 @@ export class FrameEmitter implements UplinkSender {
     this.#window = credit ?? Infinity;
     this.#limit = this.#window;
     this.#whole = whole;
-    this.#replay = credit === undefined ? undefined : new ReplayBuffer();
+    this.#keeps = credit !== undefined;
   }
 
   get lastSequence(): number {
@@ -89,7 +89,7 @@ export class FrameEmitter implements UplinkSender {
     return Number.isFinite(this.#limit) ? this.#limit : 0;
   }
 
-  /** When the terminal frame was sent. Undefined while frames before it are still to be sent again. */
+  /** The time at which the terminal frame was sent. Undefined while frames before it are still to be sent again. */
   get endedAtMs(): number | undefined {
     return this.#againFrom === undefined ? this.#terminalAtMs : undefined;
   }
@@ -140,7 +140,9 @@ export class FrameEmitter implements UplinkSender {
    * Applies a credit: the client has read `taken` bytes, and the gateway takes frames up to `limit`. Both only grow.
    */
   grant(credit: { readonly taken: number; readonly limit: number }): void {
-    this.#replay?.taken(Math.min(credit.taken, this.#offset));
+    const taken = Math.min(credit.taken, this.#offset);
+    const unread = this.#kept.findIndex(({ endOffset }) => endOffset > taken);
+    if (unread !== 0) this.#kept = unread < 0 ? [] : this.#kept.slice(unread);
     if (credit.limit <= this.#limit) return;
     this.#limit = credit.limit;
     this.#enqueue();
@@ -156,7 +158,7 @@ export class FrameEmitter implements UplinkSender {
   release(): void {
     this.#againFrom = undefined;
     this.#pending.clear();
-    this.#replay?.clear();
+    this.#kept = [];
   }
 
   /**
@@ -165,8 +167,7 @@ export class FrameEmitter implements UplinkSender {
    * nothing when one of the frames is no longer kept.
    */
   attach(to: { readonly subject: string; readonly from: number; readonly credit: number }): boolean {
-    const oldest = this.#replay?.first ?? Infinity;
-    if (to.from <= this.#sequence && to.from < oldest) return false;
+    if (to.from <= this.#sequence && to.from < this.#oldestKept) return false;
     const isElsewhere = to.subject !== this.#subject;
     this.#subject = to.subject;
     const wasSentBelow = this.#againFrom ?? this.#sequence + 1;
@@ -194,6 +195,10 @@ export class FrameEmitter implements UplinkSender {
     this.#enqueue();
   }
 
+  get #oldestKept(): number {
+    return this.#kept[0]?.sequence ?? Infinity;
+  }
+
   #enqueue(): void {
     if (this.#enqueued) return;
     this.#enqueued = true;
@@ -209,12 +214,10 @@ export class FrameEmitter implements UplinkSender {
   }
 
   #sendAgain(bytesMax: number): boolean {
-    const { first = Infinity } = this.#replay ?? {};
-    let next = Math.max(this.#againFrom ?? 0, first);
+    const oldest = this.#oldestKept;
+    let next = Math.max(this.#againFrom ?? 0, oldest);
     for (let sent = 0; sent < bytesMax && next <= this.#sequence; next += 1) {
-      const frame = this.#replay?.frame(next);
-      // The frame is not kept. A gateway that misses it attaches again and learns so from the fault.
-      if (frame === undefined) next = this.#sequence + 1;
+      const { frame } = this.#kept[next - oldest] ?? {};
       if (frame === undefined) break;
       this.#publish(next, frame);
       sent += frame.byteLength;
@@ -254,7 +257,7 @@ export class FrameEmitter implements UplinkSender {
     const frame = encodeFrame({ kind, sequence: this.#sequence, outputTokens: this.#outputTokens }, payload);
     this.#silent = false;
     const endOffset = kind === "data" ? this.#offset : Infinity;
-    this.#replay?.keep({ sequence: this.#sequence, frame, endOffset });
+    if (this.#keeps) this.#kept.push({ sequence: this.#sequence, frame, endOffset });
     this.#publish(this.#sequence, frame);
     return frame;
   }
@@ -275,4 +278,112 @@ export class FrameEmitter implements UplinkSender {
     if (drainedBytes >= this.#sentPosition) return lastSent;
     return drainedBytes >= this.#markPosition ? Math.min(this.#markSequence, lastSent) : this.#drainedSequence;
   }
+}
+
+/** A record that waits, or a piece of one that is longer than `recordTextMax`. */
+interface Pending {
+  /** Undefined for a piece of a long record: its text goes out as it is. */
+  readonly head: DataRecord["head"] | undefined;
+  text: string;
+  /** The bytes of `text`, without those that open the record. */
+  textBytes: number;
+}
+
+/** A record's head, length and colon, whatever its length. */
+const openBytesMax = "t:".length + String(recordTextMax).length;
+
+const encoder = new TextEncoder();
+
+/** The records of one job that are not sent yet. */
+export class PendingRecords {
+  #waiting: Pending[] = [];
+  #bytes = 0;
+
+  /** The bytes that all of them take in frames. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Adds a record. With `joining`, a text becomes part of the text before it. */
+  push(record: DataRecord, joining: boolean): void {
+    const { head, text } = record;
+    if (text.length > recordTextMax) {
+      for (const piece of piecesOf(openRecord(record) + text)) this.#add(undefined, piece);
+      return;
+    }
+    const last = joining ? this.#waiting.at(-1) : undefined;
+    if (
+      last === undefined ||
+      (head !== "t" && head !== "r") ||
+      last.head !== head ||
+      last.text.length + text.length > recordTextMax
+    ) {
+      this.#add(head, text);
+      return;
+    }
+    this.#bytes -= sizeOf(last);
+    last.text += text;
+    last.textBytes += Buffer.byteLength(text);
+    this.#bytes += sizeOf(last);
+  }
+
+  /**
+   * Takes records in their written form, up to `creditBytes` and about `bytesMax`. A text that is too long for both is
+   * cut. Another record is taken even beyond `bytesMax` when it is the first. Returns an empty text when no record fits.
+   */
+  take(bytesMax: number, creditBytes: number): string {
+    let room = Math.min(bytesMax, creditBytes);
+    let written = "";
+    let taken = 0;
+    for (const pending of this.#waiting) {
+      const bytes = sizeOf(pending);
+      if (bytes > room) {
+        const isText = pending.head === "t" || pending.head === "r";
+        if (isText) written += this.#cut(pending, room);
+        if (isText || taken > 0 || bytes > creditBytes) break;
+      }
+      written += writtenOf(pending.head, pending.text);
+      room -= bytes;
+      this.#bytes -= bytes;
+      taken += 1;
+    }
+    if (taken === this.#waiting.length) this.#waiting = [];
+    else this.#waiting.splice(0, taken);
+    return written;
+  }
+
+  clear(): void {
+    this.#waiting = [];
+    this.#bytes = 0;
+  }
+
+  #add(head: Pending["head"], text: string): void {
+    const pending = { head, text, textBytes: Buffer.byteLength(text) };
+    this.#waiting.push(pending);
+    this.#bytes += sizeOf(pending);
+  }
+
+  /** Takes the beginning of a text as a record of its own, in at most this many bytes. */
+  #cut(pending: Pending, room: number): string {
+    if (room <= openBytesMax) return "";
+    const { read, written } = encoder.encodeInto(pending.text, new Uint8Array(room - openBytesMax));
+    if (read === 0) return "";
+    const begin = writtenOf(pending.head, pending.text.slice(0, read));
+    this.#bytes -= sizeOf(pending);
+    pending.text = pending.text.slice(read);
+    pending.textBytes -= written;
+    this.#bytes += sizeOf(pending);
+    return begin;
+  }
+}
+
+function writtenOf(head: Pending["head"], text: string): string {
+  return head === undefined ? text : openRecord({ head, text }) + text;
+}
+
+function sizeOf({ head, text, textBytes }: Pending): number {
+  if (head === undefined) return textBytes;
+  const { length } = text;
+  const digits = length < 10 ? 1 : length < 100 ? 2 : length < 1_000 ? 3 : 4;
+  return 2 + digits + textBytes;
 }

@@ -1,42 +1,26 @@
 import type { Broker } from "#shared/broker/broker.ts";
 import { type FaultCode, Fault } from "#shared/fault/fault.ts";
-import type { Clock } from "#shared/process/clock.ts";
-import type { Log } from "#shared/process/log.ts";
-import type { Control } from "#shared/protocol/control.ts";
-import { jsonRecord } from "#shared/protocol/answer-events.ts";
-import { encodeJson, type BeatRow, type FaultPayload } from "#shared/protocol/frame-payload.ts";
+import type { Control, JobHead, JobKind, PartHead } from "#shared/protocol/job.ts";
+import { encodeJson, type BeatRow, type FaultPayload, type RejectPayload } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame } from "#shared/protocol/frame.ts";
-import type { JobHead, PartHead } from "#shared/protocol/job.ts";
-import type { ManageAction } from "#shared/protocol/job-bodies.ts";
 import { replySubject } from "#shared/protocol/subjects.ts";
-import type { Timing } from "#shared/protocol/timing.ts";
-import type { Runtime } from "../runtimes/runtime.ts";
-import type { RuntimeWatch } from "../machine/watch-runtimes.ts";
-import type { RuntimeWork } from "../machine/watch-source.ts";
-import { AgentJob } from "./agent-job.ts";
+import { addedSilenceMs } from "#shared/protocol/timing.ts";
+import { AgentJob, busy, judgeAdmission, judgeProgress } from "./agent-job.ts";
 import { beatRows, GatewaySigns } from "./beats.ts";
-import { PartCollector } from "./receive-jobs.ts";
 import { FrameEmitter } from "./emit-frames.ts";
-import { HeldAccepts } from "./hold-accepts.ts";
-import { busy, judgeAdmission, judgeProgress } from "./judge-job.ts";
-import { Lanes } from "./lanes.ts";
-import { logOutcome, type Outcome, PastJobs } from "./past-jobs.ts";
-import { manageModels } from "./manage-models.ts";
-import { runJob } from "./run-job.ts";
+import { JobRunner, type RunnerOptions } from "./job-runner.ts";
+import { PartCollector } from "./receive-jobs.ts";
 import { Uplink } from "./uplink.ts";
-import { StrayWatch } from "./watch-strays.ts";
 
-interface JobTableOptions {
+interface JobTableOptions extends RunnerOptions {
   readonly broker: Broker;
-  readonly runtime: RuntimeWatch;
   readonly machine: string;
-  readonly timing: Timing;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly queueMax: number;
-  /** The model actions that this machine's owner allows operators. */
-  readonly manage: ReadonlySet<ManageAction>;
+  /** True if this agent is connected by a tunnel. */
+  readonly tunnelled?: boolean | undefined;
 }
+
+/** The kinds of jobs that take no slot of a runtime. */
+const besideSlots: ReadonlySet<JobKind> = new Set(["models", "manage", "count"]);
 
 /** The address of a job's answer. */
 export interface ReplyTo {
@@ -45,49 +29,37 @@ export interface ReplyTo {
 }
 
 /**
- * Owns all jobs of this agent and their state. Messages, the runtime and the clock come in as calls; frames go out.
- * Every accepted job ends in exactly one terminal frame. A job id that was seen once is never run again.
+ * Owns all jobs of this agent and their state. Messages and the clock come in as calls; frames go out, and `JobRunner`
+ * runs what is due. Every accepted job ends in exactly one terminal frame. A job id that was seen once is never run
+ * again.
  */
 export class JobTable {
   /** Every frame of a job is sent through it. */
   readonly uplink: Uplink;
   readonly #options: JobTableOptions;
   readonly #jobs = new Map<string, AgentJob>();
+  readonly #runner: JobRunner;
   readonly #past: PastJobs;
   readonly #gateways: GatewaySigns;
-  readonly #lanes: Lanes;
-  readonly #strays: StrayWatch;
-  readonly #accepts: HeldAccepts;
-  #receivingBytes = 0;
   #draining = false;
   #tickedAtMs: number;
   #hearingSinceMs: number;
 
   constructor(options: JobTableOptions) {
+    const { broker, clock, timing } = options;
     this.#options = options;
     this.uplink = new Uplink(options);
-    this.#past = new PastJobs(options.timing.cancelRememberMs);
-    this.#gateways = new GatewaySigns(options.timing);
-    this.#tickedAtMs = options.clock.now();
-    this.#hearingSinceMs = options.clock.now();
-    options.broker.onChange(() => {
-      this.#hearingSinceMs = options.clock.now();
+    this.#past = new PastJobs(timing.cancelRememberMs);
+    this.#gateways = new GatewaySigns(timing);
+    this.#tickedAtMs = this.#hearingSinceMs = clock.now();
+    broker.onChange(() => {
+      this.#hearingSinceMs = clock.now();
     });
-    this.#lanes = new Lanes(options);
-    this.#strays = new StrayWatch({ ...options, ownRunning: (runtime) => this.#runningOn(runtime) });
-    this.#accepts = new HeldAccepts({
-      clock: options.clock,
-      holdMs: options.timing.acceptHoldMs,
-      tell: (job) => this.#accept(job),
-    });
-    options.runtime.heedWork((runtime) => this.#workOn(runtime));
-    options.runtime.onChange(() => this.#start(this.#lanes.resize([...this.#jobs.values()])));
+    this.#runner = new JobRunner(options, this.#jobs);
   }
 
-  get load(): { slots: number; running: number; queued: number; queueMax: number; strays: number } {
-    const { runtime, queueMax } = this.#options;
-    const { running, queued } = this.#lanes;
-    return { slots: runtime.offer?.slots ?? 0, running, queued, queueMax, strays: this.#strays.strays };
+  get load(): JobRunner["load"] {
+    return this.#runner.load;
   }
 
   receive(head: JobHead, body: Uint8Array, reply: ReplyTo): void {
@@ -97,50 +69,39 @@ export class JobTable {
       known.frames.repeatTerminal();
       return;
     }
-    const frames = this.#framesTo(reply, head);
+    const { clock, queueMax, runtime, timing } = this.#options;
+    const { credit, whole, model } = head;
+    const frames = new FrameEmitter({ uplink: this.uplink, clock, subject: this.#subjectOf(reply), credit, whole });
     if (this.#past.has(head.id)) {
       frames.fault({ code: "cancelled", message: "The request was cancelled or is over already." });
       return;
     }
-    const route = head.model === undefined ? undefined : this.#options.runtime.offer?.route(head.model);
+    const route = model === undefined ? undefined : runtime.offer?.route(model);
+    const reject = (payload: RejectPayload): void => frames.say("reject", payload);
     const rejected = judgeAdmission(head, {
       draining: this.#draining,
       offersModel: route !== undefined,
-      managing: head.kind === "manage" ? this.#managing() : 0,
+      managing: head.kind === "manage" ? this.#openOf("manage") : 0,
+      counting: head.kind === "count" ? this.#openOf("count") : 0,
       jobs: this.#jobs.size,
-      receivingBytes: this.#receivingBytes,
+      receivingBytes: head.sha256 === undefined ? 0 : this.#receivingBytes(),
     });
-    if (rejected !== undefined) {
-      frames.say("reject", rejected);
-      return;
-    }
-    const nowMs = this.#options.clock.now();
-    const state = head.sha256 === undefined ? "queued" : "receiving";
-    const job = new AgentJob({ head, gateway: reply.gateway, frames, state, route, nowMs });
-    if (route === undefined || head.kind === "models" || head.kind === "manage") {
+    if (rejected !== undefined) return reject(rejected);
+    const job = new AgentJob({ head, body, gateway: reply.gateway, frames, route, clock });
+    if (head.sha256 !== undefined) job.parts = new PartCollector({ bodyBytes: head.bodyBytes, sha256: head.sha256 });
+    if (route === undefined || besideSlots.has(head.kind)) {
       this.#jobs.set(head.id, job);
-      job.body = body;
-      frames.say("accept", job.accepted(undefined));
-      void (head.kind === "manage" ? this.#manage(job) : this.#tellModels(job));
+      job.sayAccepted(undefined);
+      if (job.parts === undefined) void this.#runner.runBeside(job);
       return;
     }
-    const submitted = this.#lanes.submit(head.id, route, { sender: head.keyId ?? "", ready: state === "queued" });
-    if (submitted.outcome === "full") {
-      this.#start(submitted.start);
-      frames.say("reject", busy(`The machine's queue of ${this.#options.queueMax} requests is full (queueMax).`));
-      return;
+    if (!this.#runner.submit(job, route)) {
+      return reject(busy(`The machine's queue of ${queueMax} requests is full (queueMax).`));
     }
     this.#jobs.set(head.id, job);
-    if (head.sha256 === undefined) job.body = body;
-    else {
-      job.parts = new PartCollector({ bodyBytes: head.bodyBytes, sha256: head.sha256 });
-      job.reservedBytes = head.bodyBytes;
-      this.#receivingBytes += head.bodyBytes;
-    }
-    // A job that has to wait in the queue is accepted at once.
-    if (submitted.start.includes(head.id)) this.#accepts.hold(job);
-    else this.#accept(job);
-    this.#start(submitted.start);
+    // Any frame tells the gateway that the job was accepted. A job that is answered soon needs no accept frame.
+    if (job.startedAtMs === undefined || timing.acceptHoldMs === 0) this.#accept(job);
+    else clock.after(timing.acceptHoldMs, () => void (frames.silent && this.#accept(job)));
   }
 
   receivePart(head: PartHead, bytes: Uint8Array): void {
@@ -153,10 +114,10 @@ export class JobTable {
       return;
     }
     const collected = parts.add(head.offset, bytes);
-    job.moved(this.#options.clock.now());
+    job.moved();
     if (collected.outcome === "corrupt") {
       const message = "The request did not reach the machine in one piece.";
-      this.#end(job, new Fault("upstream_error", { message, internal: "a body in parts failed its checksum" }));
+      this.#runner.end(job, new Fault("upstream_error", { message, internal: "a body in parts failed its checksum" }));
       return;
     }
     job.frames.say("part-ack", { received: parts.received });
@@ -164,7 +125,8 @@ export class JobTable {
     job.parts = undefined;
     job.body = collected.body;
     job.state = "queued";
-    this.#start(this.#lanes.makeReady(head.id));
+    if (besideSlots.has(job.head.kind)) void this.#runner.runBeside(job);
+    else this.#runner.makeReady(job);
   }
 
   /** Handles one control of a gateway. `reply` is the address to which an attach wants its frames. */
@@ -179,18 +141,16 @@ export class JobTable {
       case "attach":
         if (reply !== undefined) this.#attach(control, reply);
         return;
-      case "credit": {
-        const job = this.#jobs.get(control.job);
-        job?.frames.grant(control);
+      case "credit":
+        this.#jobs.get(control.job)?.frames.grant(control);
         return;
-      }
       case "lease":
         this.#gateways.leased(control.gateway, this.#options.clock.now());
         for (const [id, bytes] of control.taken ?? []) this.#jobs.get(id)?.frames.taken(bytes);
         return;
       case "probe":
       case "fence":
-        // `receiveJobs` answers a probe with a beat; `claimMachine` subscribes to fences itself.
+        // `receiveJobs` answers a probe with a beat, and passes a fence to the claim of the machine's name.
         return;
     }
   }
@@ -205,7 +165,7 @@ export class JobTable {
    * `beatIntervalMs`.
    */
   tick(): void {
-    const { clock, timing } = this.#options;
+    const { broker, clock, timing, tunnelled } = this.#options;
     const nowMs = clock.now();
     this.#past.forgetOld(nowMs);
     const stoodStill = nowMs - this.#tickedAtMs > timing.probeAfterMs;
@@ -220,18 +180,18 @@ export class JobTable {
         continue;
       }
       const fault = judgeProgress(job, nowMs, timing);
-      if (fault !== undefined) this.#stop(job, fault);
+      if (fault !== undefined) this.#runner.stop(job, fault);
     }
     const waiting = new Set([...this.#jobs.values()].map(({ gateway }) => gateway));
-    const hearing = { connected: this.#options.broker.connected, sinceMs: this.#hearingSinceMs };
+    const addedMs = addedSilenceMs({ roundTripMs: broker.roundTripMs, tunnelled }, timing);
+    const hearing = { connected: broker.connected, sinceMs: this.#hearingSinceMs, addedSilenceMs: addedMs };
     for (const gateway of this.#gateways.gone(waiting, nowMs, hearing)) this.#abandon(gateway);
-    this.#start(this.#lanes.resize([...this.#jobs.values()]));
-    this.#strays.tick();
+    this.#runner.tick();
   }
 
   /** Returns a beat row for every job, by the gateway that waits for it. */
   rows(): ReadonlyMap<string, BeatRow[]> {
-    return beatRows([...this.#jobs.values()], this.#lanes.places());
+    return beatRows([...this.#jobs.values()], this.#runner.places());
   }
 
   /** Stops taking jobs and resolves when those it has are over. Jobs that still run at the deadline are ended. */
@@ -241,12 +201,8 @@ export class JobTable {
     let cutAtMs = Infinity;
     const cut = (): void => {
       cutAtMs = clock.now();
-      for (const job of this.#jobs.values()) {
-        this.#stop(
-          job,
-          new Fault("shutting_down", { message: "The machine shuts down and could not finish in time." }),
-        );
-      }
+      const fault = new Fault("shutting_down", { message: "The machine shuts down and could not finish in time." });
+      for (const job of this.#jobs.values()) this.#runner.stop(job, fault);
     };
     if (deadline.aborted) cut();
     deadline.addEventListener("abort", cut, { once: true });
@@ -264,18 +220,11 @@ export class JobTable {
   }
 
   #accept(job: AgentJob): void {
-    job.frames.say("accept", job.accepted(this.#lanes.places().get(job.head.id)));
+    job.sayAccepted(this.#runner.places().get(job));
   }
 
-  #framesTo(reply: ReplyTo, { credit, whole }: JobHead): FrameEmitter {
-    const { clock, machine } = this.#options;
-    return new FrameEmitter({
-      uplink: this.uplink,
-      clock,
-      subject: replySubject({ ...reply, machine }),
-      credit,
-      whole,
-    });
+  #subjectOf(reply: ReplyTo): string {
+    return replySubject({ ...reply, machine: this.#options.machine });
   }
 
   /**
@@ -289,159 +238,32 @@ export class JobTable {
       return;
     }
     job.gateway = reply.gateway;
-    const { machine } = this.#options;
-    if (job.frames.attach({ subject: replySubject({ ...reply, machine }), from, credit })) return;
+    if (job.frames.attach({ subject: this.#subjectOf(reply), from, credit })) return;
     this.#refuseAttach(reply, "stream_gap", "Part of the answer was lost between the machine and the gateway.");
   }
 
   /** Answers an attach with a fault frame outside the numbering, which ends no job. */
   #refuseAttach(reply: ReplyTo, code: FaultCode, message: string): void {
-    const { machine } = this.#options;
     const payload: FaultPayload = { code, message };
-    this.uplink.publish(replySubject({ ...reply, machine }), encodeFrame({ kind: "fault" }, encodeJson(payload)));
-  }
-
-  #start(ids: readonly string[]): void {
-    for (const id of ids) {
-      const job = this.#jobs.get(id);
-      if (job !== undefined) void this.#run(job);
-    }
-  }
-
-  async #run(job: AgentJob): Promise<void> {
-    const { clock, runtime } = this.#options;
-    job.state = "prefill";
-    job.startedAtMs = clock.now();
-    job.moved(job.startedAtMs);
-    try {
-      // The runtime may have come and gone while the job was queued.
-      const route = runtime.offer?.route(job.head.model ?? "");
-      if (route === undefined) throw runtimeOffline();
-      job.route = route;
-      this.#releaseBody(job);
-      const outcome = await runJob({
-        head: job.head,
-        body: bodyOf(job),
-        route,
-        signal: job.signal,
-        onProgress: (silence) => job.moved(clock.now(), silence),
-        onWidth: (width) => {
-          job.width = width;
-        },
-        write: (records, outputTokens) => {
-          const nowMs = clock.now();
-          job.moved(nowMs, job.silence);
-          if (records.length > 0) job.spoke(nowMs, outputTokens);
-          return this.#heldBack(job, job.frames.write(records, outputTokens));
-        },
-      });
-      if (wasTooMuch(job, outcome) && this.#lanes.refused(route)) {
-        this.#putBack(job);
-        return;
-      }
-      this.#conclude(job, outcome);
-    } catch (thrown) {
-      this.#end(job, Fault.from(thrown));
-    }
-    this.#start(this.#lanes.remove(job.head.id));
-    if (job.signal.aborted && job.route !== undefined) this.#strays.cancelled(job.route.runtime, job.width);
-  }
-
-  #heldBack(job: AgentJob, room: Promise<void> | undefined): Promise<void> | undefined {
-    return room === undefined ? undefined : this.#holdBack(job, room);
-  }
-
-  async #holdBack(job: AgentJob, room: Promise<void>): Promise<void> {
-    job.heldBack = true;
-    await room;
-    job.heldBack = false;
-    job.moved(this.#options.clock.now(), job.silence);
-  }
-
-  /** Queues a job again that its runtime had no room for. It is retried when another job on that runtime has ended. */
-  #putBack(job: AgentJob): void {
-    job.state = "queued";
-    job.startedAtMs = undefined;
-    this.#start(this.#lanes.putBack(job.head.id));
-  }
-
-  async #tellModels(job: AgentJob): Promise<void> {
-    try {
-      const catalogue = await this.#options.runtime.ask();
-      void job.frames.write([jsonRecord(catalogue)], 0);
-      this.#conclude(job, { outcome: "end" });
-    } catch (thrown) {
-      this.#end(job, Fault.from(thrown));
-    }
-  }
-
-  async #manage(job: AgentJob): Promise<void> {
-    const { clock, runtime, manage: allowed } = this.#options;
-    const { body = new Uint8Array(), head } = job;
-    job.state = "loading";
-    job.startedAtMs = clock.now();
-    const outcome = await manageModels({
-      model: head.model ?? "",
-      body,
-      offer: runtime.offer,
-      allowed,
-      signal: job.signal,
-      write: (progress) => {
-        job.moved(clock.now());
-        void job.frames.write([jsonRecord(progress)], 0);
-      },
-    });
-    this.#conclude(job, outcome);
-  }
-
-  #conclude(job: AgentJob, outcome: Outcome): void {
-    job.end(outcome, this.#options.clock.now());
-    logOutcome(this.#options.log, job, outcome);
+    this.uplink.publish(this.#subjectOf(reply), encodeFrame({ kind: "fault" }, encodeJson(payload)));
   }
 
   #cancel(id: string): void {
     const job = this.#jobs.get(id);
-    if (job === undefined) {
-      this.#past.add(id, this.#options.clock.now());
-      return;
-    }
+    if (job === undefined) this.#past.add(id, this.#options.clock.now());
     // An ended job may still hold bytes that wait for credit.
-    if (job.state === "ended") {
-      this.#forget(id);
-      return;
-    }
-    this.#stop(job, new Fault("cancelled", { message: "The request was cancelled." }));
-  }
-
-  /** Ends a job in any state. A running job is aborted and reports its own outcome; a waiting job ends here. */
-  #stop(job: AgentJob, fault: Fault): void {
-    job.abort(fault);
-    if (job.state !== "ended" && job.startedAtMs === undefined) this.#end(job, fault);
-  }
-
-  #end(job: AgentJob, fault: Fault): void {
-    if (job.state === "ended") return;
-    this.#releaseBody(job);
-    this.#conclude(job, { outcome: "fault", fault });
-    this.#start(this.#lanes.remove(job.head.id));
-  }
-
-  /** Releases the bytes that a body in parts reserved. They count from the job's acceptance until it begins or ends. */
-  #releaseBody(job: AgentJob): void {
-    this.#receivingBytes -= job.reservedBytes;
-    job.reservedBytes = 0;
+    else if (job.state === "ended") this.#forget(id);
+    else this.#runner.stop(job, new Fault("cancelled", { message: "The request was cancelled." }));
   }
 
   #abandon(gateway: string): void {
-    let abandoned = 0;
-    for (const job of this.#jobs.values()) {
-      if (job.gateway !== gateway) continue;
-      abandoned += 1;
-      this.#stop(job, new Fault("cancelled", { message: "The gateway that asked is gone." }));
+    const abandoned = [...this.#jobs.values()].filter((job) => job.gateway === gateway);
+    for (const job of abandoned) {
+      this.#runner.stop(job, new Fault("cancelled", { message: "The gateway that asked is gone." }));
       this.#forget(job.head.id);
     }
-    if (abandoned > 0)
-      this.#options.log.warn({ gateway, jobs: abandoned }, "a gateway is gone; its jobs are cancelled");
+    if (abandoned.length === 0) return;
+    this.#options.log.warn({ gateway, jobs: abandoned.length }, "a gateway is gone; its jobs are cancelled");
   }
 
   #forget(id: string): void {
@@ -450,39 +272,42 @@ export class JobTable {
     this.#past.add(id, this.#options.clock.now());
   }
 
-  #managing(): number {
-    return [...this.#jobs.values()].filter(({ head, state }) => head.kind === "manage" && state !== "ended").length;
+  /** Returns how many jobs of a kind are not over. */
+  #openOf(kind: JobKind): number {
+    return [...this.#jobs.values()].filter(({ head, state }) => head.kind === kind && state !== "ended").length;
   }
 
-  /** Returns the number of sequences that a runtime works on for jobs of this agent. */
-  #runningOn(runtime: Runtime): number {
-    return this.#jobsOn(runtime).reduce((sequences, { width }) => sequences + width, 0);
-  }
-
-  #workOn(runtime: Runtime): RuntimeWork {
-    const jobs = this.#jobsOn(runtime);
-    const heardAtMs = jobs.map((job) => (job.firstTokenAtMs === undefined ? -Infinity : job.progressAtMs));
-    return { running: jobs.length > 0, heardAtMs: Math.max(-Infinity, ...heardAtMs) };
-  }
-
-  #jobsOn(runtime: Runtime): AgentJob[] {
-    return [...this.#jobs.values()].filter(
-      ({ route, startedAtMs, state }) => route?.runtime === runtime && startedAtMs !== undefined && state !== "ended",
-    );
+  #receivingBytes(): number {
+    return [...this.#jobs.values()].reduce((sum, job) => sum + job.receivingBytes, 0);
   }
 }
 
-function bodyOf({ body }: AgentJob): Uint8Array {
-  if (body === undefined) throw new Error("a job was started before its body was there");
-  return body;
-}
+/**
+ * Remembers the ids of jobs that are over, or were cancelled before they arrived. It keeps them while a late message
+ * about them may still be under way. A job id that was seen once is never run again.
+ */
+class PastJobs {
+  readonly #rememberMs: number;
+  readonly #untilMs = new Map<string, number>();
 
-/** True if a runtime refused a job before its first token because the runtime is busy with other work. */
-function wasTooMuch(job: AgentJob, outcome: Outcome): boolean {
-  const isRefused = outcome.outcome === "fault" && outcome.fault.code === "server_is_overloaded";
-  return isRefused && job.firstTokenAtMs === undefined && !job.signal.aborted;
-}
+  constructor(rememberMs: number) {
+    this.#rememberMs = rememberMs;
+  }
 
-function runtimeOffline(): Fault {
-  return new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
+  add(job: string, nowMs: number): void {
+    // An id that is added again becomes the newest: the map is in the order in which ids are forgotten.
+    this.#untilMs.delete(job);
+    this.#untilMs.set(job, nowMs + this.#rememberMs);
+  }
+
+  has(job: string): boolean {
+    return this.#untilMs.has(job);
+  }
+
+  forgetOld(nowMs: number): void {
+    for (const [job, untilMs] of this.#untilMs) {
+      if (nowMs < untilMs) return;
+      this.#untilMs.delete(job);
+    }
+  }
 }

@@ -1,10 +1,9 @@
 import type { Broker, BrokerMessage, Subscription } from "#shared/broker/broker.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import { control } from "#shared/protocol/control.ts";
+import { control, decodeJobHead, decodePartHead, headHeader } from "#shared/protocol/job.ts";
 import { decodeJson } from "#shared/protocol/frame-payload.ts";
 import { frameVersion } from "#shared/protocol/frame.ts";
-import { decodeJobHead, decodePartHead, headHeader } from "#shared/protocol/job.ts";
 import { machinePattern, parseMachineSubject, parseReplySubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { JobTable } from "./job-table.ts";
@@ -16,6 +15,8 @@ interface ReceiveOptions {
   readonly machine: string;
   readonly epoch: string;
   readonly jobs: JobTable;
+  /** Called with the epoch of a fence: a newer agent has this machine's name. */
+  readonly onFence: (epoch: string) => void;
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
@@ -26,11 +27,11 @@ interface ReceiveOptions {
  * are logged and dropped; a gateway that gets no answer reports that to its client.
  */
 export function receiveJobs(options: ReceiveOptions): { stop(): void } {
-  const { broker, machine, epoch, jobs, clock, timing, log } = options;
+  const { broker, machine, epoch, jobs, onFence, clock, timing, log } = options;
 
   const receiveJob = (message: BrokerMessage): void => {
     const reply = message.reply === undefined ? undefined : parseReplySubject(message.reply);
-    const decoded = decodeJobHead(message.header(headHeader));
+    const decoded = decodeJobHead(message.headers?.[headHeader]);
     if (decoded.outcome === "other-version") {
       log.warn({ version: decoded.version, own: frameVersion }, "a job of another version of the wire was dropped");
       return;
@@ -43,19 +44,20 @@ export function receiveJobs(options: ReceiveOptions): { stop(): void } {
   };
 
   const receivePart = (message: BrokerMessage): void => {
-    const decoded = decodePartHead(message.header(headHeader));
+    const decoded = decodePartHead(message.headers?.[headHeader]);
     if (decoded.outcome === "head") jobs.receivePart(decoded.head, message.data);
     else log.warn({ subject: message.subject }, "a part of no job was dropped");
   };
 
   const receiveControl = (message: BrokerMessage): void => {
-    const told = decodeJson(control, message.data);
-    if (told === undefined) {
+    const decoded = decodeJson(control, message.data);
+    if (decoded === undefined) {
       log.warn({ subject: message.subject }, "a control that this agent does not understand was dropped");
       return;
     }
-    jobs.control(told, message.reply === undefined ? undefined : parseReplySubject(message.reply));
-    if (told.kind === "probe") answerProbes();
+    jobs.control(decoded, message.reply === undefined ? undefined : parseReplySubject(message.reply));
+    if (decoded.kind === "probe") answerProbes();
+    else if (decoded.kind === "fence") onFence(decoded.epoch);
   };
 
   // A single beat answers all probes of one turn of the event loop.
@@ -82,7 +84,7 @@ export function receiveJobs(options: ReceiveOptions): { stop(): void } {
         receiveControl(message);
         return;
       case "echo":
-        if (message.nobodyThere) jobs.gatewayMissing(addressed.gateway);
+        if (message.noResponders) jobs.gatewayMissing(addressed.gateway);
         return;
       case "unknown":
         log.debug({ subject: message.subject }, "a message of a kind that this agent does not know was dropped");

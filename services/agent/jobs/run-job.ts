@@ -1,38 +1,44 @@
-import { type AnswerEvent, addRecords, type DataRecord } from "#shared/protocol/answer-events.ts";
+import type { AnswerEvent, FinishReason, Usage } from "#shared/protocol/answer-events.ts";
+import { addRecords, type DataRecord } from "#shared/protocol/frame.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
-import { isLarge, readLargeBody, type JobBodies } from "../runtimes/bodies/large-json.ts";
-import { readBody } from "../runtimes/bodies/read-body.ts";
+import { readAnyBody, readBody } from "../runtimes/bodies/json-bodies.ts";
 import { completeEach, embedInBatches, fanOut, textsAtOnce } from "../runtimes/fan-out.ts";
-import type { Route } from "../machine/offer.ts";
+import type { Route, Offer } from "../machine/offer.ts";
 import { refuseIncapable } from "../runtimes/refuse-unsupported.ts";
-import type { EmitEvents, Silence } from "../runtimes/runtime.ts";
-import { AnswerAssembly } from "./assemble-answer.ts";
-import type { Outcome } from "./past-jobs.ts";
+import type { EmitEvents, Silence, Runtime } from "../runtimes/runtime.ts";
+import { randomBytes } from "node:crypto";
+import type { ManageAction, ManageProgress } from "#shared/protocol/job-bodies.ts";
 
-const nothing = new Uint8Array();
+/** The end of a job, as its one terminal frame reports it. */
+export type Outcome =
+  | {
+      readonly outcome: "end";
+      readonly finishReason?: FinishReason | undefined;
+      readonly usage?: Usage | undefined;
+    }
+  | { readonly outcome: "fault"; readonly fault: Fault; readonly usage?: Usage | undefined };
 
 interface RunningJob {
   readonly head: JobHead;
-  /** The request body; dropped as soon as it is read. */
-  body: Uint8Array;
-  readonly route: Route;
+  readonly body: Uint8Array | undefined;
   readonly signal: AbortSignal;
-  readonly onProgress: (silence?: Silence) => void;
-  /** Reports how many sequences the runtime works on at once for this job. */
-  readonly onWidth: (width: number) => void;
+  /** Sequences that the runtime works on at once for this job. */
+  width: number;
+  /** Records progress and the runtime's phase. */
+  moved(silence?: Silence): void;
   /** Writes a part of the answer. The runtime is not read on until the returned promise, if any, resolves. */
-  readonly write: (records: readonly DataRecord[], outputTokens: number) => Promise<void> | undefined;
+  write(records: readonly DataRecord[], outputTokens: number): Promise<void> | undefined;
 }
 
 /**
  * Runs one job on its runtime and writes its answer events as records. Always returns one outcome:
  * when the signal aborts, at once and with the signal's reason, even if the adapter hangs.
  */
-export async function runJob(job: RunningJob): Promise<Outcome> {
-  const assembly = new AnswerAssembly();
+export async function runJob(job: RunningJob, route: Route): Promise<Outcome> {
+  const assembly = new AnswerAssembly({ tellsStop: job.head.tellsStop === true });
   try {
-    await untilAborted(job.signal, answer(job, assembly));
+    await untilAborted(job.signal, answer(job, route, assembly));
     return { outcome: "end", finishReason: assembly.finishReason, usage: assembly.usage };
   } catch (thrown) {
     const fault = Fault.from(job.signal.aborted ? job.signal.reason : thrown);
@@ -40,43 +46,21 @@ export async function runJob(job: RunningJob): Promise<Outcome> {
   }
 }
 
-async function answer(job: RunningJob, assembly: AnswerAssembly): Promise<void> {
-  const writing = new AnswerWriting(job, assembly);
-  const asking = askRuntime(job);
-  job.body = nothing;
-  const ask = await asking;
-  await ask((events) => writing.events(events));
-  writing.end();
-}
-
-/** Normalises a runtime's answer events and writes them as records until the job is aborted. */
-class AnswerWriting {
-  readonly #job: RunningJob;
-  readonly #assembly: AnswerAssembly;
-
-  constructor(job: RunningJob, assembly: AnswerAssembly) {
-    this.#job = job;
-    this.#assembly = assembly;
-  }
-
-  events(events: readonly AnswerEvent[]): Promise<void> | undefined {
-    return this.#job.signal.aborted ? undefined : this.#write(this.#assembly.push(events));
-  }
-
-  end(): void {
-    if (!this.#job.signal.aborted) void this.#write(this.#assembly.end());
-  }
-
-  #write(events: readonly AnswerEvent[]): Promise<void> | undefined {
+async function answer(job: RunningJob, route: Route, assembly: AnswerAssembly): Promise<void> {
+  const write = (events: readonly AnswerEvent[]): Promise<void> | undefined => {
     const records: DataRecord[] = [];
     for (const event of events) addRecords(event, records);
-    return this.#job.write(records, this.#assembly.outputTokens);
-  }
+    return job.write(records, assembly.outputTokens);
+  };
+  const ask = await askRuntime(job, route);
+  await ask((events) => (job.signal.aborted ? undefined : write(assembly.push(events))));
+  if (!job.signal.aborted) void write(assembly.end());
 }
 
 /** Reads a job's body by its kind, and returns the function that sends the request to its runtime. */
-async function askRuntime(job: RunningJob): Promise<(emit: EmitEvents) => Promise<void>> {
-  const { head, body, route, signal, onProgress, onWidth } = job;
+async function askRuntime(job: RunningJob, route: Route): Promise<(emit: EmitEvents) => Promise<void>> {
+  const { head, body = new Uint8Array(), signal } = job;
+  const onProgress = (silence?: Silence): void => job.moved(silence);
   const { runtime, ownId, model } = route;
   const { capabilities, context_window: contextWindow } = model;
   const { cacheSalt } = head;
@@ -84,30 +68,35 @@ async function askRuntime(job: RunningJob): Promise<(emit: EmitEvents) => Promis
   if (head.kind === "embed") {
     if (!capabilities.embedding || runtime.embed === undefined) throw doesNotEmbed(model.id);
     const embed = runtime.embed.bind(runtime);
-    const texts = await bodyOf("embed", body);
-    onWidth(Math.min(texts.input.length, textsAtOnce));
+    const texts = await readAnyBody("embed", body);
+    job.width = Math.min(texts.input.length, textsAtOnce);
     return (emit) => embedInBatches(embed, { ...run, body: texts }, emit);
   }
   if (head.kind === "complete") {
     if (!capabilities.completion || runtime.complete === undefined) throw doesNotComplete(model.id);
     const complete = runtime.complete.bind(runtime);
-    const completion = await bodyOf("complete", body);
+    const completion = await readAnyBody("complete", body);
     return (emit) => completeEach(complete, { ...run, body: completion }, emit);
   }
-  const chat = await bodyOf("chat", body);
+  const chat = await readAnyBody("chat", body);
   refuseIncapable({ model: model.id, capabilities, body: chat });
   const chatRun = { ...run, body: chat };
-  if (!runtime.answersSeveral) return (emit) => fanOut(runtime.chat.bind(runtime), chatRun, emit);
-  onWidth(chat.n ?? 1);
+  if (head.kind === "count") {
+    if (runtime.count === undefined) throw doesNotCount(model.id);
+    const count = runtime.count.bind(runtime);
+    return async (emit) => {
+      const promptTokens = await count(chatRun);
+      await emit([
+        { kind: "finish", reason: "stop" },
+        { kind: "usage", promptTokens, completionTokens: 0 },
+      ]);
+    };
+  }
+  if (chat.n !== undefined && !runtime.answersSeveral) {
+    return (emit) => fanOut(runtime.chat.bind(runtime), chatRun, emit);
+  }
+  job.width = chat.n ?? 1;
   return (emit) => runtime.chat(chatRun, emit);
-}
-
-/** Reads a job's body; a large one beside the event loop, so that other answers go on. */
-function bodyOf<Kind extends keyof JobBodies>(
-  kind: Kind,
-  bytes: Uint8Array,
-): JobBodies[Kind] | Promise<JobBodies[Kind]> {
-  return isLarge(bytes.byteLength) ? readLargeBody(kind, bytes) : (readBody(kind, bytes) as JobBodies[Kind]);
 }
 
 function doesNotEmbed(model: string): Fault {
@@ -121,15 +110,230 @@ function doesNotComplete(model: string): Fault {
   });
 }
 
+function doesNotCount(model: string): Fault {
+  return new Fault("unsupported_value", {
+    message: `The runtime of the model '${model}' does not count tokens.`,
+    param: "model",
+  });
+}
+
 /**
  * Waits for work until the signal aborts, then rejects with the signal's reason, even if the work hangs. The signal
  * must belong to this work alone, since the listener stays as long as the signal exists.
  */
-export function untilAborted(signal: AbortSignal, work: Promise<void>): Promise<void> {
+function untilAborted(signal: AbortSignal, work: Promise<void>): Promise<void> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(signal.reason);
     if (signal.aborted) onAbort();
     else signal.addEventListener("abort", onAbort);
     work.then(resolve, reject);
+  });
+}
+
+/**
+ * Normalises a runtime's events, so that a stream and a whole answer come from the same events. It drops empty texts,
+ * announces every tool call once with a unique id, and ends with exactly one finish for each choice. At most one usage
+ * follows the finishes. Runtimes send finishes and usage in any order; their events are not trusted any further.
+ */
+export class AnswerAssembly {
+  /** The first choice, which is nearly always the only one, and the others by their number. */
+  #first: ChoiceSoFar | undefined;
+  #others: Map<number, ChoiceSoFar> | undefined;
+  /** Ids of the tool calls so far. */
+  #ids: Set<string> | undefined;
+  #usage: Extract<AnswerEvent, { kind: "usage" }> | undefined;
+  #outputTokens = 0;
+  readonly #tellsStop: boolean;
+
+  constructor({ tellsStop = false }: { readonly tellsStop?: boolean } = {}) {
+    this.#tellsStop = tellsStop;
+  }
+
+  /**
+   * Output tokens so far, counted in pieces: runtimes send one token at a time. The exact number comes with the usage.
+   */
+  get outputTokens(): number {
+    return this.#usage?.completionTokens ?? this.#outputTokens;
+  }
+
+  get usage(): Usage | undefined {
+    if (this.#usage === undefined) return undefined;
+    const { kind: _, ...usage } = this.#usage;
+    return usage;
+  }
+
+  /** Finish reason of the first choice. */
+  get finishReason(): FinishReason | undefined {
+    return this.#first?.finishReason;
+  }
+
+  push(events: readonly AnswerEvent[]): AnswerEvent[] {
+    const regular: AnswerEvent[] = [];
+    for (const event of events) {
+      const kept = this.#take(event);
+      if (kept !== undefined) regular.push(kept);
+    }
+    return regular;
+  }
+
+  /**
+   * Returns the closing events; call it once, when the runtime has ended. Throws when a choice has no finish or when a
+   * choice of several is missing: the answer is incomplete.
+   */
+  end(): AnswerEvent[] {
+    const reason = this.#first?.finishReason;
+    if (reason === undefined) throw brokenOff();
+    const stop = this.#tellsStop && reason === "stop" ? this.#first?.stop : undefined;
+    const ends: AnswerEvent[] = [{ kind: "finish", reason, ...(stop !== undefined && { stop }) }];
+    if (this.#others !== undefined) ends.push(...finishesOf(this.#others));
+    if (this.#usage !== undefined) ends.push(this.#usage);
+    return ends;
+  }
+
+  #take(event: AnswerEvent): AnswerEvent | undefined {
+    switch (event.kind) {
+      case "text":
+      case "reasoning":
+        if (event.text === "") return undefined;
+        this.#choiceOf(event);
+        this.#outputTokens += 1;
+        return event;
+      case "tool-call-start":
+        this.#choiceOf(event).start(event.index);
+        return { ...event, id: this.#ownId(event.id) };
+      case "tool-call-delta":
+        this.#choiceOf(event).insistOnCall(event.index);
+        if (event.arguments === "") return undefined;
+        this.#outputTokens += 1;
+        return event;
+      case "finish": {
+        const choice = this.#choiceOf(event);
+        choice.reason = event.reason;
+        choice.stop = event.stop;
+        return undefined;
+      }
+      case "embedding":
+        return event;
+      case "usage":
+        this.#usage = event;
+        return undefined;
+    }
+  }
+
+  #choiceOf({ choice = 0 }: { readonly choice?: number | undefined }): ChoiceSoFar {
+    if (choice === 0) return (this.#first ??= new ChoiceSoFar());
+    this.#others ??= new Map();
+    return this.#others.getOrInsertComputed(choice, () => new ChoiceSoFar());
+  }
+
+  /** Returns an id that is unique across all choices: clients refer to a tool call by its id alone. */
+  #ownId(given: string | undefined): string {
+    this.#ids ??= new Set();
+    const isNone = given === undefined || given === "" || this.#ids.has(given);
+    const id = isNone ? `call_${randomBytes(12).toString("hex")}` : given;
+    this.#ids.add(id);
+    return id;
+  }
+}
+
+/** State of one choice so far. */
+class ChoiceSoFar {
+  reason: FinishReason | undefined;
+  stop: string | undefined;
+  #calls: Set<number> | undefined;
+
+  /**
+   * Corrects the finish reason: `tool_calls` instead of `stop` with tool calls, and `stop` instead of `tool_calls`
+   * without.
+   */
+  get finishReason(): FinishReason | undefined {
+    const called = this.#calls !== undefined;
+    if (this.reason === "stop" && called) return "tool_calls";
+    return this.reason === "tool_calls" && !called ? "stop" : this.reason;
+  }
+
+  start(call: number): void {
+    if (this.#calls?.has(call)) throw irregular(`tool call ${call} started twice`);
+    this.#calls = (this.#calls ?? new Set()).add(call);
+  }
+
+  insistOnCall(call: number): void {
+    if (!this.#calls?.has(call)) throw irregular(`tool call ${call} has arguments but no start`);
+  }
+}
+
+/** Returns the finishes in the order of the choices. Throws when a choice or a finish is missing. */
+function finishesOf(others: ReadonlyMap<number, ChoiceSoFar>): AnswerEvent[] {
+  return [...others]
+    .toSorted(([a], [b]) => a - b)
+    .map(([choice, { finishReason: reason }], place) => {
+      if (reason === undefined || choice !== place + 1) throw brokenOff();
+      return { kind: "finish", choice, reason };
+    });
+}
+
+function brokenOff(): Fault {
+  return new Fault("upstream_error", {
+    message: "The model's answer broke off before its end.",
+    internal: "the runtime ended its answer without a finish reason",
+  });
+}
+
+function irregular(what: string): Fault {
+  return new Fault("upstream_error", { message: "The model's answer could not be understood.", internal: what });
+}
+
+interface ManageJob {
+  /** The model id as the operator wrote it. */
+  readonly model: string;
+  readonly body: Uint8Array;
+  readonly offer: Offer | undefined;
+  /** The model actions that this machine's owner allows operators. */
+  readonly allowed: ReadonlySet<ManageAction>;
+  readonly signal: AbortSignal;
+  readonly write: (progress: ManageProgress) => void;
+}
+
+/** Pulls, removes, loads or unloads a model, if the machine's owner allows the action and the runtime supports it. */
+export async function manageModels(job: ManageJob): Promise<Outcome> {
+  try {
+    const { action } = readBody("manage", job.body);
+    if (!job.allowed.has(action)) throw notAllowed(action);
+    await untilAborted(job.signal, runAction(job, action));
+    return { outcome: "end" };
+  } catch (thrown) {
+    return { outcome: "fault", fault: Fault.from(job.signal.aborted ? job.signal.reason : thrown) };
+  }
+}
+
+async function runAction(job: ManageJob, action: ManageAction): Promise<void> {
+  const { offer, model, signal, write } = job;
+  if (offer === undefined) {
+    throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
+  }
+  // Users of Ollama write its default tag `:latest`.
+  const route = offer.route(model) ?? offer.route(model.replace(/:latest$/, ""));
+  if (route === undefined && action !== "pull") {
+    throw new Fault("model_not_found", { message: "This machine does not have that model.", param: "model" });
+  }
+  const able = (runtime: Runtime): boolean => runtime.manages?.[action] !== undefined;
+  const runtime = route?.runtime ?? offer.runtimes.find(able);
+  const manage = runtime?.manages?.[action];
+  if (manage === undefined) {
+    const names = route?.runtime.name ?? offer.names;
+    throw new Fault("unsupported_value", {
+      message: `The runtime of this machine (${names}) cannot ${action} a model.`,
+      param: "action",
+    });
+  }
+  const onProgress = (progress: ManageProgress): void => {
+    if (!signal.aborted) write(progress);
+  };
+  await manage({ action, model: route?.ownId ?? model, signal, onProgress });
+}
+
+function notAllowed(action: ManageAction): Fault {
+  return new Fault("insufficient_permissions", {
+    message: `The owner of this machine does not allow to ${action} models there: TRUNKLINE_MANAGE on the machine has to name '${action}'.`,
   });
 }

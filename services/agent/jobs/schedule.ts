@@ -4,7 +4,7 @@
  */
 const newcomersMax = 16;
 
-const none: readonly string[] = [];
+const none: readonly never[] = [];
 
 /**
  * Decides which job runs when: lanes with a number of slots each, and one bounded queue. It starts nothing itself; its
@@ -13,11 +13,11 @@ const none: readonly string[] = [];
  * Within a lane senders take turns. A sender of one job waits behind one job of each other sender, however many those
  * have sent. A job whose body is still arriving keeps its place, but ready jobs behind it may start first.
  */
-export class Schedule {
+export class Schedule<Job = string> {
   readonly #queueMax: number;
   readonly #lanes = new Map<string, Lane>();
-  readonly #waiting = new Map<string, Waiting>();
-  readonly #running = new Map<string, Waiting>();
+  readonly #waiting = new Map<Job, Waiting>();
+  readonly #running = new Map<Job, Waiting>();
   #submitted = 0;
 
   constructor(options: { queueMax: number }) {
@@ -37,7 +37,7 @@ export class Schedule {
   }
 
   /** Queues a job or refuses it for good. A `ready` job may be among those to start at once. */
-  submit(job: string, turn: { lane: string; sender: string; ready: boolean }): Submitted {
+  submit(job: Job, turn: { lane: string; sender: string; ready: boolean }): Submitted<Job> {
     const lane = this.#laneOf(turn.lane);
     const { sender, ready } = turn;
     if (ready && this.#waiting.size === 0 && lane.free > 0) return this.#startAtOnce(job, lane, sender);
@@ -47,7 +47,7 @@ export class Schedule {
   }
 
   /** Starts a job that has no job before it and a free slot, as nearly all jobs do. */
-  #startAtOnce(job: string, lane: Lane, sender: string): Submitted {
+  #startAtOnce(job: Job, lane: Lane, sender: string): Submitted<Job> {
     const round = lane.nextRound(sender);
     this.#running.set(job, { lane, sender, ready: true, round, order: this.#submitted++ });
     lane.started(round);
@@ -55,14 +55,14 @@ export class Schedule {
   }
 
   /** Marks a job whose body has arrived whole as ready. */
-  makeReady(job: string): readonly string[] {
+  makeReady(job: Job): readonly Job[] {
     const waiting = this.#waiting.get(job);
     if (waiting !== undefined) waiting.ready = true;
     return this.#startable();
   }
 
   /** Removes a job that is over, whether it ran or waited. */
-  remove(job: string): readonly string[] {
+  remove(job: Job): readonly Job[] {
     const running = this.#running.get(job);
     if (running !== undefined) {
       running.lane.running -= 1;
@@ -76,7 +76,7 @@ export class Schedule {
   }
 
   /** Puts a running job back in the queue, in the place that it had. */
-  putBack(job: string): readonly string[] {
+  putBack(job: Job): readonly Job[] {
     const running = this.#running.get(job);
     if (running !== undefined) {
       this.#running.delete(job);
@@ -87,14 +87,14 @@ export class Schedule {
   }
 
   /** Sets how many jobs a lane runs at once. Running jobs stay. */
-  resize(lane: string, slots: number): readonly string[] {
+  resize(lane: string, slots: number): readonly Job[] {
     this.#laneOf(lane).slots = slots;
     return this.#startable();
   }
 
   /** Returns the places of all waiting jobs, each counted from 1 in its own lane. */
-  places(): ReadonlyMap<string, number> {
-    const places = new Map<string, number>();
+  places(): ReadonlyMap<Job, number> {
+    const places = new Map<Job, number>();
     const taken = new Map<Lane, number>();
     for (const [job, { lane }] of [...this.#waiting].toSorted(([, a], [, b]) => compare(a, b))) {
       const place = (taken.get(lane) ?? 0) + 1;
@@ -122,9 +122,9 @@ export class Schedule {
     return backlog;
   }
 
-  #startable(): readonly string[] {
+  #startable(): readonly Job[] {
     if (this.#waiting.size === 0) return none;
-    const start: string[] = [];
+    const start: Job[] = [];
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
       const [job, started] = next;
       this.#waiting.delete(job);
@@ -144,8 +144,8 @@ export class Schedule {
     left.lane.leftOut(left.sender);
   }
 
-  #next(): [string, Waiting] | undefined {
-    let first: [string, Waiting] | undefined;
+  #next(): [Job, Waiting] | undefined {
+    let first: [Job, Waiting] | undefined;
     for (const [job, waiting] of this.#waiting) {
       if (!waiting.ready || waiting.lane.free === 0) continue;
       if (first === undefined || compare(waiting, first[1]) < 0) first = [job, waiting];
@@ -154,10 +154,10 @@ export class Schedule {
   }
 }
 
-export interface Submitted {
+export interface Submitted<Job> {
   readonly outcome: "taken" | "full";
   /** The jobs to start now. */
-  readonly start: readonly string[];
+  readonly start: readonly Job[];
 }
 
 interface Waiting {
@@ -201,3 +201,29 @@ class Lane {
     for (const [sender, last] of this.#lastRounds) if (last < this.#round) this.#lastRounds.delete(sender);
   }
 }
+
+/**
+ * Learns how many jobs a runtime takes at once. A runtime that refuses a job while others run has room for those only.
+ * Every `tryOneMoreMs` it is tried with one more job, since the work that took the room may be gone.
+ */
+export class LearntSlots {
+  readonly #lanes = new Map<string, { readonly slots: number; readonly learntAtMs: number }>();
+
+  /**
+   * Notes that the runtime refused a job as too much beside `running` others. With no others there is nothing to learn.
+   */
+  refused(lane: string, running: number, nowMs: number): void {
+    if (running > 0) this.#lanes.set(lane, { slots: running, learntAtMs: nowMs });
+  }
+
+  /** Returns how many jobs may run at once now, at most the configured number. */
+  limit(lane: string, configured: number, nowMs: number): number {
+    const learnt = this.#lanes.get(lane);
+    if (learnt === undefined) return configured;
+    const slots = learnt.slots + Math.floor((nowMs - learnt.learntAtMs) / tryOneMoreMs);
+    if (slots >= configured) this.#lanes.delete(lane);
+    return Math.min(slots, configured);
+  }
+}
+
+export const tryOneMoreMs = 10_000;

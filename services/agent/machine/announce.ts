@@ -22,6 +22,8 @@ interface AnnounceOptions {
   readonly runtime: RuntimeWatch;
   readonly timing: Timing;
   readonly clock: Clock;
+  /** True if this agent is connected by a tunnel. */
+  readonly tunnelled?: boolean | undefined;
 }
 
 /** Interval at which grants are tried again while the broker denies one; shorter than `denialStandsMs`. */
@@ -92,7 +94,7 @@ export class Announcer {
   }
 
   #publish(state: Presence["state"]): void {
-    const { broker, machine, epoch, jobs, runtime, timing } = this.#options;
+    const { broker, machine, epoch, jobs, runtime, timing, tunnelled } = this.#options;
     const presence: Presence = {
       machine,
       epoch,
@@ -102,6 +104,7 @@ export class Announcer {
       ...jobs.load,
       ...roundTripOf(broker),
       catalogueDigest: runtime.offer?.digest ?? "",
+      ...(tunnelled && { tunnelled }),
       wire: frameVersion,
       ...(broker.connectionId !== undefined && { connection: broker.connectionId }),
       scale: timing.scale,

@@ -2,7 +2,7 @@ import type { Broker } from "#shared/broker/broker.ts";
 import { insistOnGrants } from "#shared/broker/insist-on-nats.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { control } from "#shared/protocol/control.ts";
+import { control } from "#shared/protocol/job.ts";
 import { newEpoch } from "#shared/protocol/identifiers.ts";
 import { frameVersion } from "#shared/protocol/frame.ts";
 import { decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
@@ -26,7 +26,13 @@ export interface MachineClaim {
    * Calls `newer` when an agent with a newer epoch takes the name, or a gateway fences this one: this agent must stop.
    * Calls `older` when an older agent appears: this agent must announce itself at once.
    */
-  watch(heard: { readonly newer: (failure: StartFailure) => void; readonly older: () => void }): { end(): void };
+  watch(heard: { readonly newer: (failure: StartFailure) => void; readonly older: () => void }): ClaimWatch;
+}
+
+interface ClaimWatch {
+  /** Called with the epoch of a gateway's fence, which comes among the controls of jobs. */
+  fenced(epoch: string): void;
+  end(): void;
 }
 
 /**
@@ -66,28 +72,21 @@ export async function claimMachine({ broker, machine, alone, timing, clock }: Cl
         if (other > epoch) newer(superseded(machine));
         else older();
       };
-      const watching = [
-        broker.subscribe(presenceSubject(machine), ({ data }) => judge(epochTold(data))),
-        broker.subscribe(machineSubject({ machine, epoch }, "control"), ({ data }) => judge(fencedBy(data))),
-      ];
-      return {
-        end() {
-          for (const each of watching) each.end();
-        },
-      };
+      const watching = broker.subscribe(presenceSubject(machine), ({ data }) => judge(epochTold(data)));
+      return { fenced: judge, end: () => watching.end() };
     },
   };
 }
 
 /** Returns the epoch of a presence. A goodbye claims nothing. */
 function epochTold(data: Uint8Array): string | undefined {
-  const told = decodeJson(presence, data);
-  return told === undefined || told.state === "gone" ? undefined : told.epoch;
+  const decoded = decodeJson(presence, data);
+  return decoded === undefined || decoded.state === "gone" ? undefined : decoded.epoch;
 }
 
 function fencedBy(data: Uint8Array): string | undefined {
-  const told = decodeJson(control, data);
-  return told?.kind === "fence" ? told.epoch : undefined;
+  const decoded = decodeJson(control, data);
+  return decoded?.kind === "fence" ? decoded.epoch : undefined;
 }
 
 /** Returns an agent's first presence, before it has looked for runtimes: it is present and offers nothing yet. */

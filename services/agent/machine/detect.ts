@@ -11,14 +11,14 @@ import {
 import type { Runtime, RuntimeSite } from "../runtimes/runtime.ts";
 
 /** The result of a look: a runtime, nothing, or a server that is no runtime. */
-export type Sight = Runtime | "nothing" | "something-else";
+export type LookResult = Runtime | "nothing" | "something-else";
 
 /** A place where a runtime may be. */
 export interface RuntimeSource {
   /** The place as messages to the operator name it: an address or a file. */
   readonly place: string;
   /** Looks at the place once. A rejection counts as nothing. */
-  look(signal: AbortSignal): Promise<Sight>;
+  look(signal: AbortSignal): Promise<LookResult>;
 }
 
 /** The runtime kinds that an agent can be configured to front. `auto` means any runtime that answers. */
@@ -44,15 +44,15 @@ export interface Wanted {
 export function runtimeSources(wanted: Wanted): RuntimeSource[] {
   const { kind, urls, apiKey, slots, clock, log } = wanted;
   const site = (url: string): RuntimeSite => ({ url: withoutVersion(url), apiKey, slots, clock, log });
-  if (urls.length > 0) return urls.map((url) => named(site(url), kind));
+  if (urls.length > 0) return urls.map((url) => configuredPlace(site(url), kind));
   // A server at a usual place is unknown until it is recognised, and gets no API key.
-  if (kind === "auto") return (wanted.usual ?? usualUrls()).map((url) => unasked({ url, slots, clock, log }));
+  if (kind === "auto") return (wanted.usual ?? usualUrls()).map((url) => usualPlace({ url, slots, clock, log }));
   const usual = kind === "ollama" ? ollamaUrlDefault : kind === "openai" ? undefined : openAiServerUrls[kind];
-  return usual === undefined ? [] : [named(site(usual), kind)];
+  return usual === undefined ? [] : [configuredPlace(site(usual), kind)];
 }
 
 /** Returns a place that the operator named by URL or by kind: any server with a list of models is accepted. */
-function named(site: RuntimeSite, kind: Wanted["kind"]): RuntimeSource {
+function configuredPlace(site: RuntimeSite, kind: Wanted["kind"]): RuntimeSource {
   return {
     place: placeOf(site),
     look: (signal) =>
@@ -61,14 +61,14 @@ function named(site: RuntimeSite, kind: Wanted["kind"]): RuntimeSource {
 }
 
 /** Returns a place where a runtime might be. Any server may listen there, so it gets as few requests as possible. */
-function unasked(site: RuntimeSite): RuntimeSource {
+function usualPlace(site: RuntimeSite): RuntimeSource {
   return {
     place: placeOf(site),
     async look(signal) {
       if (!(await listens(site.url, signal))) return "nothing";
       const found = await within(site.clock, signal, (either) =>
         recognise(site, "auto", { allowOther: false, signal: either }),
-      ).catch((): Sight => {
+      ).catch((): LookResult => {
         signal.throwIfAborted();
         return "something-else";
       });
@@ -81,7 +81,7 @@ async function recognise(
   site: RuntimeSite,
   kind: Wanted["kind"],
   options: { allowOther: boolean; signal: AbortSignal },
-): Promise<Sight> {
+): Promise<LookResult> {
   const { allowOther, signal } = options;
   if (kind === "ollama") return (await recogniseOllama(site, signal)) ?? "nothing";
   const wanted: OpenAiServerKind | undefined = kind === "auto" ? undefined : kind;
@@ -90,7 +90,11 @@ async function recognise(
   return found ?? (await recogniseOpenAiServer(site, other)) ?? "nothing";
 }
 
-async function within(clock: Clock, signal: AbortSignal, ask: (signal: AbortSignal) => Promise<Sight>): Promise<Sight> {
+async function within(
+  clock: Clock,
+  signal: AbortSignal,
+  ask: (signal: AbortSignal) => Promise<LookResult>,
+): Promise<LookResult> {
   const deadline = new AbortController();
   const timer = clock.after(detectMs, () => deadline.abort(new Error(`no answer within ${detectMs} ms (detectMs)`)));
   try {

@@ -84,10 +84,12 @@ export function completeModel(facts: {
   readonly described: DescribedModel;
   readonly settings: ModelSettings | undefined;
   readonly runtime: string;
+  /** True if the runtime counts the tokens of prompts. */
+  readonly counts?: boolean | undefined;
   /** Returns when this machine first saw the model, for runtimes that report no creation time. */
   readonly firstSeenSeconds: () => number;
 }): OfferedModel | undefined {
-  const { id, described, settings = {}, runtime, firstSeenSeconds } = facts;
+  const { id, described, settings = {}, runtime, counts, firstSeenSeconds } = facts;
   const able = completeCapabilities(described.capabilities, settings);
   if (!Object.values(able).includes(true)) return undefined;
   const sizeMb = described.sizeBytes === undefined ? 0 : Math.round(described.sizeBytes / 1_000_000);
@@ -103,6 +105,7 @@ export function completeModel(facts: {
     ...(described.onAppleMlx && { apple_mlx: true }),
     runtime,
     ...(described.loaded !== undefined && { loaded: described.loaded }),
+    ...(counts === true && able.completion && { counts }),
   });
   return completed.success ? completed.data : undefined;
 }

@@ -1,10 +1,11 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { modelIdCharactersMax, type OfferedModel } from "#shared/model/model.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
+import { makeStateFolder, writeStateFile } from "#shared/process/state-folder.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { DescribedModel, Runtime } from "../runtimes/runtime.ts";
 import { completeModel, type ModelSettingsFile, Offer, type Route, settingsOf, UniqueIds } from "./offer.ts";
@@ -156,6 +157,7 @@ export class RuntimeWatch {
       described,
       settings: settingsOf(settings, id),
       runtime: runtime.name,
+      counts: runtime.count !== undefined,
       firstSeenSeconds: () => firstSeen(`${runtime.name} ${ownId}`),
     });
     if (model === undefined) {
@@ -256,9 +258,8 @@ export class FirstSightings {
 
   #write(seconds: ReadonlyMap<string, number>): void {
     try {
-      mkdirSync(dirname(this.#file), { recursive: true, mode: 0o700 });
-      writeFileSync(`${this.#file}.new`, `${JSON.stringify(Object.fromEntries(seconds), null, 2)}\n`, { mode: 0o600 });
-      renameSync(`${this.#file}.new`, this.#file);
+      makeStateFolder(dirname(this.#file));
+      writeStateFile(this.#file, `${JSON.stringify(Object.fromEntries(seconds), null, 2)}\n`);
     } catch (error) {
       this.#log.warn({ err: error }, "the models seen for the first time could not be noted");
     }

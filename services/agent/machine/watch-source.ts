@@ -3,13 +3,13 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { DescribedModel, Runtime } from "../runtimes/runtime.ts";
-import type { RuntimeSource, Sight } from "./detect.ts";
+import type { RuntimeSource, LookResult } from "./detect.ts";
 
 /** The state of a runtime as the agent's own jobs show it. */
 export interface RuntimeWork {
   /** True if a job runs on the runtime. */
   readonly running: boolean;
-  /** When a running job last received a piece of its answer from the runtime; -Infinity before the first. */
+  /** The time at which a running job last received a piece of its answer; -Infinity before the first. */
   readonly heardAtMs: number;
 }
 
@@ -133,7 +133,7 @@ export class SourceWatch {
   async #recogniseAgain(): Promise<void> {
     const { source, timing } = this.#options;
     const look = this.#within(timing.runtimeAnswerMs, (signal) => source.look(signal));
-    const sight = await look.catch((): Sight => "nothing");
+    const sight = await look.catch((): LookResult => "nothing");
     this.#pollsSinceFound = 0;
     if (typeof sight === "string") return;
     if (sight.name === this.#runtime?.name || sight.name === this.#otherKind) {

@@ -1,5 +1,5 @@
 import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
-import type { ChatBody } from "#shared/protocol/job-bodies.ts";
+import { contentText, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import type { EmitEvents } from "./runtime.ts";
 
 /** The stop strings of an answer, and the estimated length of its prompt. */
@@ -37,7 +37,7 @@ export async function cutAtStops(
   } catch (error) {
     if (error !== stopped) throw error;
     const usage: Usage = { promptTokens: estimatedTokens, completionTokens: pieces };
-    await emit([...kept, { kind: "finish", reason: "stop" }, { kind: "usage", ...usage }]);
+    await emit([...kept, { kind: "finish", reason: "stop", stop: cutter.found }, { kind: "usage", ...usage }]);
   }
 }
 
@@ -55,7 +55,7 @@ function* cutEvent(event: AnswerEvent, cutter: StopCutter): Generator<AnswerEven
 export class StopCutter {
   readonly #stops: readonly string[];
   #held = "";
-  #stopped = false;
+  #found: string | undefined;
 
   constructor(stops: readonly string[]) {
     this.#stops = stops;
@@ -63,19 +63,24 @@ export class StopCutter {
 
   /** True if a stop string was found. No text comes out after it. */
   get stopped(): boolean {
-    return this.#stopped;
+    return this.#found !== undefined;
+  }
+
+  /** The stop string that was found. */
+  get found(): string | undefined {
+    return this.#found;
   }
 
   /** Takes the next piece and returns the text that now certainly belongs to the answer. */
   push(piece: string): string {
     if (this.#stops.length === 0) return piece;
-    if (this.#stopped) return "";
+    if (this.stopped) return "";
     const text = this.#held + piece;
     const cut = this.#firstStop(text);
     if (cut !== undefined) {
-      this.#stopped = true;
+      this.#found = cut.stop;
       this.#held = "";
-      return text.slice(0, cut);
+      return text.slice(0, cut.from);
     }
     const heldFrom = this.#possibleStop(text);
     this.#held = text.slice(heldFrom);
@@ -89,13 +94,13 @@ export class StopCutter {
     return rest;
   }
 
-  /** Returns the start of the stop string that is complete first, as if the text came character by character. */
-  #firstStop(text: string): number | undefined {
+  /** Returns the stop string that is complete first, as if the text came character by character, and its start. */
+  #firstStop(text: string): { readonly stop: string; readonly from: number } | undefined {
     const found = this.#stops
-      .map((stop) => ({ from: text.indexOf(stop), characters: stop.length }))
+      .map((stop) => ({ stop, from: text.indexOf(stop) }))
       .filter(({ from }) => from >= 0)
-      .sort((a, b) => a.from + a.characters - (b.from + b.characters) || a.from - b.from);
-    return found[0]?.from;
+      .sort((a, b) => a.from + a.stop.length - (b.from + b.stop.length) || a.from - b.from);
+    return found[0];
   }
 
   /** Returns the start of the longest end of the text that is also the beginning of a stop string. */
@@ -159,6 +164,15 @@ export class PrefixTrimmer {
   }
 }
 
+/**
+ * Returns the beginning of the answer from the last message of a chat, if it has one. The model's template decides if
+ * the model continues it or answers anew.
+ */
+export function prefilledText({ messages }: ChatBody): string {
+  const last = messages.at(-1);
+  return last?.role === "assistant" && last.tool_calls === undefined ? contentText(last.content) : "";
+}
+
 /** Trims the prefix of a whole answer. A failed answer still emits the events that were held back. */
 export async function trimPrefix(
   prefix: string,
@@ -194,51 +208,9 @@ export function offersTools({ tools, tool_choice: choice }: ChatBody): boolean {
   return tools !== undefined && choice !== "none";
 }
 
-/**
- * Turns tool calls into text in the answer to a request that offered no tools. Most servers leave such a call in the
- * text. Some servers parse it out of the text anyway, and a client without tools does not understand calls.
- */
-export class CallsAsText {
-  #open: Map<number, OpenCall> | undefined;
-
-  /** Converts a batch. Nearly all events are text, and then the batch passes unchanged. */
-  push(events: readonly AnswerEvent[]): readonly AnswerEvent[] {
-    if (!this.#open?.size && events.every(isNoCall)) return events;
-    const open = (this.#open ??= new Map());
-    return events.flatMap((event) => [...asText(event, open)]);
-  }
-}
-
-function isNoCall(event: AnswerEvent): boolean {
-  if (event.kind === "finish") return event.reason !== "tool_calls";
-  return event.kind !== "tool-call-start" && event.kind !== "tool-call-delta";
-}
-
-interface OpenCall {
-  readonly name: string;
-  arguments: string;
-}
-
-/** Emits a call as a whole, once another event follows it. */
-function* asText(event: AnswerEvent, open: Map<number, OpenCall>): Generator<AnswerEvent> {
-  if (event.kind === "usage" || event.kind === "embedding") {
-    yield event;
-    return;
-  }
-  const choice = event.choice ?? 0;
-  const call = open.get(choice);
-  if (event.kind === "tool-call-delta") {
-    if (call !== undefined) call.arguments += event.arguments;
-    return;
-  }
-  if (call !== undefined) {
-    open.delete(choice);
-    const text = `{"name": ${JSON.stringify(call.name)}, "arguments": ${call.arguments || "{}"}}`;
-    yield { kind: "text", ...(choice > 0 && { choice }), text };
-  }
-  if (event.kind === "tool-call-start") open.set(choice, { name: event.name, arguments: "" });
-  else if (event.kind === "finish" && event.reason === "tool_calls") yield { ...event, reason: "stop" };
-  else yield event;
+/** The text of a tool call, as most servers leave it in the answer to a request that offered no tools. */
+export function callAsText(name: string, args: string): string {
+  return `{"name": ${JSON.stringify(name)}, "arguments": ${args || "{}"}}`;
 }
 
 /** Adds an estimated usage to an answer whose runtime does not report it. */

@@ -30,48 +30,25 @@ export interface TooLong {
   readonly contextWindow: number;
   /** Estimate by `estimateTokens` or `estimateTextTokens`. */
   readonly estimatedTokens: number;
-}
-
-/** Clients recognise an overflow by this wording of OpenAI, and shorten their conversations. */
-function longest(windowTokens: number): string {
-  return `This model's maximum context length is ${windowTokens} tokens`;
+  /** The token limit of the answer, for a runtime that counts it in. */
+  readonly tokensMax?: number | undefined;
 }
 
 /**
- * Returns the fault for the client, always with both numbers. A prompt length that the runtime did not report is
- * estimated, and the message says so.
+ * Returns an overflow as the client gets it, always with both numbers, and any other error as it is. A prompt length
+ * that the runtime did not report is estimated, and the message says so. A prompt may fit and still leave less room than
+ * the answer's limit. Clients recognise an overflow by this wording of OpenAI, and shorten their conversations.
  */
-export function overflowFault({ overflow, internal }: ContextOverflow, input: TooLong): Fault {
-  const { promptTokens } = overflow;
-  const windowTokens = overflow.windowTokens ?? input.contextWindow;
-  const estimate = `about ${Math.max(input.estimatedTokens, windowTokens + 1)} (estimated)`;
-  const taker = takers[input.param];
+export function tellOverflow(error: unknown, { param, contextWindow, estimatedTokens, tokensMax }: TooLong): unknown {
+  if (!(error instanceof ContextOverflow)) return error;
+  const { promptTokens, windowTokens = contextWindow } = error.overflow;
+  const told = promptTokens ?? `about ${Math.max(estimatedTokens, windowTokens + 1)} (estimated)`;
+  const leavesNoRoom = tokensMax !== undefined && promptTokens !== undefined && promptTokens <= windowTokens;
+  const end = leavesNoRoom ? `, which leaves no room for the ${tokensMax} of 'max_tokens'.` : ".";
   return new Fault("context_length_exceeded", {
-    message: `${longest(windowTokens)} on this machine. However, ${taker} ${promptTokens ?? estimate} tokens.`,
-    param: input.param,
-    internal,
-  });
-}
-
-/**
- * Returns the overflow fault for an answer with a token limit of its own, which some runtimes count in. A prompt may
- * fit and still leave less room than requested.
- */
-export function noRoomFault(
-  refusal: ContextOverflow,
-  input: TooLong & { readonly tokensMax?: number | undefined },
-): Fault {
-  const { param, contextWindow, tokensMax } = input;
-  const { promptTokens, windowTokens = contextWindow } = refusal.overflow;
-  if (tokensMax === undefined || promptTokens === undefined || promptTokens > windowTokens) {
-    return overflowFault(refusal, input);
-  }
-  return new Fault("context_length_exceeded", {
-    message:
-      `${longest(windowTokens)} on this machine. However, ${takers[param]} ${promptTokens} tokens, ` +
-      `which leaves no room for the ${tokensMax} of 'max_tokens'.`,
+    message: `This model's maximum context length is ${windowTokens} tokens on this machine. However, ${takers[param]} ${told} tokens${end}`,
     param,
-    internal: refusal.internal,
+    internal: error.internal,
   });
 }
 

@@ -18,8 +18,7 @@ interface Turn {
  * same.
  */
 export function fanOut(chat: Runtime["chat"], run: ChatRun, emit: EmitEvents): Promise<void> {
-  if (run.body.n === undefined) return chat(run, emit);
-  const { n, ...body } = run.body;
+  const { n = 1, ...body } = run.body;
   if (n === 1) return chat({ ...run, body }, emit);
   const turns = answersTo(body, n, (each, emitEach) => chat({ ...run, body: each }, emitEach));
   return runInTurn(turns, run, emit);

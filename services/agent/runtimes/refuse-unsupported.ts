@@ -29,7 +29,8 @@ export function refuseIncapable(chat: { model: string; capabilities: Capabilitie
   }
 }
 
-function firstImage({ messages }: ChatBody): string | undefined {
+/** Returns the path of the first image, undefined when there is none. */
+export function firstImage({ messages }: ChatBody): string | undefined {
   for (const [at, { content }] of messages.entries()) {
     if (!Array.isArray(content)) continue;
     const part = content.findIndex(({ type }) => type === "image_url");
@@ -39,15 +40,13 @@ function firstImage({ messages }: ChatBody): string | undefined {
 }
 
 type ChatField = keyof ChatBody;
+type TextField = keyof TextToContinue;
 
 /** For each field: returns true if its value requests no more than the default answer. */
 type Neutral<Body> = { readonly [Field in keyof Body]?: (body: Body) => boolean };
 
-/** The fields that every runtime honours, itself or through its adapter. */
-const honouredByAll: readonly ChatField[] = [
-  "tools",
-  "tool_choice",
-  "parallel_tool_calls",
+/** The fields that every runtime honours in chats and completions, itself or through its adapter. */
+const honouredByAll = [
   "max_tokens",
   "temperature",
   "top_p",
@@ -55,13 +54,26 @@ const honouredByAll: readonly ChatField[] = [
   "presence_penalty",
   "seed",
   "stop",
-  "reasoning_effort",
-];
+] as const satisfies readonly (ChatField & TextField)[];
+
+/** The fields that every runtime honours in chats beside these. */
+const honouredInChats: readonly ChatField[] = ["tools", "tool_choice", "parallel_tool_calls", "reasoning_effort"];
 
 /** Returns the fields of a chat that a runtime honours: the common fields, and its own fields. */
 export function honouring(...beside: readonly ChatField[]): ReadonlySet<ChatField> {
-  return new Set([...honouredByAll, ...beside]);
+  return new Set([...honouredByAll, ...honouredInChats, ...beside]);
 }
+
+/** The sampling fields beyond OpenAI's, which each runtime knows some of. */
+export type RuntimeSampling = "top_k" | "min_p" | "typical_p" | "repeat_penalty" | "stop_token_ids";
+
+const neutralInAll: Neutral<Pick<ChatBody, RuntimeSampling>> = {
+  top_k: (body) => body.top_k === 0,
+  min_p: (body) => body.min_p === 0,
+  typical_p: (body) => body.typical_p === 1,
+  repeat_penalty: (body) => body.repeat_penalty === 1,
+  stop_token_ids: (body) => body.stop_token_ids?.length === 0,
+};
 
 /** Values that any runtime accepts, because every answer already fits them. */
 const neutralInChats: Neutral<ChatBody> = {
@@ -71,10 +83,13 @@ const neutralInChats: Neutral<ChatBody> = {
   response_format: (body) => body.response_format?.type === "text",
   tool_choice: (body) => body.tool_choice === "auto",
   parallel_tool_calls: (body) => body.parallel_tool_calls === true,
+  chat_template_kwargs: ({ chat_template_kwargs: args = {} }) =>
+    Object.entries(args).every(([name, value]) => /^(enable_)?thinking$/.test(name) && value === true),
+  ...neutralInAll,
 };
 
 /** Refuses a chat with a field that the runtime does not honour. */
-export function refuseUnsupported(body: ChatBody, honoured: ReadonlySet<ChatField>): void {
+export function refuseUnsupported(body: ChatBody, honoured: ReadonlySet<string>): void {
   refuseAllBut(honoured, { body, subject: "messages", neutral: neutralInChats });
 }
 
@@ -84,7 +99,7 @@ export function refuseUnsupported(body: ChatBody, honoured: ReadonlySet<ChatFiel
  * its list has the field.
  */
 function refuseAllBut<Body extends object>(
-  honoured: ReadonlySet<keyof Body>,
+  honoured: ReadonlySet<string>,
   request: {
     readonly body: Body;
     /** The field with the input of the request, which every runtime reads. */
@@ -103,27 +118,17 @@ function refuseAllBut<Body extends object>(
   }
 }
 
-type TextField = keyof TextToContinue;
-
-/** The fields that every runtime with completions honours, itself or through its adapter. */
-const honouredByAllInTexts: readonly TextField[] = [
-  "max_tokens",
-  "temperature",
-  "top_p",
-  "frequency_penalty",
-  "presence_penalty",
-  "seed",
-  "stop",
-];
-
 /** Returns the fields of a completion that a runtime honours: the common fields, and its own fields. */
 export function honouringInTexts(...beside: readonly TextField[]): ReadonlySet<TextField> {
-  return new Set([...honouredByAllInTexts, ...beside]);
+  return new Set([...honouredByAll, ...beside]);
 }
 
 /** Refuses a completion with a field that the runtime does not honour. */
-export function refuseUnsupportedText(body: TextToContinue, honoured: ReadonlySet<TextField>): void {
-  const neutral = { logit_bias: ({ logit_bias: bias = {} }: TextToContinue) => Object.keys(bias).length === 0 };
+export function refuseUnsupportedText(body: TextToContinue, honoured: ReadonlySet<string>): void {
+  const neutral: Neutral<TextToContinue> = {
+    logit_bias: ({ logit_bias: bias = {} }) => Object.keys(bias).length === 0,
+    ...neutralInAll,
+  };
   refuseAllBut(honoured, { body, subject: "prompt", neutral });
 }
 
@@ -141,4 +146,32 @@ export function nothingToContinue(): Fault {
     message: "'prompt' must not be empty.",
     param: "prompt",
   });
+}
+
+/**
+ * Returns the tools without a choice, for servers that always leave it to the model. `none` is honoured by offering no
+ * tools.
+ */
+export function modelsChoice({ tools, tool_choice: choice = "auto" }: Pick<ChatBody, "tools" | "tool_choice">): {
+  readonly tools?: ChatBody["tools"];
+} {
+  if (choice === "auto") return { tools };
+  if (choice === "none") return {};
+  throw new Fault("unsupported_value", {
+    message:
+      "The runtime of this model leaves it to the model whether to call a tool: 'tool_choice' can be auto or none.",
+    param: "tool_choice",
+  });
+}
+
+/** Returns the arguments of a call as an object; empty arguments are none. Anything but a JSON object is refused. */
+export function argumentsOf(text: string, param: string): object {
+  if (text.trim() === "") return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  } catch {
+    // Invalid JSON gets the fault below, like JSON that is not an object.
+  }
+  throw new Fault("invalid_value", { message: `'${param}' must be a JSON object, as a string.`, param });
 }

@@ -1,7 +1,7 @@
 import { Pool, type Dispatcher } from "undici";
 import type { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { isLargeValue, writeLargeJson } from "./bodies/large-json.ts";
+import { writeLargeJson } from "./bodies/json-bodies.ts";
 import { RuntimeAnswer } from "./runtime-answer.ts";
 
 export interface Question {
@@ -123,9 +123,9 @@ export class RuntimeConnection {
     }
     const post = (written: Uint8Array): void =>
       void pool.dispatch({ ...target, headers: this.#jsonHeaders, method: method ?? "POST", body: written }, handler);
-    if (isLargeValue(body)) return writeLargeJson(body).then(post);
-    post(encoder.encode(JSON.stringify(body)));
-    return undefined;
+    const writing = writeLargeJson(body);
+    if (writing === undefined) post(encoder.encode(JSON.stringify(body)));
+    return writing?.then(post);
   }
 }
 

@@ -105,6 +105,11 @@ export interface Runtime {
    */
   chat(run: ChatRun, emit: EmitEvents): Promise<void>;
   /**
+   * Returns the tokens of a chat's prompt, as `chat` would report them, without running it. It takes no slot and loads
+   * no model. A runtime without this method cannot count.
+   */
+  count?(run: ChatRun): Promise<number>;
+  /**
    * Continues one text, and emits its events like a chat: `text`, one `finish`, and `usage`. Logprobs come in the chat's
    * form, whatever the runtime's own form. A runtime without this method cannot take a bare text.
    */

@@ -1,19 +1,245 @@
 import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import { addReplyHeaders, TimedResponse, writeWhole } from "../http/timed-response.ts";
 import { logFieldsOf, stateOf } from "../http/request-state.ts";
-import { machineHeader, StreamWriter, CollectedAnswer } from "../jobs/write-answer.ts";
-import type { Admitted } from "./admit-request.ts";
-import type { InferenceMeans } from "./routes.ts";
-import { rateLimitLines } from "./answer-headers.ts";
+import { machineHeader, modelHeader, StreamWriter, CollectedAnswer, type StreamEnds } from "../jobs/write-answer.ts";
+import type { InferenceDependencies } from "./routes.ts";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import type { ChatBody } from "#shared/protocol/job-bodies.ts";
+import { callerOf } from "../keys/authenticate.ts";
+import type { AnswerHead, AnswerRenderer } from "../jobs/answer-course.ts";
+import type { Needs } from "../fleet/choose-machine.ts";
+import type { OfferListener } from "../jobs/job-listener.ts";
+import type { Placement } from "../jobs/place-job.ts";
+import { type AskedEffort, jobBody, type Outer, type ReadRequest } from "./read-request.ts";
+import { type ResolvedModel, resolveModel } from "./resolve-model.ts";
+import { renderMessage } from "./messages/render-message.ts";
+import { renderResponse } from "./responses/render-response.ts";
+import { type RequestAccount, accountOf } from "./request-account.ts";
+import { chatCompletion, ChatChunks, endsOfChunks } from "./render-chat.ts";
+import { faultWithSentNames } from "./runtime-fields.ts";
+import { bodyWithImages } from "../images/image-fetcher.ts";
+import { withClientNames } from "./request-tools.ts";
+import { EmbeddingList } from "./render-embeddings.ts";
+import { textCompletion, TextChunks } from "./render-text.ts";
+import { noteRateLimits, rateLimitLines } from "./limit-responses.ts";
+
+/** A request that may run: its reply, and the part of its placement that is the same for streamed and whole answers. */
+export interface Admitted {
+  readonly reply: FastifyReply;
+  readonly leaving: AbortController;
+  readonly account: RequestAccount;
+  readonly job: Omit<Placement, "listener">;
+  readonly streamed: boolean;
+  /** Creates the renderer of an answer by this model. Another machine's answer to the same request is rendered anew. */
+  readonly render: (model: string) => AnswerRenderer;
+  /** The last bytes of a stream in the request's API. */
+  readonly ends: StreamEnds;
+  /** Rewrites a fault of the run for the request's API. */
+  readonly adaptFault: (fault: Fault) => Fault;
+  /** Paths of the request's ignored fields. */
+  readonly ignored: readonly string[];
+  /** The effort of the request, when the job may run without it. */
+  readonly effort: AskedEffort | undefined;
+}
+
+/** A request that a machine can take, before it is admitted under its key's limits. */
+export interface Placeable extends Pick<Admitted, "account" | "job" | "ignored"> {
+  readonly asked: ReadRequest;
+}
+
+interface RequestFrom {
+  readonly request: FastifyRequest<{ Body: Buffer | undefined }>;
+  readonly reply: FastifyReply;
+}
+
+export type PlacingDependencies = Pick<
+  InferenceDependencies,
+  "reader" | "placer" | "modelRoutes" | "images" | "clock" | "cacheSaltOf"
+>;
+
+/**
+ * Reads a request and makes all checks that come before its key's limits, or throws the fault that it ends in. The
+ * checks are its shape, the scopes of its key, and a machine that can take it.
+ */
+export async function placeableRequest(
+  outer: Outer,
+  { request, reply }: RequestFrom,
+  dependencies: PlacingDependencies,
+): Promise<Placeable> {
+  // `takeBody` removes the body from the request, so that the run does not keep it in memory.
+  const read = dependencies.reader.read(outer, takeBody(request));
+  const asked = read instanceof Promise ? await read : read;
+  const { model, stream: streamed, remoteImages } = asked;
+  if (remoteImages !== undefined) dependencies.images.insistOnAllowed(remoteImages);
+  const { key } = callerOf(request);
+  const account = accountOf(request);
+  account.asksFor(model, { streamed });
+  const resolved = resolveModel(model, key, dependencies.modelRoutes.table);
+  if (resolved.routed !== undefined) account.routedTo(resolved.first.modelId);
+  const ignored = [...asked.ignored, ...(betaHeader in request.headers ? [betaHeader] : [])];
+  nameIgnored(reply, ignored);
+  const job = jobOf(request, { asked, resolved }, dependencies.cacheSaltOf?.(key));
+  // Nearly always a machine can take the job, and there is nothing to wait for.
+  if (!dependencies.placer.hasTaker(job)) await dependencies.placer.insistOnTaker(job);
+  return { asked, account, job, ignored };
+}
+
+/** Returns the handler of a route that asks a model for something. */
+export function answerRequest(outer: Outer, dependencies: InferenceDependencies) {
+  return async (request: RequestFrom["request"], reply: FastifyReply): Promise<void> => {
+    const admitted = await admitRequest(outer, { request, reply }, dependencies);
+    await (admitted.streamed ? answerStream(admitted, dependencies) : answerWhole(admitted, dependencies));
+  };
+}
+
+/** Makes all checks that come before a request runs. A request that cannot run uses up no limit of its key. */
+async function admitRequest(outer: Outer, from: RequestFrom, dependencies: PlacingDependencies): Promise<Admitted> {
+  const { request, reply } = from;
+  const { asked, account, job, ignored } = await placeableRequest(outer, from, dependencies);
+  const { promptTokens, tokens, ceiling, stream: streamed, toolNames, effort, remoteImages } = asked;
+  const { leaving } = callerOf(request);
+  const { render, ends, adaptFault } = renderingOf(outer, asked, request.id);
+  const asking = account.admit({ promptTokens, tokens, ceiling, signal: job.signal });
+  const { limitStatus, fault } = asking instanceof Promise ? await asking : asking;
+  noteRateLimits(request, limitStatus);
+  if (fault !== undefined) throw fault;
+  if (remoteImages !== undefined) {
+    const images = await dependencies.images.fetchAll(remoteImages, job.signal);
+    Object.assign(job, await bodyWithImages(job.body, remoteImages, images));
+  }
+  const { idPrefix, includeUsage } = asked;
+  const answer = {
+    id: newToken(idPrefix),
+    createdSeconds: Math.floor(dependencies.clock.wall() / 1_000),
+    includeUsage,
+  };
+  const { routed } = job;
+  const renderFor = (by: string): AnswerRenderer =>
+    withClientNames(render({ ...answer, model: routed ?? by }), toolNames);
+  return { reply, leaving, account, job, streamed, render: renderFor, ends, adaptFault, ignored, effort };
+}
+
+/** Anthropic's clients name features of its service here, and models need none of them. */
+const betaHeader = "anthropic-beta";
+
+function nameIgnored(reply: FastifyReply, ignored: readonly string[]): void {
+  const names = ignoredHeader(ignored);
+  if (names !== undefined) reply.header("x-trunkline-ignored", names);
+}
+
+/** The rendering of an answer for its API. Most need little of their request: its shape, and its names in faults. */
+function renderingOf(outer: Outer, asked: ReadRequest, requestId: string) {
+  const { shape, terms, sentNames = {}, stream: streamed } = asked;
+  if (outer === "message") return renderMessage({ streamed, requestId });
+  if (terms !== undefined) return renderResponse(terms, { streamed });
+  return {
+    render: (head: AnswerHead): AnswerRenderer => rendererFor(shape, head),
+    ends: endsOfChunks,
+    adaptFault: (fault: Fault): Fault => faultWithSentNames(fault, sentNames),
+  };
+}
+
+/**
+ * Runs the job of a request. A job whose model or runtime lacks an effort that may be left out runs once more without
+ * it, and the answer names the field as ignored.
+ */
+async function runJob(
+  admitted: Admitted,
+  listener: OfferListener,
+  { placer, refusedEfforts }: Pick<InferenceDependencies, "placer" | "refusedEfforts">,
+): Promise<void> {
+  const { job, effort } = admitted;
+  if (effort === undefined || !refusedEfforts.has(job.modelId, effort.value)) {
+    try {
+      await placer.run(Object.assign(job, { listener }));
+      return;
+    } catch (thrown) {
+      const lacksEffort = thrown instanceof Fault && thrown.param === "reasoning_effort";
+      if (effort === undefined || !lacksEffort) throw thrown;
+      refusedEfforts.note(job.modelId, effort.value);
+    }
+  }
+  nameIgnored(admitted.reply, [...admitted.ignored, effort.field]);
+  const { reasoning_effort: _, ...body } = JSON.parse(Buffer.from(job.body).toString()) as ChatBody;
+  await placer.run(Object.assign(job, { listener }, jobBody(body)));
+}
+
+function jobOf(
+  request: FastifyRequest,
+  { asked, resolved }: { readonly asked: ReadRequest; readonly resolved: ResolvedModel },
+  cacheSalt: string | undefined,
+): Admitted["job"] {
+  const { key, leaving } = callerOf(request);
+  const { kind, stream, needs, body, sha256, tellsStop } = asked;
+  const { first, fallbacks, routed } = resolved;
+  const traceparent = traceparentOf(request);
+  return {
+    kind,
+    whole: !stream,
+    modelId: first.modelId,
+    isExact: first.isExact,
+    machines: first.machines,
+    elsewhere: first.elsewhere,
+    fallbacks,
+    routed,
+    needs: cacheSalt === undefined ? needs : ownedBy(key.id, needs),
+    keyId: key.id,
+    cacheSalt,
+    tellsStop,
+    body,
+    sha256,
+    traceparent,
+    requestId: request.id,
+    signal: leaving.signal,
+  };
+}
+
+/** Returns the same needs with a prompt that matches no other key's. */
+function ownedBy(keyId: string, needs: Needs): Needs {
+  return needs.prompt === undefined ? needs : { ...needs, prompt: { ...needs.prompt, keyId } };
+}
+
+/** Returns the client's own trace in the W3C form; undefined for anything else. */
+function traceparentOf({ headers: { traceparent } }: FastifyRequest): string | undefined {
+  const isOne = typeof traceparent === "string" && /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/.test(traceparent);
+  return isOne ? traceparent : undefined;
+}
+
+/** Returns the body of a request and removes it there, so that the request does not keep its bytes. */
+export function takeBody(request: FastifyRequest<{ Body: Buffer | undefined }>): Buffer | undefined {
+  const { body } = request;
+  request.body = undefined;
+  return body;
+}
+
+/** The shapes of answers, by name. A response is rendered with its request's terms: see `openai/responses/output`. */
+const shapes = {
+  "chat-stream": (head) => new ChatChunks(head),
+  "chat-whole": chatCompletion,
+  "text-stream": (head) => new TextChunks(head),
+  "text-whole": textCompletion,
+  "embeddings-float": (head) => new EmbeddingList(head, "float"),
+  "embeddings-base64": (head) => new EmbeddingList(head, "base64"),
+} as const satisfies Record<string, (head: AnswerHead) => AnswerRenderer>;
+
+export type AnswerShape = keyof typeof shapes;
+
+export const answerShapes = Object.freeze(Object.keys(shapes)) as readonly AnswerShape[];
+
+export function rendererFor(shape: AnswerShape, head: AnswerHead): AnswerRenderer {
+  return shapes[shape](head);
+}
 
 /**
  * Runs a request and sends its answer piece by piece. A failure before the first piece is thrown, and becomes an answer
  * with a status. A later failure is reported inside the stream.
  */
-export async function answerStream(
-  { reply, leaving, account, job, ends, told }: Admitted,
-  { placer, timing, log }: InferenceMeans,
+async function answerStream(
+  admitted: Admitted,
+  { placer, refusedEfforts, timing, log }: InferenceDependencies,
 ): Promise<void> {
+  const { reply, leaving, account, job, render, ends, adaptFault } = admitted;
   const response = reply.raw;
   const writer = new StreamWriter({
     response,
@@ -24,14 +250,13 @@ export async function answerStream(
       addReplyHeaders(lines, reply);
       return lines;
     },
-    onAccept: (machine) => void reply.header(machineHeader, machine),
+    onAccept: (machine, model) => nameSource(reply, { machine, model, routed: job.routed }),
     onSlow: (fault) => leaving.abort(fault),
   });
   try {
-    const listener = account.following(writer);
-    await placer.run(Object.assign(job, { listener }));
+    await runJob(admitted, account.following(writer, render), { placer, refusedEfforts });
   } catch (thrown) {
-    const fault = told(Fault.from(thrown));
+    const fault = adaptFault(Fault.from(thrown));
     account.endedIn(fault.code);
     stateOf(reply.request).reason = fault.reason;
     if (!writer.begun) throw fault;
@@ -48,25 +273,65 @@ export async function answerStream(
   writer.end();
 }
 
+/** Names the machine that answers in the headers, and the model if it has another name than the client asked for. */
+function nameSource(
+  reply: FastifyReply,
+  { machine, model, routed }: { readonly machine: string; readonly model: string; readonly routed: string | undefined },
+): void {
+  void reply.header(machineHeader, machine);
+  // The characters of a model's id are not bound to those of a header.
+  if (routed !== undefined) void reply.header(modelHeader, encodeURI(model));
+}
+
 /** Runs a request and sends its answer in one piece, once the answer is complete. */
-export async function answerWhole(
-  { reply, leaving, account, job, told }: Admitted,
-  { placer }: InferenceMeans,
-): Promise<void> {
+async function answerWhole(admitted: Admitted, dependencies: InferenceDependencies): Promise<void> {
+  const { reply, leaving, account, job, render, adaptFault } = admitted;
   const collected = new CollectedAnswer({
     onTooLarge: (fault) => leaving.abort(fault),
-    onAccept: (machine) => void reply.header(machineHeader, machine),
+    onAccept: (machine, model) => nameSource(reply, { machine, model, routed: job.routed }),
     onGrow: (bytes) => {
       if (reply.raw instanceof TimedResponse) reply.raw.keptBytes = bytes;
     },
   });
   try {
-    await placer.run(Object.assign(job, { listener: account.following(collected) }));
+    await runJob(admitted, account.following(collected, render), dependencies);
   } catch (thrown) {
-    throw told(Fault.from(thrown));
+    throw adaptFault(Fault.from(thrown));
   }
   account.endedIn("ok");
   const lines = rateLimitLines(reply.request);
   lines.push("content-type", "application/json; charset=utf-8");
   writeWhole(reply, lines, collected.bytes());
+}
+
+const nameCharactersMax = 100;
+
+/**
+ * Returns the names of ignored fields as a header value, or undefined when there are none. The client chooses the
+ * names, so they are encoded.
+ */
+export function ignoredHeader(ignored: readonly string[]): string | undefined {
+  if (ignored.length === 0) return undefined;
+  return namedShortly(ignored.map((name) => encode(name.slice(0, nameCharactersMax))));
+}
+
+function encode(name: string): string {
+  return name.replace(/[^\w.[\]-]+/g, (odd) => `%${Buffer.from(odd).toString("hex").match(/../g)?.join("%") ?? ""}`);
+}
+
+const bytesMax = 1_024;
+
+/**
+ * Joins names into a header value: as many as fit into `bytesMax`, then the number of the others. Clients refuse long
+ * headers.
+ */
+export function namedShortly(names: readonly string[]): string {
+  let value = "";
+  for (const [place, name] of names.entries()) {
+    const next = place === 0 ? name : `${value},${name}`;
+    if (next.length > bytesMax)
+      return value === "" ? `${names.length} names` : `${value},+${names.length - place} more`;
+    value = next;
+  }
+  return value;
 }

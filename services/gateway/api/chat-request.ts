@@ -1,31 +1,214 @@
 import { z } from "zod";
-import { responseFormat, type ChatBody, chatBody } from "#shared/protocol/job-bodies.ts";
+import {
+  responseFormat,
+  type ChatBody,
+  chatBody,
+  assistantMessage,
+  imagePart,
+  systemMessage,
+  textPart,
+  toolMessage,
+  toolsMax,
+  userMessage,
+  type ChatMessage,
+} from "#shared/protocol/job-bodies.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { modelId } from "#shared/model/model.ts";
 import { readShape } from "../http/read-shape.ts";
-import { innerMessage, outerMessage, checkToolOrder } from "./chat-messages.ts";
-import { chosenTools, choiceOf, outerToolChoice } from "./tool-choice.ts";
 import {
+  FoundImages,
+  type RequestImages,
   dropEmptyLists,
   dropNulls,
+  dropUnset,
   isEmptyList,
   objectsIn,
   insistOnSchemaSize,
-  insistOnSentImage,
   samplingFields,
   stopStrings,
   streamFields,
-  streamWish,
-  type StreamWish,
+  streamChoice,
+  type StreamChoice,
+  refuseUnsupportedFields,
 } from "./request-fields.ts";
-import { refuseUnsupportedFields } from "./unsupported-fields.ts";
+import { chosenTools, choiceOf, outerToolChoice, outerTool } from "./request-tools.ts";
+import {
+  innerChatFields,
+  innerSampling,
+  runtimeChatFields,
+  runtimeSampling,
+  withoutRuntimeFields,
+  type SentNames,
+} from "./runtime-fields.ts";
+
+const developerMessage = systemMessage.extend({ role: z.literal("developer") });
+
+/** A thought as a part, as Anthropic's and Mistral's clients write it. */
+const thinkingPart = z.object({ type: z.literal("thinking"), thinking: z.union([z.string(), z.array(textPart)]) });
+const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
+
+/** An assistant message as clients send it back: with its refusal, and with its reasoning under either field name. */
+const outerAssistantMessage = assistantMessage.extend({
+  content: z
+    .union([z.string(), z.array(z.discriminatedUnion("type", [textPart, refusalPart, thinkingPart])).min(1)])
+    .nullish()
+    .describe("The text, or parts of it; null or absent where it only called tools."),
+  tool_calls: assistantMessage.shape.tool_calls.describe(
+    "The tools that it called. Each must be answered by a tool's message right after this one.",
+  ),
+  refusal: z.string().nullish(),
+  reasoning: z.string().nullish(),
+});
+type OuterAssistantMessage = z.infer<typeof outerAssistantMessage>;
+
+const outerImagePart = imagePart.extend({
+  image_url: z.union([
+    imagePart.shape.image_url.extend({
+      url: z.string(),
+      detail: z.enum(["auto", "low", "high", "original"]).nullish(),
+    }),
+    z.string(),
+  ]),
+});
+const outerPart = z.discriminatedUnion("type", [textPart, outerImagePart]);
+
+const outerUserMessage = userMessage.extend({
+  content: z
+    .union([z.string(), z.array(outerPart).min(1)])
+    .describe("The text, or parts: texts, and images for models whose `capabilities.vision` is true."),
+});
+
+/** The result of a tool. Tools that look at pages, screens and files return images. */
+const outerToolMessage = toolMessage.extend({ content: outerUserMessage.shape.content });
+
+/** A message as OpenAI's clients write it. */
+export const outerMessage = z.discriminatedUnion("role", [
+  systemMessage,
+  developerMessage,
+  outerUserMessage,
+  outerAssistantMessage,
+  outerToolMessage,
+]);
+
+/** Converts a message to the form that machines get. The role `developer` becomes `system`; a refusal becomes text. */
+export function innerMessage(message: z.infer<typeof outerMessage>): ChatMessage {
+  switch (message.role) {
+    case "developer":
+      return { ...message, role: "system" };
+    case "user":
+    case "tool":
+      return typeof message.content === "string"
+        ? { ...message, content: message.content }
+        : { ...message, content: message.content.map(innerPart) };
+    case "assistant":
+      return innerAssistant(message);
+    default:
+      return message;
+  }
+}
+
+function innerAssistant({ content, refusal, reasoning, ...message }: OuterAssistantMessage): ChatMessage {
+  const parts = Array.isArray(content) ? content : [];
+  const thought = parts.flatMap((part) => (part.type === "thinking" ? [thoughtOf(part)] : [])).join("");
+  const texts = parts.flatMap((part) => (part.type === "thinking" ? [] : [textPartOf(part)]));
+  const text = Array.isArray(content) ? (texts.length > 0 ? texts : undefined) : content || (refusal ?? content);
+  const thoughts = message.reasoning_content ?? reasoning ?? (thought === "" ? undefined : thought);
+  return {
+    ...message,
+    ...(text === undefined ? {} : { content: text }),
+    ...(thoughts === undefined ? {} : { reasoning_content: thoughts }),
+  };
+}
+
+function thoughtOf({ thinking }: z.infer<typeof thinkingPart>): string {
+  return typeof thinking === "string" ? thinking : thinking.map((part) => part.text).join("");
+}
+
+/** Maps the detail `original` to `high`, the highest that any runtime supports. */
+function innerPart(part: z.infer<typeof outerPart>): z.infer<typeof textPart> | z.infer<typeof imagePart> {
+  if (part.type === "text") return part;
+  const { url, detail } = typeof part.image_url === "string" ? { url: part.image_url } : part.image_url;
+  if (detail === null || detail === undefined) return { type: "image_url", image_url: { url } };
+  return { type: "image_url", image_url: { url, detail: detail === "original" ? "high" : detail } };
+}
+
+function textPartOf(part: z.infer<typeof textPart> | z.infer<typeof refusalPart>): z.infer<typeof textPart> {
+  return part.type === "refusal" ? { type: "text", text: part.refusal } : part;
+}
+
+/** An error in the tool calls of a conversation and their results, and the index of the message with the error. */
+export type ToolDisorder =
+  | { readonly kind: "answers nothing" | "same ids"; readonly place: number }
+  /** Calls have no result before the message at `place`, or before the end of the conversation. */
+  | { readonly kind: "left open"; readonly place: number; readonly atEnd: boolean; readonly ids: readonly string[] };
+
+/**
+ * Finds tool messages without a call, duplicate call ids, and calls without a result before the next message. Models
+ * were trained only on complete pairs, and answer nonsense otherwise.
+ */
+export function findToolDisorder(messages: readonly ChatMessage[]): ToolDisorder | undefined {
+  let asked: ReadonlySet<string> = new Set();
+  let open = new Set<string>();
+  for (const [place, message] of messages.entries()) {
+    if (message.role === "tool") {
+      if (!asked.has(message.tool_call_id)) return { kind: "answers nothing", place };
+      open.delete(message.tool_call_id);
+      continue;
+    }
+    if (open.size > 0) return { kind: "left open", place, atEnd: false, ids: [...open] };
+    const calls = message.role === "assistant" ? (message.tool_calls ?? []) : [];
+    asked = new Set(calls.map(({ id }) => id));
+    if (asked.size < calls.length) return { kind: "same ids", place };
+    open = new Set(asked);
+  }
+  return open.size > 0 ? { kind: "left open", place: messages.length - 1, atEnd: true, ids: [...open] } : undefined;
+}
+
+const idsShownMax = 5;
+
+/** Joins the ids of calls for an error message, at most `idsShownMax` of them. */
+export function namedCalls(ids: readonly string[]): string {
+  const shown = ids.slice(0, idsShownMax).map((id) => `'${id.slice(0, 64)}'`);
+  const more = ids.length > shown.length ? ` and ${ids.length - shown.length} more` : "";
+  return `${shown.join(", ")}${more}`;
+}
+
+/** Throws a `Fault` unless each tool message answers a call, and each call is answered before the next message. */
+export function checkToolOrder(messages: readonly ChatMessage[]): void {
+  const disorder = findToolDisorder(messages);
+  if (disorder === undefined) return;
+  const { kind, place } = disorder;
+  const at = `messages[${place}]`;
+  switch (kind) {
+    case "answers nothing":
+      throw new Fault("tool_messages_out_of_order", {
+        message:
+          "A message with the role 'tool' must follow the assistant's message that made the call, and name it in its 'tool_call_id'.",
+        param: `${at}.role`,
+      });
+    case "same ids":
+      throw new Fault("invalid_value", {
+        message: "Two tool calls of one message have the same 'id'. Give each call its own id.",
+        param: `${at}.tool_calls`,
+      });
+    case "left open":
+      throw new Fault("tool_messages_out_of_order", {
+        message: `Each tool call needs a message with the role 'tool' right after it. These calls have none: ${namedCalls(disorder.ids)}.`,
+        param: disorder.atEnd ? at : `${at}.role`,
+      });
+  }
+}
 
 const [text, jsonObject, jsonSchema] = responseFormat.options;
 
 /** The response format as clients write it. Some clients send a schema together with `json_object`. */
 export const outerResponseFormat = z.discriminatedUnion("type", [
   text,
-  jsonObject.extend({ schema: jsonSchema.shape.json_schema.shape.schema }),
+  jsonObject.extend({
+    schema: jsonSchema.shape.json_schema.shape.schema.describe(
+      "A schema that the answer is to fit, as in `json_schema`.",
+    ),
+  }),
   jsonSchema,
 ]);
 
@@ -47,27 +230,31 @@ export const chatRequest = z.object({
   model: modelId,
   messages: z.array(outerMessage).min(1).max(messagesMax),
   ...streamFields,
-  tools: inner.tools.nullable(),
+  tools: z.array(outerTool).min(1).max(toolsMax).nullish(),
   tool_choice: outerToolChoice.nullish(),
   parallel_tool_calls: inner.parallel_tool_calls.nullable(),
-  max_tokens: inner.max_tokens.nullable(),
+  max_tokens: inner.max_tokens
+    .nullable()
+    .describe("The older name of `max_completion_tokens`. Where both are given they must say the same."),
   max_completion_tokens: inner.max_tokens.nullable(),
   ...samplingFields,
   n: inner.n.nullable(),
-  logprobs: inner.logprobs.nullable(),
+  logprobs: inner.logprobs.nullable().describe("True if the probability of each token of the answer is to be told."),
   top_logprobs: inner.top_logprobs.nullable(),
   logit_bias: inner.logit_bias.nullable(),
   response_format: outerResponseFormat.nullish(),
   reasoning_effort: inner.reasoning_effort.nullable(),
+  ...runtimeSampling,
+  ...runtimeChatFields,
 });
 type ChatRequest = z.infer<typeof chatRequest>;
 
-export interface ReadChatRequest extends StreamWish {
+export interface ReadChatRequest extends StreamChoice, RequestImages {
   readonly model: string;
   readonly body: ChatBody;
-  /** The path of the first image. Undefined when the request has no image. */
-  readonly imageParam: string | undefined;
   readonly ignored: readonly string[];
+  /** The client's names of fields that machines get under another name. */
+  readonly sentNames?: SentNames;
 }
 
 /**
@@ -75,26 +262,28 @@ export interface ReadChatRequest extends StreamWish {
  * one.
  */
 export function readChatRequest(input: Record<string, unknown>): ReadChatRequest {
-  dropWhatSaysNothing(input);
+  dropEmptyFields(input);
   refuseUnsupportedFields(input);
   const { value, ignored } = readShape(chatRequest, input);
-  const wish = streamWish(value);
+  const wish = streamChoice(value);
   checkTogether(value);
   checkSchemas(value);
-  const body = bodyOf(value);
+  const { body, sentNames } = bodyOf(value);
   checkToolOrder(body.messages);
   return {
     model: value.model,
     ...wish,
     body,
-    imageParam: checkImages(value),
+    ...imagesIn(value),
     ignored,
+    sentNames,
   };
 }
 
-function dropWhatSaysNothing(input: Record<string, unknown>): void {
+function dropEmptyFields(input: Record<string, unknown>): void {
   dropNulls(input);
-  dropEmptyLists(input, ["tools", "functions", "stop"]);
+  dropEmptyLists(input, ["tools", "functions"]);
+  dropUnset(input);
   for (const message of objectsIn(input["messages"])) {
     dropNulls(message, "content");
     dropEmptyLists(message, message["role"] === "assistant" ? ["tool_calls", "content"] : ["tool_calls"]);
@@ -105,18 +294,27 @@ function dropWhatSaysNothing(input: Record<string, unknown>): void {
   for (const format of objectsIn([input["response_format"]])) dropNulls(format["json_schema"]);
 }
 
-/** Returns the job body. `readChatRequest` has already removed null fields, so every remaining field has a value. */
-function bodyOf(request: ChatRequest): ChatBody {
+/**
+ * Returns the job body, and the client's names of its fields. `readChatRequest` has already removed null fields, so
+ * every remaining field has a value.
+ */
+function bodyOf(request: ChatRequest): { readonly body: ChatBody; readonly sentNames: SentNames } {
   const { model: _m, stream: _s, stream_options: _o, max_completion_tokens: current, ...rest } = request;
-  const { messages, stop, tools, tool_choice: choice, response_format: format, ...same } = rest;
+  const { messages, stop, tools, tool_choice: choice, response_format: format, ...others } = rest;
+  const response = innerResponseFormat(format);
+  const sampling = innerSampling(request);
+  const own = innerChatFields(request);
   const body = {
-    ...same,
+    ...withoutRuntimeFields(others),
     messages: messages.map(innerMessage),
     ...chosenTools(tools, choice ? choiceOf(choice) : undefined),
     ...stopStrings(stop),
-    ...innerResponseFormat(format),
+    ...response,
+    ...(typeof current === "number" && { max_tokens: current }),
+    ...sampling.fields,
+    ...own.fields,
   };
-  return (typeof current === "number" ? { ...body, max_tokens: current } : body) as ChatBody;
+  return { body, sentNames: { ...sampling.sentNames, ...own.sentNames } };
 }
 
 /** Checks rules that involve two fields, which the schema of a single field cannot express. */
@@ -146,17 +344,17 @@ function checkSchemas({ tools, response_format: format }: ChatRequest): void {
   if (format?.type === "json_object") insistOnSchemaSize(format.schema, "response_format.schema");
 }
 
-/** Returns the path of the request's first image. Every image must be sent inside the request. */
-function checkImages(request: ChatRequest): string | undefined {
-  let first: string | undefined;
+function imagesIn(request: ChatRequest): RequestImages {
+  const images = new FoundImages();
   for (const [place, message] of request.messages.entries()) {
-    if (message.role !== "user" || typeof message.content === "string") continue;
-    for (const [part, content] of message.content.entries()) {
-      if (content.type !== "image_url") continue;
-      const param = `messages[${place}].content[${part}]`;
-      first ??= param;
-      insistOnSentImage(content.image_url.url, `${param}.image_url.url`);
+    if ((message.role !== "user" && message.role !== "tool") || typeof message.content === "string") continue;
+    for (const [at, part] of message.content.entries()) {
+      if (part.type !== "image_url") continue;
+      const param = `messages[${place}].content[${at}]`;
+      const image = part.image_url;
+      if (typeof image === "string") images.add(image, param, `${param}.image_url`);
+      else images.add(image.url, param, `${param}.image_url.url`);
     }
   }
-  return first;
+  return images.fields();
 }

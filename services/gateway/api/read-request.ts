@@ -2,19 +2,40 @@ import { hash } from "node:crypto";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import type { AnswerShape } from "./answer-shape.ts";
+import type { AnswerShape } from "./answer-request.ts";
 import type { Needs } from "../fleet/choose-machine.ts";
 import { readJsonObject } from "../http/read-json.ts";
-import { estimateContinued, estimatePrompt, estimateTexts, estimateTokens } from "../limits/token-estimates.ts";
-import { chatCeiling, completionCeiling, embeddingCeiling, type TokenCeiling } from "../limits/token-estimates.ts";
+import {
+  estimateContinued,
+  estimatePrompt,
+  estimateTexts,
+  estimateTokens,
+  chatCeiling,
+  completionCeiling,
+  embeddingCeiling,
+  type TokenCeiling,
+} from "../limits/token-estimates.ts";
 import { readChatRequest, type ReadChatRequest } from "./chat-request.ts";
-import { readCompletionRequest, readEmbeddingsRequest } from "./text-requests.ts";
-import { readResponseRequest } from "./responses/response-request.ts";
-import type { ResponseTerms } from "./responses/response-terms.ts";
-import { prefixesOfChat, prefixesOfTexts } from "../fleet/prompt-prefixes.ts";
+import type { RemoteImage } from "../images/image-fetcher.ts";
+import type { SentNames } from "./runtime-fields.ts";
+import { nameToolsForMachines, type ClientToolNames } from "./request-tools.ts";
+import { steadyPrompt, type SteadyOptions } from "./steady-prompt.ts";
+import { upperEstimate, type UpperEstimate } from "../limits/upper-tokens.ts";
+import { readCompletionRequest, readEmbeddingsRequest, seemToHoldTokens, type TextOfTokens } from "./text-requests.ts";
+import { readMessageRequest } from "./messages/message-request.ts";
+import { readResponseRequest, type ResponseTerms } from "./responses/response-request.ts";
+import { blocksOfChat, blocksOfText } from "../fleet/prompt-blocks.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import { WorkThread } from "#shared/process/work-thread.ts";
 
 /** The kinds of requests that models answer, by API. */
-export type Outer = "chat" | "response" | "completion" | "embeddings";
+export type Outer = "chat" | "response" | "message" | "count" | "completion" | "embeddings";
+
+/** The effort of a request, and the field of the request that it came from. */
+export interface AskedEffort {
+  readonly field: string;
+  readonly value: string;
+}
 
 /** A request to a model, once its shape is valid. All of it is plain data: another thread may read the request. */
 export interface ReadRequest {
@@ -36,29 +57,66 @@ export interface ReadRequest {
    * For a response: the parts of its request that the answer repeats. The gateway renders it, because only it has them.
    */
   readonly terms?: ResponseTerms | undefined;
+  /** The client's names of tools that were renamed for machines. */
+  readonly toolNames?: ClientToolNames | undefined;
+  /** The images that have to be fetched; the body has their URLs. */
+  readonly remoteImages?: readonly RemoteImage[] | undefined;
+  /** The client's names of fields that machines get under another name. */
+  readonly sentNames?: SentNames | undefined;
+  /** For a message: its effort, without which the job may run where the model or runtime lacks it. */
+  readonly effort?: AskedEffort | undefined;
+  /** True if the answer tells which stop string ended it. */
+  readonly tellsStop?: boolean | undefined;
   /** Estimated tokens of the prompt, and of the prompt with the longest answers that the request allows. */
   readonly promptTokens: number;
   readonly tokens: number;
+  /** For a count: the tokens of the prompt, estimated from above, and behind each of its known prefixes. */
+  readonly upper?: UpperEstimate;
   /** The most tokens that a machine may report for the request; more is not believed. */
   readonly ceiling: TokenCeiling;
 }
 
+export interface ReadOptions {
+  /** The secret number that hashes of prompts begin with. */
+  readonly promptSeed?: number;
+  /** Only the reading thread has it, since its table is large. */
+  readonly textOfTokens?: TextOfTokens;
+}
+
 /** Reads and checks a request from its bytes, and translates it to the body of its job. */
-export function readRequest(outer: Outer, bytes: Buffer | undefined): ReadRequest {
+export function readRequest(
+  outer: Outer,
+  bytes: Buffer | undefined,
+  { promptSeed = 0, textOfTokens }: ReadOptions = {},
+): ReadRequest {
   const input = readJsonObject(bytes);
   switch (outer) {
     case "chat":
-      return chatOf(readChatRequest(input));
+      return chatOf(readChatRequest(input), { foldsSystem: false, promptSeed });
     case "response":
-      return responseOf(input);
+      return responseOf(input, promptSeed);
+    case "message":
+      return messageOf(input, { counts: false, promptSeed });
+    case "count":
+      return messageOf(input, { counts: true, promptSeed });
     case "completion":
-      return completionOf(input);
+      return completionOf(input, promptSeed);
     case "embeddings":
-      return embeddingsOf(input);
+      return embeddingsOf(input, textOfTokens);
   }
 }
 
-function chatOf({ model, stream, includeUsage, body, imageParam, ignored }: ReadChatRequest): ReadRequest {
+interface ChatReading extends SteadyOptions {
+  readonly promptSeed: number;
+  /** True if the tokens of the prompt are wanted in place of an answer. */
+  readonly counts?: boolean;
+}
+
+function chatOf(request: ReadChatRequest, reading: ChatReading): ReadRequest {
+  const { model, stream, includeUsage, imageParam, remoteImages, sentNames } = request;
+  const { body: steady, ignored } = steadyPrompt(request.body, reading);
+  const { body, toolNames } = nameToolsForMachines(steady);
+  const prompt = blocksOfChat(body, reading.promptSeed);
   const promptTokens = estimatePrompt(body);
   const job = jobBody(body);
   return {
@@ -67,15 +125,26 @@ function chatOf({ model, stream, includeUsage, body, imageParam, ignored }: Read
     model,
     stream,
     includeUsage,
-    ignored,
+    ignored: [...request.ignored, ...ignored],
     needs: {
       capability: "completion",
       tools: body.tools !== undefined,
       imageParam,
       promptTokens,
-      prefixes: prefixesOfChat(model, body),
+      answerTokensMax: body.max_tokens,
+      answers: body.n,
+      prompt,
     },
+    ...(reading.counts === true && {
+      upper: upperEstimate(
+        body,
+        prompt.turns.map(({ place }) => place),
+      ),
+    }),
     shape: stream ? "chat-stream" : "chat-whole",
+    toolNames,
+    sentNames,
+    remoteImages,
     ...job,
     promptTokens,
     tokens: estimateTokens(body, promptTokens),
@@ -84,16 +153,30 @@ function chatOf({ model, stream, includeUsage, body, imageParam, ignored }: Read
 }
 
 /** Reads a response request as a chat. Its machine sends answer events, and this gateway renders them for the API. */
-function responseOf(input: Record<string, unknown>): ReadRequest {
+function responseOf(input: Record<string, unknown>, promptSeed: number): ReadRequest {
   const request = readResponseRequest(input);
-  return { ...chatOf(request), idPrefix: "resp_", terms: request.terms };
+  return { ...chatOf(request, { foldsSystem: true, promptSeed }), idPrefix: "resp_", terms: request.terms };
 }
 
-function completionOf(input: Record<string, unknown>): ReadRequest {
-  const { model, stream, includeUsage, body, ignored } = readCompletionRequest(input);
+/** Reads a request of the Messages API as a chat, like a response. */
+function messageOf(
+  input: Record<string, unknown>,
+  { counts, promptSeed }: { readonly counts: boolean; readonly promptSeed: number },
+): ReadRequest {
+  const request = readMessageRequest(input);
+  const { effortField: field, loadedTools } = request;
+  const { reasoning_effort: value } = request.body;
+  const tellsStop = request.body.stop === undefined ? undefined : true;
+  const chat = chatOf(request, { foldsSystem: true, loadedTools, counts, promptSeed });
+  return { ...chat, idPrefix: "msg_", effort: field && value && { field, value }, tellsStop };
+}
+
+function completionOf(input: Record<string, unknown>, promptSeed: number): ReadRequest {
+  const { model, stream, includeUsage, body, ignored, sentNames } = readCompletionRequest(input);
   const estimate = estimateContinued(body);
   const { promptTokens } = estimate;
-  const prefixes = prefixesOfTexts(model, body);
+  const [text, ...others] = body.prompts;
+  const prompt = text === undefined || others.length > 0 ? undefined : blocksOfText(text, promptSeed);
   const job = jobBody(body);
   return {
     kind: "complete",
@@ -102,16 +185,25 @@ function completionOf(input: Record<string, unknown>): ReadRequest {
     stream,
     includeUsage,
     ignored,
-    needs: { capability: "completion", tools: false, imageParam: undefined, promptTokens, prefixes },
+    needs: {
+      capability: "completion",
+      tools: false,
+      imageParam: undefined,
+      promptTokens,
+      answerTokensMax: body.max_tokens,
+      answers: body.n,
+      prompt,
+    },
     shape: stream ? "text-stream" : "text-whole",
+    sentNames,
     ...job,
     ...estimate,
     ceiling: completionCeiling(body, job.body.byteLength),
   };
 }
 
-function embeddingsOf(input: Record<string, unknown>): ReadRequest {
-  const { model, format, body, ignored } = readEmbeddingsRequest(input);
+function embeddingsOf(input: Record<string, unknown>, textOfTokens: TextOfTokens | undefined): ReadRequest {
+  const { model, format, body, ignored } = readEmbeddingsRequest(input, textOfTokens);
   const tokens = estimateTexts(body.input);
   const job = jobBody(body);
   return {
@@ -121,7 +213,7 @@ function embeddingsOf(input: Record<string, unknown>): ReadRequest {
     stream: false,
     includeUsage: true,
     ignored,
-    needs: { capability: "embedding", tools: false, imageParam: undefined },
+    needs: { capability: "embedding", tools: false, imageParam: undefined, workTokens: tokens, answerTokensMax: 0 },
     shape: `embeddings-${format}`,
     ...job,
     promptTokens: tokens,
@@ -130,7 +222,52 @@ function embeddingsOf(input: Record<string, unknown>): ReadRequest {
   };
 }
 
-function jobBody(value: object): Pick<ReadRequest, "body" | "sha256"> {
+/** Returns a job's body as bytes, and the hash of a body that is sent in parts. */
+export function jobBody(value: object): Pick<ReadRequest, "body" | "sha256"> {
   const body = encodeJson(value);
   return { body, sha256: body.byteLength > limits.partBytes ? hash("sha256", body) : undefined };
+}
+
+/** An order to the reading thread. */
+export interface ReadOrder {
+  readonly outer: Outer;
+  readonly bytes: Uint8Array;
+  readonly promptSeed: number;
+}
+
+/** Up to this size a request is read in the main thread: that is faster than handing it over. */
+const readHereBytesMax = limits.partBytes;
+/** Bytes of all requests that the reading thread reads, or that wait for it. */
+export const readingBytesMax = 256 * 1024 * 1024;
+
+/** Reads the requests of a gateway, the large ones in a thread of their own. */
+export class RequestReader {
+  readonly #promptSeed: number;
+  readonly #thread = new WorkThread<ReadOrder, ReadRequest>(new URL("./reading-thread.ts", import.meta.url));
+
+  /** `promptSeed` is the secret number that hashes of prompts begin with. */
+  constructor(promptSeed: number) {
+    this.#promptSeed = promptSeed;
+  }
+
+  /** Reads a request. Only a large one returns a promise; nearly every request is read at once. */
+  read(outer: Outer, bytes: Buffer | undefined): ReadRequest | Promise<ReadRequest> {
+    const promptSeed = this.#promptSeed;
+    if (bytes === undefined) return readRequest(outer, bytes);
+    const needsThread = bytes.byteLength > readHereBytesMax || (outer === "embeddings" && seemToHoldTokens(bytes));
+    if (!needsThread) return readRequest(outer, bytes, { promptSeed });
+    if (this.#thread.bytes + bytes.byteLength > readingBytesMax) return Promise.reject(tooMuch());
+    return this.#thread.run({ outer, bytes, promptSeed }, bytes);
+  }
+
+  /** Stops the reading thread; requests that still wait end in a fault. */
+  stop(): Promise<void> {
+    return this.#thread.stop();
+  }
+}
+
+function tooMuch(): Fault {
+  return new Fault("server_is_overloaded", {
+    message: `The large requests that this gateway reads hold ${readingBytesMax} bytes already (readingBytesMax).`,
+  });
 }

@@ -1,55 +1,167 @@
-import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/protocol/answer-events.ts";
-import { tokenUsage, WholeCompletion, type FoldedChoice, type Said } from "./answer-renderer.ts";
-import type { AnswerHead, AnswerRenderer } from "../jobs/render-answer.ts";
+import type { AnswerEvent, FinishReason, TokenLogprobs, Usage } from "#shared/protocol/answer-events.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import { faultBody } from "../http/answer-faults.ts";
+import type { AnswerHead, AnswerRenderer } from "../jobs/answer-course.ts";
+import type { StreamEnds } from "../jobs/write-answer.ts";
+
+/** Returns usage in OpenAI's format, with details only where the runtime reports them. */
+function tokenUsage(usage: Usage): Record<string, unknown> {
+  const { promptTokens, completionTokens, cachedTokens, reasoningTokens } = usage;
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+    prompt_tokens_details: cachedTokens === undefined ? undefined : { cached_tokens: cachedTokens },
+    completion_tokens_details: reasoningTokens === undefined ? undefined : { reasoning_tokens: reasoningTokens },
+  };
+}
 
 /**
- * Renders a chat completion as a stream: server-sent events with `chat.completion.chunk` objects. The writer of the
- * stream adds `data: [DONE]`, once it knows that nothing is missing.
- *
- * Only the varying parts of a chunk are built anew: this runs for every token.
+ * The last bytes of a stream of chunks. Official clients take a stream that merely stops for a success, so a failure is
+ * sent as an error event.
  */
-export class ChatChunks implements AnswerRenderer {
-  readonly #open: string;
+export const endsOfChunks: StreamEnds = {
+  whole: Buffer.from("data: [DONE]\n\n"),
+  failed: (fault) => Buffer.from(`data: ${JSON.stringify(faultBody(fault))}\n\n`),
+  waiting: (reason) => Buffer.from(`: ${reason}\n\n`),
+};
+
+/** Events that make up a choice. */
+export type ContentEvent = Exclude<AnswerEvent, { kind: "usage" | "embedding" }>;
+
+/** One choice of an answer that is gathered and sent as a whole. */
+export interface FoldedChoice {
+  /** Adds an event and returns the characters that it adds to the answer. */
+  fold(event: ContentEvent): number;
+  /** Returns the choice in the client's format. */
+  json(index: number): object;
+}
+
+const nothing = new Uint8Array();
+
+/**
+ * Renders an answer as a stream of server-sent events, each with one chunk. The writer of the stream adds `data:
+ * [DONE]`, once it knows that nothing is missing.
+ */
+export abstract class ChunkStream implements AnswerRenderer {
+  /** The beginning of every chunk, up to its choices, and the end of a chunk with choices. */
+  protected readonly open: string;
+  protected readonly close: string;
+  readonly #includeUsage: boolean;
+
+  constructor({ id, createdSeconds: created, model, includeUsage }: AnswerHead, object: string) {
+    const constant = JSON.stringify({ id, object, created, model });
+    this.open = `data: ${constant.slice(0, -1)},"choices":[`;
+    this.close = includeUsage ? `],"usage":null}\n\n` : `]}\n\n`;
+    this.#includeUsage = includeUsage;
+  }
+
+  /** Returns the chunk or chunks of an event; empty when it has none. */
+  protected abstract chunk(event: ContentEvent): string;
+
+  push(events: readonly AnswerEvent[]): Uint8Array {
+    let text = "";
+    for (const event of events) {
+      if (event.kind === "usage") {
+        if (this.#includeUsage) text += `${this.open}],"usage":${JSON.stringify(tokenUsage(event))}}\n\n`;
+      } else if (event.kind !== "embedding") text += this.chunk(event);
+    }
+    return Buffer.from(text);
+  }
+
+  end(): Uint8Array {
+    return nothing;
+  }
+}
+
+/** The least that an event counts towards `wholeAnswerCharactersMax`: a piece of one character takes 32 bytes here. */
+const eventCharactersMin = 16;
+
+/** Renders an answer as one object, from the same events as a stream. */
+export class WholeCompletion<Choice extends FoldedChoice> implements AnswerRenderer {
+  readonly #object: string;
+  readonly #head: AnswerHead;
+  readonly #begin: () => Choice;
+  /** The first choice, which is nearly always the only one, and the others by their number. */
+  #first: Choice | undefined;
+  #others: Map<number, Choice> | undefined;
+  #characters = 0;
+  #usage: Usage = { promptTokens: 0, completionTokens: 0 };
+
+  constructor(head: AnswerHead, of: { readonly object: string; readonly begin: () => Choice }) {
+    this.#head = head;
+    this.#object = of.object;
+    this.#begin = of.begin;
+  }
+
+  push(events: readonly AnswerEvent[]): Uint8Array {
+    for (const event of events) this.#fold(event);
+    insistOnLength(this.#characters);
+    return nothing;
+  }
+
+  end(): Uint8Array {
+    const { id, createdSeconds: created, model } = this.#head;
+    const choices = this.#first === undefined ? [] : [this.#first.json(0)];
+    if (this.#others !== undefined) {
+      const others = [...this.#others].toSorted(([a], [b]) => a - b);
+      for (const [index, choice] of others) choices.push(choice.json(index));
+    }
+    const usage = tokenUsage(this.#usage);
+    return Buffer.from(JSON.stringify({ id, object: this.#object, created, model, choices, usage }));
+  }
+
+  #fold(event: AnswerEvent): void {
+    if (event.kind === "embedding") return;
+    if (event.kind === "usage") {
+      this.#usage = event;
+      return;
+    }
+    this.#characters += Math.max(eventCharactersMin, this.#choiceOf(event.choice ?? 0).fold(event));
+  }
+
+  #choiceOf(index: number): Choice {
+    if (index === 0) return (this.#first ??= this.#begin());
+    this.#others ??= new Map();
+    return this.#others.getOrInsertComputed(index, this.#begin);
+  }
+}
+
+/** Throws when a gathered answer, which is sent in one piece, exceeds its limit. */
+export function insistOnLength(characters: number): void {
+  if (characters <= limits.wholeAnswerCharactersMax) return;
+  throw new Fault("invalid_value", {
+    message: `The answer is longer than ${limits.wholeAnswerCharactersMax} characters (wholeAnswerCharactersMax); ask for it as a stream.`,
+    param: "stream",
+  });
+}
+
+/**
+ * Renders a chat completion as a stream of `chat.completion.chunk` objects. Only the varying parts of a chunk are built
+ * anew: this runs for every token.
+ */
+export class ChatChunks extends ChunkStream {
   /** The beginning of a chunk of the first choice, which is nearly always the only one. */
   readonly #openFirst: string;
-  readonly #close: string;
   /** The end of a chunk without logprobs and without a finish reason. */
   readonly #closePlain: string;
   /** The beginning and the end of a chunk with a text of the first choice. */
   readonly #openText: string;
   readonly #closeText: string;
-  readonly #includeUsage: boolean;
   /** True if the first choice has begun; and the numbers of the other choices that have begun. */
   #firstBegun = false;
   #othersBegun: Set<number> | undefined;
 
   constructor(head: AnswerHead) {
-    const { id, createdSeconds: created, model } = head;
-    const constant = JSON.stringify({ id, object: "chat.completion.chunk", created, model });
-    this.#open = `data: ${constant.slice(0, -1)},"choices":[`;
-    this.#close = head.includeUsage ? `],"usage":null}\n\n` : `]}\n\n`;
-    this.#openFirst = `${this.#open}{"index":0,"delta":`;
-    this.#closePlain = `,"logprobs":null,"finish_reason":null}${this.#close}`;
+    super(head, "chat.completion.chunk");
+    this.#openFirst = `${this.open}{"index":0,"delta":`;
+    this.#closePlain = `,"logprobs":null,"finish_reason":null}${this.close}`;
     this.#openText = `${this.#openFirst}{"content":`;
     this.#closeText = `}${this.#closePlain}`;
-    this.#includeUsage = head.includeUsage;
   }
 
-  push(events: readonly AnswerEvent[]): Uint8Array {
-    let text = "";
-    for (const event of events) text += this.#chunk(event);
-    return Buffer.from(text);
-  }
-
-  end(): Uint8Array {
-    return new Uint8Array();
-  }
-
-  #chunk(event: AnswerEvent): string {
-    if (event.kind === "embedding") return "";
-    if (event.kind === "usage") {
-      return this.#includeUsage ? `${this.#open}],"usage":${JSON.stringify(tokenUsage(event))}}\n\n` : "";
-    }
+  protected override chunk(event: ContentEvent): string {
     const { choice = 0 } = event;
     return this.#begin(choice) + this.#following(choice, event);
   }
@@ -62,7 +174,7 @@ export class ChatChunks implements AnswerRenderer {
     return this.#delta(choice, `{"role":"assistant","content":"","refusal":null}`);
   }
 
-  #following(choice: number, event: Said): string {
+  #following(choice: number, event: ContentEvent): string {
     switch (event.kind) {
       case "text":
         if (choice === 0 && event.logprobs === undefined) {
@@ -87,10 +199,10 @@ export class ChatChunks implements AnswerRenderer {
     }
   }
 
-  /** Returns a chunk with this delta. `told` replaces the fields after the delta. */
-  #delta(choice: number, delta: string, told?: string): string {
-    const open = choice === 0 ? this.#openFirst : `${this.#open}{"index":${choice},"delta":`;
-    return told === undefined ? open + delta + this.#closePlain : open + delta + told + this.#close;
+  /** Returns a chunk with this delta. `rest` replaces the fields after the delta. */
+  #delta(choice: number, delta: string, rest?: string): string {
+    const open = choice === 0 ? this.#openFirst : `${this.open}{"index":${choice},"delta":`;
+    return rest === undefined ? open + delta + this.#closePlain : open + delta + rest + this.close;
   }
 }
 
@@ -121,7 +233,7 @@ class ChatChoice implements FoldedChoice {
   #logprobs: TokenLogprobs | undefined;
   #reason: FinishReason = "stop";
 
-  fold(event: Said): number {
+  fold(event: ContentEvent): number {
     switch (event.kind) {
       case "text":
         this.#text += event.text;
@@ -159,7 +271,7 @@ class ChatChoice implements FoldedChoice {
     return JSON.stringify(logprobs).length;
   }
 
-  told(index: number): object {
+  json(index: number): object {
     const calls = this.#calls && [...this.#calls].toSorted(([a], [b]) => a - b).map(([, call]) => call);
     const reasoning = this.#reasoning === "" ? undefined : this.#reasoning;
     const message = {

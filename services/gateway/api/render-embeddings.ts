@@ -1,7 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import type { AnswerHead, AnswerRenderer } from "../jobs/render-answer.ts";
+import type { AnswerHead, AnswerRenderer } from "../jobs/answer-course.ts";
 
 /** Encoding of vectors: numbers, or base64 of 32-bit floats, little-endian. */
 export type VectorFormat = "float" | "base64";

@@ -1,45 +1,19 @@
 import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/protocol/answer-events.ts";
-import { tokenUsage, WholeCompletion, type FoldedChoice, type Said } from "./answer-renderer.ts";
-import type { AnswerHead, AnswerRenderer } from "../jobs/render-answer.ts";
+import { ChunkStream, WholeCompletion, type FoldedChoice, type ContentEvent } from "./render-chat.ts";
+import type { AnswerHead, AnswerRenderer } from "../jobs/answer-course.ts";
 
-/**
- * Renders a legacy completion as a stream: server-sent events with `text_completion` objects. The writer of
- * the stream adds `data: [DONE]`, once it knows that nothing is missing.
- */
-export class TextChunks implements AnswerRenderer {
-  readonly #open: string;
-  readonly #close: string;
-  readonly #includeUsage: boolean;
+/** Renders a legacy completion as a stream of `text_completion` objects. */
+export class TextChunks extends ChunkStream {
   readonly #offsets = new Map<number, number>();
 
-  constructor({ id, createdSeconds: created, model, includeUsage }: AnswerHead) {
-    const constant = JSON.stringify({ id, object: "text_completion", created, model });
-    this.#open = `data: ${constant.slice(0, -1)},"choices":[`;
-    this.#close = includeUsage ? `],"usage":null}\n\n` : `]}\n\n`;
-    this.#includeUsage = includeUsage;
+  constructor(head: AnswerHead) {
+    super(head, "text_completion");
   }
 
-  push(events: readonly AnswerEvent[]): Uint8Array {
-    let text = "";
-    for (const event of events) text += this.#chunk(event);
-    return Buffer.from(text);
-  }
-
-  end(): Uint8Array {
-    return new Uint8Array();
-  }
-
-  #chunk(event: AnswerEvent): string {
-    switch (event.kind) {
-      case "text":
-        return this.#said(event);
-      case "finish":
-        return this.#choice(event.choice ?? 0, `"",`, "null", `"${textFinish(event.reason)}"`);
-      case "usage":
-        return this.#includeUsage ? `${this.#open}],"usage":${JSON.stringify(tokenUsage(event))}}\n\n` : "";
-      default:
-        return "";
-    }
+  protected override chunk(event: ContentEvent): string {
+    if (event.kind === "text") return this.#said(event);
+    if (event.kind !== "finish") return "";
+    return this.#choice(event.choice ?? 0, `"",`, "null", `"${textFinish(event.reason)}"`);
   }
 
   #said({ choice = 0, text, logprobs }: Extract<AnswerEvent, { kind: "text" }>): string {
@@ -52,7 +26,7 @@ export class TextChunks implements AnswerRenderer {
   }
 
   #choice(index: number, text: string, logprobs: string, finish: string): string {
-    return `${this.#open}{"text":${text}"index":${index},"logprobs":${logprobs},"finish_reason":${finish}}${this.#close}`;
+    return `${this.open}{"text":${text}"index":${index},"logprobs":${logprobs},"finish_reason":${finish}}${this.close}`;
   }
 }
 
@@ -72,7 +46,7 @@ class TextChoice implements FoldedChoice {
   #logprobs: LegacyLogprobs | undefined;
   #reason: FinishReason = "stop";
 
-  fold(event: Said): number {
+  fold(event: ContentEvent): number {
     if (event.kind === "finish") this.#reason = event.reason;
     if (event.kind !== "text") return 0;
     const { text, logprobs } = event;
@@ -84,7 +58,7 @@ class TextChoice implements FoldedChoice {
     return text.length + JSON.stringify(logprobs).length;
   }
 
-  told(index: number): object {
+  json(index: number): object {
     return { text: this.#text, index, logprobs: this.#logprobs ?? null, finish_reason: textFinish(this.#reason) };
   }
 }
@@ -94,7 +68,7 @@ class LegacyLogprobs {
   readonly tokens: string[] = [];
   readonly token_logprobs: number[] = [];
   readonly top_logprobs: Record<string, number>[] = [];
-  /** Where each token begins in the text of its choice, in characters. */
+  /** The offset of each token in the text of its choice, in characters. */
   readonly text_offset: number[] = [];
 
   /** Adds the tokens of a piece of text that begins at `offset`. */

@@ -1,24 +1,21 @@
-import type { Fault } from "#shared/fault/fault.ts";
+import { Fault } from "#shared/fault/fault.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
-import { AnswerCourse, type AnswerMeter } from "../jobs/answer-course.ts";
-import type { JobListener } from "../jobs/job-listener.ts";
-import type { EarlyLimits } from "../limits/early-limits.ts";
-import { limitFault } from "../limits/limit-responses.ts";
+import { AnswerCourse, type AnswerMeter, type AnswerRenderer, type AnswerWriter } from "../jobs/answer-course.ts";
+import type { OfferListener } from "../jobs/job-listener.ts";
+import { EarlyLimits, limitFault } from "./limit-responses.ts";
 import { clampTokens, windowTokensMax, type TokenCeiling, type TokenCounts } from "../limits/token-estimates.ts";
-import {
-  budgetPeriodAt,
-  type Admission,
-  type Demand,
-  type Hold,
-  type Limits,
-  type Standing,
-} from "../limits/limits.ts";
-import type { RequestFacts, RequestOutcome } from "../http/request-state.ts";
+import { budgetPeriodAt } from "../limits/judge-demand.ts";
+import type { Admission, Demand, Hold, Limits, LimitStatus } from "../limits/limits.ts";
+import { type RequestFacts, type RequestOutcome, stateOf } from "../http/request-state.ts";
 import type { Settlements } from "../limits/settlements.ts";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { callerOf } from "../keys/authenticate.ts";
+import { atClose, sinceArrivalMs } from "../http/timed-response.ts";
+import { adoptError, type BodyLimit } from "../http/answer-faults.ts";
 
 /** Outcomes of requests whose model may never have existed. */
 const inventedIn: ReadonlySet<string> = new Set(["model_not_found", "backend_unavailable", "client_closed"]);
@@ -32,7 +29,7 @@ const leftIn: ReadonlySet<string> = new Set(["client_closed", "slow_client", "ke
  */
 export const seatAgainMs = 150;
 
-export interface AccountMeans {
+export interface AccountDependencies {
   readonly limits: Limits;
   readonly early?: Pick<EarlyLimits, "note" | "forget">;
   readonly settlements: Settlements;
@@ -53,11 +50,11 @@ export interface Demanding {
 
 /** The rate-limit status of a key after a request asked to run, and the fault that ends the request if it may not. */
 export interface Placed {
-  readonly standing: Standing;
+  readonly limitStatus: LimitStatus;
   readonly fault: Fault | undefined;
 }
 
-const unlimited: Placed = { standing: {}, fault: undefined };
+const unlimited: Placed = { limitStatus: {}, fault: undefined };
 
 /**
  * The account of one request with its key, from the authentication of the key to the one end of the request. It covers
@@ -67,12 +64,14 @@ const unlimited: Placed = { standing: {}, fault: undefined };
  * client as the machine wrote it.
  */
 export class RequestAccount {
-  readonly #means: AccountMeans;
+  readonly #dependencies: AccountDependencies;
   readonly #request: string;
   readonly #key: KeyRecord;
   readonly #startedAtMs: number;
   readonly #course: AnswerCourse;
   #model: string | undefined;
+  /** The first target of the route that the model's name leads to. */
+  #routedTo: string | undefined;
   #streamed = false;
   #hold: Hold | undefined;
   #promptTokens = 0;
@@ -85,18 +84,23 @@ export class RequestAccount {
 
   constructor(
     request: { readonly id: string; readonly key: KeyRecord; readonly arrivedAtMs?: number },
-    means: AccountMeans,
+    dependencies: AccountDependencies,
   ) {
     this.#request = request.id;
     this.#key = request.key;
-    this.#means = means;
-    this.#startedAtMs = request.arrivedAtMs ?? means.clock.now();
-    this.#course = new AnswerCourse(means);
+    this.#dependencies = dependencies;
+    this.#startedAtMs = request.arrivedAtMs ?? dependencies.clock.now();
+    this.#course = new AnswerCourse(dependencies);
   }
 
   asksFor(model: string, { streamed }: { readonly streamed: boolean }): void {
     this.#model = model;
     this.#streamed = streamed;
+  }
+
+  /** Books the request under the model that answers, because the name that was asked for is that of a route. */
+  routedTo(firstTarget: string): void {
+    this.#routedTo = firstTarget;
   }
 
   /** All facts known of the request so far. */
@@ -135,17 +139,17 @@ export class RequestAccount {
     const { limits } = this.#key;
     if (limits === undefined) return unlimited;
     const demand = { keyId: this.#key.id, limits, tokens, seat: newToken() };
-    const admission = this.#means.limits.admit(demand);
-    const isKnown = !(admission instanceof Promise) && !isWorthAnother(admission);
+    const admission = this.#dependencies.limits.admit(demand);
+    const isKnown = !(admission instanceof Promise) && !isRetryable(admission);
     return isKnown ? this.#place(demand, admission) : this.#placeLater(demand, admission, signal);
   }
 
   async #placeLater(demand: Demand, asked: Admission | Promise<Admission>, signal: AbortSignal): Promise<Placed> {
-    const { limits: kept, clock } = this.#means;
+    const { limits: kept, clock } = this.#dependencies;
     this.#admitting = true;
     try {
       let admission = await asked;
-      if (isWorthAnother(admission)) {
+      if (isRetryable(admission)) {
         await sleep(clock, seatAgainMs, signal);
         admission = await kept.admit({ ...demand, seat: newToken() });
       }
@@ -157,19 +161,19 @@ export class RequestAccount {
   }
 
   #place(demand: Demand, admission: Admission): Placed {
-    const { standing } = admission;
+    const { limitStatus } = admission;
     if (admission.outcome === "refused") {
-      this.#means.early?.note(demand.limits, admission);
-      return { standing, fault: limitFault(admission, demand) };
+      this.#dependencies.early?.note(demand.limits, admission);
+      return { limitStatus, fault: limitFault(admission, demand) };
     }
     this.#hold = admission.hold;
-    this.#means.settlements.begin(admission.hold);
-    return { standing, fault: undefined };
+    this.#dependencies.settlements.begin(admission.hold);
+    return { limitStatus, fault: undefined };
   }
 
-  /** Follows an answer on its way to `listener`. */
-  following(listener: JobListener): JobListener {
-    return this.#course.following(listener, { streamed: this.#streamed });
+  /** Follows an answer on its way to `writer`. `render` creates the renderer of an answer by a model. */
+  following(writer: AnswerWriter, render: (model: string) => AnswerRenderer): OfferListener {
+    return this.#course.following(writer, { streamed: this.#streamed, render });
   }
 
   /**
@@ -178,7 +182,7 @@ export class RequestAccount {
   endedIn(outcome: RequestOutcome): void {
     if (this.#outcome !== undefined) return;
     this.#outcome = outcome;
-    this.#endedAtMs = this.#means.clock.now();
+    this.#endedAtMs = this.#dependencies.clock.now();
   }
 
   /** Settles the request, once. A request without a recorded outcome was left by its client. */
@@ -191,7 +195,7 @@ export class RequestAccount {
   }
 
   #settle(): void {
-    const { clock, early, settlements } = this.#means;
+    const { clock, early, settlements } = this.#dependencies;
     const { id: keyId } = this.#key;
     const outcome = this.#outcome ?? "client_closed";
     const { machine, firstAtMs } = this.#course;
@@ -223,7 +227,7 @@ export class RequestAccount {
   }
 
   #tellNotBelieved(counted: TokenCounts): void {
-    const { log, meter } = this.#means;
+    const { log, meter } = this.#dependencies;
     const { machine } = this.#course;
     const reported = this.#reported();
     const isBelieved =
@@ -250,7 +254,9 @@ export class RequestAccount {
    */
   #bookedModel(outcome: RequestOutcome): string | null {
     const isInvented = this.#course.machine === undefined && inventedIn.has(outcome);
-    return isInvented ? null : (this.#model ?? null);
+    if (isInvented) return null;
+    const asked = this.#routedTo === undefined ? this.#model : (this.#course.model ?? this.#routedTo);
+    return asked ?? null;
   }
 
   get #window(): number {
@@ -279,10 +285,70 @@ export class RequestAccount {
   }
 }
 
-function isWorthAnother(admission: Admission): boolean {
+function isRetryable(admission: Admission): boolean {
   return admission.outcome === "refused" && admission.by === "concurrency";
 }
 
 function since(startedAtMs: number, atMs: number | undefined): number | undefined {
   return atMs === undefined ? undefined : atMs - startedAtMs;
+}
+
+declare module "../http/request-state.ts" {
+  interface RequestState {
+    /** The account of the request: its admission, its job and its usage. */
+    account?: RequestAccount;
+  }
+}
+
+/**
+ * Keeps an account of every request to a scope of routes, from the proof of its key until its answer closes. A request
+ * ends here, before its body is read, if its key is known to be over its rate or its concurrency.
+ */
+export function keepAccounts(scope: FastifyInstance, dependencies: AccountDependencies & BodyLimit): void {
+  const { clock } = dependencies;
+  const early = new EarlyLimits(clock);
+  const accountDependencies = { ...dependencies, early };
+  scope.addHook("onRequest", (request, reply, done) => {
+    const arrivedAtMs = clock.now() - sinceArrivalMs(reply.raw);
+    const { key } = callerOf(request);
+    const account = new RequestAccount({ id: request.id, key, arrivedAtMs }, accountDependencies);
+    const state = stateOf(request);
+    state.account = account;
+    state.reporter = account;
+    closeWith(reply, () => account.close());
+    const fault = early.judge(key);
+    // A client's next request may overtake the close of the connection that it has just left.
+    if (fault?.code === "concurrency_limit_exceeded") return judgeAgain(request, reply, { clock, early });
+    if (fault === undefined) closeWith(reply, early.begin(key));
+    done(fault);
+    return undefined;
+  });
+  scope.addHook("onError", async (request, _reply, error) => {
+    stateOf(request).account?.endedIn(adoptError(error, dependencies).code);
+  });
+}
+
+async function judgeAgain(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { clock, early }: { readonly clock: Clock; readonly early: EarlyLimits },
+): Promise<void> {
+  const { key, leaving } = callerOf(request);
+  await sleep(clock, seatAgainMs, leaving.signal);
+  const fault = early.judge(key);
+  if (fault !== undefined) throw fault;
+  closeWith(reply, early.begin(key));
+}
+
+export function accountOf(request: FastifyRequest): RequestAccount {
+  const { account } = stateOf(request);
+  if (account === undefined)
+    throw Fault.from(new Error("a route that is accounted for was reached without an account"));
+  return account;
+}
+
+/** Runs `close` when the answer closes, or at once if the client has already left. */
+function closeWith(reply: FastifyReply, close: () => void): void {
+  if (reply.raw.closed) close();
+  else atClose(reply.raw, close);
 }

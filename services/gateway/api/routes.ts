@@ -2,24 +2,36 @@ import type { KeyRecord } from "#shared/keys/key-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import type { Outer } from "./read-request.ts";
-import type { RequestReader } from "./request-reader.ts";
+import type { Outer, RequestReader } from "./read-request.ts";
+import type { ImageFetcher } from "../images/image-fetcher.ts";
+import type { RefusedEfforts } from "./messages/refused-efforts.ts";
 import type { JobPlacer } from "../jobs/place-job.ts";
 import type { FastifyInstance } from "fastify";
-import { admitRequest } from "./admit-request.ts";
-import { answerStream, answerWhole } from "./answer-request.ts";
-import { visibleTo, mayUse, needsExactId } from "../keys/authenticate.ts";
-import { callerOf } from "../keys/prove-callers.ts";
-import { namedShortly } from "./answer-headers.ts";
+import {
+  answerRequest,
+  namedShortly,
+  placeableRequest,
+  type Placeable,
+  type PlacingDependencies,
+} from "./answer-request.ts";
+import type { JobRoutes } from "../fleet/job-routes.ts";
+import type { PromptCounter } from "../jobs/count-prompts.ts";
+import { messageModel, messageModelPage } from "./messages/models.ts";
+import { isForMessages } from "../http/request-state.ts";
+import { callerOf } from "../keys/authenticate.ts";
 import type { LiveModels } from "../jobs/live-models.ts";
 import { unknownUrl } from "../http/answer-faults.ts";
-import { modelNotFound, type MachineRanking } from "../fleet/rank-machines.ts";
-import { findModel } from "../fleet/catalogues.ts";
+import type { MachineRanking } from "../fleet/rank-machines.ts";
+import type { RouteRecords } from "../fleet/route-records.ts";
+import { listModels, modelOf, resolveModel } from "./resolve-model.ts";
 
 /** The dependencies of the routes that ask a model for something. */
-export interface InferenceMeans {
+export interface InferenceDependencies {
   readonly reader: RequestReader;
   readonly placer: JobPlacer;
+  readonly refusedEfforts: RefusedEfforts;
+  readonly modelRoutes: Pick<RouteRecords, "table">;
+  readonly images: Pick<ImageFetcher, "insistOnAllowed" | "fetchAll">;
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
@@ -31,18 +43,16 @@ export interface InferenceMeans {
 }
 
 /** Serves the routes that ask a model for something: each request is one job on one machine. */
-export function inferenceRoutes(server: FastifyInstance, means: InferenceMeans): void {
+export function inferenceRoutes(server: FastifyInstance, dependencies: InferenceDependencies): void {
   for (const [path, outer] of paths) {
-    server.post<{ Body: Buffer | undefined }>(path, async (request, reply) => {
-      const admitted = await admitRequest(outer, { request, reply }, means);
-      await (admitted.streamed ? answerStream(admitted, means) : answerWhole(admitted, means));
-    });
+    server.post(path, answerRequest(outer, dependencies));
   }
 }
 
 const paths: readonly (readonly [path: string, outer: Outer])[] = [
   ["/chat/completions", "chat"],
   ["/responses", "response"],
+  ["/messages", "message"],
   ["/completions", "completion"],
   ["/embeddings", "embeddings"],
 ];
@@ -51,25 +61,66 @@ const paths: readonly (readonly [path: string, outer: Outer])[] = [
  * Serves the models that the calling key may use, as the machines report them at this moment. The route is the
  * contract's health check.
  */
-export function getModels(server: FastifyInstance, parts: { models: LiveModels }): void {
+export function getModels(
+  server: FastifyInstance,
+  parts: { models: LiveModels; modelRoutes: Pick<RouteRecords, "table"> },
+): void {
   server.get("/models", async (request, reply) => {
     const { key } = callerOf(request);
-    const { models, unanswered } = await parts.models.list(key.machines);
+    const listing = await parts.models.list(key);
+    const { unanswered } = listing;
     if (unanswered.length > 0) reply.header("x-trunkline-unanswered", namedShortly(unanswered));
-    return { object: "list", data: visibleTo(key, models) };
+    const visible = listModels(listing, key, parts.modelRoutes.table);
+    return isForMessages(request) ? messageModelPage(visible, request.query) : { object: "list", data: visible };
   });
 }
 
 /** Serves one model by its id, which may hold `:` and `/`, written as they are or percent-encoded. */
-export function getModel(server: FastifyInstance, parts: { models: LiveModels; ranking: MachineRanking }): void {
+export function getModel(
+  server: FastifyInstance,
+  parts: { models: LiveModels; ranking: MachineRanking; modelRoutes: Pick<RouteRecords, "table"> },
+): void {
   server.get<{ Params: { "*": string } }>("/models/*", async (request) => {
     const id = request.params["*"];
     const { key } = callerOf(request);
     if (id === "") throw unknownUrl(request);
-    if (!mayUse(key, id)) throw modelNotFound(id);
-    const { models } = await parts.models.list(key.machines);
-    const model = findModel(models, id, { isExact: needsExactId(key, id) });
-    if (model === undefined) throw await parts.ranking.absence(id, key.machines);
-    return model;
+    const { first, fallbacks, routed } = resolveModel(id, key, parts.modelRoutes.table);
+    const targets = [first, ...fallbacks];
+    const listing = await parts.models.list(key);
+    const model = modelOf(targets, listing, routed);
+    if (model === undefined) throw await parts.ranking.absenceOf(targets, id);
+    return isForMessages(request) ? messageModel(model) : model;
   });
+}
+
+export interface CountDependencies extends PlacingDependencies {
+  readonly counter: Pick<PromptCounter, "count">;
+  readonly jobRoutes: Pick<JobRoutes, "memory">;
+}
+
+/** Response header of a number of tokens that no machine counted. */
+const estimateHeader = "x-trunkline-estimate";
+
+/**
+ * Serves the tokens of a request of the Messages API, without running it. A machine that would run it counts them. Where
+ * none does, they are estimated from above, and a header of the answer says so.
+ */
+export function countTokens(server: FastifyInstance, dependencies: CountDependencies): void {
+  server.post<{ Body: Buffer | undefined }>("/messages/count_tokens", async (request, reply) => {
+    const { asked, account, job } = await placeableRequest("count", { request, reply }, dependencies);
+    // Images are not fetched for a count, and no machine gets a body with their URLs.
+    const counted = asked.remoteImages === undefined ? await dependencies.counter.count(job) : undefined;
+    account.endedIn("ok");
+    if (counted === undefined) reply.header(estimateHeader, "true");
+    const tokens = counted ?? estimated({ asked, job }, dependencies);
+    return { input_tokens: Math.min(tokens, asked.ceiling.promptTokens) };
+  });
+}
+
+/** Returns the tokens of the longest earlier turn that a machine answered, with an upper estimate of the rest. */
+function estimated({ asked, job }: Pick<Placeable, "asked" | "job">, { jobRoutes }: CountDependencies): number {
+  const { tokens, behind } = asked.upper ?? { tokens: asked.promptTokens, behind: [] };
+  const { prompt } = job.needs;
+  const counted = prompt && jobRoutes.memory.countedTurn(prompt, job.modelId);
+  return counted === undefined ? tokens : counted.promptTokens + (behind[counted.at] ?? 0);
 }

@@ -10,17 +10,18 @@ import {
   type EmbedBody,
 } from "#shared/protocol/job-bodies.ts";
 import { readShape } from "../http/read-shape.ts";
+import { innerSampling, runtimeSampling, withoutRuntimeFields, type SentNames } from "./runtime-fields.ts";
 import {
-  dropEmptyLists,
   dropNulls,
+  dropUnset,
   refuseTokens,
   samplingFields,
   stopStrings,
   streamFields,
-  streamWish,
-  type StreamWish,
+  streamChoice,
+  type StreamChoice,
+  refuseFieldsOfChats,
 } from "./request-fields.ts";
-import { refuseFieldsOfChats } from "./unsupported-fields.ts";
 
 /** OpenAI's default for `max_tokens`. */
 const maxTokensByDefault = 16;
@@ -36,43 +37,51 @@ export const completionRequest = z.object({
   echo: inner.echo.nullable(),
   max_tokens: inner.max_tokens.nullable(),
   ...samplingFields,
+  ...runtimeSampling,
   n: inner.n.nullable(),
   best_of: inner.n.nullable(),
-  logprobs: inner.logprobs.nullable(),
+  logprobs: inner.logprobs
+    .nullable()
+    .describe("The number of likely others that are told beside each token, which is told itself."),
   logit_bias: inner.logit_bias.nullable(),
 });
 type CompletionRequest = z.infer<typeof completionRequest>;
 
-export interface ReadCompletionRequest extends StreamWish {
+export interface ReadCompletionRequest extends StreamChoice {
   readonly model: string;
   readonly body: CompleteBody;
   readonly ignored: readonly string[];
+  readonly sentNames: SentNames;
 }
 
 /** Reads a legacy completion request and translates it to the job body. */
 export function readCompletionRequest(input: Record<string, unknown>): ReadCompletionRequest {
   dropNulls(input);
-  dropEmptyLists(input, ["stop"]);
+  const isUnlimited = input["max_tokens"] === -1;
+  dropUnset(input);
   refuseFieldsOfChats(input);
   refuseTokens(input["prompt"], "prompt");
   const { value, ignored } = readShape(completionRequest, input);
   checkTogether(value);
+  const sampling = innerSampling(value);
   return {
     model: value.model,
-    ...streamWish(value),
-    body: bodyOf(value),
+    ...streamChoice(value),
+    body: { ...bodyOf(value, isUnlimited), ...sampling.fields } as CompleteBody,
     ignored,
+    sentNames: sampling.sentNames,
   };
 }
 
 /**
  * Returns the job body. `readCompletionRequest` has already removed null fields, so every remaining field has a value.
  */
-function bodyOf(request: CompletionRequest): CompleteBody {
+function bodyOf(request: CompletionRequest, isUnlimited: boolean): CompleteBody {
   const { model: _m, stream: _s, stream_options: _o, best_of: _b, prompt, suffix, stop, ...same } = request;
   const prompts = typeof prompt === "string" ? [prompt] : prompt;
-  const body = { max_tokens: maxTokensByDefault, ...same, prompts, ...stopStrings(stop) };
-  return (suffix ? { ...body, suffix } : body) as CompleteBody;
+  const limit = isUnlimited ? {} : { max_tokens: maxTokensByDefault };
+  const body = { ...limit, ...withoutRuntimeFields(same), prompts, ...stopStrings(stop) };
+  return suffix ? { ...body, suffix } : body;
 }
 
 /** Checks rules that involve two fields, which the schema of a single field cannot express. */
@@ -103,8 +112,12 @@ const text = z.string().min(1);
 
 /** An embeddings request as OpenAI's clients write it. A null field counts as missing. */
 export const embeddingsRequest = z.object({
-  model: modelId,
-  input: z.union([text, z.array(text).min(1).max(embedInputsMax)]),
+  model: modelId.describe("The id of a model whose `capabilities.embedding` is true."),
+  input: z
+    .union([text, z.array(text).min(1).max(embedInputsMax)])
+    .describe(
+      "The text that is to become a vector, or several. Token ids are read as those of `cl100k_base`, as LangChain sends them.",
+    ),
   encoding_format: z.enum(["float", "base64"]).nullish(),
   dimensions: embedBody.shape.dimensions.nullable(),
 });
@@ -117,10 +130,30 @@ export interface ReadEmbeddingsRequest {
   readonly ignored: readonly string[];
 }
 
-/** Reads an embeddings request and translates it to the job body. */
-export function readEmbeddingsRequest(input: Record<string, unknown>): ReadEmbeddingsRequest {
+/** True if the bytes of an embeddings request seem to hold tokens in place of texts. */
+export function seemToHoldTokens(bytes: Buffer): boolean {
+  const at = bytes.indexOf('"input"');
+  return at !== -1 && /^"input"\s*:\s*\[\s*[[\d]/.test(bytes.toString("latin1", at, at + 64));
+}
+
+/** Returns the texts of token lists. Everything else is left to the schema. */
+function textsFor(input: unknown, textOfTokens: TextOfTokens): unknown {
+  if (!Array.isArray(input)) return input;
+  if (typeof input[0] === "number") return textOfTokens(input, "input");
+  return input.map((each, place) => (Array.isArray(each) ? textOfTokens(each, `input[${place}]`) : each));
+}
+
+/** Returns the text of a list of token ids, which stands at `param`. */
+export type TextOfTokens = (ids: readonly unknown[], param: string) => string;
+
+/** Reads an embeddings request and translates it to the job body. Without `textOfTokens`, tokens are refused. */
+export function readEmbeddingsRequest(
+  input: Record<string, unknown>,
+  textOfTokens?: TextOfTokens,
+): ReadEmbeddingsRequest {
   dropNulls(input);
-  refuseTokens(input["input"], "input");
+  if (textOfTokens === undefined) refuseTokens(input["input"], "input");
+  else input["input"] = textsFor(input["input"], textOfTokens);
   const { value, ignored } = readShape(embeddingsRequest, input);
   const { model, input: texts, encoding_format: format, dimensions } = value;
   const body = { input: typeof texts === "string" ? [texts] : texts };

@@ -47,7 +47,7 @@ export class BusyClaims {
   }
 
   /** Called when a presence of the machine arrives and reports its load anew. */
-  told(machine: string): void {
+  reported(machine: string): void {
     for (const claim of this.#claims.get(machine)?.values() ?? []) claim.isBusy = false;
   }
 

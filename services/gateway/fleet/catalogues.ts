@@ -10,11 +10,13 @@ interface CataloguesOptions {
   readonly knownModels: KnownModels;
   /** True if a machine may offer a model. Without this option, it may offer every model. */
   readonly permits?: (machine: string, modelId: string) => boolean;
+  /** The machines whose models run elsewhere. */
+  readonly elsewhere?: ReadonlySet<string>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-interface Kept {
+interface CachedCatalogue {
   readonly epoch: string;
   readonly digest: string;
   /** The models that the machine's record permits, and in `withheld` the models that it offers without permission. */
@@ -41,7 +43,7 @@ const nobody: readonly string[] = [];
  */
 export class Catalogues {
   readonly #options: CataloguesOptions;
-  readonly #kept = new Map<string, Kept>();
+  readonly #kept = new Map<string, CachedCatalogue>();
   /** The machines of each model, so that a request in a large fleet visits only machines that have the model. */
   readonly #machines = new Map<string, string[]>();
   readonly #fetching = new Map<string, Promise<void>>();
@@ -68,11 +70,12 @@ export class Catalogues {
     return kept?.epoch === presence.epoch && presence.runtime !== null ? kept.withheld : [];
   }
 
-  /** Judges all catalogues again, because the records of machines have changed. */
-  believeAnew(): void {
-    for (const [machine, { epoch, digest, catalogue, withheld }] of this.#kept) {
-      this.#keep(machine, this.#judged(machine, { epoch, digest, told: [...catalogue, ...withheld] }));
-    }
+  /** Judges the catalogue of a machine again, because its record has changed. */
+  believeAnew(machine: string): void {
+    const kept = this.#kept.get(machine);
+    if (kept === undefined) return;
+    const { epoch, digest, catalogue, withheld } = kept;
+    this.#keep(machine, this.#judged(machine, { epoch, digest, catalogue: [...catalogue, ...withheld] }));
   }
 
   /** Returns the machines that have reported exactly this model id. `of` says if a machine still offers it. */
@@ -106,7 +109,7 @@ export class Catalogues {
     const { machine, epoch, catalogueDigest: digest } = presence;
     try {
       const catalogue = await this.#options.ask({ machine, epoch });
-      const kept = this.#judged(machine, { epoch, digest, told: catalogue });
+      const kept = this.#judged(machine, { epoch, digest, catalogue });
       this.#keep(machine, kept);
       this.#remember(machine, kept);
     } catch (error) {
@@ -119,16 +122,16 @@ export class Catalogues {
 
   #judged(
     machine: string,
-    { epoch, digest, told }: { readonly epoch: string; readonly digest: string; readonly told: Catalogue },
-  ): Kept {
+    { epoch, digest, catalogue }: { readonly epoch: string; readonly digest: string; readonly catalogue: Catalogue },
+  ): CachedCatalogue {
     const { permits = () => true } = this.#options;
-    const [catalogue, withheld] = [true, false].map((wanted) =>
-      told.filter(({ id }) => permits(machine, id) === wanted),
+    const [offered, withheld] = [true, false].map((wanted) =>
+      catalogue.filter(({ id }) => permits(machine, id) === wanted),
     );
-    return { epoch, digest, catalogue: catalogue ?? [], withheld: withheld ?? [], rememberFromMs: 0 };
+    return { epoch, digest, catalogue: offered ?? [], withheld: withheld ?? [], rememberFromMs: 0 };
   }
 
-  #keep(machine: string, kept: Kept): void {
+  #keep(machine: string, kept: CachedCatalogue): void {
     for (const { id } of this.#kept.get(machine)?.catalogue ?? []) {
       const others = (this.#machines.get(id) ?? nobody).filter((name) => name !== machine);
       if (others.length === 0) this.#machines.delete(id);
@@ -138,7 +141,7 @@ export class Catalogues {
     for (const { id } of kept.catalogue) this.#machines.getOrInsertComputed(id, () => []).push(machine);
   }
 
-  #remember(machine: string, kept: Kept): void {
+  #remember(machine: string, kept: CachedCatalogue): void {
     const nowMs = this.#options.clock.wall();
     if (nowMs < kept.rememberFromMs) return;
     kept.rememberFromMs = nowMs + rememberPaceMs;
@@ -153,11 +156,14 @@ export class Catalogues {
       if (nowMs - seenAtMs > rememberAgainMs) this.#remembered.delete(seen);
     }
     for (const id of due) this.#remembered.set(sighting(id), nowMs);
-    this.#options.knownModels.remember({ machine, modelIds: due, seenAtMs: nowMs }).catch((error: unknown) => {
-      for (const id of due) this.#remembered.delete(sighting(id));
-      kept.rememberFromMs = 0;
-      this.#options.log.warn({ err: error }, "the models on offer could not be noted for the other gateways");
-    });
+    const elsewhere = this.#options.elsewhere?.has(machine);
+    this.#options.knownModels
+      .remember({ machine, modelIds: due, seenAtMs: nowMs, elsewhere })
+      .catch((error: unknown) => {
+        for (const id of due) this.#remembered.delete(sighting(id));
+        kept.rememberFromMs = 0;
+        this.#options.log.warn({ err: error }, "the models on offer could not be noted for the other gateways");
+      });
   }
 
   /** Returns how many more names a machine may have noted in this hour. */
@@ -182,7 +188,11 @@ interface Finding {
 }
 
 /** Returns the model with this id, or with the id that it may stand for. */
-export function findModel(models: readonly Model[], id: string, { isExact }: Finding = {}): Model | undefined {
+export function findModel<Found extends Model>(
+  models: readonly Found[],
+  id: string,
+  { isExact }: Finding = {},
+): Found | undefined {
   const exact = withId(models, id);
   return exact !== undefined || isExact === true || !id.endsWith(latestTag) ? exact : withId(models, aliasedId(id));
 }
@@ -199,7 +209,7 @@ export function findOffering(
   return exact.length === 0 ? habitual : [...new Set([...exact, ...habitual])];
 }
 
-function withId(models: readonly Model[], id: string): Model | undefined {
+function withId<Found extends Model>(models: readonly Found[], id: string): Found | undefined {
   for (const model of models) if (model.id === id) return model;
   return undefined;
 }

@@ -1,18 +1,23 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { LeftOutReason, RankReason } from "#shared/fleet/shown-fleet.ts";
-import type { Catalogue, Model } from "#shared/model/model.ts";
+import type { Catalogue, Model, OfferedModel } from "#shared/model/model.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
-import type { PromptPrefixes } from "./prompt-prefixes.ts";
 import { findModel } from "./catalogues.ts";
-import type { MachineStatus } from "./roster.ts";
-import { loadOf, type Load, type Speed } from "./expected-time.ts";
+import { type Cost, expectedCost, type KnownLoad, loadOf, type Load, usualSpeed, type Work } from "./expected-cost.ts";
+import type { MeasuredSpeed, Speed } from "./measured-speeds.ts";
 import { orderMachines, type Able } from "./order-machines.ts";
+import type { PromptBlocks } from "./prompt-blocks.ts";
+import type { MachineStatus } from "./roster.ts";
 
 /** A machine that may be asked, and all that the gateway knows of it. */
 export interface Candidate {
   readonly presence: Presence;
   readonly catalogue: Catalogue;
   readonly status: MachineStatus;
+  /** True if the machine is elsewhere and the job may not run there, or the job may run elsewhere alone. */
+  readonly isMisplaced?: boolean | undefined;
+  /** True if the machine's record says that it gets no new jobs. */
+  readonly isCordoned?: boolean | undefined;
   /**
    * `tried`: the machine already had this request. `breaker`: it lately failed with this model again and again.
    * `contradicts`: it said busy although its presence reported a free slot.
@@ -22,12 +27,12 @@ export interface Candidate {
   readonly saidBusy?: boolean | undefined;
   /** True if the machine offers the model but its record does not permit the model. */
   readonly withheld?: boolean | undefined;
-  /** Jobs that this gateway placed there since the machine's last presence, less those that ended since. */
-  readonly pending?: number | undefined;
+  /** The jobs there, as far as this gateway knows. Undefined if it knows only what the machine reports. */
+  readonly known?: KnownLoad | undefined;
   /** Undefined until the machine's first answer with the model has ended. */
-  readonly speed?: Speed | undefined;
-  /** True if the machine ran the earlier part of this conversation, and may still have it cached. */
-  readonly warm?: boolean | undefined;
+  readonly speed?: MeasuredSpeed | undefined;
+  /** The work of the request there. Undefined if nothing is known of its prompt. */
+  readonly work?: Work | undefined;
 }
 
 /** The requirements of a request on its model. */
@@ -39,14 +44,20 @@ export interface Needs {
   readonly imageParam: string | undefined;
   /** The estimated length of the prompt in tokens. */
   readonly promptTokens?: number | undefined;
-  /** Prefixes of the prompt, to find machines that have them cached. */
-  readonly prefixes?: PromptPrefixes | undefined;
+  /** The estimated tokens that a machine computes, where they are not one prompt. */
+  readonly workTokens?: number | undefined;
+  /** The number of answers that the request wants at once; 1 if undefined. */
+  readonly answers?: number | undefined;
+  /** The most tokens of the answer, if the request limits it. */
+  readonly answerTokensMax?: number | undefined;
+  /** The prompt as hashes, to find machines that have its beginning cached. */
+  readonly prompt?: PromptBlocks | undefined;
 }
 
 export interface Chosen {
   readonly machine: string;
   readonly epoch: string;
-  readonly model: Model;
+  readonly model: OfferedModel;
 }
 
 /** The verdict on one candidate, with its reason. */
@@ -58,7 +69,10 @@ export interface Explained {
   readonly reason: RankReason | LeftOutReason | undefined;
   readonly status: MachineStatus;
   readonly load: Load;
-  readonly speed: Speed | undefined;
+  readonly speed: MeasuredSpeed | undefined;
+  /** Undefined for a machine that is left out. */
+  readonly cost: Cost | undefined;
+  readonly work: Work | undefined;
   /** The model as that machine offers it. */
   readonly model: Model | undefined;
 }
@@ -83,7 +97,12 @@ interface LeftOut {
 
 interface Weighed extends Able {
   readonly candidate: Candidate;
-  readonly model: Model;
+  readonly model: OfferedModel;
+}
+
+interface Fit {
+  readonly candidate: Candidate;
+  readonly model: OfferedModel;
 }
 
 /**
@@ -98,23 +117,27 @@ export function chooseMachine(options: {
   readonly random: () => number;
 }): Choice {
   const { modelId, isExact, needs, candidates, random } = options;
-  const able: Weighed[] = [];
+  const able: Fit[] = [];
   const leftOut: LeftOut[] = [];
   for (const candidate of candidates) {
     const model = findModel(candidate.catalogue, modelId, { isExact });
     const reason = whyNot(candidate, { model, needs });
-    if (reason === undefined && model !== undefined) able.push(weighed(candidate, model, needs));
+    if (reason === undefined && model !== undefined) able.push({ candidate, model });
     else leftOut.push({ candidate, reason: reason ?? "no_model", model });
   }
-  const ranked = orderMachines(able, random);
+  const usual = usualSpeed(able.map(({ candidate }) => candidate.speed));
+  const ranked = orderMachines(
+    able.map((fit) => weighed(fit, needs, usual)),
+    random,
+  );
   const explain = (): readonly Explained[] => [
-    ...ranked.map(({ machine: { candidate, model }, reason }, place) =>
-      explained(candidate, { verdict: "ranked", rank: place + 1, reason, model }),
+    ...ranked.map(({ machine: { candidate, model, cost }, reason }, place) =>
+      explained(candidate, { verdict: "ranked", rank: place + 1, reason, model, cost }),
     ),
     ...leftOut
       .toSorted((one, other) => Number(one.model === undefined) - Number(other.model === undefined))
       .map(({ candidate, reason, model }) =>
-        explained(candidate, { verdict: "left-out", rank: undefined, reason, model }),
+        explained(candidate, { verdict: "left-out", rank: undefined, reason, model, cost: undefined }),
       ),
   ];
   if (able.length > 0) return { outcome: "machines", ranked: ranked.map(({ machine }) => chosen(machine)), explain };
@@ -133,8 +156,10 @@ interface Asking {
 /** Returns why a machine is not asked. Undefined if it can be asked. */
 export function whyNot(candidate: Candidate, { model, needs }: Asking): LeftOutReason | undefined {
   const { presence, status, avoid } = candidate;
+  if (candidate.isMisplaced === true) return "elsewhere";
   if (status === "offline" || presence.state === "gone") return "offline";
   if (presence.state === "draining") return "draining";
+  if (candidate.isCordoned === true) return "cordoned";
   if (presence.problem !== undefined) return "denied";
   if (presence.state === "waiting" || presence.runtime === null) return "no_runtime";
   if (model === undefined) return candidate.withheld === true ? "not_permitted" : "no_model";
@@ -142,8 +167,9 @@ export function whyNot(candidate: Candidate, { model, needs }: Asking): LeftOutR
   return avoid === "tried" ? "tried" : undefined;
 }
 
-function weighed(candidate: Candidate, model: Model, needs: Needs): Weighed {
-  const { status, avoid, speed, warm = false } = candidate;
+function weighed({ candidate, model }: Fit, needs: Needs, usual: Speed): Weighed {
+  const { status, avoid, work = noWork } = candidate;
+  const load = loadFor(candidate);
   return {
     candidate,
     model,
@@ -151,21 +177,25 @@ function weighed(candidate: Candidate, model: Model, needs: Needs): Weighed {
     breakerOpen: avoid === "breaker",
     contradicts: avoid === "contradicts",
     windowHolds: (needs.promptTokens ?? 0) <= model.context_window,
-    load: loadFor(candidate),
-    speed,
-    warm,
+    load,
+    cost: expectedCost(work, load, { ...usual, ...candidate.speed }),
+    cachedTokens: work.cachedTokens,
   };
 }
 
+const noWork: Work = { promptTokens: 0, cachedTokens: 0, answerTokens: 0 };
+
 /** Returns the load of a machine. A machine that said busy has no room until its next presence reports some. */
-function loadFor({ presence, pending = 0, saidBusy = false }: Candidate): Load {
-  const load = loadOf(presence, pending);
+function loadFor({ presence, known, saidBusy = false }: Candidate): Load {
+  const load = loadOf(presence, known ?? { jobs: presence.running + presence.queued, backlogTokens: 0 });
   return saidBusy ? { ...load, room: "none" } : load;
 }
 
-function explained(candidate: Candidate, said: Pick<Explained, "verdict" | "rank" | "reason" | "model">): Explained {
-  const { presence, status, speed } = candidate;
-  return { machine: presence.machine, status, load: loadFor(candidate), speed, ...said };
+type Verdict = Pick<Explained, "verdict" | "rank" | "reason" | "model" | "cost">;
+
+function explained(candidate: Candidate, verdict: Verdict): Explained {
+  const { presence, status, speed, work } = candidate;
+  return { machine: presence.machine, status, load: loadFor(candidate), speed, work, ...verdict };
 }
 
 function chosen({ candidate: { presence }, model }: Weighed): Chosen {

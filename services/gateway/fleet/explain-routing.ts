@@ -1,4 +1,4 @@
-import { slotsBelievedMax, type Load } from "./expected-time.ts";
+import { type Cost, slotsBelievedMax, type Load } from "./expected-cost.ts";
 import type { LeftOutCause, RosterMachine } from "./roster.ts";
 import type { Model } from "#shared/model/model.ts";
 import { lacks, type Explained, type Needs } from "./choose-machine.ts";
@@ -13,6 +13,10 @@ export interface Working {
   readonly broken: readonly string[];
   /** The number of models that the machine offers without permission of its record. */
   readonly withheld?: number;
+  /** A warning about the machine that changes nothing. */
+  readonly remark?: string | undefined;
+  /** The reason of the cordon in the machine's record. */
+  readonly cordon?: string | undefined;
   /** The models for which the machine answered busy again and again although its presence reported a free slot. */
   readonly contradicted?: readonly string[];
 }
@@ -27,11 +31,12 @@ const brokenNamedMax = 5;
 
 /** Decides if a machine gets work, and says in words why it gets none, or less than others. */
 export function judgeWork(working: Working, nowMs: number): WorkVerdict {
-  const { seen, load, models, broken, withheld = 0, contradicted = [] } = working;
+  const { seen, load, models, broken, withheld = 0, contradicted = [], cordon, remark } = working;
   const { presence, status } = seen;
   const none = (why: string): WorkVerdict => ({ takesWork: false, why });
   if (status === "offline") return none(whyAway(seen, nowMs));
   if (presence.state === "draining") return none(whyDraining);
+  if (cordon !== undefined) return none(whyCordoned(cordon));
   if (presence.problem !== undefined) return none(presence.problem);
   if (presence.state === "waiting" || presence.runtime === null) return none("no model server answers");
   const notPermitted = `its record does not permit ${withheld} of its models (trunkline machines)`;
@@ -45,6 +50,7 @@ export function judgeWork(working: Working, nowMs: number): WorkVerdict {
       ? [`said busy though its presence told a free slot: others come first for ${namedShortly(contradicted)}`]
       : []),
     ...(withheld > 0 ? [notPermitted] : []),
+    ...(remark === undefined ? [] : [remark]),
     ...(presence.slots > slotsBelievedMax
       ? [`${slotsBelievedMax} of its ${presence.slots} slots are believed (slotsBelievedMax)`]
       : []),
@@ -65,11 +71,20 @@ export function whySilent({ heardAtMs }: RosterMachine, nowMs: number): string {
 /** The reason why no machine gets work while this gateway's own connection to the broker is down. */
 export const whyUnheard = "the broker is away, so this gateway hears no machine";
 
+/** Returns why a cordoned machine gets no work. */
+export function whyCordoned(reason: string): string {
+  return `cordoned: ${reason} (trunkline machines uncordon)`;
+}
+
 export const whyDraining = "draining: it finishes its jobs and takes no new one";
+
+/** The reason why a machine that is elsewhere gets few requests. */
+export const whyElsewhere = "its models run elsewhere: only routes that say so lead there";
 
 export const whyLeftOut: Readonly<Record<LeftOutCause, string>> = {
   older: "a newer agent of the same name is there (TRUNKLINE_MACHINE)",
   "other-scale": "runs at another TRUNKLINE_TIME_SCALE",
+  revoked: "was revoked, but is still connected",
   "other-version": "its agent and this gateway speak different versions of the wire: update the older of the two",
 };
 
@@ -83,7 +98,7 @@ const grouped = new Intl.NumberFormat("en-US");
 
 /** Returns in words why a machine has its rank or gets no request; undefined when nothing is against it. */
 export function whyThisRank(
-  { reason, load, model }: Explained,
+  { reason, load, model, cost, work }: Explained,
   { seen, needs, nowMs }: { readonly seen: RosterMachine; readonly needs: Needs; readonly nowMs: number },
 ): string | undefined {
   switch (reason) {
@@ -101,25 +116,44 @@ export function whyThisRank(
       return `its window of ${grouped.format(model?.context_window ?? 0)} tokens may be too small for the prompt`;
     case "busy":
       return load.occupied > load.slots ? `no slot is free, and ${load.occupied - load.slots} wait` : "no slot is free";
+    case "slower":
+      return cost === undefined ? words.slower : `${words.slower}: ${costText(cost, load)}`;
+    case "warm":
+      return `has ${grouped.format(Math.round(work?.cachedTokens ?? 0))} tokens of the prompt cached`;
     default:
       return words[reason];
   }
 }
 
+/** Returns what makes a request costly on a machine, the largest part first. */
+function costText({ slotMs, backlogMs, promptMs, answerMs, delayMs }: Cost, { backlogTokens }: Load): string {
+  const parts: readonly (readonly [ms: number, text: string])[] = [
+    [slotMs, "until a slot is free"],
+    [backlogMs, `for ${grouped.format(Math.round(backlogTokens))} tokens of other prompts`],
+    [promptMs, "for the prompt"],
+    [answerMs, "for the answer"],
+    [delayMs, "of delay for others"],
+  ];
+  const told = parts.filter(([ms]) => ms >= 1).toSorted(([one], [other]) => other - one);
+  return told.map(([ms, text]) => `${grouped.format(Math.round(ms))} ms ${text}`).join(", ");
+}
+
 type Plain = Exclude<
   Explained["reason"],
-  undefined | "denied" | "offline" | "suspect" | "unable" | "small_window" | "busy"
+  undefined | "denied" | "offline" | "suspect" | "unable" | "small_window" | "busy" | "warm"
 >;
 
 const words: Readonly<Record<Plain, string>> = {
   breaker: "its breaker is open: it failed again and again with this model",
   contradicts: "it said busy again and again though its presence told a free slot: others come first",
   full: "its queue is full",
-  slower: "was slower lately",
-  warm: "has the conversation at hand",
-  drawn: "as good as others: the less loaded of two that are drawn comes first",
+  slower: "costs more",
+  drawn: "costs as much as others, within 100 ms",
   draining: whyDraining,
+  cordoned: "is cordoned: it finishes its jobs and takes no new one (trunkline machines uncordon)",
+  revoked: "was revoked (trunkline machines pair makes a new line for it)",
   broker_away: whyUnheard,
+  elsewhere: whyElsewhere,
   no_runtime: "no model server answers",
   no_model: "does not offer the model",
   not_permitted: "its record does not permit the model (trunkline machines)",

@@ -2,7 +2,7 @@ import type { Broker, BrokerMessage } from "#shared/broker/broker.ts";
 import { insistOnGrants } from "#shared/broker/insist-on-nats.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import { LogThrottle, type Log } from "#shared/process/log.ts";
-import type { Control } from "#shared/protocol/control.ts";
+import type { Control } from "#shared/protocol/job.ts";
 import { encodeJson, decodeJson } from "#shared/protocol/frame-payload.ts";
 import { frameVersion } from "#shared/protocol/frame.ts";
 import { type Presence, presence } from "#shared/protocol/presence.ts";
@@ -20,7 +20,7 @@ interface FollowOptions {
   readonly roster: Roster;
   readonly leftOut: LeftOut;
   readonly catalogues: Catalogues;
-  readonly routes: Pick<JobRoutes, "loadTold">;
+  readonly routes: Pick<JobRoutes, "loadReported">;
   readonly floodGuard: FloodGuard;
   readonly seconds?: Pick<SecondConnections, "heard"> | undefined;
   readonly timing: Timing;
@@ -40,46 +40,52 @@ export async function followPresence(options: FollowOptions): Promise<void> {
   const subjectBegin = presenceSubject("").length;
   broker.subscribe(presencePattern, (message) => {
     if (!floodGuard.admits("presence", message.subject.slice(subjectBegin))) return;
-    const told = presences.read(message);
-    if (told === undefined) {
+    const announced = presences.read(message);
+    if (announced === undefined) {
       if (throttle.isDue(message.subject)) {
         log.warn({ subject: message.subject }, "presences that this gateway does not understand are dropped");
       }
       return;
     }
-    if (told.wire !== frameVersion) {
-      leftOut.heard(told, "other-version", clock.now());
-      if (throttle.isDue(`version of ${told.machine}`)) {
-        const { machine, wire } = told;
+    if (announced.wire !== frameVersion) {
+      leftOut.heard(announced, "other-version", clock.now());
+      if (throttle.isDue(`version of ${announced.machine}`)) {
+        const { machine, wire } = announced;
         log.error({ machine, wire, own: frameVersion }, "a machine speaks another version of the wire and is left out");
       }
       return;
     }
-    if (told.scale !== timing.scale) {
-      leftOut.heard(told, "other-scale", clock.now());
-      if (throttle.isDue(`scale of ${told.machine}`)) {
+    if (announced.scale !== timing.scale) {
+      leftOut.heard(announced, "other-scale", clock.now());
+      if (throttle.isDue(`scale of ${announced.machine}`)) {
         log.error(
-          { machine: told.machine, scale: told.scale },
+          { machine: announced.machine, scale: announced.scale },
           "a machine runs at another TRUNKLINE_TIME_SCALE and is left out",
         );
       }
       return;
     }
-    const { machine, problem } = told;
+    const { machine, problem } = announced;
     if (problem !== undefined && throttle.isDue(`problem of ${machine}`)) {
       log.warn({ machine, problem }, "a machine takes no work");
     }
-    if (roster.announced(told, clock.now()) === "taken") {
-      catalogues.follow(told);
-      routes.loadTold(told.machine);
-      seconds?.heard(told);
+    const outcome = roster.announced(announced, clock.now());
+    if (outcome === "revoked") {
+      leftOut.heard(announced, "revoked", clock.now());
+      if (throttle.isDue(`revoked ${machine}`)) log.warn({ machine }, "a revoked machine is still connected");
       return;
     }
-    leftOut.heard(told, "older", clock.now());
-    fenceOff(told);
-    if (throttle.isDue(`two of ${told.machine}`)) {
+    if (outcome === "taken") {
+      catalogues.follow(announced);
+      routes.loadReported(announced);
+      seconds?.heard(announced);
+      return;
+    }
+    leftOut.heard(announced, "older", clock.now());
+    fenceOff(announced);
+    if (throttle.isDue(`two of ${announced.machine}`)) {
       log.warn(
-        { machine: told.machine },
+        { machine: announced.machine },
         "two agents call themselves this; the one that started last counts (TRUNKLINE_MACHINE)",
       );
     }
@@ -133,11 +139,11 @@ export class PresenceReader {
     const latest = this.#latest.get(subject);
     if (latest !== undefined && Buffer.compare(latest.bytes, data) === 0) return latest.presence;
     if (data.byteLength > limits.presenceBytesMax) return undefined;
-    const told = decodeJson(presence, data);
-    if (told === undefined || subject !== presenceSubject(told.machine)) return undefined;
-    if (told.state === "gone" || data.byteLength > bytesMax) this.#latest.delete(subject);
-    else this.#keep(subject, { bytes: new Uint8Array(data), presence: told });
-    return told;
+    const announced = decodeJson(presence, data);
+    if (announced === undefined || subject !== presenceSubject(announced.machine)) return undefined;
+    if (announced.state === "gone" || data.byteLength > bytesMax) this.#latest.delete(subject);
+    else this.#keep(subject, { bytes: new Uint8Array(data), presence: announced });
+    return announced;
   }
 
   #keep(subject: string, latest: Latest): void {

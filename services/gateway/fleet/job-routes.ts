@@ -1,5 +1,5 @@
 import type { Clock } from "#shared/process/clock.ts";
-import type { EndPayload } from "#shared/protocol/frame-payload.ts";
+import type { Presence } from "#shared/protocol/presence.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import { type Catalogues, findModel, findOffering } from "./catalogues.ts";
 import type { Roster, RosterMachine } from "./roster.ts";
@@ -7,23 +7,26 @@ import { timingAt } from "#shared/protocol/timing.ts";
 import type { Breakers } from "./breakers.ts";
 import { BusyClaims } from "./busy-claims.ts";
 import { chooseMachine, whyNot, type Candidate, type Choice, type Chosen, type Needs } from "./choose-machine.ts";
-import { loadOf, secondsUntilRoom, type Speed, MeasuredSpeeds } from "./expected-time.ts";
-import type { Target } from "./roster.ts";
-import { PendingJobs, type PendingJob } from "./pending-jobs.ts";
-import { WarmCaches } from "./warm-caches.ts";
+import { loadOf, secondsUntilRoom } from "./expected-cost.ts";
+import type { PlacedJob } from "./placed-job.ts";
+import { PlacementMemory } from "./placement-memory.ts";
 
-/** The criteria by which a machine is chosen for a job. */
-export interface RouteWish {
-  readonly kind: JobKind;
+/** A model that may run a job, and the machines that may run it there. */
+export interface ModelTarget {
   readonly modelId: string;
   /** True if the model's id must equal `modelId`, without aliases. */
   readonly isExact?: boolean | undefined;
-  readonly needs: Needs;
   /** The only machines that may run the job. Undefined means any machine. */
   readonly machines: readonly string[] | undefined;
+  /** True if the job may run elsewhere. It then runs on machines with that mark alone, and otherwise on none of them. */
+  readonly elsewhere?: true | undefined;
 }
 
-type RoutedModel = Pick<RouteWish, "modelId" | "isExact" | "machines">;
+/** The criteria by which a machine is chosen for a job. */
+export interface RouteQuery extends ModelTarget {
+  readonly kind: JobKind;
+  readonly needs: Needs;
+}
 
 interface RouteParts {
   readonly roster: Roster;
@@ -31,6 +34,8 @@ interface RouteParts {
   readonly clock: Pick<Clock, "now">;
   readonly random: () => number;
   readonly breakers: Pick<Breakers, "avoids">;
+  /** The machines whose models run elsewhere. */
+  readonly elsewhere?: ReadonlySet<string>;
   readonly claims?: BusyClaims | undefined;
 }
 
@@ -40,12 +45,11 @@ interface RouteParts {
  */
 export class JobRoutes {
   readonly #parts: RouteParts;
-  readonly #speeds = new MeasuredSpeeds();
-  readonly #warm = new WarmCaches();
-  readonly #pending = new PendingJobs();
   readonly #claims: BusyClaims;
+  /** The placements of this gateway and others, and the speeds that this gateway measured. */
+  readonly memory: PlacementMemory;
   /**
-   * Where the next walk begins. It starts at random, so that gateways that do not know of each other begin at different
+   * The place where the next walk begins. It starts at random, so that gateways that do not know of each other begin at different
    * machines.
    */
   #walkFrom: number;
@@ -53,11 +57,12 @@ export class JobRoutes {
   constructor(parts: RouteParts) {
     this.#parts = parts;
     this.#claims = parts.claims ?? new BusyClaims(timingAt(1));
+    this.memory = new PlacementMemory(parts.clock);
     this.#walkFrom = Math.floor(parts.random() * walkTurn);
   }
 
   /** Ranks the machines to ask for a job, the best first, without the machines in `tried`. */
-  choose(wish: RouteWish, tried: ReadonlySet<string> = nobody): Choice {
+  choose(wish: RouteQuery, tried: ReadonlySet<string> = nobody): Choice {
     const { random } = this.#parts;
     const offering = this.#offering(wish);
     const known = this.#drawn(offering, wish, tried) ?? this.#presentOf(offering);
@@ -65,32 +70,34 @@ export class JobRoutes {
   }
 
   /** True if `choose` would find a machine. Returns at the first machine found. */
-  canPlace(wish: RouteWish): boolean {
+  canPlace(wish: RouteQuery): boolean {
     const { modelId, needs } = wish;
     const { catalogues } = this.#parts;
     const names = this.#offering(wish);
     for (let step = 0; step < names.length; step += 1) {
       const found = this.#present(names[(this.#walkFrom + step) % names.length]);
       if (found === undefined) continue;
-      const { presence, status } = found;
-      const catalogue = catalogues.of(presence);
+      const catalogue = catalogues.of(found.presence);
       const model = findModel(catalogue, modelId, wish);
-      if (whyNot({ presence, catalogue, status }, { model, needs }) === undefined) return true;
+      if (whyNot({ ...found, catalogue }, { model, needs }) === undefined) return true;
     }
     return false;
   }
 
   /** Explains the choice to an operator, over all known machines and without chance. */
-  explain(wish: RouteWish): Choice {
+  explain(wish: RouteQuery): Choice {
     const { roster, clock } = this.#parts;
     const known = roster.all(clock.now());
     const byName = known.toSorted((one, other) => (one.presence.machine < other.presence.machine ? -1 : 1));
     return this.#choose(wish, { known: byName, random: () => 0 });
   }
 
-  /** Notes a job that goes to a machine. The caller reports its accept and its end to the returned `PendingJob`. */
-  placed(chosen: Chosen): PendingJob {
-    return this.#pending.placed(chosen);
+  /** Follows a job that goes to a machine. With `whole` its answer comes in one piece. */
+  placed(chosen: Chosen, wish: RouteQuery, { whole }: { readonly whole: boolean }): PlacedJob {
+    const { roster, clock } = this.#parts;
+    const slots = roster.find(chosen.machine, clock.now())?.presence.slots ?? 1;
+    const window = chosen.model.context_window;
+    return this.memory.placed(chosen, { asked: wish, slots, window, whole });
   }
 
   /** Called when a machine accepted a job. */
@@ -103,52 +110,43 @@ export class JobRoutes {
     const { roster, clock } = this.#parts;
     const nowMs = clock.now();
     const presence = roster.find(machine, nowMs)?.presence;
-    if (presence?.epoch !== epoch || loadOf(presence, this.#pending.of(presence)).room !== "slot") return false;
+    if (presence?.epoch !== epoch || loadOf(presence, this.memory.loadOn(presence)).room !== "slot") return false;
     return this.#claims.contradicted(machine, model.id, nowMs);
   }
 
-  /** Notes the end of a job: the machine's speed and the prefixes that it now has cached. */
-  answered(chosen: Chosen, { prefixes }: Needs, end: EndPayload): void {
-    const nowMs = this.#parts.clock.now();
-    this.#speeds.ended(chosen.machine, chosen.model.id, end, nowMs);
-    if (prefixes !== undefined) this.#warm.answered(prefixes, chosen, nowMs);
-  }
-
   /** Called when a presence of a machine arrives and reports its load anew. */
-  loadTold(machine: string): void {
-    this.#pending.told(machine);
-    this.#claims.told(machine);
-  }
-
-  /** Returns the jobs placed on a machine that its last presence does not count, less those that ended since. */
-  pendingOn(target: Target): number {
-    return this.#pending.of(target);
-  }
-
-  speedOf(machine: string, modelId: string): Speed | undefined {
-    return this.#speeds.of(machine, modelId, this.#parts.clock.now());
+  loadReported(presence: Presence): void {
+    this.memory.reported(presence);
+    this.#claims.reported(presence.machine);
   }
 
   /**
    * Returns when a client may retry that is refused because all machines are full. Undefined if no machine was measured
    * yet.
    */
-  retryAfterSeconds(wish: RoutedModel): number | undefined {
+  retryAfterSeconds(wish: ModelTarget): number | undefined {
     const { catalogues } = this.#parts;
+    const { modelId } = wish;
     const offering = this.#presentOf(this.#offering(wish)).flatMap(({ presence }) => {
-      if (presence.state !== "ready") return [];
-      const model = findModel(catalogues.of(presence), wish.modelId, wish);
-      if (model === undefined) return [];
-      return [{ load: loadOf(presence, this.#pending.of(presence)), speed: this.speedOf(presence.machine, model.id) }];
+      if (presence.state !== "ready" || findModel(catalogues.of(presence), modelId, wish) === undefined) return [];
+      const load = loadOf(presence, this.memory.loadOn(presence));
+      return [{ load, speed: this.memory.speedOf(presence.machine, modelId) }];
     });
-    return offering.length === 0 ? undefined : secondsUntilRoom(offering);
+    return secondsUntilRoom(offering);
   }
 
   /** Returns the names of the machines that offer the model and may run the job. */
-  #offering({ modelId, isExact, machines }: RoutedModel): readonly string[] {
-    const { catalogues } = this.#parts;
-    const names = findOffering((id) => catalogues.offering(id), modelId, { isExact });
-    return machines === undefined ? names : names.filter((name) => machines.includes(name));
+  #offering(target: ModelTarget): readonly string[] {
+    const { catalogues, elsewhere = noMachines } = this.#parts;
+    const { modelId, machines } = target;
+    const names = findOffering((id) => catalogues.offering(id), modelId, target);
+    if (machines === undefined && elsewhere.size === 0 && target.elsewhere === undefined) return names;
+    return names.filter((name) => (machines?.includes(name) ?? true) && this.#isWhere(name, target));
+  }
+
+  /** True if the machine is elsewhere and the job may run there, or neither. */
+  #isWhere(machine: string, { elsewhere }: Pick<ModelTarget, "elsewhere">): boolean {
+    return (this.#parts.elsewhere ?? noMachines).has(machine) === (elsewhere === true);
   }
 
   #presentOf(names: readonly string[]): readonly RosterMachine[] {
@@ -167,16 +165,15 @@ export class JobRoutes {
   }
 
   /**
-   * Draws some of many machines: machines with room at once, and machines that have a prefix of the prompt cached.
+   * Draws some of many machines: machines with room at once, and those that have most of the prompt cached.
    * Weighing all machines of a large fleet would take longer than answering the request. Returns undefined if the names
    * are few, or if so few machines have room that all must be weighed. Each walk begins a little further than the one
    * before. Every machine is therefore drawn as often as any other. Most machines on a walk were also on the walk
    * before. The facts of one machine lie in a dozen places. Fetching them from far memory takes longer than
    * weighing them.
    */
-  #drawn(names: readonly string[], wish: RouteWish, tried: ReadonlySet<string>) {
+  #drawn(names: readonly string[], wish: RouteQuery, tried: ReadonlySet<string>) {
     if (names.length <= allLookedAtMax) return undefined;
-    const { clock } = this.#parts;
     this.#walkFrom = (this.#walkFrom + walkStep) % walkTurn;
     const drawn: RosterMachine[] = [];
     for (let step = 0; step < names.length && drawn.length < drawnMax; step += 1) {
@@ -184,75 +181,65 @@ export class JobRoutes {
       if (found !== undefined && this.#takesAtOnce(found, wish, tried)) drawn.push(found);
     }
     if (drawn.length < drawnMax) return undefined;
-    const { prefixes } = wish.needs;
-    const warm = prefixes === undefined ? nobodyKnows : this.#warm.knowing(prefixes, clock.now());
-    for (const machine of warm.keys()) {
-      const isDrawn = drawn.some(({ presence }) => presence.machine === machine);
-      const found = isDrawn ? undefined : this.#present(machine);
+    for (const name of this.memory.warmest(wish, names, warmestMax)) {
+      const isDrawn = drawn.some(({ presence }) => presence.machine === name);
+      const found = isDrawn ? undefined : this.#present(name);
       // `#choose` checks later whether the machine may run the job and still has the model.
       if (found !== undefined) drawn.push(found);
     }
     return drawn;
   }
 
-  #takesAtOnce(
-    { presence, status }: RosterMachine,
-    { modelId, isExact, needs }: RouteWish,
-    tried: ReadonlySet<string>,
-  ): boolean {
+  #takesAtOnce(found: RosterMachine, { modelId, isExact, needs }: RouteQuery, tried: ReadonlySet<string>): boolean {
+    const { presence, status } = found;
     const { catalogues, breakers, clock } = this.#parts;
     if (status !== "present" || tried.has(presence.machine)) return false;
-    if (loadOf(presence, this.#pending.of(presence)).room !== "slot") return false;
+    if (loadOf(presence, this.memory.loadOn(presence)).room !== "slot") return false;
     const catalogue = catalogues.of(presence);
     const model = findModel(catalogue, modelId, { isExact });
     if (model === undefined || (needs.promptTokens ?? 0) > model.context_window) return false;
     if (breakers.avoids(presence.machine, model.id, clock.now())) return false;
     if (this.#claims.isBusy(presence.machine, model.id)) return false;
     if (this.#claims.avoids(presence.machine, model.id, clock.now())) return false;
-    return whyNot({ presence, catalogue, status }, { model, needs }) === undefined;
+    return whyNot({ ...found, catalogue }, { model, needs }) === undefined;
   }
 
-  #choose(wish: RouteWish, among: Among): Choice {
+  #choose(wish: RouteQuery, among: Among): Choice {
     const { modelId, isExact, needs, machines } = wish;
     const { known, random, tried = nobody } = among;
     const nowMs = this.#parts.clock.now();
-    // With a single machine its cached prefixes do not matter.
-    const isChoice = known.length > 1 && needs.prefixes !== undefined;
-    const warm = isChoice ? this.#warm.knowing(needs.prefixes, nowMs) : nobodyKnows;
     const candidates: Candidate[] = [];
     for (const each of known) {
-      const { machine, epoch } = each.presence;
+      const { machine } = each.presence;
       if (machines !== undefined && !machines.includes(machine)) continue;
-      const isWarm = warm.get(machine) === epoch;
-      candidates.push(this.#candidate(each, { modelId, isExact, nowMs, tried: tried.has(machine), isWarm }));
+      const candidate = this.#candidate(each, wish, { nowMs, tried: tried.has(machine) });
+      candidates.push({ ...candidate, isMisplaced: !this.#isWhere(machine, wish) });
     }
     return chooseMachine({ modelId, isExact, needs, candidates, random });
   }
 
   #candidate(
-    { presence, status }: RosterMachine,
-    asked: Pick<RouteWish, "modelId" | "isExact"> & {
-      readonly nowMs: number;
-      readonly tried: boolean;
-      readonly isWarm: boolean;
-    },
+    { presence, status, isCordoned }: RosterMachine,
+    wish: RouteQuery,
+    { nowMs, tried }: { readonly nowMs: number; readonly tried: boolean },
   ): Candidate {
     const { catalogues } = this.#parts;
-    const { modelId, nowMs, tried, isWarm: warm } = asked;
+    const { modelId } = wish;
     const { machine } = presence;
     const catalogue = catalogues.of(presence);
-    const model = findModel(catalogue, modelId, asked);
+    const model = findModel(catalogue, modelId, wish);
     const id = model?.id ?? modelId;
     return {
       presence,
       catalogue,
       status,
+      isCordoned,
       avoid: tried ? "tried" : this.#avoided(machine, id, nowMs),
       saidBusy: this.#claims.isBusy(machine, id),
       withheld: model === undefined && findModel(catalogues.withheld(presence), modelId) !== undefined,
-      pending: this.#pending.of(presence),
-      speed: model === undefined ? undefined : this.#speeds.of(machine, id, nowMs),
-      warm,
+      known: this.memory.loadOn(presence),
+      speed: this.memory.speedOf(machine, modelId),
+      work: this.memory.workOn(presence, wish).work,
     };
   }
 
@@ -266,13 +253,15 @@ export class JobRoutes {
 const allLookedAtMax = 32;
 /** Number of machines with room that are drawn from more machines: twice as many as are ever asked. */
 const drawnMax = 16;
+/** Number of machines with most of the prompt cached that join the drawn ones. */
+const warmestMax = 4;
 /** Number of machines by which the start of each walk moves on. */
 const walkStep = 4;
 /** Modulus of the start of the walks: larger than any fleet. */
 const walkTurn = 2 ** 30;
 
 const nobody: ReadonlySet<string> = new Set();
-const nobodyKnows: ReadonlyMap<string, string> = new Map();
+const noMachines = nobody;
 
 interface Among {
   readonly known: readonly RosterMachine[];

@@ -29,14 +29,16 @@ export interface ModelsSeen {
   readonly machine: string;
   readonly modelIds: readonly string[];
   readonly seenAtMs: number;
+  /** True if the machine is elsewhere: its models are then known of that machine alone. */
+  readonly elsewhere?: boolean | undefined;
 }
 
 /**
  * Returns the entries to store: each model on its machine, and each by itself. A space separates the two. A model's id
  * may be any text, and a machine's name has no space.
  */
-export function sightingsOf({ machine, modelIds }: ModelsSeen): string[] {
-  return modelIds.flatMap((id) => [` ${id}`, `${machine} ${id}`]);
+export function sightingsOf({ machine, modelIds, elsewhere }: ModelsSeen): string[] {
+  return modelIds.flatMap((id) => [...(elsewhere ? [] : [` ${id}`]), `${machine} ${id}`]);
 }
 
 export function sightingsAskedFor(modelId: string, machines: readonly string[] | undefined): string[] {

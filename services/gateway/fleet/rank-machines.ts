@@ -5,23 +5,25 @@ import type { Presence } from "#shared/protocol/presence.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { type Catalogues, findModel } from "./catalogues.ts";
 import type { KnownModels } from "./known-models.ts";
-import type { Roster } from "./roster.ts";
+import type { Roster, RosterMachine } from "./roster.ts";
 import type { Choice, Chosen } from "./choose-machine.ts";
-import type { JobRoutes, RouteWish } from "./job-routes.ts";
+import type { JobRoutes, ModelTarget, RouteQuery } from "./job-routes.ts";
 
 interface RankOptions {
   readonly roster: Roster;
   readonly catalogues: Catalogues;
   readonly knownModels: KnownModels;
   readonly routes: JobRoutes;
+  /** The machines whose models run elsewhere. */
+  readonly elsewhere?: ReadonlySet<string>;
   /** Time that a request waits for a machine that is away to come back. */
   readonly waitMs: number;
   readonly timing: Timing;
   readonly clock: Clock;
 }
 
-/** A `RouteWish` with the signal that ends its waits. */
-export interface Wanted extends RouteWish {
+/** A `RouteQuery` with the signal that ends its waits. */
+export interface Wanted extends RouteQuery {
   readonly signal: AbortSignal;
 }
 
@@ -46,7 +48,7 @@ export class MachineRanking {
       choice = this.#choose(wanted);
     }
     if (choice.outcome === "not-offered") {
-      const absence = await this.absence(wanted.modelId, wanted.machines);
+      const absence = await this.absence(wanted);
       if (absence.code === "model_not_found") throw absence;
       choice = await this.#awaitMachine(wanted);
       if (choice.outcome === "not-offered") throw absence;
@@ -83,16 +85,24 @@ export class MachineRanking {
    * Returns the fault for a model that no machine offers: the model is unknown, or its machines are away, with the
    * reason.
    */
-  async absence(modelId: string, machines: readonly string[] | undefined): Promise<Fault> {
+  async absence(target: ModelTarget): Promise<Fault> {
     const { catalogues, knownModels, clock } = this.#options;
-    const acquaintance = await knownModels.knows(modelId, { nowMs: clock.wall(), machines });
-    if (acquaintance === "unknown") return modelNotFound(modelId);
-    const present = this.#present(machines);
-    const drains = (each: Presence): boolean =>
-      each.state === "draining" && findModel(catalogues.of(each), modelId) !== undefined;
-    if (present.some(drains)) {
+    const { modelId } = target;
+    const machines = this.#machinesOf(target);
+    const isKnown = async () => (await knownModels.knows(modelId, { nowMs: clock.wall(), machines })) === "known";
+    if (machines?.length === 0 || !(await isKnown())) return modelNotFound(modelId);
+    const seen = this.#present(target, machines);
+    const present = seen.map(({ presence }) => presence);
+    const offers = (each: Presence): boolean => findModel(catalogues.of(each), modelId) !== undefined;
+    if (present.some((each) => each.state === "draining" && offers(each))) {
       return new Fault("shutting_down", {
         message: "The GPU machine with this model is draining: it finishes its jobs and takes no new one.",
+        param: "model",
+      });
+    }
+    if (seen.some(({ presence, isCordoned }) => isCordoned && offers(presence))) {
+      return new Fault("agent_offline", {
+        message: "The GPU machine with this model is cordoned: its operator lets it take no new job for now.",
         param: "model",
       });
     }
@@ -106,6 +116,12 @@ export class MachineRanking {
           message: "No GPU machine that is reachable offers this model just now.",
           param: "model",
         });
+  }
+
+  /** Returns the fault for a name that no target answers for: a target that is away says more than one that is unknown. */
+  async absenceOf(targets: readonly ModelTarget[], asked: string): Promise<Fault> {
+    const faults = await Promise.all(targets.map((target) => this.absence(target)));
+    return faults.find(({ code }) => code !== "model_not_found") ?? modelNotFound(asked);
   }
 
   /** Waits up to `waitMs`, which the operator configures, for a machine that offers the model. */
@@ -130,12 +146,23 @@ export class MachineRanking {
     return this.#options.routes.choose(wanted, tried);
   }
 
-  #present(machines: readonly string[] | undefined): Presence[] {
-    const { roster, clock } = this.#options;
-    const present = roster.present(clock.now()).map(({ presence }) => presence);
-    return machines === undefined ? present : present.filter(({ machine }) => machines.includes(machine));
+  /** Returns the only machines that a target may be known of. Undefined for any that is not elsewhere. */
+  #machinesOf({ machines, elsewhere }: ModelTarget): readonly string[] | undefined {
+    const marked = this.#options.elsewhere ?? noMachines;
+    if (elsewhere) return machines?.filter((name) => marked.has(name)) ?? [...marked];
+    return machines?.filter((name) => !marked.has(name));
+  }
+
+  #present({ elsewhere }: ModelTarget, machines: readonly string[] | undefined): readonly RosterMachine[] {
+    const { roster, clock, elsewhere: marked = noMachines } = this.#options;
+    return roster
+      .present(clock.now())
+      .filter(({ presence: { machine } }) => marked.has(machine) === (elsewhere === true))
+      .filter(({ presence: { machine } }) => machines?.includes(machine) ?? true);
   }
 }
+
+const noMachines: ReadonlySet<string> = new Set();
 
 export function modelNotFound(modelId: Model["id"]): Fault {
   return new Fault("model_not_found", {

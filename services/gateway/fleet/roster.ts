@@ -1,5 +1,6 @@
 import type { Presence } from "#shared/protocol/presence.ts";
-import type { Timing } from "#shared/protocol/timing.ts";
+import { addedSilenceMs, type Timing } from "#shared/protocol/timing.ts";
+import type { Barred } from "./machine-records.ts";
 
 /** One boot of a machine, which jobs are sent to. */
 export interface Target {
@@ -16,6 +17,8 @@ export interface RosterMachine {
   readonly heardAtMs: number;
   /** True if the broker found no subscriber on the machine's subject since the machine was last heard. */
   readonly unreachable: boolean;
+  /** True if the machine's record says that it gets no new jobs. */
+  readonly isCordoned: boolean;
 }
 
 interface Entry {
@@ -34,15 +37,22 @@ const machineForgottenMs = 86_400_000;
  */
 export class Roster {
   readonly #timing: Timing;
+  readonly #barred: (machine: string) => Barred | undefined;
   readonly #entries = new Map<string, Entry>();
   #aliveSinceMs = 0;
 
-  constructor(timing: Timing) {
+  /** `barred` returns why a machine gets no new jobs. Without it, every machine gets some. */
+  constructor(timing: Timing, barred: (machine: string) => Barred | undefined = () => undefined) {
     this.#timing = timing;
+    this.#barred = barred;
   }
 
-  /** Takes a presence. Returns `older` and ignores the presence when a newer boot of the machine is there. */
-  announced(presence: Presence, nowMs: number): "taken" | "older" {
+  /**
+   * Takes a presence. Returns `older` and ignores the presence when a newer boot of the machine is there, and `revoked`
+   * when the machine was revoked.
+   */
+  announced(presence: Presence, nowMs: number): "taken" | "older" | "revoked" {
+    if (this.isRevoked(presence.machine)) return "revoked";
     const before = this.#entries.get(presence.machine);
     const isOlder = before !== undefined && presence.epoch < before.presence.epoch;
     if (isOlder && this.#status(before, nowMs) !== "offline") return "older";
@@ -68,6 +78,21 @@ export class Roster {
     if (entry?.presence.epoch === target.epoch) entry.unreachable = true;
   }
 
+  /** Forgets a machine that was revoked or renamed. A revoked machine is not taken again. */
+  forget(machine: string): void {
+    this.#entries.delete(machine);
+  }
+
+  /** True if an agent of this name is there. */
+  isPresent(machine: string, nowMs: number): boolean {
+    const entry = this.#entries.get(machine);
+    return entry !== undefined && this.#status(entry, nowMs) !== "offline";
+  }
+
+  isRevoked(machine: string): boolean {
+    return this.#barred(machine) === "revoked";
+  }
+
   /** Records that the gateway's own connection came up. The silence of a machine before that does not count. */
   reconnected(nowMs: number): void {
     this.#aliveSinceMs = nowMs;
@@ -87,18 +112,23 @@ export class Roster {
     const present: RosterMachine[] = [];
     for (const entry of this.#entries.values()) {
       const status = this.#status(entry, nowMs);
-      if (status !== "offline") present.push(seenAs(entry, status));
+      if (status !== "offline") present.push(this.#seenAs(entry, status));
     }
     return present;
   }
 
   find(machine: string, nowMs: number): RosterMachine | undefined {
     const entry = this.#entries.get(machine);
-    return entry === undefined ? undefined : seenAs(entry, this.#status(entry, nowMs));
+    return entry === undefined ? undefined : this.#seenAs(entry, this.#status(entry, nowMs));
   }
 
   all(nowMs: number): RosterMachine[] {
-    return Array.from(this.#entries.values(), (entry) => seenAs(entry, this.#status(entry, nowMs)));
+    return Array.from(this.#entries.values(), (entry) => this.#seenAs(entry, this.#status(entry, nowMs)));
+  }
+
+  #seenAs({ presence, heardAtMs, unreachable }: Readonly<Entry>, status: MachineStatus): RosterMachine {
+    const isCordoned = this.#barred(presence.machine) === "cordoned";
+    return { presence, status, heardAtMs, unreachable, isCordoned };
   }
 
   #forgetOld(nowMs: number): void {
@@ -109,9 +139,9 @@ export class Roster {
   #status(entry: Entry, nowMs: number): MachineStatus {
     if (entry.presence.state === "gone" || entry.unreachable) return "offline";
     const { roundTripMs = 0 } = entry.presence;
-    const silentMs = nowMs - Math.max(entry.heardAtMs, this.#aliveSinceMs) - roundTripMs;
-    if (silentMs > this.#timing.offlineAfterMs) return "offline";
-    return silentMs > this.#timing.suspectAfterMs ? "suspect" : "present";
+    const silentMs = nowMs - Math.max(entry.heardAtMs, this.#aliveSinceMs);
+    if (silentMs > this.#timing.offlineAfterMs + addedSilenceMs(entry.presence, this.#timing)) return "offline";
+    return silentMs > this.#timing.suspectAfterMs + roundTripMs ? "suspect" : "present";
   }
 }
 
@@ -120,12 +150,8 @@ function hear(entry: Entry, nowMs: number): void {
   entry.unreachable = false;
 }
 
-function seenAs({ presence, heardAtMs, unreachable }: Readonly<Entry>, status: MachineStatus): RosterMachine {
-  return { presence, status, heardAtMs, unreachable };
-}
-
 /** The reason why a machine that announces itself is not taken into the roster. */
-export type LeftOutCause = "older" | "other-scale" | "other-version";
+export type LeftOutCause = "older" | "other-scale" | "other-version" | "revoked";
 
 export interface LeftOutMachine {
   readonly presence: Presence;

@@ -9,6 +9,7 @@ import type { Presence } from "#shared/protocol/presence.ts";
 import { rollcallSubject } from "#shared/protocol/subjects.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { GatewayConfig } from "../config.ts";
+import type { MachineRecords } from "./machine-records.ts";
 import type { Roster } from "./roster.ts";
 
 /**
@@ -27,6 +28,8 @@ const connectEvent = z.object({
 
 /** A client of NATS that connected as the user of a machine. */
 interface OpenedConnection {
+  /** The user's name, or in operator mode the public key. */
+  readonly user: string;
   readonly connection: string;
   readonly address: string | undefined;
   readonly client: string | undefined;
@@ -38,18 +41,20 @@ const undecidedMax = 10;
 interface Parts {
   readonly broker: Broker;
   readonly roster: Roster;
+  readonly records: Pick<MachineRecords, "getByKey">;
   readonly timing: Timing;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /**
- * Reports a second connection under the NATS user of a present machine: it can read the machine's jobs without sending
- * anything. Each agent names its own connection in its presence, and every other one is the second.
+ * Reports a second connection with the NATS user or the key of a present machine: it can read the machine's jobs without
+ * sending anything. Each agent names its own connection in its presence, and every other one is the second. Connections
+ * of tunnels have keys that their gateways made, and no machine's.
  */
 export class SecondConnections {
   readonly #parts: Parts;
-  readonly #undecided = new Map<string, OpenedConnection[]>();
+  readonly #undecided = new Map<string, (OpenedConnection & { readonly openedAtMs: number })[]>();
   readonly #throttle: LogThrottle;
   #rollcall: Timer | undefined;
 
@@ -59,16 +64,17 @@ export class SecondConnections {
   }
 
   /**
-   * Judges a new connection. Users are named after their machines; connections of other users, such as gateways, are
-   * not judged.
+   * Judges a new connection. Users are named after their machines, or have the key of one; connections of other users,
+   * such as gateways, are not judged.
    */
-  opened(machine: string, opened: OpenedConnection): void {
-    const { broker, roster, timing, clock } = this.#parts;
+  opened(opened: OpenedConnection): void {
+    const { broker, roster, records, timing, clock } = this.#parts;
+    const machine = records.getByKey(opened.user)?.name ?? opened.user;
     const seen = roster.find(machine, clock.now());
     if (seen === undefined || seen.status === "offline" || seen.presence.connection === opened.connection) return;
     const undecided = this.#undecided.get(machine) ?? [];
     if (undecided.length >= undecidedMax) return;
-    this.#undecided.set(machine, [...undecided, opened]);
+    this.#undecided.set(machine, [...undecided, { ...opened, openedAtMs: clock.now() }]);
     // Most agents that reconnect have named their connection by then; the roll call asks the others.
     this.#rollcall ??= clock.after(timing.rollcallSettleMs, () => {
       this.#rollcall = undefined;
@@ -77,22 +83,29 @@ export class SecondConnections {
   }
 
   /**
-   * Reports every undecided connection that the agent did not name as its own. An agent of an older version names none,
+   * Reports every undecided connection that the agent did not name as its own. A presence from before an agent's own
+   * reconnect may come after it, so a new connection is judged by a later one. An agent of an older version names none,
    * and its connections are not judged.
    */
   heard({ machine, connection }: Presence): void {
+    const { timing, clock } = this.#parts;
     const undecided = this.#undecided.get(machine);
     if (undecided === undefined) return;
-    this.#undecided.delete(machine);
-    if (connection === undefined) return;
-    for (const opened of undecided) if (opened.connection !== connection) this.#report(machine, opened);
+    const others = undecided.filter((opened) => connection !== undefined && opened.connection !== connection);
+    const settledAtMs = clock.now() - timing.rollcallSettleMs;
+    const later = others.filter(({ openedAtMs }) => openedAtMs > settledAtMs);
+    if (later.length > 0) this.#undecided.set(machine, later);
+    else this.#undecided.delete(machine);
+    for (const opened of others) if (!later.includes(opened)) this.#report(machine, opened);
   }
 
-  #report(machine: string, opened: OpenedConnection): void {
-    if (!this.#throttle.isDue(`${machine} ${opened.address}`)) return;
+  #report(machine: string, { user, connection, address, client }: OpenedConnection): void {
+    if (!this.#throttle.isDue(`${machine} ${address}`)) return;
     this.#parts.log.error(
-      { machine, ...opened },
-      "a second connection is open under the NATS user of this machine and can read its jobs: change that user's password, unless an operator opened it",
+      { machine, connection, address, client },
+      user === machine
+        ? "a second connection is open under the NATS user of this machine and can read its jobs: change that user's password, unless an operator opened it"
+        : `a second connection is open with the key of this machine and can read its jobs: revoke the machine (trunkline machines revoke ${machine}), and pair it anew`,
     );
   }
 
@@ -102,22 +115,26 @@ export class SecondConnections {
 }
 
 /**
- * Watches connections as the system-account user of TRUNKLINE_NATS_SYSTEM_URL. Without this
- * setting, logs that second connections are not detected.
+ * Watches connections as a user of the system account: the one in TRUNKLINE_NATS_SYSTEM_URL, or in operator mode that of
+ * TRUNKLINE_NATS_SYSTEM_CREDS. Without these settings, logs that second connections are not detected.
  */
 export async function watchSecondConnections(
   parts: Parts & { readonly config: GatewayConfig; readonly lifecycle: Lifecycle },
 ): Promise<SecondConnections | undefined> {
   const { config, lifecycle, clock, log } = parts;
-  const { natsUrl, natsSystemUrl: url, natsSecurity: security } = config;
+  const { natsUrl, natsSystemUrl, natsSystemCredentialsFile: credentialsFile, natsSecurity: security } = config;
   if (natsUrl === undefined) return undefined;
-  if (url === undefined) {
-    log.info("a second connection under a machine's NATS user is not detected: TRUNKLINE_NATS_SYSTEM_URL is not set");
+  if (natsSystemUrl === undefined && credentialsFile === undefined) {
+    log.info(
+      "a second connection under a machine's NATS user is not detected: neither TRUNKLINE_NATS_SYSTEM_URL nor TRUNKLINE_NATS_SYSTEM_CREDS is set",
+    );
     return undefined;
   }
+  const url = natsSystemUrl ?? natsUrl;
   const seconds = new SecondConnections(parts);
+  const name = "trunkline gateway, connections";
   try {
-    const system = await connectNats({ url, security, name: "trunkline gateway, connections", clock, log });
+    const system = await connectNats({ url, credentialsFile, security, name, clock, log });
     lifecycle.onStop("second connections", async () => {
       seconds.stop();
       await system.close();
@@ -126,12 +143,13 @@ export async function watchSecondConnections(
       const event = decodeJson(connectEvent, data);
       if (event === undefined) return;
       const { id, user, host: address, name: client } = event.client;
-      if (user !== undefined) seconds.opened(user, { connection: `${event.server.id}.${id}`, address, client });
+      if (user !== undefined) seconds.opened({ user, connection: `${event.server.id}.${id}`, address, client });
     });
     await system.flush();
   } catch (error) {
     if (!(error instanceof StartFailure)) throw error;
-    throw new StartFailure(error.exitCode, `TRUNKLINE_NATS_SYSTEM_URL: ${error.message}`, { cause: error });
+    const setting = natsSystemUrl === undefined ? "TRUNKLINE_NATS_SYSTEM_CREDS" : "TRUNKLINE_NATS_SYSTEM_URL";
+    throw new StartFailure(error.exitCode, `${setting}: ${error.message}`, { cause: error });
   }
   return seconds;
 }

@@ -1,25 +1,25 @@
-import { type IncomingMessage, METHODS } from "node:http";
+import { type IncomingMessage, METHODS, type IncomingHttpHeaders } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { faultEntry, Fault } from "#shared/fault/fault.ts";
+import { faultEntry, Fault, type FaultCode } from "#shared/fault/fault.ts";
 import { scrub, type Log } from "#shared/process/log.ts";
-import { adoptError, type BodyLimit, unreadBody, faultBody, faultHeaders } from "./adopt-error.ts";
-import { pathOf } from "./follow-requests.ts";
-import { logFieldsOf, stateOf } from "./request-state.ts";
+import { isForMessages, pathOf, logFieldsOf, stateOf } from "./request-state.ts";
+import { headersBytesMax } from "./framing-fault.ts";
 
-interface Means extends BodyLimit {
+interface Dependencies extends BodyLimit {
   readonly log: Log;
 }
 
 /** Answers every error that a server's routes throw with one kind of body and a code from one closed list. */
-export function answerFaults(server: FastifyInstance, means: Means): void {
+export function answerFaults(server: FastifyInstance, dependencies: Dependencies): void {
   server.setErrorHandler(async (thrown, request, reply) => {
     const gone = request.raw.destroyed && !request.raw.complete;
-    const fault = gone ? clientLeft() : adoptError(thrown, means);
+    const fault = gone ? clientLeft() : adoptError(thrown, dependencies);
     const fields = { ...logFieldsOf(request), code: fault.code, internal: fault.reason };
-    if (faultEntry(fault.code).status >= 500) means.log.warn(fields, "request failed");
-    else if (fault.code === "key_invalid" && fault.internal !== undefined) means.log.warn(fields, "request refused");
-    else means.log.debug(fields, "request refused");
-    await answerFault(fault, { request, reply, ...means });
+    if (faultEntry(fault.code).status >= 500) dependencies.log.warn(fields, "request failed");
+    else if (fault.code === "key_invalid" && fault.internal !== undefined)
+      dependencies.log.warn(fields, "request refused");
+    else dependencies.log.debug(fields, "request refused");
+    await answerFault(fault, { request, reply, ...dependencies });
     return reply;
   });
   server.setNotFoundHandler(async (request) => {
@@ -43,10 +43,12 @@ export async function answerFault(
       closeUnread(request.raw);
     }
   }
-  const { error } = faultBody(fault);
+  const isMessage = isForMessages(request);
+  const body = isMessage ? messageFaultBody(fault, request.id) : faultBody(fault);
   // A message may quote the client's input, and a client may send its key in the wrong place.
-  const body = { error: { ...error, message: scrub(error.message) } };
-  reply.code(faultEntry(fault.code).status).headers(faultHeaders(fault)).send(body);
+  const scrubbed = { ...body, error: { ...body.error, message: scrub(body.error.message) } };
+  const status = isMessage ? messageStatus(fault) : faultEntry(fault.code).status;
+  reply.code(status).headers(faultHeaders(fault)).send(scrubbed);
 }
 
 function clientLeft(): Fault {
@@ -72,17 +74,17 @@ function closeUnread(request: IncomingMessage): void {
   };
 }
 
-const pathCharactersTold = 200;
+const shownPathCharactersMax = 200;
 
 /** Chat URLs of other APIs, which this gateway does not serve. */
-const otherChats = /^(?:\/v1)?\/messages$|^\/api\/(?:chat|generate)$/;
+const otherChats = /^\/api\/(?:chat|generate)$/;
 const keptResponses = /^\/v1\/responses\/|^\/v1\/conversations(?:\/|$)/;
 const chats = "/v1/chat/completions";
 const reference = "/docs";
 
 /** Returns the fault for an unknown URL, with a hint when the intended URL is plain. */
 export function unknownUrl(request: FastifyRequest): Fault {
-  const path = pathOf(request).slice(0, pathCharactersTold);
+  const path = pathOf(request).slice(0, shownPathCharactersMax);
   return new Fault("unknown_url", { message: `No endpoint at ${request.method} ${path}.${hint(request, path)}` });
 }
 
@@ -112,7 +114,7 @@ const neverRouted = "CONNECT";
 const everyMethod = METHODS.filter((method) => method !== neverRouted);
 
 /** Registers every HTTP method with the server, so that routes can refuse it by name. */
-export function knowEveryMethod(server: FastifyInstance): void {
+export function registerMethods(server: FastifyInstance): void {
   for (const method of everyMethod) {
     if (!server.supportedMethods.includes(method)) server.addHttpMethod(method);
   }
@@ -132,4 +134,157 @@ export function refuseOtherMethods(server: FastifyInstance, url: string, allowed
     },
     handler: () => undefined,
   });
+}
+
+/** The size limit of a request's body, and the name by which the operator knows that limit. */
+export interface BodyLimit {
+  readonly bodyBytesMax: number;
+  readonly bodyLimitName: string;
+}
+
+/**
+ * Returns the fault for a thrown error: the framework's own refusals by their codes. Anything else is a `Fault` already
+ * or a bug.
+ */
+export function adoptError(thrown: unknown, limit: BodyLimit): Fault {
+  switch (codeOf(thrown)) {
+    case "FST_ERR_CTP_BODY_TOO_LARGE":
+      return new Fault("request_too_large", {
+        message: `The request's body is larger than ${limit.bodyBytesMax} bytes (${limit.bodyLimitName}).`,
+      });
+    case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
+      return new Fault("unsupported_media_type", { message: "Send the request with Content-Type: application/json." });
+    case "FST_ERR_CTP_INVALID_CONTENT_LENGTH":
+      return new Fault("bad_request", { message: "The request's body is not as long as its Content-Length says." });
+    case "FST_ERR_BAD_URL":
+      return new Fault("bad_request", { message: "The request's URL is not well formed." });
+    case "FST_ERR_MAX_PARAM_LENGTH":
+      return new Fault("uri_too_long", { message: "The request's URL is too long." });
+    case "FST_ERR_ROUTE_METHOD_NOT_SUPPORTED":
+    case "FST_ERR_NOT_FOUND":
+      return new Fault("unknown_url", { message: "There is nothing here for this method." });
+    case undefined:
+    default:
+      return refusedByFramework(thrown) ?? Fault.from(thrown);
+  }
+}
+
+/** Returns `bad_request` for any other refusal that the framework itself blames on the request. */
+function refusedByFramework(thrown: unknown): Fault | undefined {
+  const isItsOwn = codeOf(thrown)?.startsWith("FST_ERR_") === true;
+  const status: unknown = Reflect.get(Object(thrown), "statusCode");
+  if (!isItsOwn || typeof status !== "number" || status < 400 || status >= 500) return undefined;
+  return new Fault("bad_request", { message: "The request is not one that this server can read." });
+}
+
+/** Returns the fault for an error of Node's HTTP parser, which occurs before a request exists. */
+export function adoptParserError(error: unknown): Fault {
+  switch (codeOf(error)) {
+    case "HPE_HEADER_OVERFLOW":
+      return new Fault("headers_too_large", {
+        message: `The request's headers are larger than ${headersBytesMax} bytes (headersBytesMax).`,
+      });
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return new Fault("request_timeout", { message: "The request did not arrive whole in time." });
+    case undefined:
+    default:
+      return new Fault("bad_request", { message: "The request is not well-formed HTTP." });
+  }
+}
+
+function codeOf(thrown: unknown): string | undefined {
+  return thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : undefined;
+}
+
+/** Largest unused body that is read to its end, so that a simple client receives the error. */
+const unprovenBytesMax = 256 * 1024;
+const provenTimesLimit = 4;
+
+/**
+ * Decides what happens to the rest of a body when a request is refused before it was read. Many clients send everything
+ * before they read the answer, and would only see a broken pipe. A client without a key cannot make this process read
+ * much.
+ */
+export function unreadBody(refused: {
+  readonly code: FaultCode;
+  readonly headers: IncomingHttpHeaders;
+  readonly bodyBytesMax: number;
+}): "read-on" | "close" {
+  const { code, headers, bodyBytesMax } = refused;
+  // A client that sent `Expect` gets no `100 Continue`, and may send its body or not.
+  if (headers["transfer-encoding"] !== undefined || headers.expect !== undefined) return "close";
+  const bytes = Number(headers["content-length"] ?? 0);
+  const bytesMax = code === "request_too_large" ? bodyBytesMax * provenTimesLimit : unprovenBytesMax;
+  return bytes <= bytesMax ? "read-on" : "close";
+}
+
+/** OpenAI's error body. It always has these four keys. */
+export interface FaultBody {
+  readonly error: {
+    readonly message: string;
+    readonly type: string;
+    readonly param: string | null;
+    readonly code: string | null;
+  };
+}
+
+export function faultBody(fault: Fault): FaultBody {
+  const { type, wire } = faultEntry(fault.code);
+  const code = wire === undefined ? fault.code : wire;
+  return { error: { message: fault.message, type, param: fault.param ?? null, code } };
+}
+
+/** Returns the headers that official clients read beside the body: how long to wait, and whether to retry at all. */
+export function faultHeaders(fault: Fault): Record<string, string> {
+  const { status, retry, retryAfterSeconds } = faultEntry(fault.code);
+  const waitSeconds = fault.retryAfterSeconds ?? retryAfterSeconds;
+  return {
+    ...(waitSeconds === undefined ? {} : { "retry-after": String(waitSeconds) }),
+    ...(retry === false ? { "x-should-retry": "false" } : {}),
+    ...(status === 401 ? { "www-authenticate": "Bearer" } : {}),
+  };
+}
+
+/** Anthropic's status of an overload. Its clients wait longer after it than after a 503. */
+const overloaded = 529;
+
+/** Returns the status of a fault as the Messages API has it. */
+export function messageStatus({ code }: Pick<Fault, "code">): number {
+  return code === "server_is_overloaded" ? overloaded : faultEntry(code).status;
+}
+
+/** Anthropic's types of errors, by the status. Any other status below 500 is an invalid request. */
+const types: Readonly<Record<number, string>> = {
+  401: "authentication_error",
+  403: "permission_error",
+  404: "not_found_error",
+  413: "request_too_large",
+  429: "rate_limit_error",
+  504: "timeout_error",
+  [overloaded]: "overloaded_error",
+};
+
+/** Anthropic's error body, with the code and the path of Trunkline's faults beside its own fields. */
+export interface MessageFaultBody {
+  readonly type: "error";
+  readonly error: {
+    readonly type: string;
+    readonly message: string;
+    readonly code: string | null;
+    readonly param: string | null;
+    readonly details?: typeof noThread;
+  };
+  readonly request_id: string;
+}
+
+/** Anthropic's SDK reads this where it asked for a thread that its server keeps, and sends the whole conversation then. */
+const noThread = { error_code: "thread_unsupported_request", unsupported: ["thread"] } as const;
+
+export function messageFaultBody(fault: Fault, requestId: string): MessageFaultBody {
+  const status = messageStatus(fault);
+  const type = types[status] ?? (status < 500 ? "invalid_request_error" : "api_error");
+  const { message, param = null } = fault;
+  const { wire: code = fault.code } = faultEntry(fault.code);
+  const details = param === "thread" ? { details: noThread } : {};
+  return { type: "error", error: { type, message, code, param, ...details }, request_id: requestId };
 }

@@ -1,36 +1,43 @@
 import { BlockList, isIPv6, type Server, type Socket } from "node:net";
 import type { Clock } from "#shared/process/clock.ts";
 import { LogThrottle, type Log } from "#shared/process/log.ts";
-import { networkOf } from "./client-request.ts";
+import { networkOf } from "./request-state.ts";
+import { type Server as HttpServer, STATUS_CODES } from "node:http";
+import { type FaultCode, faultEntry, Fault } from "#shared/fault/fault.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import { adoptParserError, faultBody, faultHeaders } from "./answer-faults.ts";
+import { noSniffing, processingHeader, type AnswersUnderWay } from "./timed-response.ts";
 
-/** The limit that a new connection exceeds: the one for all connections, or the one for its address. */
-export type ConnectionBound = "total" | "address";
+/** The bound that a new connection exceeds: of all connections, of its address, or of proxies alone. */
+export type ConnectionBound = "total" | "address" | "stranger";
 
 export interface ConnectionBounds {
   /** Connections that a server has open at once. */
   readonly connectionsMax: number;
   /** Open connections of one address. This host and trusted proxies carry many clients, and have no such limit. */
   readonly connectionsPerAddressMax: number;
+  /** True if only this host and trusted proxies may connect. */
+  readonly onlyProxies?: boolean;
 }
 
-/** Closes new connections above a limit at once. The log names the setting of the limit. */
+/** Closes new connections above a limit, and those of strangers, at once. The log names the setting. */
 export function limitConnections(
   server: Server,
   bounds: ConnectionBounds,
-  means: {
+  dependencies: {
     readonly trustedProxies: readonly string[];
     readonly clock: Pick<Clock, "now">;
     readonly log: Pick<Log, "warn">;
     readonly meter?: { connectionClosed(bound: ConnectionBound): void } | undefined;
   },
 ): void {
-  const { connectionsMax, connectionsPerAddressMax } = bounds;
-  const throttle = new LogThrottle(means.clock);
-  const unbound = networks(["127.0.0.0/8", "::1", ...means.trustedProxies]);
+  const { connectionsMax, connectionsPerAddressMax, onlyProxies = false } = bounds;
+  const throttle = new LogThrottle(dependencies.clock);
+  const unbound = networks(["127.0.0.0/8", "::1", ...dependencies.trustedProxies]);
   const openFrom = new Map<string, number>();
   const refuse = (bound: ConnectionBound, message: string): void => {
-    means.meter?.connectionClosed(bound);
-    if (throttle.isDue(bound)) means.log.warn({ bound }, message);
+    dependencies.meter?.connectionClosed(bound);
+    if (throttle.isDue(bound)) dependencies.log.warn({ bound }, message);
   };
 
   server.maxConnections = connectionsMax;
@@ -40,6 +47,14 @@ export function limitConnections(
   server.on("connection", (socket: Socket) => {
     const { remoteAddress } = socket;
     if (remoteAddress === undefined || unbound.check(remoteAddress, isIPv6(remoteAddress) ? "ipv6" : "ipv4")) return;
+    if (onlyProxies) {
+      refuse(
+        "stranger",
+        `connections from ${remoteAddress} are closed: it is no proxy of TRUNKLINE_TRUSTED_PROXIES, and this port has no certificate (TRUNKLINE_TLS_CERT)`,
+      );
+      socket.destroy();
+      return;
+    }
     const network = networkOf(remoteAddress);
     const open = (openFrom.get(network) ?? 0) + 1;
     openFrom.set(network, open);
@@ -66,4 +81,89 @@ function networks(listed: readonly string[]): BlockList {
     else list.addSubnet(address, Number(bits), family);
   }
   return list;
+}
+
+/** Counts connections on which no request could be read. */
+export interface ConnectionMeter {
+  connectionRefused(code: FaultCode): void;
+  connectionClosed(bound: ConnectionBound): void;
+}
+
+/**
+ * Answers connections on which no HTTP can be read any more. Requests that arrived whole before that get their answers
+ * first. They ran, and their clients must not take them for refused.
+ */
+export class BrokenConnections {
+  readonly #underWay: AnswersUnderWay;
+  readonly #log: Pick<Log, "debug">;
+  readonly #meter: ConnectionMeter | undefined;
+  /**
+   * Connections that got their answer. All later input on them fails for the same reason, and gets no second answer.
+   */
+  readonly #answered = new WeakSet<Socket>();
+
+  constructor(dependencies: {
+    readonly underWay: AnswersUnderWay;
+    readonly log: Pick<Log, "debug">;
+    readonly meter?: ConnectionMeter | undefined;
+  }) {
+    this.#underWay = dependencies.underWay;
+    this.#log = dependencies.log;
+    this.#meter = dependencies.meter;
+  }
+
+  answer(error: Error, connection: Socket): void {
+    if (this.#answered.has(connection)) return;
+    this.#answered.add(connection);
+    const fault = adoptParserError(error);
+    // The error itself holds the bytes that were read, key and prompt among them.
+    this.#log.debug({ code: fault.code }, "a connection sent no HTTP that could be read");
+    void this.#tell(fault, connection);
+  }
+
+  /** Refuses CONNECT requests: this is no proxy. Unsent answers to earlier requests of the connection go first. */
+  refuseTunnels(server: HttpServer): void {
+    server.on("connect", ({ socket: connection }) => {
+      connection.on("error", () => undefined);
+      if (this.#answered.has(connection)) return;
+      this.#answered.add(connection);
+      const fault = new Fault("method_not_allowed", { message: "CONNECT is not allowed: this server is not a proxy." });
+      this.#log.debug({ code: fault.code }, "a connection asked to be led elsewhere");
+      void this.#tell(fault, connection, { allow: "GET, HEAD, POST" });
+    });
+  }
+
+  async #tell(fault: Fault, connection: Socket, headers: Readonly<Record<string, string>> = {}): Promise<void> {
+    this.#meter?.connectionRefused(fault.code);
+    const answers = this.#underWay.on(connection);
+    const broken = answers.find(({ req }) => !req.complete);
+    await this.#underWay.allSent(
+      connection,
+      answers.filter((answer) => answer !== broken),
+    );
+    if (connection.destroyed) return;
+    // In the middle of an answer nothing else may be written.
+    if (!connection.writable || broken?.headersSent === true) connection.destroy();
+    else connection.end(rawAnswer(fault, headers));
+  }
+}
+
+/**
+ * Returns the whole HTTP answer, head and body, to input that never became a request. Its connection closes after it.
+ */
+function rawAnswer(fault: Fault, headers: Readonly<Record<string, string>> = {}): string {
+  const { status } = faultEntry(fault.code);
+  const body = JSON.stringify(faultBody(fault));
+  const all = {
+    "content-type": "application/json; charset=utf-8",
+    "content-length": String(Buffer.byteLength(body)),
+    "x-request-id": newToken("req_"),
+    [processingHeader]: "0",
+    [noSniffing[0]]: noSniffing[1],
+    ...faultHeaders(fault),
+    ...headers,
+    connection: "close",
+  };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
+  return `${[`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Error"}`, ...lines].join("\r\n")}\r\n\r\n${body}`;
 }

@@ -30,7 +30,7 @@ const openPaths = /^\/(?:v1(?:\/|$)|openapi\.json$)/;
 const permissionSeconds = 7_200;
 
 const headerName = /^[\w!#$%&'*+.^`|~-]+$/;
-const usualHeaders = ["authorization", "content-type"];
+const usualHeaders = ["authorization", "content-type", "x-api-key", "anthropic-version"];
 
 /**
  * Lets browsers pass answers to web apps, errors and streams included, when the app's origin is in `origins`. Without

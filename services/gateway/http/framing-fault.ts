@@ -21,7 +21,16 @@ export interface RequestHead {
 }
 
 /** Headers that may appear only once: two of them would mean different things to different readers. */
-const single = ["host", "authorization", "content-type", "content-encoding", "transfer-encoding", "expect"];
+const single = [
+  "host",
+  "authorization",
+  "x-api-key",
+  "api-key",
+  "content-type",
+  "content-encoding",
+  "transfer-encoding",
+  "expect",
+];
 /**
  * Index into `single` by the length of a header's name. All lengths differ, so that the length alone rules out most
  * headers.

@@ -3,6 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import { createSecureContext } from "node:tls";
 import type { FastifyInstance } from "fastify";
 import type { Clock } from "#shared/process/clock.ts";
+import { defaultPorts } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 
 export interface Certificate {
@@ -60,7 +61,7 @@ const waitingConnectionsMax = 4_096;
 
 /** Listens and returns the port. Throws a `StartFailure` that names the cause and the remedy in one line. */
 export async function listen(
-  server: FastifyInstance,
+  server: Pick<FastifyInstance, "listen" | "server">,
   at: { readonly host: string; readonly port: number; readonly hostVariable: string; readonly portVariable: string },
 ): Promise<number> {
   try {
@@ -72,14 +73,32 @@ export async function listen(
   return typeof address === "object" && address !== null ? address.port : at.port;
 }
 
+/** The servers that usually listen on a port, to name when that port is in use. */
+const usualServers: Readonly<Record<number, string>> = {
+  [defaultPorts.public]: "another Trunkline",
+  [defaultPorts.operations]: "another Trunkline",
+  1234: "LM Studio",
+  3000: "Open WebUI",
+  4000: "LiteLLM",
+  5000: "AirPlay of macOS",
+  8000: "vLLM",
+  8080: "llama-server or mlx-lm",
+  9090: "Prometheus",
+  11434: "Ollama",
+};
+
 function reasonOf(error: unknown, at: Parameters<typeof listen>[1]): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   const where = `Port ${at.port} on ${at.host}`;
+  const usual = usualServers[at.port];
   switch (code) {
     case "EADDRINUSE":
-      return `${where} is in use: stop what uses it, or set ${at.portVariable} to another port.`;
+      return `${where} is in use${usual === undefined ? "" : ` (${usual} usually listens there)`}: stop what uses it, or set ${at.portVariable} to another port.`;
     case "EACCES":
-      return `${where} is not for this user: set ${at.portVariable} to a port above 1023.`;
+      // Windows refuses ports that it has reserved for its own parts.
+      return at.port < 1_024
+        ? `${where} is not for this user: set ${at.portVariable} to a port above 1023.`
+        : `${where} is reserved by the system: set ${at.portVariable} to another port.`;
     case "EADDRNOTAVAIL":
     case "ENOTFOUND":
       return `${at.host} is no address of this host: set ${at.hostVariable} to one that is.`;
@@ -93,17 +112,32 @@ const lookEveryMs = 50;
 /** Time for answers that were cut at the deadline to reach their clients. */
 const lastWordsMs = 250;
 
+/** Connections that became WebSockets, which Node no longer closes. */
+interface WebSockets {
+  readonly connections: number;
+  close(): void;
+}
+
 /**
  * Closes a server. Accepts no new connections, closes idle ones at once, and the others when their answer is sent. A
- * client that keeps its connection, or does not read, delays nothing past the deadline.
+ * client that keeps its connection, or does not read, delays nothing past the deadline. WebSockets close last, because
+ * answers may need them.
  */
 export async function closeServer(
   server: FastifyInstance,
-  means: { readonly deadline: AbortSignal; readonly clock: Clock },
+  dependencies: { readonly deadline: AbortSignal; readonly clock: Clock; readonly webSockets?: WebSockets | undefined },
 ): Promise<void> {
-  const { deadline, clock } = means;
-  const looking = clock.every(lookEveryMs, () => server.server.closeIdleConnections());
-  const cut = (): void => void clock.after(lastWordsMs, () => server.server.closeAllConnections());
+  const { deadline, clock, webSockets } = dependencies;
+  const looking = clock.every(lookEveryMs, () => {
+    server.server.closeIdleConnections();
+    server.server.getConnections((_, count) => {
+      if (webSockets !== undefined && count <= webSockets.connections) webSockets.close();
+    });
+  });
+  const cut = (): void => {
+    webSockets?.close();
+    clock.after(lastWordsMs, () => server.server.closeAllConnections());
+  };
   if (deadline.aborted) cut();
   deadline.addEventListener("abort", cut, { once: true });
   try {
@@ -115,5 +149,6 @@ export async function closeServer(
     await setImmediate();
   } finally {
     looking.cancel();
+    webSockets?.close();
   }
 }

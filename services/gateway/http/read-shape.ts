@@ -166,7 +166,7 @@ function tooBig(issue: z.core.$ZodIssueTooBig, param: string): Fault {
 }
 
 /** Fields that take decimals, by name: JSON does not distinguish 2 from 2.0. */
-const decimals = /^(temperature|top_p|frequency_penalty|presence_penalty|logit_bias\..*)$/;
+const decimals = /^(temperature|top_p|min_p|typical_p|\w+_penalty|logit_bias\..*)$/;
 
 function isDecimal(param: string): boolean {
   return decimals.test(param);

@@ -1,6 +1,10 @@
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyRequest, FastifyReply } from "fastify";
 import type { FaultCode } from "#shared/fault/fault.ts";
-import type { ArrivingBody } from "./upload-room.ts";
+import type { ArrivingBody } from "./bound-uploads.ts";
+import type { Log } from "#shared/process/log.ts";
+import { atClose, sinceArrivalMs } from "./timed-response.ts";
+import type { IncomingHttpHeaders } from "node:http";
+import { isIPv4, isIPv6 } from "node:net";
 
 export type RequestOutcome = "ok" | FaultCode;
 
@@ -16,7 +20,7 @@ export interface RequestFacts {
   readonly answer?: AnswerFacts | undefined;
 }
 
-/** How the answer to a request came about. All times are from the request's arrival, unless they say otherwise. */
+/** The course of the answer to a request. All times are from the request's arrival, unless they say otherwise. */
 export interface AnswerFacts {
   /** Ids of the jobs that were offered to machines for the request, the latest last. */
   readonly jobs: readonly string[];
@@ -24,7 +28,7 @@ export interface AnswerFacts {
   readonly machine: string | undefined;
   /** The model by its id in that machine's catalogue. */
   readonly model: string | undefined;
-  /** How often the request went on to another machine after one had accepted it. */
+  /** Counts the moves of the request to another machine after one had accepted it. */
   readonly failovers: number;
   readonly acceptedMs: number | undefined;
   readonly firstTokenMs: number | undefined;
@@ -50,7 +54,7 @@ export interface RequestState {
   key: string | undefined;
   /** Code of the fault that the client got. */
   faultCode: FaultCode | undefined;
-  /** Why the request ended in a fault, for the log. */
+  /** The reason of the fault in which the request ended, for the log. */
   reason: string | undefined;
   /** Reports the facts of the request, once an account is kept of it. */
   reporter: { readonly facts: RequestFacts } | undefined;
@@ -97,4 +101,150 @@ export function logFieldsOf(request: FastifyRequest, facts = factsOf(request)): 
 /** Returns the log fields for the jobs of a request: the latest as `job`, the others as `earlierJobs`. */
 export function jobFieldsOf(jobs: readonly string[] = []): { readonly job?: unknown; readonly earlierJobs?: unknown } {
   return { job: jobs.at(-1), earlierJobs: jobs.length > 1 ? jobs.slice(0, -1) : undefined };
+}
+
+/** Counts requests. */
+export interface RequestMeter {
+  requestBegan(): void;
+  requestEnded(ended: EndedRequest): void;
+}
+
+interface Dependencies {
+  readonly log: Log;
+  readonly meter?: RequestMeter | undefined;
+}
+
+interface Exchange {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}
+
+/** Follows every request of a server to its end. Its hook must be the first to see them. */
+export function followRequests(server: FastifyInstance, dependencies: Dependencies): void {
+  server.addHook("onRequest", (request, reply, done) => {
+    followRequest({ request, reply }, dependencies);
+    done();
+  });
+}
+
+/** Logs one line for a request and counts it once, when its answer is sent or its client has left. */
+export function followRequest(exchange: Exchange, dependencies: Dependencies): void {
+  dependencies.meter?.requestBegan();
+  const { raw } = exchange.reply;
+  if (raw.closed) reportEnd(exchange, dependencies);
+  else atClose(raw, () => reportEnd(exchange, dependencies));
+}
+
+function reportEnd({ request, reply }: Exchange, { log, meter }: Dependencies): void {
+  const known = factsOf(request);
+  const facts: RequestFacts =
+    known.outcome === undefined ? { ...known, outcome: reply.raw.writableFinished ? "ok" : "client_closed" } : known;
+  const ms = sinceArrivalMs(reply.raw);
+  logRequest(log, { request, status: reply.statusCode, ms, facts });
+  // An unknown URL has no route. The URL itself is no label, because a client may write anything into it.
+  const { url: route = "unknown" } = request.routeOptions;
+  meter?.requestEnded({ route, ms, facts });
+}
+
+const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
+
+/** Logs the one line of a request. A query may hold a secret and is not logged; neither is any part of a body. */
+function logRequest(
+  log: Log,
+  ended: {
+    readonly request: FastifyRequest;
+    readonly status: number;
+    readonly ms: number;
+    readonly facts: RequestFacts;
+  },
+): void {
+  const { request, status, ms, facts } = ended;
+  const path = pathOf(request);
+  const { key, model, outcome, answer } = facts;
+  const { job, earlierJobs } = jobFieldsOf(answer?.jobs);
+  const answered = job === undefined ? undefined : answer;
+  const firstTokenMs = answered?.firstTokenMs;
+  const { client_request, client_request_left_out } = clientRequest(request.headers);
+  // The log leaves out undefined fields.
+  const fields = {
+    request: request.id,
+    client_request,
+    client_request_left_out,
+    method: request.method,
+    path,
+    status,
+    ms: Math.round(ms),
+    outcome,
+    internal: stateOf(request).reason,
+    key,
+    model,
+    answeredBy: answered?.model === model ? undefined : answered?.model,
+    job,
+    earlierJobs,
+    machine: answer?.machine,
+    firstTokenMs: firstTokenMs === undefined ? undefined : Math.round(firstTokenMs),
+    promptTokens: answered?.promptTokens,
+    completionTokens: answered?.completionTokens,
+    failovers: answered?.failovers === 0 ? undefined : answered?.failovers,
+  };
+  if (probes.has(path)) log.debug(fields, "request");
+  else log.info(fields, "request");
+}
+
+export function pathOf(request: FastifyRequest): string {
+  const query = request.url.indexOf("?");
+  return query === -1 ? request.url : request.url.slice(0, query);
+}
+
+/** True if the client speaks Anthropic's Messages API, and reads errors in its shape. */
+export function isForMessages(request: FastifyRequest): boolean {
+  return "anthropic-version" in request.headers || /^\/v1\/messages(?:\/|$)/.test(pathOf(request));
+}
+
+/** Characters of a client's own request id; OpenAI accepts as many. */
+export const clientRequestCharactersMax = 512;
+
+interface ClientRequest {
+  readonly client_request?: string;
+  readonly client_request_left_out?: string;
+}
+
+const unnamed: ClientRequest = {};
+const printable = /^[\x20-\x7e]+$/;
+
+/**
+ * Returns the log fields with the client's own request id (`x-client-request-id`). A client can then ask about a
+ * request by that id. It never becomes the gateway's id of the request. An id that could garble a log is left out, and
+ * the log line says so.
+ */
+export function clientRequest(headers: IncomingHttpHeaders): ClientRequest {
+  const name = headers["x-client-request-id"];
+  if (typeof name !== "string" || name === "") return unnamed;
+  if (name.length > clientRequestCharactersMax) return leftOut("too long (clientRequestCharactersMax)");
+  return printable.test(name) ? { client_request: name } : leftOut("not printable ASCII");
+}
+
+function leftOut(reason: string): ClientRequest {
+  return { client_request_left_out: reason };
+}
+
+/**
+ * Returns the network by which an address is counted. For IPv6 this is the /64, because the owner of one address has at
+ * least the 2⁶⁴ beside it. All texts of a proxy that are no address share one network.
+ */
+export function networkOf(given: string): string {
+  const address = /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(given)?.[1] ?? given;
+  if (isIPv4(address)) return address;
+  if (!isIPv6(address)) return "no address";
+  const ipv4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (ipv4 !== undefined) return ipv4;
+  const [before = "", after] = address.split("::");
+  const head = before.split(":");
+  if (after === undefined) return head.slice(0, 4).join(":");
+  const zeros = Math.max(0, 8 - head.length - after.split(":").length);
+  const groups = [...head, ...Array.from({ length: zeros }, () => "0"), ...after.split(":")];
+  return groups
+    .slice(0, 4)
+    .map((group) => (group === "" ? "0" : group))
+    .join(":");
 }

@@ -1,7 +1,11 @@
 import type { Clock } from "#shared/process/clock.ts";
 import type { Fault, FaultCode } from "#shared/fault/fault.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
+import { eventOf, RecordReader } from "#shared/protocol/frame.ts";
 import type { BeatRow, EndPayload, JobState, Usage } from "#shared/protocol/frame-payload.ts";
-import type { JobListener, JobOffer } from "./job-listener.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import type { JobListener, JobOffer, OfferListener } from "./job-listener.ts";
+import { machineBrokeRules } from "./machine-fault.ts";
 
 /** Counts refused offers, streams and implausible usage. */
 export interface AnswerMeter {
@@ -13,16 +17,53 @@ export interface AnswerMeter {
   usageNotBelieved(machine: string): void;
 }
 
+/** The metadata of an answer, in every shape. */
+export interface AnswerHead {
+  readonly id: string;
+  readonly createdSeconds: number;
+  readonly model: string;
+  /** True if the client asked for usage as a chunk of its own; streams only. */
+  readonly includeUsage: boolean;
+}
+
+/** Renders the answer events of one answer as the bytes for its client. */
+export interface AnswerRenderer {
+  /**
+   * Returns the bytes for these events; empty when the shape writes nothing before the end. Throws a Fault when the
+   * events are invalid, or when the answer exceeds a limit.
+   */
+  push(events: readonly AnswerEvent[]): Uint8Array;
+  /** Returns the last bytes, after the last event. */
+  end(): Uint8Array;
+}
+
+/** Takes the rendered answer on its way to the client. */
+export interface AnswerWriter {
+  /** Called when a machine has the job. `model` is the model's id on that machine. */
+  onAccept?(machine: string, model: string): void;
+  onData(bytes: Uint8Array): void;
+  /** Called with the bytes of records that came and gave nothing to pass on yet, for an answer that is sent whole. */
+  onHold?(bytes: number): void;
+  onTick?: JobListener["onTick"];
+  /** Returns the rendered bytes that the client has not read. Undefined when there is no client to wait for. */
+  backlogBytes?(): number;
+}
+
+interface Rendering {
+  readonly streamed: boolean;
+  /** Creates the renderer of an answer by this model. Another machine's answer to the same request is rendered anew. */
+  readonly render: (model: string) => AnswerRenderer;
+}
+
 /** A machine with a job in one of these states has not begun to work on it. */
 const notBegun: ReadonlySet<JobState | undefined> = new Set(["receiving", "queued", "loading"]);
 
-const nobody: JobListener = { onData: () => undefined };
-
 /**
- * Records the course of one answer: the machines that were offered the job, the machine that took it, and the times of
- * the pieces. It stands between the machines and the listener for the answer, and changes nothing.
+ * Stands between the machines and the writer of one answer. It reads the records of a machine's answer, and passes the
+ * rendered bytes on. It records the machines that were offered the job, the machine that took it, and the times of the
+ * pieces.
  */
-export class AnswerCourse implements JobListener {
+export class AnswerCourse implements OfferListener {
   /** Set only if the answer has a client to wait for. */
   backlogBytes?: () => number;
   readonly #clock: Pick<Clock, "now">;
@@ -40,12 +81,17 @@ export class AnswerCourse implements JobListener {
   #state: JobState | undefined;
   #madeTokens = 0;
   #usage: Usage | undefined;
-  #listener: JobListener = nobody;
-  #streamed = false;
+  #writer: AnswerWriter | undefined;
+  #rendering: Rendering | undefined;
+  #renderer: AnswerRenderer | undefined;
+  #reader = newReader();
+  #finished = false;
+  #said = false;
+  #heldBytes = 0;
 
-  constructor(means: { readonly clock: Pick<Clock, "now">; readonly meter?: AnswerMeter | undefined }) {
-    this.#clock = means.clock;
-    this.#meter = means.meter;
+  constructor(dependencies: { readonly clock: Pick<Clock, "now">; readonly meter?: AnswerMeter | undefined }) {
+    this.#clock = dependencies.clock;
+    this.#meter = dependencies.meter;
   }
 
   /** Ids of all jobs that were offered for the answer, the latest last. */
@@ -101,35 +147,37 @@ export class AnswerCourse implements JobListener {
     return this.#usage;
   }
 
-  /** Returns this course as a listener that passes every event on to `listener`. */
-  following(listener: JobListener, { streamed }: { readonly streamed: boolean }): JobListener {
-    this.#listener = listener;
-    this.#streamed = streamed;
-    if (listener.backlogBytes !== undefined) this.backlogBytes = () => listener.backlogBytes?.() ?? 0;
+  /** Returns this course as a listener that passes the rendered answer on to `writer`. */
+  following(writer: AnswerWriter, rendering: Rendering): OfferListener {
+    this.#writer = writer;
+    this.#rendering = rendering;
+    if (writer.backlogBytes !== undefined) this.backlogBytes = () => writer.backlogBytes?.() ?? 0;
     return this;
   }
 
   onOffer(offer: JobOffer): void {
-    if (this.#acceptedAtMs !== undefined) this.#failovers += 1;
+    if (this.#acceptedAtMs !== undefined && offer.machine !== this.#machine) this.#failovers += 1;
     this.#acceptedAtMs = undefined;
     this.#offer = offer;
     this.#state = undefined;
     this.#madeTokens = 0;
     this.#offeredAtMs = this.#clock.now();
     this.#jobs.push(offer.job);
-    this.#listener.onOffer?.(offer);
+    this.#renderer = this.#rendering?.render(offer.model);
+    this.#reader = newReader();
+    this.#finished = false;
+    this.#heldBytes = 0;
   }
 
   onRefused(fault: Fault): void {
     if (this.#offer !== undefined) this.#meter?.offerRefused(this.#offer.machine, fault.code);
-    this.#listener.onRefused?.(fault);
   }
 
   onAccept(machine: string, state?: JobState): void {
     this.#machine = machine;
     this.#state = state;
     this.#acceptedAtMs = this.#clock.now();
-    this.#listener.onAccept?.(machine);
+    this.#writer?.onAccept?.(machine, this.#offer?.model ?? "");
   }
 
   onBeat([, state, , progress]: BeatRow): void {
@@ -137,40 +185,46 @@ export class AnswerCourse implements JobListener {
     this.#madeTokens = progress;
   }
 
-  onData(bytes: Uint8Array, outputTokens: number): void {
-    this.#outputTokens = outputTokens;
-    const nowMs = this.#clock.now();
-    if (this.#firstAtMs === undefined) {
-      this.#firstAtMs = nowMs;
-      if (this.#streamed) this.#gaps = this.#meter?.streamBegan(this.#offer?.model ?? "");
-    } else this.#gaps?.observe((nowMs - this.#latestAtMs) / 1_000);
-    this.#latestAtMs = nowMs;
-    this.#listener.onData(bytes, outputTokens);
+  hasSaid(): boolean {
+    return this.#said;
   }
 
-  onHold(bytes: number): void {
-    this.#listener.onHold?.(bytes);
+  onData(payload: Uint8Array, outputTokens: number): void {
+    const events: AnswerEvent[] = [];
+    for (const record of this.#reader.read(payload)) {
+      const event = eventOf(record);
+      if (event === undefined) throw broken("a record that is no answer event");
+      if (event.kind === "finish") this.#finished = true;
+      events.push(event);
+    }
+    const rendered = this.#renderer?.push(events);
+    if (rendered !== undefined && rendered.byteLength > 0) {
+      this.#pass(rendered, outputTokens);
+      return;
+    }
+    this.#heldBytes += payload.byteLength;
+    this.#writer?.onHold?.(this.#heldBytes);
+  }
+
+  onEnd(outputTokens: number): void {
+    if (this.#reader.hasBegun || !this.#finished) throw broken("an answer without its end");
+    const rendered = this.#renderer?.end();
+    if (rendered !== undefined && rendered.byteLength > 0) this.#pass(rendered, outputTokens);
   }
 
   onUsage(usage: Usage): void {
     this.#usage = usage;
-    this.#listener.onUsage?.(usage);
-  }
-
-  onTimings(timings: EndPayload["timings"]): void {
-    this.#learnAcceptance(timings);
-    this.#listener.onTimings?.(timings);
   }
 
   onTick(nowMs: number, row: BeatRow | undefined): void {
-    this.#listener.onTick?.(nowMs, row);
+    this.#writer?.onTick?.(nowMs, row);
   }
 
   /**
    * Corrects the time of the accept. A machine that begins at once accepts with its first piece of the answer. Only its
    * end frame reports how long it had the job by then.
    */
-  #learnAcceptance({ firstTokenMs }: EndPayload["timings"]): void {
+  onTimings({ firstTokenMs }: EndPayload["timings"]): void {
     if (firstTokenMs === null || this.#firstAtMs === undefined || this.#acceptedAtMs === undefined) return;
     const tookItAtMs = Math.max(this.#offeredAtMs, this.#firstAtMs - firstTokenMs);
     this.#acceptedAtMs = Math.min(this.#acceptedAtMs, tookItAtMs);
@@ -181,4 +235,25 @@ export class AnswerCourse implements JobListener {
     if (this.#gaps !== undefined) this.#meter?.streamEnded();
     this.#gaps = undefined;
   }
+
+  #pass(bytes: Uint8Array, outputTokens: number): void {
+    this.#said = true;
+    this.#heldBytes = 0;
+    this.#outputTokens = outputTokens;
+    const nowMs = this.#clock.now();
+    if (this.#firstAtMs === undefined) {
+      this.#firstAtMs = nowMs;
+      if (this.#rendering?.streamed) this.#gaps = this.#meter?.streamBegan(this.#offer?.model ?? "");
+    } else this.#gaps?.observe((nowMs - this.#latestAtMs) / 1_000);
+    this.#latestAtMs = nowMs;
+    this.#writer?.onData(bytes);
+  }
+}
+
+function newReader(): RecordReader {
+  return new RecordReader({ textMax: limits.answerRecordCharactersMax, broken });
+}
+
+function broken(what: string): Error {
+  return machineBrokeRules(`it sent ${what}`);
 }

@@ -1,11 +1,10 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { showModel, type ModelListing, type ShownMachine, manageLineBytesMax } from "#shared/model/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import type { Timing } from "#shared/protocol/timing.ts";
 import type { Target, Roster, RosterMachine } from "../fleet/roster.ts";
 import type { OpenJobs } from "./open-jobs.ts";
 import type { LiveModels, MachineAnswer } from "./live-models.ts";
-import { RecordReader } from "#shared/protocol/answer-events.ts";
+import { RecordReader } from "#shared/protocol/frame.ts";
 import { decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import {
   manageProgress,
@@ -19,7 +18,6 @@ interface FleetParts {
   readonly live: LiveModels;
   readonly jobs: OpenJobs;
   readonly roster: Roster;
-  readonly timing: Timing;
   readonly clock: Clock;
 }
 
@@ -42,10 +40,10 @@ export class FleetModels {
   }
 
   /** Runs the model action on this machine to its end. No permission check here: the machine's owner decides there. */
-  async manage(machine: string, { signal, ...wish }: ManageWish): Promise<void> {
-    const { jobs, timing } = this.#parts;
+  async manage(machine: string, { signal, ...wish }: ManageRequest): Promise<void> {
+    const { jobs } = this.#parts;
     const target = this.#targetOf(machine);
-    await manageModel({ ...wish, signal: AbortSignal.any([signal, this.#stopping.signal]) }, { jobs, target, timing });
+    await manageModel({ ...wish, signal: AbortSignal.any([signal, this.#stopping.signal]) }, { jobs, target });
   }
 
   /** Ends all actions under way: a pull could delay the stop of a gateway for hours. */
@@ -74,11 +72,11 @@ export class FleetModels {
 }
 
 function listing(answers: readonly MachineAnswer[], known: readonly RosterMachine[]): ModelListing {
-  const data = answers.flatMap(({ machine, told }) =>
-    typeof told === "string" ? [] : told.map((offered) => showModel(offered, machine)),
+  const data = answers.flatMap(({ machine, answer }) =>
+    typeof answer === "string" ? [] : answer.map((offered) => showModel(offered, machine)),
   );
-  const asked = answers.map(({ machine, told }): ShownMachine => ({ machine, state: stateOf(told) }));
-  const unasked = known
+  const asked = answers.map(({ machine, answer }): ShownMachine => ({ machine, state: stateOf(answer) }));
+  const others = known
     .filter(({ presence }) => !answers.some(({ machine }) => machine === presence.machine))
     .map((each): ShownMachine => ({
       machine: each.presence.machine,
@@ -87,13 +85,13 @@ function listing(answers: readonly MachineAnswer[], known: readonly RosterMachin
   return {
     object: "list",
     data: data.toSorted((one, other) => byText(one.id, other.id) || byText(one.machine, other.machine)),
-    machines: [...asked, ...unasked].toSorted((one, other) => byText(one.machine, other.machine)),
+    machines: [...asked, ...others].toSorted((one, other) => byText(one.machine, other.machine)),
   };
 }
 
-function stateOf(told: MachineAnswer["told"]): ShownMachine["state"] {
-  if (told === "nothing") return "no_answer";
-  return told === "runtime_offline" ? "no_runtime" : "listed";
+function stateOf(answer: MachineAnswer["answer"]): ShownMachine["state"] {
+  if (answer === "nothing") return "no_answer";
+  return answer === "runtime_offline" ? "no_runtime" : "listed";
 }
 
 function isAway({ status }: RosterMachine): boolean {
@@ -112,7 +110,7 @@ function byText(one: string, other: string): number {
 /** The longest time of an action on a machine's model: a large model over a slow line takes hours. */
 export const manageTotalMs = 86_400_000;
 
-export interface ManageWish {
+export interface ManageRequest {
   readonly action: ManageAction;
   /** The model's name as the operator wrote it. A model to be pulled has no other name yet. */
   readonly model: string;
@@ -123,15 +121,14 @@ export interface ManageWish {
 
 /** Runs a model action on one boot of a machine to its end. Throws the fault if the machine refuses it or fails. */
 export async function manageModel(
-  { action, model, onProgress, signal }: ManageWish,
-  { jobs, target, timing }: { readonly jobs: OpenJobs; readonly target: Target; readonly timing: Timing },
+  { action, model, onProgress, signal }: ManageRequest,
+  { jobs, target }: { readonly jobs: OpenJobs; readonly target: Target },
 ): Promise<void> {
   const reader = new RecordReader({ textMax: manageLineBytesMax, broken: unreadable });
   const outcome = await jobs.run({
     target,
     head: { id: newToken(), kind: "manage", model, remainingMs: manageTotalMs },
     body: encodeJson({ action } satisfies ManageBody),
-    acceptWithinMs: timing.lostAfterMs,
     listener: {
       onData(payload) {
         for (const { text } of reader.read(payload)) onProgress(readProgress(text));

@@ -8,16 +8,14 @@ import {
   rejectPayload,
   type BeatRow,
   type JobState,
-  type RejectPayload,
 } from "#shared/protocol/frame-payload.ts";
 import type { Frame } from "#shared/protocol/frame.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { JobListener, JobOutcome, JobWire } from "./job-listener.ts";
-import { judgeSilence } from "./judge-silence.ts";
-import { machineBrokeRules, machineDisconnected, machineFault, machineOffline, plainReason } from "./machine-fault.ts";
-import type { PartSender } from "./send-parts.ts";
+import { machineBrokeRules, machineDisconnected, machineFault, machineOffline, rejectFault } from "./machine-fault.ts";
+import type { PartSender } from "./open-job.ts";
 
 interface FollowOptions {
   readonly machine: string;
@@ -59,13 +57,15 @@ export class FrameFollower {
   #nextSequence = 1;
   /** The highest sequence number that the machine is known to have sent. */
   #sentSequence = 0;
-  /** When a gap was noticed, or when the latest frame that fills it arrived. Undefined without a gap. */
+  /** The time at which a gap was noticed, or the latest frame that fills it arrived. Undefined without a gap. */
   #missingSinceMs: number | undefined;
   #attachedAtMs = -Infinity;
   #cameAgain = 0;
   #receivedBytes = 0;
   /** True if a part of the answer was passed on, so that no other machine can give it. */
   #said = false;
+  /** True if the client once read too slowly for the machine to go on. */
+  #heldBack = false;
   #takenBytes = 0;
   #creditLimit: number;
   /**
@@ -98,13 +98,13 @@ export class FrameFollower {
     if (frame.kind !== "reject") this.#accept(frame, nowMs);
     switch (frame.kind) {
       case "reject": {
-        const told = decodeJson(rejectPayload, frame.payload);
-        if (!this.#accepted) this.#settle({ outcome: "not-taken", fault: faultOfReject(told) });
+        const payload = decodeJson(rejectPayload, frame.payload);
+        if (!this.#accepted) this.#settle({ outcome: "not-taken", fault: rejectFault(payload) });
         return;
       }
       case "part-ack": {
-        const told = decodeJson(partAckPayload, frame.payload);
-        if (told !== undefined) this.#parts?.acknowledge(told.received, nowMs);
+        const payload = decodeJson(partAckPayload, frame.payload);
+        if (payload !== undefined) this.#parts?.acknowledge(payload.received, nowMs);
         if (this.#parts?.complete) this.#parts = undefined;
         return;
       }
@@ -134,7 +134,9 @@ export class FrameFollower {
     this.#heardAtMs = nowMs;
     this.#row = row;
     this.#options.listener.onBeat?.(row);
-    const [, , , , lastSequence, credit] = row;
+    const [, , , tokens, lastSequence, credit] = row;
+    // An answer in one piece comes at its end; a beat shows before that it has begun.
+    if (tokens > 0 && this.#isGathered) this.#options.wire.answering();
     if (lastSequence >= this.#nextSequence) this.#missing(lastSequence, nowMs);
     // The machine learned from a lease how much the client has read.
     if (credit > this.#creditLimit) {
@@ -174,7 +176,7 @@ export class FrameFollower {
    * accepted. A machine that got the first publish and is gone at the retry had the job when it died. That is no
    * refusal, since the job may have killed the machine.
    */
-  nobodyThere(nowMs: number): void {
+  noResponders(nowMs: number): void {
     if (this.#settled || this.#accepted) return;
     const { wire, timing } = this.#options;
     if (this.#submissions === 1) this.#wentOut = false;
@@ -199,7 +201,7 @@ export class FrameFollower {
     if (this.#settled) return;
     const { beatIntervalMs, probeAfterMs } = this.#options.timing;
     this.#restsUntilMs = Math.min(nowMs + beatIntervalMs, Math.max(nowMs, this.#heardAtMs + probeAfterMs));
-    const { timing, wire, listener, remainingMs } = this.#options;
+    const { timing, listener, remainingMs } = this.#options;
     listener.onTick?.(nowMs, this.#row);
     if (this.#settled) return;
     if (nowMs - this.#startedAtMs > remainingMs + timing.lostAfterMs) {
@@ -208,22 +210,31 @@ export class FrameFollower {
       );
       return;
     }
-    if (!this.#accepted && connection.connected) {
-      this.#awaitAcceptance(nowMs, Math.max(this.#startedAtMs, connection.sinceMs));
+    const { connected, sinceMs } = connection;
+    if (!this.#accepted && connected) {
+      this.#awaitAcceptance(nowMs, Math.max(this.#startedAtMs, sinceMs));
       return;
     }
-    if (connection.connected) this.#parts?.tick(nowMs);
-    const { connected, sinceMs: connectionSinceMs } = connection;
+    if (connected) this.#parts?.tick(nowMs);
     this.#giveCredit();
-    if (connected) this.#awaitMissing(nowMs, connectionSinceMs);
+    if (connected) this.#awaitMissing(nowMs, sinceMs);
     if (this.#settled) return;
-    const verdict = judgeSilence({ nowMs, heardAtMs: this.#heardAtMs, connected, connectionSinceMs }, timing);
-    if (verdict === "lost") {
+    if (connected) this.#judgeSilence(nowMs, nowMs - Math.max(this.#heardAtMs, sinceMs));
+    else if (nowMs - sinceMs > timing.cutOffAfterMs) {
+      this.#fail(new Fault("backend_unavailable", { message: "The gateway lost its connection to the broker." }));
+    }
+  }
+
+  /**
+   * Silence counts only while the gateway's own connection is up, and starts anew when the connection comes back: a
+   * machine is not blamed for messages that the gateway could not receive.
+   */
+  #judgeSilence(nowMs: number, silentMs: number): void {
+    const { timing, wire } = this.#options;
+    if (silentMs > timing.lostAfterMs) {
       wire.machineNotReached();
       this.#cancel(machineDisconnected(`nothing was heard of the job for ${timing.lostAfterMs} ms`));
-    } else if (verdict === "cut-off") {
-      this.#fail(new Fault("backend_unavailable", { message: "The gateway lost its connection to the broker." }));
-    } else if (verdict === "probe" && nowMs - this.#probedAtMs >= timing.parkRetryMs) {
+    } else if (silentMs > timing.probeAfterMs && nowMs - this.#probedAtMs >= timing.parkRetryMs) {
       this.#probedAtMs = nowMs;
       wire.sendProbe();
     }
@@ -259,6 +270,7 @@ export class FrameFollower {
 
   #take({ payload, outputTokens }: Frame): void {
     const { listener, wire } = this.#options;
+    if (this.#receivedBytes === 0) wire.answering();
     this.#receivedBytes += payload.byteLength;
     try {
       this.#insistOnCredit();
@@ -314,7 +326,10 @@ export class FrameFollower {
     if (this.#settled || !this.#isCreditDue(this.#receivedBytes)) return;
     const { creditBytes, wire } = this.#options;
     const taken = this.#clientTook();
-    if (!this.#isCreditDue(taken)) return;
+    if (!this.#isCreditDue(taken)) {
+      this.#heldBack = true;
+      return;
+    }
     this.#grant(taken);
     this.#creditLimit = taken + creditBytes;
     wire.sendCredit(taken, this.#creditLimit);
@@ -391,17 +406,17 @@ export class FrameFollower {
    * asked for.
    */
   #attachRefused(frame: Frame): void {
-    const told = decodeJson(faultPayload, frame.payload);
-    if (told?.code === "stream_gap") this.#gap(`the machine has frame ${this.#nextSequence} no more`);
+    const payload = decodeJson(faultPayload, frame.payload);
+    if (payload?.code === "stream_gap") this.#gap(`the machine has frame ${this.#nextSequence} no more`);
     else this.#fail(machineDisconnected("the machine does not know the job any more"));
   }
 
   #finish(frame: Frame): void {
     this.#options.wire.sendFinish();
     if (frame.kind === "fault") {
-      const told = decodeJson(faultPayload, frame.payload);
-      if (told?.usage) this.#options.listener.onUsage?.(told.usage);
-      this.#fail(machineFault(told, this.#options.kind));
+      const payload = decodeJson(faultPayload, frame.payload);
+      if (payload?.usage) this.#options.listener.onUsage?.(payload.usage);
+      this.#fail(machineFault(payload, this.#options.kind));
       return;
     }
     const end = decodeJson(endPayload, frame.payload);
@@ -417,7 +432,7 @@ export class FrameFollower {
       this.#fail(Fault.from(thrown));
       return;
     }
-    this.#settle({ outcome: "end", end });
+    this.#settle({ outcome: "end", end, receivedBytes: this.#receivedBytes, heldBack: this.#heldBack });
   }
 
   #gap(what: string): void {
@@ -443,23 +458,5 @@ export class FrameFollower {
     if (this.#settled) return;
     this.#settled = true;
     this.#options.settle(outcome);
-  }
-}
-
-function faultOfReject(told: RejectPayload | undefined): Fault {
-  switch (told?.reason) {
-    case "busy":
-      return new Fault("server_is_overloaded", { message: told.message });
-    case "draining":
-      return machineOffline();
-    case "unknown_model":
-      return new Fault("agent_offline", { message: "The machine no longer offers this model.", param: "model" });
-    case "unsupported":
-    case "malformed":
-    case undefined:
-      return new Fault("upstream_error", {
-        message: "The agent does not support this request; update the agent or the gateway.",
-        internal: told && plainReason(told.message),
-      });
   }
 }

@@ -10,29 +10,17 @@ export interface JobOffer {
   readonly window: number;
 }
 
-/** Receives the events of a request's job from its `FrameFollower`. All calls come before the outcome. */
+/** Receives the events of one job from its `FrameFollower`. All calls come before the outcome. */
 export interface JobListener {
-  /**
-   * Called before a machine is offered the job: the first machine, or the next one after the previous machine did not
-   * complete it.
-   */
-  onOffer?(offer: JobOffer): void;
-  /** Called when the machine did not accept the job that it was offered. */
-  onRefused?(fault: Fault): void;
-  /**
-   * Called when the machine has the job. Other machines may have been offered it before. `state` is set if the machine
-   * reported it.
-   */
+  /** Called when the machine has the job. `state` is set if the machine reported it. */
   onAccept?(machine: string, state?: JobState): void;
   /** Called with the job's row in a beat of its machine. */
   onBeat?(row: BeatRow): void;
   /**
-   * Called with the payload of a data frame, or with rendered bytes by a listener that renders them. `outputTokens`
-   * counts the answer's tokens so far. A Fault that it throws cancels the job and becomes its outcome.
+   * Called with the payload of a data frame. `outputTokens` counts the answer's tokens so far. A Fault that it throws
+   * cancels the job and becomes its outcome.
    */
-  onData(bytes: Uint8Array, outputTokens: number): void;
-  /** Called with the bytes of records that came and gave nothing to pass on yet, for an answer that is sent whole. */
-  onHold?(bytes: number): void;
+  onData(payload: Uint8Array, outputTokens: number): void;
   /** Called after the last data frame of a complete answer. It may throw a Fault, like `onData`. */
   onEnd?(outputTokens: number): void;
   /** Called at the end with the job's token usage, if the machine knows it. */
@@ -49,8 +37,19 @@ export interface JobListener {
   onTick?(nowMs: number, row: BeatRow | undefined): void;
 }
 
+/** Follows all jobs of one request, which are offered one after the other. */
+export interface OfferListener extends JobListener {
+  /**
+   * Called before a machine is offered the job: the first machine, or the next one after the previous machine did not
+   * complete it.
+   */
+  onOffer(offer: JobOffer): void;
+  /** Called when the machine did not accept the job that it was offered. */
+  onRefused(fault: Fault): void;
+}
+
 export type JobOutcome =
-  | { readonly outcome: "end"; readonly end: EndPayload }
+  | { readonly outcome: "end"; readonly end: EndPayload; readonly receivedBytes: number; readonly heldBack: boolean }
   /** The machine did not accept the job and began nothing of it. Another machine may run it. */
   | { readonly outcome: "not-taken"; readonly fault: Fault }
   /**
@@ -63,6 +62,8 @@ export type JobOutcome =
 export interface JobWire {
   /** Called when the machine has the job. */
   accepted(): void;
+  /** Called when the machine has begun to answer; perhaps more than once. */
+  answering(): void;
   sendJob(): void;
   /**
    * Called when a part of the answer was passed on. No other machine is asked afterwards, so the body can be released.

@@ -3,14 +3,18 @@ import { catalogue as catalogueSchema, type Catalogue, type Model, type OfferedM
 import type { Clock } from "#shared/process/clock.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { OpenJobs } from "./open-jobs.ts";
-import { RecordReader } from "#shared/protocol/answer-events.ts";
+import { RecordReader } from "#shared/protocol/frame.ts";
 import { decodeJson } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
+import { findModel } from "../fleet/catalogues.ts";
+import type { ModelTarget } from "../fleet/job-routes.ts";
 import type { Roster, Target } from "../fleet/roster.ts";
 
 export interface Listing {
   readonly models: readonly Model[];
+  /** The answers that the models are from. */
+  readonly answers: readonly MachineAnswer[];
   /** Machines that count as present but did not answer in time. */
   readonly unanswered: readonly string[];
 }
@@ -18,7 +22,9 @@ export interface Listing {
 /** The answer of one machine in a round. */
 export interface MachineAnswer {
   readonly machine: string;
-  readonly told: Catalogue | "runtime_offline" | "nothing";
+  /** True if the models of the machine run elsewhere. */
+  readonly elsewhere: boolean;
+  readonly answer: Catalogue | "runtime_offline" | "nothing";
 }
 
 interface ListOptions {
@@ -26,8 +32,18 @@ interface ListOptions {
   readonly roster: Roster;
   /** True if a machine may offer a model. Without this option, it may offer every model. */
   readonly permits?: (machine: string, modelId: string) => boolean;
+  /** The machines whose models run elsewhere. */
+  readonly elsewhere?: ReadonlySet<string>;
   readonly timing: Timing;
   readonly clock: Clock;
+}
+
+/** The machines whose models a key may see. */
+interface Seeing {
+  /** Undefined for all machines. */
+  readonly machines?: readonly string[] | undefined;
+  /** True if the key may use machines that are elsewhere. */
+  readonly elsewhere?: true | undefined;
 }
 
 /**
@@ -54,33 +70,45 @@ export class LiveModels {
     return machines === undefined ? all : all.filter(({ machine }) => machines.includes(machine));
   }
 
-  /** Returns the models of all machines, or of the named ones only, as one list. */
-  async list(machines?: readonly string[]): Promise<Listing> {
-    const answers = await this.answers(machines);
-    const catalogues = answers.flatMap(({ told }) => (typeof told === "string" ? [] : [told]));
-    if (catalogues.length > 0) {
-      const unanswered = answers.flatMap(({ machine, told }) => (told === "nothing" ? [machine] : []));
-      return { models: mergeCatalogues(catalogues), unanswered };
+  /**
+   * Returns the models of the machines that a key may see, as one list. Models that run elsewhere are not in it: only
+   * the answers have them, for routes that lead there.
+   */
+  async list({ machines, elsewhere: mayLeave }: Seeing): Promise<Listing> {
+    const { roster, clock } = this.#options;
+    const nowMs = clock.now();
+    const all = await this.answers(machines);
+    const answers = all.filter(
+      ({ machine, elsewhere }) => (mayLeave || !elsewhere) && roster.find(machine, nowMs)?.isCordoned !== true,
+    );
+    if (answers.some(({ answer }) => typeof answer !== "string")) {
+      const catalogues = answers.flatMap(({ answer, elsewhere }) =>
+        typeof answer === "string" || elsewhere ? [] : [answer],
+      );
+      const unanswered = answers.flatMap(({ machine, answer }) => (answer === "nothing" ? [machine] : []));
+      return { models: mergeCatalogues(catalogues), answers, unanswered };
     }
     this.#options.jobs.insistOnConnection();
-    if (answers.some(({ told }) => told === "runtime_offline")) {
+    if (answers.some(({ answer }) => answer === "runtime_offline")) {
       throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
     }
     throw new Fault("agent_offline", { message: "No paired GPU machine is reachable." });
   }
 
   async #ask(nowMs: number): Promise<readonly MachineAnswer[]> {
-    const { jobs, roster, timing, clock, permits = () => true } = this.#options;
+    const { jobs, roster, timing, clock, permits = () => true, elsewhere: marked } = this.#options;
     jobs.insistOnConnection();
     const present = roster.present(nowMs).flatMap(({ presence }) => (presence.state === "draining" ? [] : [presence]));
     return Promise.all(
       present.map(async ({ machine, epoch }): Promise<MachineAnswer> => {
+        const elsewhere = marked?.has(machine) ?? false;
         try {
           const target = { machine, epoch };
-          const told = await askCatalogue({ jobs, target, withinMs: timing.modelsWaitMs, clock });
-          return { machine, told: told.filter(({ id }) => permits(machine, id)) };
+          const catalogue = await askCatalogue({ jobs, target, withinMs: timing.modelsWaitMs, clock });
+          return { machine, elsewhere, answer: catalogue.filter(({ id }) => permits(machine, id)) };
         } catch (error) {
-          return { machine, told: Fault.from(error).code === "runtime_offline" ? "runtime_offline" : "nothing" };
+          const answer = Fault.from(error).code === "runtime_offline" ? "runtime_offline" : "nothing";
+          return { machine, elsewhere, answer };
         }
       }),
     );
@@ -102,7 +130,18 @@ export function mergeCatalogues(catalogues: readonly Catalogue[]): Model[] {
   return [...merged.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-function forClients({ runtime: _runtime, loaded: _loaded, ...model }: OfferedModel): Model {
+/** Returns a target's model as the machines that may run it offer it together. Undefined if none offers it. */
+export function offeredModel(answers: readonly MachineAnswer[], target: ModelTarget): Model | undefined {
+  const { modelId, machines } = target;
+  const found = answers.flatMap(({ machine, elsewhere, answer }) => {
+    if (typeof answer === "string" || machines?.includes(machine) === false) return [];
+    if (elsewhere !== (target.elsewhere === true)) return [];
+    return findModel(answer, modelId, target) ?? [];
+  });
+  return mergeCatalogues([found])[0];
+}
+
+function forClients({ runtime: _runtime, loaded: _loaded, counts: _counts, ...model }: OfferedModel): Model {
   return model;
 }
 
@@ -139,7 +178,7 @@ export async function askCatalogue(options: {
   const late = new AbortController();
   const timer = clock.after(withinMs, () => late.abort(answeredTooLate()));
   const reader = new RecordReader({ textMax: limits.catalogueBytesMax, broken: unreadable });
-  let told: Catalogue | undefined;
+  let catalogue: Catalogue | undefined;
   try {
     const outcome = await jobs.run({
       target,
@@ -148,14 +187,14 @@ export async function askCatalogue(options: {
       acceptWithinMs: withinMs,
       listener: {
         onData(payload) {
-          for (const { text } of reader.read(payload)) told = decodeJson(catalogueSchema, Buffer.from(text));
+          for (const { text } of reader.read(payload)) catalogue = decodeJson(catalogueSchema, Buffer.from(text));
         },
       },
       signal: late.signal,
     });
     if (outcome.outcome !== "end") throw outcome.fault;
-    if (told === undefined) throw unreadable("no list of models");
-    return told;
+    if (catalogue === undefined) throw unreadable("no list of models");
+    return catalogue;
   } finally {
     timer.cancel();
   }

@@ -1,13 +1,13 @@
 import { faultEntry, isFaultCode, type FaultCode, Fault } from "#shared/fault/fault.ts";
 import { scrub } from "#shared/process/log.ts";
-import { faultReasonCharactersMax, type FaultPayload } from "#shared/protocol/frame-payload.ts";
+import { faultReasonCharactersMax, type FaultPayload, type RejectPayload } from "#shared/protocol/frame-payload.ts";
 import type { JobKind } from "#shared/protocol/job.ts";
 
 /**
  * Fault codes that a machine may report for a job. They concern the request and the runtime, never keys or this
  * gateway.
  */
-const sayable: ReadonlySet<FaultCode> = new Set([
+const reportableCodes: ReadonlySet<FaultCode> = new Set([
   "bad_request",
   "invalid_value",
   "unsupported_parameter",
@@ -27,27 +27,32 @@ const sayable: ReadonlySet<FaultCode> = new Set([
  * Returns the fault that a machine reported in a fault frame. A code that it may not report becomes the machine's own
  * failure.
  */
-export function machineFault(told: FaultPayload | undefined, kind: JobKind): Fault {
-  if (told === undefined) return machineDisconnected("the fault frame could not be read");
-  if (told.code === "cancelled") return machineDisconnected("the agent cancelled the job by itself");
-  const code = isFaultCode(told.code) && maySay(told.code, kind) ? told.code : "upstream_error";
+export function machineFault(reported: FaultPayload | undefined, kind: JobKind): Fault {
+  if (reported === undefined) return machineDisconnected("the fault frame could not be read");
+  if (reported.code === "cancelled") return machineDisconnected("the agent cancelled the job by itself");
+  const code = isFaultCode(reported.code) && isReportable(reported.code, kind) ? reported.code : "upstream_error";
   const isRefusal = faultEntry(code).status < 500;
-  const reason = told.reason ?? (isRefusal ? undefined : told.message);
+  const reason = reported.reason ?? (isRefusal ? undefined : reported.message);
   const internal = reason === undefined ? undefined : plainReason(reason);
-  return new Fault(code, { message: told.message, param: told.param, internal, runtimeDied: told.runtimeDied });
+  return new Fault(code, {
+    message: reported.message,
+    param: reported.param,
+    internal,
+    runtimeDied: reported.runtimeDied,
+  });
 }
 
 /** Returns a machine's reason for logs and terminals: one short line of plain characters, without secrets. */
-export function plainReason(told: string): string {
-  return scrub(told.replaceAll(/[^ -~]+/g, " ")).slice(0, faultReasonCharactersMax);
+export function plainReason(reason: string): string {
+  return scrub(reason.replaceAll(/[^ -~]+/g, " ")).slice(0, faultReasonCharactersMax);
 }
 
 /**
  * True if a machine may report this code. Its owner decides what may be done to its models, so a manage job may also
  * report missing permissions.
  */
-function maySay(code: FaultCode, kind: JobKind): boolean {
-  return sayable.has(code) || (kind === "manage" && code === "insufficient_permissions");
+function isReportable(code: FaultCode, kind: JobKind): boolean {
+  return reportableCodes.has(code) || (kind === "manage" && code === "insufficient_permissions");
 }
 
 export function machineDisconnected(internal: string): Fault {
@@ -67,4 +72,23 @@ export function machineOffline(): Fault {
     message: "The GPU machine that serves this model is not reachable.",
     param: "model",
   });
+}
+
+/** Returns the fault of a job that a machine refused and did not begin. */
+export function rejectFault(reported: RejectPayload | undefined): Fault {
+  switch (reported?.reason) {
+    case "busy":
+      return new Fault("server_is_overloaded", { message: reported.message });
+    case "draining":
+      return machineOffline();
+    case "unknown_model":
+      return new Fault("agent_offline", { message: "The machine no longer offers this model.", param: "model" });
+    case "unsupported":
+    case "malformed":
+    case undefined:
+      return new Fault("upstream_error", {
+        message: "The agent does not support this request; update the agent or the gateway.",
+        internal: reported && plainReason(reported.message),
+      });
+  }
 }

@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Control } from "#shared/protocol/control.ts";
-import { encodeHead, type Headers, type JobHead } from "#shared/protocol/job.ts";
+import { type Control, encodeHead, type Headers, type JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
+import { machineSubject, replySubject } from "#shared/protocol/subjects.ts";
 import { timingOver, type Timing } from "#shared/protocol/timing.ts";
 import { FrameFollower } from "./follow-frames.ts";
 import type { JobListener, JobOutcome, JobWire } from "./job-listener.ts";
 import type { Target } from "../fleet/roster.ts";
-import { PartSender } from "./send-parts.ts";
+import type { OpenJobs, OpenJobsOptions } from "./open-jobs.ts";
 
 export interface JobSubmission {
   readonly target: Target;
@@ -15,7 +15,8 @@ export interface JobSubmission {
   readonly body: Uint8Array;
   /** SHA-256 of the body, if it is known already. */
   readonly sha256?: string | undefined;
-  readonly acceptWithinMs: number;
+  /** Timeout of the acceptance. Undefined waits as long as the machine may be silent. */
+  readonly acceptWithinMs?: number;
   readonly listener: JobListener;
   readonly placed?: PlacedJob;
   /** Cancels the job; the reason must be a Fault and becomes the outcome. */
@@ -26,34 +27,16 @@ export interface JobSubmission {
 export interface PlacedJob {
   /** Called when the machine has the job. */
   accepted(): void;
+  /** Called when the machine has begun to answer; perhaps more than once. */
+  answering(): void;
   /** Called when a part of the answer was passed on, so that the body can be released. */
   bodyTaken(): void;
   /** Called once, in the same step in which the job ends. */
   ended(outcome: JobOutcome): void;
 }
 
-/** The functions that an `OpenJob` needs from the owner of all jobs. */
-export interface JobOwner {
-  readonly timing: Timing;
-  roundTripMsTo(target: Target): number;
-  replyOf(target: Target, id: string): string;
-  publishJob(job: {
-    readonly target: Target;
-    readonly reply: string;
-    readonly headers: Headers;
-    readonly body: Uint8Array;
-  }): void;
-  publishPart(target: Target, headers: Headers, part: Uint8Array): void;
-  tell(job: { readonly target: Target; readonly reply: string }, told: Control): void;
-  finish(target: Target, id: string): void;
-  mayProbe(machine: string): boolean;
-  replayAsked(): void;
-  gapFilled(frames: number): void;
-  notReached(target: Target): void;
-  awaited(machine: string): boolean;
-  bodyReleased(bytes: number): void;
-  settled(job: OpenJob): void;
-}
+/** The methods of `OpenJobs` that its jobs need. */
+type JobOwner = Pick<OpenJobs, "lineTo" | "tell" | "finish" | "mayProbe" | "bodyReleased" | "closed">;
 
 const nothing = new Uint8Array();
 
@@ -67,6 +50,7 @@ export class OpenJob implements JobWire {
   readonly outcome: Promise<JobOutcome>;
   /** Index of the job in its machine's list, maintained by `OpenJobs`. */
   place = 0;
+  readonly #dependencies: OpenJobsOptions;
   readonly #owner: JobOwner;
   readonly #headers: Headers;
   readonly #keyId: string;
@@ -74,14 +58,16 @@ export class OpenJob implements JobWire {
   readonly #inParts: boolean;
   #body: Uint8Array;
 
-  constructor(submission: JobSubmission, owner: JobOwner, nowMs: number) {
+  constructor(submission: JobSubmission, dependencies: OpenJobsOptions, owner: JobOwner) {
     const { target, head, body, listener, signal, placed } = submission;
-    const roundTripMs = owner.roundTripMsTo(target);
-    const timing = timingOver(owner.timing, roundTripMs);
-    const acceptWithinMs = submission.acceptWithinMs + roundTripMs;
+    const line = owner.lineTo(target);
+    const timing = timingOver(dependencies.timing, line);
+    const { acceptWithinMs: offeredMs } = submission;
+    const acceptWithinMs = offeredMs === undefined ? timing.lostAfterMs : offeredMs + line.roundTripMs;
     this.id = head.id;
     this.target = target;
-    this.reply = owner.replyOf(target, head.id);
+    this.reply = replySubject({ gateway: dependencies.gateway, machine: target.machine, job: head.id });
+    this.#dependencies = dependencies;
     this.#owner = owner;
     this.#keyId = head.keyId ?? "";
     this.#placed = placed;
@@ -108,10 +94,10 @@ export class OpenJob implements JobWire {
       remainingMs: head.remainingMs,
       listener,
       timing,
-      nowMs,
+      nowMs: dependencies.clock.now(),
       wire: this,
       settle: (outcome: JobOutcome) => {
-        owner.settled(this);
+        owner.closed(this);
         this.#release();
         placed?.ended(outcome);
         resolve(outcome);
@@ -125,11 +111,16 @@ export class OpenJob implements JobWire {
 
   sendJob(): void {
     const { reply, target } = this;
-    this.#owner.publishJob({ target, reply, headers: this.#headers, body: this.#inParts ? nothing : this.#body });
+    const body = this.#inParts ? nothing : this.#body;
+    this.#dependencies.broker.publish(machineSubject(target, "job"), body, { reply, headers: this.#headers });
   }
 
   accepted(): void {
     this.#placed?.accepted();
+  }
+
+  answering(): void {
+    this.#placed?.answering();
   }
 
   bodyTaken(): void {
@@ -138,24 +129,24 @@ export class OpenJob implements JobWire {
   }
 
   sendProbe(): void {
-    if (this.#owner.mayProbe(this.target.machine)) this.#owner.tell(this, { kind: "probe", job: this.id });
+    if (this.#owner.mayProbe(this.target.machine)) this.#tell({ kind: "probe", job: this.id });
   }
 
   sendAttach(from: number, credit: number): void {
-    this.#owner.replayAsked();
-    this.#owner.tell(this, { kind: "attach", job: this.id, from, keyId: this.#keyId, credit });
+    this.#dependencies.meter?.replayAsked();
+    this.#tell({ kind: "attach", job: this.id, from, keyId: this.#keyId, credit });
   }
 
   gapFilled(frames: number): void {
-    this.#owner.gapFilled(frames);
+    this.#dependencies.meter?.gapFilled(frames);
   }
 
   sendCredit(taken: number, limit: number): void {
-    this.#owner.tell(this, { kind: "credit", job: this.id, taken, limit });
+    this.#tell({ kind: "credit", job: this.id, taken, limit });
   }
 
   sendCancel(reason: "client_closed" | "slow_client" | "gave_up"): void {
-    this.#owner.tell(this, { kind: "cancel", job: this.id, reason });
+    this.#tell({ kind: "cancel", job: this.id, reason });
   }
 
   sendFinish(): void {
@@ -163,19 +154,83 @@ export class OpenJob implements JobWire {
   }
 
   machineNotReached(): void {
-    this.#owner.notReached(this.target);
+    this.#dependencies.roster.notReached(this.target);
   }
 
   machineAwaited(): boolean {
-    return this.#owner.awaited(this.target.machine);
+    return this.#dependencies.roster.awaited(this.target.machine);
   }
 
   #sendPart(offset: number, part: Uint8Array): void {
-    this.#owner.publishPart(this.target, encodeHead({ id: this.id, offset }), part);
+    const headers = encodeHead({ id: this.id, offset });
+    this.#dependencies.broker.publish(machineSubject(this.target, "part"), part, { headers });
+  }
+
+  #tell(control: Control): void {
+    this.#owner.tell(this.target, control, this.reply);
   }
 
   #release(): void {
     this.#owner.bodyReleased(this.#body.byteLength);
     this.#body = nothing;
+  }
+}
+
+interface PartsOptions {
+  readonly body: Uint8Array;
+  readonly timing: Timing;
+  readonly send: (offset: number, part: Uint8Array) => void;
+}
+
+/**
+ * Sends a body that is larger than one message. A window of parts is under way, and each acknowledgement moves it on.
+ * After `partRepeatMs` without one, the parts after the last acknowledged byte are sent again.
+ */
+export class PartSender {
+  readonly #options: PartsOptions;
+  #acknowledged = 0;
+  #sent = 0;
+  #movedAtMs = 0;
+
+  constructor(options: PartsOptions) {
+    this.#options = options;
+  }
+
+  start(nowMs: number): void {
+    this.#movedAtMs = nowMs;
+    this.#fill();
+  }
+
+  /** True if the machine acknowledged the whole body. */
+  get complete(): boolean {
+    return this.#acknowledged === this.#options.body.byteLength;
+  }
+
+  acknowledge(received: number, nowMs: number): void {
+    if (received <= this.#acknowledged || received > this.#options.body.byteLength) return;
+    this.#acknowledged = received;
+    this.#sent = Math.max(this.#sent, received);
+    this.#movedAtMs = nowMs;
+    this.#fill();
+  }
+
+  tick(nowMs: number): void {
+    if (this.complete) return;
+    if (nowMs - this.#movedAtMs >= this.#options.timing.partRepeatMs) this.repeat(nowMs);
+  }
+
+  /** Sends all unacknowledged parts again, as if they were lost. */
+  repeat(nowMs: number): void {
+    this.#sent = this.#acknowledged;
+    this.start(nowMs);
+  }
+
+  #fill(): void {
+    const { body, send } = this.#options;
+    while (this.#sent < body.byteLength && this.#sent - this.#acknowledged < limits.partWindowBytes) {
+      const part = body.subarray(this.#sent, this.#sent + limits.partBytes);
+      send(this.#sent, part);
+      this.#sent += part.byteLength;
+    }
   }
 }

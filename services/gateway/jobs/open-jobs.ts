@@ -2,20 +2,21 @@ import type { Broker, BrokerMessage } from "#shared/broker/broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import { LogThrottle, type Log } from "#shared/process/log.ts";
-import type { Control } from "#shared/protocol/control.ts";
+import type { Control } from "#shared/protocol/job.ts";
 import { beatPayload, decodeJson, encodeJson } from "#shared/protocol/frame-payload.ts";
 import { decodeFrame, isTerminal, type Frame } from "#shared/protocol/frame.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { roundTripMsMax } from "#shared/protocol/presence.ts";
 import { tokenCharacters } from "#shared/protocol/identifiers.ts";
-import { machineSubject, parseReplySubject, replyPattern, replySubject } from "#shared/protocol/subjects.ts";
-import type { Timing } from "#shared/protocol/timing.ts";
+import { machineSubject, parseReplySubject, replyPattern } from "#shared/protocol/subjects.ts";
+import type { Line, Timing } from "#shared/protocol/timing.ts";
 import type { FloodGuard } from "../fleet/flood-guard.ts";
 import type { Roster, Target } from "../fleet/roster.ts";
 import type { JobOutcome } from "./job-listener.ts";
-import { OpenJob, type JobOwner, type JobSubmission } from "./open-job.ts";
+import { machineOffline } from "./machine-fault.ts";
+import { OpenJob, type JobSubmission } from "./open-job.ts";
 
-interface OpenJobsOptions {
+export interface OpenJobsOptions {
   readonly broker: Broker;
   /** Id of this boot of the gateway, as its reply subjects carry it. */
   readonly gateway: string;
@@ -59,7 +60,6 @@ const unreadable = {
  */
 export class OpenJobs {
   readonly #options: OpenJobsOptions;
-  readonly #owner: JobOwner;
   readonly #followers = new Map<string, OpenJob>();
   /** The open jobs by machine, since beats arrive by machine. */
   readonly #byMachine = new Map<string, OpenJob[]>();
@@ -72,13 +72,12 @@ export class OpenJobs {
   readonly #finished = new Map<string, { target: Target; jobs: string[] }>();
   readonly #timers: readonly Timer[];
   #connectionSinceMs: number;
-  /** When this gateway was last cut off, reconnected or resumed after a pause. Undefined if none of these happened. */
+  /** The time of the last cut, reconnect or pause of this gateway. Undefined if none of these happened. */
   #backSinceMs: number | undefined;
   #keptBodyBytes = 0;
 
   constructor(options: OpenJobsOptions) {
     this.#options = options;
-    this.#owner = this.#ownerOfJobs();
     const { broker, clock, timing, gateway } = options;
     this.#connectionSinceMs = clock.now();
     this.#tickedAtMs = clock.now();
@@ -120,30 +119,35 @@ export class OpenJobs {
     if (!this.#options.broker.connected) throw cutOff();
   }
 
-  /** Returns the round trip from this gateway to the machine. Each end counts only a long line to the broker. */
-  roundTripMsTo({ machine }: Target): number {
+  /** Returns the line from this gateway to the machine. Each end counts only a long round trip to the broker. */
+  lineTo({ machine }: Target): Line & { readonly roundTripMs: number } {
     const { broker, clock, roster } = this.#options;
-    const machineMs = roster.find(machine, clock.now())?.presence.roundTripMs ?? 0;
+    const { roundTripMs = 0, tunnelled = false } = roster.find(machine, clock.now())?.presence ?? {};
     const ownMs = broker.roundTripMs < roundTripMsNoticed ? 0 : Math.min(broker.roundTripMs, roundTripMsMax);
-    return machineMs + ownMs;
+    return { roundTripMs: roundTripMs + ownMs, tunnelled };
   }
 
   /** Gives a machine a job and follows it to its one outcome. */
   run(submission: JobSubmission): Promise<JobOutcome> {
-    const { target, body, signal } = submission;
-    const refused = this.#refusal(body, signal);
+    const { target, body } = submission;
+    const refused = this.#refusal(submission);
     if (refused !== undefined) {
-      const outcome: JobOutcome = { outcome: "fault", fault: refused, said: false };
-      submission.placed?.ended(outcome);
-      return Promise.resolve(outcome);
+      submission.placed?.ended(refused);
+      return Promise.resolve(refused);
     }
-    const job = new OpenJob(submission, this.#owner, this.#options.clock.now());
+    const job = new OpenJob(submission, this.#options, this);
     this.#keptBodyBytes += body.byteLength;
     this.#followers.set(job.id, job);
     this.#enlist(job);
     if (this.#leased.get(target.machine) !== target.epoch) this.#giveLease(target);
     job.follower.submit();
     return job.outcome;
+  }
+
+  /** Cancels all open jobs of a machine with this fault, because the machine was revoked or renamed. */
+  cancelOn(machine: string, fault: Fault): void {
+    // The list is copied because a cancel ends the job and changes it.
+    for (const { follower } of this.#byMachine.get(machine)?.slice() ?? []) follower.cancel(fault);
   }
 
   /** Cancels all open jobs with this fault, because the deadline of a shutdown has passed. */
@@ -156,37 +160,21 @@ export class OpenJobs {
     this.#tellFinished();
   }
 
-  #ownerOfJobs(): JobOwner {
-    const { broker, gateway, roster, timing, meter } = this.#options;
-    return {
-      timing,
-      roundTripMsTo: (target) => this.roundTripMsTo(target),
-      replyOf: ({ machine }, job) => replySubject({ gateway, machine, job }),
-      publishJob: ({ target, reply, headers, body }) =>
-        void broker.publish(machineSubject(target, "job"), body, { reply, headers }),
-      publishPart: (target, headers, part) => void broker.publish(machineSubject(target, "part"), part, { headers }),
-      tell: ({ target, reply }, told) => this.#tell(target, told, reply),
-      finish: (target, id) => this.#finish(target, id),
-      mayProbe: (machine) => this.#mayProbe(machine),
-      replayAsked: () => meter?.replayAsked(),
-      gapFilled: (frames) => meter?.gapFilled(frames),
-      notReached: (target) => roster.notReached(target),
-      awaited: (machine) => roster.awaited(machine),
-      bodyReleased: (bytes) => {
-        this.#keptBodyBytes -= bytes;
-      },
-      settled: (job) => this.#close(job),
-    };
+  /** Called when a job needs its body no more. */
+  bodyReleased(bytes: number): void {
+    this.#keptBodyBytes -= bytes;
   }
 
-  #refusal(body: Uint8Array, signal: AbortSignal): Fault | undefined {
-    if (signal.aborted) return Fault.from(signal.reason);
-    if (!this.#options.broker.connected) return cutOff();
+  #refusal({ body, signal, target }: JobSubmission): JobOutcome | undefined {
+    const failed = (fault: Fault): JobOutcome => ({ outcome: "fault", fault, said: false });
+    if (signal.aborted) return failed(Fault.from(signal.reason));
+    if (!this.#options.broker.connected) return failed(cutOff());
     if (this.#keptBodyBytes + body.byteLength > keptBodyBytesMax) {
-      return new Fault("server_is_overloaded", {
-        message: `The running requests of this gateway hold ${keptBodyBytesMax} bytes already (keptBodyBytesMax).`,
-      });
+      const message = `The running requests of this gateway hold ${keptBodyBytesMax} bytes already (keptBodyBytesMax).`;
+      return failed(new Fault("server_is_overloaded", { message }));
     }
+    // The machine was ranked for this job before its revocation.
+    if (this.#options.roster.isRevoked(target.machine)) return { outcome: "not-taken", fault: machineOffline() };
     return undefined;
   }
 
@@ -195,8 +183,8 @@ export class OpenJobs {
     const nowMs = this.#options.clock.now();
     this.#noticePause(nowMs);
     const open = this.#openAt(subject);
-    if (message.nobodyThere) {
-      open?.follower.nobodyThere(nowMs);
+    if (message.noResponders) {
+      open?.follower.noResponders(nowMs);
       return;
     }
     const decoded = decodeFrame(message.data);
@@ -248,8 +236,8 @@ export class OpenJobs {
       if (this.#followers.has(job)) continue;
       strays += 1;
       if (strays > straysPerBeatMax) return;
-      if (state === "ended") this.#finish({ machine, epoch }, job);
-      else this.#tell({ machine, epoch }, { kind: "cancel", job, reason: "gave_up" });
+      if (state === "ended") this.finish({ machine, epoch }, job);
+      else this.tell({ machine, epoch }, { kind: "cancel", job, reason: "gave_up" });
     }
   }
 
@@ -262,7 +250,7 @@ export class OpenJobs {
   }
 
   /** Removes a job. A machine without open jobs keeps no entry. */
-  #close(job: OpenJob): void {
+  closed(job: OpenJob): void {
     const { machine } = job.target;
     this.#followers.delete(job.id);
     const all = this.#byMachine.get(machine);
@@ -278,7 +266,7 @@ export class OpenJobs {
   }
 
   /** True if the machine may be probed now. One probe serves all its jobs, since one beat answers for all of them. */
-  #mayProbe(machine: string): boolean {
+  mayProbe(machine: string): boolean {
     const nowMs = this.#options.clock.now();
     if (nowMs - (this.#probedAtMs.get(machine) ?? -Infinity) < this.#options.timing.parkRetryMs) return false;
     this.#probedAtMs.set(machine, nowMs);
@@ -287,7 +275,7 @@ export class OpenJobs {
 
   #finishStray(machine: string, job: string): void {
     const target = this.#targetOf(machine);
-    if (target !== undefined) this.#finish(target, job);
+    if (target !== undefined) this.finish(target, job);
   }
 
   #targetOf(machine: string): Target | undefined {
@@ -299,7 +287,7 @@ export class OpenJobs {
    * Queues the acknowledgement of a terminal frame for the next tick. A message for each one would cost the broker and
    * the machine as much as an answer does. No client waits for it: the machine resends the frame only much later.
    */
-  #finish(target: Target, job: string): void {
+  finish(target: Target, job: string): void {
     const { machine, epoch } = target;
     const finished = this.#finished.get(machine);
     if (finished?.target.epoch === epoch) {
@@ -318,7 +306,7 @@ export class OpenJobs {
 
   #tellFinishedTo({ target, jobs }: { readonly target: Target; readonly jobs: readonly string[] }): void {
     for (let from = 0; from < jobs.length; from += 1_000) {
-      this.#tell(target, { kind: "finish", jobs: jobs.slice(from, from + 1_000) });
+      this.tell(target, { kind: "finish", jobs: jobs.slice(from, from + 1_000) });
     }
   }
 
@@ -343,10 +331,10 @@ export class OpenJobs {
 
   #giveLease(target: Target, taken: [string, number][] = []): void {
     this.#leased.set(target.machine, target.epoch);
-    this.#tell(target, { kind: "lease", gateway: this.#options.gateway, ...(taken.length > 0 && { taken }) });
+    this.tell(target, { kind: "lease", gateway: this.#options.gateway, ...(taken.length > 0 && { taken }) });
   }
 
-  #tell(target: Target, control: Control, reply?: string): void {
+  tell(target: Target, control: Control, reply?: string): void {
     this.#options.broker.publish(
       machineSubject(target, "control"),
       encodeJson(control),

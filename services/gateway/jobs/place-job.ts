@@ -7,21 +7,19 @@ import { newToken } from "#shared/protocol/identifiers.ts";
 import type { Breakers } from "../fleet/breakers.ts";
 import { contradictionsMax } from "../fleet/busy-claims.ts";
 import type { Chosen } from "../fleet/choose-machine.ts";
-import { DeadlyRequests } from "./deadly-requests.ts";
-import type { JobListener, JobOutcome } from "./job-listener.ts";
-import type { JobRoutes } from "../fleet/job-routes.ts";
+import { DeadlyRequests, moves, RetryBudget } from "./bound-failover.ts";
+import type { JobOutcome, OfferListener } from "./job-listener.ts";
+import type { JobRoutes, ModelTarget } from "../fleet/job-routes.ts";
 import { machineOffline } from "./machine-fault.ts";
 import type { PlacedJob } from "./open-job.ts";
 import type { OpenJobs } from "./open-jobs.ts";
-import type { PendingJob } from "../fleet/pending-jobs.ts";
-import type { MachineRanking, Wanted } from "../fleet/rank-machines.ts";
-import { type AnswerRenderer, RenderedAnswer } from "./render-answer.ts";
-import { RetryBudget } from "./retry-budget.ts";
+import type { PlacedJob as FollowedJob } from "../fleet/placed-job.ts";
+import { type MachineRanking, modelNotFound, type Wanted } from "../fleet/rank-machines.ts";
 
 interface PlacerOptions {
   readonly ranking: MachineRanking;
   readonly breakers: Breakers;
-  readonly routes: Pick<JobRoutes, "placed" | "took" | "saidBusy" | "answered" | "retryAfterSeconds">;
+  readonly routes: Pick<JobRoutes, "placed" | "took" | "saidBusy" | "retryAfterSeconds">;
   readonly jobs: OpenJobs;
   readonly timing: Timing;
   readonly clock: Clock;
@@ -36,15 +34,18 @@ export interface PlacementMeter {
   breakerOpened(machine: string): void;
 }
 
-/** A request that needs a machine. */
+/** A request that needs a machine. It names its first target, and in `fallbacks` those that are tried after it, in order. */
 export interface Placement extends Wanted {
-  /** Creates the renderer of an answer by this model. Another machine's answer to the same request is rendered anew. */
-  readonly render: (model: string) => AnswerRenderer;
+  /** The model as the client named it. Undefined if no route led to the targets. */
+  readonly routed?: string | undefined;
+  readonly fallbacks?: readonly ModelTarget[] | undefined;
   /** True if the client gets the answer in one piece. */
   readonly whole: boolean;
   readonly keyId: string;
   /** The key's own salt for the caches of runtimes; undefined where keys share them. */
   readonly cacheSalt?: string | undefined;
+  /** True if the machine is to tell which stop string ended the answer. */
+  readonly tellsStop?: boolean | undefined;
   /** Released as soon as a part of the answer was passed on: bodies are large, and answers take long. */
   body: Uint8Array;
   /** SHA-256 of a body that is sent in parts. */
@@ -52,7 +53,7 @@ export interface Placement extends Wanted {
   readonly traceparent: string | undefined;
   /** Id of the request in the log. */
   readonly requestId: string;
-  readonly listener: JobListener;
+  readonly listener: OfferListener;
 }
 
 const taken = new Uint8Array();
@@ -61,11 +62,11 @@ const taken = new Uint8Array();
 const offersMax = 8;
 /** Limits the rounds of ranking and offering, when all machines of a round turned out to be away. */
 const roundsMax = 3;
-/** Limits how often a request is placed on another machine after its machine failed. */
+/** Limits how often a request is placed on another machine of the same target after its machine failed. */
 const failoversMax = 2;
 
 /** Faults that another machine may avoid. A runtime timeout is not among them: it would take as long again. */
-const worthAnother: ReadonlySet<FaultCode> = new Set([
+const retryableCodes: ReadonlySet<FaultCode> = new Set([
   "agent_disconnected",
   "agent_offline",
   "internal_error",
@@ -89,6 +90,25 @@ interface Failed extends Ran {
   readonly outcome: Faulted;
 }
 
+/** A target of a request, and the machines that can take it there. */
+interface RankedTarget {
+  readonly wanted: Wanted;
+  /** The place of the target in its route. */
+  readonly place: number;
+  readonly ranked: readonly Chosen[];
+}
+
+interface Offering {
+  readonly deadlineMs: number;
+  /** True if machines that turn out to be away are waited for, and ranked again. */
+  readonly ranksAgain: boolean;
+}
+
+/** How a request ended on one target. `by` is the machine that failed last; undefined if none took the job. */
+type TargetOutcome =
+  | { readonly end: EndPayload }
+  | { readonly end: undefined; readonly fault: Fault; readonly by: Chosen | undefined };
+
 /**
  * Finds a machine for a request and follows its job to the end, or throws the fault of the request. A job that fails
  * before any part of its answer was passed on is placed on another machine. The client then loses only time.
@@ -96,26 +116,26 @@ interface Failed extends Ran {
 export class JobPlacer {
   readonly #options: PlacerOptions;
   readonly #budget: RetryBudget;
+  readonly #moves: RetryBudget;
   readonly #deadly: DeadlyRequests;
 
   constructor(options: PlacerOptions) {
     this.#options = options;
     this.#budget = new RetryBudget(options.clock);
+    this.#moves = new RetryBudget(options.clock, moves);
     this.#deadly = new DeadlyRequests(options.timing);
   }
 
   async run(placement: Placement): Promise<EndPayload> {
-    const { jobs, ranking, clock, timing } = this.#options;
+    const { jobs, clock, timing } = this.#options;
     jobs.insistOnConnection();
     this.#deadly.refuse(placement, clock.now());
     this.#budget.asked();
+    this.#moves.asked();
     try {
-      const ranked = ranking.rankNow(placement) ?? (await ranking.rank(placement));
-      const deadlineMs = clock.now() + timing.jobTotalMs;
-      const { outcome, by } = await this.#offerUntilTaken(placement, ranked, { deadlineMs, isFirst: true });
-      return outcome.outcome === "end" ? outcome.end : await this.#runElsewhere(placement, { outcome, by }, deadlineMs);
+      return await this.#runOnTargets(placement, clock.now() + timing.jobTotalMs);
     } catch (thrown) {
-      throw this.#soonThere(Fault.from(thrown));
+      throw this.#forClient(Fault.from(thrown), placement);
     }
   }
 
@@ -123,36 +143,116 @@ export class JobPlacer {
    * True if a machine can take a request now, as far as the gateway knows without waiting. Throws while this gateway is
    * cut off from the broker.
    */
-  hasTaker(wanted: Wanted): boolean {
+  hasTaker(wanted: Targeted): boolean {
     this.#options.jobs.insistOnConnection();
-    return this.#options.ranking.hasTaker(wanted);
+    return targetsOf(wanted).some((target) => this.#options.ranking.hasTaker(target));
   }
 
   /**
    * Throws the fault of a request that no machine can take now. Called before the limits of the request's key are
    * checked.
    */
-  async insistOnTaker(wanted: Wanted): Promise<void> {
-    this.#options.jobs.insistOnConnection();
+  async insistOnTaker(wanted: Targeted): Promise<void> {
+    const { jobs, ranking } = this.#options;
+    jobs.insistOnConnection();
     try {
-      await this.#options.ranking.insistOnTaker(wanted);
+      await anyOf(targetsOf(wanted).map((target) => ranking.insistOnTaker(target)));
     } catch (thrown) {
-      throw this.#soonThere(Fault.from(thrown));
+      throw this.#forClient(Fault.from(thrown), wanted);
     }
   }
 
   /**
-   * Shortens the retry time of `agent_offline` to 1 s just after this gateway's own reconnect. A client then need not
-   * wait as long as for a machine that is away.
+   * Runs a request on the first of its targets that can take it, and moves on to the next one as long as nothing of an
+   * answer was passed on.
    */
-  #soonThere(fault: Fault): Fault {
-    const { code, message, param } = fault;
-    const isSoonThere = code === "agent_offline" && this.#options.jobs.justConnected;
-    return isSoonThere ? new Fault(code, { message, param, retryAfterSeconds: 1 }) : fault;
+  async #runOnTargets(placement: Placement, deadlineMs: number): Promise<EndPayload> {
+    const targets = targetsOf(placement);
+    let ranked = await this.#rankFirst(targets);
+    let failure: Fault | undefined;
+    for (;;) {
+      const ranksAgain = ranked.place === targets.length - 1;
+      const outcome = await this.#runOnTarget(placement, ranked, { deadlineMs, ranksAgain });
+      if (outcome.end !== undefined) return outcome.end;
+      const { fault, by } = outcome;
+      // The fault of a machine that worked on the request says more than that nobody took it.
+      if (by !== undefined || failure === undefined) failure = fault;
+      const next = await this.#rankNext(targets, { after: ranked.place, waits: by === undefined });
+      if (next === undefined || (by !== undefined && !this.#moves.take())) throw failure;
+      const { requestId: request, keyId: key, routed: route } = placement;
+      const { modelId: model } = next.wanted;
+      const fields = { request, key, route, model, machine: by?.machine, code: fault.code, internal: fault.reason };
+      this.#options.log.info(fields, "a job goes to the next target of its route");
+      if (by !== undefined) this.#options.meter?.failedOver(by.machine, fault.code);
+      ranked = next;
+    }
   }
 
-  /** Places a failed request on other machines, as long as another machine may do better. */
-  async #runElsewhere(placement: Placement, first: Failed, deadlineMs: number): Promise<EndPayload> {
+  /** Ranks the machines of the first target that has some. All targets wait together for machines that are away. */
+  async #rankFirst(targets: readonly Wanted[]): Promise<RankedTarget> {
+    const { ranking } = this.#options;
+    const now = this.#rankNow(targets, 0);
+    if (now !== undefined) return now;
+    return anyOf(targets.map(async (wanted, place) => ({ wanted, place, ranked: await ranking.rank(wanted) })));
+  }
+
+  /** Ranks the machines of the next target that has some. Only the last target waits for machines that are away. */
+  async #rankNext(
+    targets: readonly Wanted[],
+    { after, waits }: { readonly after: number; readonly waits: boolean },
+  ): Promise<RankedTarget | undefined> {
+    const now = this.#rankNow(targets, after + 1);
+    const place = targets.length - 1;
+    const last = targets[place];
+    if (now !== undefined || !waits || last === undefined || place <= after) return now;
+    const ranked = await this.#options.ranking.rank(last).catch(() => undefined);
+    return ranked && { wanted: last, place, ranked };
+  }
+
+  #rankNow(targets: readonly Wanted[], from: number): RankedTarget | undefined {
+    for (const [place, wanted] of targets.entries()) {
+      const ranked = place < from ? undefined : this.#options.ranking.rankNow(wanted);
+      if (ranked !== undefined) return { wanted, place, ranked };
+    }
+    return undefined;
+  }
+
+  /** Runs a request on the machines of one target. Throws a fault that no other target can avoid. */
+  async #runOnTarget(
+    placement: Placement,
+    target: RankedTarget,
+    { deadlineMs, ranksAgain }: Offering,
+  ): Promise<TargetOutcome> {
+    let ran: Ran;
+    try {
+      ran = await this.#offerUntilTaken(placement, target, { deadlineMs, ranksAgain });
+    } catch (thrown) {
+      const fault = Fault.from(thrown);
+      if (placement.signal.aborted) throw fault;
+      return { end: undefined, fault, by: undefined };
+    }
+    const { outcome, by } = ran;
+    if (outcome.outcome === "end") return outcome;
+    return this.#runElsewhere(placement, target.wanted, { first: { outcome, by }, deadlineMs });
+  }
+
+  /**
+   * Shortens the retry time of `agent_offline` to 1 s just after this gateway's own reconnect. A client then need not
+   * wait as long as for a machine that is away. A model that does not exist is named as the client named it.
+   */
+  #forClient(fault: Fault, { routed }: Pick<Placement, "routed">): Fault {
+    const { code, message, param } = fault;
+    if (code === "model_not_found" && routed !== undefined) return modelNotFound(routed);
+    const isReconnecting = code === "agent_offline" && this.#options.jobs.justConnected;
+    return isReconnecting ? new Fault(code, { message, param, retryAfterSeconds: 1 }) : fault;
+  }
+
+  /** Places a failed request on other machines of its target, as long as another machine may do better. */
+  async #runElsewhere(
+    placement: Placement,
+    wanted: Wanted,
+    { first, deadlineMs }: { readonly first: Failed; readonly deadlineMs: number },
+  ): Promise<TargetOutcome> {
     const { ranking, meter, log } = this.#options;
     const tried = new Set<string>();
     let failed = first;
@@ -161,9 +261,10 @@ export class JobPlacer {
       const { fault, said } = outcome;
       this.#blame(placement, failed);
       tried.add(by.machine);
-      if (said || !this.#isWorthAnother(placement, fault)) throw fault;
-      const ranked = ranking.others(placement, tried);
-      if (ranked.length === 0 || tried.size > failoversMax || !this.#hasBudget()) throw fault;
+      if (said || !this.#isRetryable(placement, fault)) throw fault;
+      const ranked = ranking.others(wanted, tried);
+      const unfinished = { end: undefined, fault, by };
+      if (ranked.length === 0 || tried.size > failoversMax || !this.#hasBudget()) return unfinished;
       const { requestId: request, keyId: key } = placement;
       const { machine, model } = by;
       meter?.failedOver(machine, fault.code);
@@ -173,19 +274,19 @@ export class JobPlacer {
       );
       let ran: Ran;
       try {
-        ran = await this.#offerUntilTaken(placement, ranked, { deadlineMs, isFirst: false });
+        ran = await this.#offerUntilTaken(placement, { wanted, ranked }, { deadlineMs, ranksAgain: false });
       } catch {
         // The first fault says more than the faults of the other machines.
-        throw fault;
+        return unfinished;
       }
-      if (ran.outcome.outcome === "end") return ran.outcome.end;
+      if (ran.outcome.outcome === "end") return ran.outcome;
       failed = { outcome: ran.outcome, by: ran.by };
     }
   }
 
   /** True if another machine may do better. Throws `poison_request` if the request is too dangerous for any machine. */
-  #isWorthAnother(placement: Placement, { code }: Fault): boolean {
-    if (placement.signal.aborted || !worthAnother.has(code)) return false;
+  #isRetryable(placement: Placement, { code }: Fault): boolean {
+    if (placement.signal.aborted || !retryableCodes.has(code)) return false;
     this.#deadly.refuse(placement, this.#options.clock.now());
     return true;
   }
@@ -213,7 +314,11 @@ export class JobPlacer {
     }
     if (placement.body === taken) return;
     if (fault.runtimeDied) this.#deadly.died("runtime", machine, placement, nowMs);
-    else if (fault.code === "agent_disconnected") this.#deadly.died("machine", machine, placement, nowMs);
+    else if (fault.code === "agent_disconnected") {
+      // Lost machines of one target count as one: a request by a route may still move to the next target.
+      const lost = placement.routed === undefined ? machine : `the machines of ${model.id}`;
+      this.#deadly.died("machine", lost, placement, nowMs);
+    }
   }
 
   /**
@@ -222,11 +327,12 @@ export class JobPlacer {
    */
   async #offerUntilTaken(
     placement: Placement,
-    first: readonly Chosen[],
-    { deadlineMs, isFirst }: { readonly deadlineMs: number; readonly isFirst: boolean },
+    target: Pick<RankedTarget, "wanted" | "ranked">,
+    { deadlineMs, ranksAgain }: Offering,
   ): Promise<Ran> {
     const { breakers, clock, ranking } = this.#options;
-    let ranked = first;
+    const { wanted } = target;
+    let { ranked } = target;
     for (let rounds = 1; ; rounds += 1) {
       const offers = Math.min(ranked.length, offersMax);
       let refusal: Fault | undefined;
@@ -236,19 +342,19 @@ export class JobPlacer {
         const nowMs = clock.now();
         const remainingMs = Math.max(0, deadlineMs - nowMs);
         breakers.placed(by.machine, by.model.id, nowMs);
-        const outcome = await this.#offer({ placement, chosen: by, isLast: place === offers - 1, remainingMs });
+        const outcome = await this.#offer({ placement, wanted, chosen: by, isLast: place === offers - 1, remainingMs });
         if (outcome.outcome === "end") {
           breakers.worked(by.machine, by.model.id);
           this.#deadly.worked(placement);
         }
         if (outcome.outcome !== "not-taken") return { outcome, by };
-        placement.listener.onRefused?.(outcome.fault);
+        placement.listener.onRefused(outcome.fault);
         if (outcome.fault.code === "server_is_overloaded") this.#noteBusy(by);
         if (refusal === undefined || outcome.fault.code === "server_is_overloaded") refusal = outcome.fault;
       }
-      const fault = this.#toldWhen(refusal ?? machineOffline(), placement);
-      if (rounds === roundsMax || !isFirst || fault.code !== "agent_offline") throw fault;
-      ranked = await ranking.rank(placement);
+      const fault = this.#toldWhen(refusal ?? machineOffline(), wanted);
+      if (rounds === roundsMax || !ranksAgain || fault.code !== "agent_offline") throw fault;
+      ranked = await ranking.rank(wanted);
     }
   }
 
@@ -264,27 +370,27 @@ export class JobPlacer {
   }
 
   /** Adds the expected retry time to a fault that says that all machines are full. */
-  #toldWhen(refusal: Fault, placement: Placement): Fault {
+  #toldWhen(refusal: Fault, wanted: Wanted): Fault {
     const { code, message, internal, param } = refusal;
     if (code !== "server_is_overloaded") return refusal;
-    const retryAfterSeconds = this.#options.routes.retryAfterSeconds(placement);
+    const retryAfterSeconds = this.#options.routes.retryAfterSeconds(wanted);
     return new Fault(code, { message, internal, param, retryAfterSeconds });
   }
 
-  #offer({ placement, chosen, isLast, remainingMs }: Offer): Promise<JobOutcome> {
+  #offer({ placement, wanted, chosen, isLast, remainingMs }: Offer): Promise<JobOutcome> {
     const { timing, jobs, routes } = this.#options;
-    const { kind, keyId, cacheSalt, whole, traceparent, listener, signal } = placement;
+    const { kind, keyId, cacheSalt, tellsStop, whole, traceparent, listener, signal } = placement;
     const id = newToken();
     const model = chosen.model.id;
-    listener.onOffer?.({ job: id, machine: chosen.machine, model, window: chosen.model.context_window });
+    listener.onOffer({ job: id, machine: chosen.machine, model, window: chosen.model.context_window });
     return jobs.run({
       target: chosen,
-      head: { id, kind, model, keyId, cacheSalt, whole, remainingMs, traceparent },
+      head: { id, kind, model, keyId, cacheSalt, tellsStop, whole, remainingMs, traceparent },
       body: placement.body,
       sha256: placement.sha256,
-      acceptWithinMs: isLast ? timing.lostAfterMs : timing.acceptWaitMs * 2,
-      listener: new RenderedAnswer(placement.render(model), listener),
-      placed: new PlacedRequest(placement, chosen, routes),
+      ...(!isLast && { acceptWithinMs: timing.acceptWaitMs * 2 }),
+      listener,
+      placed: new PlacedRequest({ placement, wanted, chosen }, routes),
       signal,
     });
   }
@@ -294,19 +400,26 @@ export class JobPlacer {
 class PlacedRequest implements PlacedJob {
   readonly #placement: Placement;
   readonly #chosen: Chosen;
-  readonly #routes: Pick<JobRoutes, "took" | "answered">;
-  readonly #pending: PendingJob;
+  readonly #routes: Pick<JobRoutes, "took">;
+  readonly #followed: FollowedJob;
 
-  constructor(placement: Placement, chosen: Chosen, routes: Pick<JobRoutes, "placed" | "took" | "answered">) {
+  constructor(
+    { placement, wanted, chosen }: Pick<Offer, "placement" | "wanted" | "chosen">,
+    routes: Pick<JobRoutes, "placed" | "took">,
+  ) {
     this.#placement = placement;
     this.#chosen = chosen;
     this.#routes = routes;
-    this.#pending = routes.placed(chosen);
+    this.#followed = routes.placed(chosen, wanted, placement);
   }
 
   accepted(): void {
-    this.#pending.accepted();
+    this.#followed.accepted();
     this.#routes.took(this.#chosen);
+  }
+
+  answering(): void {
+    this.#followed.answering();
   }
 
   bodyTaken(): void {
@@ -314,15 +427,37 @@ class PlacedRequest implements PlacedJob {
   }
 
   ended(outcome: JobOutcome): void {
-    this.#pending.ended();
-    if (outcome.outcome === "end") this.#routes.answered(this.#chosen, this.#placement.needs, outcome.end);
+    this.#followed.ended(outcome.outcome === "end" ? outcome : undefined);
   }
 }
 
 interface Offer {
   readonly placement: Placement;
+  readonly wanted: Wanted;
   readonly chosen: Chosen;
   /** No other machine is asked after this one, so it has more time to answer. */
   readonly isLast: boolean;
   readonly remainingMs: number;
+}
+
+type Targeted = Wanted & Pick<Placement, "fallbacks" | "routed">;
+
+/** Returns the targets of a request, in order. */
+export function targetsOf(placement: Targeted): readonly Wanted[] {
+  const { kind, needs, signal, fallbacks = [] } = placement;
+  return [placement, ...fallbacks.map((target) => ({ ...target, kind, needs, signal }))];
+}
+
+/**
+ * Resolves to the first result. If there is none, throws the first fault that is not `model_not_found`: a target that
+ * does not exist says less than one that is away.
+ */
+async function anyOf<Result>(results: readonly Promise<Result>[]): Promise<Result> {
+  try {
+    return await Promise.any(results);
+  } catch (thrown) {
+    const faults =
+      thrown instanceof AggregateError ? thrown.errors.map((each) => Fault.from(each)) : [Fault.from(thrown)];
+    throw faults.find(({ code }) => code !== "model_not_found") ?? faults[0];
+  }
 }

@@ -2,18 +2,20 @@ import type { ServerResponse } from "node:http";
 import { Fault } from "#shared/fault/fault.ts";
 import type { BeatRow } from "#shared/protocol/frame-payload.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
-import type { JobListener } from "./job-listener.ts";
+import type { AnswerWriter } from "./answer-course.ts";
 import { limits } from "#shared/protocol/limits.ts";
 
 /** Limits the bytes that a client leaves unread in this process, if its machine ignores credit. */
 export const clientBacklogBytesMax = 8 * 1024 * 1024;
 
-/** The bytes by which an API marks the end of a stream. */
+/** The bytes of a stream, besides its answer, as an API writes them. */
 export interface StreamEnds {
   /** Sent after a success, and only then. */
   readonly whole: Uint8Array;
   /** Returns the bytes that report a failure after the first piece. */
   failed(fault: Fault): Uint8Array;
+  /** Returns the bytes that keep a waiting client's connection alive and say what it waits for. */
+  waiting(reason: string): Uint8Array;
 }
 
 interface WriterOptions {
@@ -22,7 +24,7 @@ interface WriterOptions {
   readonly timing: Timing;
   /** Returns the further headers to send with the status line: a name, its value, the next name. */
   readonly headers: () => string[];
-  readonly onAccept: (machine: string) => void;
+  readonly onAccept: (machine: string, model: string) => void;
   /** Called once, when the client reads too little of what waits for it. */
   readonly onSlow: (fault: Fault) => void;
 }
@@ -38,13 +40,15 @@ const streamLines = [
 
 /** Response header that names the machine that gave the answer, or failed to. */
 export const machineHeader = "x-trunkline-machine";
+/** Response header that names the model that gave the answer, if a route led to it. */
+export const modelHeader = "x-trunkline-model";
 
 /**
  * Writes a rendered stream to its client, as its frames arrive. The status line is held back while
  * a true status is still possible: until the first piece of the answer, or until an accepted request has waited for
  * `statusHeldMs`. Later comments keep the connection alive, and report what the request waits for.
  */
-export class StreamWriter implements JobListener {
+export class StreamWriter implements AnswerWriter {
   readonly #options: WriterOptions;
   readonly #body: TurnWriter;
   #begun = false;
@@ -66,8 +70,8 @@ export class StreamWriter implements JobListener {
     return this.#begun;
   }
 
-  onAccept(machine: string): void {
-    this.#options.onAccept(machine);
+  onAccept(machine: string, model: string): void {
+    this.#options.onAccept(machine, model);
     this.#acceptPending = true;
   }
 
@@ -120,7 +124,7 @@ export class StreamWriter implements JobListener {
   }
 
   #comment(waitingFor: string, nowMs: number): void {
-    this.#write(Buffer.from(`: ${waitingFor}\n\n`));
+    this.#write(this.#options.ends.waiting(waitingFor));
     this.#toldWaitingFor = waitingFor;
     this.#writtenAtMs = nowMs;
   }
@@ -153,12 +157,14 @@ function waitFor(row: BeatRow | undefined): string {
 }
 
 /**
- * Writes the body of an answer that comes in pieces. All bytes written in one turn of the event loop leave as one chunk
- * in one write, because the response stays corked until the end of the turn.
+ * Writes the body of an answer that comes in pieces. All pieces of one turn of the event loop leave as one chunk in one
+ * write at the end of the turn. Node's own `cork` does not serve: Node 22 and 24 write the last corked chunk behind the
+ * end of the body.
  */
 export class TurnWriter {
   readonly #response: ServerResponse;
-  #isCorked = false;
+  #pieces: Uint8Array[] = [];
+  #pieceBytes = 0;
 
   constructor(response: ServerResponse) {
     this.#response = response;
@@ -174,45 +180,44 @@ export class TurnWriter {
 
   /** Bytes written that this process still holds, including their framing. */
   get heldBytes(): number {
-    return this.#response.writableLength;
+    return this.#response.writableLength + this.#pieceBytes;
   }
 
   write(bytes: Uint8Array): void {
-    const response = this.#response;
-    if (bytes.byteLength === 0 || response.destroyed || response.writableEnded) return;
-    if (!this.#isCorked) {
-      this.#isCorked = true;
-      response.cork();
-      process.nextTick(() => this.#uncork());
-    }
-    response.write(bytes);
+    if (bytes.byteLength === 0 || this.#response.destroyed || this.#response.writableEnded) return;
+    if (this.#pieces.push(bytes) === 1) process.nextTick(() => this.#writePieces());
+    this.#pieceBytes += bytes.byteLength;
   }
 
   /** Writes these last bytes and ends the body. */
   end(bytes: Uint8Array): void {
     this.write(bytes);
-    // `end` uncorks the response itself.
-    this.#isCorked = false;
-    this.#response.end();
+    this.#response.end(this.#takePieces());
   }
 
-  #uncork(): void {
-    if (!this.#isCorked) return;
-    this.#isCorked = false;
-    this.#response.uncork();
+  #writePieces(): void {
+    const chunk = this.#takePieces();
+    if (chunk !== undefined && !this.#response.destroyed) this.#response.write(chunk);
+  }
+
+  #takePieces(): Uint8Array | undefined {
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    this.#pieceBytes = 0;
+    return pieces.length > 1 ? Buffer.concat(pieces) : pieces[0];
   }
 }
 
 interface Waiting {
   /** Cancels the job, because the answer exceeds the limit. */
   readonly onTooLarge: (fault: Fault) => void;
-  readonly onAccept: (machine: string) => void;
+  readonly onAccept: (machine: string, model: string) => void;
   /** Called with the number of bytes gathered so far. */
   readonly onGrow?: (bytes: number) => void;
 }
 
 /** Gathers an answer that is sent whole, up to `wholeAnswerBytesMax`. */
-export class CollectedAnswer implements JobListener {
+export class CollectedAnswer implements AnswerWriter {
   readonly #waiting: Waiting;
   readonly #pieces: Uint8Array[] = [];
   #size = 0;
@@ -222,8 +227,8 @@ export class CollectedAnswer implements JobListener {
     this.#waiting = waiting;
   }
 
-  onAccept(machine: string): void {
-    this.#waiting.onAccept(machine);
+  onAccept(machine: string, model: string): void {
+    this.#waiting.onAccept(machine, model);
   }
 
   onData(bytes: Uint8Array): void {

@@ -1,10 +1,13 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { KeyVerdict } from "#shared/keys/check-key.ts";
-import { allows, type KeyRecord } from "#shared/keys/key-record.ts";
-import { parseKeyToken } from "#shared/keys/key-token.ts";
-import { type Model, aliasedId } from "#shared/model/model.ts";
+import { type KeyVerdict, allows, type KeyRecord } from "#shared/keys/key-record.ts";
+import { type KeyId, parseKeyToken } from "#shared/keys/key-token.ts";
+import { aliasedId } from "#shared/model/model.ts";
 import type { BadKeys } from "./bad-keys.ts";
 import type { KnownKeys } from "./known-keys.ts";
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { stateOf } from "../http/request-state.ts";
+import { atClose, TimedResponse } from "../http/timed-response.ts";
 
 /** Returns the record of a valid key; throws the fault for any other verdict. */
 export function validKey(verdict: KeyVerdict): KeyRecord {
@@ -46,19 +49,29 @@ export function bearerText(authorization: string | undefined): string | undefine
   return bearer.exec(authorization ?? "")?.[1];
 }
 
-/** Finds the key of a request by its Authorization header alone. The address only bounds the lookups of wrong keys. */
+/**
+ * Returns the text that a request sent as its key. A well-formed key in the Authorization header is taken before those
+ * of other headers: some clients send a placeholder there, others in `x-api-key`.
+ */
+export function sentKey(headers: IncomingHttpHeaders): string | undefined {
+  const own = bearerText(headers.authorization);
+  const other = headers["x-api-key"] || headers["api-key"];
+  if (typeof other !== "string") return own;
+  return own !== undefined && parseKeyToken(own).outcome === "parsed" ? own : other;
+}
+
+/** Finds the key of a request by the text that was sent as its key. The address only bounds the lookups of wrong keys. */
 export async function authenticate(
-  sent: { readonly authorization: string | undefined; readonly address: string },
-  means: { readonly knownKeys: KnownKeys; readonly badKeys: BadKeys },
+  sent: { readonly text: string | undefined; readonly address: string },
+  dependencies: { readonly knownKeys: KnownKeys; readonly badKeys: BadKeys },
 ): Promise<KeyRecord> {
-  const { knownKeys, badKeys } = means;
-  const text = bearerText(sent.authorization);
-  if (text === undefined) {
+  const { knownKeys, badKeys } = dependencies;
+  if (sent.text === undefined) {
     throw new Fault("key_invalid", {
       message: "No API key was sent. Send it as a header: Authorization: Bearer trunkline_…",
     });
   }
-  const parsed = parseKeyToken(text);
+  const parsed = parseKeyToken(sent.text);
   // A malformed key costs no lookup in the store, and so needs no limit.
   if (parsed.outcome !== "parsed") return validKey({ outcome: "invalid" });
   const { token } = parsed;
@@ -85,6 +98,90 @@ export function needsExactId(key: KeyRecord, modelId: string): boolean {
   return other !== modelId && !mayUse(key, other);
 }
 
-export function visibleTo(key: KeyRecord, models: readonly Model[]): Model[] {
-  return models.filter(({ id }) => mayUse(key, id));
+/** The sender of a request, with its proven key. */
+export interface Caller {
+  readonly key: KeyRecord;
+  /** Aborts when the request must end: the client has left, or its key was revoked or disabled. */
+  readonly leaving: AbortController;
+}
+
+declare module "../http/request-state.ts" {
+  interface RequestState {
+    caller?: Caller;
+  }
+}
+
+/** Returns undefined as long as no key is proved. */
+export function callerIfProven(request: FastifyRequest): Caller | undefined {
+  return stateOf(request).caller;
+}
+
+/** Returns the caller of an authenticated request. To reach such a route without a caller is a bug, never a way in. */
+export function callerOf(request: FastifyRequest): Caller {
+  const { caller } = stateOf(request);
+  if (caller === undefined) throw Fault.from(new Error("a route that needs a key was reached without one"));
+  return caller;
+}
+
+/**
+ * Returns a controller whose signal aborts when the client leaves before its answer is complete, streamed or not. This
+ * signal carries a cancel from the client's socket to the GPU.
+ */
+export function untilClientLeaves(response: ServerResponse): AbortController {
+  const leaving = new AbortController();
+  if (response instanceof TimedResponse) response.leaving = leaving;
+  atClose(response, () => {
+    if (response.writableFinished) return;
+    leaving.abort(
+      new Fault("client_closed", { message: "The client closed the connection before the answer was complete." }),
+    );
+  });
+  return leaving;
+}
+
+/** The running requests of this gateway by key, from the proof of the key on, so that revoking the key ends them. */
+export class RunningRequests {
+  readonly #byKey = new Map<KeyId, Set<AbortController>>();
+
+  get keyIds(): Iterable<KeyId> {
+    return this.#byKey.keys();
+  }
+
+  has(id: KeyId): boolean {
+    return this.#byKey.has(id);
+  }
+
+  /** Adds a running request. Call the returned function when the request has ended, in whatever way. */
+  begin(id: KeyId, leaving: AbortController): () => void {
+    const all = this.#byKey.getOrInsertComputed(id, () => new Set());
+    all.add(leaving);
+    return () => {
+      if (all.delete(leaving) && all.size === 0) this.#byKey.delete(id);
+    };
+  }
+
+  cut(id: KeyId, fault: Fault): void {
+    for (const leaving of this.#byKey.get(id) ?? []) leaving.abort(fault);
+  }
+}
+
+interface Dependencies {
+  readonly knownKeys: KnownKeys;
+  readonly badKeys: BadKeys;
+  readonly running: RunningRequests;
+}
+
+/**
+ * Lets only requests with a proven key into a scope of routes, before a byte of their bodies is read. From then on the
+ * request is ended when its client leaves, or when its key is revoked or disabled.
+ */
+export function proveCallers(scope: FastifyInstance, dependencies: Dependencies): void {
+  scope.addHook("onRequest", async (request, reply) => {
+    const leaving = untilClientLeaves(reply.raw);
+    const key = await authenticate({ text: sentKey(request.headers), address: request.ip }, dependencies);
+    const state = stateOf(request);
+    state.caller = { key, leaving };
+    state.key = key.id;
+    if (!leaving.signal.aborted) atClose(reply.raw, dependencies.running.begin(key.id, leaving));
+  });
 }

@@ -1,7 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { KeyVerdict } from "#shared/keys/check-key.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { networkOf } from "../http/client-request.ts";
+import { networkOf } from "../http/request-state.ts";
 
 /** Wrong keys that one address may send in a minute before its unknown keys go through the lane. */
 export const badKeysPerMinuteMax = 300;
@@ -31,8 +30,14 @@ export class BadKeys {
     this.#clock = clock;
   }
 
-  /** Looks up a key that is not known here. Throws `auth_unavailable` when the lane has no place in time. */
-  async ask(address: string, ask: () => Promise<KeyVerdict>): Promise<KeyVerdict> {
+  /**
+   * Looks up a key, or a join line, that is not known here. The outcome `invalid` counts as a wrong key. Throws
+   * `auth_unavailable` when the lane has no place in time.
+   */
+  async ask<Verdict extends { readonly outcome: string }>(
+    address: string,
+    ask: () => Promise<Verdict>,
+  ): Promise<Verdict> {
     const leave = this.hasTooMany(address) ? await this.#enterLane() : undefined;
     try {
       const verdict = await ask();
@@ -84,7 +89,7 @@ export class BadKeys {
 /** Returns `auth_unavailable`, never a 401 or a 429: the key may be a good one. */
 function laneIsFull(): Fault {
   return new Fault("auth_unavailable", {
-    message: `Too many wrong API keys came from this address (badKeysPerMinuteMax), and this key would wait behind ${laneWaitingMax} others or for more than ${laneWaitMsMax} ms (laneWaitingMax, laneWaitMsMax). Send the request again in a moment.`,
+    message: `Too many wrong keys came from this address (badKeysPerMinuteMax), and this key would wait behind ${laneWaitingMax} others or for more than ${laneWaitMsMax} ms (laneWaitingMax, laneWaitMsMax). Send the request again in a moment.`,
     internal: "the lane for unknown keys is full",
   });
 }

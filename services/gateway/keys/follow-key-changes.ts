@@ -4,6 +4,7 @@ import type { KeyChanges, KeyStore } from "#shared/keys/key-store.ts";
 import type { FoundKey, KeyRecord } from "#shared/keys/key-record.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import type { Log } from "#shared/process/log.ts";
+import type { RunningRequests } from "./authenticate.ts";
 import type { KnownKeys } from "./known-keys.ts";
 
 interface FollowOptions {
@@ -12,9 +13,15 @@ interface FollowOptions {
   readonly knownKeys: KnownKeys;
   readonly newest?: NewestRecords | undefined;
   readonly running: RunningRequests;
-  /** Receives every change of a machine's record, and every sign of life of the store. */
-  readonly machines: { changed(): void; heard(): void };
+  readonly machines: FollowedRecords;
+  readonly routes: FollowedRecords;
   readonly log: Pick<Log, "info">;
+}
+
+/** Receives the name of every changed record, or nothing when all may have changed, and every sign of life of the store. */
+interface FollowedRecords {
+  changed(name?: string): void;
+  heard(): void;
 }
 
 const revoked = "This API key has been revoked.";
@@ -24,7 +31,7 @@ const revoked = "This API key has been revoked.";
  * lost a right. A key that could not be read is read again whenever the store is heard from.
  */
 export function followKeyChanges(options: FollowOptions): void {
-  const { changes, keys, knownKeys, newest, running, machines, log } = options;
+  const { changes, keys, knownKeys, newest, running, machines, routes, log } = options;
   const due = new Set<KeyId>();
 
   const cut = (id: KeyId, reason: string): void => {
@@ -54,9 +61,11 @@ export function followKeyChanges(options: FollowOptions): void {
       if (action === "revoked") cut(id, revoked);
       else if (isToBeKept || running.has(id)) void lookAt(id);
     },
-    onMachineChange: () => machines.changed(),
+    onMachineChange: (machine) => machines.changed(machine),
+    onRouteChange: (route) => routes.changed(route),
     onGap() {
       machines.changed();
+      routes.changed();
       knownKeys.forgetAll();
       for (const id of running.keyIds) due.add(id);
       lookAtAll();
@@ -64,6 +73,7 @@ export function followKeyChanges(options: FollowOptions): void {
     onHeard() {
       knownKeys.heard();
       machines.heard();
+      routes.heard();
       lookAtAll();
     },
     onAway: () => knownKeys.away(),
@@ -79,32 +89,6 @@ function takenBack(found: FoundKey): string | undefined {
   if (found.kind === "tombstone") return undefined;
   if (found.record.revokedAt !== undefined) return revoked;
   return found.record.disabledAt === undefined ? undefined : "This API key has been disabled.";
-}
-
-/** The running requests of this gateway by key, from the proof of the key on, so that revoking the key ends them. */
-export class RunningRequests {
-  readonly #byKey = new Map<KeyId, Set<AbortController>>();
-
-  get keyIds(): Iterable<KeyId> {
-    return this.#byKey.keys();
-  }
-
-  has(id: KeyId): boolean {
-    return this.#byKey.has(id);
-  }
-
-  /** Adds a running request. Call the returned function when the request has ended, in whatever way. */
-  begin(id: KeyId, leaving: AbortController): () => void {
-    const all = this.#byKey.getOrInsertComputed(id, () => new Set());
-    all.add(leaving);
-    return () => {
-      if (all.delete(leaving) && all.size === 0) this.#byKey.delete(id);
-    };
-  }
-
-  cut(id: KeyId, fault: Fault): void {
-    for (const leaving of this.#byKey.get(id) ?? []) leaving.abort(fault);
-  }
 }
 
 /** Keys that lost a right while this gateway ran and whose records it keeps; above it the oldest is forgotten. */

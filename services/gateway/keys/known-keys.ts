@@ -1,7 +1,13 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { changeKey } from "#shared/keys/change-key.ts";
-import { judgeProven, judgeToken, type KeyVerdict, type ProvenKey } from "#shared/keys/check-key.ts";
-import type { FoundKey, KeyRecord } from "#shared/keys/key-record.ts";
+import {
+  judgeProven,
+  judgeToken,
+  type KeyVerdict,
+  type ProvenKey,
+  type FoundKey,
+  type KeyRecord,
+} from "#shared/keys/key-record.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { KeyId, KeyToken } from "#shared/keys/key-token.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
@@ -34,7 +40,7 @@ interface KnownKeysOptions {
   readonly keys: Pick<KeyStore, "find">;
   readonly peppers: Peppers;
   readonly clock: Pick<Clock, "now" | "wall">;
-  /** How long known keys stay usable while the store is away; 0 disables this. */
+  /** Time for which known keys stay usable while the store is away; 0 disables this. */
   readonly awayMs: number;
   /** Called with a valid key whose digest was made with the pepper that is being replaced. */
   readonly onOldPepper: (token: KeyToken, proven: ProvenKey) => void;
@@ -196,7 +202,13 @@ function internalOf(error: unknown): string {
   return internal ?? message;
 }
 
-interface Means {
+/** Returns a function for the cache salts of keys. Each salt is made once for as long as the key's record is known. */
+export function saltsOf({ current }: Peppers): (key: KeyRecord) => string {
+  const salts = new WeakMap<KeyRecord, string>();
+  return (key) => salts.getOrInsertComputed(key, () => current.cacheSalt(key.id));
+}
+
+interface Dependencies {
   readonly keys: KeyStore;
   readonly peppers: Peppers;
   readonly clock: Pick<Clock, "wall">;
@@ -207,9 +219,12 @@ interface Means {
  * Hashes a key that has just proved itself with the pepper of this process, if that is the store's latest. Processes
  * that only accept the new pepper besides their own must not take keys back to the old one.
  */
-export async function moveToNewPepper(key: { token: KeyToken; record: KeyRecord }, means: Means): Promise<void> {
+export async function moveToNewPepper(
+  key: { token: KeyToken; record: KeyRecord },
+  dependencies: Dependencies,
+): Promise<void> {
   const { token, record } = key;
-  const { keys, peppers, clock, log } = means;
+  const { keys, peppers, clock, log } = dependencies;
   const { current } = peppers;
   try {
     const [latest] = await keys.peppers();

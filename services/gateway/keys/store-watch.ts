@@ -15,7 +15,7 @@ export class StoreWatch {
   readonly #judged: { readonly foundedOnce: boolean };
   #founded: boolean | undefined;
   #everFounded = false;
-  #told: readonly string[] = [];
+  #reported: readonly string[] = [];
 
   constructor(options: {
     readonly keys: Pick<KeyStore, "state">;
@@ -73,10 +73,10 @@ export class StoreWatch {
     const { faults } = this;
     const kinds = faults.map((fault) => fault.replace(/\d+/g, ""));
     faults.forEach((fault, at) => {
-      if (!this.#told.includes(kinds[at] ?? "")) this.#log.warn(fault);
+      if (!this.#reported.includes(kinds[at] ?? "")) this.#log.warn(fault);
     });
-    if (faults.length === 0 && this.#told.length > 0)
+    if (faults.length === 0 && this.#reported.length > 0)
       this.#log.info("the key store and its clock are as they should be");
-    this.#told = kinds;
+    this.#reported = kinds;
   }
 }

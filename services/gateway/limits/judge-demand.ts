@@ -1,5 +1,5 @@
-import type { KeyLimits } from "#shared/keys/key-record.ts";
-import type { Allowance, Refusal, Standing } from "./limits.ts";
+import type { BudgetPeriod, KeyLimits } from "#shared/keys/key-record.ts";
+import type { Allowance, Refusal, LimitStatus } from "./limits.ts";
 
 /**
  * A limit per minute, as a bucket (GCRA, counted in units of the limit and not in time). Every request fills the
@@ -138,10 +138,28 @@ export function waitMsOf({ by, tokens, limits, used, budgetEndsInMs }: Refused):
   }
 }
 
-export function standingOf(limits: KeyLimits, used: Pick<KeyState, "requestsUsed" | "tokensUsed">): Standing {
+export function limitStatusOf(limits: KeyLimits, used: Pick<KeyState, "requestsUsed" | "tokensUsed">): LimitStatus {
   const { requestsPerMinute: requests, tokensPerMinute: tokens } = limits;
   return {
     requests: requests === undefined ? undefined : allowanceOf(used.requestsUsed, requestRate(requests)),
     tokens: tokens === undefined ? undefined : allowanceOf(used.tokensUsed, tokenRate(tokens)),
   };
+}
+
+/** True if the requests of a key with these limits are tracked one by one while they are under way. */
+export function needsSeat(limits: KeyLimits): boolean {
+  return limits.concurrency !== undefined || limits.budget !== undefined;
+}
+
+/** Returns the budget period that contains `wallMs`; its name is `2026-11-21` or `2026-11` (UTC). */
+export function budgetPeriodAt(
+  per: BudgetPeriod,
+  wallMs: number,
+): { readonly name: string; readonly endsAtMs: number } {
+  const at = new Date(wallMs);
+  const iso = at.toISOString();
+  const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()];
+  return per === "day"
+    ? { name: iso.slice(0, 10), endsAtMs: Date.UTC(year, month, day + 1) }
+    : { name: iso.slice(0, 7), endsAtMs: Date.UTC(year, month + 1, 1) };
 }

@@ -1,4 +1,4 @@
-import type { BudgetPeriod, KeyLimits } from "#shared/keys/key-record.ts";
+import type { KeyLimits } from "#shared/keys/key-record.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 
 /** A request's demand on its key's limits, judged before the request may run. */
@@ -19,7 +19,7 @@ export interface Allowance {
 }
 
 /** The rate-limit status of a key: its limits per minute, for the headers of an answer. */
-export interface Standing {
+export interface LimitStatus {
   readonly requests?: Allowance | undefined;
   readonly tokens?: Allowance | undefined;
 }
@@ -56,7 +56,7 @@ export const refusals = ["requests", "tokens", "concurrency", "budget", "budget_
 export type Refusal = (typeof refusals)[number];
 
 export type Admission = {
-  readonly standing: Standing;
+  readonly limitStatus: LimitStatus;
   /** For a key with a budget: the tokens used of it in this period, without reservations. */
   readonly spent?: number | undefined;
 } & (
@@ -75,7 +75,7 @@ export interface Limits {
   /** Returns the admission directly, without a promise, when no other process has to be asked. */
   admit(demand: Demand): Admission | Promise<Admission>;
   /** Returns the rate-limit status of a key. Charges nothing. */
-  standing(key: Pick<Demand, "keyId" | "limits">): Promise<Standing>;
+  limitStatus(key: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus>;
 }
 
 /** Use of a key's limits per minute that a gateway granted by itself while the store was unavailable. */
@@ -116,21 +116,3 @@ export interface LimitsBook extends Limits {
 
 /** A seat that is not renewed for this long is free again. This frees the seats of a gateway that was killed. */
 export const seatLivesMs = 20_000;
-
-/** True if the requests of a key with these limits are tracked one by one while they are under way. */
-export function needsSeat(limits: KeyLimits): boolean {
-  return limits.concurrency !== undefined || limits.budget !== undefined;
-}
-
-/** Returns the budget period that contains `wallMs`; its name is `2026-11-21` or `2026-11` (UTC). */
-export function budgetPeriodAt(
-  per: BudgetPeriod,
-  wallMs: number,
-): { readonly name: string; readonly endsAtMs: number } {
-  const at = new Date(wallMs);
-  const iso = at.toISOString();
-  const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()];
-  return per === "day"
-    ? { name: iso.slice(0, 10), endsAtMs: Date.UTC(year, month, day + 1) }
-    : { name: iso.slice(0, 7), endsAtMs: Date.UTC(year, month + 1, 1) };
-}

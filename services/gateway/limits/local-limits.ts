@@ -1,11 +1,12 @@
 import type { KeyLimits } from "#shared/keys/key-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import {
+  budgetPeriodAt,
   charge,
   judgeDemand,
   requestRate,
   roundingUnits,
-  standingOf,
+  limitStatusOf,
   tokenRate,
   unused,
   usedAt,
@@ -14,16 +15,7 @@ import {
   type KeyState,
   type Used,
 } from "./judge-demand.ts";
-import {
-  budgetPeriodAt,
-  type Admission,
-  type Charge,
-  type Demand,
-  type Hold,
-  type Limits,
-  type Settled,
-  type Standing,
-} from "./limits.ts";
+import type { Admission, Charge, Demand, Hold, Limits, Settled, LimitStatus } from "./limits.ts";
 
 interface LocalLimitsOptions {
   readonly clock: Pick<Clock, "now" | "wall">;
@@ -72,7 +64,7 @@ export class LocalLimits implements Limits {
     if (verdict.outcome === "refuse") {
       const { by } = verdict;
       const waitMs = waitMsOf({ by, tokens, limits: share, used: state, budgetEndsInMs: endsInMs });
-      return { outcome: "refused", by, waitMs, standing: standingOf(share, state) };
+      return { outcome: "refused", by, waitMs, limitStatus: limitStatusOf(share, state) };
     }
     const hold: Hold = {
       keyId,
@@ -84,12 +76,12 @@ export class LocalLimits implements Limits {
     };
     this.adopt(hold);
     this.#uncharged.set(keyId, limits);
-    return { outcome: "admitted", hold, standing: standingOf(share, this.#stateOf(keyId, share)) };
+    return { outcome: "admitted", hold, limitStatus: limitStatusOf(share, this.#stateOf(keyId, share)) };
   }
 
-  async standing({ keyId, limits }: Pick<Demand, "keyId" | "limits">): Promise<Standing> {
+  async limitStatus({ keyId, limits }: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {
     const share = this.#shareOf(limits);
-    return standingOf(share, this.#stateOf(keyId, share));
+    return limitStatusOf(share, this.#stateOf(keyId, share));
   }
 
   /** Counts a hold that the shared store admitted, so that this gateway does not grant its share a second time. */

@@ -2,7 +2,8 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { StateStore } from "#shared/keys/open-key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import { needsSeat, type Admission, type Demand, type Limits, type Standing } from "./limits.ts";
+import { needsSeat } from "./judge-demand.ts";
+import type { Admission, Demand, Limits, LimitStatus } from "./limits.ts";
 import { LocalLimits } from "./local-limits.ts";
 import { RedisLimitsBook } from "./redis-limits.ts";
 import { Settlements } from "./settlements.ts";
@@ -78,14 +79,14 @@ export class SharedLimits implements Limits {
     return this.#options.settlements.isAway ? this.#ownShare(demand) : this.#ask(demand);
   }
 
-  async standing(key: Pick<Demand, "keyId" | "limits">): Promise<Standing> {
+  async limitStatus(key: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {
     const { book, local, settlements } = this.#options;
-    if (settlements.isAway) return local.standing(key);
+    if (settlements.isAway) return local.limitStatus(key);
     try {
-      return await book.standing(key);
+      return await book.limitStatus(key);
     } catch (error) {
       this.#away(error);
-      return local.standing(key);
+      return local.limitStatus(key);
     }
   }
 

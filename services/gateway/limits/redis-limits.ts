@@ -6,18 +6,18 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { RedisConnection } from "#shared/process/redis-connection.ts";
 import { redisUsageAt, redisUsageDaysAt, redisUsageFields, usageKeptDays, type UsageRow } from "#shared/usage/usage.ts";
 import {
+  budgetPeriodAt,
   debtWindowsMax,
+  needsSeat,
   requestRate,
   roundingUnits,
-  standingOf,
+  limitStatusOf,
   tokenRate,
   usedAt,
   waitMsOf,
   windowMs,
 } from "./judge-demand.ts";
 import {
-  budgetPeriodAt,
-  needsSeat,
   refusals,
   seatLivesMs,
   type Admission,
@@ -27,7 +27,7 @@ import {
   type LimitsBook,
   type Settled,
   type Settlement,
-  type Standing,
+  type LimitStatus,
 } from "./limits.ts";
 
 /** The lifetime of a key's records in Redis: as long as a debt may last, and a minute more. */
@@ -194,7 +194,7 @@ const admitReply = z.tuple([
   z.number(),
 ]);
 const settleReply = z.int().min(0);
-const standingReply = z.tuple([z.array(z.string().nullable()), z.tuple([z.coerce.number(), z.coerce.number()])]);
+const limitStatusReply = z.tuple([z.array(z.string().nullable()), z.tuple([z.coerce.number(), z.coerce.number()])]);
 
 /** Returns the Redis key that counts the tokens that an API key used in a period. */
 export function spentAt(keyId: string, period: string): string {
@@ -235,7 +235,7 @@ export class RedisLimitsBook implements LimitsBook {
     );
     const [by, requestsUsed, tokensUsed, spentOfBudget, budgetTokens] = admitReply.parse(reply);
     const used = { requestsUsed, tokensUsed };
-    const standing = standingOf(limits, used);
+    const limitStatus = limitStatusOf(limits, used);
     const spent = budget && spentOfBudget;
     if (by !== "") {
       const budgetEndsInMs = period === undefined ? 0 : period.endsAtMs - wallMs;
@@ -243,24 +243,24 @@ export class RedisLimitsBook implements LimitsBook {
         outcome: "refused",
         by,
         waitMs: waitMsOf({ by, tokens, limits, used, budgetEndsInMs }),
-        standing,
+        limitStatus,
         spent,
       };
     }
     const reserved = tokensPerMinute === "" ? 0 : Math.min(tokens, tokensPerMinute);
     const hold: Hold = { keyId, limits, seat, tokens: reserved, budgetTokens, kept: "shared" };
-    return { outcome: "admitted", hold, standing, spent };
+    return { outcome: "admitted", hold, limitStatus, spent };
   }
 
-  async standing({ keyId, limits }: Pick<Demand, "keyId" | "limits">): Promise<Standing> {
+  async limitStatus({ keyId, limits }: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {
     const replies = await this.#redis.pipeline("tell how a key stands", (batch) =>
       batch.hmget(`limits:${keyId}`, "requests", "requestsAt", "tokens", "tokensAt").time(),
     );
-    const [kept, [seconds, microseconds]] = standingReply.parse(replies);
+    const [kept, [seconds, microseconds]] = limitStatusReply.parse(replies);
     const [requests = 0, requestsAtMs = 0, tokens = 0, tokensAtMs = 0] = kept.map(Number);
     const nowMs = seconds * 1_000 + microseconds / 1_000;
     const { requestsPerMinute: requestsLimit = 1, tokensPerMinute: tokensLimit = 1 } = limits;
-    return standingOf(limits, {
+    return limitStatusOf(limits, {
       requestsUsed: usedAt({ units: requests, atMs: requestsAtMs }, requestRate(requestsLimit), nowMs).units,
       tokensUsed: usedAt({ units: tokens, atMs: tokensAtMs }, tokenRate(tokensLimit), nowMs).units,
     });

@@ -1,7 +1,8 @@
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { addUsage, type UsageRow } from "#shared/usage/usage.ts";
-import { needsSeat, type Hold, type LimitsBook, type Settled, type Settlement } from "./limits.ts";
+import { needsSeat } from "./judge-demand.ts";
+import type { Hold, LimitsBook, Settled, Settlement } from "./limits.ts";
 import type { LocalLimits } from "./local-limits.ts";
 
 interface SettlementsOptions {

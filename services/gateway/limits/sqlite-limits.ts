@@ -1,7 +1,7 @@
 import type { StateDatabase } from "#shared/keys/state-database.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { usageKeptDays, type UsageRow } from "#shared/usage/usage.ts";
-import type { Admission, Demand, LimitsBook, Settlement, Standing } from "./limits.ts";
+import type { Admission, Demand, LimitsBook, Settlement, LimitStatus } from "./limits.ts";
 import { LocalLimits } from "./local-limits.ts";
 
 interface SqliteLimitsOptions {
@@ -30,8 +30,8 @@ export class SqliteLimitsBook implements LimitsBook {
     return this.local.admit(demand);
   }
 
-  standing(key: Pick<Demand, "keyId" | "limits">): Promise<Standing> {
-    return this.local.standing(key);
+  limitStatus(key: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {
+    return this.local.limitStatus(key);
   }
 
   async settle({ gateway, sequence, ended, usage }: Settlement): Promise<{ readonly gateways: number }> {

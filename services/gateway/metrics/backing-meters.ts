@@ -34,7 +34,7 @@ export class BrokerWatch {
     broker.onChange((connected) => this.#turn(connected));
   }
 
-  /** How long the connection has been down; undefined while it is up. */
+  /** Time since the connection went down; undefined while it is up. */
   get awayMs(): number | undefined {
     return this.#lostAtMs === undefined ? undefined : this.#clock.now() - this.#lostAtMs;
   }
@@ -53,21 +53,21 @@ export class BrokerWatch {
 
 /** Metrics of the broker and the key store, on which a gateway depends. */
 export class BackingMeters {
-  readonly #means;
+  readonly #dependencies;
   #brokerMs: number | undefined;
   #keysMs: number | undefined;
 
   constructor(
     exposition: Exposition,
-    means: {
+    dependencies: {
       readonly broker: Broker;
       readonly keys: Pick<KeyStore, "ready">;
       readonly store?: Pick<StoreWatch, "founded" | "skewMs"> | undefined;
       readonly clock: Clock;
     },
   ) {
-    this.#means = means;
-    const { broker, store } = means;
+    this.#dependencies = dependencies;
+    const { broker, store } = dependencies;
     exposition.gauge(
       { name: "trunkline_broker_connected", help: "1 while the broker (NATS) is connected, else 0." },
       (gauge) => gauge.set(Number(broker.connected)),
@@ -119,7 +119,7 @@ export class BackingMeters {
 
   /** Measures the round trips to the broker and the key store. Call it before the metrics are shown. */
   async look(): Promise<void> {
-    const { broker, keys, clock } = this.#means;
+    const { broker, keys, clock } = this.#dependencies;
     const [brokerMs, keysMs] = await Promise.all([
       probe(clock, () => broker.flush()),
       probe(clock, () => keys.ready()),

@@ -3,7 +3,8 @@ import type { FrameMeter } from "../jobs/open-jobs.ts";
 import type { PlacementMeter } from "../jobs/place-job.ts";
 import type { Announcement, FloodMeter } from "../fleet/flood-guard.ts";
 import type { RosterMachine } from "../fleet/roster.ts";
-import type { BoundedLabels, Exposition } from "./exposition.ts";
+import type { Exposition } from "./exposition.ts";
+import type { BoundedLabels } from "./request-meters.ts";
 
 /** Counts events between this gateway and its machines. */
 export class FleetMeters implements FrameMeter, PlacementMeter, FloodMeter {
@@ -116,13 +117,13 @@ const states = ["ready", "waiting", "draining", "suspect", "offline"] as const;
 /** Adds the metrics of the machines as this gateway sees them, and of the jobs that it waits for. */
 export function measureFleet(
   exposition: Exposition,
-  means: {
+  dependencies: {
     readonly machines: () => readonly RosterMachine[];
     readonly openJobs: () => number;
     readonly labels: BoundedLabels;
   },
 ): void {
-  const { machines, openJobs, labels } = means;
+  const { machines, openJobs, labels } = dependencies;
   exposition.gauge({ name: "trunkline_open_jobs", help: "Open jobs of this gateway." }, (gauge) =>
     gauge.set(openJobs()),
   );
@@ -143,6 +144,13 @@ export function measureFleet(
   perMachine("trunkline_machine_slots", "Jobs that a machine can run at once.", ({ slots }) => slots);
   perMachine("trunkline_machine_running", "Jobs that a machine runs, of all gateways.", ({ running }) => running);
   perMachine("trunkline_machine_queued", "Jobs that wait on a machine, of all gateways.", ({ queued }) => queued);
+}
+
+/** Measures the connections of paired machines at a gateway that takes them. */
+export function measureTunnels(exposition: Exposition, machines: () => number): void {
+  exposition.gauge({ name: "trunkline_tunnels", help: "Paired machines connected through this gateway." }, (gauge) =>
+    gauge.set(machines()),
+  );
 }
 
 function stateOf({ status, presence }: RosterMachine): (typeof states)[number] {

@@ -1,186 +1,141 @@
 import { z } from "zod";
 import { finishReasons, tokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { model } from "#shared/model/model.ts";
-import { toolCall } from "#shared/protocol/job-bodies.ts";
+import { reasoningEffort, toolCall } from "#shared/protocol/job-bodies.ts";
+import { customTool } from "../api/responses/custom-tools.ts";
+import { functionTool, namespaceTool, outerTextFormat, responseToolChoice } from "../api/responses/response-schema.ts";
 
-/** The fields that several kinds of answer share. */
-const answerId = z.string().describe("The id of this answer, the same in all chunks of a stream.");
-const created = z.int().nonnegative().describe("When the answer was begun, in seconds since 1970.");
-export const answeringModel = z.string().describe("The model that answered.");
-const choiceIndex = z.int().nonnegative().describe("Which of the answers this is of, from 0.");
+// The answers of the public API, as its document describes them. `fieldMeanings` has what is not described here.
 
-/** The reason why an answer ended. */
-const finishReason = z
-  .enum(finishReasons)
-  .describe(
-    "Why the answer ended: the model came to an end or to a text of `stop`; the longest length was reached; it calls tools; or its runtime withheld the rest.",
-  );
-
-const textFinishReason = finishReason
-  .exclude(["tool_calls"])
-  .describe(
-    "Why the text ended: the model came to an end or to a text of `stop`; the longest length was reached; or its runtime withheld the rest.",
-  );
+const count = z.int().nonnegative();
+const nothing = (why: string) => z.null().describe(`Always null: ${why}.`);
+const refusal = nothing("a refusal is text like any other here");
+const answeringModel = z.string().describe("The model that answered.");
+const textFinishReason = z.enum(finishReasons).exclude(["tool_calls"]);
+const lastOnly = "The reason for its end, in its last chunk; null before.";
 
 /** The log probability of a token, and the likeliest alternatives to it. */
-export const tokenLogprob = tokenLogprobs.element;
+const likeliest = "The tokens that were likeliest in its place: as many as `top_logprobs` asked for.";
+const likelyToken = tokenLogprobs.element.omit({ top_logprobs: true });
+export const tokenLogprob = likelyToken.extend({ top_logprobs: z.array(likelyToken).describe(likeliest) });
 
-const logprobs = z.object({
-  content: tokenLogprobs.describe("One entry for each token of the text."),
-  refusal: z.null().describe("Always null: a refusal is text like any other here."),
-});
+const chatLogprobs = z
+  .object({ content: z.array(tokenLogprob).describe("One entry for each token of the text."), refusal })
+  .nullable();
 
 export const tokenUsage = z.object({
-  prompt_tokens: z.int().nonnegative().describe("The tokens of the prompt."),
-  completion_tokens: z.int().nonnegative().describe("The tokens of all answers, thoughts included."),
-  total_tokens: z.int().nonnegative().describe("Both together."),
-  prompt_tokens_details: z
-    .object({
-      cached_tokens: z
-        .int()
-        .nonnegative()
-        .describe("How many of the prompt's tokens the runtime still had from before."),
-    })
-    .optional()
-    .describe("There where the runtime tells it."),
-  completion_tokens_details: z
-    .object({ reasoning_tokens: z.int().nonnegative().describe("How many of the answers' tokens were thoughts.") })
-    .optional()
-    .describe("There where the runtime tells it."),
+  prompt_tokens: count,
+  completion_tokens: count,
+  total_tokens: count,
+  prompt_tokens_details: z.object({ cached_tokens: count }).optional(),
+  completion_tokens_details: z.object({ reasoning_tokens: count }).optional(),
 });
 
 const streamedUsage = tokenUsage
   .nullish()
   .describe("Only with `stream_options.include_usage`: null in every chunk but the last, which has it and no choices.");
+const ofChunks = "One choice a chunk; none in the chunk of the usage.";
 
-const reasoning = z.string().describe("What the model thought before it answered; never empty.");
-const sameReasoning = z.string().describe("The same once more, for clients that know it by this name.");
-const refusal = z.null().describe("Always null: a refusal is text like any other here.");
+const answer = { id: z.string(), created: count, model: answeringModel };
 
 /** A chat completion that is not streamed. */
 export const chatCompletion = z.object({
-  id: answerId,
-  object: z.literal("chat.completion").describe("What this is."),
-  created,
-  model: answeringModel,
-  choices: z
-    .array(
-      z.object({
-        index: choiceIndex,
-        message: z
-          .object({
-            role: z.literal("assistant").describe("Who speaks."),
-            content: z.string().nullable().describe("The text; null where the model said nothing but calls tools."),
-            refusal,
-            reasoning_content: reasoning.optional(),
-            reasoning: sameReasoning.optional(),
-            tool_calls: z.array(toolCall).optional().describe("The tools that the model calls, in its order."),
-          })
-          .describe("What the model said."),
-        logprobs: logprobs.nullable().describe("How likely the tokens were; null unless `logprobs` was true."),
-        finish_reason: finishReason,
+  ...answer,
+  object: z.literal("chat.completion"),
+  choices: z.array(
+    z.object({
+      index: count,
+      message: z.object({
+        role: z.literal("assistant"),
+        content: z.string().nullable().describe("The text; null where the model said nothing but calls tools."),
+        refusal,
+        reasoning_content: z.string().optional(),
+        reasoning: z.string().optional(),
+        tool_calls: z.array(toolCall).optional(),
       }),
-    )
-    .describe("The answers: as many as `n` said."),
-  usage: tokenUsage.describe("What the request used."),
+      logprobs: chatLogprobs,
+      finish_reason: z.enum(finishReasons),
+    }),
+  ),
+  usage: tokenUsage,
 });
 
+const atItsBeginning = "Once, at the call's beginning.";
 const calledInPieces = z.object({
-  index: z.int().nonnegative().describe("Which call of the answer this is of, from 0."),
-  id: z.string().optional().describe("The id of the call, once at its beginning."),
-  type: z.literal("function").optional().describe("What is called, once at the call's beginning."),
-  function: z
-    .object({
-      name: z.string().optional().describe("The name of the function, once at the call's beginning."),
-      arguments: z.string().describe("The next piece of the arguments: all of them together are one JSON text."),
-    })
-    .describe("What is called, and with what."),
+  index: count.describe("The number of the call in the answer, from 0."),
+  id: z.string().optional().describe(atItsBeginning),
+  type: z.literal("function").optional().describe(atItsBeginning),
+  function: z.object({
+    name: z.string().optional().describe(atItsBeginning),
+    arguments: z.string().describe("The next piece of the arguments: all of them together are one JSON text."),
+  }),
 });
 
 /** One event of a streamed chat completion. */
 export const chatCompletionChunk = z.object({
-  id: answerId,
-  object: z.literal("chat.completion.chunk").describe("What this is."),
-  created,
-  model: answeringModel,
+  ...answer,
+  object: z.literal("chat.completion.chunk"),
   choices: z
     .array(
       z.object({
-        index: choiceIndex,
+        index: count,
         delta: z
           .object({
-            role: z.literal("assistant").optional().describe("Who speaks, in the first chunk of a choice."),
+            role: z.literal("assistant").optional().describe("The speaker, in the first chunk of a choice."),
             content: z.string().optional().describe("The next piece of the text."),
             refusal: refusal.optional(),
-            reasoning_content: reasoning.optional(),
-            reasoning: sameReasoning.optional(),
+            reasoning_content: z.string().optional(),
+            reasoning: z.string().optional(),
             tool_calls: z.array(calledInPieces).optional().describe("The next piece of a call."),
           })
-          .describe("What comes next; empty in the chunk that says why the answer ended."),
-        logprobs: logprobs.nullable().describe("How likely the tokens of this piece were; null unless asked for."),
-        finish_reason: finishReason.nullable().describe("Why the choice ended, in its last chunk; null before."),
+          .describe("The next piece; empty in the chunk that has the reason for the end."),
+        logprobs: chatLogprobs,
+        finish_reason: z.enum(finishReasons).nullable().describe(lastOnly),
       }),
     )
-    .describe("One choice a chunk; none in the chunk of the usage."),
+    .describe(ofChunks),
   usage: streamedUsage,
 });
 
 /** The log probabilities of a text's tokens, in parallel lists. */
 export const textLogprobs = z.object({
-  tokens: z.array(z.string()).describe("The tokens of the text."),
-  token_logprobs: z.array(z.number()).describe("How likely each of them was, as a logarithm."),
+  tokens: z.array(z.string()),
+  token_logprobs: z.array(z.number()),
   top_logprobs: z
     .array(z.record(z.string(), z.number()))
     .describe("For each of them the tokens that were likeliest in its place, and how likely."),
-  text_offset: z.array(z.int().nonnegative()).describe("Where each of them begins in the text, in characters."),
+  text_offset: z.array(count),
 });
 
-const object = z.literal("text_completion").describe("What this is, streamed or not.");
-const likelihoods = textLogprobs.nullable().describe("How likely the tokens were; null unless `logprobs` was given.");
+const textChoice = z.object({
+  text: z.string().describe("The text that follows the prompt; with `echo` behind the prompt itself."),
+  index: count,
+  logprobs: textLogprobs.nullable(),
+  finish_reason: textFinishReason,
+});
 
 /** A legacy completion that is not streamed. */
 export const textCompletion = z.object({
-  id: answerId,
-  object,
-  created,
-  model: answeringModel,
-  choices: z
-    .array(
-      z.object({
-        text: z.string().describe("What follows the prompt; with `echo` behind the prompt itself."),
-        index: choiceIndex,
-        logprobs: likelihoods,
-        finish_reason: textFinishReason,
-      }),
-    )
-    .describe("The answers: `n` to the first prompt, then `n` to the next."),
-  usage: tokenUsage.describe("What the request used."),
+  ...answer,
+  object: z.literal("text_completion"),
+  choices: z.array(textChoice),
+  usage: tokenUsage,
+});
+
+const textPiece = textChoice.extend({
+  text: z.string().describe("The next piece of the text."),
+  finish_reason: textFinishReason.nullable().describe(lastOnly),
 });
 
 /** One event of a streamed legacy completion. */
-export const textCompletionChunk = z.object({
-  id: answerId,
-  object,
-  created,
-  model: answeringModel,
-  choices: z
-    .array(
-      z.object({
-        text: z.string().describe("The next piece of the text."),
-        index: choiceIndex,
-        logprobs: likelihoods,
-        finish_reason: textFinishReason.nullable().describe("Why the text ended, in its last chunk; null before."),
-      }),
-    )
-    .describe("One choice a chunk; none in the chunk of the usage."),
+export const textCompletionChunk = textCompletion.extend({
+  choices: z.array(textPiece).describe(ofChunks),
   usage: streamedUsage,
 });
 
-const tokens = z.int().nonnegative();
-
 export const embedding = z.object({
-  object: z.literal("embedding").describe("What this is."),
-  index: z.int().nonnegative().describe("Which of the texts this is of, from 0."),
+  object: z.literal("embedding"),
+  index: count.describe("The number of the text, from 0."),
   embedding: z
     .union([z.array(z.number()), z.string()])
     .describe("The vector: numbers, or with `base64` its 32-bit floats, little-endian, as base64."),
@@ -188,20 +143,15 @@ export const embedding = z.object({
 
 /** The vectors of one or many texts. */
 export const embeddingList = z.object({
-  object: z.literal("list").describe("What this is."),
+  object: z.literal("list"),
   data: z.array(embedding).describe("One vector for each text, in the order of the texts."),
   model: answeringModel,
-  usage: z
-    .object({
-      prompt_tokens: tokens.describe("The tokens of all texts."),
-      total_tokens: tokens.describe("The same: vectors are made of no tokens."),
-    })
-    .describe("What the request used."),
+  usage: z.object({ prompt_tokens: count, total_tokens: count }),
 });
 
 /** The models that are available now. */
 export const modelList = z.object({
-  object: z.literal("list").describe("What this is."),
+  object: z.literal("list"),
   data: z.array(model).describe("The models that the key may use, by id; empty where none is installed."),
 });
 
@@ -211,33 +161,157 @@ export const health = z.object({
 });
 
 /** The answer that says if the gateway can serve requests. */
-export const readinessTold = z.object({
-  ready: z.boolean().describe("Whether all of the checks went well."),
-  checks: z
-    .object({
-      serving: z.boolean().describe("That the gateway is not about to stop."),
-      broker: z.boolean().describe("That it has a connection to the broker, and through it to the machines."),
-      keys: z
-        .boolean()
-        .describe("That the store of the keys answers, or was away for only a short time, and was not emptied."),
-    })
-    .describe("What was looked at."),
-  reasons: z
-    .array(z.string())
-    .describe("Why the gateway cannot serve, and what else is to be mended though it can, in words."),
+export const readinessAnswer = z.object({
+  ready: z.boolean(),
+  checks: z.object({ serving: z.boolean(), broker: z.boolean(), keys: z.boolean() }),
+  reasons: z.array(z.string()),
 });
 
 /** The error body of every refusal and every failure, as an answer and inside a stream. */
 export const errorAnswer = z.object({
-  error: z
-    .object({
-      message: z.string().describe("What is wrong, and what to do about it, for a person."),
-      type: z.string().describe("The kind of error, as OpenAI has them; of a limit, which one it is."),
-      param: z
-        .string()
-        .nullable()
-        .describe("The part of the request that is at fault, as a path; null where it is none."),
-      code: z.string().nullable().describe("What is wrong, for a program: a code of the table of errors."),
-    })
-    .describe("The four keys that every error has."),
+  error: z.object({
+    message: z.string().describe("The error and its remedy, for a person."),
+    type: z.string().describe("The kind of error, as OpenAI has them; of a limit, which one it is."),
+    param: z.string().nullable(),
+    code: z.string().nullable(),
+  }),
 });
+
+// The Responses API.
+
+const itemId = z.string().describe("The id of the item.");
+const itemStatus = z.enum(["in_progress", "completed", "incomplete"]);
+
+/** In this API a token always has its `bytes`. */
+const responseToken = likelyToken.extend({ bytes: z.array(z.int()) });
+export const responseLogprob = responseToken.extend({ top_logprobs: z.array(responseToken).describe(likeliest) });
+const responseLogprobs = z.array(responseLogprob);
+
+const outputText = z.object({
+  type: z.literal("output_text"),
+  text: z.string(),
+  annotations: z.array(z.never()),
+  logprobs: responseLogprobs,
+});
+const reasoningText = z.object({ type: z.literal("reasoning_text"), text: z.string() });
+const summaryText = z.object({ type: z.literal("summary_text"), text: z.string() });
+
+/** An output item: text of the model. */
+export const outputMessage = z.object({
+  id: itemId,
+  type: z.literal("message"),
+  role: z.literal("assistant"),
+  status: itemStatus,
+  content: z.array(outputText),
+});
+
+/** An output item: reasoning of the model. */
+export const outputReasoning = z.object({
+  id: itemId,
+  type: z.literal("reasoning"),
+  status: itemStatus,
+  summary: z.array(summaryText).describe("The thoughts, as one part, where a summary was asked for."),
+  content: z.array(reasoningText).optional().describe("The thoughts; absent where a summary was asked for."),
+});
+
+/** An output item: a function call by the model. */
+export const outputCall = z.object({
+  id: itemId,
+  type: z.literal("function_call"),
+  status: itemStatus,
+  call_id: z.string(),
+  namespace: z.string().optional(),
+  name: z.string(),
+  arguments: z.string(),
+});
+
+/** An output item: a call of a custom tool by the model. */
+export const outputCustomCall = outputCall.omit({ arguments: true }).extend({
+  type: z.literal("custom_tool_call"),
+  input: z.string().describe("The text that the model gave the tool. The model wrote it: check it."),
+});
+
+export const outputItem = z.discriminatedUnion("type", [outputMessage, outputReasoning, outputCall, outputCustomCall]);
+
+const asRequested = "As the request said.";
+
+/** A response: complete, or its present state in the middle of a stream. */
+export const response = z.object({
+  id: z.string().describe("The id of this response, the same in all events of a stream. It is not kept."),
+  object: z.literal("response"),
+  created_at: count,
+  model: answeringModel,
+  status: itemStatus.describe("The state of the item: whole, cut short, or still being made."),
+  incomplete_details: z.object({ reason: z.enum(["max_output_tokens", "content_filter"]) }).nullable(),
+  error: nothing("what fails is told as an error in place of a response"),
+  output: z.array(outputItem).describe("The acts of the model in their order: thoughts, texts and calls of functions."),
+  usage: z
+    .object({
+      input_tokens: count,
+      input_tokens_details: z.object({ cached_tokens: count, cache_write_tokens: z.literal(0) }),
+      output_tokens: count,
+      output_tokens_details: z.object({ reasoning_tokens: count }),
+      total_tokens: count,
+    })
+    .nullable()
+    .describe("The tokens that the request used; null until they are known."),
+  instructions: z.string().nullable().describe(asRequested),
+  max_output_tokens: z.int().nullable().describe(asRequested),
+  metadata: z.record(z.string(), z.string()),
+  parallel_tool_calls: z.boolean().describe(asRequested),
+  reasoning: z
+    .object({ effort: reasoningEffort.nullable(), summary: z.enum(["auto", "concise", "detailed"]).nullable() })
+    .describe(asRequested),
+  temperature: z.number().nullable().describe(asRequested),
+  text: z.object({ format: outerTextFormat.describe(asRequested) }).describe("The requested form of the text."),
+  tool_choice: responseToolChoice.describe(asRequested),
+  tools: z.array(z.discriminatedUnion("type", [functionTool, customTool, namespaceTool])).describe(asRequested),
+  top_logprobs: z.int().describe(asRequested),
+  top_p: z.number().nullable().describe(asRequested),
+  access_programs: nothing("there are none here"),
+  background: z.literal(false),
+  previous_response_id: nothing("no response is kept, so that none can be gone on from"),
+  store: z.literal(false).describe("Always false: nothing is kept."),
+  truncation: z.literal("disabled").describe("Always `disabled`: no input is cut."),
+});
+
+const inStream = { sequence_number: count };
+const ofItem = { ...inStream, output_index: count };
+const ofPart = { ...ofItem, item_id: z.string() };
+const inPart = { ...ofPart, content_index: z.literal(0) };
+const ofSummary = { ...ofPart, summary_index: z.literal(0) };
+const part = z.discriminatedUnion("type", [outputText, reasoningText]).describe("The part as it stands.");
+const ofResponse = { ...inStream, response: response.describe("The response as it stands.") };
+const anItem = { ...ofItem, item: outputItem.describe("The item as it stands.") };
+const delta = z.string().describe("The next piece.");
+
+const event = <Name extends string, Fields extends z.ZodRawShape>(type: Name, fields: Fields) =>
+  z.object({ type: z.literal(type).describe("The kind of the event; its name says the same."), ...fields });
+
+/** One event of a streamed response. */
+export const responseEvent = z.discriminatedUnion("type", [
+  event("response.created", ofResponse),
+  event("response.in_progress", ofResponse),
+  event("response.output_item.added", anItem),
+  event("response.content_part.added", { ...inPart, part }),
+  event("response.output_text.delta", { ...inPart, delta, logprobs: responseLogprobs }),
+  event("response.output_text.done", { ...inPart, text: z.string(), logprobs: responseLogprobs }),
+  event("response.reasoning_text.delta", { ...inPart, delta }),
+  event("response.reasoning_text.done", { ...inPart, text: z.string() }),
+  event("response.reasoning_summary_part.added", { ...ofSummary, part: summaryText }),
+  event("response.reasoning_summary_text.delta", { ...ofSummary, delta }),
+  event("response.reasoning_summary_text.done", { ...ofSummary, text: z.string() }),
+  event("response.reasoning_summary_part.done", { ...ofSummary, part: summaryText }),
+  event("response.function_call_arguments.delta", { ...ofPart, delta }),
+  event("response.function_call_arguments.done", { ...ofPart, name: z.string(), arguments: z.string() }),
+  event("response.custom_tool_call_input.delta", { ...ofPart, delta }),
+  event("response.custom_tool_call_input.done", {
+    ...ofPart,
+    input: z.string().describe("The text that the model gave the tool."),
+  }),
+  event("response.content_part.done", { ...inPart, part }),
+  event("response.output_item.done", anItem),
+  event("error", { ...inStream, ...errorAnswer.shape, ...errorAnswer.shape.error.omit({ type: true }).shape }),
+  event("response.completed", ofResponse),
+  event("response.incomplete", ofResponse),
+]);

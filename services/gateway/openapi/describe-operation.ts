@@ -1,22 +1,32 @@
 import { type FaultCode, faultEntry } from "#shared/fault/fault.ts";
-import { refTo } from "./json-schemas.ts";
-import type { Medium, Operation, Parameter, Response } from "./openapi-document.ts";
+import { refTo, type Json } from "./json-schemas.ts";
 import { type PublicOperation, refusalsOfAll } from "./public-api.ts";
-import { byStatus, refusedWith, toldCode } from "./public-faults.ts";
+import {
+  anthropicStatus,
+  byStatus,
+  openAiStatus,
+  refusedWith,
+  publicCode,
+  type FaultDescription,
+} from "./public-faults.ts";
 import { type AnswerHeaderName, answerHeaders, requestHeaders } from "./public-headers.ts";
 import type { SchemaName } from "./public-schemas.ts";
+import type { z } from "zod";
+import type { PublicLimit } from "./public-document.ts";
 
 const always: readonly AnswerHeaderName[] = ["x-request-id", "openai-processing-ms"];
 
 /** The description of a stream's last event, after success and after failure. */
 const ends: Readonly<Record<NonNullable<PublicOperation["endsBy"]>, string>> = {
   done: "Each event's data is one chunk, after the last of them `[DONE]`. What fails in between is told as an error in place of a chunk, and then no `[DONE]` follows.",
+  message:
+    "Each event has a name. The last is `message_stop`. What fails in between is told as an event `error`, and nothing follows it. A `ping` keeps the connection alive.",
   event:
     "Each event has a name and a number. The last is `response.completed`, or `response.incomplete` where the answer was cut short. What fails in between is told as an event `error`, and nothing follows it.",
 };
 
 /** The headers of a key's rate-limit status. */
-const standing: readonly AnswerHeaderName[] = [
+const commonHeaders: readonly AnswerHeaderName[] = [
   "x-ratelimit-limit-requests",
   "x-ratelimit-remaining-requests",
   "x-ratelimit-reset-requests",
@@ -56,7 +66,9 @@ function success(operation: PublicOperation): Response {
         : `Done: the answer whole, or with \`stream\` as server-sent events. ${ends[endsBy]} Lines that begin with a colon only keep the connection alive.`,
     headers: headerRefs([...always, ...onceProven(operation), ...headers]),
     content: {
-      ...(typeof answer === "string" ? json(answer) : { [answer.media]: { schema: whole(answer.media) } }),
+      ...(typeof answer === "object" && "media" in answer
+        ? { [answer.media]: { schema: whole(answer.media) } }
+        : json(...[answer].flat())),
       ...(chunk === undefined
         ? {}
         : { "text/event-stream": { schema: eitherOf(chunk, ...(endsBy === "done" ? (["Error"] as const) : [])) } }),
@@ -70,29 +82,30 @@ function whole(media: string): Medium["schema"] {
 }
 
 function refusals(operation: PublicOperation): Record<string, Response> {
-  const { refusals: own, otherwise } = operation;
-  const told = byStatus([...refusalsOfAll, ...own]).map(([status, codes]): [string, Response] => {
-    const content =
-      otherwise !== undefined && String(otherwise.status) === status
-        ? { "application/json": { schema: eitherOf(otherwise.schema, "Error") } }
-        : json("Error");
+  const { refusals: own, otherwise, errors = ["Error"] } = operation;
+  const statusOf = errors.includes("Error") ? openAiStatus : anthropicStatus;
+  const responses = byStatus([...refusalsOfAll, ...own], statusOf).map(([status, codes]): [string, Response] => {
+    const isOtherwise = otherwise !== undefined && String(otherwise.status) === status;
+    const content = json(...(isOtherwise ? [otherwise.schema] : []), ...errors);
     return [
       status,
       {
         description: refusedWith(codes),
         headers: headerRefs([...always, ...headersWith(operation, codes)]),
         content,
-        "x-trunkline-codes": [...new Set(codes.map(toldCode))],
+        "x-trunkline-codes": [...new Set(codes.map(publicCode))],
       },
     ];
   });
-  return Object.fromEntries(told);
+  return Object.fromEntries(responses);
 }
 
 /** Returns the headers that an operation adds when the key is valid. */
 function onceProven({ open, body }: PublicOperation): readonly AnswerHeaderName[] {
   if (open) return [];
-  return body === undefined ? standing : [...standing, "x-trunkline-ignored", "x-trunkline-machine"];
+  return body === undefined
+    ? commonHeaders
+    : [...commonHeaders, "x-trunkline-ignored", "x-trunkline-machine", "x-trunkline-model"];
 }
 
 function headersWith(operation: PublicOperation, codes: readonly FaultCode[]): readonly AnswerHeaderName[] {
@@ -100,14 +113,14 @@ function headersWith(operation: PublicOperation, codes: readonly FaultCode[]): r
   const waits = entries.some(({ status, retryAfterSeconds }) => status === 429 || retryAfterSeconds !== undefined);
   return [
     ...(entries.some(({ status }) => status === 401) ? (["www-authenticate"] as const) : []),
-    ...(codes.every(isToldBeforeKeys) ? [] : onceProven(operation)),
+    ...(codes.every(isAnsweredBeforeKeys) ? [] : onceProven(operation)),
     ...(waits ? (["retry-after"] as const) : []),
     ...(entries.some(({ retry }) => retry === false) ? (["x-should-retry"] as const) : []),
   ];
 }
 
 /** True if the fault occurs before a key is accepted. Such an answer has no headers about a key. */
-function isToldBeforeKeys(code: FaultCode): boolean {
+function isAnsweredBeforeKeys(code: FaultCode): boolean {
   const { status } = faultEntry(code);
   return status === 401 || (status < 500 && refusalsOfAll.some((each) => each === code));
 }
@@ -131,10 +144,70 @@ function headerParameters(): { $ref: string }[] {
   return Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 
-function json(name: SchemaName): Record<string, Medium> {
-  return { "application/json": { schema: { $ref: refTo(name) } } };
+function json(...names: readonly SchemaName[]): Record<string, Medium> {
+  const [only] = names;
+  const schema = only !== undefined && names.length === 1 ? { $ref: refTo(only) } : eitherOf(...names);
+  return { "application/json": { schema } };
 }
 
 function eitherOf(...names: readonly SchemaName[]): Medium["schema"] {
   return { anyOf: names.map((name) => ({ $ref: refTo(name) })) };
+}
+
+export type Schema = z.core.JSONSchema.BaseSchema;
+
+export interface Medium {
+  readonly schema: Schema;
+  readonly examples?: Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
+}
+
+export interface Response {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, { readonly $ref: string }>>;
+  readonly content: Readonly<Record<string, Medium>>;
+  /** The error codes of this status, as in the table of errors. */
+  readonly "x-trunkline-codes"?: readonly (string | null)[];
+}
+
+export interface Parameter {
+  readonly name: string;
+  readonly in: "path" | "header";
+  readonly required: boolean;
+  readonly description: string;
+  readonly schema: Schema;
+}
+
+export interface Operation {
+  readonly operationId: string;
+  readonly tags: readonly string[];
+  readonly summary: string;
+  readonly description: string;
+  readonly security?: readonly [];
+  readonly parameters: readonly (Parameter | { readonly $ref: string })[];
+  readonly requestBody?: { readonly required: true; readonly content: Readonly<Record<string, Medium>> };
+  readonly responses: Readonly<Record<string, Response>>;
+}
+
+export interface Header {
+  readonly description: string;
+  readonly schema: Schema;
+  readonly example: string | number;
+}
+
+/** The OpenAPI document of the public API: the part of OpenAPI 3.1 that it uses. */
+export interface OpenApiDocument {
+  readonly openapi: string;
+  readonly info: { readonly title: string; readonly version: string; readonly description: string };
+  readonly servers: readonly { readonly url: string; readonly description: string }[];
+  readonly security: readonly Json[];
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly securitySchemes: Json;
+    readonly parameters: Readonly<Record<string, Parameter>>;
+    readonly headers: Readonly<Record<string, Header>>;
+    readonly schemas: Readonly<Record<string, Schema>>;
+  };
+  readonly "x-trunkline-errors": readonly FaultDescription[];
+  readonly "x-trunkline-limits": readonly PublicLimit[];
 }

@@ -87,10 +87,10 @@ function itemsOf({ items }: Schema): Schema[] {
   return items === undefined || typeof items === "boolean" || Array.isArray(items) ? [] : [items];
 }
 
-/** Adds a description to each field that has none of its own. */
-export function describeFields(schema: Schema, sentences: Readonly<Record<string, string>>): void {
+/** Adds a description to each field that has none of its own, by its name. */
+export function describeFields(schema: Schema, meanings: Readonly<Record<string, string>>): void {
   for (const field of fieldsOf(schema)) {
-    const sentence = sentences[field.path];
-    if (sentence !== undefined) field.schema.description ??= sentence;
+    const meaning = meanings[field.path.slice(field.path.lastIndexOf(".") + 1)];
+    if (meaning !== undefined) field.schema.description ??= meaning;
   }
 }

@@ -2,13 +2,20 @@ import type { FaultCode } from "#shared/fault/fault.ts";
 import type { PublicCode } from "./public-faults.ts";
 import type { AnswerHeaderName } from "./public-headers.ts";
 import type { SchemaName } from "./public-schemas.ts";
-import { chatExamples, completionExamples, embeddingsExamples, responseExamples } from "./request-examples.ts";
+import {
+  chatExamples,
+  completionExamples,
+  countExamples,
+  embeddingsExamples,
+  messageExamples,
+  responseExamples,
+} from "./request-examples.ts";
 
 /** One operation of the public API, as its document describes it. */
 export interface PublicOperation {
   readonly method: "GET" | "POST";
   readonly path: string;
-  readonly tag: "Chat" | "Responses" | "Completions" | "Embeddings" | "Models" | "Health" | "Reference";
+  readonly tag: "Chat" | "Responses" | "Messages" | "Completions" | "Embeddings" | "Models" | "Health" | "Reference";
   readonly summary: string;
   readonly description: string;
   /** True if the operation needs no key. */
@@ -16,11 +23,13 @@ export interface PublicOperation {
   /** Descriptions of the path parameters. */
   readonly params?: Readonly<Record<string, string>>;
   readonly body?: { readonly schema: SchemaName; readonly examples: object };
-  readonly answer: SchemaName | { readonly media: string };
+  readonly answer: SchemaName | readonly SchemaName[] | { readonly media: string };
   /** The schema of one event when the answer is streamed. */
   readonly chunk?: SchemaName;
   /** The end of a successful stream: an event of the answer's own, or `[DONE]`. */
-  readonly endsBy?: "event" | "done";
+  readonly endsBy?: "event" | "message" | "done";
+  /** The shapes of its errors; OpenAI's unless given. */
+  readonly errors?: readonly ("Error" | "MessageError")[];
   /** The answer of a status that is neither a success nor an error. */
   readonly otherwise?: { readonly status: number; readonly schema: SchemaName };
   readonly refusals: readonly (FaultCode & PublicCode)[];
@@ -116,6 +125,46 @@ export const publicApi: Readonly<Record<string, PublicOperation>> = {
     endsBy: "event",
     refusals: [...refusalsOfJobs, ...refusalsOfDecimals, "tool_messages_out_of_order", "model_does_not_support_tools"],
   },
+  createMessage: {
+    ...asksModel,
+    path: "/v1/messages",
+    tag: "Messages",
+    summary: "Have a model answer, for Anthropic's clients",
+    description:
+      "The same as a chat, for clients that speak the Messages API, such as Claude Code. Their base URL has no `/v1`. A key may be sent as `x-api-key`. No part of a prompt is charged or kept: `cache_control` means nothing, and a runtime caches by itself. The tools are your own: what Anthropic's servers run is not run here.",
+    body: { schema: "MessageRequest", examples: messageExamples },
+    answer: "Message",
+    chunk: "MessageEvent",
+    endsBy: "message",
+    errors: ["MessageError"],
+    headers: ["request-id"],
+    refusals: [...refusalsOfJobs, ...refusalsOfDecimals, "tool_messages_out_of_order", "model_does_not_support_tools"],
+  },
+  countMessageTokens: {
+    ...asksModel,
+    path: "/v1/messages/count_tokens",
+    tag: "Messages",
+    summary: "Count the tokens of a request",
+    description:
+      "The request is not run: a machine that would run it counts its prompt. Where the model server of that machine cannot count, or with images, the answer is an estimate from above, and `x-trunkline-estimate` says so.",
+    body: { schema: "MessageRequest", examples: countExamples },
+    answer: "TokenCount",
+    errors: ["MessageError"],
+    headers: ["request-id", "x-trunkline-estimate"],
+    refusals: [
+      ...refusalsOfKeys,
+      ...refusalsOfBodies,
+      ...refusalsOfDecimals,
+      "model_not_found",
+      "tool_messages_out_of_order",
+      "model_does_not_support_tools",
+      ...refusalsOfMachines,
+      "concurrency_limit_exceeded",
+      "rate_limit_requests",
+      "insufficient_quota",
+      "server_is_overloaded",
+    ],
+  },
   createCompletion: {
     ...asksModel,
     path: "/v1/completions",
@@ -145,8 +194,9 @@ export const publicApi: Readonly<Record<string, PublicOperation>> = {
     open: false,
     summary: "List the models that the key may use",
     description:
-      "Every machine is asked at this moment, so this is also the health check: 200 means that the site and a machine are both well.",
-    answer: "ModelList",
+      "Every machine is asked at this moment, so this is also the health check: 200 means that the site and a machine are both well. With `anthropic-version` the list has the shape of the Messages API, and `limit`, `after_id` and `before_id` of the query choose a page.",
+    answer: ["ModelList", "MessageModelPage"],
+    errors: ["Error", "MessageError"],
     refusals: [...refusalsOfKeys, ...refusalsOfMachines],
     headers: ["x-trunkline-unanswered"],
   },
@@ -158,7 +208,8 @@ export const publicApi: Readonly<Record<string, PublicOperation>> = {
     summary: "Look one model up",
     description: "What `GET /v1/models` says of it, if it is there.",
     params: { id: "The model's id. A `:` or `/` in it stands as it is or percent-encoded." },
-    answer: "Model",
+    answer: ["Model", "MessageModel"],
+    errors: ["Error", "MessageError"],
     refusals: [...refusalsOfKeys, ...refusalsOfMachines, "model_not_found"],
     headers: [],
   },

@@ -1,36 +1,43 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { modelIdCharactersMax } from "#shared/model/model.ts";
+import { readOwnFile } from "#shared/process/own-files.ts";
 import { stopsMax, toolsMax, completionsMax, embedDimensionsMax, embedInputsMax } from "#shared/protocol/job-bodies.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { clientBacklogBytesMax } from "../jobs/write-answer.ts";
-import type { BodyLimit } from "../http/adopt-error.ts";
-import { clientRequestCharactersMax } from "../http/client-request.ts";
+import type { BodyLimit } from "../http/answer-faults.ts";
+import { clientRequestCharactersMax } from "../http/request-state.ts";
 import { headerLinesMax, headersBytesMax, urlBytesMax } from "../http/framing-fault.ts";
 import { messagesMax } from "../api/chat-request.ts";
 import { responseCharactersMax } from "../api/responses/response-output.ts";
+import { outerToolNameCharactersMax } from "../api/request-tools.ts";
 import { metadataPairsMax, repeatedCharactersMax } from "../api/responses/response-request.ts";
-import { unsupportedChatFields, unsupportedResponseFields } from "../api/unsupported-fields.ts";
-import { describeOperation } from "./describe-operation.ts";
-import { fieldSentences, type Sentences } from "./field-sentences.ts";
+import { modelsPageMax } from "../api/messages/models.ts";
+import { unsupportedChatFields, unsupportedMessagesFields, unsupportedResponseFields } from "../api/request-fields.ts";
+import {
+  describeOperation,
+  type Header,
+  type OpenApiDocument,
+  type Operation,
+  type Schema,
+} from "./describe-operation.ts";
+import { fieldMeanings } from "./field-meanings.ts";
 import { describeFields, namedSchemas, sentLeniently } from "./json-schemas.ts";
-import type { Header, OpenApiDocument, Operation, Schema } from "./openapi-document.ts";
 import { publicApi } from "./public-api.ts";
-import { toldFaults } from "./public-faults.ts";
+import { faultDescriptions } from "./public-faults.ts";
 import { answerHeaders, requestHeaders } from "./public-headers.ts";
 import { publicSchemas } from "./public-schemas.ts";
 
 /** Markdown: the start of a request, and the rules that all endpoints share. */
-const introduction = readFileSync(join(import.meta.dirname, "introduction.md"), "utf8");
+const introduction = readOwnFile(new URL("./introduction.md", import.meta.url)).toString();
 
 const tags = [
   { name: "Chat", description: "Conversations with a model." },
   { name: "Responses", description: "The same in items and events, as OpenAI has them now." },
+  { name: "Messages", description: "The same for clients of Anthropic's." },
   { name: "Completions", description: "Texts that a model continues." },
   { name: "Embeddings", description: "Vectors of texts." },
-  { name: "Models", description: "What there is to ask." },
+  { name: "Models", description: "The models that a key may ask." },
   { name: "Health", description: "For balancers, without a key." },
-  { name: "Reference", description: "What this API says of itself, without a key." },
+  { name: "Reference", description: "The description of this API, without a key." },
 ];
 
 /** Returns the OpenAPI 3.1 document of the public API, generated from the schemas that also validate its requests. */
@@ -43,18 +50,24 @@ export function publicDocument(bodyLimit: BodyLimit): OpenApiDocument {
       description: introduction,
     },
     servers: [{ url: "/", description: "The gateway that this document is from." }],
-    security: [{ apiKey: [] }],
+    security: [{ apiKey: [] }, { headerKey: [] }],
     tags,
     paths: pathsOf(),
     components: {
       securitySchemes: {
         apiKey: { type: "http", scheme: "bearer", description: "An API key of this service: trunkline_…" },
+        headerKey: {
+          type: "apiKey",
+          in: "header",
+          name: "x-api-key",
+          description: "The same key. `api-key` is read too.",
+        },
       },
       parameters: requestHeaders,
-      headers: headersTold(),
+      headers: headerDescriptions(),
       schemas: describedSchemas(),
     },
-    "x-trunkline-errors": toldFaults(),
+    "x-trunkline-errors": faultDescriptions(),
     "x-trunkline-limits": publicLimits(bodyLimit),
   };
 }
@@ -68,24 +81,27 @@ function pathsOf(): Record<string, Record<string, Operation>> {
   return paths;
 }
 
-function headersTold(): Record<string, Header> {
+function headerDescriptions(): Record<string, Header> {
   return Object.fromEntries(
-    Object.entries(answerHeaders).map(([name, { description, type, example }]) => [
-      name,
-      { description, schema: { type }, example },
-    ]),
+    Object.entries(answerHeaders).map(([name, { description, example }]) => {
+      const type = typeof example === "number" ? "integer" : "string";
+      return [name, { description, schema: { type }, example }];
+    }),
   );
 }
 
-const refusedFields = { ChatRequest: unsupportedChatFields, ResponseRequest: unsupportedResponseFields };
+const refusedFields = {
+  ChatRequest: unsupportedChatFields,
+  ResponseRequest: unsupportedResponseFields,
+  MessageRequest: unsupportedMessagesFields,
+};
 
 /**
  * Returns all schemas with the descriptions of their fields. Lists OpenAI's refused fields beside the accepted ones.
  */
 function describedSchemas(): Record<string, Schema> {
   const schemas = namedSchemas(publicSchemas, sentLeniently);
-  const sentences: Readonly<Record<string, Sentences | undefined>> = fieldSentences;
-  for (const [name, schema] of Object.entries(schemas)) describeFields(schema, sentences[name] ?? {});
+  for (const schema of Object.values(schemas)) describeFields(schema, fieldMeanings);
   for (const [name, unsupported] of Object.entries(refusedFields)) {
     const refused = Object.entries(unsupported).map(([field, { why }]) => [field, why]);
     schemas[name] = { ...schemas[name], "x-trunkline-refused": Object.fromEntries(refused) };
@@ -105,7 +121,7 @@ function publicLimits({ bodyBytesMax, bodyLimitName }: BodyLimit): PublicLimit[]
   return [
     limit(bodyLimitName, bodyBytesMax, "bytes", "The body of a request. The operator chooses it."),
     limit("headersBytesMax", headersBytesMax, "bytes", "The headers of a request together."),
-    limit("headerLinesMax", headerLinesMax, "headers", "How many headers a request has."),
+    limit("headerLinesMax", headerLinesMax, "headers", "The headers of a request."),
     limit("urlBytesMax", urlBytesMax, "bytes", "The URL of a request."),
     limit("clientRequestCharactersMax", clientRequestCharactersMax, "characters", "Your own name for a request."),
     limit("modelIdCharactersMax", modelIdCharactersMax, "characters", "The id of a model."),
@@ -115,12 +131,14 @@ function publicLimits({ bodyBytesMax, bodyLimitName }: BodyLimit): PublicLimit[]
       "repeatedCharactersMax",
       repeatedCharactersMax,
       "characters",
-      "What a response repeats of its request: `instructions`, `tools` and the like.",
+      "The parts of its request that a response repeats: `instructions`, `tools` and the like.",
     ),
     limit("responseCharactersMax", responseCharactersMax, "characters", "The answer of a response."),
+    limit("modelsPageMax", modelsPageMax, "models", "A page of the list for Anthropic's clients."),
     limit("toolsMax", toolsMax, "tools", "The tools of a request."),
+    limit("outerToolNameCharactersMax", outerToolNameCharactersMax, "characters", "The name of a tool."),
     limit("stopsMax", stopsMax, "texts", "The texts before which an answer ends."),
-    limit("completionsMax", completionsMax, "answers", "What a legacy completion may come to: its prompts, times `n`."),
+    limit("completionsMax", completionsMax, "answers", "The answers of a legacy completion: its prompts, times `n`."),
     limit("embedInputsMax", embedInputsMax, "texts", "The texts of one embeddings request."),
     limit("embedDimensionsMax", embedDimensionsMax, "numbers", "A vector."),
     limit("wholeAnswerCharactersMax", limits.wholeAnswerCharactersMax, "characters", "An answer that is not streamed."),
@@ -130,7 +148,12 @@ function publicLimits({ bodyBytesMax, bodyLimitName }: BodyLimit): PublicLimit[]
       "characters",
       "The vectors of one answer, as written.",
     ),
-    limit("clientBacklogBytesMax", clientBacklogBytesMax, "bytes", "What a slow reader of a stream may leave unread."),
+    limit(
+      "clientBacklogBytesMax",
+      clientBacklogBytesMax,
+      "bytes",
+      "The part of a stream that a slow reader may leave unread.",
+    ),
   ];
 }
 

@@ -1,11 +1,30 @@
 import { type FaultCode, faultEntry } from "#shared/fault/fault.ts";
+import { messageStatus } from "../http/answer-faults.ts";
 
-/** Faults that clients of the public API never see: those of the admin API, and those of clients that disconnected. */
+/**
+ * Faults that clients of the public API never see: those of the admin API, of machines that are paired, and of clients
+ * that disconnected.
+ */
 type UnseenCode =
   | "insufficient_permissions"
   | "key_not_found"
   | "machine_not_found"
+  | "route_not_found"
   | "key_change_refused"
+  | "machine_change_refused"
+  | "route_change_refused"
+  | "upgrade_required"
+  | "challenge_invalid"
+  | "join_invalid"
+  | "join_expired"
+  | "join_used"
+  | "machine_key_used"
+  | "machine_unknown"
+  | "machine_revoked"
+  | "wrong_proof"
+  | "direct_unavailable"
+  | "machine_name_used"
+  | "machines_unavailable"
   | "client_closed"
   | "cancelled"
   | "slow_client"
@@ -64,8 +83,10 @@ const faultMeanings: Readonly<Record<PublicCode, string>> = {
 export const publicCodes = Object.keys(faultMeanings) as PublicCode[];
 
 /** One row of the table of errors. */
-export interface ToldFault {
+export interface FaultDescription {
   readonly status: number;
+  /** The status at `/v1/messages`, where it is another. */
+  readonly messages_status?: number;
   readonly type: string;
   readonly code: string | null;
   readonly meaning: string;
@@ -76,19 +97,20 @@ export interface ToldFault {
 }
 
 /** Returns every error that a client of the public API may get, sorted by status. */
-export function toldFaults(): ToldFault[] {
-  const told = publicCodes.map((name): ToldFault => {
+export function faultDescriptions(): FaultDescription[] {
+  const descriptions = publicCodes.map((name): FaultDescription => {
     const { status, type, retry, retryAfterSeconds } = faultEntry(name);
     return {
       status,
+      ...(anthropicStatus(name) === status ? {} : { messages_status: anthropicStatus(name) }),
       type,
-      code: toldCode(name),
+      code: publicCode(name),
       meaning: faultMeanings[name],
       retried: retry !== false && isRetried(status),
       ...(retryAfterSeconds === undefined ? {} : { retry_after_seconds: retryAfterSeconds }),
     };
   });
-  return told.sort((a, b) => a.status - b.status);
+  return descriptions.sort((a, b) => a.status - b.status);
 }
 
 /** True if official clients retry this status by default, without an `x-should-retry` header. */
@@ -97,19 +119,30 @@ function isRetried(status: number): boolean {
 }
 
 /** Returns the code of a fault as clients see it. Null where OpenAI has no code. */
-export function toldCode(code: FaultCode): string | null {
+export function publicCode(code: FaultCode): string | null {
   const { wire } = faultEntry(code);
   return wire === undefined ? code : wire;
 }
 
-/** Groups fault codes by their HTTP status. */
-export function byStatus(codes: readonly FaultCode[]): [status: string, codes: readonly FaultCode[]][] {
-  const groups = Object.groupBy(codes, (code) => faultEntry(code).status);
+export function openAiStatus(code: FaultCode): number {
+  return faultEntry(code).status;
+}
+
+export function anthropicStatus(code: FaultCode): number {
+  return messageStatus({ code });
+}
+
+/** Groups fault codes by their HTTP status in one of the outer APIs. */
+export function byStatus(
+  codes: readonly FaultCode[],
+  statusOf: (code: FaultCode) => number,
+): [status: string, codes: readonly FaultCode[]][] {
+  const groups = Object.groupBy(codes, statusOf);
   return Object.entries(groups).map(([status, group = []]) => [status, group]);
 }
 
 /** Returns a sentence that lists the codes of one status. */
 export function refusedWith(codes: readonly FaultCode[]): string {
-  const told = new Set(codes.map((code) => toldCode(code) ?? "null"));
-  return `Refused, with the code ${[...told].join(" or ")}.`;
+  const names = new Set(codes.map((code) => publicCode(code) ?? "null"));
+  return `Refused, with the code ${[...names].join(" or ")}.`;
 }

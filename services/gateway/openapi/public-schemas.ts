@@ -1,53 +1,21 @@
 import { capabilities, model } from "#shared/model/model.ts";
-import { toolCall, toolDefinition } from "#shared/protocol/job-bodies.ts";
-import { outerMessage } from "../api/chat-messages.ts";
-import { chatRequest, outerResponseFormat } from "../api/chat-request.ts";
+import { toolCall } from "#shared/protocol/job-bodies.ts";
+import { outerMessage, chatRequest, outerResponseFormat } from "../api/chat-request.ts";
 import { completionRequest, embeddingsRequest } from "../api/text-requests.ts";
-import {
-  callItem,
-  callOutputItem,
-  inputItem,
-  messageItem,
-  reasoningItem,
-  functionTool,
-  namespaceTool,
-  responseTool,
-  responseToolChoice,
-  outerTextFormat,
-  responseRequest,
-} from "../api/responses/response-schema.ts";
-import { outerToolChoice } from "../api/tool-choice.ts";
-import {
-  chatCompletion,
-  chatCompletionChunk,
-  embedding,
-  embeddingList,
-  errorAnswer,
-  health,
-  modelList,
-  readinessTold,
-  textCompletion,
-  textCompletionChunk,
-  textLogprobs,
-  tokenLogprob,
-  tokenUsage,
-} from "./answer-schemas.ts";
-import {
-  outputCall,
-  outputItem,
-  outputMessage,
-  outputReasoning,
-  response,
-  responseEvent,
-  responseLogprob,
-} from "./response-schemas.ts";
+import { customTool } from "../api/responses/custom-tools.ts";
+import * as responses from "../api/responses/response-schema.ts";
+import * as messages from "../api/messages/message-schema.ts";
+import { outerToolChoice, outerTool } from "../api/request-tools.ts";
+import * as answers from "./answer-schemas.ts";
+import * as messageAnswers from "./message-schemas.ts";
 
 const [systemMessage, developerMessage, userMessage, assistantMessage, toolMessage] = outerMessage.options;
 
 /** All named schemas of the public API. Requests use the schemas that also validate them. */
 export const publicSchemas = {
   ChatRequest: chatRequest,
-  ResponseRequest: responseRequest,
+  ResponseRequest: responses.responseRequest,
+  MessageRequest: messages.messageRequest,
   CompletionRequest: completionRequest,
   EmbeddingsRequest: embeddingsRequest,
 
@@ -57,46 +25,68 @@ export const publicSchemas = {
   UserMessage: userMessage,
   AssistantMessage: assistantMessage,
   ToolMessage: toolMessage,
-  Tool: toolDefinition,
+  Tool: outerTool,
   ToolChoice: outerToolChoice,
   ToolCall: toolCall,
   ResponseFormat: outerResponseFormat,
 
-  InputItem: inputItem,
-  InputMessage: messageItem,
-  InputReasoning: reasoningItem,
-  InputFunctionCall: callItem,
-  InputFunctionCallOutput: callOutputItem,
-  ResponseTool: responseTool,
-  FunctionTool: functionTool,
-  NamespaceTool: namespaceTool,
-  ResponseToolChoice: responseToolChoice,
-  TextFormat: outerTextFormat,
+  InputItem: responses.inputItem,
+  InputMessage: responses.messageItem,
+  InputReasoning: responses.reasoningItem,
+  InputFunctionCall: responses.callItem,
+  InputCustomCall: responses.customCallItem,
+  InputFunctionCallOutput: responses.callOutputItem,
+  ResponseTool: responses.responseTool,
+  FunctionTool: responses.functionTool,
+  CustomTool: customTool,
+  NamespaceTool: responses.namespaceTool,
+  ResponseToolChoice: responses.responseToolChoice,
+  TextFormat: responses.outerTextFormat,
 
-  ChatCompletion: chatCompletion,
-  ChatCompletionChunk: chatCompletionChunk,
-  Response: response,
-  ResponseEvent: responseEvent,
-  OutputItem: outputItem,
-  OutputMessage: outputMessage,
-  OutputReasoning: outputReasoning,
-  OutputFunctionCall: outputCall,
-  ResponseLogprob: responseLogprob,
-  TextCompletion: textCompletion,
-  TextCompletionChunk: textCompletionChunk,
-  EmbeddingList: embeddingList,
-  Embedding: embedding,
-  TokenUsage: tokenUsage,
-  TokenLogprob: tokenLogprob,
-  TextLogprobs: textLogprobs,
+  MessageTurn: messages.message,
+  ImageBlock: messages.imageBlock,
+  DocumentBlock: messages.documentBlock,
+  SearchResultBlock: messages.searchResultBlock,
+  ToolResultBlock: messages.toolResultBlock,
+  ThinkingBlock: messages.thinkingBlock,
+  ToolUseBlock: messages.toolUseBlock,
+  MessageTool: messages.messageTool,
+  ClientTool: messages.clientTool,
+  MessageToolChoice: messages.messageToolChoice,
+  OutputFormat: messages.outputFormat,
 
-  ModelList: modelList,
+  ChatCompletion: answers.chatCompletion,
+  ChatCompletionChunk: answers.chatCompletionChunk,
+  Response: answers.response,
+  ResponseEvent: answers.responseEvent,
+  OutputItem: answers.outputItem,
+  OutputMessage: answers.outputMessage,
+  OutputReasoning: answers.outputReasoning,
+  OutputFunctionCall: answers.outputCall,
+  OutputCustomCall: answers.outputCustomCall,
+  ResponseLogprob: answers.responseLogprob,
+  Message: messageAnswers.message,
+  MessageEvent: messageAnswers.messageEvent,
+  ContentBlock: messageAnswers.contentBlock,
+  TokenCount: messageAnswers.tokenCount,
+  TextCompletion: answers.textCompletion,
+  TextCompletionChunk: answers.textCompletionChunk,
+  EmbeddingList: answers.embeddingList,
+  Embedding: answers.embedding,
+  TokenUsage: answers.tokenUsage,
+  TokenLogprob: answers.tokenLogprob,
+  TextLogprobs: answers.textLogprobs,
+
+  ModelList: answers.modelList,
   Model: model,
   Capabilities: capabilities,
+  MessageModelPage: messageAnswers.messageModelPage,
+  MessageModel: messageAnswers.messageModel,
 
-  Error: errorAnswer,
-  Health: health,
-  Readiness: readinessTold,
+  Error: answers.errorAnswer,
+  MessageError: messageAnswers.messageError,
+  Health: answers.health,
+  Readiness: answers.readinessAnswer,
 } as const;
 
 export type SchemaName = keyof typeof publicSchemas;

@@ -2,31 +2,45 @@ import { z } from "zod";
 import type { FaultCode } from "#shared/fault/fault.ts";
 import { fleetListing, shownRoute } from "#shared/fleet/shown-fleet.ts";
 import { shownKey } from "#shared/keys/shown-key.ts";
+import { shownMachineRecord } from "#shared/machines/shown-machine.ts";
+import { shownModelRoute } from "#shared/routes/route-record.ts";
 import { linesMedia, manageLine, modelListing } from "#shared/model/model.ts";
 import {
   changeBody,
   changedKey,
+  cordonBody,
   changedMachineRecord,
+  changedModelRoute,
+  elsewhereBody,
   entryList,
   extendBody,
   issueBody,
   issuedKey,
   keyList,
+  labelsBody,
   listQuery,
   logQuery,
   machineRecordBody,
   machineRecordList,
+  madeJoin,
   manageParams,
   manageRequest,
+  modelRouteList,
   modelsQuery,
   nothing,
   oneKey,
   oneMachine,
+  oneRoute,
+  pairBody,
   removedMachineRecord,
+  removedModelRoute,
+  renameBody,
   revokedKey,
   revokeQuery,
   rotateBody,
+  routeBody,
   routeQuery,
+  shownSite,
   usageList,
   usageQuery,
 } from "./admin-schemas.ts";
@@ -38,7 +52,7 @@ export interface AdminOperation<
   Body extends z.ZodType = z.ZodType,
   Answer extends z.ZodType = z.ZodType,
 > {
-  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** The path below the API's prefix, with parameters in braces. */
   readonly path: string;
   readonly summary: string;
@@ -74,6 +88,16 @@ const revokes = {
   query: revokeQuery,
   answer: revokedKey,
 } as const;
+
+const changesOneMachine = {
+  ...asks,
+  method: "POST",
+  params: oneMachine,
+  answer: changedMachineRecord,
+  refusals: ["machine_not_found", "machine_change_refused"],
+} as const;
+
+const asksOneRoute = { ...asks, params: oneRoute, refusals: ["route_not_found"] } as const;
 
 /**
  * All operations of the admin API. An admin key may call all of them, a viewer key only those with the method `GET`.
@@ -146,7 +170,7 @@ export const adminApi = {
     ...asks,
     method: "GET",
     path: "/log",
-    summary: "Who did what to which key or machine: the latest entries of the audit trail",
+    summary: "The audit trail: the latest changes of keys, machines and routes, and their authors",
     query: logQuery,
     answer: entryList,
   },
@@ -154,7 +178,7 @@ export const adminApi = {
     ...asks,
     method: "GET",
     path: "/usage",
-    summary: "What keys used, by day and model",
+    summary: "The usage of keys, by day and model",
     query: usageQuery,
     answer: usageList,
   },
@@ -162,7 +186,7 @@ export const adminApi = {
     ...asks,
     method: "GET",
     path: "/models",
-    summary: "What every machine offers at this moment, or the one that is named",
+    summary: "The models that every machine offers at this moment, or the one that is named",
     query: modelsQuery,
     answer: modelListing,
     refusals: ["machine_not_found", "agent_offline"],
@@ -178,8 +202,75 @@ export const adminApi = {
     ...asks,
     method: "GET",
     path: "/machines",
-    summary: "List the records of machines: which models each may offer. A machine without a record may offer all",
+    summary: "List the records of machines: how each is paired and which models it may offer",
     answer: machineRecordList,
+  },
+  showMachineRecord: {
+    ...asks,
+    method: "GET",
+    path: "/machines/{machine}",
+    summary: "Show the record of a machine",
+    params: oneMachine,
+    answer: shownMachineRecord,
+    refusals: ["machine_not_found"],
+  },
+  showSite: {
+    ...asks,
+    method: "GET",
+    path: "/site",
+    summary: "Show the site as its machines have to know it",
+    answer: shownSite,
+  },
+  pairMachine: {
+    ...asks,
+    method: "POST",
+    path: "/machines/{machine}/pair",
+    summary: "Make a join line for a machine, and show it this once; a line that was not used before is good no more",
+    params: oneMachine,
+    body: pairBody,
+    answer: madeJoin,
+    status: 201,
+    refusals: ["machine_change_refused", "machine_name_used"],
+    example: { models: ["llama*", "qwen*"], ttl: "10m" },
+  },
+  renameMachine: {
+    ...changesOneMachine,
+    path: "/machines/{machine}/rename",
+    summary: "Give a paired machine another name; its jobs under the old one end",
+    body: renameBody,
+    refusals: [...changesOneMachine.refusals, "machine_name_used"],
+    example: { name: "loft" },
+  },
+  revokeMachine: {
+    ...changesOneMachine,
+    path: "/machines/{machine}/revoke",
+    summary: "Take the key of a machine back for good, at all gateways at once; its jobs end",
+  },
+  cordonMachine: {
+    ...changesOneMachine,
+    path: "/machines/{machine}/cordon",
+    summary: "Give a machine no new jobs; makes its record if there is none",
+    body: cordonBody,
+    example: { reason: "new fans" },
+  },
+  uncordonMachine: {
+    ...changesOneMachine,
+    path: "/machines/{machine}/uncordon",
+    summary: "Give a machine jobs again that was cordoned",
+  },
+  labelMachine: {
+    ...changesOneMachine,
+    path: "/machines/{machine}/labels",
+    summary: "Set the labels of a machine, by which routes name it; makes its record if there is none",
+    body: labelsBody,
+    example: { labels: ["fast", "mac"] },
+  },
+  markMachine: {
+    ...changesOneMachine,
+    path: "/machines/{machine}/elsewhere",
+    summary: "Say whether a machine's models run elsewhere, such as at a cloud; makes its record if there is none",
+    body: elsewhereBody,
+    example: { elsewhere: true },
   },
   setMachineRecord: {
     ...asks,
@@ -189,23 +280,55 @@ export const adminApi = {
     params: oneMachine,
     body: machineRecordBody,
     answer: changedMachineRecord,
-    refusals: ["key_change_refused"],
+    refusals: ["machine_change_refused"],
     example: { models: ["llama*", "qwen*"] },
   },
   removeMachineRecord: {
     ...asks,
     method: "DELETE",
     path: "/machines/{machine}",
-    summary: "Remove the record of a machine, which may offer every model again",
+    summary: "Remove the record of a machine that is not paired, or whose key was revoked an hour ago",
     params: oneMachine,
     answer: removedMachineRecord,
-    refusals: ["machine_not_found"],
+    refusals: ["machine_not_found", "machine_change_refused"],
+  },
+  listRoutes: {
+    ...asks,
+    method: "GET",
+    path: "/routes",
+    summary: "List the names that stand for models, each with its targets",
+    answer: modelRouteList,
+  },
+  showRoute: {
+    ...asksOneRoute,
+    method: "GET",
+    path: "/routes/{route}",
+    summary: "Show a route",
+    answer: shownModelRoute,
+  },
+  setRoute: {
+    ...asksOneRoute,
+    method: "PUT",
+    path: "/routes/{route}",
+    summary: "Let a name stand for models, for all gateways at once; makes the route if there is none",
+    body: routeBody,
+    answer: changedModelRoute,
+    refusals: ["route_change_refused"],
+    example: { targets: [{ model: "qwen3-coder:30b" }, { model: "gpt-oss:20b", machines: ["attic"] }] },
+  },
+  removeRoute: {
+    ...asksOneRoute,
+    method: "DELETE",
+    path: "/routes/{route}",
+    summary: "Remove a route; its name then means the model of that name again, if there is one",
+    answer: removedModelRoute,
   },
   explainRoute: {
     ...asks,
     method: "GET",
     path: "/route",
-    summary: "Which machines a request for a model would be offered to, in which order, and why the others not",
+    summary:
+      "The machines that a request for a model would be offered to, in their order, and the reasons against the others",
     query: routeQuery,
     answer: shownRoute,
   },

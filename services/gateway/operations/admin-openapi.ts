@@ -2,22 +2,28 @@ import type { z } from "zod";
 import type { FaultCode } from "#shared/fault/fault.ts";
 import { fleetListing, shownFleetMachine, shownRoute } from "#shared/fleet/shown-fleet.ts";
 import { shownKey } from "#shared/keys/shown-key.ts";
-import { shownMachineRecord } from "#shared/machines/machine-record.ts";
+import { shownMachineRecord } from "#shared/machines/shown-machine.ts";
+import { shownModelRoute } from "#shared/routes/route-record.ts";
 import { manageLine, modelListing, shownModel } from "#shared/model/model.ts";
 import { answered, type Json, jsonSchema, namedSchemas, refTo, sentExactly } from "../openapi/json-schemas.ts";
-import { byStatus, refusedWith } from "../openapi/public-faults.ts";
+import { byStatus, openAiStatus, refusedWith } from "../openapi/public-faults.ts";
 import { adminApi, type AdminOperation, adminPrefix, describeApi } from "./admin-api.ts";
 import {
   changedKey,
+  changedModelRoute,
   entryList,
   errorBody,
   issuedKey,
   keyList,
   machineRecordList,
+  madeJoin,
+  modelRouteList,
   nothing,
   removedMachineRecord,
+  removedModelRoute,
   revokedKey,
   shownEntry,
+  shownSite,
   shownUsage,
   usageList,
 } from "./admin-schemas.ts";
@@ -38,9 +44,15 @@ const components = {
   FleetMachine: shownFleetMachine,
   FleetMachineList: fleetListing,
   Route: shownRoute,
+  ModelRoute: shownModelRoute,
+  ChangedModelRoute: changedModelRoute,
+  ModelRouteList: modelRouteList,
+  RemovedModelRoute: removedModelRoute,
   MachineRecord: shownMachineRecord,
   MachineRecordList: machineRecordList,
   RemovedMachineRecord: removedMachineRecord,
+  MadeJoin: madeJoin,
+  Site: shownSite,
   Error: errorBody,
 };
 
@@ -84,7 +96,7 @@ export function openApiDocument(): { readonly openapi: string } & Json {
       version: "1",
       description:
         "Keys are made, changed and taken back here, for all gateways at once, and the models of machines are " +
-        "listed, managed and permitted, and the fleet and its routes are shown. Times are UTC; durations are written as 90d, 12h, 30m, 45s or 500ms. Errors have the " +
+        "listed, managed and permitted, machines are paired and revoked, names are given to models, and the fleet is shown. Times are UTC; durations are written as 90d, 12h, 30m, 45s or 500ms. Errors have the " +
         "form of OpenAI's.",
     },
     servers: [{ url: adminPrefix }],
@@ -120,7 +132,7 @@ function describe(operation: AdminOperation): Json {
     ...(takesBody ? { requestBody: requestBody(jsonSchema(body, sentExactly), example) } : {}),
     responses: {
       [status]: { description: "Done.", content: json(schemaOf(answer), { media }) },
-      ...Object.fromEntries(byStatus(refusals).map(([refused, codes]) => [refused, refusal(codes)])),
+      ...Object.fromEntries(byStatus(refusals, openAiStatus).map(([refused, codes]) => [refused, refusal(codes)])),
     },
   };
 }

@@ -19,6 +19,7 @@ import { showKey, type ShownKey } from "#shared/keys/shown-key.ts";
 import type { MachineStore } from "#shared/machines/machine-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
+import type { RouteStore } from "#shared/routes/route-record.ts";
 import { usageKeptDays, type UsageRow, type UsageRows } from "#shared/usage/usage.ts";
 import type { BadKeys } from "../keys/bad-keys.ts";
 import type { FleetModels } from "../jobs/fleet-models.ts";
@@ -27,7 +28,8 @@ import { adminApi, adminPrefix, describeApi } from "./admin-api.ts";
 import { openApiDocument } from "./admin-openapi.ts";
 import type { ChangedKey, NamedTerms, ShownEntry, ShownUsage, UsageQuery } from "./admin-schemas.ts";
 import type { FleetView } from "./fleet-view.ts";
-import { mountFleet, mountMachineRecords, mountModels } from "./machine-routes.ts";
+import { mountFleet, mountMachineChanges, mountMachineRecords, mountModels } from "./machine-routes.ts";
+import { mountModelRoutes } from "./model-routes.ts";
 import { askerOf, proveAdmins } from "./operations-access.ts";
 import { routeUrl, serveOperation } from "./serve-operation.ts";
 
@@ -36,6 +38,9 @@ export interface AdminParts {
   /** The key store that authenticates admin keys. Defaults to `keys`. */
   readonly newest?: Pick<KeyStore, "find">;
   readonly machines: MachineStore;
+  readonly routes: RouteStore;
+  /** Returns true while an agent that was not paired has this name. */
+  readonly isNameUsed: (machine: string) => boolean;
   readonly peppers: Peppers;
   readonly usage: UsageRows;
   readonly badKeys: BadKeys;
@@ -46,7 +51,7 @@ export interface AdminParts {
 }
 
 /**
- * Mounts everything under `/admin/v1`, for holders of admin keys: keys, models and machines, as in the command line.
+ * Mounts everything under `/admin/v1`, for holders of admin keys: keys, models, machines and routes, as in the command line.
  */
 export function adminRoutes(server: FastifyInstance, parts: AdminParts): void {
   void server.register(
@@ -60,6 +65,8 @@ export function adminRoutes(server: FastifyInstance, parts: AdminParts): void {
         mountChanges(proven, parts);
         mountRecords(proven, parts);
         mountMachineRecords(proven, parts);
+        mountMachineChanges(proven, parts);
+        mountModelRoutes(proven, parts);
         mountModels(proven, parts);
         mountFleet(proven, parts);
       });
@@ -77,10 +84,10 @@ function mountKeys(server: FastifyInstance, { keys, peppers, clock }: AdminParts
     return { object: "list" as const, data: page.map((record) => showKey(record, nowMs)), has_more: hasMore };
   });
   serveOperation(server, adminApi.issueKey, async ({ body, request }) => {
-    const { kind, name, scopes, ttl, machines } = body;
+    const { kind, name, scopes, ttl, machines, elsewhere } = body;
     const bound = machines === null || machines === undefined ? {} : { machines };
     const { token, record } = await issueKey(
-      { kind, name, scopes, ttlMs: ttl, ...bound, limits: firstLimits(body) },
+      { kind, name, scopes, ttlMs: ttl, ...bound, ...(elsewhere && { elsewhere }), limits: firstLimits(body) },
       { keys, peppers, clock, ...askerOf(request) },
     );
     return { ...showKey(record, clock.wall()), key: token.reveal() };
@@ -94,26 +101,26 @@ function mountKeys(server: FastifyInstance, { keys, peppers, clock }: AdminParts
 
 /** Mounts the routes that change an existing key. */
 function mountChanges(server: FastifyInstance, { keys, peppers, clock }: AdminParts): void {
-  const meansOf = (request: FastifyRequest) => ({ keys, peppers, clock, ...askerOf(request) });
+  const dependenciesOf = (request: FastifyRequest) => ({ keys, peppers, clock, ...askerOf(request) });
   const show = (record: KeyRecord | undefined): ShownKey => {
     if (record === undefined) throw keyNotFound();
     return showKey(record, clock.wall());
   };
   const change = async (id: KeyId, wish: KeyChange, request: FastifyRequest): Promise<ChangedKey> => {
-    const changed = await changeKey(id, wish, meansOf(request));
+    const changed = await changeKey(id, wish, dependenciesOf(request));
     return { ...show(changedRecord(changed)), ...replicatedIn(changed) };
   };
 
   serveOperation(server, adminApi.changeKey, async ({ params, body, request }) => {
-    const { name, scopes, machines } = body;
-    const terms = { name, scopes, machines, limits: namedLimits(body) };
+    const { name, scopes, machines, elsewhere } = body;
+    const terms = { name, scopes, machines, elsewhere, limits: namedLimits(body) };
     return change(params.id, { action: "changed", terms }, request);
   });
   serveOperation(server, adminApi.rotateKey, async ({ params, body, request }) => {
-    const means = meansOf(request);
+    const dependencies = dependenciesOf(request);
     const { id } = params;
-    const kind = body.kind ?? (id === means.admin.id ? means.admin.kind : "model");
-    const { changed, token } = await rotateKey({ id, graceMs: body.grace, kind }, means);
+    const kind = body.kind ?? (id === dependencies.admin.id ? dependencies.admin.kind : "model");
+    const { changed, token } = await rotateKey({ id, graceMs: body.grace, kind }, dependencies);
     const shown = { ...show(changedRecord(changed)), ...replicatedIn(changed) };
     if (token === undefined) throw new Error("a key was rotated without a new secret");
     return { ...shown, key: token.reveal() };
@@ -129,7 +136,10 @@ function mountChanges(server: FastifyInstance, { keys, peppers, clock }: AdminPa
   );
   for (const operation of [adminApi.revokeKey, adminApi.deleteKey]) {
     serveOperation(server, operation, async ({ params: { id }, query, request }) => {
-      const { changed, revoked, stay } = await revokeKey({ id, withIssued: query.with_issued }, meansOf(request));
+      const { changed, revoked, stay } = await revokeKey(
+        { id, withIssued: query.with_issued },
+        dependenciesOf(request),
+      );
       changedRecord(changed);
       return {
         id,
@@ -155,11 +165,12 @@ function mountRecords(server: FastifyInstance, { keys, usage, clock }: AdminPart
   });
 }
 
-function showEntry({ at, key, machine, detail, request, ...same }: AuditEntry): ShownEntry {
+function showEntry({ at, key, machine, route, detail, request, ...same }: AuditEntry): ShownEntry {
   return {
     ...same,
     key: key ?? null,
     machine: machine ?? null,
+    route: route ?? null,
     at: new Date(at).toISOString(),
     detail: detail ?? null,
     request: request ?? null,
@@ -191,7 +202,7 @@ function methodsByPath(): ReadonlyMap<string, readonly string[]> {
   return methods;
 }
 
-interface PageWish {
+interface PageQuery {
   readonly state?: KeyState | undefined;
   readonly limit: number;
   /** The last key of the page before, whatever its state is now. */
@@ -201,7 +212,7 @@ interface PageWish {
 /** Returns the next page of keys, in order of creation. Keys created at the same time are ordered by id. */
 export function pageOfKeys(
   records: readonly KeyRecord[],
-  { state, limit, after }: PageWish,
+  { state, limit, after }: PageQuery,
   nowMs: number,
 ): { readonly page: readonly KeyRecord[]; readonly hasMore: boolean } {
   const ordered = records.toSorted((one, other) => one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1));

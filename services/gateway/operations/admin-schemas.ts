@@ -5,10 +5,14 @@ import { adminTtlMsMax, defaultTtlMs } from "#shared/keys/issue-key.ts";
 import { boundMachines, keyLimits, keyName, keyStates, scopes } from "#shared/keys/key-record.ts";
 import { keyId, keyKinds } from "#shared/keys/key-token.ts";
 import { defaultGraceMs } from "#shared/keys/change-key.ts";
-import { modelPatterns, shownMachineRecord } from "#shared/machines/machine-record.ts";
+import { defaultCordonReason } from "#shared/machines/change-machine.ts";
+import { joinTtlMsMax } from "#shared/machines/join-machine.ts";
+import { cordonReason, machineLabels, modelPatterns } from "#shared/machines/machine-record.ts";
+import { shownMachineRecord } from "#shared/machines/shown-machine.ts";
 import { errorLine, modelId } from "#shared/model/model.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import { manageActions } from "#shared/protocol/job-bodies.ts";
+import { routeName, routeTargets, shownModelRoute } from "#shared/routes/route-record.ts";
 import { usageRow } from "#shared/usage/usage.ts";
 
 const perPageMax = 1_000;
@@ -17,7 +21,7 @@ const perPageDefault = 100;
 /** The length of a page, as a number in a URL. */
 const pageLength = z.preprocess(
   (text) => (typeof text === "string" && /^\d{1,9}$/.test(text) ? Number(text) : text),
-  z.int().min(1).max(perPageMax).default(perPageDefault).describe("How many at most."),
+  z.int().min(1).max(perPageMax).default(perPageDefault).describe("The most entries of a page."),
 );
 const yesOrNo = z.stringbool({ truthy: ["true"], falsy: ["false"] });
 const day = z.iso.date("must be a day, such as 2026-01-31");
@@ -26,6 +30,10 @@ const ttl = duration.prefault(formatDuration(defaultTtlMs));
 /** For a new key, null means the same as a missing field. In a change, null removes the limit. */
 const limits = {
   machines: boundMachines.nullish().describe("The machines that the key is bound to; null for all."),
+  elsewhere: z
+    .boolean()
+    .optional()
+    .describe("True if routes may lead it to machines that are elsewhere, such as a cloud. No scope covers them."),
   rpm: keyLimits.shape.requestsPerMinute.nullable().describe("Requests a minute; null for no limit."),
   tpm: keyLimits.shape.tokensPerMinute.nullable().describe("Tokens a minute; null for no limit."),
   concurrency: keyLimits.shape.concurrency.nullable().describe("Requests under way at once; null for no limit."),
@@ -49,9 +57,11 @@ export const issueBody = z
       .enum(keyKinds)
       .default("model")
       .describe("Keys of kind admin use the admin API, keys of kind viewer only read there; neither calls models."),
-    name: keyName.describe("What to call the key in lists."),
+    name: keyName.describe("The name of the key in lists."),
     scopes: scopes.default(["*"]).describe("The models it may call: ids, names or patterns with *."),
-    ttl: ttl.describe("How long it is valid from now on. An admin key ends no later than the one that issues it."),
+    ttl: ttl.describe(
+      "Time for which it is valid from now on. An admin key ends no later than the one that issues it.",
+    ),
     ...limits,
   })
   .refine(({ kind, ttl: ttlMs }) => kind !== "admin" || ttlMs <= adminTtlMsMax, {
@@ -65,14 +75,14 @@ export type NamedTerms = z.output<typeof changeBody>;
 export const rotateBody = z.strictObject({
   grace: durationOrNone
     .prefault(formatDuration(defaultGraceMs))
-    .describe("How long old secrets stay good at most; 0s when one has leaked."),
+    .describe("The longest time for which old secrets stay good; 0s when one has leaked."),
   kind: z
     .enum(keyKinds)
     .optional()
     .describe("The kind that the key must have; by default model, and for the key of the request its own."),
 });
 
-export const extendBody = z.strictObject({ ttl: ttl.describe("How long it is valid from now on.") });
+export const extendBody = z.strictObject({ ttl: ttl.describe("Time for which it is valid from now on.") });
 
 export const logQuery = z.strictObject({ limit: pageLength, key: keyId.optional().describe("Only of this key.") });
 
@@ -100,13 +110,13 @@ export const issuedKey = changedKey.extend({ key: z.string().describe("The key i
 export const keyList = z.strictObject({
   object: z.literal("list"),
   data: z.array(shownKey),
-  has_more: z.boolean().describe("Whether there is a next page, after the last of these."),
+  has_more: z.boolean().describe("True if there is a next page, after the last of these."),
 });
 
 export const revokeQuery = z.strictObject({
   with_issued: yesOrNo
     .default(false)
-    .describe("Whether the model keys that an admin key issued, itself or through others, are revoked too."),
+    .describe("True if the model keys that an admin key issued, itself or through others, are to be revoked too."),
 });
 
 export const revokedKey = z.strictObject({
@@ -125,8 +135,9 @@ export const revokedKey = z.strictObject({
 
 export const shownEntry = auditEntry.extend({
   at: z.iso.datetime(),
-  key: keyId.nullable().describe("The key that it was done to; null where it was a machine."),
-  machine: machineName.nullable().describe("The machine whose record it was done to; null where it was a key."),
+  key: keyId.nullable().describe("The key that it was done to; null where it was none."),
+  machine: machineName.nullable().describe("The machine whose record it was done to; null where it was none."),
+  route: routeName.nullable().describe("The route that it was done to; null where it was none."),
   detail: auditEntry.shape.detail.unwrap().nullable(),
   request: z.string().nullable(),
 });
@@ -147,8 +158,8 @@ export const shownUsage = z.strictObject({
   prompt_tokens: usageRow.shape.promptTokens,
   completion_tokens: usageRow.shape.completionTokens,
   answered: answered.describe("Requests that had a first token."),
-  first_token_ms: usageRow.shape.firstTokenMs.describe("How long their first tokens were waited for, in all."),
-  duration_ms: usageRow.shape.durationMs.describe("How long all requests took together."),
+  first_token_ms: usageRow.shape.firstTokenMs.describe("The waits for their first tokens, added up."),
+  duration_ms: usageRow.shape.durationMs.describe("The durations of all requests, added up."),
 });
 export type ShownUsage = z.output<typeof shownUsage>;
 
@@ -158,15 +169,15 @@ export const modelsQuery = z.strictObject({ machine: machineName.optional().desc
 
 const tokens = z.preprocess(
   (text) => (typeof text === "string" && /^\d{1,9}$/.test(text) ? Number(text) : text),
-  z.int().nonnegative().optional().describe("How long its prompt is expected to be, in tokens."),
+  z.int().nonnegative().optional().describe("The expected length of its prompt, in tokens."),
 );
 
 /** The properties of a request for a model that decide which machines can take it. */
 export const routeQuery = z.strictObject({
   model: modelId.describe("The model, as clients name it."),
-  kind: z.enum(["chat", "complete", "embed"]).default("chat").describe("What it is asked to do."),
-  tools: yesOrNo.default(false).describe("Whether the request has tools."),
-  vision: yesOrNo.default(false).describe("Whether the request has images."),
+  kind: z.enum(["chat", "complete", "embed"]).default("chat").describe("The kind of the request."),
+  tools: yesOrNo.default(false).describe("True if the request has tools."),
+  vision: yesOrNo.default(false).describe("True if the request has images."),
   prompt_tokens: tokens,
 });
 
@@ -184,12 +195,77 @@ export const machineRecordList = z.strictObject({
 
 export const changedMachineRecord = shownMachineRecord.extend({ replicated });
 
+/** The body of a request for a join line. */
+export const pairBody = z.strictObject({
+  models: modelPatterns
+    .optional()
+    .describe("Patterns of the models it may offer; left out, those of its record, or all."),
+  elsewhere: z
+    .literal(true)
+    .optional()
+    .describe("True if its models run elsewhere, so that only routes that say so lead there."),
+  ttl: duration
+    .prefault(formatDuration(joinTtlMsMax))
+    .refine((ms) => ms <= joinTtlMsMax, `must be at most ${formatDuration(joinTtlMsMax)}`)
+    .describe("Time for which the join line is good."),
+});
+
+/** A join line. It is shown once, to the client that made it. */
+export const madeJoin = z.strictObject({
+  name: machineName,
+  join: z.string().describe("The join line: good once, and a secret until it was used."),
+  command: z.string().describe("The command to paste on the machine."),
+  expires_at: z.iso.datetime(),
+});
+
+export const renameBody = z.strictObject({ name: machineName.describe("Its new name.") });
+
+export const cordonBody = z.strictObject({
+  reason: cordonReason.default(defaultCordonReason).describe("Why, as the fleet view shows it."),
+});
+
+export const labelsBody = z.strictObject({
+  labels: machineLabels.describe("Its labels, by which routes name it, in place of those before."),
+});
+
+export const elsewhereBody = z.strictObject({
+  elsewhere: z.boolean().describe("True if its models run elsewhere, so that only routes that say so lead there."),
+});
+
+/** The site as machines have to know it. */
+export const shownSite = z.strictObject({
+  site: z.string().describe("The id of the site, which machines sign."),
+  public_url: z.string().nullable().describe("The URL by which machines reach the site; null when none was set."),
+  certificate_sha256: z
+    .string()
+    .nullable()
+    .describe("SHA-256 of the site's certificate in base64url; null when a public authority signed it."),
+});
+
 export const removedMachineRecord = z.strictObject({ machine: machineName, state: z.literal("removed") });
+
+/** The path parameter of one route. */
+export const oneRoute = z.strictObject({
+  route: routeName.describe("The name of the route, percent-encoded: a name that clients ask for, or a pattern."),
+});
+
+export const routeBody = z.strictObject({
+  targets: routeTargets.describe("The models that answer for the name, in the order in which they are tried."),
+});
+
+export const modelRouteList = z.strictObject({
+  object: z.literal("list"),
+  data: z.array(shownModelRoute).describe("By name."),
+});
+
+export const changedModelRoute = shownModelRoute.extend({ replicated });
+
+export const removedModelRoute = z.strictObject({ route: routeName, state: z.literal("removed"), replicated });
 
 /** The path parameters of a machine and of the action that it runs. */
 export const manageParams = z.strictObject({
   machine: machineName.describe("The name of the machine."),
-  action: z.enum(manageActions).describe("What is to be done with the model there."),
+  action: z.enum(manageActions).describe("The action on the model."),
 });
 
 export const manageRequest = z.strictObject({

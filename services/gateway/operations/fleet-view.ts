@@ -1,17 +1,24 @@
 import type { FleetListing, ShownFleetMachine, ShownRoute, ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
 import type { Fault } from "#shared/fault/fault.ts";
+import { machineState } from "#shared/machines/shown-machine.ts";
 import type { Clock } from "#shared/process/clock.ts";
+import { targetText } from "#shared/routes/change-route.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import type { Breakers } from "../fleet/breakers.ts";
 import type { BusyClaims } from "../fleet/busy-claims.ts";
-import type { Explained, Needs } from "../fleet/choose-machine.ts";
-import { loadOf, type Speed } from "../fleet/expected-time.ts";
-import type { JobRoutes, RouteWish } from "../fleet/job-routes.ts";
+import type { Choice, Explained, Needs } from "../fleet/choose-machine.ts";
+import { type Cost, firstTokenMs, loadOf } from "../fleet/expected-cost.ts";
+import type { JobRoutes, RouteQuery } from "../fleet/job-routes.ts";
 import { cutOff, type OpenJobs } from "../jobs/open-jobs.ts";
 import type { BrokerWatch } from "../metrics/backing-meters.ts";
 import type { Catalogues } from "../fleet/catalogues.ts";
+import type { MachineRecords } from "../fleet/machine-records.ts";
+import type { MachineRanking } from "../fleet/rank-machines.ts";
+import type { RouteRecords } from "../fleet/route-records.ts";
+import type { PlacementSharing } from "../fleet/share-placements.ts";
 import type { LeftOut, LeftOutMachine, Roster, RosterMachine } from "../fleet/roster.ts";
-import { judgeWork, whyLeftOut, whyUnheard, whyThisRank } from "../fleet/explain-routing.ts";
+import { joinReuse, showAway, showAwayRank } from "./away-machines.ts";
+import { judgeWork, whyElsewhere, whyLeftOut, whyUnheard, whyThisRank } from "../fleet/explain-routing.ts";
 
 interface ViewParts {
   readonly roster: Roster;
@@ -22,9 +29,14 @@ interface ViewParts {
   readonly breakers: Pick<Breakers, "avoidedOn" | "lastFaultOn">;
   readonly broker: Pick<BrokerWatch, "awayMs" | "trouble">;
   readonly claims: Pick<BusyClaims, "avoidedOn">;
-  readonly clock: Pick<Clock, "now">;
-  /** Returns the fault of a request for a model that no machine offers. */
-  readonly absence: (modelId: string) => Promise<Fault>;
+  readonly placements?: Pick<PlacementSharing, "remark"> | undefined;
+  readonly records: Pick<MachineRecords, "all" | "get">;
+  /** Returns when machines were last heard by any gateway, by public key. */
+  readonly lastSeen: () => Promise<ReadonlyMap<string, number>>;
+  readonly clock: Pick<Clock, "now" | "wall">;
+  readonly modelRoutes: Pick<RouteRecords, "table">;
+  /** Returns the fault of a request for a name when no machine offers any of its models. */
+  readonly absenceOf: MachineRanking["absenceOf"];
 }
 
 /**
@@ -37,54 +49,110 @@ export class FleetView {
     this.#parts = parts;
   }
 
-  machines(): FleetListing {
-    const { roster, leftOut, broker, clock } = this.#parts;
+  async machines(): Promise<FleetListing> {
+    const { roster, leftOut, records, broker, placements, clock } = this.#parts;
+    // Without the store, machines that are away are shown without the time when they were seen.
+    const lastSeen = await this.#parts.lastSeen().catch(() => new Map<string, number>());
     const nowMs = clock.now();
-    const data = [
+    const shown = [
       ...roster.all(nowMs).map((seen) => this.#show(seen, nowMs)),
       ...leftOut.all(nowMs).map((each) => this.#showLeftOut(each, nowMs)),
     ];
+    const names = new Set(shown.map(({ machine }) => machine));
+    const about = { wallMs: clock.wall(), lastSeen };
+    const away = Array.from(records.all(), (record) => (names.has(record.name) ? undefined : showAway(record, about)));
+    const data = [...shown, ...away.filter((each) => each !== undefined)];
     const byName = data.toSorted((one, other) => byText(one.machine, other.machine));
-    return { object: "list", data: byName, problem: broker.trouble ?? null };
+    return { object: "list", data: byName, problem: broker.trouble ?? null, remark: placements?.remark ?? null };
   }
 
-  async route(wish: Pick<RouteWish, "kind" | "modelId" | "needs">): Promise<ShownRoute> {
-    const { routes, roster, broker, clock, absence } = this.#parts;
-    const choice = routes.explain({ ...wish, machines: undefined });
-    const nowMs = clock.now();
-    const machines = choice.explain().flatMap((explained) => {
-      const seen = roster.find(explained.machine, nowMs);
-      return seen === undefined ? [] : [showRank(explained, { seen, needs: wish.needs, nowMs })];
-    });
+  /** Explains where a request for a name would go: to the machines of its model, or of one target of its route after the other. */
+  async route(wish: Pick<RouteQuery, "kind" | "modelId" | "needs">): Promise<ShownRoute> {
+    const { routes, modelRoutes, records, broker, clock, absenceOf } = this.#parts;
     const { modelId: model } = wish;
+    const route = modelRoutes.table.find(model);
+    const targets = route?.targets.map((target) => ({ ...target, modelId: target.model, machines: target.machines }));
+    const explained = (targets ?? [{ modelId: model, machines: undefined }]).map((target) => ({
+      target,
+      choice: routes.explain({ ...wish, ...target }),
+    }));
+    const heard: ShownRouteMachine[] = [];
+    for (const { target, choice } of explained) {
+      const ranked = heard.filter(({ rank }) => rank !== null).length;
+      const rows = this.#ranksOf(choice, wish.needs).map((row) => ({
+        ...row,
+        rank: row.rank === null ? null : row.rank + ranked,
+        model: targets === undefined ? null : target.modelId,
+      }));
+      // Machines that have nothing to do with a target of a route are left out.
+      heard.push(...rows.filter(({ reason }) => targets === undefined || !hasNoPart.has(reason)));
+    }
+    const names = new Set(heard.map(({ machine }) => machine));
+    const away = Array.from(records.all(), (record) =>
+      names.has(record.name) ? undefined : showAwayRank(record, clock.wall()),
+    );
+    const byName = away
+      .filter((each) => each !== undefined)
+      .toSorted((one, other) => byText(one.machine, other.machine));
+    const shown = {
+      object: "route" as const,
+      model,
+      targets: route?.targets.map(targetText) ?? null,
+      machines: [...heard, ...byName],
+    };
     if (broker.awayMs !== undefined) {
       const unheard = { rank: null, reason: "broker_away", why: whyUnheard } as const;
-      const refusal = shortly(cutOff());
-      return { object: "route", model, refusal, machines: machines.map((each) => ({ ...each, ...unheard })) };
+      return {
+        ...shown,
+        refusal: shortly(cutOff()),
+        machines: shown.machines.map((each) => ({ ...each, ...unheard })),
+      };
     }
-    const refused = async (): Promise<Fault> => (choice.outcome === "refused" ? choice.fault : await absence(model));
+    if (explained.some(({ choice }) => choice.outcome === "machines")) return { ...shown, refusal: null };
+    const refused = explained.map(({ choice }) => (choice.outcome === "refused" ? choice.fault : undefined));
+    const fault = refused.find((each) => each !== undefined);
     return {
-      object: "route",
-      model,
-      refusal: choice.outcome === "machines" ? null : shortly(await refused()),
-      machines,
+      ...shown,
+      refusal: shortly(
+        fault ??
+          (await absenceOf(
+            explained.map(({ target }) => target),
+            model,
+          )),
+      ),
     };
   }
 
+  #ranksOf(choice: Choice, needs: Needs): readonly ShownRouteMachine[] {
+    const { roster, clock } = this.#parts;
+    const nowMs = clock.now();
+    return choice.explain().flatMap((explained) => {
+      const seen = roster.find(explained.machine, nowMs);
+      return seen === undefined ? [] : [showRank(explained, { seen, needs, nowMs })];
+    });
+  }
+
   #show(seen: RosterMachine, nowMs: number): ShownFleetMachine {
-    const { catalogues, jobs, routes, breakers, claims, broker } = this.#parts;
+    const { catalogues, jobs, routes, breakers, claims, records, broker, clock } = this.#parts;
     const { presence, heardAtMs } = seen;
     const isKnown = broker.awayMs === undefined || presence.state === "gone";
     const models = catalogues.of(presence).length;
-    const load = loadOf(presence, routes.pendingOn(presence));
+    const load = loadOf(presence, routes.memory.loadOn(presence));
     const broken = breakers.avoidedOn(presence.machine, nowMs);
     const withheld = catalogues.withheld(presence).length;
     const contradicted = claims.avoidedOn(presence.machine, nowMs);
+    const record = records.get(presence.machine);
+    const cordon = record?.cordon?.reason;
+    const remarks = [record && joinReuse(record, clock.wall()), record?.elsewhere && whyElsewhere];
+    const remark = remarks.filter((each) => each !== undefined).join("; ") || undefined;
     const { takesWork, why } = isKnown
-      ? judgeWork({ seen, load, models, broken, withheld, contradicted }, nowMs)
+      ? judgeWork({ seen, load, models, broken, withheld, contradicted, cordon, remark }, nowMs)
       : { takesWork: false, why: whyUnheard };
+    const isAway = seen.status === "offline";
     return {
-      ...told(presence),
+      ...presenceFields(presence),
+      pairing: this.#pairingOf(presence.machine),
+      connection: isAway ? null : presence.tunnelled === true ? "tunnel" : "direct",
       status: isKnown ? seen.status : "unknown",
       heard_ms_ago: since(heardAtMs, nowMs),
       models,
@@ -93,6 +161,12 @@ export class FleetView {
       takes_work: takesWork,
       why: why ?? null,
     };
+  }
+
+  #pairingOf(machine: string): ShownFleetMachine["pairing"] {
+    const { records, clock } = this.#parts;
+    const record = records.get(machine);
+    return record === undefined ? null : machineState(record, clock.wall());
   }
 
   #lastFault(machine: string, nowMs: number): ShownFleetMachine["last_fault"] {
@@ -104,8 +178,10 @@ export class FleetView {
 
   #showLeftOut({ presence, cause, heardAtMs }: LeftOutMachine, nowMs: number): ShownFleetMachine {
     return {
-      ...told(presence),
+      ...presenceFields(presence),
       status: "left_out",
+      pairing: this.#pairingOf(presence.machine),
+      connection: presence.tunnelled === true ? "tunnel" : "direct",
       heard_ms_ago: since(heardAtMs, nowMs),
       models: 0,
       open_jobs: this.#parts.jobs.openOn(presence),
@@ -116,10 +192,16 @@ export class FleetView {
   }
 }
 
+/** Reasons of machines that have no part in a target of a route. */
+const hasNoPart: ReadonlySet<ShownRouteMachine["reason"]> = new Set(["no_model", "elsewhere"]);
+
 /** Returns the fields that a machine reports of itself. */
-function told(
+function presenceFields(
   presence: Presence,
-): Omit<ShownFleetMachine, "status" | "heard_ms_ago" | "models" | "open_jobs" | "takes_work" | "why"> {
+): Pick<
+  ShownFleetMachine,
+  "machine" | "epoch" | "state" | "runtime" | "slots" | "running" | "queued" | "queue_max" | "strays"
+> {
   const { machine, epoch, state, runtime, slots, running, queued, queueMax, strays } = presence;
   return { machine, epoch, state, runtime, slots, running, queued, queue_max: queueMax, strays: strays ?? null };
 }
@@ -128,7 +210,7 @@ function showRank(
   explained: Explained,
   about: { readonly seen: RosterMachine; readonly needs: Needs; readonly nowMs: number },
 ): ShownRouteMachine {
-  const { machine, rank, reason, load, model, speed } = explained;
+  const { machine, rank, reason, load, model, speed, cost } = explained;
   return {
     machine,
     rank: rank ?? null,
@@ -139,13 +221,27 @@ function showRank(
     queued: Math.max(0, load.occupied - load.slots),
     has_room: load.room !== "none",
     context_window: model?.context_window ?? null,
-    first_token_ms: speed === undefined ? null : Math.round(speed.firstTokenMs),
-    tokens_per_second: speed === undefined ? null : tokensPerSecond(speed),
+    prompt_tokens_per_second: speed === undefined ? null : perSecond(speed.promptTokenMs),
+    tokens_per_second: speed?.tokenMs === undefined ? null : perSecond(speed.tokenMs),
+    first_token_ms: speed === undefined || cost === undefined ? null : Math.round(firstTokenMs(cost)),
+    cost_ms: speed === undefined || cost === undefined ? null : shownCost(cost),
   };
 }
 
-function tokensPerSecond({ restMs, answerTokens }: Speed): number | null {
-  return restMs < 1 || answerTokens === 0 ? null : Math.round((answerTokens / restMs) * 10_000) / 10;
+/** Returns how many tokens a second are computed. Undefined times would be infinitely fast, so they have a least. */
+function perSecond(tokenMs: number): number {
+  return Math.round(10_000 / Math.max(0.001, tokenMs)) / 10;
+}
+
+function shownCost({ slotMs, backlogMs, promptMs, answerMs, delayMs, totalMs }: Cost): ShownRouteMachine["cost_ms"] {
+  return {
+    slot: Math.round(slotMs),
+    backlog: Math.round(backlogMs),
+    prompt: Math.round(promptMs),
+    answer: Math.round(answerMs),
+    delay: Math.round(delayMs),
+    total: Math.round(totalMs),
+  };
 }
 
 function shortly({ code, message }: Fault): { code: string; message: string } {

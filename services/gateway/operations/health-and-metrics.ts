@@ -5,11 +5,12 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { bearerText } from "../keys/authenticate.ts";
+import type { PlacementSharing } from "../fleet/share-placements.ts";
 import type { KnownKeys } from "../keys/known-keys.ts";
 import type { StoreWatch } from "../keys/store-watch.ts";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
 import { type BrokerWatch, probe, probeWithinMs } from "../metrics/backing-meters.ts";
-import type { GatewayMeters } from "../metrics/gateway-meters.ts";
+import type { GatewayMeters } from "../metrics/request-meters.ts";
 
 /**
  * Mounts the health routes. `healthz`: this process runs. `readyz`: it can serve requests. Neither sends a request to a
@@ -45,6 +46,7 @@ export async function readiness(parts: {
   readonly keys: Pick<KeyStore, "ready">;
   readonly knownKeys: Pick<KnownKeys, "goOn">;
   readonly store?: Pick<StoreWatch, "emptied" | "faults"> | undefined;
+  readonly placements?: Pick<PlacementSharing, "remark"> | undefined;
   readonly clock: Clock;
   readonly draining: () => boolean;
 }): Promise<Readiness> {
@@ -62,7 +64,9 @@ export async function readiness(parts: {
   };
   const failed = (["serving", "broker", "keys"] as const).filter((check) => !checks[check]);
   const reasons = failed.filter((check) => check !== "keys" || store?.emptied !== true).map((check) => why[check]);
-  return { ready: failed.length === 0, checks, reasons: [...reasons, ...(store?.faults ?? [])] };
+  const { remark } = parts.placements ?? {};
+  const beside = [...(store?.faults ?? []), ...(remark === undefined ? [] : [remark])];
+  return { ready: failed.length === 0, checks, reasons: [...reasons, ...beside] };
 }
 
 /**

@@ -4,16 +4,16 @@ import type { z } from "zod";
 import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import { linesMedia, type ManageLine } from "#shared/model/model.ts";
 import type { Log } from "#shared/process/log.ts";
-import { untilClientLeaves } from "../keys/prove-callers.ts";
+import { untilClientLeaves } from "../keys/authenticate.ts";
 import { clientBacklogBytesMax } from "../jobs/write-answer.ts";
 import { logFieldsOf } from "../http/request-state.ts";
 import { readJsonObject } from "../http/read-json.ts";
 import { readShape } from "../http/read-shape.ts";
-import { faultBody } from "../http/adopt-error.ts";
+import { faultBody } from "../http/answer-faults.ts";
 import type { AdminOperation } from "./admin-api.ts";
 
 /** A request whose parts the schemas of its operation have validated. */
-interface Asked<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> {
+interface OperationInput<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> {
   readonly params: z.output<Params>;
   readonly query: z.output<Query>;
   readonly body: z.output<Body>;
@@ -29,15 +29,15 @@ export function serveOperation<
 >(
   server: FastifyInstance,
   operation: AdminOperation<Params, Query, Body, Answer>,
-  answer: (asked: Asked<Params, Query, Body>) => Promise<z.output<Answer>>,
+  answer: (input: OperationInput<Params, Query, Body>) => Promise<z.output<Answer>>,
 ): void {
   mount(server, operation, async (request, reply) =>
-    reply.code(operation.status).send(await answer(readAsked(operation, request))),
+    reply.code(operation.status).send(await answer(readInput(operation, request))),
   );
 }
 
 /** The client's side of an operation that reports its progress line by line. */
-interface Telling {
+interface LineOutput {
   readonly tell: (line: ManageLine) => void;
   /** Aborts when the client has disconnected. */
   readonly signal: AbortSignal;
@@ -50,17 +50,20 @@ interface Telling {
 export function serveLines<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType>(
   server: FastifyInstance,
   operation: AdminOperation<Params, Query, Body>,
-  parts: { readonly log: Log; readonly work: (asked: Asked<Params, Query, Body>, telling: Telling) => Promise<void> },
+  parts: {
+    readonly log: Log;
+    readonly work: (input: OperationInput<Params, Query, Body>, output: LineOutput) => Promise<void>;
+  },
 ): void {
   const { log, work } = parts;
   mount(server, operation, async (request, reply) => {
-    const asked = readAsked(operation, request);
+    const input = readInput(operation, request);
     const leaving = untilClientLeaves(reply.raw);
     const writer = new LineWriter(reply.raw, (fault) => leaving.abort(fault));
     for (const [name, value] of Object.entries(reply.getHeaders()))
       if (value !== undefined) reply.raw.setHeader(name, value);
     try {
-      await work(asked, { tell: (line) => writer.write(line), signal: leaving.signal });
+      await work(input, { tell: (line) => writer.write(line), signal: leaving.signal });
     } catch (thrown) {
       const fault = Fault.from(thrown);
       if (!writer.begun) throw fault;
@@ -86,10 +89,10 @@ function mount(
   server.route({ method, url: routeUrl(path), handler });
 }
 
-function readAsked<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType>(
+function readInput<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType>(
   operation: AdminOperation<Params, Query, Body>,
   request: FastifyRequest,
-): Asked<Params, Query, Body> {
+): OperationInput<Params, Query, Body> {
   return {
     params: readShape(operation.params, { ...Object(request.params) }).value,
     query: readShape(operation.query, { ...Object(request.query) }).value,

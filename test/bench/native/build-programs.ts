@@ -3,8 +3,7 @@ import { createHash } from "node:crypto";
 import { mkdir, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { aptInstall } from "../../harness/apt-install.ts";
-import { findBinary, isExecutable } from "../../harness/find-binary.ts";
+import { aptInstall, findBinary, isExecutable } from "../../harness/find-binary.ts";
 
 export interface Programs {
   readonly farEnd: string;

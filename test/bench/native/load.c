@@ -7,7 +7,7 @@
  *        [--tokens FILE] [--process NAME=PID]...
  *
  * The window begins after --warm-ms, and later while fewer than --warm-requests were answered: up to four times as late.
- * Without --body it asks with GET. With --stream it expects so many chunks of the far end's and `[DONE]`; --once asks one
+ * Without --body it asks with GET. With --stream it expects so many chunks of the far end's and `[DONE]` or `message_stop`; --once asks one
  * request on each connection, and --finish-ms waits so long after the window for those to come to their end. With --rate
  * requests start at that pace, else as soon as a connection is free. With --tokens each request has the next line of the file as
  * its bearer token; the lines are of one length.
@@ -252,14 +252,14 @@ static void broke_off(struct connection *c) {
 }
 
 static void event(struct connection *c, const char *at, size_t length, uint64_t at_ns) {
-  static const char key[] = "\"content\":\"";
+  static const char chat_key[] = "\"content\":\"", message_key[] = "\"text_delta\",\"text\":\"";
   if (length > 0 && at[0] == ':') return;
   if (!c->saw_event) {
     c->saw_event = 1;
     note(&first_byte, at_ns - c->asked_ns);
   }
   if (c->done) complain(c, "more after [DONE]");
-  if (length >= 12 && memcmp(at, "data: [DONE]", 12) == 0) {
+  if ((length >= 12 && memcmp(at, "data: [DONE]", 12) == 0) || (length >= 19 && memcmp(at, "event: message_stop", 19) == 0)) {
     c->done = 1;
     return;
   }
@@ -270,10 +270,12 @@ static void event(struct connection *c, const char *at, size_t length, uint64_t 
     said[some] = 0;
     complain(c, said);
   }
-  const char *content = memmem(at, length, key, sizeof key - 1);
+  size_t key_length = sizeof chat_key - 1;
+  const char *content = memmem(at, length, chat_key, key_length);
+  if (!content) content = memmem(at, length, message_key, key_length = sizeof message_key - 1);
   if (!content) return;
   /* A full line joins texts and cuts them elsewhere, so a delta may hold several stamps of 20 digits, or a part of one. */
-  for (content += sizeof key - 1; content < at + length && *content >= '0' && *content <= '9'; content += 1) {
+  for (content += key_length; content < at + length && *content >= '0' && *content <= '9'; content += 1) {
     c->stamp_ns = c->stamp_ns * 10 + (uint64_t)(*content - '0');
     c->stamp_digits += 1;
     if (c->stamp_digits < 20) continue;

@@ -1,9 +1,10 @@
 import type { KeyLimits } from "#shared/keys/key-record.ts";
 import { MetricsText } from "../../harness/metrics-text.ts";
+import { startOperatorNats } from "../../harness/infra/operator-nats.ts";
 import { startNatsServer } from "../../harness/nats-server.ts";
 import { Operator } from "../../harness/operator.ts";
 import { startRedisServer } from "../../harness/redis-server.ts";
-import { startAgent, startGateway } from "../../harness/start-trunkline.ts";
+import { startAgent, startGateway, startPairedAgent } from "../../harness/start-trunkline.ts";
 import type { Settings } from "../../harness/trunkline-command.ts";
 import type { TrunklineProcess } from "../../harness/trunkline-process.ts";
 import { until } from "../../harness/until.ts";
@@ -34,6 +35,30 @@ export const trunkline: Variant = {
     }),
 };
 
+/** The same machine behind a tunnel of the gateway, which connects it to NATS in operator mode. */
+export const tunnelled: Variant = {
+  name: "tunnelled",
+  title: "Trunkline with its machine behind a tunnel, only with streams at a pace",
+  missing: ownServersMissing,
+  scenarios: ["lonely", "paced-500"],
+  start: ({ farEndPort }) =>
+    runningParts(async (parts) => {
+      const agentEnv = { TRUNKLINE_SLOTS: "10000" };
+      const { gateway, agent, ...running } = parts.use(await startSite({ farEndPort, agentEnv, tunnelled: true }));
+      await untilAnswers(running, [gateway, agent]);
+      return running;
+    }),
+};
+
+/** The same site, asked by clients of the Messages API. */
+export const messages: Variant = {
+  name: "messages",
+  title: "Trunkline at /v1/messages, only with chunks",
+  missing: ownServersMissing,
+  scenarios: ["burst", "paced-500"],
+  start: async (options) => ({ ...(await trunkline.start(options)), path: "/v1/messages" }),
+};
+
 export interface Site extends RunningVariant {
   readonly gateway: TrunklineProcess;
   readonly agent: TrunklineProcess;
@@ -45,23 +70,32 @@ export async function startSite(options: {
   readonly farEndPort?: number;
   readonly env?: Settings;
   readonly agentEnv?: Settings;
+  /** True if the machine is paired and connects by a tunnel, on NATS in operator mode. */
+  readonly tunnelled?: boolean;
 }): Promise<Site> {
-  const { farEndPort, env, agentEnv } = options;
+  const { farEndPort, env, agentEnv, tunnelled: isTunnelled = false } = options;
   await using parts = new AsyncDisposableStack();
   const found = await ownServers();
-  const nats = parts.use(await startNatsServer({ found: found.nats }));
+  const operatorNats = isTunnelled ? await startOperatorNats({ found: found.nats }) : undefined;
+  const nats = parts.use(operatorNats ?? (await startNatsServer({ found: found.nats })));
   const redis = parts.use(await startRedisServer({ found: found.redis }));
-  const [natsUrl, redisUrl] = [nats.url, redis.url];
+  const [natsUrl, redisUrl] = [operatorNats?.connection.url ?? nats.url, redis.url];
   await using operator = await Operator.on({ redisUrl });
   const { token } = await operator.issue({ name: "bench", scopes: ["*"], ttlMs: keyTtlMs, limits });
   const runtime =
     farEndPort === undefined
       ? {}
       : { TRUNKLINE_RUNTIME: "openai", TRUNKLINE_RUNTIME_URL: `http://127.0.0.1:${farEndPort}` };
-  const gateway = parts.use(await startGateway({ natsUrl, redisUrl, env: { ...env } }));
+  const gatewayEnv = { ...operatorNats?.gatewaySettings, ...env };
+  const gateway = parts.use(await startGateway({ natsUrl, redisUrl, env: gatewayEnv }));
+  const machine = "bench";
   const queue = { TRUNKLINE_QUEUE_MAX: "10000" };
+  const asAgent = { machine, env: { ...env, ...queue, ...runtime, ...agentEnv } };
+  const joinLine = () => operator.joinLine(machine, new URL(gateway.baseUrl).origin);
   const agent = parts.use(
-    await startAgent({ natsUrl, machine: "bench", env: { ...env, ...queue, ...runtime, ...agentEnv } }),
+    isTunnelled
+      ? await startPairedAgent({ line: await joinLine(), ...asAgent })
+      : await startAgent({ natsUrl, ...asAgent }),
   );
   const isKnown = async (): Promise<boolean> => {
     const metrics = await MetricsText.scrape(gateway.operationsUrl);

@@ -13,6 +13,8 @@ export interface PathProcess {
 export interface RunningVariant extends AsyncDisposable {
   /** The port of loopback that clients ask. */
   readonly port: number;
+  /** The path that the load is sent to; that of chats unless given. */
+  readonly path?: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly processes: readonly PathProcess[];
 }
@@ -30,6 +32,8 @@ export interface Variant {
   readonly title: string;
   /** Runs only when `--only` names it. */
   readonly onlyWhenNamed?: boolean;
+  /** The scenarios that it takes part in; all of them unless given. */
+  readonly scenarios?: readonly string[];
   /** Returns why it cannot run on this machine, or undefined. */
   missing(): Promise<string | undefined>;
   /** Starts fresh processes; resolves when a request through all of them has succeeded. */

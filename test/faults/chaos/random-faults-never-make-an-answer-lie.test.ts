@@ -8,7 +8,7 @@ const seeds = sized({ fast: [1], whole: [1, 2, 3] });
 
 describe.skipIf(lentOnly("nats", "redis"))(`${streams} streams under random faults`, () => {
   test.for(seeds)(
-    "of seed %i: no silent truncation, no foreign byte, and all is well afterwards",
+    "streams under random faults of seed %i show no silent truncation and no foreign byte, and all is well afterwards",
     { timeout: testTimeoutMs },
     async (seed) => {
       const soaked = await soak({ streams, seed });

@@ -37,6 +37,8 @@ const service = z.strictObject({
   image: z.string().regex(/^[\w/.-]+:\d+\.\d+\.\d+(-alpine)?(@sha256:[0-9a-f]{64})?$/),
   build: z.strictObject({ context: z.string(), dockerfile: z.string() }).optional(),
   command: z.array(z.string()).optional(),
+  /** A number, since an image need not have a user of that name. */
+  user: z.string().regex(/^\d+$/).optional(),
   environment: z.record(z.string(), z.string()).default({}),
   volumes: z.array(z.union([z.string().regex(/^(\.\/[^:]+:\/[^:]+:ro|[\w-]+:\/[^:]+)$/), boundFile])).default([]),
   configs: z.array(z.strictObject({ source: z.string(), target: z.string() })).default([]),
@@ -59,7 +61,7 @@ export type Service = z.infer<typeof service>;
 const composeFile = z.strictObject({
   name: z.literal("trunkline"),
   "x-trunkline": z.unknown(),
-  "x-nats-ca": z.unknown(),
+  "x-file": z.unknown(),
   services: z.record(z.string(), service),
   networks: z.record(z.string(), z.strictObject({ internal: z.literal(true).optional() })),
   configs: z.record(z.string(), z.strictObject({ content: z.string() })),
@@ -88,6 +90,12 @@ function valueOf([whole, name, kind, text]: readonly unknown[], variables: Reado
 export function filledEnvironment(): Readonly<Record<string, string>> {
   const lines = readFileSync(join(infraFolder, ".env.example"), "utf8").matchAll(/^(\w+)=(.*)$/gm);
   return Object.fromEntries([...lines].map(([, name = "", value = ""]) => [name, value === "" ? secret() : value]));
+}
+
+/** A password for each user of `infra/nats.conf`. */
+export function natsPasswords(): Readonly<Record<string, string>> {
+  const variables = readFileSync(join(infraFolder, "nats.conf"), "utf8").matchAll(/\$(NATS_PASSWORD_\w+)/g);
+  return Object.fromEntries([...variables].map(([, name = ""]) => [name, secret()]));
 }
 
 function secret(): string {

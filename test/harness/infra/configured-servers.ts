@@ -1,12 +1,12 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { foundServers } from "../found-servers.ts";
+import { type FoundServer, foundServers } from "../found-servers.ts";
 import { freePort } from "../free-port.ts";
-import { makeNatsCertificates, type NatsCertificates } from "../nats-certificates.ts";
+import { makeNatsCertificates, type NatsCertificates } from "../self-signed.ts";
 import { startNatsServer } from "../nats-server.ts";
 import { startOwnServer, type OwnServer, type ServerBody } from "../own-server.ts";
-import { readRedisInfo } from "../redis-info.ts";
+import { readRedisInfo } from "../redis-server.ts";
 import { ServerContainer } from "../server-container.ts";
 import { ServerProcess } from "../server-process.ts";
 import { infraFolder, readCompose } from "./compose-file.ts";
@@ -30,19 +30,35 @@ export function natsVariables(environment: Environment, certificates: NatsCertif
  * environment: so it is the same in a container. Only the monitoring port is another, since 8222 may be taken.
  */
 export async function startConfiguredNats(environment: Environment): Promise<ConfiguredNats> {
+  const certificates = await makeNatsCertificates();
+  const config = await readFile(join(infraFolder, "nats.conf"), "utf8");
+  return startNatsAsConfigured({ config, variables: natsVariables(environment, certificates), certificates });
+}
+
+/** A server with a configuration of ours and the certificate of this host. */
+export async function startNatsAsConfigured({
+  config,
+  variables,
+  certificates,
+  found,
+}: {
+  readonly config: string;
+  readonly variables: Environment;
+  readonly certificates: NatsCertificates;
+  /** Outside of vitest, where nothing was provided. */
+  readonly found?: FoundServer | undefined;
+}): Promise<ConfiguredNats> {
   const folder = await mkdtemp(join(tmpdir(), "trunkline-infra-"));
   try {
     const configFile = join(folder, "nats.conf");
-    const certificates = await makeNatsCertificates();
-    const variables = Object.entries(natsVariables(environment, certificates))
-      .map(([name, value]) => `${name}: "${value}"\n`)
-      .join("");
-    await writeFile(configFile, variables + (await readFile(join(infraFolder, "nats.conf"), "utf8")));
+    const lines = Object.entries(variables).map(([name, value]) => `${name}: "${value}"\n`);
+    await writeFile(configFile, lines.join("") + config);
     const monitoring = `127.0.0.1:${await freePort()}`;
     const server = await startNatsServer({
       configFile,
       extraConfig: `http: "${monitoring}"`,
       files: certificates.files,
+      ...(found !== undefined && { found }),
     });
     return { ...server, certificates, monitoringUrl: `http://${monitoring}` };
   } finally {

@@ -1,4 +1,9 @@
-import { PermissionViolationError, type NatsConnection } from "@nats-io/nats-core";
+import {
+  credsAuthenticator,
+  jwtAuthenticator,
+  PermissionViolationError,
+  type NatsConnection,
+} from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
 
 /** A user of the broker with the plain client library: what whoever stole its password could do. */
@@ -13,14 +18,23 @@ export class NatsUser implements AsyncDisposable {
     url: string;
     user?: string;
     password?: string | undefined;
+    /** The text of a `.creds` file, or a JWT and its key, for a server in operator mode. */
+    creds?: string;
+    jwt?: { readonly jwt: string; readonly key: { readonly seed: string } };
     caFile?: string;
   }): Promise<NatsUser> {
-    const { url, user, password: pass, caFile } = login;
+    const { url, user, password: pass, creds, jwt, caFile } = login;
     // The plain library holds the certificate of an address against the name localhost.
     const servers = caFile === undefined ? url : url.replace("127.0.0.1", "localhost");
     const who = { ...(user === undefined ? {} : { user }), ...(pass === undefined ? {} : { pass }) };
     const tls = caFile === undefined ? {} : { tls: { caFile } };
-    return new NatsUser(await connect({ servers, ...who, ...tls, reconnect: false }));
+    const authenticator =
+      creds === undefined
+        ? jwt && jwtAuthenticator(jwt.jwt, Buffer.from(jwt.key.seed))
+        : credsAuthenticator(Buffer.from(creds));
+    return new NatsUser(
+      await connect({ servers, ...who, ...(authenticator && { authenticator }), ...tls, reconnect: false }),
+    );
   }
 
   get info(): NatsConnection["info"] {
@@ -45,6 +59,11 @@ export class NatsUser implements AsyncDisposable {
   async publish(...subjects: readonly string[]): Promise<void> {
     for (const subject of subjects) this.#connection.publish(subject, "content");
     await this.flush();
+  }
+
+  /** Resolves with the reason when the server has ended this connection. */
+  async ended(): Promise<string> {
+    return String(await this.#connection.closed());
   }
 
   flush(): Promise<void> {

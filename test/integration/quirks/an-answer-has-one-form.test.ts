@@ -70,7 +70,7 @@ data: [DONE]
 });
 
 describe("quirk 16: usage only when it is asked for, as the last chunk, without choices, complete, and without extras", () => {
-  test.each(every)("of %s", async (runtime) => {
+  test.each(every)("%s sends usage only where it is asked for", async (runtime) => {
     expect(await on(runtime).streamed(odd[runtime], { stream_options: { include_usage: true } })).toBe(normalWithUsage);
     expect(await on(runtime).streamed(odd[runtime], { stream_options: { include_usage: false } })).toBe(normal);
   });

@@ -126,28 +126,34 @@ describe("quirk 21: lines are read in every form of the standard, and each event
 });
 
 describe("quirk 23: a client that leaves closes the request to the runtime at once, which stops its work", () => {
-  test.each(every)("of %s, before its first word", async (runtime) => {
-    const taken = Promise.withResolvers<{ readonly closedEarly: boolean }>();
-    on(runtime).play((chat) => taken.resolve(chat.request));
-    const leaving = new AbortController();
-    const asked = on(runtime).endpoint.chat({ model: "m", says: "Hi", stream: true }, leaving.signal);
-    const request = await taken.promise;
-    leaving.abort();
-    await expect(asked).rejects.toThrow();
-    await until(() => request.closedEarly, { what: "the request to be closed" });
-  });
+  test.each(every)(
+    "a client of %s that leaves before the first word closes the request to the runtime",
+    async (runtime) => {
+      const taken = Promise.withResolvers<{ readonly closedEarly: boolean }>();
+      on(runtime).play((chat) => taken.resolve(chat.request));
+      const leaving = new AbortController();
+      const asked = on(runtime).endpoint.chat({ model: "m", says: "Hi", stream: true }, leaving.signal);
+      const request = await taken.promise;
+      leaving.abort();
+      await expect(asked).rejects.toThrow();
+      await until(() => request.closedEarly, { what: "the request to be closed" });
+    },
+  );
 
-  test.each(every)("of %s, in the middle of its answer", async (runtime) => {
-    const taken = Promise.withResolvers<{ readonly closedEarly: boolean }>();
-    on(runtime).play((chat) => {
-      chat.say("Hello");
-      taken.resolve(chat.request);
-    });
-    const leaving = new AbortController();
-    const stream = await on(runtime).endpoint.stream({ model: "m", says: "Hi" }, leaving.signal);
-    await until(() => stream.text === "Hello", { what: "the first word" });
-    leaving.abort();
-    const request = await taken.promise;
-    await until(() => request.closedEarly, { what: "the request to be closed" });
-  });
+  test.each(every)(
+    "a client of %s that leaves in the middle of an answer closes the request to the runtime",
+    async (runtime) => {
+      const taken = Promise.withResolvers<{ readonly closedEarly: boolean }>();
+      on(runtime).play((chat) => {
+        chat.say("Hello");
+        taken.resolve(chat.request);
+      });
+      const leaving = new AbortController();
+      const stream = await on(runtime).endpoint.stream({ model: "m", says: "Hi" }, leaving.signal);
+      await until(() => stream.text === "Hello", { what: "the first word" });
+      leaving.abort();
+      const request = await taken.promise;
+      await until(() => request.closedEarly, { what: "the request to be closed" });
+    },
+  );
 });

@@ -1,4 +1,5 @@
-import type { AnswerEvent, DataRecord } from "#shared/protocol/answer-events.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
+import type { DataRecord } from "#shared/protocol/frame.ts";
 import { chatBody, type TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { faultEntry } from "#shared/fault/fault.ts";
@@ -9,11 +10,9 @@ import {
   type OpenAiServerKind,
 } from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
 import type { Runtime } from "../../../services/agent/runtimes/runtime.ts";
-import { faultBody } from "../../../services/gateway/http/adopt-error.ts";
-import { eventsOf } from "../../harness/chat-on.ts";
-import { offeredBy } from "../../harness/offered-by.ts";
+import { faultBody } from "../../../services/gateway/http/answer-faults.ts";
+import { eventsOf, textOn, offeredBy } from "../../harness/ask-runtime.ts";
 import { ReplayServer, type Replay } from "../../harness/replay-server.ts";
-import { textOn } from "../../harness/text-on.ts";
 import { fromRuntime, toClient } from "./short-form.ts";
 import { ChatChunks } from "../../../services/gateway/api/render-chat.ts";
 import { eventsIn, payloadOfRecords } from "../../harness/answer-payload.ts";
@@ -74,21 +73,9 @@ export async function replayed(kind: Kind, discovery: Readonly<Record<string, st
       sent += Buffer.from(renderer.push(eventsIn(payloadOfRecords(records)))).toString();
       if (records.length > 0) onSent();
     };
-    const outcome = await runJob({
-      head: {
-        id: "0123456789ab",
-        kind: "chat",
-        model: "m",
-        remainingMs: 10_000,
-        bodyBytes: body.length,
-      },
-      body,
-      route,
-      signal: AbortSignal.timeout(10_000),
-      onWidth: () => undefined,
-      onProgress: () => {},
-      write,
-    });
+    const head = { id: "0123456789ab", kind: "chat", model: "m", remainingMs: 10_000, bodyBytes: body.length } as const;
+    const signal = AbortSignal.timeout(10_000);
+    const outcome = await runJob({ head, body, signal, width: 1, moved: () => {}, write }, route);
     return { sent, outcome };
   }
 

@@ -108,7 +108,7 @@ describe.each(Object.entries(embedders))("quirk 24: vectors of %s", (_, { runtim
     expect(sent.map(({ body }) => body)).toEqual([asked, asked]);
   });
 
-  test("of another length than the model's are that long, or a 400 that names dimensions", async () => {
+  test("vectors of another length than the model's are that long, or a 400 that names dimensions", async () => {
     const response = await fronted.endpoint.embed({ model: "v", input: "a", dimensions: 3 });
     expect({ status: response.status, ...((await response.json()) as object) }).toMatchObject(ofThree);
   });

@@ -218,7 +218,7 @@ data: [DONE]
     expect(await vllm.continued(odd, { stop: ["ta g"] })).toEqual([
       { kind: "text", text: " b" },
       { kind: "text", text: "e" },
-      { kind: "finish", reason: "stop" },
+      { kind: "finish", reason: "stop", stop: "ta g" },
       { kind: "usage", promptTokens: 1, completionTokens: 2 },
     ]);
   });

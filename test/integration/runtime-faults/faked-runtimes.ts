@@ -6,8 +6,7 @@ import { FakeLlamaServer } from "../../harness/fake-llama-server.ts";
 import { FakeLmStudio } from "../../harness/fake-lm-studio.ts";
 import { FakeMlxLm } from "../../harness/fake-mlx-lm.ts";
 import { FakeOllama, type FakeOllamaChat, type FakeOllamaText } from "../../harness/fake-ollama.ts";
-import type { FakeOpenAiChat } from "../../harness/fake-openai-chat.ts";
-import type { FakeOpenAiText } from "../../harness/fake-openai-text.ts";
+import type { FakeOpenAiChat, FakeOpenAiText } from "../../harness/fake-openai-chat.ts";
 import { FakeOtherServer } from "../../harness/fake-other-server.ts";
 import { FakeVllm } from "../../harness/fake-vllm.ts";
 

@@ -6,7 +6,7 @@ import { agentOnBroker } from "./agent-on-a-broker.ts";
 const cancelled = { kind: "fault", payload: { code: "cancelled" } };
 
 describe("a cancel", () => {
-  test("of a running job aborts the runtime's request at once and ends in one fault, also when the runtime hangs", async () => {
+  test("a cancel of a running job aborts the runtime's request at once and ends in one fault, also when the runtime hangs", async () => {
     const { gateway, runtime, settle, jobs } = await agentOnBroker();
     const id = await gateway.send();
     runtime.begun().text("Hel");
@@ -22,7 +22,7 @@ describe("a cancel", () => {
     expect(jobs.load.running).toBe(0);
   });
 
-  test("of a running job gives its slot to the next", async () => {
+  test("a cancel of a running job gives its slot to the next", async () => {
     const { gateway, runtime } = await agentOnBroker();
     const id = await gateway.send();
     await gateway.send();
@@ -31,7 +31,7 @@ describe("a cancel", () => {
     expect(runtime.begun(1).run.signal.aborted).toBe(false);
   });
 
-  test("of a waiting job keeps it from ever running, and lets those behind it move up", async () => {
+  test("a cancel of a waiting job keeps it from ever running, and lets those behind it move up", async () => {
     const { gateway, runtime, settle } = await agentOnBroker({ slots: 1, queueMax: 5 });
     await gateway.send();
     const id = await gateway.send();
@@ -47,7 +47,7 @@ describe("a cancel", () => {
     expect([runtime.chats.length, gateway.lastOf(behind).kind]).toEqual([2, "end"]);
   });
 
-  test("of a job whose body still arrives makes room for another", async () => {
+  test("a cancel of a job whose body still arrives makes room for another", async () => {
     const { gateway, runtime } = await agentOnBroker({ slots: 1, queueMax: 1 });
     const body = Buffer.from(JSON.stringify({ messages: [{ role: "user", content: "Hi" }] }));
     const inParts = { body, sha256: createHash("sha256").update(body).digest("hex") };
@@ -79,7 +79,7 @@ describe("a cancel", () => {
     expect(gateway.kinds(id)).toEqual(["accept", "data", "end"]);
   });
 
-  test("of one job leaves all others alone", async () => {
+  test("a cancel of one job leaves all others alone", async () => {
     const { gateway, runtime, settle } = await agentOnBroker({ slots: 2 });
     const [id, other] = [await gateway.send(), await gateway.send()];
     await gateway.cancel(id);

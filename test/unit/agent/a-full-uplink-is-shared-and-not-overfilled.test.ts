@@ -1,12 +1,10 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Broker } from "#shared/broker/broker.ts";
-import { decodeFrame, encodeFrame, type Frame } from "#shared/protocol/frame.ts";
+import { decodeFrame, encodeFrame, type Frame, type DataRecord } from "#shared/protocol/frame.ts";
 import { FrameEmitter } from "../../../services/agent/jobs/emit-frames.ts";
-import { nextBase, nextWindow, startWindowBytes, turnBytes } from "../../../services/agent/jobs/uplink-window.ts";
-import { Uplink } from "../../../services/agent/jobs/uplink.ts";
+import { nextBase, nextWindow, startWindowBytes, turnBytes, Uplink } from "../../../services/agent/jobs/uplink.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
-import type { DataRecord } from "#shared/protocol/answer-events.ts";
 import { recordsIn } from "../../harness/answer-payload.ts";
 
 const end = { finishReason: "stop", usage: null, timings: { queuedMs: 0, firstTokenMs: null, totalMs: 1 } } as const;
@@ -32,6 +30,7 @@ function stuckLine() {
       return "sent";
     },
     subscribe: () => ({ end: () => undefined }),
+    onDenied: () => ({ end: () => undefined }),
     onChange(told) {
       listener = told;
       return { end: () => undefined };

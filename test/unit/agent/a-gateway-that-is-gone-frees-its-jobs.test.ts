@@ -60,7 +60,7 @@ describe("a gateway that no beat finds", () => {
     const timing = timingAt(1);
     const signs = new GatewaySigns(timing);
     const waiting = new Set(["gateway"]);
-    const hearing = { connected: true, sinceMs: 0 };
+    const hearing = { connected: true, sinceMs: 0, addedSilenceMs: 0 };
     for (let nowMs = 0; nowMs < timing.gatewayGoneAfterMs; nowMs += timing.beatIntervalMs) {
       signs.notFound("gateway", nowMs);
     }
@@ -81,6 +81,16 @@ describe("a gateway that gives leases", () => {
     await pass(timing.beatIntervalMs);
     expect(runtime.begun().run.signal.aborted).toBe(true);
     expect(jobs.rows().size).toBe(0);
+  });
+
+  test("is given three seconds longer, and its round trip, by an agent behind a tunnel", async () => {
+    const { gateway, runtime, pass, timing } = await agentOnBroker({ tunnelled: true, roundTripMs: 400 });
+    await gateway.send();
+    await gateway.say({ kind: "lease", gateway: gateway.id });
+    await pass(timing.gatewayGoneAfterMs + 3_000);
+    expect(runtime.begun().run.signal.aborted).toBe(false);
+    await pass(timing.beatIntervalMs);
+    expect(runtime.begun().run.signal.aborted).toBe(true);
   });
 
   test("keeps its jobs for as long as it gives them", async () => {

@@ -10,7 +10,7 @@ describe("a job", () => {
   test("is accepted at once, answered as the runtime speaks, and ends in one terminal frame", async () => {
     const { gateway, runtime, settle, pass } = await agentOnBroker();
     const id = await gateway.send();
-    expect(gateway.frames(id)).toEqual([{ kind: "accept", sequence: 0, payload: { state: "queued" } }]);
+    expect(gateway.frames(id)).toEqual([{ kind: "accept", sequence: 0, payload: { state: "prefill" } }]);
     runtime.begun().text("Hel");
     await pass(100);
     runtime.begun().text("lo");

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { jobStates, type JobState } from "#shared/protocol/frame-payload.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { judgeProgress } from "../../../services/agent/jobs/judge-job.ts";
+import { judgeProgress } from "../../../services/agent/jobs/agent-job.ts";
 
 const timing = timingAt(1);
 

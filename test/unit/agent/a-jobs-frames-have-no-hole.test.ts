@@ -5,11 +5,10 @@ import type { Broker } from "#shared/broker/broker.ts";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
-import { decodeFrame, isTerminal, type Frame } from "#shared/protocol/frame.ts";
+import { decodeFrame, isTerminal, type Frame, jsonRecord, type DataRecord } from "#shared/protocol/frame.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { FrameEmitter } from "../../../services/agent/jobs/emit-frames.ts";
 import { Uplink } from "../../../services/agent/jobs/uplink.ts";
-import { jsonRecord, type DataRecord } from "#shared/protocol/answer-events.ts";
 import { recordsIn } from "../../harness/answer-payload.ts";
 
 const log = createLog({ level: "silent", name: "test" });

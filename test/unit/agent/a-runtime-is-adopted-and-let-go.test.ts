@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import type { Sight } from "../../../services/agent/machine/detect.ts";
+import type { LookResult } from "../../../services/agent/machine/detect.ts";
 import { RuntimeWatch } from "../../../services/agent/machine/watch-runtimes.ts";
 import type { DescribedModel } from "../../../services/agent/runtimes/runtime.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
@@ -14,13 +14,13 @@ const log = createLog({ level: "silent", name: "test" });
 /** A place, and what a test puts there. */
 class Place {
   readonly place: string;
-  here: Sight;
+  here: LookResult;
   looks = 0;
-  constructor(place: string, here: Sight = "nothing") {
+  constructor(place: string, here: LookResult = "nothing") {
     this.place = place;
     this.here = here;
   }
-  async look(): Promise<Sight> {
+  async look(): Promise<LookResult> {
     this.looks += 1;
     return this.here;
   }
@@ -198,7 +198,7 @@ describe("a runtime", () => {
     expect(watch.offer).toBeUndefined();
   });
 
-  test("of unknown kind is asked nothing while one of its jobs runs", async () => {
+  test("a runtime of unknown kind is asked nothing while one of its jobs runs", async () => {
     const runtime = Object.assign(new StubRuntime(), { unknownKind: true });
     let asked = 0;
     runtime.catalogue = async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { LearntSlots, tryOneMoreMs } from "../../../services/agent/jobs/lanes.ts";
+import { LearntSlots, tryOneMoreMs } from "../../../services/agent/jobs/schedule.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 
 describe("how many jobs a runtime takes at once", () => {

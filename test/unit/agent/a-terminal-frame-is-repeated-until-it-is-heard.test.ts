@@ -40,7 +40,7 @@ describe("a terminal frame", () => {
     expect([terminals(), gateway.beats.length]).toEqual(before);
   });
 
-  test("of a job that still runs is not there to be finished", async () => {
+  test("a job that still runs has no terminal frame to finish", async () => {
     const { gateway, runtime, settle, pass, timing } = await agentOnBroker();
     const id = await gateway.send();
     await gateway.say({ kind: "finish", jobs: [id] });

@@ -3,11 +3,10 @@ import { onTestFinished } from "vitest";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { createLog } from "#shared/process/log.ts";
 import type { ManageAction } from "#shared/protocol/job-bodies.ts";
-import type { Control } from "#shared/protocol/control.ts";
+import { type Control, encodeHead, type JobHead } from "#shared/protocol/job.ts";
 import { newEpoch, newToken } from "#shared/protocol/identifiers.ts";
 import { beatPayload, encodeJson, type BeatRow } from "#shared/protocol/frame-payload.ts";
 import { decodeFrame } from "#shared/protocol/frame.ts";
-import { encodeHead, type JobHead } from "#shared/protocol/job.ts";
 import { machineSubject, replyPattern, replySubject } from "#shared/protocol/subjects.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { JobTable } from "../../../services/agent/jobs/job-table.ts";
@@ -35,6 +34,9 @@ export async function agentOnBroker(
     readonly manage?: readonly ManageAction[];
     /** For how long it keeps to itself that it has a job; not at all unless told. */
     readonly acceptHoldMs?: number;
+    readonly tunnelled?: boolean;
+    /** What the agent measures to its broker. */
+    readonly roundTripMs?: number;
   } = {},
 ) {
   const { queueMax = 2 } = options;
@@ -44,14 +46,24 @@ export async function agentOnBroker(
   const timing = { ...timingAt(1), acceptHoldMs: options.acceptHoldMs ?? 0 };
   const epoch = newEpoch(clock.wall());
   const network = new MemoryBroker({ clock, log });
-  const broker = network.connect();
+  const broker = Object.assign(network.connect(), { roundTripMs: options.roundTripMs ?? 0 });
 
   const sources = [{ place: "stub", look: async () => runtime }];
   const watch = new RuntimeWatch({ sources, firstSeen: () => 0, timing, clock, log });
   const manage = new Set(options.manage);
-  const jobs = new JobTable({ broker, runtime: watch, machine, timing, clock, log, queueMax, manage });
+  const jobs = new JobTable({
+    broker,
+    runtime: watch,
+    machine,
+    timing,
+    clock,
+    log,
+    queueMax,
+    manage,
+    tunnelled: options.tunnelled,
+  });
   await watch.start();
-  const receiving = receiveJobs({ broker, machine, epoch, jobs, timing, clock, log });
+  const receiving = receiveJobs({ broker, machine, epoch, jobs, onFence: () => undefined, timing, clock, log });
   onTestFinished(() => {
     receiving.stop();
     void watch.stop();

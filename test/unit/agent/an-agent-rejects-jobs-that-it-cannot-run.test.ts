@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import { judgeAdmission } from "../../../services/agent/jobs/judge-job.ts";
+import { judgeAdmission } from "../../../services/agent/jobs/agent-job.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
 import { StubRuntime } from "./stub-runtime.ts";
 
@@ -82,7 +82,7 @@ describe("a job that an agent does not take", () => {
     const { jobBodyBytesMax: bodyBytes } = limits;
     const head: JobHead = { id: "x", kind: "chat", model: "llama3", remainingMs: 1, bodyBytes };
     const inParts = { ...head, sha256: "0".repeat(64) };
-    const agent = { draining: false, offersModel: true, managing: 0, jobs: 0, receivingBytes: 0 };
+    const agent = { draining: false, offersModel: true, managing: 0, counting: 0, jobs: 0, receivingBytes: 0 };
     const receivingBytes = limits.receivingBytesMax - bodyBytes + 1;
     expect(judgeAdmission(inParts, agent)).toBeUndefined();
     expect(judgeAdmission(inParts, { ...agent, receivingBytes: receivingBytes - 1 })).toBeUndefined();

@@ -4,12 +4,11 @@ import { describe, expect, test } from "vitest";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
-import { decodeFrame, type Frame } from "#shared/protocol/frame.ts";
+import { decodeFrame, type Frame, jsonRecord, recordTextMax, type DataRecord } from "#shared/protocol/frame.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { FrameEmitter } from "../../../services/agent/jobs/emit-frames.ts";
 import { Uplink } from "../../../services/agent/jobs/uplink.ts";
 import { agentOnBroker } from "./agent-on-a-broker.ts";
-import { jsonRecord, recordTextMax, type DataRecord } from "#shared/protocol/answer-events.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { recordsIn } from "../../harness/answer-payload.ts";
 
@@ -80,7 +79,7 @@ describe("the frames of a job", () => {
     );
   });
 
-  test("of which the client has some cannot be asked for from there again", async () => {
+  test("frames that the client has cannot be asked for again", async () => {
     const { frames } = lossyGateway({ credit: 100, window: 100, loses: () => false });
     void frames.write([textOf("Hello")], 1);
     frames.end(end);
@@ -141,7 +140,7 @@ describe("credit", () => {
     );
   });
 
-  test("of a stream lets a record of any length come", async () => {
+  test("credit of a stream lets a record of any length come", async () => {
     const long = jsonRecord("模型".repeat(30_000));
     const payloads = await framesOf([textOf("a"), long, textOf("b")], limits.streamCreditBytes);
     expect(recordsIn(Buffer.concat(payloads))).toEqual([textOf("a"), long, textOf("b")]);

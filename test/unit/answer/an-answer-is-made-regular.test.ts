@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { AnswerAssembly } from "../../../services/agent/jobs/assemble-answer.ts";
+import { AnswerAssembly } from "../../../services/agent/jobs/run-job.ts";
 import { regular, runtimeEvents } from "./answers.ts";
 
 const call: AnswerEvent = { kind: "tool-call-start", index: 0, name: "weather", id: "call_1" };
@@ -52,6 +52,15 @@ describe("an answer made regular", () => {
 
   test.each(["stop", "length", "content_filter"] as const)("that finished by %s without calls says so", (reason) => {
     expect(regular([{ kind: "finish", reason }])).toEqual([{ kind: "finish", reason }]);
+  });
+
+  test("names the stop string that ended it only to a gateway that asks for it", () => {
+    const ended: AnswerEvent = { kind: "finish", reason: "stop", stop: "END" };
+    for (const tellsStop of [true, false]) {
+      const assembly = new AnswerAssembly({ tellsStop });
+      assembly.push([ended]);
+      expect(assembly.end()).toEqual([tellsStop ? ended : stop]);
+    }
   });
 
   test.each([

@@ -52,16 +52,59 @@ test("every machine is a line of its own, numbers end one below the other, and t
   expect(fleetTable(fleet).split("\n")).toEqual([...table, ""]);
 });
 
-test("on a terminal lines are cut to its width, and only the state has a colour", () => {
+test("a site that has paired machines tells them from others, and how each is connected", () => {
+  const away = {
+    status: "offline",
+    state: "gone",
+    runtime: null,
+    slots: 0,
+    running: 0,
+    queue_max: 0,
+    models: 0,
+  } as const;
+  const paired = [
+    shown("attic", { pairing: "paired", connection: "tunnel" }),
+    shown("cellar", { pairing: "cordoned", connection: "direct", takes_work: false }),
+    shown("loft", { ...away, pairing: "paired", connection: null, epoch: null, heard_ms_ago: 7_300_000 }),
+    shown("new", { ...away, pairing: "joining", heard_ms_ago: null }),
+    shown("old", { ...away, pairing: "revoked", heard_ms_ago: null }),
+    shown("other", { pairing: null, connection: "direct" }),
+    shown("shed", { pairing: "unpaired", connection: "direct" }),
+  ];
+  expect(fleetTable(paired).split("\n")).toEqual([
+    "machine  state     paired  runtime  slots  queue  jobs  models  heard  why",
+    "attic    ready     tunnel  ollama     1/4   0/64     1       3  0.4 s  -",
+    "cellar   cordoned  direct  ollama     1/4   0/64     1       3  0.4 s  -",
+    "loft     offline   away    -          0/0    0/0     1       0    2 h  -",
+    "new      joining   away    -          0/0    0/0     1       0      -  -",
+    "old      revoked   away    -          0/0    0/0     1       0      -  -",
+    "other    ready     no      ollama     1/4   0/64     1       3  0.4 s  -",
+    "shed     ready     no      ollama     1/4   0/64     1       3  0.4 s  -",
+    "",
+  ]);
+  expect(paired.map(isReady)).toEqual([true, false, false, false, false, true, true]);
+});
+
+test("on a terminal reasons wrap within its width, and only the state has a colour", () => {
   const lines = fleetTable(fleet, { widthMax: 80, coloured: true }).trimEnd().split("\n");
   // oxlint-disable-next-line no-control-regex
   const bare = lines.map((line) => line.replaceAll(/\u001b\[\d+m/g, ""));
-  expect(Math.max(...bare.map(({ length }) => length))).toBe(80);
+  expect(Math.max(...bare.map(({ length }) => length))).toBeLessThanOrEqual(80);
+  const column = bare[0]?.indexOf("why") ?? 0;
   expect(bare[1]).toBe(table[1]);
-  expect(bare[3]).toMatch(/^old .* a newer agent of…$/);
+  expect(bare.map((line) => line.slice(column)).join(" ")).toContain("a newer agent of the same name is there");
   expect(lines[1]).toContain("attic    \u001b[32mready\u001b[39m     ollama");
-  expect(lines[4]).toContain("\u001b[31moffline\u001b[39m");
-  expect(fleetTable(fleet, { widthMax: 12, coloured: true })).toContain("attic    re…");
+  expect(lines.filter((line) => line.includes("\u001b[31m"))).toHaveLength(2);
+});
+
+test("on a narrow terminal each machine is a block of its fields", () => {
+  const [attic, cellar] = fleetTable(fleet, { widthMax: 40, coloured: true }).split("\n\n");
+  expect(attic?.split("\n").slice(0, 3)).toEqual([
+    "machine  attic",
+    "state    \u001b[32mready\u001b[39m",
+    "runtime  ollama",
+  ]);
+  expect(cellar).toMatch(/\nwhy {6}not heard for 2 s: others come\n {9}first$/);
 });
 
 test("a fleet is ready when a machine takes work that was heard lately", () => {
@@ -84,9 +127,10 @@ test("a route is a table in the order in which machines are asked", () => {
     has_room: true,
     context_window: 131_072,
     first_token_ms: 1_234,
+    cost_ms: { slot: 0, backlog: 0, prompt: 1_234, answer: 0, delay: 0, total: 987 },
     tokens_per_second: 41.25,
   };
-  const unmeasured = { first_token_ms: null, tokens_per_second: null };
+  const unmeasured = { first_token_ms: null, tokens_per_second: null, cost_ms: null };
   const other: ShownRouteMachine = {
     ...one,
     ...unmeasured,
@@ -98,13 +142,24 @@ test("a route is a table in the order in which machines are asked", () => {
   };
   expect(routeTable([one, other])).toBe(
     [
-      "rank  machine  free  queued   window  first token  tokens/s  why\n",
-      "   1  attic     3/4       0  131,072     1,234 ms      41.3  -\n",
-      "   -  cellar    3/4       0        -            -         -  does not offer the model\n",
+      "rank  machine  free  queued   window    cost  first token  tokens/s  why\n",
+      "   1  attic     3/4       0  131,072  987 ms     1,234 ms      41.3  -\n",
+      "   -  cellar    3/4       0        -       -            -         -  does not offer the model\n",
     ].join(""),
   );
-  const narrow = routeTable([one, other], { widthMax: 70 }).split("\n");
-  expect(narrow[2]).toMatch(/does not…$/);
+  expect(
+    routeTable([
+      { ...one, model: "large" },
+      { ...other, model: "small" },
+    ]),
+  ).toBe(
+    [
+      "rank  machine  model  free  queued   window    cost  first token  tokens/s  why\n",
+      "   1  attic    large   3/4       0  131,072  987 ms     1,234 ms      41.3  -\n",
+      "   -  cellar   small   3/4       0        -       -            -         -  does not offer the model\n",
+    ].join(""),
+  );
+  expect(routeTable([one, other], { widthMax: 83 })).toMatch(/does not offer\n +the model\n$/);
 });
 
 test("a watched fleet is drawn over itself on a terminal, as much as there is room for, and repeated elsewhere", () => {
@@ -123,7 +178,7 @@ test("a watched fleet is drawn over itself on a terminal, as much as there is ro
   ]);
 });
 
-test("the last fault of a machine is a line below the table, on a terminal cut to its width", () => {
+test("the last fault of a machine is a line below the table, on a terminal wrapped to its width", () => {
   const last = { code: "upstream_error", model: "llama3", reason: "out of\u001b[2J memory", ms_ago: 12_400 };
   const faulty = [
     shown("attic"),
@@ -135,5 +190,7 @@ test("the last fault of a machine is a line below the table, on a terminal cut t
     "last fault of cellar, 12 s ago, llama3: upstream_error: out of?[2J memory",
     "last fault of loft, 12 s ago, llama3: upstream_error",
   ]);
-  expect(fleetTable(faulty, { widthMax: 40 })).toContain("\nlast fault of cellar, 12 s ago, llama3:…\n");
+  expect(fleetTable(faulty, { widthMax: 40 })).toContain(
+    "\nlast fault of cellar, 12 s ago, llama3:\nupstream_error: out",
+  );
 });

@@ -18,6 +18,50 @@ test("no cell ends its line or steers the terminal", () => {
   expect(alignedTable(["a"], [["x\ny\u001b[31m\u2028z"]])).toBe("a\nx?y?[31m?z\n");
 });
 
+const rows = [
+  ["a", "one two three four five six seven", "1"],
+  ["b", "abcdefghijklmnopqrstuvwxyz", "20"],
+  ["c", "-", "300"],
+];
+const layout = { right: ["count"], wrap: ["text"] };
+
+test("a table that is wider than the terminal wraps its long texts, between words where it can", () => {
+  expect(alignedTable(["id", "text", "count"], rows, { ...layout, widthMax: 24 })).toBe(
+    [
+      "id  text           count",
+      "a   one two three      1",
+      "    four five six",
+      "    seven",
+      "b   abcdefghijklm     20",
+      "    nopqrstuvwxyz",
+      "c   -                300",
+      "",
+    ].join("\n"),
+  );
+  expect(alignedTable(["id", "text", "count"], rows, { ...layout, widthMax: 200 }).split("\n")).toHaveLength(5);
+});
+
+test("a table that no wrapping makes narrow enough becomes a block of lines for each row", () => {
+  expect(alignedTable(["id", "text", "count"], rows, { ...layout, widthMax: 22 })).toBe(
+    [
+      "id     a",
+      "text   one two three",
+      "       four five six",
+      "       seven",
+      "count  1",
+      "",
+      "id     b",
+      "text   abcdefghijklmno",
+      "       pqrstuvwxyz",
+      "count  20",
+      "",
+      "id     c",
+      "count  300",
+      "",
+    ].join("\n"),
+  );
+});
+
 test("a text is cut where it is too wide, never through a character", () => {
   expect(cutText("llama3.2", 8)).toBe("llama3.2");
   expect(cutText("llama3.2:3b", 8)).toBe("llama3.…");

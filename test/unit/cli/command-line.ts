@@ -3,12 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { onTestFinished } from "vitest";
-import { checkKey, type KeyVerdict } from "#shared/keys/check-key.ts";
+import { checkKey, type KeyVerdict } from "#shared/keys/key-record.ts";
 import { parseKeyToken } from "#shared/keys/key-token.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/keys/open-key-store.ts";
+import type { Environment } from "#shared/process/config.ts";
 import { keysCommand } from "../../../services/cli/keys.ts";
 import { machinesCommand } from "../../../services/cli/machines.ts";
-import type { Surroundings } from "../../../services/cli/command-line.ts";
+import { routesCommand } from "../../../services/cli/routes.ts";
+import type { PairSurroundings } from "../../../services/cli/machines-pair.ts";
 import { usageCommand } from "../../../services/cli/usage.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
@@ -23,13 +25,18 @@ export async function commandLine() {
   onTestFinished(() => rm(folder, { recursive: true }));
   const clock = new TurnableClock({ wallMs: Date.UTC(2026, 0, 1) });
 
-  const run = async (make: (surroundings: Surroundings) => Command, args: readonly string[]): Promise<Said> => {
+  const run = async (
+    make: (surroundings: PairSurroundings) => Command,
+    args: readonly string[],
+    env: Environment = {},
+  ): Promise<Said> => {
     const said = { out: "", err: "" };
     const command = make({
-      environment: { TRUNKLINE_STATE_DIR: folder },
+      environment: { TRUNKLINE_STATE_DIR: folder, ...env },
       stdout: { write: (text) => (said.out += text) },
       stderr: { write: (text) => (said.err += text) },
       clock,
+      isPrivatelySigned: async (origin) => origin.endsWith(".internal"),
     });
     await command.parseAsync(args, { from: "user" }).catch((error: unknown) => {
       throw Object.assign(new Error(String(error), { cause: error }), { said, ...exitCodeOf(error) });
@@ -54,6 +61,8 @@ export async function commandLine() {
     /** What `trunkline keys …` says on standard output and standard error. */
     keys,
     machines: (...args: string[]): Promise<Said> => run(machinesCommand, args),
+    machinesWith: (env: Environment, ...args: string[]): Promise<Said> => run(machinesCommand, args, env),
+    routes: (...args: string[]): Promise<Said> => run(routesCommand, args),
     usage: (...args: string[]): Promise<Said> => run(usageCommand, args),
     json: async (...args: string[]): Promise<unknown> => JSON.parse((await keys(...args, "--json")).out),
     issue: async (...args: string[]): Promise<{ id: string; key: string }> =>

@@ -27,6 +27,17 @@ test("issue --json prints the key and what it is good for, on one line, and says
   expect(err).toMatch(/cannot be shown again/);
 });
 
+test("issue and rotate print the key alone with --quiet, for a variable of a shell", async () => {
+  const { keys, json, verdictOf } = await commandLine();
+  const issued = await keys("issue", "--name", "ci", "--quiet");
+  expect(issued).toEqual({ out: expect.stringMatching(/^trunkline_\w+\n$/), err: "" });
+  const [{ id }] = (await json("list")) as [{ id: string }];
+  const rotated = await keys("rotate", id, "--grace", "0s", "--quiet");
+  expect(rotated).toEqual({ out: expect.stringMatching(/^trunkline_\w+\n$/), err: "" });
+  expect(await verdictOf(issued.out.trim())).toBe("replaced");
+  expect(await verdictOf(rotated.out.trim())).toBe("valid");
+});
+
 test("a key is for every model and 90 days unless said otherwise", async () => {
   const { issue } = await commandLine();
   expect(await issue()).toMatchObject({ scopes: ["*"], expires_at: "2026-04-01T00:00:00.000Z" });

@@ -1,20 +1,36 @@
+import packageJson from "../../../package.json" with { type: "json" };
 import { describe, expect, test } from "vitest";
+import { changeMachine } from "#shared/machines/change-machine.ts";
+import { parseJoinLine } from "#shared/protocol/pairing.ts";
+import { lineOnStore, joinOnStore, pairOnStore, publicUrl } from "../../harness/pair-on-store.ts";
 import { commandLine } from "./command-line.ts";
 
+const { version } = packageJson;
 const at = "2026-01-01T00:00:00.000Z";
 
+/** A command line on a store with a key, whose site has a URL. */
+async function siteOnCommandLine() {
+  const line = await commandLine();
+  await line.issue();
+  const { clock, inStore } = line;
+  await inStore(({ machines }) => machines.noteSite({ publicUrl }));
+  const pair = (name: string) => inStore(({ machines }) => pairOnStore(name, { machines, clock }));
+  return { ...line, pair };
+}
+
 describe("trunkline machines", () => {
-  test("set, list and remove say what they did, in words and in JSON", async () => {
+  test("models, list and remove say what they did, in words and in JSON, and set is models by its older name", async () => {
     const { machines, issue } = await commandLine();
     await issue();
     expect((await machines("set", "attic", "--models", "llama*, qwen2.5")).out).toBe(
       "attic may offer llama*, qwen2.5\n",
     );
-    expect((await machines("set", "attic", "--models", "llama*,qwen2.5")).out).toBe(
+    expect((await machines("models", "attic", "--models", "llama*,qwen2.5")).out).toBe(
       "attic might before, and may offer llama*, qwen2.5\n",
     );
-    expect(JSON.parse((await machines("set", "the-cellar", "--models", "*", "--json")).out)).toEqual({
+    expect(JSON.parse((await machines("models", "the-cellar", "--models", "*", "--json")).out)).toMatchObject({
       machine: "the-cellar",
+      state: "unpaired",
       models: ["*"],
       created_at: at,
       changed_at: at,
@@ -22,21 +38,157 @@ describe("trunkline machines", () => {
     });
     expect((await machines("list")).out).toBe(
       [
-        "machine     models           changed",
-        "attic       llama*, qwen2.5  2026-01-01 00:00:00Z",
-        "the-cellar  *                2026-01-01 00:00:00Z",
+        "machine     state     models           seen  changed",
+        "attic       unpaired  llama*, qwen2.5  -     2026-01-01 00:00:00Z",
+        "the-cellar  unpaired  *                -     2026-01-01 00:00:00Z",
         "",
       ].join("\n"),
     );
     expect(JSON.parse((await machines("list", "--json")).out)).toMatchObject([{ machine: "attic" }, { models: ["*"] }]);
-    expect((await machines("remove", "the-cellar")).out).toBe(
-      "the-cellar has no record any more, and may offer every model\n",
-    );
+    expect((await machines("remove", "the-cellar")).out).toBe("the-cellar has no record any more\n");
     expect(JSON.parse((await machines("remove", "attic", "--json")).out)).toEqual({
       machine: "attic",
       outcome: "removed",
     });
     expect(await machines("list")).toMatchObject({ out: "", err: expect.stringContaining("No machine has a record") });
+  });
+
+  test("pair prints one line to paste, which pairs the machine, and explains it beside", async () => {
+    const { machines, inStore, clock } = await siteOnCommandLine();
+    const { out, err } = await machines("pair", "attic", "--models", "llama*", "--ttl", "5m");
+    const [, join = ""] =
+      /^npx -y "https:\/\/models\.example\.org\/agent\.tgz\?\d+\.\d+\.\d+" agent --join "(\S+)"\n$/.exec(out) ?? [];
+    expect(err).toContain("It pairs attic, once, until 2026-01-01 00:05:00Z, in 5 minutes.\n");
+    expect(err).toContain(`survives reboots: npx -y "${publicUrl}/agent.tgz?${version}" agent install\n`);
+    const line = parseJoinLine(join);
+    if (line === undefined) throw new Error(`no join line: ${out}`);
+    expect((await machines("show", "attic")).out).toContain("not used yet, good until 2026-01-01 00:05:00Z");
+    const joined = await inStore(({ machines: store }) => joinOnStore(line, { machines: store, clock }));
+    expect(joined.outcome).toBe("paired");
+    const shown = (await machines("show", "attic")).out;
+    expect(shown).toMatch(/^paired +2026-01-01 00:00:00Z \(in 0 seconds\) by cli \S+, from 203\.0\.113\.1$/m);
+    expect(shown).toMatch(/^models +llama\*$/m);
+    expect(shown).toMatch(/^seen +never$/m);
+  });
+
+  test("pair in JSON has the line, its end and the whole command", async () => {
+    const { machines } = await siteOnCommandLine();
+    const { out, err } = await machines("pair", "attic", "--json");
+    const { join, ...told } = JSON.parse(out);
+    const command = `npx -y "${publicUrl}/agent.tgz?${version}" agent --join "${join}"`;
+    expect([told, err]).toEqual([{ name: "attic", expires_at: "2026-01-01T00:10:00.000Z", command }, ""]);
+    expect(parseJoinLine(join)).toMatchObject({ origin: publicUrl });
+  });
+
+  test("pair takes the URL of its environment first, and says how to set one where there is none", async () => {
+    const { machinesWith, issue } = await commandLine();
+    await issue();
+    await expect(machinesWith({}, "pair", "attic")).rejects.toThrow("(TRUNKLINE_PUBLIC_URL)");
+    const url = { TRUNKLINE_PUBLIC_URL: "http://127.0.0.1:8484" };
+    const { out, err } = await machinesWith(url, "pair", "attic");
+    expect(out).toContain(`npx -y "http://127.0.0.1:8484/agent.tgz?${version}" agent --join "http://127.0.0.1:8484/#`);
+    expect(err).toContain("http://127.0.0.1:8484 is this host only, for trying");
+    const clear = machinesWith({ TRUNKLINE_PUBLIC_URL: "http://models.example.org" }, "pair", "attic");
+    await expect(clear).rejects.toThrow("http:// is for 127.0.0.1 only");
+  });
+
+  test("pair names NODE_EXTRA_CA_CERTS first where a private authority signed the site's certificate", async () => {
+    const { machines, machinesWith } = await siteOnCommandLine();
+    const { err } = await machinesWith({ TRUNKLINE_PUBLIC_URL: "https://models.internal" }, "pair", "attic");
+    expect(err).toMatch(/private authority signed[^]*export NODE_EXTRA_CA_CERTS=\$PWD\/root\.crt\n/);
+    expect((await machines("pair", "attic")).err).not.toContain("private authority");
+  });
+
+  test("pair pins a certificate that npm could not verify, and starts a copied package instead", async () => {
+    const { machines, inStore } = await siteOnCommandLine();
+    await inStore((store) => store.machines.noteSite({ publicUrl, certificateSha256: "p".repeat(43) }));
+    const { out, err } = await machines("pair", "attic");
+    expect(out).toMatch(
+      /^npx -y \.\/agent\.tgz agent --join "https:\/\/models\.example\.org\/#\w{12}\.[\w-]{22}\.p{43}"\n$/,
+    );
+    expect(err).toContain(
+      "copy it to the machine: curl --insecure --output agent.tgz https://models.example.org/agent.tgz",
+    );
+  });
+
+  test("cordon, uncordon, rename and revoke say what they did, and what was so before", async () => {
+    const { machines, pair } = await siteOnCommandLine();
+    await pair("attic");
+    const said: string[] = [];
+    for (const args of [
+      ["cordon", "attic", "--reason", "new fans"],
+      ["cordon", "attic", "--reason", "new fans"],
+      ["list"],
+      ["uncordon", "attic"],
+      ["uncordon", "attic"],
+      ["rename", "attic", "loft"],
+      ["revoke", "loft"],
+      ["revoke", "loft"],
+      ["cordon", "cellar"],
+    ]) {
+      said.push((await machines(...args)).out);
+    }
+    expect(said.join("")).toBe(
+      [
+        "attic gets no new jobs",
+        "attic was cordoned before",
+        "machine  state     models  seen  changed",
+        "attic    cordoned  any     -     2026-01-01 00:00:00Z",
+        "attic gets jobs again",
+        "attic was not cordoned",
+        "attic is called loft now",
+        "loft is revoked: its key never works again",
+        "loft was revoked before",
+        "cellar gets no new jobs (it had no record before: is that its name?)",
+        "",
+      ].join("\n"),
+    );
+    expect((await machines("show", "cellar")).out).toMatch(/^cordoned +.*: its operator gave no reason$/m);
+  });
+
+  test("pair and elsewhere mark a machine whose models run elsewhere, and keep its record while it is marked", async () => {
+    const { machines } = await siteOnCommandLine();
+    await machines("pair", "cloud", "--elsewhere");
+    expect((await machines("list")).out).toMatch(/^cloud +joining, elsewhere /m);
+    expect((await machines("show", "cloud")).out).toMatch(/^elsewhere +yes: only routes that say so lead there$/m);
+    expect((await machines("elsewhere", "cloud", "--off")).out).toBe(
+      "cloud is not elsewhere: any request may go there\n",
+    );
+    expect((await machines("show", "cloud")).out).not.toContain("elsewhere");
+    expect(JSON.parse((await machines("elsewhere", "far", "--json")).out)).toMatchObject({
+      machine: "far",
+      elsewhere: true,
+      outcome: "changed",
+    });
+    expect((await machines("elsewhere", "far")).out).toBe("far is elsewhere: only routes that say so lead there\n");
+    await expect(machines("remove", "far")).rejects.toThrow("trunkline machines elsewhere far --off");
+  });
+
+  test("labels are set for routes to name, and shown", async () => {
+    const { machines } = await siteOnCommandLine();
+    expect((await machines("labels", "attic", "--labels", "mac, fast")).out).toBe("attic has the labels fast, mac\n");
+    expect(JSON.parse((await machines("labels", "attic", "--labels", "fast,mac", "--json")).out)).toMatchObject({
+      labels: ["fast", "mac"],
+      outcome: "unchanged",
+    });
+    expect((await machines("show", "attic")).out).toMatch(/^labels +fast, mac$/m);
+    expect((await machines("labels", "attic", "--labels", "none")).out).toBe("attic has no labels\n");
+    expect((await machines("show", "attic")).out).not.toContain("labels");
+  });
+
+  test("show tells of a second use of a join line, and when the machine was seen", async () => {
+    const { machines, inStore, clock } = await siteOnCommandLine();
+    await inStore(async ({ machines: store }) => {
+      const means = { machines: store, clock };
+      const line = await lineOnStore("attic", means);
+      const { publicKey } = await joinOnStore(line, means);
+      await joinOnStore(line, means, { from: "198.51.100.9" });
+      await store.noteSeen(new Map([[publicKey, clock.wall() - 7_200_000]]));
+    });
+    const { out } = await machines("show", "attic");
+    expect(out).toMatch(/^line used again +.* from 198\.51\.100\.9: if the first was not you, revoke this machine$/m);
+    expect(out).toMatch(/^seen +2025-12-31 22:00:00Z \(2 hours ago\)$/m);
+    expect((await machines("list")).out).toContain("2 hours ago");
   });
 
   test.each([
@@ -45,6 +197,10 @@ describe("trunkline machines", () => {
     [["set", "attic", "--models", "two words"], "without spaces"],
     [["set", "attic", "--models", Array.from({ length: 65 }, () => "m").join(",")], "at most 64 patterns"],
     [["set", "The Attic", "--models", "*"], "small letters, digits or hyphens"],
+    [["pair", "attic", "--ttl", "11m"], "must be at most 10m"],
+    [["labels", "attic", "--labels", "Very Fast"], "1 to 31 small letters, digits or hyphens"],
+    [["rename", "attic"], "missing required argument 'new-name'"],
+    [["cordon", "attic", "--reason", "two\nlines"], "must be printable, on one line"],
     [["remove"], "missing required argument 'name'"],
   ])("%j is told as wrong usage, with what is wrong", async (args, words) => {
     const { machines, issue } = await commandLine();
@@ -53,11 +209,22 @@ describe("trunkline machines", () => {
     expect(failed).toMatchObject({ said: { err: expect.stringContaining(words) } });
   });
 
-  test("remove of a machine without a record, and set in a store without keys, fail with the remedy", async () => {
-    const { machines, issue } = await commandLine();
+  test.each([
+    [["remove", "cellar"], "There is no record of a machine cellar: `trunkline machines list` shows all."],
+    [["show", "cellar"], "There is no record of a machine cellar"],
+    [["revoke", "cellar"], "There is no record of a machine cellar"],
+    [["remove", "attic"], "The machine attic is paired: revoke it first"],
+    [["pair", "attic"], "The machine attic is paired already: revoke it first (trunkline machines revoke attic)."],
+  ])("%j fails with the remedy", async (args, words) => {
+    const { machines, pair } = await siteOnCommandLine();
+    await pair("attic");
+    const failed = await machines(...args).catch((error: unknown) => error);
+    expect(failed).toMatchObject({ message: expect.stringContaining(words), exitCode: 1 });
+  });
+
+  test("a store without keys takes no change, and says how to begin", async () => {
+    const { machines } = await commandLine();
     await expect(machines("set", "attic", "--models", "*")).rejects.toThrow("issue a key to begin anew");
-    await issue();
-    await expect(machines("remove", "attic")).rejects.toThrow("`trunkline machines list` shows all");
   });
 
   test("a change of a machine is in the log of the keys", async () => {
@@ -69,4 +236,25 @@ describe("trunkline machines", () => {
     expect(out).toMatch(/machine_set +machine +attic +models llama\*\n/);
     expect(out).toMatch(/machine_removed +machine +attic +models llama\* → \*\n/);
   });
+});
+
+test("machines pair says what is missing at a site whose gateways cannot connect machines to NATS", async () => {
+  const { machines, inStore } = await siteOnCommandLine();
+  await inStore(({ machines: store }) => store.noteSite({ publicUrl, takesMachines: false }));
+  await expect(machines("pair", "attic")).rejects.toThrow(/TRUNKLINE_NATS_SIGNING_KEY.*trunkline nats init/);
+  expect((await machines("list")).out).toBe("");
+});
+
+test("machines revoke says when a direct connection ends at the latest, and pair refuses the name until then", async () => {
+  const { machines, pair, inStore, clock } = await siteOnCommandLine();
+  await pair("attic");
+  await inStore(async ({ machines: store, keys }) => {
+    const means = { machines: store, keys, clock, actor: { by: "gateway" } };
+    await changeMachine("attic", { action: "machine_direct" }, means);
+  });
+  const { out } = await machines("revoke", "attic");
+  expect(out).toMatch(/ends at once where a gateway has\nTRUNKLINE_NATS_OPERATOR_KEY, and at 2026-01-01 01:05:00Z/);
+  await expect(machines("pair", "attic")).rejects.toThrow("may last until 2026-01-01T01:05:00.000Z");
+  clock.advance(65 * 60_000);
+  expect((await machines("pair", "attic")).out).toContain("agent --join");
 });

@@ -11,11 +11,15 @@ const commands = [
   "up",
   "gateway",
   "agent",
+  "chat",
+  "completion",
   "usage",
   "status",
   "route",
   "keys",
   "models",
+  "nats",
+  "nats init",
   ...onKeys.map((command) => `keys ${command}`),
   ...onModels.map((command) => `models ${command}`),
 ];
@@ -44,8 +48,30 @@ test.each(commands)("trunkline %s --help tells what it is for and how to call it
 
 test("help lists every command", async () => {
   const { stdout } = await trunkline(["--help"]);
-  for (const command of ["up", "gateway", "agent", "keys", "models", "status", "route", "usage"])
+  for (const command of [
+    "up",
+    "gateway",
+    "agent",
+    "chat",
+    "completion",
+    "keys",
+    "models",
+    "nats",
+    "status",
+    "route",
+    "usage",
+  ])
     expect(stdout).toMatch(new RegExp(`^  ${command} .{20}`, "m"));
+});
+
+test("help is no wider than the terminal, but for examples", async () => {
+  let shown = "";
+  const stdout = { write: (written: string) => (shown += written), isTTY: true, columns: 50 };
+  await runCommand({ arguments: ["status", "--help"], environment: {}, stdout, stderr: stdout });
+  const paragraphs = shown.split("\n").filter((line) => !line.startsWith(" "));
+  expect(Math.max(...paragraphs.map(({ length }) => length))).toBeLessThanOrEqual(50);
+  expect(shown.replaceAll("\n", " ")).toContain("how long ago it heard the machine.");
+  expect(shown).toContain("\n  trunkline status --watch\n");
 });
 
 const wrong = [
@@ -56,6 +82,9 @@ const wrong = [
   "up now",
   "gateway --json",
   "agent attic",
+  "agent logs --lines none",
+  "doctor everything",
+  "agent install attic",
   "keys",
   "keys sideways",
   "keys issue",
@@ -64,6 +93,10 @@ const wrong = [
   "keys revoke",
   "keys revoke no-id",
   "keys change 000000000000",
+  "completion",
+  "completion csh",
+  "chat",
+  "chat llama3.2 --base-url ftp://127.0.0.1",
   "usage --by hour",
   "status attic",
   "route",
@@ -72,6 +105,8 @@ const wrong = [
   "models sideways",
   "models pull",
   "models pull llama3.2 --machine No_Where",
+  "nats init",
+  "nats init one two",
   "models --operations-url ftp://127.0.0.1",
 ];
 test.each(wrong)("wrong usage, trunkline %s, ends with the code for it and says so on stderr only", async (line) => {
@@ -80,4 +115,10 @@ test.each(wrong)("wrong usage, trunkline %s, ends with the code for it and says 
   expect(stdout).toBe("");
   expect(stderr).not.toBe("");
   expect(stderr).not.toMatch(/^\s+at /m);
+});
+
+test("the join line of an installation is read as that of the installation", async () => {
+  const { exitCode, stderr } = await trunkline(["agent", "install", "--join", "nonsense"]);
+  expect(stderr).toMatch(/^trunkline: This is no join line/);
+  expect(exitCode).toBe(exitCodes.usage);
 });

@@ -8,6 +8,9 @@ import { createLog } from "#shared/process/log.ts";
 import { ownKey } from "../../../services/cli/own-key.ts";
 import { commandLine } from "./command-line.ts";
 
+/** Windows keeps no modes: a file has the access list of its folder. */
+const ownerOnly = process.platform === "win32" ? 0o666 : 0o600;
+
 const dayMs = 86_400_000;
 
 /** Starts of `trunkline up`, as far as its own key is concerned, on one state folder. */
@@ -38,7 +41,7 @@ test("the first start makes a key for a year, kept for its owner alone, and the 
   const first = await start();
   await first.stop();
   const file = join(folder, "key");
-  expect([readFileSync(file, "utf8"), statSync(file).mode & 0o777]).toEqual([`${first.key}\n`, 0o600]);
+  expect([readFileSync(file, "utf8"), statSync(file).mode & 0o777]).toEqual([`${first.key}\n`, ownerOnly]);
   expect(await json("show", first.id)).toMatchObject({ name: "trunkline up", expires_at: "2027-01-01T00:00:00.000Z" });
   expect((await start()).key).toBe(first.key);
   expect(await actions()).toEqual([["issued", "trunkline up"]]);

@@ -7,6 +7,9 @@ import { createLog } from "#shared/process/log.ts";
 import { keepAdminKey, ownKey } from "../../../services/cli/own-key.ts";
 import { commandLine } from "./command-line.ts";
 
+/** Windows keeps no modes: a file has the access list of its folder. */
+const ownerOnly = process.platform === "win32" ? 0o666 : 0o600;
+
 const dayMs = 86_400_000;
 
 /** Starts of `trunkline up`, as far as its own keys are concerned, on one state folder. */
@@ -37,7 +40,7 @@ test("the first start makes an admin key for 90 days beside the other, for its o
   const { start, file, json, verdictOf } = await starts();
   const first = await start();
   await first.stop();
-  expect([readFileSync(file, "utf8"), statSync(file).mode & 0o777]).toEqual([`${first.adminKey}\n`, 0o600]);
+  expect([readFileSync(file, "utf8"), statSync(file).mode & 0o777]).toEqual([`${first.adminKey}\n`, ownerOnly]);
   expect(first.adminKey).toMatch(/^trunkline_admin_/);
   expect(await verdictOf(first.adminKey)).toBe("valid");
   expect(await json("show", first.id)).toMatchObject({

@@ -1,8 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { readJsonObject } from "../../../services/gateway/http/read-json.ts";
-import { jsonDepthMax, jsonKeysMax, jsonValuesMax } from "../../../services/gateway/http/scan-json.ts";
+import { readJsonObject, jsonDepthMax, jsonKeysMax, jsonValuesMax } from "../../../services/gateway/http/read-json.ts";
 
 /** What comes of a body: the object, or the code and message of its fault. */
 function read(body: string | Uint8Array): unknown {

@@ -8,13 +8,14 @@ import { hello, picture, readChat, weather } from "./chat-requests.ts";
 const textPart = { type: "text", text: "Hi" };
 
 describe("a chat request", () => {
-  test("of a model and messages is all that is needed", () => {
+  test("a chat request needs a model and messages only", () => {
     expect(readChat()).toEqual({
       model: "llama3",
       stream: false,
       includeUsage: false,
       imageParam: undefined,
       ignored: [],
+      sentNames: {},
       body: { messages: [hello] },
     });
   });
@@ -58,6 +59,15 @@ describe("a chat request", () => {
     expect(imageParam).toBe("messages[2].content[1]");
   });
 
+  test("a tool's result may have images, which count as the request's own", () => {
+    const call = { id: "c", type: "function", function: { name: "look", arguments: "{}" } };
+    const messages = [
+      { role: "assistant", tool_calls: [call] },
+      { role: "tool", tool_call_id: "c", content: [textPart, picture] },
+    ];
+    expect(readChat({ messages })).toMatchObject({ body: { messages }, imageParam: "messages[1].content[1]" });
+  });
+
   test.each([
     ["max_completion_tokens", { max_completion_tokens: 7 }, { max_tokens: 7 }],
     ["max_tokens beside it, the same", { max_tokens: 7, max_completion_tokens: 7 }, { max_tokens: 7 }],
@@ -66,6 +76,10 @@ describe("a chat request", () => {
     ["several stops", { stop: ["a", "b"] }, { stop: ["a", "b"] }],
     ["no tools but a choice of none", { tool_choice: "none" }, {}],
     ["lists that are empty", { tools: [], functions: [], stop: [] }, {}],
+    ["a limit of -1 tokens", { max_tokens: -1, max_completion_tokens: -1 }, {}],
+    ["an empty stop", { stop: "" }, {}],
+    ["empty stops beside another", { stop: ["", "END"] }, { stop: ["END"] }],
+    ["the default effort", { reasoning_effort: "default" }, {}],
     ["a choice as the model likes among no tools", { tools: [], tool_choice: "auto" }, {}],
     [
       "an object with a schema",
@@ -89,6 +103,18 @@ describe("a chat request", () => {
     ],
     ["thoughts", { content: "Hm", reasoning: "why" }, { content: "Hm", reasoning_content: "why" }],
     [
+      "thoughts as parts",
+      {
+        content: [
+          { type: "thinking", thinking: "wh" },
+          { type: "thinking", thinking: [{ type: "text", text: "y" }] },
+          textPart,
+        ],
+      },
+      { content: [textPart], reasoning_content: "why" },
+    ],
+    ["nothing but a thought", { content: [{ type: "thinking", thinking: "why" }] }, { reasoning_content: "why" }],
+    [
       "thoughts under both their names",
       { content: "Hm", reasoning_content: "why", reasoning: "why" },
       { content: "Hm", reasoning_content: "why" },
@@ -107,6 +133,14 @@ describe("a chat request", () => {
     const seen = (detail: unknown) => ({ ...picture, image_url: { ...picture.image_url, detail } });
     const { body } = readChat({ messages: [{ role: "user", content: [textPart, seen(asked)] }] });
     expect(body.messages).toEqual([{ role: "user", content: [textPart, told === undefined ? picture : seen(told)] }]);
+  });
+
+  test("with the URL of an image as a text is one with an image", () => {
+    const content = [{ type: "image_url", image_url: picture.image_url.url }];
+    expect(readChat({ messages: [{ role: "user", content }] })).toMatchObject({
+      body: { messages: [{ role: "user", content: [picture] }] },
+      imageParam: "messages[0].content[0]",
+    });
   });
 
   test("with some of its tools allowed is one with only those", () => {

@@ -10,12 +10,13 @@ function read(fields: Readonly<Record<string, unknown>> = {}): ReadCompletionReq
 const thrownBy = (fields: Readonly<Record<string, unknown>>) => faultThrownBy(() => read(fields));
 
 describe("a legacy completion request", () => {
-  test("of a model and a prompt is all that is needed, and gets sixteen tokens as OpenAI gives them", () => {
+  test("a legacy completion request needs a model and a prompt, and gets sixteen tokens as OpenAI gives them", () => {
     expect(read()).toEqual({
       model: "llama3",
       stream: false,
       includeUsage: false,
       ignored: [],
+      sentNames: {},
       body: { prompts: ["Once"], max_tokens: 16 },
     });
   });

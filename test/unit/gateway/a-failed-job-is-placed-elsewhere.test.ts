@@ -1,119 +1,10 @@
 import { expect, test, describe } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import type { FaultPayload } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
-import type { JobHead } from "#shared/protocol/job.ts";
-import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
-import { JobRoutes } from "../../../services/gateway/fleet/job-routes.ts";
-import { JobPlacer, type Placement } from "../../../services/gateway/jobs/place-job.ts";
-import { MachineRanking } from "../../../services/gateway/fleet/rank-machines.ts";
 import { renderResponse } from "../../../services/gateway/api/responses/render-response.ts";
-import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
-import type { KnownModels } from "../../../services/gateway/fleet/known-models.ts";
 import { end } from "./follower-on-a-wire.ts";
-import { gatewayOnBroker, type ScriptedMachine } from "./gateway-on-a-broker.ts";
-import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
+import { broken, finish, hello, placing, type Wish } from "./placed-requests.ts";
 import { readResponse } from "./response-requests.ts";
-import type { AnswerRenderer } from "../../../services/gateway/jobs/render-answer.ts";
-import { payloadOf } from "../../harness/answer-payload.ts";
-
-const hello = payloadOf({ kind: "text", text: "Hello" }).toString();
-const finish = payloadOf({ kind: "finish", reason: "stop" }).toString();
-
-/** Renders an answer as its bare text. */
-const plainly = (): AnswerRenderer => ({
-  push: (events) => Buffer.from(events.map((event) => (event.kind === "text" ? event.text : "")).join("")),
-  end: () => new Uint8Array(),
-});
-
-/** Requests of one gateway with four machines, each of which says what the test lets it say. */
-async function placing({ present }: { readonly present?: readonly string[] | undefined } = {}) {
-  const {
-    machines,
-    broker,
-    open: jobs,
-    roster,
-    clock,
-    timing,
-    log,
-    settle,
-    pass,
-  } = gatewayOnBroker({
-    names: ["gpu-1", "gpu-2", "gpu-3", "gpu-4"],
-  });
-  const knownModels: KnownModels = { remember: async () => undefined, knows: async () => "known" };
-  const catalogues = new Catalogues({ ask: async () => [modelOf("llama3")], knownModels, clock, log });
-  const come = async (name: string): Promise<void> => {
-    machines.find((machine) => machine.name === name)?.listen();
-    roster.announced(presenceOf(name), clock.now());
-    catalogues.follow(presenceOf(name));
-    await catalogues.settled();
-  };
-  for (const { name } of machines) {
-    if (present === undefined || present.includes(name)) await come(name);
-    else roster.notReached(presenceOf(name));
-  }
-  const leave = (name: string): void => machines.find((machine) => machine.name === name)?.connection.cut();
-  const breakers = new Breakers(timing);
-  const routes = new JobRoutes({ roster, catalogues, breakers, clock, random: () => 0 });
-  const ranking = new MachineRanking({ roster, catalogues, knownModels, routes, waitMs: 0, timing, clock });
-  const placer = new JobPlacer({ ranking, breakers, routes, jobs, timing, clock, log });
-  const heard: string[] = [];
-  const leaving = new AbortController();
-  const run = (body = '{"messages":[]}', wish: Partial<Placement> = {}): Promise<string> => {
-    const outcome = placer.run({
-      kind: "chat",
-      whole: false,
-      render: plainly,
-      modelId: "llama3",
-      needs: { capability: "completion", tools: false, imageParam: undefined },
-      machines: undefined,
-      keyId: "key",
-      body: Buffer.from(body),
-      sha256: undefined,
-      traceparent: undefined,
-      requestId: "req_1",
-      listener: { onData: (bytes) => void heard.push(Buffer.from(bytes).toString()) },
-      signal: leaving.signal,
-      ...wish,
-    });
-    return outcome.then(
-      () => "end",
-      (thrown: unknown) => Fault.from(thrown).code,
-    );
-  };
-  /** The machine that was given the latest job, and that job. */
-  const seen = new Map<ScriptedMachine, number>();
-  const next = async (): Promise<{ machine: ScriptedMachine; job: string; body: string; head: JobHead }> => {
-    await settle();
-    for (const machine of machines) {
-      const known = seen.get(machine) ?? 0;
-      const given = machine.jobs[known];
-      if (given === undefined) continue;
-      seen.set(machine, known + 1);
-      return { machine, job: given.head.id, body: Buffer.from(given.body).toString(), head: given.head };
-    }
-    throw new Error("no machine was given a job");
-  };
-  const fail = async (fault: FaultPayload): Promise<string> => {
-    const { machine, job } = await next();
-    machine.say(job, "accept", { state: "prefill" });
-    machine.say(job, "fault", fault, 1);
-    await settle();
-    return machine.name;
-  };
-  const placed = (): number => machines.reduce((sum, { jobs: given }) => sum + given.length, 0);
-  /** Lets time pass in which all machines but this one go on announcing themselves. */
-  const passWithout = async (silent: ScriptedMachine, ms: number): Promise<void> => {
-    for (let leftMs = ms; leftMs > 0; leftMs -= timing.presenceIntervalMs) {
-      for (const { name } of machines) if (name !== silent.name) roster.announced(presenceOf(name), clock.now());
-      await pass(Math.min(leftMs, timing.presenceIntervalMs));
-    }
-  };
-  return { broker, run, next, fail, placed, heard, leaving, settle, pass, passWithout, come, leave, breakers, timing };
-}
-
-const broken: FaultPayload = { code: "upstream_error", message: "The runtime failed." };
 
 describe("a job that no machine takes", () => {
   test("goes to one that came while the others turned out to be away", async () => {
@@ -274,7 +165,7 @@ test("failures use up the budget of second tries, and then cost each request its
 describe("a job whose answer is rendered here", () => {
   const { terms } = readResponse();
   const about = { id: "resp_1", createdSeconds: 1, includeUsage: false };
-  const asResponse = (streamed: boolean): Placement["render"] => {
+  const asResponse = (streamed: boolean): NonNullable<Wish["render"]> => {
     const { render } = renderResponse(terms, { streamed });
     return (model) => render({ ...about, model });
   };
@@ -307,8 +198,8 @@ describe("a job whose answer is rendered here", () => {
 
   test("is not far ahead of its client, since what is made of it is long", async () => {
     const { run, next, leaving } = await placing();
-    const listener = { onData: () => undefined, backlogBytes: () => 0 };
-    const outcome = run("the body", { render: asResponse(true), listener });
+    const writer = { onData: () => undefined, backlogBytes: () => 0 };
+    const outcome = run("the body", { render: asResponse(true), writer });
     const { head } = await next();
     expect(head.credit).toBe(limits.streamCreditBytes);
     leaving.abort(new Fault("client_closed", { message: "The client left." }));

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { inWordsOfResponses } from "../../../services/gateway/api/responses/render-response.ts";
+import { faultForResponses } from "../../../services/gateway/api/responses/render-response.ts";
 
 test.each([
   ["response_format", "text.format"],
@@ -16,11 +16,11 @@ test.each([
   ["model", "model"],
 ])("what machines call %s is told as %s", (param, own) => {
   const message = `The runtime cannot honour '${param}'.`;
-  const told = inWordsOfResponses(new Fault("unsupported_parameter", { message, param, internal: "why" }));
+  const told = faultForResponses(new Fault("unsupported_parameter", { message, param, internal: "why" }));
   expect(told).toMatchObject({ param: own, message: `The runtime cannot honour '${own}'.`, internal: "why" });
 });
 
 test("a fault of nothing in the request is told as it is", () => {
   const fault = new Fault("server_is_overloaded", { message: "The queue is full.", retryAfterSeconds: 3 });
-  expect(inWordsOfResponses(fault)).toBe(fault);
+  expect(faultForResponses(fault)).toBe(fault);
 });

@@ -51,7 +51,7 @@ describe("a job of a gateway", () => {
     expect(Buffer.concat(machine.parts.map(({ bytes }) => bytes)).equals(body)).toBe(true);
   });
 
-  test("of a size that one message carries goes in one", async () => {
+  test("a job of a size that one message carries goes in one", async () => {
     const { machine, run } = gatewayOnBroker();
     machine.listen();
     const body = Buffer.alloc(limits.partBytes, "x");

@@ -30,7 +30,7 @@ describe("a machine's announcements", () => {
     expect(dropped).toEqual([]);
   });
 
-  test("of a flood are read seldom, the others are counted, and the log tells it once a minute", () => {
+  test("the announcements of a machine that floods are read seldom, the others are counted, and the log tells it once a minute", () => {
     const { clock, timing, admitted, told, dropped } = guardAt();
     admitted(announcementsAtOnceMax);
     for (let second = 0; second < 30; second += 1) {

@@ -1,16 +1,19 @@
 import { expect, test } from "vitest";
-import { presence, roundTripMsMax } from "#shared/protocol/presence.ts";
+import { presence, type Presence, roundTripMsMax } from "#shared/protocol/presence.ts";
 import { gatewayOnBroker } from "./gateway-on-a-broker.ts";
 import { presenceOf } from "./machines-of-a-fleet.ts";
 
 const roundTripMs = 1_200;
 
-function gatewayOfFarMachine() {
+function gatewayOfFarMachine(line: Pick<Presence, "tunnelled"> = {}) {
   const gateway = gatewayOnBroker();
   gateway.machine.listen();
-  gateway.roster.announced(presenceOf(gateway.machine.name, { roundTripMs }), gateway.clock.now());
+  gateway.roster.announced(presenceOf(gateway.machine.name, { roundTripMs, ...line }), gateway.clock.now());
   return gateway;
 }
+
+/** What both ends of a tunnel wait for longer, as the documents say. */
+const tunnelMs = 3_000;
 
 test("a far machine is offered a job once, and given up, only later by the round trip that its presence tells", async () => {
   const { machine, run, pass, timing } = gatewayOfFarMachine();
@@ -39,6 +42,27 @@ test("a far machine is suspect and offline later by its round trip", () => {
   expect(statusAfter(timing.suspectAfterMs + roundTripMs)).toBe("present");
   expect(statusAfter(timing.offlineAfterMs + roundTripMs)).toBe("suspect");
   expect(statusAfter(timing.offlineAfterMs + roundTripMs + 1)).toBe("offline");
+});
+
+test("a machine behind a tunnel is suspect as soon as any other, and offline three seconds later", () => {
+  const { machine, roster, clock, timing } = gatewayOfFarMachine({ tunnelled: true });
+  const statusAfter = (ms: number) => roster.find(machine.name, clock.now() + ms)?.status;
+  expect(statusAfter(timing.suspectAfterMs + roundTripMs + 1)).toBe("suspect");
+  expect(statusAfter(timing.offlineAfterMs + tunnelMs + roundTripMs)).toBe("suspect");
+  expect(statusAfter(timing.offlineAfterMs + tunnelMs + roundTripMs + 1)).toBe("offline");
+});
+
+test("a job behind a tunnel is lost three seconds later, and goes to another machine as soon as any other", async () => {
+  const { machine, run, pass, timing } = gatewayOfFarMachine({ tunnelled: true });
+  const accepted = await run();
+  machine.say(accepted.id, "accept", { state: "running" });
+  const offered = await run({ acceptWithinMs: timing.acceptWaitMs * 2 });
+  await pass(timing.acceptWaitMs * 2 + roundTripMs + 100);
+  expect(offered.told).toEqual(["not-taken agent_offline"]);
+  await pass(timing.lostAfterMs + tunnelMs - timing.acceptWaitMs * 2 - 200);
+  expect(accepted.told).toEqual(["accepted"]);
+  await pass(300);
+  expect(accepted.told).toEqual(["accepted", "fault agent_disconnected"]);
 });
 
 test("a presence with a longer round trip than gateways wait for is not taken", () => {

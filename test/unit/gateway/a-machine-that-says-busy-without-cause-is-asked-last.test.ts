@@ -9,7 +9,7 @@ function claims() {
   /** In each of so many presences the machine tells a free slot and then says busy. */
   const contradict = (presences: number, nowMs = 0): boolean[] =>
     Array.from({ length: presences }, () => {
-      all.told("attic");
+      all.reported("attic");
       return all.contradicted("attic", "llama3", nowMs);
     });
   return { all, contradict };
@@ -39,7 +39,7 @@ test("a busy has no room until the next presence, and many of one presence count
     false,
   ]);
   expect(all.avoids("attic", "llama3", 0)).toBe(false);
-  all.told("attic");
+  all.reported("attic");
   expect(all.isBusy("attic", "llama3")).toBe(false);
 });
 

@@ -49,7 +49,7 @@ test("more machines than are kept are read none the less, and the first of them 
   expect(again).not.toBe(first);
 });
 
-test("of a machine that has said goodbye nothing is kept, its goodbye neither", () => {
+test("nothing is kept of a machine that has said goodbye, not even its goodbye", () => {
   const reader = new PresenceReader();
   reader.read(said("gpu-1"));
   const goodbye = reader.read(said("gpu-1", { state: "gone" }));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { loadOf } from "../../../services/gateway/fleet/expected-time.ts";
+import { loadOf } from "../../../services/gateway/fleet/expected-cost.ts";
 import { LeftOut, leftOutMax } from "../../../services/gateway/fleet/roster.ts";
 import { Roster, type RosterMachine } from "../../../services/gateway/fleet/roster.ts";
 import { judgeWork } from "../../../services/gateway/fleet/explain-routing.ts";
@@ -14,8 +14,16 @@ function why(
 ): string {
   const { models = 1, broken = [], pending = 0, ...seenAs } = about;
   const presence = presenceOf("attic", fields);
-  const seen: RosterMachine = { presence, status: "present", heardAtMs: nowMs - 400, unreachable: false, ...seenAs };
-  const { takesWork, why: words } = judgeWork({ seen, load: loadOf(presence, pending), models, broken }, nowMs);
+  const seen: RosterMachine = {
+    presence,
+    status: "present",
+    heardAtMs: nowMs - 400,
+    unreachable: false,
+    isCordoned: false,
+    ...seenAs,
+  };
+  const load = loadOf(presence, { jobs: presence.running + presence.queued + pending, backlogTokens: 0 });
+  const { takesWork, why: words } = judgeWork({ seen, load, models, broken }, nowMs);
   return `${takesWork ? "works" : "none"}: ${words ?? "-"}`;
 }
 

@@ -162,7 +162,7 @@ describe("a response", () => {
     });
   });
 
-  test("of nothing at all is complete and empty", () => {
+  test("a response to an empty answer is complete and empty", () => {
     expect(whole(stop)).toMatchObject({ status: "completed", output: [] });
     expect(streamed(stop).map(({ type }) => type)).toEqual([
       "response.created",

@@ -12,7 +12,7 @@ const home = (name: string) => ({ type: "namespace", name: "home", description: 
 const messagesOf = (input: unknown, fields: object = {}): unknown => readResponse({ input, ...fields }).body.messages;
 
 describe("a request of the Responses API", () => {
-  test("of a model and a text is all that is needed", () => {
+  test("a request of the Responses API needs a model and a text only", () => {
     expect(readResponse()).toMatchObject({ model: "llama3", stream: false, ignored: [], body: { messages: [hello] } });
     expect(Object.keys(readResponse().body)).toEqual(["messages"]);
   });
@@ -152,7 +152,7 @@ describe("its items", () => {
     ]);
   });
 
-  test("of the model in a row are one turn, whatever order its thoughts, texts and calls are in", () => {
+  test("items of the model in a row are one turn, whatever order its thoughts, texts and calls are in", () => {
     const turn = [thought("Hm."), called("a"), said("Let me see."), thought("So."), called("b"), said("Wait.")];
     expect(messagesOf([hello, ...turn, gave("b"), gave("a"), said("12 °C.")])).toEqual([
       hello,
@@ -168,7 +168,7 @@ describe("its items", () => {
     ]);
   });
 
-  test("of a turn that only calls have no text, and calls one after the other are turns of their own", () => {
+  test("items of a turn that only calls have no text, and calls one after the other are turns of their own", () => {
     expect(messagesOf([called("a"), gave("a"), called("b"), gave("b")])).toEqual([
       { role: "assistant", tool_calls: [call("a")] },
       { role: "tool", tool_call_id: "a", content: "12 °C" },
@@ -177,7 +177,7 @@ describe("its items", () => {
     ]);
   });
 
-  test("of a turn of which nothing is told are no turn", () => {
+  test("items without content are no turn", () => {
     const locked = { type: "reasoning", summary: [], encrypted_content: "gAAAA" };
     expect(messagesOf([hello, locked, hello])).toEqual([hello, hello]);
     expect(readResponse({ input: [hello, locked] }).ignored).toEqual(["input[1].encrypted_content"]);
@@ -201,6 +201,17 @@ describe("its items", () => {
       { type: "text", text: "And this?" },
       { type: "image_url", image_url: { url: pixel, detail: "high" } },
     ]);
+  });
+
+  test("a function's output may have images", () => {
+    const image = { type: "input_image", image_url: pixel };
+    const { body, imageParam } = readResponse({ input: [hello, called("a"), { ...gave("a"), output: [image] }] });
+    expect(imageParam).toBe("input[2].output[0]");
+    expect(body.messages[2]).toEqual({
+      role: "tool",
+      tool_call_id: "a",
+      content: [{ type: "image_url", image_url: { url: pixel } }],
+    });
   });
 
   test("may be sent back as an answer had them", () => {
@@ -239,7 +250,7 @@ describe("a refusal names the place of the fault:", () => {
     ],
     [
       "an image elsewhere",
-      { input: [{ role: "user", content: [image("https://example.com/a.png")] }] },
+      { input: [{ role: "user", content: [image("http://example.com/a.png")] }] },
       "invalid_value",
       "input[0].content[0].image_url",
     ],
@@ -257,8 +268,8 @@ describe("a refusal names the place of the fault:", () => {
       "tool_choice",
     ],
     [
-      "a name that is too long with its namespace",
-      { tools: [weather, home("a".repeat(60))] },
+      "a name that is too long",
+      { tools: [weather, home("a".repeat(257))] },
       "string_too_long",
       "tools[1].tools[0].name",
     ],
@@ -300,7 +311,7 @@ describe("a refusal names the place of the fault:", () => {
       {
         tools: [
           weather,
-          { ...home("a"), tools: Array.from({ length: 128 }, (_each, at) => ({ ...weather, name: `f${at}` })) },
+          { ...home("a"), tools: Array.from({ length: 512 }, (_each, at) => ({ ...weather, name: `f${at}` })) },
         ],
       },
       "array_above_max_length",
@@ -322,7 +333,7 @@ describe("a refusal names the place of the fault:", () => {
     ["a conversation that is kept", { conversation: "conv_1" }, "unsupported_parameter", "conversation"],
     ["a prompt that is kept", { prompt: { id: "pmpt_1" } }, "unsupported_parameter", "prompt"],
     ["to go on without its client", { background: true }, "unsupported_value", "background"],
-    ["a length of words", { text: { verbosity: "low" } }, "unsupported_value", "text.verbosity"],
+    ["a length of words", { text: { verbosity: "high" } }, "unsupported_value", "text.verbosity"],
     [
       "notes without end",
       { metadata: Object.fromEntries(Array.from({ length: 17 }, (_each, at) => `${at}`).map((at) => [at, at])) },
@@ -371,5 +382,7 @@ describe("a refusal names the place of the fault:", () => {
 
 test("an item of a type that is none is told those that there are, and no others", () => {
   const { message } = thrownBy({ input: [{ type: "robot" }] });
-  expect(message).toContain("supported are 'message', 'reasoning', 'function_call', 'function_call_output'.");
+  expect(message).toContain(
+    "supported are 'message', 'reasoning', 'function_call', 'custom_tool_call', 'function_call_output', 'custom_tool_call_output'.",
+  );
 });

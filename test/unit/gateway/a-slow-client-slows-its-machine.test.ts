@@ -15,7 +15,7 @@ describe("credit", () => {
     expect(wire.take()).toEqual([`credit 80 ${80 + creditBytes}`]);
   });
 
-  test("of a long answer is given by small steps, so that its machine need not keep much of what has arrived", () => {
+  test("credit of a long answer is given by small steps, so that its machine need not keep much of what has arrived", () => {
     const { streamCreditBytes, creditStepBytes } = limits;
     const wire = new FollowerOnAWire({ creditBytes: streamCreditBytes }).accept();
     wire.data(1, "x".repeat(creditStepBytes - 1));

@@ -70,7 +70,7 @@ describe("the status of a stream", () => {
     const { writer } = await streamToAClient();
     writer.onTick(0, undefined);
     writer.onTick(60_000, undefined);
-    writer.onAccept("attic");
+    writer.onAccept("attic", "llama3");
     writer.onTick(60_050, queued);
     writer.onTick(60_050 + timing.statusHeldMs - 1, queued);
     expect(writer.begun).toBe(false);
@@ -78,7 +78,7 @@ describe("the status of a stream", () => {
 
   test("goes out when an accepted request has waited for statusHeldMs, with a comment that says for what", async () => {
     const { writer, has, all } = await streamToAClient();
-    writer.onAccept("attic");
+    writer.onAccept("attic", "llama3");
     writer.onTick(1_000, queued);
     writer.onTick(1_000 + timing.statusHeldMs, queued);
     await has(": queued at 3\n\n");
@@ -89,7 +89,7 @@ describe("the status of a stream", () => {
 
   test("is followed by a comment every commentIntervalMs while nothing else comes", async () => {
     const { writer, all } = await streamToAClient();
-    writer.onAccept("attic");
+    writer.onAccept("attic", "llama3");
     writer.onTick(0, undefined);
     const waitedMs = 3 * timing.commentIntervalMs + timing.statusHeldMs;
     for (let nowMs = 50; nowMs <= waitedMs; nowMs += 50) writer.onTick(nowMs, nowMs > 20_000 ? prefill : undefined);
@@ -101,7 +101,7 @@ describe("the status of a stream", () => {
     const { writer, all } = await streamToAClient();
     const at = (place: number): BeatRow => ["job", "queued", place, 0, 0, 0];
     const loading: BeatRow = ["job", "loading", 0, 0, 0, 0];
-    writer.onAccept("attic");
+    writer.onAccept("attic", "llama3");
     for (const [nowMs, row] of [
       [0, at(3)],
       [5_000, at(3)],
@@ -126,7 +126,7 @@ describe("the status of a stream", () => {
 
   test("is followed by no comment while pieces come faster than that", async () => {
     const { writer, all } = await streamToAClient();
-    writer.onAccept("attic");
+    writer.onAccept("attic", "llama3");
     for (let nowMs = 60_000; nowMs < 60_000 + 3 * timing.commentIntervalMs; nowMs += 1_000) {
       writer.onTick(nowMs, prefill);
       writer.onData(Buffer.from(event("a")));
@@ -138,8 +138,8 @@ describe("the status of a stream", () => {
 
 test("an answer says which machine gives it, and of several the last one that had it", async () => {
   const { writer, has, header } = await streamToAClient();
-  writer.onAccept("attic");
-  writer.onAccept("cellar");
+  writer.onAccept("attic", "llama3");
+  writer.onAccept("cellar", "llama3");
   writer.onData(Buffer.from(event("a")));
   await has("a");
   expect(header("machine")).toBe("cellar");

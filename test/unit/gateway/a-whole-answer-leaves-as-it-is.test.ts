@@ -9,7 +9,7 @@ const everyByte = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
 
 async function serving(body: Buffer) {
   const log = createLog({ level: "silent", name: "test" });
-  const server = createServer({ log, bodyBytesMax: 1_000, bodyLimitName: "bytes", draining: () => false });
+  const server = createServer({ log, bodyBytesMax: 1_000, bodyLimitName: "bytes" });
   server.get("/whole", async (_request, reply) => {
     reply.header("x-told", "so");
     writeWhole(reply, ["content-type", "application/json; charset=utf-8"], body);

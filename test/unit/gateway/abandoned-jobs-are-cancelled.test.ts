@@ -105,7 +105,7 @@ describe("a beat", () => {
     ]);
   });
 
-  test("of another boot of its machine ends no job of this one", async () => {
+  test("a beat of another boot of its machine ends no job of this one", async () => {
     const { machine, run, settle } = gatewayOnBroker();
     machine.listen();
     const { id, told } = await run();

@@ -7,7 +7,7 @@ import { JobRoutes } from "../../../services/gateway/fleet/job-routes.ts";
 import { JobPlacer } from "../../../services/gateway/jobs/place-job.ts";
 import { MachineRanking } from "../../../services/gateway/fleet/rank-machines.ts";
 import { createLog } from "#shared/process/log.ts";
-import { faultHeaders } from "../../../services/gateway/http/adopt-error.ts";
+import { faultHeaders } from "../../../services/gateway/http/answer-faults.ts";
 import { gatewayOnBroker } from "./gateway-on-a-broker.ts";
 
 test("a client that asks for a known model just after the gateway has connected is told to come back in a second, later in five", async () => {

@@ -12,7 +12,7 @@ describe("an answer", () => {
     wire.hear("end", end, 3);
     wire.data(4, "late");
     expect(wire.told).toEqual(["accepted", "Hel", "lo", "end"]);
-    expect(wire.outcomes).toEqual([{ outcome: "end", end }]);
+    expect(wire.outcomes).toEqual([{ outcome: "end", end, receivedBytes: 5, heldBack: false }]);
     expect(wire.take()).toEqual(["job", "finish"]);
   });
 
@@ -118,7 +118,7 @@ describe("an answer", () => {
     expect(wire.take()).toEqual(said);
   });
 
-  test("of a job that its machine does not have any more has broken off", () => {
+  test("an answer of a job that its machine does not have any more has broken off", () => {
     const wire = new FollowerOnAWire().accept();
     wire.follower.beat(undefined, wire.nowMs);
     expect(wire.told).toEqual(["accepted", "fault agent_disconnected"]);

@@ -1,11 +1,17 @@
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { embedInputsMax } from "#shared/protocol/job-bodies.ts";
+import { Tiktoken } from "js-tiktoken/lite";
+import cl100kBase from "js-tiktoken/ranks/cl100k_base";
+import { RequestReader } from "../../../services/gateway/api/read-request.ts";
 import { readEmbeddingsRequest, type ReadEmbeddingsRequest } from "../../../services/gateway/api/text-requests.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 
 function read(fields: Readonly<Record<string, unknown>> = {}): ReadEmbeddingsRequest {
   return readEmbeddingsRequest(JSON.parse(JSON.stringify({ model: "embed", input: "Hello", ...fields })));
 }
+
+const reader = new RequestReader(1);
+afterAll(() => reader.stop());
 
 const thrownBy = (fields: Readonly<Record<string, unknown>>) => faultThrownBy(() => read(fields));
 
@@ -47,8 +53,27 @@ describe("an embeddings request", () => {
     expect({ code: fault.code, param: fault.param }).toEqual({ code, param });
   });
 
-  test("of tokens is told to send texts, and why", () => {
+  test("an embeddings request of tokens is told to send texts, and why", () => {
     expect(thrownBy({ input: [[1, 2]] }).message).toMatch(/text, not tokens/);
+  });
+
+  test("of OpenAI's tokens has the texts that a client made into them", async () => {
+    const encoding = new Tiktoken(cl100kBase);
+    const texts = ["Hello world!", "Grüße, 世界 🐈", " ", "a\r\n\tb"];
+    const [first = ""] = texts;
+    const ask = (input: unknown) =>
+      reader.read("embeddings", Buffer.from(JSON.stringify({ model: "embed", input }, null, 1)));
+    const textsIn = async (input: unknown): Promise<unknown> => {
+      const { body } = await ask(input);
+      return (JSON.parse(Buffer.from(body).toString()) as { input: unknown }).input;
+    };
+    expect(await textsIn(texts.map((text) => encoding.encode(text)))).toEqual(texts);
+    expect(await textsIn(encoding.encode(first))).toEqual([first]);
+    expect(await textsIn(encoding.encode("a🐈").slice(0, -1))).toEqual(["a"]);
+    expect(await textsIn([encoding.encode(first), "and text"])).toEqual([first, "and text"]);
+    const noTokens = [[[1, 100_300]], [[-1]], [[0.5]], [[1, "a"]]];
+    for (const input of noTokens) await expect(ask(input)).rejects.toMatchObject({ code: "invalid_value" });
+    await expect(ask([[]])).rejects.toMatchObject({ code: "invalid_value", param: "input[0]" });
   });
 
   test("may hold as many texts as it is told it may", () => {

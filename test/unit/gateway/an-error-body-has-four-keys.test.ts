@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { faultCodes, faultEntry, isFaultCode, type FaultCode, Fault } from "#shared/fault/fault.ts";
-import { faultBody, faultHeaders } from "../../../services/gateway/http/adopt-error.ts";
+import { faultBody, faultHeaders } from "../../../services/gateway/http/answer-faults.ts";
 
 const codes = Object.keys(faultCodes).filter(isFaultCode);
 
@@ -13,7 +13,7 @@ const told = new Map<FaultCode, string | null>([
 ]);
 
 describe("the error body", () => {
-  test.each(codes)("of %s has message, type, param and code, as texts or null", (code) => {
+  test.each(codes)("the error body of %s has message, type, param and code, as texts or null", (code) => {
     for (const param of [undefined, "messages[0].role"]) {
       const body = faultBody(new Fault(code, { message: "What went wrong.", param, internal: "10.0.0.7:11434" }));
       expect(JSON.parse(JSON.stringify(body))).toEqual({
@@ -27,7 +27,7 @@ describe("the error body", () => {
     }
   });
 
-  test("of a bug says nothing of it", () => {
+  test("the error body of a bug says nothing of it", () => {
     const { error } = faultBody(Fault.from(new Error("connect ECONNREFUSED 10.0.0.7:11434")));
     expect(error).toMatchObject({ type: "server_error", code: "internal_error", param: null });
     expect(error.message).not.toMatch(/ECONNREFUSED|10\.0\.0\.7/);
@@ -58,6 +58,13 @@ describe("the headers of an error", () => {
     expect(stopped).toEqual([
       "request_timeout",
       "key_change_refused",
+      "machine_change_refused",
+      "route_change_refused",
+      "join_used",
+      "machine_key_used",
+      "direct_unavailable",
+      "machine_name_used",
+      "machines_unavailable",
       "insufficient_quota",
       "internal_error",
       "poison_request",

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { smallBodyBytesMax, UploadRoom } from "../../../services/gateway/http/upload-room.ts";
+import { smallBodyBytesMax, UploadRoom } from "../../../services/gateway/http/bound-uploads.ts";
 
 const mib = 1024 * 1024;
 /** The lane of small bodies has 8 MiB of it, the lane of large ones 56 MiB, and a sender 512 KiB and 14 MiB. */

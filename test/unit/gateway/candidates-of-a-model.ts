@@ -1,5 +1,6 @@
 import type { Candidate } from "../../../services/gateway/fleet/choose-machine.ts";
-import type { Speed } from "../../../services/gateway/fleet/expected-time.ts";
+import type { Work } from "../../../services/gateway/fleet/expected-cost.ts";
+import type { Speed } from "../../../services/gateway/fleet/measured-speeds.ts";
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
 
 /** A machine that is there and has the model `llama3`, with what a test says of it. */
@@ -28,7 +29,19 @@ export function candidate(
   };
 }
 
-/** Of a machine that takes this long for an answer of a hundred tokens. */
-export function speed(totalMs: number, { answerTokens = 100, firstTokenMs = totalMs / 2 } = {}): Speed {
-  return { firstTokenMs, restMs: totalMs - firstTokenMs, answerTokens };
+/** The speed of a machine that computes a prompt token in so many milliseconds, and an answer's token in ten times that. */
+export function speed(promptTokenMs: number, given: Partial<Speed> = {}): Speed {
+  return {
+    beginMs: 0,
+    promptTokenMs,
+    tokenMs: 10 * promptTokenMs,
+    jobTokenMs: 0,
+    answerMs: 1_000 * promptTokenMs,
+    ...given,
+  };
+}
+
+/** The work of a request with a prompt and an answer of so many tokens. */
+export function work(promptTokens: number, { cachedTokens = 0, answerTokens = 100 } = {}): Work {
+  return { promptTokens, cachedTokens, answerTokens };
 }

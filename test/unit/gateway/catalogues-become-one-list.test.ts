@@ -50,7 +50,7 @@ describe("the models of several machines", () => {
     expect(mergeCatalogues([[one], [two]])).toEqual(mergeCatalogues([[two], [one]]));
   });
 
-  test("of one machine are as that machine tells them", () => {
+  test("the models of one machine are as that machine tells them", () => {
     const told = [modelOf("b", apple), modelOf("a")];
     expect(mergeCatalogues([told])).toEqual([told[1], told[0]]);
     expect(mergeCatalogues([])).toEqual([]);

@@ -3,27 +3,32 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { BeatRow, Usage } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { chatCompletion, ChatChunks } from "../../../services/gateway/api/render-chat.ts";
-import type { JobListener } from "../../../services/gateway/jobs/job-listener.ts";
-import { RenderedAnswer } from "../../../services/gateway/jobs/render-answer.ts";
+import { AnswerCourse, type AnswerRenderer, type AnswerWriter } from "../../../services/gateway/jobs/answer-course.ts";
 import { jsonPayload, payloadOf } from "../../harness/answer-payload.ts";
 
 const head = { id: "chatcmpl-1", createdSeconds: 7, model: "llama3", includeUsage: false };
 const hello: AnswerEvent = { kind: "text", text: "Hello" };
 const stop: AnswerEvent = { kind: "finish", reason: "stop" };
 
+function rendered(renderer: AnswerRenderer, writer: AnswerWriter): AnswerCourse {
+  const course = new AnswerCourse({ clock: { now: () => 0 } });
+  course.following(writer, { streamed: true, render: () => renderer });
+  course.onOffer({ job: "job", machine: "attic", model: "llama3", window: 4_096 });
+  return course;
+}
+
 function streamed() {
   const heard: string[] = [];
   const onData = (bytes: Uint8Array): void => void heard.push(Buffer.from(bytes).toString());
-  return { heard, answer: new RenderedAnswer(new ChatChunks(head), { onData }) };
+  return { heard, answer: rendered(new ChatChunks(head), { onData }) };
 }
 
 describe("a rendered answer", () => {
-  test("passes on to its listener what a machine reports beside the answer events", () => {
+  test("passes on to its writer the machine and the ticks, and keeps the usage", () => {
     const heard: unknown[] = [];
-    const answer = new RenderedAnswer(new ChatChunks(head), {
+    const answer = rendered(new ChatChunks(head), {
       onAccept: (machine) => void heard.push(machine),
-      onData: (bytes, outputTokens) => void heard.push([Buffer.from(bytes).includes("Hello"), outputTokens]),
-      onUsage: (usage) => void heard.push(usage),
+      onData: (bytes) => void heard.push(Buffer.from(bytes).includes("Hello")),
       onTick: (nowMs, row) => void heard.push([nowMs, row]),
     });
     const usage: Usage = { promptTokens: 1, completionTokens: 2 };
@@ -32,12 +37,13 @@ describe("a rendered answer", () => {
     answer.onTick(5, row);
     answer.onData(payloadOf(hello), 1);
     answer.onUsage(usage);
-    expect(heard).toEqual(["attic", [5, row], [true, 1], usage]);
+    expect(heard).toEqual(["attic", [5, row], true]);
+    expect(answer).toMatchObject({ usage, outputTokens: 1 });
   });
 
-  test("reports a backlog only when its listener has a client", () => {
+  test("reports a backlog only when its writer has a client", () => {
     const onData = (): void => undefined;
-    const backlog = (listener: JobListener) => new RenderedAnswer(new ChatChunks(head), listener).backlogBytes?.();
+    const backlog = (writer: AnswerWriter) => rendered(new ChatChunks(head), writer).backlogBytes?.();
     expect([backlog({ onData, backlogBytes: () => 5 }), backlog({ onData })]).toEqual([5, undefined]);
   });
 
@@ -72,7 +78,7 @@ describe("a rendered answer", () => {
       onData: (bytes: Uint8Array) => void held.push(-bytes.length),
       onHold: (size: number) => held.push(size),
     };
-    const answer = new RenderedAnswer(chatCompletion(head), listener);
+    const answer = rendered(chatCompletion(head), listener);
     const payload = payloadOf(hello);
     for (let times = 0; times < 2; times += 1) answer.onData(payload, 1);
     answer.onData(payloadOf(stop), 1);

@@ -2,8 +2,7 @@ import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
-import { DeadlyRequests } from "../../../services/gateway/jobs/deadly-requests.ts";
-import { RetryBudget } from "../../../services/gateway/jobs/retry-budget.ts";
+import { DeadlyRequests, RetryBudget } from "../../../services/gateway/jobs/bound-failover.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 const timing = timingAt(1);

@@ -2,7 +2,7 @@ import { encodeJson, type BeatRow, type JobState } from "#shared/protocol/frame-
 import type { JobKind } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
-import { PartSender } from "../../../services/gateway/jobs/send-parts.ts";
+import { PartSender } from "../../../services/gateway/jobs/open-job.ts";
 import { FrameFollower } from "../../../services/gateway/jobs/follow-frames.ts";
 import type { JobOutcome } from "../../../services/gateway/jobs/job-listener.ts";
 
@@ -64,6 +64,7 @@ export class FollowerOnAWire {
       wire: {
         sendJob: () => void said.push("job"),
         accepted: () => undefined,
+        answering: () => undefined,
         bodyTaken: () => void (this.bodiesTaken += 1),
         sendAttach: (from) => void said.push(`attach ${from}`),
         sendCredit: (bytes, limit) => void said.push(`credit ${bytes} ${limit}`),

@@ -4,15 +4,22 @@ import type { BrokerMessage } from "#shared/broker/broker.ts";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { createLog } from "#shared/process/log.ts";
-import { control, type Control } from "#shared/protocol/control.ts";
+import {
+  control,
+  type Control,
+  decodeJobHead,
+  decodePartHead,
+  headHeader,
+  type JobHead,
+} from "#shared/protocol/job.ts";
 import { encodeJson, type BeatRow } from "#shared/protocol/frame-payload.ts";
 import { encodeFrame, type FrameKind } from "#shared/protocol/frame.ts";
-import { decodeJobHead, decodePartHead, headHeader, type JobHead } from "#shared/protocol/job.ts";
 import { beatsSubject, machinePattern, parseMachineSubject, replySubject } from "#shared/protocol/subjects.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { JobSubmission } from "../../../services/gateway/jobs/open-job.ts";
 import { OpenJobs } from "../../../services/gateway/jobs/open-jobs.ts";
+import type { Barred } from "../../../services/gateway/fleet/machine-records.ts";
 import { Roster } from "../../../services/gateway/fleet/roster.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { presenceOf } from "./machines-of-a-fleet.ts";
@@ -59,7 +66,7 @@ export class ScriptedMachine {
   }
 
   #hear(message: BrokerMessage): void {
-    const header = message.header(headHeader);
+    const header = message.headers?.[headHeader];
     switch (parseMachineSubject(message.subject).channel) {
       case "job": {
         const decoded = decodeJobHead(header);
@@ -86,13 +93,20 @@ export class ScriptedMachine {
 }
 
 /** The jobs of a real gateway on a real broker in this process; time and the machines are the test's. */
-export function gatewayOnBroker({ names = ["gpu-1", "gpu-2"] }: { readonly names?: readonly string[] } = {}) {
+export function gatewayOnBroker({
+  names = ["gpu-1", "gpu-2"],
+  barred,
+}: {
+  readonly names?: readonly string[];
+  /** Why machines get no jobs, by their names. */
+  readonly barred?: ReadonlyMap<string, Barred>;
+} = {}) {
   const clock = new TurnableClock();
   const log = createLog({ level: "silent", name: "test" });
   const timing = timingAt(1);
   const network = new MemoryBroker({ clock, log });
   const broker = network.connect();
-  const roster = new Roster(timing);
+  const roster = new Roster(timing, (name) => barred?.get(name));
   const open = new OpenJobs({ broker, gateway, roster, timing, clock, log });
   onTestFinished(() => open.stop());
   const machines = names.map((name) => {

@@ -1,7 +1,7 @@
 import { validateHeaderValue } from "node:http";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ignoredHeader } from "../../../services/gateway/api/answer-headers.ts";
+import { ignoredHeader } from "../../../services/gateway/api/answer-request.ts";
 import { hello, picture, readChat, weather } from "./chat-requests.ts";
 
 const text = { type: "text", text: "Hi" };
@@ -9,6 +9,7 @@ const text = { type: "text", text: "Hi" };
 describe("a field that means nothing here", () => {
   test.each<[string, Record<string, unknown>]>([
     ["store", { store: true }],
+    ["verbosity", { verbosity: "low" }],
     ["stream_options.include_obfuscation", { stream: true, stream_options: { include_obfuscation: false } }],
     ["messages[0].refusal", { messages: [{ ...hello, refusal: "no" }] }],
     [

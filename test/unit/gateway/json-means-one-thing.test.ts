@@ -94,7 +94,7 @@ describe("text", () => {
     expect(told(body)).toMatchObject({ code: "invalid_value", param });
   });
 
-  test("of whole characters, and of control characters, is read as it is", () => {
+  test("text of whole characters, and of control characters, is read as it is", () => {
     expect(readJsonObject(Buffer.from('{"a":"\\ud83d\\ude00\\u0000\\u001b[31m\\u202e\\u2028"}'))).toEqual({
       a: "😀\u0000\u001b[31m\u202e\u2028",
     });

@@ -1,16 +1,22 @@
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { readingBytesMax, RequestReader } from "../../../services/gateway/api/request-reader.ts";
-import { readRequest, type Outer, type ReadRequest } from "../../../services/gateway/api/read-request.ts";
+import {
+  readingBytesMax,
+  RequestReader,
+  readRequest,
+  type Outer,
+  type ReadRequest,
+} from "../../../services/gateway/api/read-request.ts";
 
 const mib = 1024 * 1024;
+const promptSeed = 7;
 
 /** The start of a thread takes longest here: tests that do not stop it share one. */
-const shared = new RequestReader();
+const shared = new RequestReader(promptSeed);
 afterAll(() => shared.stop());
 
 function ownReader(): RequestReader {
-  const reader = new RequestReader();
+  const reader = new RequestReader(promptSeed);
   onTestFinished(() => reader.stop());
   return reader;
 }
@@ -34,10 +40,19 @@ describe("a large request", () => {
   test.each<[Outer, Buffer]>([
     ["chat", chat("ä".repeat(mib), { stream: true, stop: "END" })],
     ["response", bytesOf({ model: "llama3", input: "ä".repeat(mib), tools: [{ type: "function", name: "f" }] })],
+    [
+      "message",
+      bytesOf({
+        model: "llama3",
+        max_tokens: 9,
+        messages: [{ role: "user", content: "ä".repeat(mib) }],
+        tools: [{ name: "files.read", input_schema: {} }],
+      }),
+    ],
     ["completion", bytesOf({ model: "llama3", prompt: ["a".repeat(mib), "b"], n: 2 })],
     ["embeddings", bytesOf({ model: "embed", input: ["a".repeat(mib)], encoding_format: "base64" })],
-  ])("of the kind %s is read beside the loop as it would be read on it", async (outer, bytes) => {
-    const onTheLoop = readRequest(outer, Buffer.from(bytes));
+  ])("a large request of the kind %s is read beside the loop as it would be read on it", async (outer, bytes) => {
+    const onTheLoop = readRequest(outer, Buffer.from(bytes), { promptSeed });
     const { body, ...asked } = await shared.read(outer, bytes);
     expect({ ...asked, body: Buffer.from(body).toString() }).toEqual({
       ...onTheLoop,
@@ -59,12 +74,14 @@ describe("a large request", () => {
     ["response", "text", { input: "Hello", text }],
     ["response", "text.format", { input: "Hello", text: { format: text } }],
     ["response", "reasoning", { input: "Hello", reasoning: text }],
+    ["message", "output_config", { output_config: text }],
+    ["message", "tools[0].input_schema", { tools: [{ name: "f", input_schema: text }] }],
   ])(
-    "of the kind %s with a text where an object belongs, %s, costs no more than its length",
+    "a large request of the kind %s with a text where an object belongs, %s, costs no more than its length",
     async (outer, param, fields) => {
       const messages = [{ role: "user", content: "Hello" }];
       const fault = await faultOf(
-        shared.read(outer, bytesOf({ model: "llama3", ...(outer === "chat" && { messages }), ...fields })),
+        shared.read(outer, bytesOf({ model: "llama3", ...(outer !== "response" && { messages }), ...fields })),
       );
       expect([fault.code, fault.param]).toEqual(["invalid_type", param]);
     },

@@ -3,14 +3,15 @@ import type { Presence } from "#shared/protocol/presence.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import { createLog } from "#shared/process/log.ts";
 import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
-import { JobRoutes, type RouteWish } from "../../../services/gateway/fleet/job-routes.ts";
+import { JobRoutes, type RouteQuery } from "../../../services/gateway/fleet/job-routes.ts";
 import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
+import { blocksOfText } from "../../../services/gateway/fleet/prompt-blocks.ts";
 import { Roster } from "../../../services/gateway/fleet/roster.ts";
 import { SeededRandom } from "../../harness/seeded-random.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
 
-const wish: RouteWish = {
+const wish: RouteQuery = {
   kind: "chat",
   modelId: "llama3",
   needs: { capability: "completion", tools: false, imageParam: undefined },
@@ -43,7 +44,8 @@ async function fleet(
   const seeded = new SeededRandom(seed);
   const random = (): number => seeded.between(0, 999_999) / 1_000_000;
   const routes = new JobRoutes({ roster, catalogues, breakers: new Breakers(timing), clock, random });
-  const ask = (asked: Partial<RouteWish> & { readonly tried?: ReadonlySet<string> } = {}): readonly string[] => {
+  for (const { presence } of roster.present(clock.now())) routes.loadReported(presence);
+  const ask = (asked: Partial<RouteQuery> & { readonly tried?: ReadonlySet<string> } = {}): readonly string[] => {
     const choice = routes.choose({ ...wish, ...asked }, asked.tried);
     return choice.outcome === "machines" ? choice.ranked.map(({ machine }) => machine) : [];
   };
@@ -106,13 +108,17 @@ test.each([
   },
 );
 
-const needs = { ...wish.needs, prefixes: { known: ["begins"], left: ["begins"] } };
+const prompt = blocksOfText("Once upon a time. ".repeat(200), 1);
+const needs = { ...wish.needs, promptTokens: 900, prompt };
 
 /** This machine has the conversation. */
 function answered(routes: JobRoutes, machine: string): void {
-  const target = { machine, epoch: presenceOf(machine).epoch, model: modelOf("llama3") };
+  const chosen = { machine, epoch: presenceOf(machine).epoch, model: modelOf("llama3") };
   const timings = { queuedMs: 0, firstTokenMs: 1, totalMs: 2 };
-  routes.answered(target, needs, { finishReason: "stop", usage: null, timings });
+  const end = { finishReason: "stop" as const, usage: null, timings };
+  const job = routes.placed(chosen, { ...wish, needs }, { whole: false });
+  job.accepted();
+  job.ended({ end, receivedBytes: 10 });
 }
 
 test("a conversation goes back to the machine of a thousand that has it", async () => {

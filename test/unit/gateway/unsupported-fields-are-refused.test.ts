@@ -15,7 +15,7 @@ describe("a chat request", () => {
     ["modalities", "unsupported_value", { modalities: ["text", "audio"] }],
     ["web_search_options", "unsupported_parameter", { web_search_options: {} }],
     ["moderation", "unsupported_parameter", { moderation: { model: "m" } }],
-    ["verbosity", "unsupported_value", { verbosity: "low" }],
+    ["verbosity", "unsupported_value", { verbosity: "high" }],
     ["messages[1].audio", "unsupported_parameter", { messages: [hello, { role: "assistant", audio: { id: "a" } }] }],
     [
       "messages[0].function_call",

@@ -141,7 +141,7 @@ describe("refused changes and their reasons", () => {
   });
 });
 
-test("of replaced secrets the latest are remembered, each with its own grace", () => {
+test("the latest of the replaced secrets are remembered, each with its own grace", () => {
   let key = record;
   const digests: string[] = [];
   for (let rotations = 1; rotations <= replacedSecretsMax + 1; rotations += 1) {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { judgeKey, judgeProven } from "#shared/keys/check-key.ts";
-import type { FoundKey, KeyRecord } from "#shared/keys/key-record.ts";
+import { judgeKey, judgeProven, type FoundKey, type KeyRecord } from "#shared/keys/key-record.ts";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
 import { type KeyDigest, Peppers, pepperText } from "#shared/keys/pepper.ts";
 

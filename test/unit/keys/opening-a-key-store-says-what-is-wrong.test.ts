@@ -1,13 +1,15 @@
+import { readdirSync, readFileSync } from "node:fs";
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { checkKey } from "#shared/keys/check-key.ts";
+import { checkKey } from "#shared/keys/key-record.ts";
 import { issueKey } from "#shared/keys/issue-key.ts";
 import type { KeyToken } from "#shared/keys/key-token.ts";
 import { keyStoreVariables, openKeyStore, type KeyStoreSettings } from "#shared/keys/open-key-store.ts";
+import { makePepper, pepperFile } from "#shared/keys/state-database.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { readConfig } from "#shared/process/config.ts";
@@ -54,7 +56,8 @@ test("a state folder gets one pepper and one database, for its owner's eyes only
   const modes = await Promise.all(
     [".", "pepper", "trunkline.db"].map(async (name) => (await stat(join(stateDir, name))).mode & 0o777),
   );
-  expect(modes).toEqual([0o700, 0o600, 0o600]);
+  // Windows keeps no modes: a file has the access list of its folder.
+  expect(modes).toEqual(process.platform === "win32" ? [0o666, 0o666, 0o666] : [0o700, 0o600, 0o600]);
 });
 
 test("a folder that cannot be made is named, with the variable that chooses another", async () => {
@@ -139,4 +142,17 @@ test("Redis without a pepper is refused before Redis is asked for", async () => 
 test.each(["localhost:6379", "http://localhost", "redis://:100%@localhost", "a,b"])("%s is no Redis URL", (url) => {
   const read = () => readConfig(z.object(keyStoreVariables), { TRUNKLINE_REDIS_URL: url });
   expect(read).toThrow(/TRUNKLINE_REDIS_URL must be a URL/);
+});
+
+test("a file system without hard links gets a pepper too, and no process replaces the pepper of another", () => {
+  const file = pepperFile(folder);
+  const noLinks = (): never => {
+    throw Object.assign(new Error("operation not supported"), { code: "ENOTSUP" });
+  };
+  makePepper(file, noLinks);
+  const first = readFileSync(file, "utf8");
+  expect(first.trim().length).toBeGreaterThan(30);
+  makePepper(file, noLinks);
+  expect(readFileSync(file, "utf8")).toBe(first);
+  expect(readdirSync(folder).filter((name) => name.startsWith("pepper"))).toEqual(["pepper"]);
 });

@@ -1,7 +1,10 @@
+import { randomBytes } from "node:crypto";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
 import { createLog, scrub } from "#shared/process/log.ts";
+import { Nkey } from "#shared/protocol/nkey.ts";
+import { joinLineText, newMachineKeyPair } from "#shared/protocol/pairing.ts";
 
 /** How often a character is percent-encoded, and whether with small letters. */
 const spelling = fc.record({ times: fc.integer({ min: 0, max: 3 }), small: fc.boolean() });
@@ -43,6 +46,16 @@ test("a key in a URL is not logged, whichever of its characters are percent-enco
 test("a bearer token in a URL is not logged when its space is percent-encoded", () => {
   expect(scrub("/a/Bearer%20sk-1234/b")).toBe("/a/[key]/b");
   expect(scrub("/a/bearer%2520sk-1234/b")).toBe("/a/[key]/b");
+});
+
+test("neither the secret of a join line nor the private key of a machine or of NATS is logged", () => {
+  const secret = randomBytes(16);
+  const line = joinLineText({ origin: "https://models.example.org", id: "k3v9Q2xLmT0a", secret });
+  expect(scrub(`--join '${line}'`)).toBe("--join 'https://models.example.org/#k3v9Q2xLmT0a.[secret]'");
+  expect(scrub(`/x?to=${encodeURIComponent(line)}`)).toBe("/x?to=[key]");
+  const { seed, publicKey } = newMachineKeyPair();
+  expect(scrub(JSON.stringify({ seed, publicKey }))).toBe(JSON.stringify({ seed: "[key]", publicKey }));
+  for (const kind of ["O", "A"] as const) expect(scrub(`the file ${Nkey.make(kind).seed}`)).toBe("the file [key]");
 });
 
 test("names of settings are logged as they are", () => {

@@ -75,11 +75,11 @@ describe("a job's head", () => {
     expect(decodeJobHead(written({ ...plain, ...wrong }))).toEqual(malformed);
   });
 
-  test("of a later build of this version is read without the fields that this build does not know", () => {
+  test("a job's head of a later build of this version is read without the fields that this build does not know", () => {
     expect(decodeJobHead(written({ ...plain, fieldOfTomorrow: 1 }))).toEqual({ outcome: "head", head: plain });
   });
 
-  test("of another version is told apart, whatever else it holds", () => {
+  test("a job's head of another version is told apart, whatever else it holds", () => {
     const version = frameVersion + 1;
     for (const head of [plain, {}, { ...plain, kind: "dance" }]) {
       expect(decodeJobHead(written({ ...head, version }))).toEqual({ outcome: "other-version", version });

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { timingAt } from "#shared/protocol/timing.ts";
+import { timingAt, timingOver } from "#shared/protocol/timing.ts";
 
 test("every time of the wire shrinks by the same scale", () => {
   const full = Object.entries(timingAt(1)).filter(([name]) => name !== "scale");
@@ -27,5 +27,8 @@ test("the waits fit into each other at any scale", () => {
   expect(timing.acceptWaitMs).toBeGreaterThan(4 * timing.acceptHoldMs);
   // A cancel is remembered for as long as anything about its job may still be repeated.
   expect(timing.cancelRememberMs).toBeGreaterThanOrEqual(timing.terminalRepeatForMs);
-  expect(timing.terminalRepeatForMs).toBeGreaterThan(timing.lostAfterMs);
+  // Neither end of a tunnel forgets a job while the other one may still come back for it.
+  const tunnelled = timingOver(timing, { tunnelled: true });
+  expect(timing.terminalRepeatForMs).toBeGreaterThan(tunnelled.lostAfterMs);
+  expect(timing.cutOffAfterMs).toBeGreaterThan(tunnelled.lostAfterMs);
 });

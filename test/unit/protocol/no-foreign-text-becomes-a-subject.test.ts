@@ -9,7 +9,10 @@ import {
   machinePattern,
   machineSubject,
   parseMachineSubject,
+  parsePlacedSubject,
   parseReplySubject,
+  placedPattern,
+  placedSubject,
   presencePattern,
   presenceSubject,
   replyPattern,
@@ -28,7 +31,7 @@ const foreign = fc.oneof(
 );
 
 describe("a subject", () => {
-  test("of a reply is read as it was built, and lies under its gateway's pattern only", () => {
+  test("a subject of a reply is read as it was built, and lies under its gateway's pattern only", () => {
     fc.assert(
       fc.property(token, machine, token, (gateway, name, job) => {
         const subject = replySubject({ gateway, machine: name, job });
@@ -40,7 +43,7 @@ describe("a subject", () => {
     );
   });
 
-  test("of a machine lies under the pattern of this boot only, and tells its channel", () => {
+  test("a subject of a machine lies under the pattern of this boot only, and tells its channel", () => {
     fc.assert(
       fc.property(machine, epoch, token, (name, boot, gateway) => {
         const self = { machine: name, epoch: boot };
@@ -53,6 +56,17 @@ describe("a subject", () => {
         expect(parseMachineSubject(echoSubject(self, gateway))).toEqual({ channel: "echo", gateway });
         expect(subjectMatches(machinePattern(self), echoSubject(self, gateway))).toBe(true);
         expect(subjectMatches(presencePattern, presenceSubject(name))).toBe(true);
+      }),
+    );
+  });
+
+  test("a subject of placements names its gateway, and no other text does", () => {
+    fc.assert(
+      fc.property(token, foreign, (gateway, text) => {
+        expect(parsePlacedSubject(placedSubject(gateway))).toBe(gateway);
+        expect(subjectMatches(placedPattern, placedSubject(gateway))).toBe(true);
+        expect(parsePlacedSubject(placedSubject(text))).toBeUndefined();
+        expect(parsePlacedSubject(placedSubject(`${gateway}${text || "x"}`))).toBeUndefined();
       }),
     );
   });
@@ -74,9 +88,12 @@ describe("a subject", () => {
     );
   });
 
-  test.each(["", "stop", "echo", "*", "JOB"])("of a machine that ends in %j is for nothing that we know", (end) => {
-    expect(parseMachineSubject(`tl1.machine.gpu.${newEpoch(0)}.${end}`)).toEqual({ channel: "unknown" });
-  });
+  test.each(["", "stop", "echo", "*", "JOB"])(
+    "a subject of a machine that ends in %j is for nothing that we know",
+    (end) => {
+      expect(parseMachineSubject(`tl1.machine.gpu.${newEpoch(0)}.${end}`)).toEqual({ channel: "unknown" });
+    },
+  );
 
   test("cannot be brought about by a presence: a name or an epoch that is no token is refused", () => {
     const told = {

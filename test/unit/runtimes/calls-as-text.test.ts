@@ -1,47 +1,69 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
-import { CallsAsText, offersTools } from "../../../services/agent/runtimes/adjust-answer.ts";
+import { offersTools } from "../../../services/agent/runtimes/adjust-answer.ts";
+import { OllamaAnswer } from "../../../services/agent/runtimes/ollama/ollama-answer.ts";
+import { OpenAiAnswer } from "../../../services/agent/runtimes/openai/openai-answer.ts";
 
-function told(batches: readonly (readonly AnswerEvent[])[]): AnswerEvent[] {
-  const calls = new CallsAsText();
-  return batches.flatMap((events) => [...calls.push(events)]);
+/** The events of these choices, a chunk each, of a server that parses calls although the request offered no tools. */
+function told(...choices: readonly { readonly index?: number; readonly [field: string]: unknown }[]): AnswerEvent[] {
+  const answer = new OpenAiAnswer({
+    choices: 2,
+    parallelToolCalls: true,
+    callsAsText: true,
+    topLogprobs: undefined,
+    needsLogprobs: false,
+  });
+  const events: AnswerEvent[] = [];
+  for (const choice of choices) {
+    answer.read({ kind: "event", name: "", data: JSON.stringify({ choices: [{ index: 0, ...choice }] }) }, events);
+  }
+  return events;
 }
 
-const start = (index: number, name: string): AnswerEvent => ({ kind: "tool-call-start", index, id: "x", name });
-const piece = (index: number, text: string): AnswerEvent => ({ kind: "tool-call-delta", index, arguments: text });
-const usage: AnswerEvent = { kind: "usage", promptTokens: 11, completionTokens: 19 };
+const call = (index: number, name: string | undefined, args: string) => ({
+  delta: {
+    tool_calls: [{ index, ...(name !== undefined && { id: `call-${name}` }), function: { name, arguments: args } }],
+  },
+});
+const text = (content: string, index = 0) => ({ index, delta: { content } });
+const finish = (reason: string, index = 0) => ({ index, delta: {}, finish_reason: reason });
 
 describe("a tool call that nobody offered", () => {
-  test("is the text that it would be elsewhere, and no reason to end", async () => {
-    const calls: AnswerEvent[] = [start(0, "get_weather"), piece(0, '{"city"'), piece(0, ': "Rome"}')];
-    expect(told([[{ kind: "text", text: "\n\n" }], calls, [{ kind: "finish", reason: "tool_calls" }, usage]])).toEqual([
+  test("is the text that it would be elsewhere, in pieces or not", () => {
+    expect(
+      told(text("\n\n"), call(0, "get_weather", '{"city"'), call(0, undefined, ': "Rome"}'), finish("stop")),
+    ).toEqual([
       { kind: "text", text: "\n\n" },
       { kind: "text", text: '{"name": "get_weather", "arguments": {"city": "Rome"}}' },
       { kind: "finish", reason: "stop" },
-      usage,
     ]);
   });
 
-  test("is told apart from the next, and said without arguments as well", async () => {
-    const events = told([[start(0, "a"), start(1, "b"), piece(1, "{}"), { kind: "finish", reason: "length" }]]);
-    expect(events).toEqual([
+  test("is told apart from the next, and said without arguments as well", () => {
+    expect(told(call(0, "a", ""), call(1, "b", "{}"), finish("length"))).toEqual([
       { kind: "text", text: '{"name": "a", "arguments": {}}' },
       { kind: "text", text: '{"name": "b", "arguments": {}}' },
       { kind: "finish", reason: "length" },
     ]);
   });
 
-  test("belongs to its own answer of several", async () => {
-    const call: AnswerEvent[] = [
-      { kind: "tool-call-start", choice: 1, index: 0, name: "a" },
-      { kind: "text", text: "first" },
-      { kind: "finish", choice: 1, reason: "stop" },
-    ];
-    expect(told([call])).toEqual([
+  test("comes before the text that follows it, and belongs to its own answer of several", () => {
+    expect(told({ ...call(0, "a", ""), index: 1 }, text("first"), text("after", 1), finish("stop", 1))).toEqual([
       { kind: "text", text: "first" },
       { kind: "text", choice: 1, text: '{"name": "a", "arguments": {}}' },
+      { kind: "text", choice: 1, text: "after" },
       { kind: "finish", choice: 1, reason: "stop" },
+    ]);
+  });
+
+  test("is text for Ollama, and no reason to end", () => {
+    const answer = new OllamaAnswer({ parallelToolCalls: true, callsAsText: true, promptTokens: () => 1 });
+    const message = { tool_calls: [{ function: { name: "get_weather", arguments: { city: "Rome" } } }] };
+    expect(answer.events({ message, done: true, prompt_eval_count: 3, eval_count: 4 })).toEqual([
+      { kind: "text", text: '{"name": "get_weather", "arguments": {"city":"Rome"}}' },
+      { kind: "finish", reason: "stop" },
+      { kind: "usage", promptTokens: 3, completionTokens: 4 },
     ]);
   });
 });

@@ -76,7 +76,7 @@ describe("the operator's settings", () => {
     ["a+b", 4],
     ["aab", undefined],
     ["toString", undefined],
-  ])("of %s are found by its id, or else by the first pattern that fits", (id, sizeMb) => {
+  ])("the operator's settings of %s are found by its id, or else by the first pattern that fits", (id, sizeMb) => {
     expect(settingsOf(file, id)?.size_mb).toBe(sizeMb);
   });
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { cutAtStops } from "../../../services/agent/runtimes/adjust-answer.ts";
 import type { EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
-import { emitEach, emittedBy } from "../../harness/emitted.ts";
+import { emitEach, emittedBy } from "../../harness/ask-runtime.ts";
 
 /** What is left of an answer, and whether the runtime was let go of before its end. */
 async function cut(stop: readonly string[], events: readonly AnswerEvent[]) {
@@ -30,7 +30,7 @@ describe("an answer with stop strings", () => {
     );
     expect(left).toEqual([
       ...words("alpha", " beta", " ga"),
-      { kind: "finish", reason: "stop" },
+      { kind: "finish", reason: "stop", stop: "mma del" },
       { kind: "usage", promptTokens: 10, completionTokens: 4 },
     ]);
     expect(wasRead).toBe(false);
@@ -61,6 +61,6 @@ describe("an answer with stop strings", () => {
       }
     };
     const left = await emittedBy((emit) => cutAtStops({ stop: [" beta"], estimatedTokens: 10 }, run, emit));
-    expect(left.slice(0, 2)).toEqual([...words("alpha"), { kind: "finish", reason: "stop" }]);
+    expect(left.slice(0, 2)).toEqual([...words("alpha"), { kind: "finish", reason: "stop", stop: " beta" }]);
   });
 });

@@ -3,7 +3,7 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { CompleteBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { completeEach } from "../../../services/agent/runtimes/fan-out.ts";
 import type { CompleteRun, EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
-import { emittedBy } from "../../harness/emitted.ts";
+import { emittedBy } from "../../harness/ask-runtime.ts";
 
 const stop: AnswerEvent = { kind: "finish", reason: "stop" };
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { embedInBatches, textsAtOnce } from "../../../services/agent/runtimes/fan-out.ts";
 import type { EmbedRun, Embeddings } from "../../../services/agent/runtimes/runtime.ts";
-import { emittedBy } from "../../harness/emitted.ts";
+import { emittedBy } from "../../harness/ask-runtime.ts";
 
 const capabilities = { completion: false, vision: false, embedding: true, tools: false, thinking: false };
 

@@ -3,8 +3,7 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { fanOut } from "../../../services/agent/runtimes/fan-out.ts";
 import type { ChatRun, EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
-import { eventsOf } from "../../harness/chat-on.ts";
-import { batchesOf } from "../../harness/emitted.ts";
+import { eventsOf, batchesOf } from "../../harness/ask-runtime.ts";
 
 const stop: AnswerEvent = { kind: "finish", reason: "stop" };
 const used = (completionTokens: number, reasoningTokens?: number): AnswerEvent => ({

@@ -71,7 +71,7 @@ describe("an answer of Ollama's", () => {
     expect([...answer.end()]).toEqual([]);
   });
 
-  test("of a model that repeats itself has met a limit, where Ollama ends it without a word", () => {
+  test("an answer of an Ollama model that repeats itself has met a limit, where Ollama ends it without a word", () => {
     const answer = new OllamaAnswer(usual);
     const same = { message: { role: "assistant", content: "same" }, done: false };
     for (let times = 0; times < 31; times += 1) answer.events(same);

@@ -86,6 +86,19 @@ describe("a chat for Ollama", () => {
     ]);
   });
 
+  test("the image of a tool's result follows the result, and a wrong type is refused where it stands", () => {
+    const shot = (type: string) => [{ type: "image_url", image_url: { url: `data:image/${type};base64,R0` } }];
+    const messages = (type: string) => [...called("{}"), { role: "tool", tool_call_id: "c", content: shot(type) }];
+    expect(requestFor({ messages: messages("png") }).messages.slice(1)).toEqual([
+      expect.objectContaining({ role: "tool", tool_call_id: "c" }),
+      { role: "user", content: "The result of 'look':", images: ["R0"] },
+    ]);
+    expect(refusalOf({ messages: messages("gif") })).toMatchObject({
+      code: "invalid_value",
+      param: "messages[1].content[0].image_url.url",
+    });
+  });
+
   test("offers tools as they are, and none when none may be called", () => {
     expect(requestFor({ tools, tool_choice: "auto" }).tools).toEqual(tools);
     expect(requestFor({ tools, tool_choice: "none" })).not.toHaveProperty("tools");
@@ -127,7 +140,6 @@ const imagePath = "messages[0].content[0].image_url.url";
 const argumentsPath = "messages[0].tool_calls[0].function.arguments";
 
 test.each([
-  ["a remote image", { messages: image("https://example.org/cat.png") }, {}, "invalid_value", imagePath],
   ["an image of another type", { messages: image("data:image/gif;base64,R0") }, {}, "invalid_value", imagePath],
   ["arguments that are no object", { messages: called("[1]") }, {}, "invalid_value", argumentsPath],
   ["arguments that are not JSON", { messages: called("{") }, {}, "invalid_value", argumentsPath],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ollamaStatusFault } from "../../../services/agent/runtimes/ollama/ollama-fault.ts";
+import { ollamaStatusFault } from "../../../services/agent/runtimes/ollama/ollama-answer.ts";
 
 /** As Ollama 0.33.0-rc2 passes on what the llama-server below it refuses. */
 function passedOn(error: object): string {

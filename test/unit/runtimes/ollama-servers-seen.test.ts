@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
 import { ollamaRuntime } from "../../../services/agent/runtimes/ollama/ollama.ts";
 import { ReplayServer, type Replay } from "../../harness/replay-server.ts";
-import { emittedBy, managed } from "../../harness/emitted.ts";
+import { emittedBy, managed } from "../../harness/ask-runtime.ts";
 
 // What Ollama 0.33.0-rc2 answered, but for times that mean nothing.
 

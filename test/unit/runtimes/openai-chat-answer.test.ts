@@ -44,6 +44,15 @@ const finished = delta({}, "stop");
 const stop: AnswerEvent = { kind: "finish", reason: "stop" };
 
 describe("an OpenAI-shaped answer", () => {
+  test("names the stop string that ended it, where the server names one and no token", () => {
+    const ended = (stop_reason: unknown) => ({
+      choices: [{ index: 0, delta: {}, finish_reason: "stop", stop_reason }],
+    });
+    expect(said([ended("END")])).toEqual([{ ...stop, stop: "END" }]);
+    expect(said([ended(128_009)])).toEqual([stop]);
+    expect(said([ended(null)])).toEqual([stop]);
+  });
+
   test("says nothing by the chunk that only tells the role, with or without content", () => {
     const roles = [delta({ role: "assistant", content: null }), delta({ role: "assistant", content: "" }), delta({})];
     expect(said(roles)).toEqual([]);

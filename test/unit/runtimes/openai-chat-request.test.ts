@@ -1,14 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/job-bodies.ts";
+import { prefilledText } from "../../../services/agent/runtimes/adjust-answer.ts";
 import { llamaServer } from "../../../services/agent/runtimes/openai/llama-server.ts";
 import { lmStudio } from "../../../services/agent/runtimes/openai/lm-studio.ts";
 import { mlxLm } from "../../../services/agent/runtimes/openai/mlx-lm.ts";
-import {
-  echoedText,
-  openAiChatRequest,
-  openAiTextRequest,
-} from "../../../services/agent/runtimes/openai/openai-request.ts";
+import { openAiChatRequest, openAiTextRequest } from "../../../services/agent/runtimes/openai/openai-request.ts";
 import type { OpenAiProfile, ServedModel } from "../../../services/agent/runtimes/openai/openai-profile.ts";
 import { otherServer } from "../../../services/agent/runtimes/openai/other-server.ts";
 import { vllm } from "../../../services/agent/runtimes/openai/vllm.ts";
@@ -125,6 +122,24 @@ describe("a request to any OpenAI-shaped server", () => {
     expect(request(llamaServer, { messages })["messages"]).toEqual([{ role: "user", content }]);
     expect(refusal(mlxLm, { messages })).toMatchObject({ code: "unsupported_value", param: "messages[0].content[1]" });
   });
+
+  test("the image of a tool's result follows the result, stays in it on llama-server, and is refused by a text server", () => {
+    const image = { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } } as const;
+    const messages: ChatBody["messages"] = [
+      { role: "assistant", tool_calls: [{ id: "c", type: "function", function: { name: "look", arguments: "{}" } }] },
+      { role: "tool", tool_call_id: "c", content: [{ type: "text", text: "Here." }, image] },
+      question,
+    ];
+    expect((request(vllm, { messages })["messages"] as unknown[]).slice(1)).toEqual([
+      { role: "tool", tool_call_id: "c", content: "Here." },
+      {
+        role: "user",
+        content: [{ type: "text", text: "The result of 'look':" }, image, { type: "text", text: question.content }],
+      },
+    ]);
+    expect(refusal(mlxLm, { messages })).toMatchObject({ code: "unsupported_value", param: "messages[1].content[1]" });
+    expect((request(llamaServer, { messages })["messages"] as unknown[]).slice(1)).toEqual(messages.slice(1));
+  });
 });
 
 describe("parameters that a server would ignore", () => {
@@ -180,7 +195,7 @@ describe("tool_choice", () => {
   test.each([
     ["lm-studio, which takes words only", lmStudio],
     ["llama-server, which takes a name for a mere wish", llamaServer],
-  ])("of a named function offers that one, and requires a call: %s", (_, profile) => {
+  ])("a tool_choice of a named function offers that one, and requires a call: %s", (_, profile) => {
     expect(request(profile, { tools, tool_choice: named })["tools"]).toEqual([
       { type: "function", function: { name: "g" } },
     ]);
@@ -224,7 +239,7 @@ describe("a beginning of the answer in the last message", () => {
       add_generation_prompt: false,
     });
     expect(request(profile)).not.toHaveProperty("continue_final_message");
-    expect(echoedText(profile, { messages })).toBe("");
+    expect(profile.prefill).toBe("continues");
   });
 
   test.each([
@@ -232,8 +247,8 @@ describe("a beginning of the answer in the last message", () => {
     ["openai", otherServer],
   ])("is sent to %s as it is, and what it repeats of it is dropped", (_, profile) => {
     expect(request(profile, { messages })).not.toHaveProperty("continue_final_message");
-    expect(echoedText(profile, { messages })).toBe("Once upon");
-    expect(echoedText(profile, { messages: [question] })).toBe("");
+    expect(profile.prefill).toBe("as-the-template");
+    expect([prefilledText({ messages }), prefilledText({ messages: [question] })]).toEqual(["Once upon", ""]);
   });
 
   test("is refused for mlx-lm, which always begins a new turn", () => {
@@ -255,7 +270,7 @@ describe("response_format", () => {
     });
   });
 
-  test("of any object is a schema for LM Studio, which knows nothing else", () => {
+  test("a response_format of any object is a schema for LM Studio, which knows nothing else", () => {
     expect(request(lmStudio, { response_format: schema })).toMatchObject({ response_format: schema });
     expect(request(lmStudio, { response_format: { type: "json_object" } })).toMatchObject({
       response_format: { type: "json_schema", json_schema: { schema: { type: "object" } } },

@@ -185,7 +185,7 @@ describe("a refusal", () => {
   test.each([
     ["vLLM", { detail: "Not Found" }],
     ["llama-server", { error: { message: "File Not Found", type: "not_found_error", code: 404 } }],
-  ])("of an interface that %s does not have is told apart from a model that does not exist", (_, body) => {
+  ])("a refusal of an interface that %s does not have is told apart from a model that does not exist", (_, body) => {
     expect(refused(404, body)).toBeInstanceOf(PathUnknown);
     expect(refused(404, { error: "The model `m` does not exist." })).not.toBeInstanceOf(PathUnknown);
   });
@@ -195,12 +195,15 @@ describe("a refusal", () => {
     expect(refused(400, { error: { message: "no", param: "/home/secret" } })).toMatchObject({ param: undefined });
   });
 
-  test.each([[401], [403]])("of the agent itself (%i) tells the operator which setting gives a key", (status) => {
-    const fault = refused(status, { error: { message: "Invalid API Key", code: status } });
-    expect(fault.code).toBe("upstream_error");
-    expect(fault.internal).toContain("TRUNKLINE_RUNTIME_KEY");
-    expect(fault.message).not.toContain("KEY");
-  });
+  test.each([[401], [403]])(
+    "a refusal of the agent itself (%i) tells the operator which setting gives a key",
+    (status) => {
+      const fault = refused(status, { error: { message: "Invalid API Key", code: status } });
+      expect(fault.code).toBe("upstream_error");
+      expect(fault.internal).toContain("TRUNKLINE_RUNTIME_KEY");
+      expect(fault.message).not.toContain("KEY");
+    },
+  );
 
   test("because the model is still loading is no refusal for good", () => {
     const error = { code: 503, message: "Loading model", type: "unavailable_error" };

@@ -4,7 +4,7 @@ import {
   capabilitiesByProps,
   describedByArgs,
   llamaServerProps,
-} from "../../../services/agent/runtimes/openai/llama-server-model.ts";
+} from "../../../services/agent/runtimes/openai/llama-server.ts";
 import {
   lmStudioModel,
   lmStudioModelBefore,
@@ -101,8 +101,10 @@ describe("model information of LM Studio", () => {
     lmStudioModelsBefore.parse({ data: [entry] }).data.map(lmStudioModelBefore)[0];
 
   test("is everything of one that is not loaded", () => {
-    expect(described(listed)?.model).toEqual({
+    expect(described(listed)).toEqual({
       id: "qwen/qwen3-8b",
+      name: "qwen/qwen3-8b",
+      instances: [],
       ownedBy: "qwen",
       capabilities: { completion: true, embedding: false, vision: false, tools: true, thinking: false },
       contextTokens: 40_960,
@@ -115,7 +117,7 @@ describe("model information of LM Studio", () => {
   test("is the window it was loaded with, and how much it takes at once", () => {
     const instance = { id: "qwen/qwen3-8b:2", config: { context_length: 4_096, parallel: 2 } };
     const loaded = described({ ...listed, loaded_instances: [instance] });
-    expect(loaded?.model).toMatchObject({ contextTokens: 4_096, loaded: true });
+    expect(loaded).toMatchObject({ contextTokens: 4_096, loaded: true });
     expect(loaded?.instances).toEqual([{ id: "qwen/qwen3-8b:2", slots: 2 }]);
   });
 
@@ -124,14 +126,16 @@ describe("model information of LM Studio", () => {
     const model = described({ ...variant, capabilities: { reasoning: { allowed_options: ["off", "on"] } } });
     expect(model).toMatchObject({
       name: "qwen/qwen3-8b",
-      model: { id: "qwen/qwen3-8b:4bit", onAppleMlx: true, capabilities: { thinking: true, tools: false } },
+      id: "qwen/qwen3-8b:4bit",
+      onAppleMlx: true,
+      capabilities: { thinking: true, tools: false },
     });
   });
 
   test("is that a model embeds, and does nothing else", () => {
     const embedding = { completion: false, embedding: true, vision: false, tools: false, thinking: false };
-    expect(described({ type: "embedding", key: "nomic" })?.model.capabilities).toEqual(embedding);
-    expect(describedBefore({ type: "embeddings", id: "nomic" })?.model.capabilities).toEqual(embedding);
+    expect(described({ type: "embedding", key: "nomic" })?.capabilities).toEqual(embedding);
+    expect(describedBefore({ type: "embeddings", id: "nomic" })?.capabilities).toEqual(embedding);
   });
 
   test("was less before, and is no more than was told", () => {
@@ -142,15 +146,17 @@ describe("model information of LM Studio", () => {
       compatibility_type: "mlx",
       max_context_length: 40_960,
     };
-    expect(describedBefore({ ...before, state: "loaded", loaded_context_length: 4_096 })?.model).toEqual({
+    expect(describedBefore({ ...before, state: "loaded", loaded_context_length: 4_096 })).toEqual({
       id: "qwen",
+      name: "qwen",
+      instances: [{ id: "qwen", slots: undefined }],
       ownedBy: "qwen",
       capabilities: { completion: true, embedding: false, vision: true },
       contextTokens: 4_096,
       onAppleMlx: true,
       loaded: true,
     });
-    expect(describedBefore({ ...before, state: "not-loaded", capabilities: ["tool_use"] })?.model).toMatchObject({
+    expect(describedBefore({ ...before, state: "not-loaded", capabilities: ["tool_use"] })).toMatchObject({
       contextTokens: 40_960,
       capabilities: { tools: true },
       loaded: false,

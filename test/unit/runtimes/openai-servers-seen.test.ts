@@ -12,7 +12,7 @@ import { ReplayServer, type Replay } from "../../harness/replay-server.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { until } from "../../harness/until.ts";
 import type { Embeddings } from "../../../services/agent/runtimes/runtime.ts";
-import { emittedBy, managed } from "../../harness/emitted.ts";
+import { emittedBy, managed } from "../../harness/ask-runtime.ts";
 
 // What real servers answered, byte for byte but for ids and times that mean nothing: llama-server 0.7.0, mlx-lm 0.32.2
 // and vLLM 0.32.0.

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { pickChunk } from "../../../services/agent/runtimes/openai/openai-chunk.ts";
+import { pickChunk } from "../../../services/agent/runtimes/openai/openai-answer.ts";
 import {
   OpenAiToolCalls,
   toolArgumentsCharactersMax,
@@ -9,7 +9,7 @@ import {
 
 function calls(pieces: readonly object[], options: { callsMax?: number; cutOff?: boolean } = {}): AnswerEvent[] {
   const { callsMax = Infinity, cutOff = false } = options;
-  const assembled = new OpenAiToolCalls({ callsMax, choice: 0 });
+  const assembled = new OpenAiToolCalls({ callsMax, choice: 0, asText: false });
   const read = pickChunk({ choices: [{ delta: { tool_calls: pieces } }] }).choices.flatMap((choice) => choice.calls);
   return [...read.flatMap((piece) => [...assembled.push(piece)]), ...assembled.end({ cutOff })];
 }

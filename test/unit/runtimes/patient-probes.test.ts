@@ -29,7 +29,7 @@ describe("a probe", () => {
     expect([await first, await find(), asked.length]).toEqual([{ tools: true }, { tools: true }, 1]);
   });
 
-  test("of a busy server is waited for no longer than patience lasts, and not asked again meanwhile", async () => {
+  test("a probe of a busy server is waited for no longer than patience lasts, and not asked again meanwhile", async () => {
     const { clock, asked, find } = probes();
     const first = find();
     clock.advance(probePatienceMs);

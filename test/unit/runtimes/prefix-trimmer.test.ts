@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
-import { emittedBy } from "../../harness/emitted.ts";
+import { emittedBy } from "../../harness/ask-runtime.ts";
 import { echoCharactersMin, PrefixTrimmer, trimPrefix } from "../../../services/agent/runtimes/adjust-answer.ts";
 
 function text(piece: string): AnswerEvent {

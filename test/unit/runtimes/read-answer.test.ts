@@ -3,10 +3,9 @@ import type { AddressInfo, Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { OpenAiAnswer } from "../../../services/agent/runtimes/openai/openai-answer.ts";
+import { OpenAiAnswer, readAnswer } from "../../../services/agent/runtimes/openai/openai-answer.ts";
 import { otherServer } from "../../../services/agent/runtimes/openai/other-server.ts";
-import { readAnswer } from "../../../services/agent/runtimes/openai/read-answer.ts";
-import { emittedBy } from "../../harness/emitted.ts";
+import { emittedBy } from "../../harness/ask-runtime.ts";
 import { RuntimeConnection } from "../../../services/agent/runtimes/runtime-connection.ts";
 
 const body = [

@@ -272,7 +272,7 @@ test("a taker that is done is handed no more, and the connection is kept", async
   await all;
   sent.end("more than anybody wants");
   await until(() => sent.writableFinished, { what: "the body is sent" });
-  await nextTurn();
+  await kept();
   const again = ask().read((piece) => void taken.push(Buffer.from(piece).toString()));
   (await answerAt(1)).end("once more");
   await again;
@@ -336,7 +336,7 @@ test("an abort ends what is handed over, whenever it comes", async () => {
   await until(() => sockets[0]?.destroyed === true, { what: "the connection is closed" });
 });
 
-test("of an answer that breaks off, what came is handed over first", async () => {
+test("the part that came of an answer that breaks off is handed over first", async () => {
   const { ask, answerAt, sockets } = await connected();
   const taken: string[] = [];
   const all = ask().read((piece) => void taken.push(Buffer.from(piece).toString()));

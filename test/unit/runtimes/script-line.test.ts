@@ -23,12 +23,25 @@ describe("a script line", () => {
     expect(readScript("/script")).toMatchObject({ tokens: 10, nonce: "token", think: 0, firstMs: 0, delayMs: 0 });
   });
 
-  test.each(["Hello", " /script", "say /script tokens=3", "/scripted tokens=3", "/scrip", ""])(
-    "is none when the message begins otherwise: %j",
-    (message) => {
-      expect(readScript(message)).toBeUndefined();
-    },
-  );
+  test("needs no slash before one of its words, since some clients take the slash for a command of their own", () => {
+    expect(readScript("script tokens=7 nonce=abc\nmore")).toMatchObject({ tokens: 7, nonce: "abc" });
+    expect(refusalOf("script tokens=x").message).toContain("'tokens' must be a whole number");
+  });
+
+  test.each([
+    "Hello",
+    " /script",
+    "say /script tokens=3",
+    "/scripted tokens=3",
+    "/scrip",
+    "",
+    "script",
+    "script me a play",
+    "script play=3",
+    "scripts tokens=3",
+  ])("is none when the message begins otherwise: %j", (message) => {
+    expect(readScript(message)).toBeUndefined();
+  });
 
   test.each([
     ["/script speed=3", "'speed' is not one of tokens, nonce,"],

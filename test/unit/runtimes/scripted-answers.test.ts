@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { systemClock } from "#shared/process/clock.ts";
 import { scriptedRuntime } from "../../../services/agent/runtimes/scripted/scripted.ts";
-import { chatOn, eventsOf, textOf, type ChatWish } from "../../harness/chat-on.ts";
+import { chatOn, eventsOf, textOf, type ChatWish } from "../../harness/ask-runtime.ts";
 
 const runtime = scriptedRuntime({ clock: systemClock });
 
@@ -43,6 +43,12 @@ describe("the scripted runtime", () => {
     expect(textOf(await answer({ messages }))).toBe("last-0 ");
   });
 
+  test("takes the script from the user's own part among those that a coding agent puts beside it", async () => {
+    const parts = ["<reminder>Be brief.</reminder>", "script tokens=1 nonce=own", "<context>x</context>"];
+    const content = parts.map((text) => ({ type: "text" as const, text }));
+    expect(textOf(await answer({ messages: [{ role: "user", content }] }))).toBe("own-0 ");
+  });
+
   test("ends with `length` at max_tokens, which counts the text alone", async () => {
     const events = await answer({ says: "/script tokens=5 nonce=a think=1", max_tokens: 2 });
     expect(textOf(events)).toBe("a-0 a-1 ");
@@ -53,7 +59,7 @@ describe("the scripted runtime", () => {
     const events = await answer({ says: "/script tokens=5 nonce=a", stop: ["1 a-2"] });
     expect(textOf(events)).toBe("a-0 a-");
     expect(events.slice(-2)).toEqual([
-      { kind: "finish", reason: "stop" },
+      { kind: "finish", reason: "stop", stop: "1 a-2" },
       { kind: "usage", promptTokens: 3, completionTokens: 3 },
     ]);
   });

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { systemClock } from "#shared/process/clock.ts";
 import { scriptedRuntime } from "../../../services/agent/runtimes/scripted/scripted.ts";
-import { chatOn, eventsOf, textOf } from "../../harness/chat-on.ts";
-import { textOn, type TextWish } from "../../harness/text-on.ts";
+import { chatOn, eventsOf, textOf, textOn, type TextWish } from "../../harness/ask-runtime.ts";
 
 const runtime = scriptedRuntime({ clock: systemClock });
 
@@ -30,7 +29,7 @@ describe("a text on the scripted runtime", () => {
     expect(await continued({ prompt, max_tokens: 2 })).toContainEqual({ kind: "finish", reason: "length" });
     const stopped = await continued({ prompt, stop: ["1 a-2"] });
     expect(textOf(stopped)).toBe("a-0 a-");
-    expect(stopped).toContainEqual({ kind: "finish", reason: "stop" });
+    expect(stopped).toContainEqual({ kind: "finish", reason: "stop", stop: "1 a-2" });
   });
 
   test("fails as its script line asks", async () => {

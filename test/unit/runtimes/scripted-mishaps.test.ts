@@ -3,7 +3,7 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { scriptedRuntime } from "../../../services/agent/runtimes/scripted/scripted.ts";
-import { chatOn, textOf } from "../../harness/chat-on.ts";
+import { chatOn, textOf } from "../../harness/ask-runtime.ts";
 import { until } from "../../harness/until.ts";
 
 /** Starts a chat and keeps what was said until it ended, and how. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { catalogue } from "#shared/model/model.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { scriptedRuntime } from "../../../services/agent/runtimes/scripted/scripted.ts";
-import { offeredBy } from "../../harness/offered-by.ts";
+import { offeredBy } from "../../harness/ask-runtime.ts";
 
 const { signal } = new AbortController();
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { scriptedRuntime } from "../../../services/agent/runtimes/scripted/scripted.ts";
-import { chatOn, textOf } from "../../harness/chat-on.ts";
+import { chatOn, textOf } from "../../harness/ask-runtime.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 /** Starts a chat and notes when each token was said. */

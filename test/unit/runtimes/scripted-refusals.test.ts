@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { systemClock } from "#shared/process/clock.ts";
 import { scriptedRuntime } from "../../../services/agent/runtimes/scripted/scripted.ts";
-import { chatOn, eventsOf, type ChatWish } from "../../harness/chat-on.ts";
-import { offeredBy } from "../../harness/offered-by.ts";
+import { chatOn, eventsOf, type ChatWish, offeredBy } from "../../harness/ask-runtime.ts";
 
 const runtime = scriptedRuntime({ clock: systemClock });
 const tools = [{ type: "function" as const, function: { name: "look" } }];

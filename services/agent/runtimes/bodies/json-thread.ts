@@ -1,7 +1,6 @@
 import { serveOrders } from "#shared/process/work-thread.ts";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
-import type { JsonOrder } from "./large-json.ts";
-import { readBody } from "./read-body.ts";
+import { type JsonOrder, readBody } from "./json-bodies.ts";
 
 serveOrders<unknown>(
   (order: JsonOrder) => ("written" in order ? encodeJson(order.written) : readBody(order.kind, order.bytes)),

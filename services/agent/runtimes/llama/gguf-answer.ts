@@ -2,13 +2,14 @@ import { randomInt } from "node:crypto";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault, originOf } from "#shared/fault/fault.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
-import { ContextOverflow, overflowFault, type TooLong } from "../context-overflow.ts";
-import type { ChatRun, EmitEvents } from "../runtime.ts";
+import { ContextOverflow, tellOverflow, type TooLong } from "../context-overflow.ts";
+import type { ChatRun, EmitEvents, CompleteRun, Embeddings, EmbedRun } from "../runtime.ts";
 import { StopCutter } from "../adjust-answer.ts";
 import type { Engine, Generated, Model, Sequence, Token } from "./gguf-engine.ts";
 import type { GgufModel, LoadedModel } from "./gguf-model.ts";
+import { honouringInTexts, nothingToContinue, refuseUnsupportedText } from "../refuse-unsupported.ts";
 
-export interface Asked<Run> {
+export interface GgufRequest<Run> {
   readonly run: Run;
   readonly gguf: GgufModel;
   readonly engine: Engine;
@@ -16,7 +17,17 @@ export interface Asked<Run> {
 
 type Sampling = Pick<
   ChatBody,
-  "temperature" | "top_p" | "seed" | "frequency_penalty" | "presence_penalty" | "logit_bias" | "max_tokens" | "stop"
+  | "top_k"
+  | "min_p"
+  | "repeat_penalty"
+  | "temperature"
+  | "top_p"
+  | "seed"
+  | "frequency_penalty"
+  | "presence_penalty"
+  | "logit_bias"
+  | "max_tokens"
+  | "stop"
 >;
 type SampledRun = Pick<ChatRun, "signal" | "onProgress" | "contextWindow"> & { readonly body: Sampling };
 
@@ -43,12 +54,12 @@ export interface Generation {
 
 /** Generates an answer. Emits its events, then the finish reason and the usage. */
 export async function answer(
-  asked: Asked<SampledRun>,
+  request: GgufRequest<SampledRun>,
   param: TooLong["param"],
   prepare: (loaded: LoadedModel) => Promise<Generation>,
   emit: EmitEvents,
 ): Promise<void> {
-  const { run, gguf } = asked;
+  const { run, gguf } = request;
   const { body, onProgress } = run;
   const events = new EventsInOrder(emit);
   const signal = AbortSignal.any([run.signal, gguf.closing, events.failed]);
@@ -59,7 +70,7 @@ export async function answer(
   const fits = prompt.length <= Math.min(loaded.promptTokensMax, windowTokens - 1);
   if (!fits) throw overflow(prompt.length, windowTokens, param);
   const maxTokens = Math.min(body.max_tokens ?? Infinity, windowTokens - prompt.length);
-  const sampling = samplingOf(asked, loaded.model);
+  const sampling = samplingOf(request, loaded.model);
   using taken = loaded.take(prompt);
   const { sequence } = taken;
   const cachedTokens = await readPrompt(sequence, { prompt, batchTokens: loaded.batchTokens, signal, onProgress });
@@ -108,7 +119,7 @@ export async function answer(
   const completionTokens = Math.max(0, reason === "eogToken" ? generated - 1 : generated);
   const thinking = reasoningTokens > 0 && { reasoningTokens };
   events.push(
-    { kind: "finish", reason: reason === "maxTokens" ? "length" : "stop" },
+    { kind: "finish", reason: reason === "maxTokens" ? "length" : "stop", stop: cutter.found },
     { kind: "usage", promptTokens: prompt.length, completionTokens, cachedTokens, ...thinking },
   );
   await events.emitted;
@@ -168,11 +179,12 @@ async function readPrompt(
 const samplingDefaults = { temperature: 0.8, topK: 40, topP: 0.95, minP: 0.05 };
 const seedsMax = 2 ** 32;
 
-function samplingOf({ run: { body }, gguf, engine }: Asked<SampledRun>, model: Model): object {
-  const { temperature, topP, ...others } = { ...samplingDefaults, ...gguf.file.sampling };
+function samplingOf({ run: { body }, gguf, engine }: GgufRequest<SampledRun>, model: Model): object {
+  const { temperature, topP, topK, minP } = { ...samplingDefaults, ...gguf.file.sampling };
   const { frequency_penalty: frequencyPenalty = 0, presence_penalty: presencePenalty = 0, seed } = body;
-  const penalises = frequencyPenalty !== 0 || presencePenalty !== 0;
-  const wholeAnswer = { lastTokens: gguf.windowTokens, penalizeNewLine: true, penalty: 1 };
+  const { repeat_penalty: penalty = 1 } = body;
+  const penalises = frequencyPenalty !== 0 || presencePenalty !== 0 || penalty !== 1;
+  const wholeAnswer = { lastTokens: gguf.windowTokens, penalizeNewLine: true, penalty };
   const tokenBias = new engine.library.TokenBias(model.tokenizer);
   for (const [key, logit] of Object.entries(body.logit_bias ?? {})) {
     const token = Number(key);
@@ -181,9 +193,10 @@ function samplingOf({ run: { body }, gguf, engine }: Asked<SampledRun>, model: M
     tokenBias.set(token, { logit });
   }
   return {
-    ...others,
     temperature: body.temperature ?? temperature,
     topP: body.top_p ?? topP,
+    topK: body.top_k ?? topK,
+    minP: body.min_p ?? minP,
     seed: seed === undefined ? randomInt(seedsMax) : ((seed % seedsMax) + seedsMax) % seedsMax,
     // The engine punishes repetition unless it is told not to.
     repeatPenalty: penalises && { ...wholeAnswer, frequencyPenalty, presencePenalty },
@@ -196,9 +209,9 @@ function refusedBias(key: string, what: string): Fault {
 }
 
 /** Returns the fault for a prompt that leaves no room for an answer. No prompt is ever cut. */
-export function overflow(promptTokens: number, windowTokens: number, param: TooLong["param"]): Fault {
+export function overflow(promptTokens: number, windowTokens: number, param: TooLong["param"]): unknown {
   const counted = new ContextOverflow({ promptTokens, windowTokens }, "counted by the engine");
-  return overflowFault(counted, { param, contextWindow: windowTokens, estimatedTokens: promptTokens });
+  return tellOverflow(counted, { param, contextWindow: windowTokens, estimatedTokens: promptTokens });
 }
 
 function engineFailed(error: unknown): Fault {
@@ -207,4 +220,73 @@ function engineFailed(error: unknown): Fault {
     internal: originOf(error),
     cause: error,
   });
+}
+
+const honoured = honouringInTexts("suffix", "logit_bias", "top_k", "min_p", "repeat_penalty");
+
+/** Continues one text on a model of this process, or fills in the gap before `suffix`. */
+export function ggufText(request: GgufRequest<CompleteRun>, emit: EmitEvents): Promise<void> {
+  const { prompt: text, suffix } = request.run.body;
+  refuseUnsupportedText(request.run.body, honoured);
+  const prepare = async ({ model }: LoadedModel): Promise<Generation> => {
+    // A client that sends a bare text writes the model's marks itself. The text around a gap is code, without marks.
+    const plain = (code: string): Token[] => model.tokenize(code, false, "trimLeadingSpace");
+    const before = suffix === undefined ? model.tokenize(text, true) : plain(text);
+    const after = suffix === undefined ? undefined : plain(suffix);
+    const prompt = promptOf(before, after, model);
+    if (prompt.length === 0) throw nothingToContinue();
+    return {
+      prompt,
+      async generate(contextSequence, options, output) {
+        const completion = new request.engine.library.LlamaCompletion({ contextSequence });
+        const all = { ...options, disableContextShift: true, contextShiftSize: 1, onTextChunk: output.text };
+        try {
+          if (after === undefined) return await completion.generateCompletionWithMeta(before, all);
+          return await completion.generateInfillCompletionWithMeta(before, after, all);
+        } finally {
+          completion.dispose();
+        }
+      },
+    };
+  };
+  return answer(request, "prompt", prepare, emit);
+}
+
+/** Returns the prompt that the engine makes of a text, with a gap in it if there is a text after the gap. */
+function promptOf(before: Token[], after: Token[] | undefined, { tokens }: Model): Token[] {
+  const beginning = tokens.shouldPrependBosToken && tokens.bos !== null ? [tokens.bos] : [];
+  if (after === undefined) return [...beginning, ...before];
+  const { prefix, suffix, middle } = tokens.infill;
+  if (prefix === null || suffix === null || middle === null) {
+    const message = "The model was not made to fill in a gap, so there can be no 'suffix'.";
+    throw new Fault("unsupported_parameter", { message, param: "suffix" });
+  }
+  return [...beginning, prefix, ...before, suffix, ...after, middle];
+}
+
+/** Returns one vector of length one for each text. Refuses a text that is too long with both numbers; never cuts it. */
+export async function ggufEmbed({ run, gguf }: GgufRequest<EmbedRun>): Promise<Embeddings> {
+  const { body, onProgress } = run;
+  const signal = AbortSignal.any([run.signal, gguf.closing]);
+  using loaded = await gguf.hold(() => onProgress("loading"));
+  const { model, embedding, windowTokens } = loaded;
+  if (embedding === undefined) throw new Error("a model that does not embed was asked for a vector");
+  const texts = body.input.map((text) => model.tokenize(text, false));
+  const lengths = texts.map((tokens) => embedding.calculateInputLength([...tokens]));
+  const longest = Math.max(...lengths);
+  if (longest > windowTokens) throw overflow(longest, windowTokens, "input");
+  const vectors: number[][] = [];
+  for (const tokens of texts) {
+    signal.throwIfAborted();
+    onProgress("prefill");
+    const { vector } = await embedding.getEmbeddingFor(tokens);
+    const dimensions = vector.length;
+    if ((body.dimensions ?? dimensions) !== dimensions) {
+      const message = `The vectors of this model have ${dimensions} dimensions, and the runtime does not shorten them.`;
+      throw new Fault("unsupported_value", { message, param: "dimensions" });
+    }
+    const length = Math.hypot(...vector) || 1;
+    vectors.push(vector.map((each) => each / length));
+  }
+  return { vectors, promptTokens: lengths.reduce((sum, length) => sum + length, 0) };
 }

@@ -1,30 +1,26 @@
 import { Fault, originOf } from "#shared/fault/fault.ts";
 import { contentText, type ChatBody, type ChatMessage, type ToolDefinition } from "#shared/protocol/job-bodies.ts";
-import { honouring, refuseUnsupported } from "../refuse-unsupported.ts";
+import { argumentsOf, honouring, refuseUnsupported } from "../refuse-unsupported.ts";
 import type { ChatRun, EmitEvents } from "../runtime.ts";
-import { answer, type Asked, type Generation, type GenerationOptions, type Output } from "./gguf-answer.ts";
+import { answer, type GgufRequest, type Generation, type GenerationOptions, type Output } from "./gguf-answer.ts";
 import type { Chat, ChatWrapper, FunctionCall, Functions, HistoryItem, Model, Schema, Token } from "./gguf-engine.ts";
 import type { GgufFile } from "./gguf-file.ts";
-import type { LoadedModel } from "./gguf-model.ts";
+import type { GgufModel, LoadedModel } from "./gguf-model.ts";
 import { anyObject, answerSchema, parametersSchema, withoutNulls } from "./gguf-schema.ts";
 
-const honoured = honouring("logit_bias", "response_format");
+const honoured = honouring("logit_bias", "response_format", "top_k", "min_p", "repeat_penalty");
 
 /** Answers one chat on a model of this process. */
-export function ggufChat(asked: Asked<ChatRun>, emit: EmitEvents): Promise<void> {
-  const { run, gguf, engine } = asked;
+export function ggufChat(request: GgufRequest<ChatRun>, emit: EmitEvents): Promise<void> {
+  const { run, gguf, engine } = request;
   const { body, onProgress } = run;
   const { file } = gguf;
   refuseUnsupported(body, honoured);
-  const tools = body.tool_choice === "none" ? [] : toolsOf(body);
-  const functions = functionsOf(tools, file);
+  const { tools, functions, history, thinks } = conversationOf(body, file);
   const schema = heldTo(body, functions);
-  const history = historyOf(body.messages, file);
-  const thinks = file.thinks && !isContinued(body.messages);
-  if (thinks && body.reasoning_effort === "none") said(history, thought(""));
   const prepare = async ({ model }: LoadedModel): Promise<Generation> => {
     const wrapper = withEffort(body, file);
-    const grammar = schema === undefined ? undefined : await grammarOf(schema, asked);
+    const grammar = schema === undefined ? undefined : await grammarOf(schema, request);
     return {
       prompt: promptTokens(history, { wrapper, functions, model }),
       async generate(contextSequence, options, output) {
@@ -68,7 +64,32 @@ export function ggufChat(asked: Asked<ChatRun>, emit: EmitEvents): Promise<void>
       },
     };
   };
-  return answer(asked, "messages", prepare, emit);
+  return answer(request, "messages", prepare, emit);
+}
+
+/** Returns the tokens of a chat's prompt. A model that is not in memory has no tokenizer to count with. */
+export async function ggufCount({ body }: ChatRun, gguf: GgufModel): Promise<number> {
+  if (!gguf.loaded) throw invalid("model", "is not in memory, so its tokens cannot be counted");
+  const { functions, history } = conversationOf(body, gguf.file);
+  using loaded = await gguf.hold(() => undefined);
+  return promptTokens(history, { wrapper: withEffort(body, gguf.file), functions, model: loaded.model }).length;
+}
+
+interface Conversation {
+  readonly tools: readonly ToolDefinition[];
+  readonly functions: Functions | undefined;
+  readonly history: HistoryItem[];
+  readonly thinks: boolean;
+}
+
+/** Reads a chat into the engine's form, from which the prompt is made. */
+function conversationOf(body: ChatBody, file: GgufFile): Conversation {
+  const tools = body.tool_choice === "none" ? [] : toolsOf(body);
+  const functions = functionsOf(tools, file);
+  const history = historyOf(body.messages, file);
+  const thinks = file.thinks && !isContinued(body.messages);
+  if (thinks && body.reasoning_effort === "none") appendResponse(history, thought(""));
+  return { tools, functions, history, thinks };
 }
 
 /** Lets the model think before a grammar, which would hold the thought too. Adds the thought to the history. */
@@ -94,7 +115,7 @@ async function think(
   } catch (error) {
     if (!over.signal.aborted) throw error;
   }
-  said(history, thought(text));
+  appendResponse(history, thought(text));
 }
 
 /** Returns the tools that the model may call. A `tool_choice` that names a tool leaves only that one. */
@@ -173,7 +194,7 @@ function historyOf(messages: readonly ChatMessage[], { controls }: GgufFile): Hi
       call.result = text;
     } else {
       const { reasoning_content: reasoning, tool_calls: called = [] } = message;
-      said(history, ...(reasoning ? [thought(reasoning)] : []), ...(text === "" ? [] : [text]));
+      appendResponse(history, ...(reasoning ? [thought(reasoning)] : []), ...(text === "" ? [] : [text]));
       for (const [index, { id, function: given }] of called.entries()) {
         const object = argumentsOf(given.arguments, `messages[${at}].tool_calls[${index}].function.arguments`);
         const params = withoutControls(object, controls);
@@ -185,24 +206,24 @@ function historyOf(messages: readonly ChatMessage[], { controls }: GgufFile): Hi
           startsNewChunk: index === 0,
         };
         calls.set(id, call);
-        said(history, call);
+        appendResponse(history, call);
       }
     }
   }
-  said(history);
+  appendResponse(history);
   return history;
 }
 
-type Said = Extract<HistoryItem, { type: "model" }>["response"];
+type ModelResponse = Extract<HistoryItem, { type: "model" }>["response"];
 
-function said(history: HistoryItem[], ...items: Said): void {
+function appendResponse(history: HistoryItem[], ...items: ModelResponse): void {
   const last = history.at(-1);
   if (last?.type === "model") last.response.push(...items);
   else history.push({ type: "model", response: items });
 }
 
 /** A thought that is over. An empty one makes the model answer at once. */
-function thought(text: string): Said[number] {
+function thought(text: string): ModelResponse[number] {
   return { type: "segment", segmentType: "thought", text, ended: true };
 }
 
@@ -218,7 +239,7 @@ function withEffort({ reasoning_effort: effort }: ChatBody, { wrapper }: GgufFil
   return Object.create(wrapper, { reasoningEffort: { value: grades[effort] } }) as ChatWrapper;
 }
 
-async function grammarOf(schema: Schema, { run: { body }, engine }: Asked<ChatRun>): Promise<object> {
+async function grammarOf(schema: Schema, { run: { body }, engine }: GgufRequest<ChatRun>): Promise<object> {
   try {
     return await engine.llama.createGrammarForJsonSchema(schema);
   } catch (error) {
@@ -268,17 +289,6 @@ function trimmedStart(take: Output["text"]): Output["text"] {
     if (trimmed !== "") atBeginning = false;
     take(trimmed);
   };
-}
-
-function argumentsOf(text: string, path: string): object {
-  if (text.trim() === "") return {};
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
-  } catch {
-    // Invalid JSON gets the fault below, like JSON that is not an object.
-  }
-  throw invalid(path, "must be a JSON object, as a string");
 }
 
 function invalid(param: string, what: string): Fault {

@@ -1,6 +1,7 @@
 import { findPackageJSON } from "node:module";
 import { availableParallelism, constants } from "node:os";
 import { dirname, join } from "node:path";
+import { isSea } from "node:sea";
 import { pathToFileURL } from "node:url";
 import type { Log } from "#shared/process/log.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
@@ -24,7 +25,10 @@ export interface EngineOptions {
 
 const engineName = "node-llama-cpp";
 export const engineVersion = "3.22.1";
-const installCommand = `npm install --no-save ${engineName}@${engineVersion}`;
+/** A checkout finds the engine beside itself; a package, which npm may replace, finds it in a folder of its own. */
+const installCommand = import.meta.filename.endsWith(".ts")
+  ? `npm install --no-save ${engineName}@${engineVersion}`
+  : `npm install --prefix ./engine ${engineName}@${engineVersion}, then set TRUNKLINE_ENGINE_DIR=./engine`;
 
 /** The engines of this process by options. llama.cpp has one log, which a second instance would take from the first. */
 const engines = new Map<string, Promise<Engine>>();
@@ -97,6 +101,11 @@ async function withoutSignals<Loaded>(load: () => Promise<Loaded>): Promise<Load
 }
 
 function engineFolder(dir: string | undefined): string {
+  if (isSea()) {
+    const remedy = "start llama-server with the file, which is found, or install Trunkline by npm";
+    // The engine starts itself again by `process.execPath` to try its binaries.
+    throw new StartFailure(exitCodes.unavailable, `This executable cannot load ${engineName}: ${remedy}.`);
+  }
   try {
     const found = findPackageJSON(
       engineName,

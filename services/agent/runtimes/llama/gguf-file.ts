@@ -76,7 +76,7 @@ export async function readGgufFile(path: string, engine: Engine): Promise<GgufFi
     purpose: purposeOf(architectureMetadata["pooling_type"]),
     trainedTokens: positive(architectureMetadata["context_length"]) ?? trainedTokensDefault,
     tokenCount: tokens.length,
-    controls: new RegExp(controlTexts.map((text) => RegExp.escape(text)).join("|") || "$^", "g"),
+    controls: new RegExp(controlTexts.map((text) => escaped(text)).join("|") || "$^", "g"),
     sampling: samplingOf(general["sampling"]),
     wrapper,
     tools: callsTools(wrapper, engine),
@@ -159,6 +159,11 @@ function samplingOf(given: unknown): GgufFile["sampling"] {
     ...(typeof topP === "number" && { topP }),
     ...(typeof topK === "number" && { topK }),
   };
+}
+
+/** Returns a text as the source of a regular expression that matches it. */
+function escaped(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`);
 }
 
 function listOf(value: unknown): readonly unknown[] {

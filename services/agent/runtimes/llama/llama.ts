@@ -2,12 +2,11 @@ import { Fault, originOf } from "#shared/fault/fault.ts";
 import type { Log } from "#shared/process/log.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { ChatRun, Runtime } from "../runtime.ts";
-import type { Asked } from "./gguf-answer.ts";
-import { ggufChat } from "./gguf-chat.ts";
+import { type GgufRequest, ggufEmbed, ggufText } from "./gguf-answer.ts";
+import { ggufChat, ggufCount } from "./gguf-chat.ts";
 import { openEngine } from "./gguf-engine.ts";
 import { partsOf, readGgufFile } from "./gguf-file.ts";
 import { GgufModel } from "./gguf-model.ts";
-import { ggufEmbed, ggufText } from "./gguf-text.ts";
 
 /** Two slots, so that one long answer does not block all other requests. Each slot takes the memory of a window. */
 const slotsDefault = 2;
@@ -76,7 +75,7 @@ export async function llamaRuntime(options: LlamaOptions): Promise<Runtime> {
       });
     }
   };
-  const inMemory = async <Run extends Pick<ChatRun, "model" | "onProgress">>(run: Run): Promise<Asked<Run>> => {
+  const inMemory = async <Run extends Pick<ChatRun, "model" | "onProgress">>(run: Run): Promise<GgufRequest<Run>> => {
     const gguf = find(run.model);
     await makeRoom(gguf, () => run.onProgress("loading"));
     return { run, gguf, engine };
@@ -108,6 +107,7 @@ export async function llamaRuntime(options: LlamaOptions): Promise<Runtime> {
       });
     },
     chat: async (run, emit) => ggufChat(await inMemory(run), emit),
+    count: async (run) => ggufCount(run, find(run.model)),
     complete: async (run, emit) => ggufText(await inMemory(run), emit),
     embed: async (run) => ggufEmbed(await inMemory(run)),
     manages: {

@@ -1,22 +1,26 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Capabilities } from "#shared/model/model.ts";
 import { type ChatBody, type ChatMessage, contentText, type TextToContinue } from "#shared/protocol/job-bodies.ts";
+import { imagesAfterResults } from "../images-after-results.ts";
 import {
+  argumentsOf,
   honouring,
   honouringInTexts,
+  modelsChoice,
   refuseEmptyText,
   refuseUnsupported,
   refuseUnsupportedText,
 } from "../refuse-unsupported.ts";
 import type { OllamaEntry, OllamaShow } from "./ollama-catalogue.ts";
 
-const honoured = honouring("logprobs", "top_logprobs", "response_format");
+const sampling = ["top_k", "min_p", "typical_p", "repeat_penalty"] as const;
+const honoured = honouring("logprobs", "top_logprobs", "response_format", ...sampling);
 
 /**
- * Fields that are refused on Ollama's MLX engine. It accepts the first two and drops them silently; its support for the
- * others is unknown.
+ * Fields that are refused on Ollama's MLX engine. It accepts the first two and `typical_p` and drops them silently; its
+ * support for the others is unknown.
  */
-const notOnMlx = ["stop", "response_format", "logprobs", "top_logprobs"] as const;
+const notOnMlx = ["stop", "response_format", "logprobs", "top_logprobs", "typical_p"] as const;
 const honouredOnMlx = honoured.difference(new Set<string>(notOnMlx));
 
 const imageTypes = ["image/jpeg", "image/jpg", "image/png", "image/webp"];
@@ -40,36 +44,13 @@ export function ollamaChatRequest(chat: ChatToRequest): Readonly<Record<string, 
     stream: true,
     truncate: false,
     messages: ollamaMessages(body.messages),
-    tools: offeredTools(body),
+    tools: modelsChoice(body).tools,
     format: format(body),
     think: capabilities.thinking ? think(body, entry.show) : undefined,
     logprobs: body.logprobs || undefined,
     top_logprobs: body.logprobs ? body.top_logprobs : undefined,
     options: ollamaOptions(body),
   };
-}
-
-/**
- * Returns the beginning of the answer from the last message, if it has one. The model's template decides if the model
- * continues it or answers anew, and Ollama does not report that. Some versions repeat the beginning.
- */
-export function prefilledText({ messages }: ChatBody): string {
-  const last = messages.at(-1);
-  return last?.role === "assistant" && last.tool_calls === undefined ? contentText(last.content) : "";
-}
-
-/**
- * Returns the tools to offer. Ollama always leaves the choice to the model, so `none` is honoured by offering no tools.
- */
-function offeredTools(body: ChatBody): ChatBody["tools"] {
-  const choice = body.tool_choice ?? "auto";
-  if (choice === "auto") return body.tools;
-  if (choice === "none") return undefined;
-  throw new Fault("unsupported_value", {
-    message:
-      "The runtime of this model leaves it to the model whether to call a tool: 'tool_choice' can be auto or none.",
-    param: "tool_choice",
-  });
 }
 
 function format(body: ChatBody): unknown {
@@ -108,14 +89,16 @@ function alwaysThinks(): Fault {
 
 function ollamaMessages(messages: readonly ChatMessage[]): unknown[] {
   const toolNameByCall = new Map<string, string>();
-  return messages.map((message, at) => {
+  for (const [at, { role, content }] of messages.entries())
+    if (role !== "assistant") insistOnImageTypes(content, `messages[${at}]`);
+  return imagesAfterResults(messages).map(({ message, at }) => {
     const path = `messages[${at}]`;
     const content = contentText(message.content);
     switch (message.role) {
       case "system":
         return { role: "system", content };
       case "user":
-        return { role: "user", content, images: images(message.content, path) };
+        return { role: "user", content, images: images(message.content) };
       case "assistant":
         for (const call of message.tool_calls ?? []) toolNameByCall.set(call.id, call.function.name);
         return {
@@ -126,7 +109,7 @@ function ollamaMessages(messages: readonly ChatMessage[]): unknown[] {
             id: call.id,
             function: {
               name: call.function.name,
-              arguments: argumentsObject(call.function.arguments, `${path}.tool_calls[${index}].function.arguments`),
+              arguments: argumentsOf(call.function.arguments, `${path}.tool_calls[${index}].function.arguments`),
             },
           })),
         };
@@ -138,43 +121,39 @@ function ollamaMessages(messages: readonly ChatMessage[]): unknown[] {
   });
 }
 
+type Content = Extract<ChatMessage, { role: "user" }>["content"];
+
 /** Returns the images of a message in base64, the only form that Ollama takes. */
-function images(content: Extract<ChatMessage, { role: "user" }>["content"], path: string): string[] | undefined {
+function images(content: Content): string[] | undefined {
   if (typeof content === "string") return undefined;
-  const found = content.flatMap((part, at) =>
-    part.type === "image_url" ? [imageData(part.image_url.url, `${path}.content[${at}].image_url.url`)] : [],
+  const found = content.flatMap((part) =>
+    part.type === "image_url" ? [part.image_url.url.slice(part.image_url.url.indexOf(",") + 1)] : [],
   );
   return found.length === 0 ? undefined : found;
 }
 
-function imageData(url: string, path: string): string {
-  const comma = url.indexOf(",");
-  const head = comma < 0 ? "" : url.slice(0, comma).toLowerCase();
-  if (imageTypes.some((type) => head === `data:${type};base64`)) return url.slice(comma + 1);
-  throw new Fault("invalid_value", {
-    message: `'${path}' must be a data URL with base64 of one of the types ${imageTypes.join(", ")}.`,
-    param: path,
-  });
-}
-
-function argumentsObject(text: string, path: string): object {
-  if (text.trim() === "") return {};
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
-  } catch {
-    // The throw below reports it, like any other text that is not an object.
+function insistOnImageTypes(content: Content, path: string): void {
+  if (typeof content === "string") return;
+  for (const [place, part] of content.entries()) {
+    if (part.type === "text") continue;
+    const { url } = part.image_url;
+    const head = url.slice(0, Math.max(url.indexOf(","), 0)).toLowerCase();
+    if (imageTypes.some((type) => head === `data:${type};base64`)) continue;
+    const param = `${path}.content[${place}].image_url.url`;
+    throw new Fault("invalid_value", {
+      message: `'${param}' must be a data URL with base64 of one of the types ${imageTypes.join(", ")}.`,
+      param,
+    });
   }
-  throw new Fault("invalid_value", { message: `'${path}' must be a JSON object, as a string.`, param: path });
 }
 
-const honouredInTexts = honouringInTexts("suffix", "logprobs");
+const honouredInTexts = honouringInTexts("suffix", "logprobs", ...sampling);
 
 /**
  * The fields honouredInTexts on Ollama's MLX engine. The engine drops logprobs silently. It also drops stop strings, so the
  * adapter cuts the answer there.
  */
-const honouredInTextsOnMlx = honouringInTexts("suffix");
+const honouredInTextsOnMlx = honouringInTexts("suffix", "top_k", "min_p", "repeat_penalty");
 
 /**
  * Renders a text for Ollama's `/api/generate`, as `raw`: without a template. A request with a suffix uses the model's
@@ -207,7 +186,14 @@ function insertsNothing(): Fault {
 
 type Settings = Pick<
   ChatBody,
-  "max_tokens" | "temperature" | "top_p" | "frequency_penalty" | "presence_penalty" | "seed" | "stop"
+  | "max_tokens"
+  | "temperature"
+  | "top_p"
+  | "frequency_penalty"
+  | "presence_penalty"
+  | "seed"
+  | "stop"
+  | (typeof sampling)[number]
 >;
 
 /**
@@ -223,5 +209,9 @@ function ollamaOptions(body: Settings): Readonly<Record<string, unknown>> {
     presence_penalty: body.presence_penalty,
     seed: body.seed,
     stop: body.stop,
+    top_k: body.top_k,
+    min_p: body.min_p,
+    typical_p: body.typical_p,
+    repeat_penalty: body.repeat_penalty,
   };
 }

@@ -1,13 +1,22 @@
 import { z } from "zod";
-import { CallsAsText, cutAtStops, offersTools, trimPrefix } from "../adjust-answer.ts";
-import { ContextOverflow, estimateTextTokens, estimateTokens, overflowFault } from "../context-overflow.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import type { ManageProgress } from "#shared/protocol/job-bodies.ts";
+import { cutAtStops, offersTools, prefilledText, trimPrefix } from "../adjust-answer.ts";
+import { estimateTextTokens, estimateTokens, tellOverflow } from "../context-overflow.ts";
+import { JsonLines, OllamaAnswer, ollamaStatusFault, readOllamaAnswer } from "./ollama-answer.ts";
 import { RuntimeConnection } from "../runtime-connection.ts";
-import type { ChatRun, CompleteRun, Embeddings, EmbedRun, EmitEvents, Runtime, RuntimeSite } from "../runtime.ts";
+import type {
+  ChatRun,
+  CompleteRun,
+  Embeddings,
+  EmbedRun,
+  EmitEvents,
+  ManageRun,
+  Runtime,
+  RuntimeSite,
+} from "../runtime.ts";
 import { OllamaCatalogue, type OllamaHost } from "./ollama-catalogue.ts";
-import { OllamaAnswer, readOllamaAnswer } from "./ollama-answer.ts";
-import { ollamaChatRequest, ollamaTextRequest, prefilledText } from "./ollama-request.ts";
-import { ollamaStatusFault } from "./ollama-fault.ts";
-import { ollamaManages } from "./ollama-manage.ts";
+import { ollamaChatRequest, ollamaTextRequest } from "./ollama-request.ts";
 
 export const ollamaUrlDefault = "http://127.0.0.1:11434";
 
@@ -45,49 +54,17 @@ export async function recogniseOllama(site: RuntimeSite, signal: AbortSignal): P
 export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
   const connection = connect(options);
   const host = { platform: process.platform, arch: process.arch, ...options.host };
-  const models = new OllamaCatalogue({ connection, host });
-
-  async function answerOnce(run: ChatRun, emit: EmitEvents): Promise<void> {
-    const { model, body, contextWindow, signal, onProgress } = run;
-    const entry = await models.find(model, signal);
-    const request = ollamaChatRequest({ entry, capabilities: run.capabilities, body });
-    if (!entry.loaded) onProgress("loading");
-    try {
-      const answer = new OllamaAnswer({
-        parallelToolCalls: body.parallel_tool_calls ?? true,
-        tokensMax: body.max_tokens,
-        promptTokens: () => estimateTokens(body),
-      });
-      // Ollama sends a tool call whole, and nothing while the model writes it.
-      const onPiece = (): void => onProgress(body.tools === undefined ? undefined : "prefill");
-      const streamed = connection.stream({ path: "/api/chat", body: request, signal });
-      await readOllamaAnswer(streamed, { answer, onPiece }, emit);
-    } catch (error) {
-      if (!(error instanceof ContextOverflow)) throw error;
-      throw overflowFault(error, { param: "messages", contextWindow, estimatedTokens: estimateTokens(body) });
-    }
-  }
-
-  /** Runs one chat, and adapts Ollama's answer to the request. */
-  function chat(run: ChatRun, emit: EmitEvents): Promise<void> {
-    const calls = offersTools(run.body) ? undefined : new CallsAsText();
-    return trimPrefix(
-      prefilledText(run.body),
-      (emitAnswer) => answerOnce(run, emitAnswer),
-      calls === undefined ? emit : (events) => emit(calls.push(events)),
-    );
-  }
-
+  const ollama = { connection, models: new OllamaCatalogue({ connection, host }) };
   return {
     name: "ollama",
     origin: connection.origin,
     slots: options.slots ?? ollamaSlotsDefault,
     slotsPerModel: true,
-    catalogue: (signal) => models.read(signal),
-    chat,
-    complete: (run, emit) => ollamaText({ run, connection, models }, emit),
-    embed: (run) => ollamaEmbed({ run, connection, models }),
-    manages: ollamaManages({ connection, models }),
+    catalogue: (signal) => ollama.models.read(signal),
+    chat: (run, emit) => trimPrefix(prefilledText(run.body), (emitAnswer) => ollamaChat(run, ollama, emitAnswer), emit),
+    complete: (run, emit) => ollamaText(run, ollama, emit),
+    embed: (run) => ollamaEmbed(run, ollama),
+    manages: ollamaManages(ollama),
     close: () => connection.close(),
   };
 }
@@ -96,15 +73,35 @@ function connect({ url, apiKey }: Pick<RuntimeSite, "url" | "apiKey">): RuntimeC
   return new RuntimeConnection({ url, apiKey, faultOf: ollamaStatusFault });
 }
 
+interface Ollama {
+  readonly connection: RuntimeConnection;
+  readonly models: OllamaCatalogue;
+}
+
+/** Runs one chat on `/api/chat`. */
+async function ollamaChat(run: ChatRun, { connection, models }: Ollama, emit: EmitEvents): Promise<void> {
+  const { body, capabilities, contextWindow, signal, onProgress } = run;
+  const entry = await models.find(run.model, signal);
+  const request = ollamaChatRequest({ entry, capabilities, body });
+  if (!entry.loaded) onProgress("loading");
+  const answer = new OllamaAnswer({
+    parallelToolCalls: body.parallel_tool_calls ?? true,
+    callsAsText: !offersTools(body),
+    tokensMax: body.max_tokens,
+    promptTokens: () => estimateTokens(body),
+  });
+  // Ollama sends a tool call whole, and nothing while the model writes it.
+  const onPiece = (): void => onProgress(body.tools === undefined ? undefined : "prefill");
+  try {
+    const streamed = connection.stream({ path: "/api/chat", body: request, signal });
+    await readOllamaAnswer(streamed, { answer, onPiece }, emit);
+  } catch (error) {
+    throw tellOverflow(error, { param: "messages", contextWindow, estimatedTokens: estimateTokens(body) });
+  }
+}
+
 /** Continues one text on `/api/generate`. */
-async function ollamaText(
-  {
-    run,
-    connection,
-    models,
-  }: { readonly run: CompleteRun; readonly connection: RuntimeConnection; readonly models: OllamaCatalogue },
-  emit: EmitEvents,
-): Promise<void> {
+async function ollamaText(run: CompleteRun, { connection, models }: Ollama, emit: EmitEvents): Promise<void> {
   const { body, contextWindow, signal, onProgress } = run;
   const entry = await models.find(run.model, signal);
   const request = ollamaTextRequest(entry, body);
@@ -123,8 +120,7 @@ async function ollamaText(
     if (entry.show.isMlx) await cutAtStops({ stop: body.stop, estimatedTokens }, readInto, emit);
     else await readInto(emit);
   } catch (error) {
-    if (!(error instanceof ContextOverflow)) throw error;
-    throw overflowFault(error, { param: "prompt", contextWindow, estimatedTokens });
+    throw tellOverflow(error, { param: "prompt", contextWindow, estimatedTokens });
   }
 }
 
@@ -145,23 +141,101 @@ const embedAnswer = z.object({
 });
 
 /** Embeds texts on `/api/embed`. A text that is too long is refused. By default Ollama would cut it silently. */
-async function ollamaEmbed(options: {
-  readonly run: EmbedRun;
-  readonly connection: RuntimeConnection;
-  readonly models: OllamaCatalogue;
-}): Promise<Embeddings> {
-  const { run, connection, models } = options;
-  const { body, signal, onProgress } = run;
+async function ollamaEmbed(run: EmbedRun, { connection, models }: Ollama): Promise<Embeddings> {
+  const { signal, onProgress, contextWindow } = run;
+  const { input, dimensions } = run.body;
   const { name, loaded } = await models.find(run.model, signal);
   if (!loaded) onProgress("loading");
-  const { input, dimensions } = body;
-  const question = { model: name, input, dimensions, truncate: false };
-  const answer = await connection
-    .ask(embedAnswer, { path: "/api/embed", body: question, signal })
-    .catch((error: unknown) => {
-      if (!(error instanceof ContextOverflow)) throw error;
-      const estimatedTokens = Math.max(...input.map(estimateTextTokens));
-      throw overflowFault(error, { param: "input", contextWindow: run.contextWindow, estimatedTokens });
+  try {
+    const body = { model: name, input, dimensions, truncate: false };
+    const answer = await connection.ask(embedAnswer, { path: "/api/embed", body, signal });
+    return { vectors: answer.embeddings, promptTokens: answer.prompt_eval_count ?? 0 };
+  } catch (error) {
+    const estimatedTokens = Math.max(...input.map(estimateTextTokens));
+    throw tellOverflow(error, { param: "input", contextWindow, estimatedTokens });
+  }
+}
+
+const pullLine = z.object({
+  status: z.string().optional(),
+  completed: z.int().nonnegative().nullish(),
+  total: z.int().nonnegative().nullish(),
+  error: z.string().optional(),
+});
+
+/** Ollama's `keep_alive` for a model that an operator loaded: it stays until it is unloaded. */
+const forGood = -1;
+
+/** Returns the actions on Ollama's models. */
+function ollamaManages({ connection, models }: Ollama): NonNullable<Runtime["manages"]> {
+  async function pull({ model, signal, onProgress }: ManageRun): Promise<void> {
+    let succeeded = false;
+    const read = (line: unknown): void => {
+      const progress = pullProgress(line);
+      succeeded = progress.status === "success";
+      onProgress(progress);
+    };
+    const lines = new JsonLines();
+    const body = connection.stream({ path: "/api/pull", body: { model }, signal });
+    await body.read((piece) => {
+      lines.push(piece, read);
+      return undefined;
     });
-  return { vectors: answer.embeddings, promptTokens: answer.prompt_eval_count ?? 0 };
+    lines.end(read);
+    if (!succeeded)
+      throw new Fault("upstream_error", { message: "The runtime stopped before the model was complete." });
+  }
+
+  async function remove({ model, signal, onProgress }: ManageRun): Promise<void> {
+    const { name } = await models.find(model, signal);
+    await connection.text({ path: "/api/delete", method: "DELETE", body: { model: name }, signal });
+    onProgress({ status: "removed" });
+  }
+
+  /**
+   * Loads or unloads a model. A request without a prompt makes Ollama load it; with a `keep_alive` of 0 Ollama unloads
+   * it.
+   */
+  async function keep({ model, signal, onProgress }: ManageRun, keepAlive: number, status: string): Promise<void> {
+    const { name, show } = await models.find(model, signal);
+    const [path, nothing] = show.capabilities.completion ? ["/api/generate", {}] : ["/api/embed", { input: [] }];
+    await connection.text({ path, body: { model: name, keep_alive: keepAlive, stream: false, ...nothing }, signal });
+    onProgress({ status });
+  }
+
+  return {
+    pull,
+    remove,
+    load: (run) => keep(run, forGood, "loaded"),
+    unload: (run) => keep(run, 0, "unloaded"),
+  };
+}
+
+function pullProgress(line: unknown): ManageProgress {
+  const parsed = pullLine.safeParse(line);
+  if (!parsed.success) throw new Fault("upstream_error", { message: "The runtime sent an invalid line." });
+  const { status = "", completed, total, error } = parsed.data;
+  if (error !== undefined) {
+    throw pullFault(error);
+  }
+  return {
+    status: status.slice(0, 500),
+    ...(typeof total === "number" && { totalBytes: total, completedBytes: Math.min(completed ?? 0, total) }),
+  };
+}
+
+function pullFault(error: string): Fault {
+  if (/no such host|dial tcp|network is unreachable|connection refused|i\/o timeout|tls: |proxyconnect/i.test(error)) {
+    return new Fault("upstream_error", {
+      message: "The runtime could not reach its model registry.",
+      internal: "the machine cannot reach the registry, or the model's name contains an unknown registry",
+    });
+  }
+  if (/not found|does not exist|manifest unknown/i.test(error)) {
+    return new Fault("model_not_found", { message: "The registry has no model with this name.", param: "model" });
+  }
+  return new Fault("upstream_error", {
+    message: "The runtime could not pull the model.",
+    internal: "its log says why",
+  });
 }

@@ -1,16 +1,18 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Clock } from "#shared/process/clock.ts";
+import type { Capabilities } from "#shared/model/model.ts";
+import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
-import type { DescribedModel, Runtime } from "../runtime.ts";
-import { LlamaServerModel, llamaServerProps } from "./llama-server-model.ts";
-import { LlamaServerRouter } from "./llama-server-router.ts";
+import type { DescribedModel, ManageRun } from "../runtime.ts";
+import { readModelFile, templateTakesTools, templateThinks } from "./model-files.ts";
 import { ModelLoading } from "./openai-fault.ts";
+import { idByPlace, type ListedModel, openAiModelList, organisationIn, PatientProbes } from "./openai-models.ts";
 import {
   choiceInWords,
-  type NamedModel,
+  plainServer,
+  type ChatRequest,
   type OpenAiProfile,
   type OpenAiServer,
   type ServedModel,
@@ -18,28 +20,23 @@ import {
 
 /** llama-server of llama.cpp, with one model or as a router for many. */
 export const llamaServer: OpenAiProfile = {
+  ...plainServer,
   kind: "llama-server",
-  name: "llama-server",
-  honoured: honouring("logprobs", "top_logprobs", "logit_bias", "response_format"),
   // llama-server takes `n` up to its slots, and one client would then have all of them.
-  answersSeveral: false,
-  takesImages: true,
+  honoured: honouring("logprobs", "top_logprobs", "logit_bias", "response_format", "chat_template_kwargs", "grammar"),
+  sampling: { top_k: "top_k", min_p: "min_p", typical_p: "typical_p", repeat_penalty: "repeat_penalty" },
+  form: ({ grammar }) => ({ grammar }),
+  // llama-server writes a mark for each image into the text of the message, before the template sees it.
+  takesResultImages: true,
   prefill: "continues",
   always: { return_progress: true },
   // llama-server reads a named function in `tool_choice` as any offered function.
   tools: choiceInWords,
-  takesParallelToolCalls: true,
-  responseFormat: (format) => format,
   thinking: (effort) => ({
     reasoning_effort: effort,
     ...(effort === "none" && { chat_template_kwargs: { enable_thinking: false } }),
   }),
-  reasoningFields: ["reasoning_content"],
-  contentBesideCalls: null,
-  refuse: refuseLogprobsWithTools,
-  endsAtStops: true,
-  dropsUnreadableCalls: false,
-  mayIgnoreLogprobs: false,
+  refuse: refuseBesideTools,
   texts: {
     // llama-server ignores `suffix` here. Its own interface for a suffix cuts a text that is too long.
     honoured: honouringInTexts("logprobs", "logit_bias"),
@@ -48,96 +45,277 @@ export const llamaServer: OpenAiProfile = {
   },
 };
 
-/** The slots of a llama-server that does not report them: its default of `--parallel`. */
-const llamaServerSlotsDefault = 4;
-
-function refuseLogprobsWithTools(body: ChatBody): void {
-  if (body.logprobs !== true || body.tools === undefined) return;
+function refuseBesideTools({ logprobs, grammar, tools }: ChatBody): void {
+  const param = logprobs === true ? "logprobs" : grammar === undefined ? undefined : "grammar";
+  if (param === undefined || tools === undefined) return;
   throw new Fault("unsupported_parameter", {
-    message: "The runtime of this model does not support 'logprobs' together with 'tools'.",
-    param: "logprobs",
+    message: `The runtime of this model does not support '${param}' together with 'tools'.`,
+    param,
   });
 }
 
+/** The slots of a llama-server that does not report them: its default of `--parallel`. */
+const llamaServerSlotsDefault = 4;
+
+/** Interval between requests for the status of a model that is being loaded or unloaded. */
+const loadPollMs = 500;
+
+const tokens = z.int().positive().nullish().catch(undefined);
+
+/** The fields of llama-server's `/props` that matter here. A router has a `role`, and no properties of a model. */
+export const llamaServerProps = z.object({
+  role: z.string().nullish().catch(undefined),
+  default_generation_settings: z.object({ n_ctx: tokens }).nullish().catch(undefined),
+  total_slots: tokens,
+  modalities: z.object({ vision: z.boolean() }).partial().nullish().catch(undefined),
+  chat_template: z.string().nullish().catch(undefined),
+  chat_template_caps: z
+    .object({ supports_tools: z.boolean(), supports_tool_calls: z.boolean(), supports_reasoning_effort: z.boolean() })
+    .partial()
+    .nullish()
+    .catch(undefined),
+  model_path: z.string().nullish().catch(undefined),
+  build_info: z.string().nullish().catch(undefined),
+  is_sleeping: z.boolean().nullish().catch(undefined),
+});
+type LlamaServerProps = z.infer<typeof llamaServerProps>;
+
+/** Returns the capabilities that the server's properties report. `embedding` is not among them. */
+export function capabilitiesByProps(props: LlamaServerProps): Partial<Capabilities> {
+  const { chat_template: template, chat_template_caps: caps, modalities } = props;
+  const tools =
+    caps?.supports_tool_calls ?? caps?.supports_tools ?? (template ? templateTakesTools(template) : undefined);
+  const thinking = caps?.supports_reasoning_effort || (template ? templateThinks(template) : undefined);
+  return {
+    ...(modalities?.vision !== undefined && { vision: modalities.vision }),
+    ...(tools !== undefined && { tools }),
+    ...(thinking !== undefined && { thinking }),
+  };
+}
+
+/** Reads facts of a model from the arguments with which a router would start it. */
+export function describedByArgs(args: readonly string[]): {
+  readonly contextTokens?: number;
+  readonly capabilities: Partial<Capabilities>;
+  readonly modelPath?: string;
+} {
+  const has = (...names: string[]): boolean => args.some((arg) => names.includes(arg));
+  const textOf = (...names: string[]): string | undefined => args[args.findIndex((arg) => names.includes(arg)) + 1];
+  const valueOf = (...names: string[]): number => Number(textOf(...names) ?? 0);
+  const window = has("-c", "--ctx-size") ? valueOf("-c", "--ctx-size") : 0;
+  const shared = has("-np", "--parallel") && !has("-kvu", "--kv-unified") ? valueOf("-np", "--parallel") : 1;
+  const embeds = has("--embedding", "--embeddings");
+  const modelPath = has("-m", "--model") ? textOf("-m", "--model") : undefined;
+  return {
+    ...(window > 0 && { contextTokens: Math.floor(window / Math.max(shared, 1)) }),
+    ...(modelPath !== undefined && { modelPath }),
+    capabilities: {
+      ...(embeds && { embedding: true, completion: false }),
+      ...(has("--mmproj", "-mm", "--mmproj-url") && { vision: true }),
+    },
+  };
+}
+
+const applied = z.object({ prompt: z.string() });
+const tokenized = z.object({ tokens: z.array(z.unknown()) });
+
 const slotList = z.array(z.object({ is_processing: z.boolean() }));
 
-/** One llama-server, with one model or as a router. Its `/props` tells which. */
+type Probed = Pick<Partial<Capabilities>, "completion" | "embedding">;
+type LlamaModel = DescribedModel & ServedModel;
+
+/**
+ * One llama-server. Started with a model, it describes that model in `/props`. Started without one, it is a router: each
+ * model runs in a server of its own behind it.
+ */
 export class LlamaServer implements OpenAiServer {
   readonly profile = llamaServer;
   readonly embeds = true;
   readonly #connection: RuntimeConnection;
-  readonly #one: LlamaServerModel;
-  readonly #router: LlamaServerRouter;
-  #isRouter = false;
-  #isSleeping = false;
-  #totalSlots: number | undefined;
-  #models: readonly NamedModel[] = [];
+  readonly #clock: Clock;
+  readonly #probes: PatientProbes<Probed>;
+  /** The properties of the one model, or those of the router. */
+  #props: LlamaServerProps = llamaServerProps.parse({});
+  /** Properties of a router's models. They are read once after each load, and kept while the model is unloaded. */
+  readonly #propsByName = new Map<string, LlamaServerProps>();
+  #loaded: ReadonlySet<string> = new Set();
+  #models: readonly LlamaModel[] = [];
 
   constructor(options: { readonly connection: RuntimeConnection; readonly clock: Clock }) {
     this.#connection = options.connection;
-    this.#one = new LlamaServerModel(options);
-    this.#router = new LlamaServerRouter(options);
+    this.#clock = options.clock;
+    this.#probes = new PatientProbes(options);
   }
 
+  get #isRouter(): boolean {
+    return this.#props.role === "router";
+  }
+
+  /** For a router the fewest slots of a loaded model: the same number is used for all models. */
   get slots(): number {
-    return (this.#isRouter ? this.#router.slots : this.#totalSlots) ?? llamaServerSlotsDefault;
+    const loaded = [...this.#loaded].map((name) => this.#propsByName.get(name));
+    const slots = (this.#isRouter ? loaded : [this.#props]).flatMap((props) => props?.total_slots ?? []);
+    return slots.length === 0 ? llamaServerSlotsDefault : Math.min(...slots);
   }
 
   get slotsPerModel(): boolean {
     return this.#isRouter;
   }
 
-  get manages(): NonNullable<Runtime["manages"]> {
-    return this.#isRouter ? this.#router.manages((id) => this.modelOf(id).name) : {};
-  }
-
-  modelOf(id: string): ServedModel {
-    const known = this.#models.find(({ model }) => model.id === id);
-    return { name: known?.name ?? id, loaded: known?.model.loaded, loading: known?.loading };
+  get manages(): NonNullable<OpenAiServer["manages"]> {
+    return this.#isRouter ? { load: (run) => this.#load(run), unload: (run) => this.#unload(run) } : {};
   }
 
   /**
    * Reads the catalogue. A server that is loading its model cannot describe it. A model that it described before is
    * still offered.
    */
-  async catalogue(signal: AbortSignal): Promise<readonly DescribedModel[]> {
+  async catalogue(signal: AbortSignal): Promise<readonly LlamaModel[]> {
     try {
-      const props = await this.#connection.ask(llamaServerProps, { path: "/props", signal });
-      this.#isRouter = props.role === "router";
-      this.#isSleeping = props.is_sleeping === true;
-      this.#totalSlots = props.total_slots ?? undefined;
-      this.#models = this.#isRouter ? await this.#router.describe(signal) : await this.#one.describe(props, signal);
+      this.#props = await this.#connection.ask(llamaServerProps, { path: "/props", signal });
+      this.#models = await (this.#isRouter ? this.#describeAll(signal) : this.#describeOne(signal));
     } catch (error) {
-      this.#one.forget();
+      this.#probes.forget();
       if (!(error instanceof ModelLoading)) throw error;
-      this.#models = this.#models.map(({ name, model }) => ({ name, model: { ...model, loaded: false } }));
+      this.#models = this.#models.map((model) => ({ ...model, loaded: false, loading: undefined }));
     }
-    return this.#models.map(({ model }) => model);
+    return this.#models;
   }
 
   async working(signal: AbortSignal): Promise<number> {
-    if (!this.#isRouter) return this.#isSleeping ? 0 : this.#busySlots("/slots", signal);
-    const paths = [...this.#router.loaded].map((name) => `/slots?model=${encodeURIComponent(name)}&autoload=false`);
-    const busy = await Promise.all(paths.map((path) => this.#busySlotsIfLoaded(path, signal)));
+    if (!this.#isRouter) return this.#props.is_sleeping === true ? 0 : this.#busySlots("/slots", signal);
+    const paths = [...this.#loaded].map((name) => `/slots${ofModel(name)}`);
+    // A model that was just unloaded works on nothing.
+    const busy = await Promise.all(paths.map((path) => this.#busySlots(path, signal).catch(() => 0)));
+    signal.throwIfAborted();
     return busy.reduce((sum, count) => sum + count, 0);
   }
 
   async close(): Promise<void> {
-    this.#one.close();
+    this.#probes.close();
   }
 
-  /** Returns the busy slots of a model, or 0 if the request fails: a model that was just unloaded works on nothing. */
-  async #busySlotsIfLoaded(path: string, signal: AbortSignal): Promise<number> {
-    try {
-      return await this.#busySlots(path, signal);
-    } catch {
-      signal.throwIfAborted();
-      return 0;
-    }
+  /** Has the template applied as for an answer, and counts its tokens as llama-server does for an answer. */
+  async count(request: ChatRequest, signal: AbortSignal): Promise<number> {
+    const { prompt } = await this.#connection.ask(applied, { path: "/apply-template", body: request, signal });
+    const body = { model: request["model"], content: prompt, add_special: true, parse_special: true };
+    const { tokens: counted } = await this.#connection.ask(tokenized, { path: "/tokenize", body, signal });
+    return counted.length;
   }
 
   async #busySlots(path: string, signal: AbortSignal): Promise<number> {
     const slots = await this.#connection.ask(slotList, { path, signal });
     return slots.filter((slot) => slot.is_processing).length;
   }
+
+  async #list(path: "/models" | "/v1/models", signal: AbortSignal): Promise<readonly ListedModel[]> {
+    return (await this.#connection.ask(openAiModelList, { path, signal })).data;
+  }
+
+  async #describeOne(signal: AbortSignal): Promise<readonly LlamaModel[]> {
+    const props = this.#props;
+    const [listed] = await this.#list("/v1/models", signal);
+    if (listed === undefined) return [];
+    const model = await describe(listed, props);
+    if (props.is_sleeping === true) return [{ ...model, loaded: false }];
+    // A probe finds out if the server was started for embeddings. A sleeping model is not woken up for this.
+    const start = JSON.stringify([listed.id, props.model_path, props.build_info, props.default_generation_settings]);
+    const purpose = await this.#probes.find(start, (until) => this.#probe(listed.id, until), signal);
+    return [{ ...model, capabilities: { ...model.capabilities, ...purpose }, loaded: true }];
+  }
+
+  async #probe(model: string, signal: AbortSignal): Promise<Probed> {
+    const embeds = z.object({ data: z.array(z.unknown()) });
+    try {
+      await this.#connection.ask(embeds, { path: "/v1/embeddings", body: { model, input: "a" }, signal });
+      return { completion: false, embedding: true };
+    } catch (error) {
+      if (!(error instanceof Fault) || error.code !== "unsupported_value") throw error;
+      return { completion: true, embedding: false };
+    }
+  }
+
+  async #describeAll(signal: AbortSignal): Promise<readonly LlamaModel[]> {
+    const listed = (await this.#list("/models", signal)).filter(({ status }) => status?.value !== "downloading");
+    const before = this.#loaded;
+    this.#loaded = new Set(listed.filter(({ status }) => status?.value === "loaded").map(({ id }) => id));
+    const fresh = [...this.#loaded].filter((name) => !before.has(name) || !this.#propsByName.has(name));
+    await Promise.all(fresh.map((name) => this.#learn(name, signal)));
+    return Promise.all(
+      listed.map(async (entry) => {
+        const status = entry.status?.value;
+        const model = await describe(entry, this.#propsByName.get(entry.id));
+        return { ...model, loaded: status === "loaded", loading: status === "loading" };
+      }),
+    );
+  }
+
+  async #learn(name: string, signal: AbortSignal): Promise<void> {
+    try {
+      const path = `/props${ofModel(name)}`;
+      this.#propsByName.set(name, await this.#connection.ask(llamaServerProps, { path, signal }));
+    } catch {
+      // The model was just unloaded, or does not report. The other models are described all the same.
+      signal.throwIfAborted();
+    }
+  }
+
+  /** Loads the model. A router refuses to load a model that is loaded or loading, so this sends no request for it. */
+  async #load({ model, signal, onProgress }: ManageRun): Promise<void> {
+    let status = await this.#statusOf(model, signal);
+    if (status === "unloaded") await this.#connection.text({ path: "/models/load", body: { model }, signal });
+    let begun = status === "loading";
+    for (;;) {
+      status = await this.#statusOf(model, signal);
+      if (status === "loaded" || status === "sleeping") break;
+      if (begun && status !== "loading") {
+        throw new Fault("upstream_error", { message: "The runtime could not load the model." });
+      }
+      begun ||= status === "loading";
+      onProgress({ status: "loading" });
+      await sleep(this.#clock, loadPollMs, signal);
+    }
+    onProgress({ status: "loaded" });
+  }
+
+  async #unload({ model, signal, onProgress }: ManageRun): Promise<void> {
+    if ((await this.#statusOf(model, signal)) !== "unloaded") {
+      await this.#connection.text({ path: "/models/unload", body: { model }, signal });
+    }
+    while ((await this.#statusOf(model, signal)) !== "unloaded") {
+      onProgress({ status: "unloading" });
+      await sleep(this.#clock, loadPollMs, signal);
+    }
+    onProgress({ status: "unloaded" });
+  }
+
+  async #statusOf(model: string, signal: AbortSignal): Promise<string> {
+    const status = (await this.#list("/models", signal)).find(({ id }) => id === model)?.status?.value;
+    if (status !== undefined) return status;
+    throw new Fault("model_not_found", { message: "The model does not exist on this machine.", param: "model" });
+  }
+}
+
+/** The query for one of a router's models. Without `autoload=false` the request would make the router load the model. */
+function ofModel(name: string): string {
+  return `?model=${encodeURIComponent(name)}&autoload=false`;
+}
+
+/** Describes a model by the list, by its properties once it was loaded, and by the arguments that start it. */
+async function describe(entry: ListedModel, props: LlamaServerProps | undefined): Promise<LlamaModel> {
+  const { id: name, meta, status, path } = entry;
+  const byArgs = describedByArgs(status?.args ?? []);
+  const place = props?.model_path || path || byArgs.modelPath;
+  const file = place ? await readModelFile(place) : undefined;
+  const id = idByPlace(name);
+  const known = props?.default_generation_settings?.n_ctx;
+  return {
+    id,
+    name,
+    createdSeconds: file?.createdSeconds,
+    ownedBy: organisationIn(id) ?? "llamacpp",
+    capabilities: { ...byArgs.capabilities, ...(props && capabilitiesByProps(props)) },
+    contextTokens: meta?.n_ctx ?? known ?? byArgs.contextTokens ?? entry.context_length ?? undefined,
+    sizeBytes: meta?.size ?? file?.sizeBytes,
+  };
 }

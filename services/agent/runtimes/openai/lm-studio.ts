@@ -4,10 +4,11 @@ import { type Capabilities, modelsPerMachineMax } from "#shared/model/model.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
-import type { DescribedModel, ManageRun, Runtime } from "../runtime.ts";
+import type { DescribedModel, ManageRun } from "../runtime.ts";
 import { openAiModelList } from "./openai-models.ts";
 import {
   choiceInWords,
+  plainServer,
   type Effort,
   type OpenAiProfile,
   type OpenAiServer,
@@ -17,22 +18,17 @@ import {
 
 /** LM Studio. Fields that its documentation does not list count as unsupported. */
 export const lmStudio: OpenAiProfile = {
+  ...plainServer,
   kind: "lm-studio",
-  name: "LM Studio",
   honoured: honouring("logit_bias", "response_format"),
-  answersSeveral: false,
-  takesImages: true,
+  sampling: { top_k: "top_k", repeat_penalty: "repeat_penalty" },
   prefill: "as-the-template",
-  always: {},
   tools: chosenTools,
   takesParallelToolCalls: false,
   responseFormat,
   thinking,
   reasoningFields: [],
   contentBesideCalls: undefined,
-  endsAtStops: true,
-  dropsUnreadableCalls: false,
-  mayIgnoreLogprobs: false,
   texts: { honoured: honouringInTexts("logit_bias"), takesEmpty: false },
 };
 
@@ -93,36 +89,24 @@ export class LmStudioServer implements OpenAiServer {
   }
 
   /** The actions on models. Older versions load a requested model by themselves, and have no interface for loading. */
-  get manages(): NonNullable<Runtime["manages"]> {
+  get manages(): NonNullable<OpenAiServer["manages"]> {
     if (this.#api !== "v1") return {};
     return { load: (run) => this.#load(run), unload: (run) => this.#unload(run) };
-  }
-
-  modelOf(id: string): ServedModel {
-    const known = this.#models.find(({ model, name }) => model.id === id || name === id);
-    if (known === undefined) return { name: id };
-    const { onAppleMlx = false, loaded } = known.model;
-    return { name: known.name, onAppleMlx, loaded };
-  }
-
-  async catalogue(signal: AbortSignal): Promise<readonly DescribedModel[]> {
-    this.#models = await this.#read(signal);
-    return this.#models.map(({ model }) => model);
   }
 
   /**
    * Reads the models. The interface does not change while LM Studio runs. After a failed read another version may
    * answer, so the next read tries all interfaces.
    */
-  async #read(signal: AbortSignal): Promise<readonly LmStudioModel[]> {
+  async catalogue(signal: AbortSignal): Promise<readonly LmStudioModel[]> {
     const candidates = this.#api === undefined ? apis : [this.#api];
     this.#api = undefined;
     let failure: unknown;
     for (const api of candidates) {
       try {
-        const models = await this.#list(api, signal);
+        this.#models = await this.#list(api, signal);
         this.#api = api;
-        return models;
+        return this.#models;
       } catch (error) {
         signal.throwIfAborted();
         failure ??= error;
@@ -133,35 +117,26 @@ export class LmStudioServer implements OpenAiServer {
 
   async #list(api: Api, signal: AbortSignal): Promise<readonly LmStudioModel[]> {
     const connection = this.#connection;
-    switch (api) {
-      case "v1":
-        return (await connection.ask(lmStudioModels, { path: "/api/v1/models", signal })).models.map(lmStudioModel);
-      case "v0":
-        return (await connection.ask(lmStudioModelsBefore, { path: "/api/v0/models", signal })).data.map(
-          lmStudioModelBefore,
-        );
-      case "openai": {
-        const { data } = await connection.ask(openAiModelList, { path: "/v1/models", signal });
-        return data.map(({ id }) => ({
-          name: id,
-          instances: [],
-          model: { id, ownedBy: "lm-studio", capabilities: {} },
-        }));
-      }
+    if (api === "v1") {
+      return (await connection.ask(lmStudioModels, { path: "/api/v1/models", signal })).models.map(lmStudioModel);
     }
+    if (api === "v0") {
+      const { data } = await connection.ask(lmStudioModelsBefore, { path: "/api/v0/models", signal });
+      return data.map(lmStudioModelBefore);
+    }
+    const { data } = await connection.ask(openAiModelList, { path: "/v1/models", signal });
+    return data.map(({ id }) => ({ id, name: id, instances: [], ownedBy: "lm-studio", capabilities: {} }));
   }
 
   async #load({ model, signal, onProgress }: ManageRun): Promise<void> {
     onProgress({ status: "loading" });
-    const body = { model: this.modelOf(model).name };
-    await this.#connection.text({ path: "/api/v1/models/load", body, signal });
+    await this.#connection.text({ path: "/api/v1/models/load", body: { model }, signal });
     onProgress({ status: "loaded" });
   }
 
   /** Unloads every instance of the model: a model may be in memory more than once. */
   async #unload({ model, signal, onProgress }: ManageRun): Promise<void> {
-    const models = await this.#read(signal);
-    const known = models.find((one) => one.model.id === model || one.name === model);
+    const known = (await this.catalogue(signal)).find(({ name }) => name === model);
     if (known === undefined) {
       throw new Fault("model_not_found", { message: "The model does not exist on this machine.", param: "model" });
     }
@@ -228,12 +203,10 @@ export const lmStudioModelsBefore = z.object({
 });
 type ListedBefore = z.infer<typeof lmStudioModelsBefore>["data"][number];
 
-/** A model of LM Studio, with the names that requests need. */
-interface LmStudioModel {
-  /** The name of the model in LM Studio. */
-  readonly name: string;
-  readonly model: DescribedModel;
-  /** The instances of the model in memory, each with an id of its own. */
+/** A model of LM Studio, and its instances in memory, each with an id of its own. */
+interface LmStudioModel extends DescribedModel, ServedModel {
+  readonly loaded?: boolean | undefined;
+  readonly onAppleMlx?: boolean | undefined;
   readonly instances: readonly { readonly id: string; readonly slots: number | undefined }[];
 }
 
@@ -242,41 +215,37 @@ export function lmStudioModel(listed: Listed): LmStudioModel {
   const windows = instances.flatMap(({ config }) => config?.context_length ?? []);
   const variant = listed.selected_variant?.split("@")[1];
   return {
+    id: variant ? `${listed.key}:${variant}` : listed.key,
     name: listed.key,
     instances: instances.map(({ id, config }) => ({ id, slots: config?.parallel ?? undefined })),
-    model: {
-      id: variant ? `${listed.key}:${variant}` : listed.key,
-      ownedBy: listed.publisher || "lm-studio",
-      capabilities: {
-        ...purposeOf(listed.type),
-        ...(listed.type !== "embedding" && reportedCapabilities(listed.capabilities)),
-      },
-      contextTokens: windows.length > 0 ? Math.min(...windows) : (listed.max_context_length ?? undefined),
-      sizeBytes: listed.size_bytes ?? undefined,
-      onAppleMlx: listed.format === "mlx",
-      loaded: instances.length > 0,
+    ownedBy: listed.publisher || "lm-studio",
+    capabilities: {
+      ...purposeOf(listed.type),
+      ...(listed.type !== "embedding" && reportedCapabilities(listed.capabilities)),
     },
+    contextTokens: windows.length > 0 ? Math.min(...windows) : (listed.max_context_length ?? undefined),
+    sizeBytes: listed.size_bytes ?? undefined,
+    onAppleMlx: listed.format === "mlx",
+    loaded: instances.length > 0,
   };
 }
 
 export function lmStudioModelBefore(listed: ListedBefore): LmStudioModel {
+  const { id, capabilities } = listed;
   const isLoaded = listed.state === "loaded";
-  const { capabilities } = listed;
   return {
-    name: listed.id,
-    instances: isLoaded ? [{ id: listed.id, slots: undefined }] : [],
-    model: {
-      id: listed.id,
-      ownedBy: listed.publisher || "lm-studio",
-      capabilities: {
-        ...purposeOf(listed.type),
-        vision: listed.type === "vlm",
-        ...(capabilities && { tools: capabilities.includes("tool_use") }),
-      },
-      contextTokens: (isLoaded ? listed.loaded_context_length : undefined) ?? listed.max_context_length ?? undefined,
-      onAppleMlx: listed.compatibility_type === "mlx",
-      loaded: isLoaded,
+    id,
+    name: id,
+    instances: isLoaded ? [{ id, slots: undefined }] : [],
+    ownedBy: listed.publisher || "lm-studio",
+    capabilities: {
+      ...purposeOf(listed.type),
+      vision: listed.type === "vlm",
+      ...(capabilities && { tools: capabilities.includes("tool_use") }),
     },
+    contextTokens: (isLoaded ? listed.loaded_context_length : undefined) ?? listed.max_context_length ?? undefined,
+    onAppleMlx: listed.compatibility_type === "mlx",
+    loaded: isLoaded,
   };
 }
 

@@ -1,7 +1,6 @@
 import type { Capabilities } from "#shared/model/model.ts";
-import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
+import { honouring, honouringInTexts, modelsChoice } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
-import type { DescribedModel } from "../runtime.ts";
 import {
   type ModelFiles,
   readModelFiles,
@@ -11,20 +10,18 @@ import {
   trainedTokens,
 } from "./model-files.ts";
 import { byPlacedId, openAiModelList, organisationIn } from "./openai-models.ts";
-import { modelsChoice, type OpenAiProfile, type OpenAiServer, type ServedModel } from "./openai-profile.ts";
+import { plainServer, type OpenAiProfile, type OpenAiServer } from "./openai-profile.ts";
 
 /** The server of mlx-lm. It ignores unknown fields, and knows fewer fields than other servers. */
 export const mlxLm: OpenAiProfile = {
+  ...plainServer,
   kind: "mlx-lm",
-  name: "mlx-lm",
-  honoured: honouring("logit_bias"),
-  answersSeveral: false,
+  honoured: honouring("logit_bias", "chat_template_kwargs"),
+  sampling: { top_k: "top_k", min_p: "min_p", repeat_penalty: "repetition_penalty" },
   takesImages: false,
   prefill: "never",
-  always: {},
   tools: modelsChoice,
   takesParallelToolCalls: false,
-  responseFormat: (format) => format,
   // mlx-lm has no field for thinking, and passes these arguments to the model's template.
   thinking: (effort) => ({
     chat_template_kwargs: effort === "none" ? { enable_thinking: false } : { reasoning_effort: effort },
@@ -37,7 +34,6 @@ export const mlxLm: OpenAiProfile = {
   promptTokensIn,
   diesOfUnknownTokens: true,
   dropsUnreadableCalls: true,
-  mayIgnoreLogprobs: false,
   texts: {
     honoured: honouringInTexts("logit_bias"),
     // After an empty text, mlx-lm would never answer any request again.
@@ -59,54 +55,43 @@ function promptTokensIn(comment: string): number | undefined {
 /** The slots of mlx-lm. It batches requests and reports no limit; a few share one machine's memory well. */
 const mlxLmSlotsDefault = 4;
 
-interface MlxLmOptions {
+/**
+ * Returns one server of mlx-lm. It lists names only. Other facts are read from the models' own files, if they are on this
+ * host.
+ */
+export function openMlxLm(options: {
   readonly connection: RuntimeConnection;
   readonly platform: string;
   readonly hubFolder: string;
-}
-
-/**
- * One server of mlx-lm. It lists names only. Other facts are read from the models' own files, if they are on this host.
- */
-export class MlxLmServer implements OpenAiServer {
-  readonly profile = mlxLm;
-  readonly slots = mlxLmSlotsDefault;
-  readonly embeds = false;
-  readonly #options: MlxLmOptions;
-  #nameById: ReadonlyMap<string, string> = new Map();
-  #filesByName: ReadonlyMap<string, ModelFiles | undefined> = new Map();
-
-  constructor(options: MlxLmOptions) {
-    this.#options = options;
-  }
-
-  modelOf(id: string): ServedModel {
-    const name = this.#nameById.get(id) ?? id;
-    const files = this.#filesByName.get(name);
-    return { name, tokenCount: files && tokenCount(files) };
-  }
-
-  async catalogue(signal: AbortSignal): Promise<readonly DescribedModel[]> {
-    const { connection, platform } = this.#options;
-    const { data } = await connection.ask(openAiModelList, { path: "/v1/models", signal });
-    const listed = [...byPlacedId(data)].map(([id, { id: name }]) => ({ id, name }));
-    const read = await Promise.all(listed.map(async (one) => ({ ...one, files: await this.#filesOf(one.name) })));
-    this.#nameById = new Map(read.map(({ id, name }) => [id, name]));
-    this.#filesByName = new Map(read.map(({ name, files }) => [name, files]));
-    return read.map(({ id, files }) => ({
-      id,
-      ownedBy: organisationIn(id) ?? "mlx-lm",
-      capabilities: capabilitiesOf(files),
-      contextTokens: files && trainedTokens(files),
-      sizeBytes: files?.sizeBytes,
-      onAppleMlx: platform === "darwin",
-    }));
-  }
-
-  /** Returns the files of a model. Missing files are looked up again, because a model may be on its way. */
-  async #filesOf(name: string): Promise<ModelFiles | undefined> {
-    return this.#filesByName.get(name) ?? (await readModelFiles(name, this.#options.hubFolder));
-  }
+}): OpenAiServer {
+  const { connection, platform, hubFolder } = options;
+  let filesByName: ReadonlyMap<string, ModelFiles | undefined> = new Map();
+  return {
+    profile: mlxLm,
+    slots: mlxLmSlotsDefault,
+    embeds: false,
+    async catalogue(signal) {
+      const { data } = await connection.ask(openAiModelList, { path: "/v1/models", signal });
+      const described = [...byPlacedId(data)].map(async ([id, { id: name }]) => {
+        // Missing files are looked up again, because a model may be on its way.
+        const files = filesByName.get(name) ?? (await readModelFiles(name, hubFolder));
+        return {
+          id,
+          name,
+          files,
+          tokenCount: files && tokenCount(files),
+          ownedBy: organisationIn(id) ?? "mlx-lm",
+          capabilities: capabilitiesOf(files),
+          contextTokens: files && trainedTokens(files),
+          sizeBytes: files?.sizeBytes,
+          onAppleMlx: platform === "darwin",
+        };
+      });
+      const models = await Promise.all(described);
+      filesByName = new Map(models.map(({ name, files }) => [name, files]));
+      return models;
+    },
+  };
 }
 
 function capabilitiesOf(files: ModelFiles | undefined): Partial<Capabilities> {

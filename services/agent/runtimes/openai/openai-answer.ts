@@ -1,33 +1,95 @@
-import type { AnswerEvent, TokenLogprobs } from "#shared/protocol/answer-events.ts";
+import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { SentEvent } from "../read-stream.ts";
-import {
-  finishReasonOf,
-  interrupted,
-  invalidEvent,
-  logprobsIn,
-  logprobsUnsupported,
-  pickChunk,
-  readEvent,
-  type ChunkChoice,
-} from "./openai-chunk.ts";
-import { OpenAiToolCalls } from "./openai-tool-calls.ts";
+import { ContextOverflow } from "../context-overflow.ts";
+import { readStream, SentEvents, type SentEvent } from "../runtime-answer.ts";
+import type { Question, RuntimeConnection } from "../runtime-connection.ts";
+import type { ChatRun, EmitEvents } from "../runtime.ts";
+import { answerFault } from "./openai-fault.ts";
+import { logprobsIn } from "./openai-logprobs.ts";
+import type { OpenAiProfile } from "./openai-profile.ts";
+import { OpenAiToolCalls, type CallPiece } from "./openai-tool-calls.ts";
+
+interface AnswerRequest {
+  readonly question: Question;
+  readonly connection: RuntimeConnection;
+  readonly profile: OpenAiProfile;
+  readonly run: Pick<ChatRun, "contextWindow" | "onProgress">;
+  /** Called for an answer that ended in `[DONE]` without a finish reason. */
+  readonly onBareEnd?: (() => void) | undefined;
+}
+
+/** Sends the request and emits the answer as it comes. An answer that is incomplete at its end has failed. */
+export async function readAnswer(answer: OpenAiAnswer, request: AnswerRequest, emit: EmitEvents): Promise<void> {
+  const { profile, run, onBareEnd } = request;
+  const { contextWindow, onProgress } = run;
+  const body = request.connection.stream(request.question);
+  let isAlive = false;
+  const read = (event: SentEvent, events: AnswerEvent[]): void => {
+    // A comment or a report of progress in the prompt only shows that the server is at work.
+    isAlive ||= event.kind === "comment" || event.data.includes('"prompt_progress"');
+    const least = event.kind === "comment" ? profile.promptTokensIn?.(event.text) : undefined;
+    if (least !== undefined && least > contextWindow) {
+      throw new ContextOverflow({ promptTokens: least }, "the runtime began to read a prompt longer than the window");
+    }
+    answer.read(event, events);
+  };
+  const onPiece = (): void => {
+    onProgress(isAlive && !answer.hasOutput ? "prefill" : undefined);
+    isAlive = false;
+    if (answer.isOver) body.complete();
+  };
+  await readStream(body, { splitter: new SentEvents(), read, onPiece }, emit);
+  if (!answer.isComplete) throw await incompleteFault(answer, request);
+  if (answer.endedBare) onBareEnd?.();
+  const { hasOutput, promptTokens = 0 } = answer;
+  // Some servers read only the part of a prompt that fits, and report success.
+  if (hasOutput || promptTokens <= contextWindow) return;
+  throw new ContextOverflow({ promptTokens }, "the runtime answered nothing to a prompt longer than the window");
+}
+
+async function incompleteFault({ hasOutput }: OpenAiAnswer, request: AnswerRequest): Promise<Fault> {
+  const { question, connection, profile } = request;
+  if (!hasOutput && profile.failsSilently) {
+    // Requests a single token without a stream. The refusal has the status and the reason that the stream lacked.
+    const whole = { ...Object(question.body), stream: false, stream_options: undefined, max_tokens: 1 };
+    await connection.text({ ...question, body: whole });
+  }
+  return new Fault("upstream_error", {
+    message: "The runtime ended its answer before it was complete.",
+    internal: hasOutput
+      ? "the stream ended without a finish_reason or [DONE]"
+      : "the stream ended before it said anything",
+  });
+}
 
 export interface OpenAiAnswerOptions {
   /** The number of answers in the request (`n`). */
   readonly choices: number;
   readonly parallelToolCalls: boolean;
+  /** True if the request offered no tools: a tool call that the server parsed all the same is told as its text. */
+  readonly callsAsText?: boolean;
   /** The most alternatives to report for each token: some servers send more. Undefined leaves logprobs out. */
   readonly topLogprobs: number | undefined;
   /** True if an answer without logprobs is refused. */
   readonly needsLogprobs: boolean;
   /** True if the server drops tool calls that it cannot parse. */
-  readonly dropsUnreadableCalls: boolean;
+  readonly dropsUnreadableCalls?: boolean | undefined;
   /** True if the server silently removes reasoning and tool calls from the text. */
   readonly leavesOutMarked?: boolean | undefined;
   /** True if `[DONE]` without a finish reason means that the server left the answer for another request. */
   readonly interrupts?: boolean | undefined;
 }
+
+/** Finish reasons by the server's word. Every other word means that the model was done. */
+const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
+  ["length", "length"],
+  ["tool_calls", "tool_calls"],
+  ["function_call", "tool_calls"],
+  ["content_filter", "content_filter"],
+]);
+
+/** Finish reasons by which a server reports a failed answer, if it reports the failure at all. */
+const failureReasons = new Set(["error", "abort"]);
 
 /** Turns the events of one answer of `/v1/chat/completions` or `/v1/completions` into answer events, for any server. */
 export class OpenAiAnswer {
@@ -38,34 +100,18 @@ export class OpenAiAnswer {
   readonly #finished = new Set<number>();
   /** Choices that got an empty finish reason. Some servers also write an empty reason on every chunk. */
   readonly #ended = new Set<number>();
-  #endedBare = false;
-  #hasOutput = false;
   #hasText = false;
-  #isOver = false;
-  #promptTokens: number | undefined;
+  /** True if any part of the answer has come. */
+  hasOutput = false;
+  /** True if the server reported the end of the stream. This does not prove success. */
+  isOver = false;
+  /** True if `[DONE]` came for a choice without a finish reason, and counted as success. */
+  endedBare = false;
+  /** The length of the prompt, once the server has reported it. */
+  promptTokens: number | undefined;
 
   constructor(options: OpenAiAnswerOptions) {
     this.#options = options;
-  }
-
-  /** True if any part of the answer has come. */
-  get hasOutput(): boolean {
-    return this.#hasOutput;
-  }
-
-  /** The length of the prompt, once the server has reported it. */
-  get promptTokens(): number | undefined {
-    return this.#promptTokens;
-  }
-
-  /** True if the server reported the end of the stream. This does not prove success. */
-  get isOver(): boolean {
-    return this.#isOver;
-  }
-
-  /** True if `[DONE]` came for a choice without a finish reason, and counted as success. */
-  get endedBare(): boolean {
-    return this.#endedBare;
   }
 
   /** True if every requested answer is complete. A stream that ends before that has failed. */
@@ -75,35 +121,55 @@ export class OpenAiAnswer {
 
   /** Adds the answer events of this event. Answer events before a fault in it are still added. */
   read(event: SentEvent, events: AnswerEvent[]): void {
-    if (this.#isOver) return;
-    const result = readEvent(event, { hasOutput: this.#hasOutput });
-    if (result.kind === "end") this.#end(events);
-    if (result.kind !== "chunk") return;
-    const { choices, usage } = pickChunk(result.value);
+    if (this.isOver || event.kind === "comment") return;
+    if (!event.data.startsWith("{") && event.data.trim() === "[DONE]") {
+      this.#end(events);
+      return;
+    }
+    const value = parse(event.data);
+    const error = event.name === "error" || typeof value === "string" ? value : isFields(value) && value["error"];
+    // Servers report an error in one of these forms, or as a finish reason.
+    if (error) throw answerFault(error, this);
+    const { choices, usage } = pickChunk(value);
     for (const choice of choices) this.#readChoice(choice, events);
     if (usage === undefined) return;
-    this.#promptTokens = usage.promptTokens;
+    this.promptTokens = usage.promptTokens;
     events.push(usage);
   }
 
-  #readChoice({ index, text, reasoning, calls, finishReason, logprobs }: ChunkChoice, events: AnswerEvent[]): void {
+  #readChoice(
+    { index, text, reasoning, calls, finishReason, stop, logprobs }: ChunkChoice,
+    events: AnswerEvent[],
+  ): void {
     const { choices, leavesOutMarked = false } = this.#options;
     if (index >= choices) throw invalidEvent(`choice ${index} of ${choices}`);
     this.#begun.add(index);
     const choice = index === 0 ? undefined : index;
+    if (this.#calls.size > 0 && (text || reasoning)) events.push(...(this.#calls.get(index)?.texts() ?? []));
     if (reasoning) events.push({ kind: "reasoning", choice, text: reasoning });
     if (text) events.push({ kind: "text", choice, text, logprobs: this.#logprobs(logprobs) });
-    for (const piece of calls) for (const event of this.#callsOf(index).push(piece)) events.push(event);
+    for (const piece of calls) events.push(...this.#callsOf(index).push(piece));
     this.#hasText ||= text !== undefined;
-    this.#hasOutput ||= text !== undefined || reasoning !== undefined || calls.length > 0;
-    if (leavesOutMarked && ((!text && !finishReason) || finishReason === "tool_calls")) throw markedLeftOut();
+    this.hasOutput ||= text !== undefined || reasoning !== undefined || calls.length > 0;
+    if (leavesOutMarked && ((!text && !finishReason) || finishReason === "tool_calls")) {
+      throw new Fault("upstream_error", {
+        message:
+          "The runtime takes what the model thinks, and the tools it calls, out of its text; use a chat for that.",
+        internal: "the model wrote what its server takes for a thought or a call, and that is not told here",
+      });
+    }
     if (finishReason === "") this.#ended.add(index);
-    else if (finishReason !== undefined) this.#finish(index, finishReason, events);
+    else if (finishReason !== undefined) this.#finish(index, { serverReason: finishReason, stop }, events);
   }
 
-  #finish(index: number, serverReason: string, events: AnswerEvent[]): void {
+  #finish(
+    index: number,
+    { serverReason, stop }: { readonly serverReason: string; readonly stop?: string | undefined },
+    events: AnswerEvent[],
+  ): void {
     if (this.#finished.has(index)) return;
-    const reason = finishReasonOf(serverReason, { hasOutput: this.#hasOutput });
+    if (failureReasons.has(serverReason)) throw answerFault({ type: serverReason }, this);
+    const reason = finishReasons.get(serverReason) ?? "stop";
     const calls = this.#calls.get(index);
     if (reason === "tool_calls" && calls === undefined && this.#options.dropsUnreadableCalls) {
       throw new Fault("upstream_error", {
@@ -111,9 +177,10 @@ export class OpenAiAnswer {
         internal: "the runtime dropped the call",
       });
     }
-    if (calls !== undefined) for (const event of calls.end({ cutOff: reason === "length" })) events.push(event);
+    if (calls !== undefined) events.push(...calls.end({ cutOff: reason === "length" }));
     this.#finished.add(index);
-    events.push(index === 0 ? { kind: "finish", reason } : { kind: "finish", choice: index, reason });
+    const told = reason === "tool_calls" && this.#options.callsAsText ? "stop" : reason;
+    events.push({ kind: "finish", ...(index > 0 && { choice: index }), reason: told, stop });
   }
 
   /**
@@ -124,18 +191,20 @@ export class OpenAiAnswer {
       if (this.#finished.has(index)) continue;
       if (!this.#ended.has(index)) {
         if (this.#options.interrupts) throw interrupted();
-        this.#endedBare = true;
+        this.endedBare = true;
       }
-      this.#finish(index, "stop", events);
+      this.#finish(index, { serverReason: "stop" }, events);
     }
-    this.#isOver = true;
+    this.isOver = true;
   }
 
   #callsOf(index: number): OpenAiToolCalls {
-    return this.#calls.getOrInsertComputed(
-      index,
-      () => new OpenAiToolCalls({ callsMax: this.#options.parallelToolCalls ? Infinity : 1, choice: index }),
-    );
+    const known = this.#calls.get(index);
+    if (known !== undefined) return known;
+    const { parallelToolCalls, callsAsText: asText = false } = this.#options;
+    const calls = new OpenAiToolCalls({ callsMax: parallelToolCalls ? Infinity : 1, choice: index, asText });
+    this.#calls.set(index, calls);
+    return calls;
   }
 
   /**
@@ -145,14 +214,118 @@ export class OpenAiAnswer {
   #logprobs(value: unknown): TokenLogprobs | undefined {
     const { topLogprobs, needsLogprobs } = this.#options;
     const logprobs = value && topLogprobs !== undefined ? logprobsIn(value, topLogprobs) : undefined;
-    if (logprobs === undefined && needsLogprobs && !this.#hasText) throw logprobsUnsupported();
-    return logprobs;
+    if (logprobs !== undefined || !needsLogprobs || this.#hasText) return logprobs;
+    throw new Fault("unsupported_parameter", {
+      message: "The runtime of this model does not support 'logprobs'.",
+      param: "logprobs",
+    });
   }
 }
 
-function markedLeftOut(): Fault {
+/**
+ * Returns the fault for an interrupted stream. llama-cpp-python's server leaves a stream as soon as another request
+ * comes, from any client.
+ */
+function interrupted(): Fault {
   return new Fault("upstream_error", {
-    message: "The runtime takes what the model thinks, and the tools it calls, out of its text; use a chat for that.",
-    internal: "the model wrote what its server takes for a thought or a call, and that is not told here",
+    message: "The runtime left its answer for another request.",
+    internal:
+      "the stream ended in [DONE] without a finish_reason: the server interrupts a stream when another client asks it; " +
+      "start it with --interrupt_requests false",
   });
+}
+
+function invalidEvent(internal: string): Fault {
+  return new Fault("upstream_error", { message: "The runtime sent an invalid event.", internal });
+}
+
+function parse(data: string): unknown {
+  try {
+    return JSON.parse(data);
+  } catch {
+    // Drops the parser's own error: its message quotes a part of the text, which may be a user's answer.
+    throw invalidEvent(`not JSON, ${data.length} characters`);
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+type UsageEvent = Extract<AnswerEvent, { kind: "usage" }>;
+
+/** The fields of one choice of a chunk that an answer needs. Empty texts count as missing. */
+interface ChunkChoice {
+  readonly index: number;
+  readonly text: string | undefined;
+  readonly reasoning: string | undefined;
+  readonly calls: readonly CallPiece[];
+  /** Some servers write an empty reason on every chunk. */
+  readonly finishReason: string | undefined;
+  /** The stop string that ended the answer, which vLLM tells. */
+  readonly stop: string | undefined;
+  readonly logprobs: unknown;
+}
+
+/**
+ * Picks the fields of one event of `/v1/chat/completions` or `/v1/completions`. Each server omits other fields. Throws
+ * when a field of the answer has the wrong type; malformed usage and logprobs count as missing.
+ */
+export function pickChunk(value: unknown): { choices: readonly ChunkChoice[]; usage: UsageEvent | undefined } {
+  if (!isFields(value)) throw invalidEvent("a chunk that is no object");
+  return { choices: (pick(value, "choices", isList) ?? []).map(pickChoice), usage: pickUsage(value["usage"]) };
+}
+
+function pickChoice(value: unknown): ChunkChoice {
+  if (!isFields(value)) throw invalidEvent("a choice that is no object");
+  const delta = pick(value, "delta", isFields) ?? {};
+  return {
+    index: pick(value, "index", isCount) ?? 0,
+    text: pick(delta, "content", isText) || pick(value, "text", isText) || undefined,
+    reasoning: pick(delta, "reasoning_content", isText) || pick(delta, "reasoning", isText) || undefined,
+    calls: (pick(delta, "tool_calls", isList) ?? []).map(pickCall),
+    finishReason: pick(value, "finish_reason", isText),
+    stop: isText(value["stop_reason"]) ? value["stop_reason"] : undefined,
+    logprobs: value["logprobs"],
+  };
+}
+
+function pickCall(value: unknown): CallPiece {
+  if (!isFields(value)) throw invalidEvent("a tool call that is no object");
+  const called = pick(value, "function", isFields) ?? {};
+  const given = called["arguments"];
+  return {
+    index: pick(value, "index", isCount),
+    id: pick(value, "id", isText),
+    name: pick(called, "name", isText),
+    arguments: isText(given) ? given : JSON.stringify(pick(called, "arguments", isFields)),
+  };
+}
+
+function pickUsage(value: unknown): UsageEvent | undefined {
+  if (!isFields(value) || !isCount(value["prompt_tokens"])) return undefined;
+  const count = (fields: unknown, name: string): number | undefined => {
+    const given = isFields(fields) ? fields[name] : undefined;
+    return isCount(given) ? given : undefined;
+  };
+  return {
+    kind: "usage",
+    promptTokens: value["prompt_tokens"],
+    completionTokens: count(value, "completion_tokens") ?? 0,
+    cachedTokens: count(value["prompt_tokens_details"], "cached_tokens"),
+    reasoningTokens: count(value["completion_tokens_details"], "reasoning_tokens"),
+  };
+}
+
+/** Returns a field; undefined when it is missing or null, which servers write for a missing field. */
+function pick<Value>(fields: Fields, name: string, is: (value: unknown) => value is Value): Value | undefined {
+  const value = fields[name];
+  if (value === null || value === undefined) return undefined;
+  if (is(value)) return value;
+  throw invalidEvent(`'${name}' has the wrong type`);
+}
+
+const isText = (value: unknown): value is string => typeof value === "string";
+const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value);
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

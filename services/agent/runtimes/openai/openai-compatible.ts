@@ -1,26 +1,51 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import type { EmbedBody } from "#shared/protocol/job-bodies.ts";
-import { CallsAsText, cutAtStops, offersTools, trimPrefix, usageAlways } from "../adjust-answer.ts";
-import {
-  ContextOverflow,
-  estimateTextTokens,
-  estimateTokens,
-  noRoomFault,
-  overflowFault,
-} from "../context-overflow.ts";
+import { sleep } from "#shared/process/clock.ts";
+import type { ChatBody } from "#shared/protocol/job-bodies.ts";
+import { cutAtStops, offersTools, prefilledText, trimPrefix, usageAlways } from "../adjust-answer.ts";
+import { estimateTextTokens, estimateTokens, tellOverflow, type TooLong } from "../context-overflow.ts";
 import { fanOut } from "../fan-out.ts";
 import { nothingToContinue } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { ChatRun, CompleteRun, Embeddings, EmbedRun, EmitEvents, Runtime, RuntimeSite } from "../runtime.ts";
-import { LoadWatch, whenLoaded } from "./when-loaded.ts";
-import { OpenAiAnswer } from "./openai-answer.ts";
-import { echoedText, openAiChatRequest, openAiTextRequest } from "./openai-request.ts";
-import { PathUnknown } from "./openai-fault.ts";
+import { OpenAiAnswer, readAnswer } from "./openai-answer.ts";
+import { openAiChatRequest, openAiTextRequest } from "./openai-request.ts";
+import { ModelLoading, PathUnknown } from "./openai-fault.ts";
 import type { OpenAiProfile, OpenAiServer, ServedModel } from "./openai-profile.ts";
-import { readAnswer } from "./read-answer.ts";
 
-type AnyRun = ChatRun | CompleteRun | EmbedRun;
+/** The wait before a request is repeated to a server that is loading a model. */
+const askAgainMs = 500;
+
+/** Interval at which a waiting request looks if its model is loading, by the server's last list. */
+const loadingLookMs = 1_000;
+
+/** The faults of one kind of request. */
+interface Failing<Run> {
+  /** Reported when the server does not have the path of the request. */
+  readonly unsupported: string;
+  readonly tooLong: (run: Run) => Omit<TooLong, "contextWindow">;
+}
+
+const ofChats: Failing<ChatRun> = {
+  unsupported: "The model does not support chat.",
+  tooLong: ({ body }) => ({
+    param: "messages",
+    estimatedTokens: estimateTokens(body),
+    tokensMax: body.max_tokens,
+  }),
+};
+const ofTexts: Failing<CompleteRun> = {
+  unsupported: "The model does not continue texts.",
+  tooLong: ({ body }) => ({
+    param: "prompt",
+    estimatedTokens: estimateTextTokens(body.prompt),
+    tokensMax: body.max_tokens,
+  }),
+};
+const ofEmbeddings: Failing<EmbedRun> = {
+  unsupported: "The model does not embed.",
+  tooLong: ({ body }) => ({ param: "input", estimatedTokens: Math.max(...body.input.map(estimateTextTokens)) }),
+};
 
 /** Adapts any OpenAI-shaped server to a runtime. All differences between servers are in `OpenAiServer`. */
 export function openAiCompatible(options: {
@@ -30,8 +55,12 @@ export function openAiCompatible(options: {
 }): Runtime {
   const { site, connection, server } = options;
   const { profile } = server;
-  const loads = new LoadWatch(site.clock);
+  let served: Awaited<ReturnType<OpenAiServer["catalogue"]>> = [];
   let isBareEndLogged = false;
+
+  function modelOf(id: string): ServedModel {
+    return served.find((each) => each.id === id || each.name === id) ?? { name: id };
+  }
 
   function onBareEnd(): void {
     if (isBareEndLogged) return;
@@ -40,36 +69,46 @@ export function openAiCompatible(options: {
     site.log?.warn(fields, "this runtime ends streams in [DONE] without a finish_reason; it is taken for stop");
   }
 
-  /** Sends the request once the model is loaded. `faultOf` maps a failure by the kind of request. */
-  async function ask<Run extends AnyRun, Result>(
+  /** Sends the request, and again until the server has loaded the model or no client waits any more. */
+  async function ask<Run extends ChatRun | CompleteRun | EmbedRun, Result>(
     run: Run,
-    request: (model: ServedModel) => Promise<Result>,
-    faultOf: (error: unknown, run: Run) => unknown,
+    { unsupported, tooLong }: Failing<Run>,
+    request: (target: Target) => Promise<Result>,
   ): Promise<Result> {
-    const model = (): ServedModel => server.modelOf(run.model);
+    const { signal, onProgress, contextWindow } = run;
+    if (modelOf(run.model).loaded === false) onProgress("loading");
+    const looks = site.clock.every(loadingLookMs, () => {
+      if (modelOf(run.model).loading) onProgress("loading");
+    });
     try {
-      return await whenLoaded(run, { model, loads, clock: site.clock }, () => request(model()));
+      for (;;) {
+        try {
+          return await request({ connection, profile, model: modelOf(run.model), onBareEnd });
+        } catch (error) {
+          if (!(error instanceof ModelLoading)) throw error;
+          onProgress("loading");
+          await sleep(site.clock, askAgainMs, signal);
+        }
+      }
     } catch (error) {
-      throw faultOf(error, run);
+      if (!(error instanceof PathUnknown)) throw tellOverflow(error, { contextWindow, ...tooLong(run) });
+      throw new Fault("unsupported_value", { message: unsupported, param: "model", internal: error.internal });
+    } finally {
+      looks.cancel();
     }
   }
 
-  function chat(run: ChatRun, emit: EmitEvents): Promise<void> {
-    return profile.refusesSeveral?.(run.body) ? fanOut(chatOnce, run, emit) : chatOnce(run, emit);
-  }
-
   function chatOnce(run: ChatRun, emit: EmitEvents): Promise<void> {
-    return ask(run, (model) => openAiChat(run, { connection, profile, model, onBareEnd }, emit), chatFault);
+    return ask(run, ofChats, (target) => openAiChat(run, target, emit));
   }
 
-  function complete(run: CompleteRun, emit: EmitEvents): Promise<void> {
-    return ask(run, (model) => openAiText(run, { connection, profile, model, onBareEnd }, emit), textFault);
-  }
-
-  function embed(run: EmbedRun): Promise<Embeddings> {
-    const { body, signal } = run;
-    const cacheSalt = profile.saltsCache ? run.cacheSalt : undefined;
-    return ask(run, ({ name }) => openAiEmbed({ model: name, body, cacheSalt, connection, signal }), embedFault);
+  async function countPrompt({ model: id, body, contextWindow, capabilities, signal }: ChatRun): Promise<number> {
+    const model = modelOf(id);
+    if (server.count === undefined || model.loaded === false || hasImage(body)) throw cannotCount();
+    const request = openAiChatRequest({ profile, model, body, thinks: capabilities.thinking, contextWindow });
+    return server.count(request, signal).catch((error: unknown) => {
+      throw error instanceof PathUnknown ? cannotCount() : error;
+    });
   }
 
   return {
@@ -81,28 +120,38 @@ export function openAiCompatible(options: {
     get slotsPerModel() {
       return server.slotsPerModel ?? false;
     },
-    answersSeveral: profile.answersSeveral,
+    answersSeveral: profile.answersSeveral ?? false,
     unknownKind: profile.kind === "openai",
-    catalogue: (signal) => server.catalogue(signal),
-    chat,
-    complete,
-    ...(server.embeds && { embed }),
+    async catalogue(signal) {
+      served = await server.catalogue(signal);
+      return served;
+    },
+    chat: (run, emit) => (profile.refusesSeveral?.(run.body) ? fanOut(chatOnce, run, emit) : chatOnce(run, emit)),
+    ...(server.count && { count: countPrompt }),
+    complete: (run, emit) => ask(run, ofTexts, (target) => openAiText(run, target, emit)),
+    ...(server.embeds && { embed: (run: EmbedRun) => ask(run, ofEmbeddings, (target) => openAiEmbed(run, target)) }),
     get manages() {
-      return server.manages ?? {};
+      const { load, unload } = server.manages ?? {};
+      return {
+        ...(load && { load: (run) => load({ ...run, model: modelOf(run.model).name }) }),
+        ...(unload && { unload: (run) => unload({ ...run, model: modelOf(run.model).name }) }),
+      } satisfies Runtime["manages"];
     },
     ...(server.working && { working: async (signal: AbortSignal) => (await server.working?.(signal)) ?? 0 }),
     async close() {
-      loads.stop();
       await server.close?.();
       await connection.close();
     },
   };
 }
 
-function embedFault(error: unknown, { body, contextWindow }: EmbedRun): unknown {
-  if (!(error instanceof ContextOverflow)) return error;
-  const estimatedTokens = Math.max(...body.input.map(estimateTextTokens));
-  return overflowFault(error, { param: "input", contextWindow, estimatedTokens });
+function hasImage({ messages }: ChatBody): boolean {
+  return messages.some(({ content }) => Array.isArray(content) && content.some(({ type }) => type === "image_url"));
+}
+
+function cannotCount(): Fault {
+  const message = "This version of the runtime counts tokens of texts only and of loaded models only, or none.";
+  return new Fault("unsupported_value", { message, param: "model" });
 }
 
 /** The server and the model that a request goes to. */
@@ -115,44 +164,31 @@ interface Target {
 
 /** Runs one chat on `/v1/chat/completions`, and adapts the server's answer to the request. */
 async function openAiChat(run: ChatRun, target: Target, emit: EmitEvents): Promise<void> {
-  const { profile } = target;
   const { body } = run;
+  const { profile } = target;
+  // A server that is told to continue the last message does not repeat it.
+  const echoed = profile.prefill === "as-the-template" ? prefilledText(body) : "";
   const trimmed = (emitTrimmed: EmitEvents): Promise<void> =>
-    trimPrefix(echoedText(profile, body), (emitAnswer) => answerChat(run, target, emitAnswer), emitTrimmed);
+    trimPrefix(echoed, (emitAnswer) => answerChat(run, target, emitAnswer), emitTrimmed);
   if (body.stop === undefined || profile.endsAtStops) return trimmed(emit);
   return cutAtStops({ stop: body.stop, estimatedTokens: estimateTokens(body) }, trimmed, emit);
 }
 
-/** Returns the fault that the client gets for a failed chat. */
-function chatFault(error: unknown, { body, contextWindow }: ChatRun): unknown {
-  if (error instanceof PathUnknown) return chatUnsupported(error);
-  if (!(error instanceof ContextOverflow)) return error;
-  const estimatedTokens = estimateTokens(body);
-  return noRoomFault(error, { param: "messages", contextWindow, estimatedTokens, tokensMax: body.max_tokens });
-}
-
-function answerChat(run: ChatRun, { connection, profile, model, onBareEnd }: Target, emit: EmitEvents): Promise<void> {
-  const { body, contextWindow, cacheSalt, signal } = run;
-  const thinks = run.capabilities.thinking;
-  const request = openAiChatRequest({ profile, model, body, thinks, contextWindow, cacheSalt });
+function answerChat(run: ChatRun, target: Target, emit: EmitEvents): Promise<void> {
+  const { body, contextWindow, cacheSalt, capabilities, signal } = run;
+  const { profile, model } = target;
+  const request = openAiChatRequest({ profile, model, body, thinks: capabilities.thinking, contextWindow, cacheSalt });
   const answer = new OpenAiAnswer({
     choices: profile.answersSeveral ? (body.n ?? 1) : 1,
     parallelToolCalls: body.parallel_tool_calls ?? true,
+    callsAsText: !offersTools(body),
     topLogprobs: body.top_logprobs ?? 0,
-    needsLogprobs: profile.mayIgnoreLogprobs && body.logprobs === true,
+    needsLogprobs: profile.mayIgnoreLogprobs === true && body.logprobs === true,
     dropsUnreadableCalls: profile.dropsUnreadableCalls,
     interrupts: model.interrupts,
   });
-  const calls = offersTools(body) ? undefined : new CallsAsText();
-  return readAnswer(
-    answer,
-    { question: { path: "/v1/chat/completions", body: request, signal }, connection, profile, run, onBareEnd },
-    calls === undefined ? emit : (events) => emit(calls.push(events)),
-  );
-}
-
-function chatUnsupported({ internal }: PathUnknown): Fault {
-  return new Fault("unsupported_value", { message: "The model does not support chat.", param: "model", internal });
+  const question = { path: "/v1/chat/completions", body: request, signal };
+  return readAnswer(answer, { question, run, ...target }, emit);
 }
 
 /** Continues one text on `/v1/completions`, and adapts the server's answer to the request. */
@@ -165,16 +201,8 @@ async function openAiText(run: CompleteRun, target: Target, emit: EmitEvents): P
   return cutAtStops({ stop, estimatedTokens }, answer, emit);
 }
 
-/** Returns the fault that the client gets for a failed completion. */
-function textFault(error: unknown, { body, contextWindow }: CompleteRun): unknown {
-  if (error instanceof PathUnknown) return completionUnsupported(error);
-  if (!(error instanceof ContextOverflow)) return error;
-  const estimatedTokens = estimateTextTokens(body.prompt);
-  return noRoomFault(error, { param: "prompt", contextWindow, estimatedTokens, tokensMax: body.max_tokens });
-}
-
 async function answerText(run: CompleteRun, target: Target, emit: EmitEvents): Promise<void> {
-  const { connection, profile, model, onBareEnd } = target;
+  const { profile, model } = target;
   const { body, contextWindow, cacheSalt, signal } = run;
   const request = openAiTextRequest({ profile, model, body, contextWindow, cacheSalt });
   const { logprobs } = body;
@@ -183,18 +211,12 @@ async function answerText(run: CompleteRun, target: Target, emit: EmitEvents): P
     parallelToolCalls: false,
     topLogprobs: logprobs,
     needsLogprobs: logprobs !== undefined,
-    dropsUnreadableCalls: false,
     leavesOutMarked: profile.texts.leavesOutMarked,
     interrupts: model.interrupts,
   });
-  const question = { path: "/v1/completions", body: request, signal };
-  await readAnswer(answer, { question, connection, profile, run, onBareEnd }, emit);
+  await readAnswer(answer, { question: { path: "/v1/completions", body: request, signal }, run, ...target }, emit);
   // A model without a begin token has no token to run on. The server did not run it, despite its report.
   if (body.prompt === "" && !answer.hasOutput && answer.promptTokens === 0) throw nothingToContinue();
-}
-
-function completionUnsupported({ internal }: PathUnknown): Fault {
-  return new Fault("unsupported_value", { message: "The model does not continue texts.", param: "model", internal });
 }
 
 const embedAnswer = z.object({
@@ -203,34 +225,19 @@ const embedAnswer = z.object({
 });
 
 /** Embeds texts on `/v1/embeddings`, and returns the vectors as numbers, in the order of the texts. */
-async function openAiEmbed(request: {
-  readonly model: string;
-  readonly body: EmbedBody;
-  readonly cacheSalt?: string | undefined;
-  readonly connection: RuntimeConnection;
-  readonly signal: AbortSignal;
-}): Promise<Embeddings> {
-  const { model, body, cacheSalt, connection, signal } = request;
+async function openAiEmbed({ body, cacheSalt, signal }: EmbedRun, target: Target): Promise<Embeddings> {
+  const { connection, profile, model } = target;
   const { input, dimensions } = body;
-  const question = { model, input, dimensions, encoding_format: "float", cache_salt: cacheSalt };
-  const answer = await connection
-    .ask(embedAnswer, { path: "/v1/embeddings", body: question, signal })
-    .catch((error: unknown) => {
-      throw error instanceof PathUnknown ? embeddingUnsupported(error) : error;
-    });
-  return { vectors: inOrder(answer.data, input.length), promptTokens: answer.usage?.prompt_tokens ?? 0 };
-}
-
-function inOrder(data: z.infer<typeof embedAnswer>["data"], texts: number): readonly number[][] {
+  const salt = profile.saltsCache ? cacheSalt : undefined;
+  const question = { model: model.name, input, dimensions, encoding_format: "float", cache_salt: salt };
+  const { data, usage } = await connection.ask(embedAnswer, { path: "/v1/embeddings", body: question, signal });
   const byIndex = new Map(data.map(({ index, embedding }, at) => [index ?? at, embedding]));
-  const vectors = Array.from({ length: texts }, (_, index) => byIndex.get(index) ?? []);
-  if (data.length === texts && vectors.every((vector) => vector.length > 0)) return vectors;
-  throw new Fault("upstream_error", {
-    message: "The runtime did not answer with one vector for each text.",
-    internal: `${data.length} vectors for ${texts} texts`,
-  });
-}
-
-function embeddingUnsupported({ internal }: PathUnknown): Fault {
-  return new Fault("unsupported_value", { message: "The model does not embed.", param: "model", internal });
+  const vectors = input.map((_, index) => byIndex.get(index) ?? []);
+  if (data.length !== input.length || vectors.some((vector) => vector.length === 0)) {
+    throw new Fault("upstream_error", {
+      message: "The runtime did not answer with one vector for each text.",
+      internal: `${data.length} vectors for ${input.length} texts`,
+    });
+  }
+  return { vectors, promptTokens: usage?.prompt_tokens ?? 0 };
 }

@@ -1,5 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
+import { causeOf, meaningOf } from "../complaints.ts";
 import { ContextOverflow, type Overflow } from "../context-overflow.ts";
 import type { Refusal } from "../runtime-connection.ts";
 
@@ -33,78 +34,6 @@ const fields = new Set([...Object.keys(chatBody.shape), "prompt", "suffix"]);
 
 /** Matches the place of a validation error from a server on FastAPI, written as Python or as JSON. */
 const validationError = /['"]loc['"]: ?[[(]['"]body['"], ?['"](?<field>\w+)['"]/;
-
-/** The fault for each error text, whatever status it came with. The first match wins. */
-const meanings: readonly { readonly pattern: RegExp; readonly fault: (internal: string) => Fault }[] = [
-  {
-    pattern: /enable-auto-tool-choice|tool-call-parser|does not support tools|tools? .*requires? --jinja/i,
-    fault: (internal) =>
-      new Fault("model_does_not_support_tools", {
-        message: "The runtime of this model was not set up for tools.",
-        param: "tools",
-        internal,
-      }),
-  },
-  {
-    pattern: /does not support chat/i,
-    fault: (internal) =>
-      new Fault("unsupported_value", { message: "The model does not support chat.", param: "model", internal }),
-  },
-  {
-    pattern: /does not support (the )?embedding|support embeddings|--embeddings?\b|pooling type/i,
-    fault: (internal) =>
-      new Fault("unsupported_value", { message: "The model does not embed.", param: "model", internal }),
-  },
-  {
-    pattern: /matryoshka|changing output dimensions/i,
-    fault: (internal) => unsupported("dimensions", internal),
-  },
-  {
-    pattern: /json schema error|grammar error|failed to (parse|initialize).*grammar|unsupported.*schema/i,
-    fault: (internal) =>
-      new Fault("invalid_value", {
-        message: "The runtime of this model cannot hold an answer to a JSON schema of this request.",
-        internal,
-      }),
-  },
-  { pattern: /suffix is (not|only)\b/i, fault: (internal) => unsupported("suffix", internal) },
-  { pattern: /logprobs.*not supported|not support.*logprobs/i, fault: (internal) => unsupported("logprobs", internal) },
-  {
-    pattern: /reasoning_effort|does not support (thinking|reasoning)/i,
-    fault: (internal) =>
-      new Fault("unsupported_value", {
-        message: "The runtime of this model does not support this 'reasoning_effort'.",
-        param: "reasoning_effort",
-        internal,
-      }),
-  },
-  {
-    pattern:
-      /image input|mmproj|multimodal|images? (is|are) not supported|does not support (images?|vision)|only 'text'/i,
-    fault: (internal) =>
-      new Fault("unsupported_value", { message: "The model does not accept images.", param: "messages", internal }),
-  },
-  {
-    pattern:
-      /repository not found|cached snapshot folder|huggingface\.co|model\b.*\b(not found|does not exist|not exist)|invalid model (identifier|name)/i,
-    fault: (internal) =>
-      new Fault("model_not_found", {
-        message: "The model does not exist on this machine.",
-        param: "model",
-        internal,
-      }),
-  },
-  {
-    pattern:
-      /assistant response prefill|cannot continue an assistant message|assistant messages at the end|continue_final_message/i,
-    fault: (internal) =>
-      new Fault("unsupported_value", {
-        message: "The model cannot go on from these last messages with the role 'assistant'.",
-        param: "messages",
-        internal,
-      }),
-  },
-];
 
 /**
  * Error texts that come with status 500 although the request is at fault: broken JSON, and requests that a template
@@ -154,8 +83,8 @@ function complaintFault(complaint: Complaint): Fault {
     });
   }
   if (overflow !== undefined) return new ContextOverflow(overflow, internal);
-  const meaning = meanings.find(({ pattern }) => pattern.test(text));
-  if (meaning !== undefined) return meaning.fault(internal);
+  const known = meaningOf(text, internal);
+  if (known !== undefined) return known;
   if (status === 400 || status === 413 || status === 422 || (status === 500 && requestAtFault.test(text))) {
     return new Fault("bad_request", { message: "The runtime refused the request.", param, internal });
   }
@@ -190,29 +119,6 @@ function complaintIn(error: unknown, status: number | undefined): Complaint {
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function unsupported(param: string, internal: string): Fault {
-  return new Fault("unsupported_parameter", {
-    message: `The runtime of this model does not support '${param}' with this request.`,
-    param,
-    internal,
-  });
-}
-
-/** Causes that operators can act on. The server's own text is not kept, because it may quote the prompt. */
-const causes: readonly (readonly [RegExp, string])[] = [
-  [/out of memory|requires more (system )?memory|cudaMalloc|insufficient (system )?resources/i, "out of memory"],
-  [/crashed|terminated|engine.*(dead|stopped)|connection reset|exit code/i, "its model runner stopped"],
-  [/load(ing)? (the )?model|failed to load|not loaded/i, "a model could not be loaded"],
-  [/grammar|json schema/i, "its grammar"],
-  [/template|jinja/i, "the model's template"],
-  [/api.?key|unauthori[sz]ed|forbidden/i, "not allowed there"],
-  [/not found/i, "not found"],
-];
-
-function causeOf(text: string): string {
-  return causes.find(([pattern]) => pattern.test(text))?.[1] ?? "its own log says more";
 }
 
 /**

@@ -1,15 +1,15 @@
-import { Fault } from "#shared/fault/fault.ts";
 import type { ChatBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
+import type { RuntimeSampling } from "../refuse-unsupported.ts";
 import type { DescribedModel, Runtime } from "../runtime.ts";
 
 export const openAiServerKinds = ["vllm", "llama-server", "lm-studio", "mlx-lm", "openai"] as const; // "openai": any other
 export type OpenAiServerKind = (typeof openAiServerKinds)[number];
 
-/** A model with the facts that a request needs. */
+/** The facts of a model that a request needs. */
 export interface ServedModel {
   /** The name that its runtime expects in a request. */
   readonly name: string;
-  readonly onAppleMlx?: boolean;
+  readonly onAppleMlx?: boolean | undefined;
   /** False if the model has to be loaded first; undefined where that is unknown. */
   readonly loaded?: boolean | undefined;
   /** True if its runtime reports that the model is being loaded now. */
@@ -30,10 +30,7 @@ interface TextProfile {
   readonly honoured: ReadonlySet<keyof TextToContinue>;
   /** True if the server accepts an empty text. */
   readonly takesEmpty: boolean;
-  /**
-   * The limit at which the server cuts an answer short if none is set. The adapter then sends a limit that fits the
-   * window.
-   */
+  /** As in chats. */
   readonly answerTokensUnset?: number;
   /** The fewest alternatives to request for each token, so that the server reports logprobs at all. */
   readonly logprobsMin?: number;
@@ -51,21 +48,26 @@ interface TextProfile {
  */
 export interface OpenAiProfile {
   readonly kind: OpenAiServerKind;
-  /** The name as its makers write it, shown to the operator. */
-  readonly name: string;
+  /** The server's names of the sampling fields beyond OpenAI's that it honours, in chats and in texts. */
+  readonly sampling: Partial<Record<RuntimeSampling, string>>;
   /** The fields of a chat that the server honours, or that its adapter honours in its place. */
   readonly honoured: ReadonlySet<keyof ChatBody>;
   /** True if the server honours `n` itself. */
-  readonly answersSeveral: boolean;
+  readonly answersSeveral?: boolean;
   readonly takesImages: boolean;
+  /**
+   * True if the server shows the images of a tool's result to the model, whatever the template. For any other server, the
+   * images follow the result in a message of the user.
+   */
+  readonly takesResultImages?: boolean;
   /**
    * The server's treatment of a last message of the assistant. `continues` goes on from it when told to.
    * `as-the-template` follows the model's template, and may repeat the message. `never` always begins a new turn.
    */
   readonly prefill: "continues" | "as-the-template" | "never";
   /** Fields that every chat is sent with. */
-  readonly always: Readonly<Record<string, unknown>>;
-  /** Returns the tools and their choice in the form that the server takes. */
+  readonly always?: Readonly<Record<string, unknown>>;
+  /** Returns the tools of a request, and their choice, in the form that the server takes. */
   readonly tools: (wanted: Tools, model: ServedModel) => Tools;
   /**
    * True if the server knows `parallel_tool_calls`. If a request sets it to false, the agent drops calls beyond the
@@ -73,6 +75,8 @@ export interface OpenAiProfile {
    */
   readonly takesParallelToolCalls: boolean;
   readonly responseFormat: (format: NonNullable<ChatBody["response_format"]>) => unknown;
+  /** Returns the fields of a grammar or another rule for the whole answer, for a server that honours some. */
+  readonly form?: (body: ChatBody) => Readonly<Record<string, unknown>>;
   /** Returns the fields that request this much thinking. A model that does not think only ever gets `none`. */
   readonly thinking: (effort: Effort, thinks: boolean) => Readonly<Record<string, unknown>>;
   /** The fields in which the server takes back the reasoning of earlier turns. */
@@ -109,35 +113,40 @@ export interface OpenAiProfile {
    */
   readonly failsSilently?: boolean;
   /** True if the server drops a tool call that it cannot parse, and still reports that tools were called. */
-  readonly dropsUnreadableCalls: boolean;
+  readonly dropsUnreadableCalls?: boolean;
   /** True if the server may ignore `logprobs`. An answer without logprobs is then refused. */
-  readonly mayIgnoreLogprobs: boolean;
+  readonly mayIgnoreLogprobs?: boolean;
   readonly texts: TextProfile;
 }
 
-/** A model, and its name at the server. */
-export interface NamedModel {
-  readonly name: string;
-  readonly model: DescribedModel;
-  readonly loading?: boolean;
-}
+/** A server that takes OpenAI's fields as they are. The profile of a server names its differences from it. */
+export const plainServer = {
+  sampling: {},
+  takesImages: true,
+  tools: (wanted) => wanted,
+  takesParallelToolCalls: true,
+  responseFormat: (format) => format,
+  reasoningFields: ["reasoning_content"],
+  contentBesideCalls: null,
+  endsAtStops: true,
+} as const satisfies Partial<OpenAiProfile>;
 
 /** One OpenAI-shaped server: its profile, and the facts of its models that only its own interfaces report. */
-export interface OpenAiServer extends Pick<Runtime, "working" | "manages" | "close" | "slotsPerModel"> {
+export interface OpenAiServer extends Pick<Runtime, "working" | "close" | "slotsPerModel"> {
   readonly profile: OpenAiProfile;
   /** The number of jobs that the server runs at once, as far as is known yet. */
   readonly slots: number;
   /** True if the server has an interface for embeddings. */
   readonly embeds: boolean;
-  catalogue(signal: AbortSignal): Promise<readonly DescribedModel[]>;
-  /** Returns a model by its id in the catalogue. */
-  modelOf(id: string): ServedModel;
+  /** The actions on models, which take the model's name at the server. */
+  readonly manages?: Runtime["manages"];
+  catalogue(signal: AbortSignal): Promise<readonly (DescribedModel & ServedModel)[]>;
+  /** Returns the tokens of the prompt of a request for `/v1/chat/completions`. Requests with images do not come here. */
+  count?(request: ChatRequest, signal: AbortSignal): Promise<number>;
 }
 
-/** Returns the choice unchanged, for servers that take every form of `tool_choice`. */
-export function everyChoice(wanted: Tools): Tools {
-  return wanted;
-}
+/** A request for `/v1/chat/completions` as its server takes it. */
+export type ChatRequest = Readonly<Record<string, unknown>>;
 
 /**
  * Returns `tool_choice` as a word, for servers that take only words. A named function becomes the only offered tool.
@@ -146,19 +155,4 @@ export function choiceInWords(wanted: Tools): Tools {
   const { tools, tool_choice: choice } = wanted;
   if (choice === undefined || typeof choice === "string") return wanted;
   return { tools: tools?.filter((tool) => tool.function.name === choice.function.name), tool_choice: "required" };
-}
-
-/**
- * Returns the tools without a choice, for servers that always leave it to the model. `none` is honoured by offering no
- * tools.
- */
-export function modelsChoice(wanted: Tools): Tools {
-  const { tools, tool_choice: choice = "auto" } = wanted;
-  if (choice === "auto") return { tools };
-  if (choice === "none") return {};
-  throw new Fault("unsupported_value", {
-    message:
-      "The runtime of this model leaves it to the model whether to call a tool: 'tool_choice' can be auto or none.",
-    param: "tool_choice",
-  });
 }

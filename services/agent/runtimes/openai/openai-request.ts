@@ -1,17 +1,28 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { type ChatBody, type ChatMessage, contentText, type TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { estimateTextTokens, estimateTokens } from "../context-overflow.ts";
-import { refuseEmptyText, refuseUnsupported, refuseUnsupportedText } from "../refuse-unsupported.ts";
-import type { OpenAiProfile, ServedModel } from "./openai-profile.ts";
+import { imagesAfterResults, type PlacedMessage } from "../images-after-results.ts";
+import {
+  argumentsOf,
+  firstImage,
+  refuseEmptyText,
+  refuseUnsupported,
+  refuseUnsupportedText,
+  type RuntimeSampling,
+} from "../refuse-unsupported.ts";
+import type { OpenAiProfile, ServedModel, Tools } from "./openai-profile.ts";
 
-interface ChatToRequest {
+interface ToRequest<Body> {
   readonly profile: OpenAiProfile;
   readonly model: ServedModel;
-  readonly body: ChatBody;
-  /** True if the model is known to think. */
-  readonly thinks: boolean;
+  readonly body: Body;
   readonly contextWindow: number;
   readonly cacheSalt?: string | undefined;
+}
+
+interface ChatToRequest extends ToRequest<ChatBody> {
+  /** True if the model is known to think. */
+  readonly thinks: boolean;
 }
 
 /**
@@ -19,49 +30,40 @@ interface ChatToRequest {
  * ignore. Fields that the client omitted stay unset, so that the model's own defaults apply.
  */
 export function openAiChatRequest(chat: ChatToRequest): Readonly<Record<string, unknown>> {
-  const { profile, model, body, thinks, contextWindow, cacheSalt } = chat;
-  refuseUnsupported(body, profile.honoured);
+  const { profile, model, body } = chat;
+  refuseUnsupported(body, profile.honoured.union(new Set(Object.keys(profile.sampling))));
   profile.refuse?.(body);
-  refuseUnknownTokens({ profile, model, body });
-  const { tools, tool_choice: toolChoice } = profile.tools(offeredTools(body), model);
+  if (!profile.takesImages) refuseImages(body);
+  refuseUnknownTokens(chat);
+  const { tools, tool_choice: toolChoice } = offeredTools(chat);
   const format = body.response_format;
   return {
     model: model.name,
-    messages: openAiMessages(profile, body.messages),
+    messages: placedMessages(chat).map(({ message, at }) => openAiMessage(profile, message, `messages[${at}]`)),
     stream: true,
     stream_options: { include_usage: true },
     tools,
     tool_choice: toolChoice,
     parallel_tool_calls: profile.takesParallelToolCalls && tools ? body.parallel_tool_calls : undefined,
-    max_tokens: answerTokens({
-      tokensMax: body.max_tokens,
-      unset: profile.answerTokensUnset,
-      refusesOverWindow: profile.refusesLimitsOverWindow ?? false,
-      estimatedTokens: () => estimateTokens(body),
-      contextWindow,
-    }),
-    ...sharedFields(body, { profile, cacheSalt }),
+    max_tokens: answerTokens(chat, profile.answerTokensUnset, () => estimateTokens(body)),
+    ...sharedFields(chat),
     n: profile.answersSeveral ? body.n : undefined,
     logprobs: body.logprobs || undefined,
     top_logprobs: body.logprobs ? body.top_logprobs : undefined,
     response_format: format === undefined || format.type === "text" ? undefined : profile.responseFormat(format),
-    ...(body.reasoning_effort && profile.thinking(body.reasoning_effort, thinks)),
+    ...profile.form?.(body),
+    ...thinkingFields(chat),
     ...profile.always,
     ...prefill(profile, body),
   };
 }
 
-/**
- * Returns the beginning of the answer from the last message, if the server may repeat it before it continues. Returns
- * an empty string for a server that is told to continue.
- */
-export function echoedText(profile: OpenAiProfile, body: ChatBody): string {
-  return profile.prefill === "as-the-template" ? prefilledText(body) : "";
-}
-
-function prefilledText({ messages }: ChatBody): string {
-  const last = messages.at(-1);
-  return last?.role === "assistant" && last.tool_calls === undefined ? contentText(last.content) : "";
+/** Returns the fields of thinking. Arguments of the client's own join those by which the server switches thinking. */
+function thinkingFields({ profile, body, thinks }: ChatToRequest): Readonly<Record<string, unknown>> {
+  const { reasoning_effort: effort, chat_template_kwargs: own } = body;
+  const fields = effort === undefined ? {} : profile.thinking(effort, thinks);
+  if (own === undefined || !profile.honoured.has("chat_template_kwargs")) return fields;
+  return { ...fields, chat_template_kwargs: { ...Object(fields["chat_template_kwargs"]), ...own } };
 }
 
 function prefill(profile: OpenAiProfile, body: ChatBody): Readonly<Record<string, boolean>> {
@@ -80,31 +82,32 @@ function prefill(profile: OpenAiProfile, body: ChatBody): Readonly<Record<string
   }
 }
 
-/** Returns the tools and their choice. A choice without tools has no meaning, and a server may refuse it. */
-function offeredTools({ tools, tool_choice: choice }: ChatBody): Pick<ChatBody, "tools" | "tool_choice"> {
-  return tools === undefined ? {} : { tools, ...(choice !== undefined && { tool_choice: choice }) };
+/** Returns the tools and their choice as the server takes them. A choice without tools has no meaning, and is left out. */
+function offeredTools({ profile, model, body: { tools, tool_choice: choice } }: ChatToRequest): Tools {
+  return tools === undefined ? {} : profile.tools({ tools, ...(choice && { tool_choice: choice }) }, model);
 }
 
-type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
-type Call = NonNullable<AssistantMessage["tool_calls"]>[number];
-
-/** Renders the messages for a server of this profile: text as one string, parts only where there are images. */
-function openAiMessages(profile: OpenAiProfile, messages: readonly ChatMessage[]): unknown[] {
-  return messages.map((message, at) => openAiMessage(profile, message, `messages[${at}]`));
+/** Returns the messages with the images of results where the server takes them. Only results of tools may have to move. */
+function placedMessages({ profile, body: { messages } }: ChatToRequest): PlacedMessage[] {
+  const mayMove = !profile.takesResultImages && messages.some(({ role }) => role === "tool");
+  return mayMove ? imagesAfterResults(messages) : messages.map((message, at) => ({ message, at }));
 }
 
+type Call = NonNullable<Extract<ChatMessage, { role: "assistant" }>["tool_calls"]>[number];
+
+/** Renders a message for a server of this profile: text as one string, parts only where there are images. */
 function openAiMessage(profile: OpenAiProfile, message: ChatMessage, path: string): unknown {
   switch (message.role) {
     case "system":
-    case "tool":
       return { ...message, content: contentText(message.content) };
     case "user":
-      return { ...message, content: userContent(profile, message.content, path) };
+    case "tool":
+      return { ...message, content: userContent(message.content) };
     case "assistant": {
       const { reasoning_content: reasoning, tool_calls: calls, content, ...rest } = message;
       return {
         ...rest,
-        content: assistantContent(profile, contentText(content), calls),
+        content: contentText(content) || (calls === undefined ? "" : profile.contentBesideCalls),
         ...(reasoning && Object.fromEntries(profile.reasoningFields.map((field) => [field, reasoning]))),
         ...(calls && { tool_calls: calls.map((call, index) => withArguments(call, `${path}.tool_calls[${index}]`)) }),
       };
@@ -112,56 +115,29 @@ function openAiMessage(profile: OpenAiProfile, message: ChatMessage, path: strin
   }
 }
 
-function assistantContent(
-  profile: OpenAiProfile,
-  text: string,
-  calls: readonly Call[] | undefined,
-): string | null | undefined {
-  return text === "" && calls !== undefined ? profile.contentBesideCalls : text;
+function userContent(content: Extract<ChatMessage, { role: "user" }>["content"]): unknown {
+  const hasImages = typeof content !== "string" && content.some(({ type }) => type === "image_url");
+  return hasImages ? content : contentText(content);
 }
 
-function userContent(
-  profile: OpenAiProfile,
-  content: Extract<ChatMessage, { role: "user" }>["content"],
-  path: string,
-): unknown {
-  if (typeof content === "string") return content;
-  const image = content.findIndex(({ type }) => type === "image_url");
-  if (image < 0) return contentText(content);
-  if (profile.takesImages) return content;
-  throw new Fault("unsupported_value", {
-    message: "The runtime of this model does not accept images.",
-    param: `${path}.content[${image}]`,
-  });
+function refuseImages(body: ChatBody): void {
+  const param = firstImage(body);
+  if (param === undefined) return;
+  throw new Fault("unsupported_value", { message: "The runtime of this model does not accept images.", param });
 }
 
-/**
- * Checks a call's arguments, which templates take as an object. Empty arguments become `{}`; anything but a JSON object
- * is refused.
- */
+/** Checks a call's arguments, which templates take as an object. Empty arguments become `{}`. */
 function withArguments(call: Call, path: string): Call {
-  const text = call.function.arguments;
-  if (text.trim() === "") return { ...call, function: { ...call.function, arguments: "{}" } };
-  if (isJsonObject(text)) return call;
-  const param = `${path}.function.arguments`;
-  throw new Fault("invalid_value", { message: `'${param}' must be a JSON object, as a string.`, param });
-}
-
-function isJsonObject(text: string): boolean {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value);
-  } catch {
-    return false;
-  }
+  argumentsOf(call.function.arguments, `${path}.function.arguments`);
+  return { ...call, function: { ...call.function, arguments: call.function.arguments.trim() || "{}" } };
 }
 
 /** Returns the fields that chats and texts have in common. */
-function sharedFields(
-  body: ChatToRequest["body"] | TextToContinue,
-  { profile, cacheSalt }: Pick<ChatToRequest, "profile" | "cacheSalt">,
-): Readonly<Record<string, unknown>> {
+function sharedFields(request: ToRequest<ChatBody | TextToContinue>): Readonly<Record<string, unknown>> {
+  const { body, profile, cacheSalt } = request;
+  const sampling = Object.entries(profile.sampling) as [RuntimeSampling, string][];
   return {
+    ...Object.fromEntries(sampling.map(([field, name]) => [name, body[field]])),
     temperature: body.temperature,
     top_p: body.top_p,
     frequency_penalty: body.frequency_penalty,
@@ -176,17 +152,11 @@ function sharedFields(
 /**
  * Renders a text for `/v1/completions`, as a server of this profile takes it. Other fields are the same as in chats.
  */
-export function openAiTextRequest(request: {
-  readonly profile: OpenAiProfile;
-  readonly model: ServedModel;
-  readonly body: TextToContinue;
-  readonly contextWindow: number;
-  readonly cacheSalt?: string | undefined;
-}): Readonly<Record<string, unknown>> {
-  const { profile, model, body, contextWindow, cacheSalt } = request;
+export function openAiTextRequest(request: ToRequest<TextToContinue>): Readonly<Record<string, unknown>> {
+  const { profile, model, body } = request;
   const { texts } = profile;
-  refuseUnsupportedText(body, texts.honoured);
-  refuseUnknownTokens({ profile, model, body });
+  refuseUnsupportedText(body, texts.honoured.union(new Set(Object.keys(profile.sampling))));
+  refuseUnknownTokens(request);
   if (!texts.takesEmpty) refuseEmptyText(body);
   return {
     model: model.name,
@@ -194,47 +164,32 @@ export function openAiTextRequest(request: {
     suffix: body.suffix,
     stream: true,
     stream_options: { include_usage: true },
-    max_tokens: answerTokens({
-      tokensMax: body.max_tokens,
-      unset: texts.answerTokensUnset,
-      refusesOverWindow: profile.refusesLimitsOverWindow ?? false,
-      estimatedTokens: () => estimateTextTokens(body.prompt),
-      contextWindow,
-    }),
-    ...sharedFields(body, { profile, cacheSalt }),
+    max_tokens: answerTokens(request, texts.answerTokensUnset, () => estimateTextTokens(body.prompt)),
+    ...sharedFields(request),
     logprobs: body.logprobs === undefined ? undefined : Math.max(body.logprobs, texts.logprobsMin ?? 0),
     ...profile.always,
   };
 }
 
 /**
- * Returns the token limit to send to a server. If the client set no limit and the server has a default limit, this is
- * the estimated rest of the window. It is never less than the server's default.
+ * Returns the token limit to send to a server. If the client set no limit and the server has a default limit (`unset`),
+ * this is the estimated rest of the window. It is never less than the server's default.
  */
-function answerTokens(limit: {
-  readonly tokensMax: number | undefined;
-  /** The server's default limit for an answer, if it has one. */
-  readonly unset: number | undefined;
-  /** True if the server refuses a limit that is more than the window. */
-  readonly refusesOverWindow: boolean;
-  readonly estimatedTokens: () => number;
-  readonly contextWindow: number;
-}): number | undefined {
-  const { tokensMax, unset, contextWindow } = limit;
-  if (tokensMax !== undefined) return limit.refusesOverWindow ? Math.min(tokensMax, contextWindow) : tokensMax;
-  return unset === undefined ? undefined : Math.max(contextWindow - limit.estimatedTokens(), unset);
+function answerTokens(
+  { body, profile, contextWindow }: ToRequest<ChatBody | TextToContinue>,
+  unset: number | undefined,
+  estimatedTokens: () => number,
+): number | undefined {
+  const { max_tokens: tokensMax } = body;
+  if (tokensMax !== undefined) return profile.refusesLimitsOverWindow ? Math.min(tokensMax, contextWindow) : tokensMax;
+  return unset === undefined ? undefined : Math.max(contextWindow - estimatedTokens(), unset);
 }
 
 /**
  * Refuses a bias on a token that the model does not have, for a server that crashes on it. The crash would end the
  * answers of all clients. On such a server, a model with an unknown token count gets no bias at all.
  */
-function refuseUnknownTokens(request: {
-  readonly profile: OpenAiProfile;
-  readonly model: ServedModel;
-  readonly body: Pick<ChatBody, "logit_bias">;
-}): void {
-  const { profile, model, body } = request;
+function refuseUnknownTokens({ profile, model, body }: ToRequest<Pick<ChatBody, "logit_bias">>): void {
   const biased = Object.keys(body.logit_bias ?? {});
   if (!profile.diesOfUnknownTokens || biased.length === 0) return;
   const { tokenCount } = model;

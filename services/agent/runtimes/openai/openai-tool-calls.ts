@@ -1,5 +1,6 @@
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import { callAsText } from "../adjust-answer.ts";
 
 /** A piece of a tool call, as runtimes send it: whole or in pieces, with or without an index, an id or a type. */
 export interface CallPiece {
@@ -14,7 +15,10 @@ interface Call {
   /** The place among the calls that are passed on; undefined until the call's name is known. */
   index: number | undefined;
   id: string | undefined;
+  name: string;
   arguments: string;
+  /** True if the call was told as text. */
+  told: boolean;
 }
 
 /** The most characters in the arguments of all calls of one answer. The arguments are kept for the check at the end. */
@@ -29,13 +33,16 @@ export const toolArgumentsCharactersMax = 8 * 1024 * 1024;
  */
 export class OpenAiToolCalls {
   readonly #callsMax: number;
+  readonly #asText: boolean;
   readonly #own: { readonly choice?: number };
   readonly #calls: Call[] = [];
   #started = 0;
   #characters = 0;
 
-  constructor(options: { callsMax: number; choice: number }) {
+  /** With `asText`, calls are told as text, for a client that offered no tools. */
+  constructor(options: { callsMax: number; choice: number; asText: boolean }) {
     this.#callsMax = options.callsMax;
+    this.#asText = options.asText;
     this.#own = options.choice === 0 ? {} : { choice: options.choice };
   }
 
@@ -49,8 +56,10 @@ export class OpenAiToolCalls {
     if (call.index !== undefined) {
       if (text !== "") yield* this.#delta(call.index, text);
     } else if (name) {
+      yield* this.texts();
+      call.name = name;
       call.index = this.#started++;
-      if (call.index >= this.#callsMax) return;
+      if (call.index >= this.#callsMax || this.#asText) return;
       yield {
         kind: "tool-call-start",
         ...this.#own,
@@ -62,11 +71,22 @@ export class OpenAiToolCalls {
     }
   }
 
+  /** Tells the calls so far as text. Called before anything follows them, and only does so with `asText`. */
+  *texts(): Generator<AnswerEvent> {
+    if (!this.#asText) return;
+    for (const call of this.#calls.slice(0, this.#callsMax)) {
+      if (call.told || call.index === undefined) continue;
+      call.told = true;
+      yield { kind: "text", ...this.#own, text: callAsText(call.name, call.arguments) };
+    }
+  }
+
   /**
    * Ends the answer and checks the arguments. An answer that was cut off at its limit may end within the arguments of a
    * call.
    */
   *end(options: { cutOff: boolean }): Generator<AnswerEvent> {
+    yield* this.texts();
     if (options.cutOff) return;
     for (const { index, arguments: text } of this.#calls.slice(0, this.#callsMax)) {
       if (index === undefined) throw unreadable("a tool call without a name");
@@ -76,7 +96,8 @@ export class OpenAiToolCalls {
   }
 
   *#delta(index: number, text: string): Generator<AnswerEvent> {
-    if (index < this.#callsMax) yield { kind: "tool-call-delta", ...this.#own, index, arguments: text };
+    if (index < this.#callsMax && !this.#asText)
+      yield { kind: "tool-call-delta", ...this.#own, index, arguments: text };
   }
 
   /**
@@ -91,7 +112,7 @@ export class OpenAiToolCalls {
     // call.
     const isRepetition = theirIndex !== undefined && !id;
     if (known !== undefined && (!isAnother || isRepetition)) return known;
-    const call: Call = { theirIndex, index: undefined, id: undefined, arguments: "" };
+    const call: Call = { theirIndex, index: undefined, id: undefined, name: "", arguments: "", told: false };
     this.#calls.push(call);
     return call;
   }

@@ -1,18 +1,17 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { OtherServer } from "./other-server.ts";
-import { LlamaServer } from "./llama-server.ts";
-import { llamaServerProps } from "./llama-server-model.ts";
+import { openOtherServer } from "./other-server.ts";
+import { LlamaServer, llamaServerProps } from "./llama-server.ts";
 import { lmStudioModels, lmStudioModelsBefore, LmStudioServer } from "./lm-studio.ts";
-import { MlxLmServer } from "./mlx-lm.ts";
+import { openMlxLm } from "./mlx-lm.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
 import { ModelLoading, refusalFault } from "./openai-fault.ts";
 import { openAiModelList, type ListedModel } from "./openai-models.ts";
 import { type OpenAiServer, type OpenAiServerKind, openAiServerKinds } from "./openai-profile.ts";
 import { RuntimeConnection } from "../runtime-connection.ts";
 import type { Runtime, RuntimeSite } from "../runtime.ts";
-import { VllmServer } from "./vllm.ts";
+import { openVllm } from "./vllm.ts";
 
 export { openAiServerKinds };
 export type { OpenAiServerKind };
@@ -148,14 +147,14 @@ function serverOf(
   const { clock } = site;
   switch (kind) {
     case "vllm":
-      return new VllmServer({ connection, clock, hubFolder });
+      return openVllm({ connection, clock, hubFolder });
     case "llama-server":
       return new LlamaServer({ connection, clock });
     case "lm-studio":
       return new LmStudioServer({ connection });
     case "mlx-lm":
-      return new MlxLmServer({ connection, hubFolder, platform: options.platform ?? process.platform });
+      return openMlxLm({ connection, hubFolder, platform: options.platform ?? process.platform });
     case "openai":
-      return new OtherServer({ connection });
+      return openOtherServer(connection);
   }
 }

@@ -4,33 +4,38 @@ import type { Capabilities } from "#shared/model/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
-import type { DescribedModel } from "../runtime.ts";
 import { type ModelFiles, readModelFiles, seesImages, templateThinks } from "./model-files.ts";
-import {
-  byPlacedId,
-  idByPlace,
-  type ListedModel,
-  openAiModelList,
-  organisationIn,
-  PatientProbes,
-} from "./openai-models.ts";
-import { everyChoice, type OpenAiProfile, type OpenAiServer } from "./openai-profile.ts";
+import { byPlacedId, idByPlace, openAiModelList, organisationIn, PatientProbes } from "./openai-models.ts";
+import { plainServer, type OpenAiProfile, type OpenAiServer } from "./openai-profile.ts";
 
 /** The temperature below which vLLM always takes the likeliest token. */
 const greedyBelow = 1e-5;
 
 /** vLLM honours nearly all of OpenAI's fields. It continues a last message only when it is told to. */
 export const vllm: OpenAiProfile = {
+  ...plainServer,
   kind: "vllm",
-  name: "vLLM",
-  honoured: honouring("n", "logprobs", "top_logprobs", "logit_bias", "response_format"),
+  honoured: honouring(
+    "n",
+    "logprobs",
+    "top_logprobs",
+    "logit_bias",
+    "response_format",
+    "chat_template_kwargs",
+    "grammar",
+    "structured_outputs",
+  ),
+  sampling: {
+    top_k: "top_k",
+    min_p: "min_p",
+    repeat_penalty: "repetition_penalty",
+    stop_token_ids: "stop_token_ids",
+  },
   answersSeveral: true,
-  takesImages: true,
   prefill: "continues",
-  always: {},
-  tools: everyChoice,
-  takesParallelToolCalls: true,
-  responseFormat: (format) => format,
+  form: ({ grammar, structured_outputs: outputs }) => ({
+    structured_outputs: outputs ?? (grammar === undefined ? undefined : { grammar }),
+  }),
   // `reasoning_effort` knows "none" only in newer versions. The switch in the template works in all versions.
   thinking: (effort) =>
     effort === "none"
@@ -38,14 +43,10 @@ export const vllm: OpenAiProfile = {
       : { reasoning_effort: effort },
   // The field was renamed; a version ignores the name that it does not know.
   reasoningFields: ["reasoning", "reasoning_content"],
-  contentBesideCalls: null,
-  endsAtStops: true,
   refusesLimitsOverWindow: true,
   saltsCache: true,
   // vLLM refuses several answers without sampling, because all of them would be the same.
   refusesSeveral: ({ temperature = 1 }) => temperature < greedyBelow,
-  dropsUnreadableCalls: false,
-  mayIgnoreLogprobs: false,
   texts: {
     // vLLM itself refuses a suffix if the model was not made for one.
     honoured: honouringInTexts("suffix", "logprobs", "logit_bias"),
@@ -57,86 +58,26 @@ export const vllm: OpenAiProfile = {
 /** The number of requests that vLLM runs at once by default (`max_num_seqs`). vLLM silently queues more. */
 const vllmSlotsDefault = 256;
 
-interface VllmOptions {
-  readonly connection: RuntimeConnection;
-  readonly clock: Clock;
-  readonly hubFolder: string;
-}
+const counted = z.object({ count: z.int().nonnegative() });
 
 type Probed = Pick<Partial<Capabilities>, "completion" | "embedding" | "tools">;
 
 /**
- * One vLLM. It does not report the capabilities of its models. `thinking` and `vision` are read from the model's files,
- * if they are on this host. For the other capabilities each model gets one probe, the shortest possible chat with a
- * tool. A server without `--enable-auto-tool-choice` refuses it before it costs anything. A server that failed to
+ * Returns one vLLM. It does not report the capabilities of its models. `thinking` and `vision` are read from the model's
+ * files, if they are on this host. For the other capabilities each model gets one probe, the shortest possible chat with
+ * a tool. A server without `--enable-auto-tool-choice` refuses it before it costs anything. A server that failed to
  * answer may have been restarted, and is probed again.
  */
-export class VllmServer implements OpenAiServer {
-  readonly profile = vllm;
-  readonly slots = vllmSlotsDefault;
-  readonly embeds = true;
-  readonly #options: VllmOptions;
-  readonly #files = new Map<string, ModelFiles | undefined>();
-  readonly #probes: PatientProbes<Probed>;
-  #nameById: ReadonlyMap<string, string> = new Map();
+export function openVllm(options: {
+  readonly connection: RuntimeConnection;
+  readonly clock: Clock;
+  readonly hubFolder: string;
+}): OpenAiServer {
+  const { connection, hubFolder } = options;
+  const filesByRoot = new Map<string, ModelFiles | undefined>();
+  const probes = new PatientProbes<Probed>(options);
 
-  constructor(options: VllmOptions) {
-    this.#options = options;
-    this.#probes = new PatientProbes(options);
-  }
-
-  modelOf(id: string): { name: string } {
-    return { name: this.#nameById.get(id) ?? id };
-  }
-
-  async catalogue(signal: AbortSignal): Promise<readonly DescribedModel[]> {
-    try {
-      const { data } = await this.#options.connection.ask(openAiModelList, { path: "/v1/models", signal });
-      const byId = [...byPlacedId(data)];
-      this.#nameById = new Map(byId.map(([id, { id: name }]) => [id, name]));
-      return await Promise.all(byId.map(([id, listed]) => this.#describe(id, { listed, all: data, signal })));
-    } catch (error) {
-      this.#probes.forget();
-      throw error;
-    }
-  }
-
-  async working(signal: AbortSignal): Promise<number> {
-    const metrics = await this.#options.connection.text({ path: "/metrics", signal });
-    const requests = requestsIn(metrics);
-    if (requests !== undefined) return requests;
-    throw new Fault("upstream_error", { message: "The runtime does not report how many requests it runs." });
-  }
-
-  async close(): Promise<void> {
-    this.#probes.close();
-  }
-
-  /**
-   * Describes a model. A vLLM adapter, which has a `parent`, has no window of its own and the capabilities of its base
-   * model.
-   */
-  async #describe(
-    id: string,
-    facts: { listed: ListedModel; all: readonly ListedModel[]; signal: AbortSignal },
-  ): Promise<DescribedModel> {
-    const { listed, all, signal } = facts;
-    const base = all.find((one) => one.id === listed.parent) ?? listed;
-    const root = base.root ?? base.id;
-    const probed = await this.#probes.find(base.id, (until) => this.#probe(base.id, until), signal);
-    const files = await this.#filesOf(root);
-    return {
-      id,
-      ownedBy: organisationIn(idByPlace(listed.root ?? listed.id)) ?? "vllm",
-      capabilities: { ...(files && capabilitiesByFiles(files)), ...probed },
-      contextTokens: listed.max_model_len ?? base.max_model_len ?? undefined,
-      sizeBytes: files?.sizeBytes,
-      loaded: true,
-    };
-  }
-
-  async #probe(model: string, signal: AbortSignal): Promise<Probed> {
-    const { connection } = this.#options;
+  async function probe(model: string, signal: AbortSignal): Promise<Probed> {
     try {
       await connection.text({ path: "/v1/chat/completions", body: toolProbe(model), signal });
       return { tools: true };
@@ -149,10 +90,59 @@ export class VllmServer implements OpenAiServer {
     return { completion: false, embedding: true, tools: false };
   }
 
-  async #filesOf(root: string): Promise<ModelFiles | undefined> {
-    if (!this.#files.has(root)) this.#files.set(root, await readModelFiles(root, this.#options.hubFolder));
-    return this.#files.get(root);
+  async function filesOf(root: string): Promise<ModelFiles | undefined> {
+    if (!filesByRoot.has(root)) filesByRoot.set(root, await readModelFiles(root, hubFolder));
+    return filesByRoot.get(root);
   }
+
+  return {
+    profile: vllm,
+    slots: vllmSlotsDefault,
+    embeds: true,
+    async catalogue(signal) {
+      try {
+        const { data } = await connection.ask(openAiModelList, { path: "/v1/models", signal });
+        const described = [...byPlacedId(data)].map(async ([id, listed]) => {
+          // An adapter has a `parent`, no window of its own, and the capabilities of its base model.
+          const base = data.find((one) => one.id === listed.parent) ?? listed;
+          const probed = await probes.find(base.id, (until) => probe(base.id, until), signal);
+          const files = await filesOf(base.root ?? base.id);
+          return {
+            id,
+            name: listed.id,
+            ownedBy: organisationIn(idByPlace(listed.root ?? listed.id)) ?? "vllm",
+            capabilities: { ...(files && capabilitiesByFiles(files)), ...probed },
+            contextTokens: listed.max_model_len ?? base.max_model_len ?? undefined,
+            sizeBytes: files?.sizeBytes,
+            loaded: true,
+          };
+        });
+        return await Promise.all(described);
+      } catch (error) {
+        probes.forget();
+        throw error;
+      }
+    },
+    async count(request, signal) {
+      const { reasoning_effort: effort, chat_template_kwargs: template } = request;
+      const body = {
+        model: request["model"],
+        messages: request["messages"],
+        tools: request["tools"],
+        continue_final_message: request["continue_final_message"],
+        add_generation_prompt: request["add_generation_prompt"],
+        // In a chat the effort is one more argument of the template.
+        chat_template_kwargs: { ...Object(template), ...(effort !== undefined && { reasoning_effort: effort }) },
+      };
+      return (await connection.ask(counted, { path: "/tokenize", body, signal })).count;
+    },
+    async working(signal) {
+      const requests = requestsIn(await connection.text({ path: "/metrics", signal }));
+      if (requests !== undefined) return requests;
+      throw new Fault("upstream_error", { message: "The runtime does not report how many requests it runs." });
+    },
+    close: async () => probes.close(),
+  };
 }
 
 function capabilitiesByFiles(files: ModelFiles): Pick<Partial<Capabilities>, "vision" | "thinking"> {

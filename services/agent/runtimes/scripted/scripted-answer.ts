@@ -25,7 +25,7 @@ const greeting = [
   "Your request went the whole real way, through the gateway and the broker to an agent on this machine and back,",
   "but there is no language model here: this text is always the same.",
   "To talk to a real model, install Ollama (https://ollama.com), run `ollama pull llama3.2`, and start Trunkline again.",
-  "A message that begins with `/script tokens=100 delay_ms=50` makes me talk for longer.",
+  "A message that begins with `script tokens=100 delay_ms=50` makes me talk for longer.",
 ].join(" ");
 const greetingTokens = greeting.split(/(?<= )/);
 const greetingDelayMs = 5;
@@ -72,8 +72,14 @@ function plan(given: {
   };
 }
 
+/**
+ * Returns the text that may begin with a script line: the last message of the user, or one part of it. Coding agents put
+ * parts of their own beside the user's words.
+ */
 function lastUserText(body: ChatBody): string {
-  return contentText(body.messages.findLast(({ role }) => role === "user")?.content);
+  const content = body.messages.findLast(({ role }) => role === "user")?.content;
+  const texts = Array.isArray(content) ? content.flatMap((part) => (part.type === "text" ? [part.text] : [])) : [];
+  return texts.findLast((text) => scriptBeginning.test(text)) ?? contentText(content);
 }
 
 function firstMishap(script: Script, lastIndex: number): ScriptedAnswer["mishap"] {
@@ -147,6 +153,8 @@ const defaultTokens = 10;
 const defaultNonce = "token";
 
 const words = ["tokens", "nonce", "think", "first_ms", "delay_ms", "fail_at", "stall_at", "exit_at", "tool", "args"];
+/** A script line begins with `/script`. Some clients take that for a command of their own, and send `script tokens=…`. */
+const scriptBeginning = new RegExp(`^(?:/script(?!\\S)|script +(?:${words.join("|")})=)`);
 const wordCharactersShownMax = 32;
 const namePattern = /^[a-zA-Z0-9_-]{1,64}$/;
 
@@ -157,7 +165,7 @@ function scriptFault(problem: string, param: ScriptedField): Fault {
 
 /**
  * Reads the script line that a message, or a text to continue, may begin with. An example is
- * `/script tokens=200 delay_ms=20 nonce=abc`.
+ * `/script tokens=200 delay_ms=20 nonce=abc`. The slash may be left out before a word of the line.
  */
 export function readScript(text: string, param: ScriptedField = "messages"): Script | undefined {
   try {
@@ -168,7 +176,7 @@ export function readScript(text: string, param: ScriptedField = "messages"): Scr
 }
 
 function scriptIn(text: string): Script | undefined {
-  if (!/^\/script(?!\S)/.test(text)) return undefined;
+  if (!scriptBeginning.test(text)) return undefined;
   const [line = ""] = text.split(/\r?\n/, 1);
   const given = readWords(line);
   const tokens = wholeNumber(given, "tokens", scriptTokensMax) ?? defaultTokens;

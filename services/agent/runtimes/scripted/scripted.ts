@@ -25,8 +25,10 @@ const scriptedSlots = 1_024;
 /** The most tokens between two turns of the event loop when there is no delay. */
 const batchTokensMax = 64;
 
-const honoured = honouring();
-const honouredInTexts = honouringInTexts();
+/** Sampling changes nothing in an answer that is always the same, so the demonstration takes all of it. */
+const sampling = ["top_k", "min_p", "typical_p", "repeat_penalty", "stop_token_ids"] as const;
+const honoured = honouring(...sampling);
+const honouredInTexts = honouringInTexts(...sampling);
 
 /**
  * A deterministic runtime that needs no model. `trunkline up` shows it without a model, tests use it, and it is the far
@@ -47,6 +49,10 @@ export function scriptedRuntime(options: ScriptedOptions): Runtime {
     const model = find(run.model);
     refuseUnsupported(run.body, honoured);
     await perform({ answer: planAnswer({ model, body: run.body }), run, clock: options.clock, exit }, emit);
+  }
+
+  async function count({ model, body }: ChatRun): Promise<number> {
+    return countWords(planAnswer({ model: find(model), body }).prompt);
   }
 
   async function complete(run: CompleteRun, emit: EmitEvents): Promise<void> {
@@ -75,6 +81,7 @@ export function scriptedRuntime(options: ScriptedOptions): Runtime {
       return models;
     },
     chat,
+    count,
     complete,
     embed,
   };
@@ -126,7 +133,7 @@ async function perform({ answer, run, clock, exit }: Performance, emit: EmitEven
 
   const promptTokens = await countWords(answer.prompt);
   signal.throwIfAborted();
-  const closing = closingEvents(answer, { promptTokens, sent, stopped: cutter.stopped });
+  const closing = closingEvents(answer, { promptTokens, sent, stop: cutter.found });
   await emit([...textEvents(cutter.end()), ...closing]);
 }
 
@@ -136,14 +143,17 @@ function textEvents(text: string): AnswerEvent[] {
 
 function closingEvents(
   answer: ScriptedAnswer,
-  outcome: { promptTokens: number; sent: number; stopped: boolean },
+  outcome: { promptTokens: number; sent: number; stop: string | undefined },
 ): AnswerEvent[] {
   const events: AnswerEvent[] = [];
-  if (answer.call !== undefined && !outcome.stopped) {
+  if (answer.call !== undefined && outcome.stop === undefined) {
     events.push({ kind: "tool-call-start", index: 0, name: answer.call.name });
     events.push({ kind: "tool-call-delta", index: 0, arguments: answer.call.arguments });
   }
-  events.push({ kind: "finish", reason: outcome.stopped ? "stop" : answer.finish });
+  const { stop } = outcome;
+  events.push(
+    stop === undefined ? { kind: "finish", reason: answer.finish } : { kind: "finish", reason: "stop", stop },
+  );
   events.push({
     kind: "usage",
     promptTokens: outcome.promptTokens,

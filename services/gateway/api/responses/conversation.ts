@@ -7,11 +7,13 @@ import {
   type MessageItem,
   type MessagePart,
   type CallItem,
+  type CustomCallItem,
   type ReasoningItem,
+  innerName,
 } from "./response-schema.ts";
-import { innerName } from "./inner-tools.ts";
-import { findToolDisorder, namedCalls } from "../chat-messages.ts";
-import { insistOnSentImage } from "../request-fields.ts";
+import { customArguments } from "./custom-tools.ts";
+import { findToolDisorder, namedCalls } from "../chat-request.ts";
+import { FoundImages, type RequestImages } from "../request-fields.ts";
 
 /** Items that do not come from the model: messages of other roles, and outputs of functions. */
 type OtherItem = MessageItem | CallOutputItem;
@@ -38,27 +40,27 @@ function placedText(content: string): Placed {
 }
 
 function placedItems(items: readonly InputItem[]): Placed[] {
-  const said: { readonly by: ModelTurn | OtherItem; readonly param: string }[] = [];
+  const turns: { readonly by: ModelTurn | OtherItem; readonly param: string }[] = [];
   for (const [place, item] of items.entries()) {
     const param = `input[${place}]`;
     if (!isOfModel(item)) {
-      said.push({ by: item, param });
+      turns.push({ by: item, param });
       continue;
     }
-    let turn = said.at(-1)?.by;
-    if (!(turn instanceof ModelTurn)) said.push({ by: (turn = new ModelTurn()), param });
+    let turn = turns.at(-1)?.by;
+    if (!(turn instanceof ModelTurn)) turns.push({ by: (turn = new ModelTurn()), param });
     turn.add(item);
   }
-  return said.flatMap(({ by, param }) => {
-    const message = by instanceof ModelTurn ? by.message() : told(by);
+  return turns.flatMap(({ by, param }) => {
+    const message = by instanceof ModelTurn ? by.message() : chatMessageOf(by);
     return message === undefined ? [] : [{ message, param }];
   });
 }
 
-function told(item: OtherItem): ChatMessage {
+function chatMessageOf(item: OtherItem): ChatMessage {
   if ("output" in item) {
     const { call_id: id, output } = item;
-    return { role: "tool", tool_call_id: id, content: typeof output === "string" ? output : textContent(output) };
+    return { role: "tool", tool_call_id: id, content: typeof output === "string" ? output : userContent(output) };
   }
   const { role, content } = item;
   if (role === "user") return { role, content: typeof content === "string" ? content : userContent(content) };
@@ -86,10 +88,10 @@ type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 type ToolCalls = NonNullable<AssistantMessage["tool_calls"]>;
 
 /** An item that comes from the model. Several of them in a row are one turn. */
-export type ModelItem = ReasoningItem | CallItem | (MessageItem & { readonly role: "assistant" });
+export type ModelItem = ReasoningItem | CallItem | CustomCallItem | (MessageItem & { readonly role: "assistant" });
 
 export function isOfModel(item: InputItem): item is ModelItem {
-  return "role" in item ? item.role === "assistant" : item.type !== "function_call_output";
+  return "role" in item ? item.role === "assistant" : !("output" in item);
 }
 
 /**
@@ -107,8 +109,10 @@ export class ModelTurn {
         // Some clients send the reasoning in full, some its summary, some neither.
         for (const { text } of item.content?.length ? item.content : (item.summary ?? [])) this.#thoughts.push(text);
         return;
-      case "function_call": {
-        const { call_id: id, arguments: given } = item;
+      case "function_call":
+      case "custom_tool_call": {
+        const { call_id: id } = item;
+        const given = "input" in item ? customArguments(item.input) : item.arguments;
         this.#calls.push({ id, type: "function", function: { name: innerName(item), arguments: given } });
         return;
       }
@@ -160,20 +164,25 @@ export function insistOnCallOrder(placed: readonly Placed[]): void {
 }
 
 /**
- * Returns the path of the request's first image. Every image must be sent inside the request, in a message of a user.
+ * Returns the images of a request. Every image must be in a message of a user or in the output of a function.
  */
-export function checkShownImages(input: string | readonly InputItem[]): string | undefined {
-  let first: string | undefined;
-  if (typeof input === "string") return first;
+export function shownImages(input: string | readonly InputItem[]): RequestImages {
+  const images = new FoundImages();
+  if (typeof input === "string") return images.fields();
   for (const [place, item] of input.entries()) {
-    if (!("role" in item) || typeof item.content === "string") continue;
-    for (const [at, part] of item.content.entries()) {
+    const [field, parts, role] = partsOf(item);
+    if (typeof parts === "string") continue;
+    for (const [at, part] of parts.entries()) {
       if (part.type !== "input_image") continue;
-      const param = `input[${place}].content[${at}]`;
-      if (item.role !== "user") throw new Fault("invalid_value", { message: "Only a user can show an image.", param });
-      insistOnSentImage(part.image_url, `${param}.image_url`);
-      first ??= param;
+      const param = `input[${place}].${field}[${at}]`;
+      if (role !== "user") throw new Fault("invalid_value", { message: "Only a user can show an image.", param });
+      images.add(part.image_url, param, `${param}.image_url`);
     }
   }
-  return first;
+  return images.fields();
+}
+
+function partsOf(item: InputItem): readonly [field: string, parts: string | readonly MessagePart[], role: string] {
+  if ("role" in item) return ["content", item.content, item.role];
+  return "output" in item ? ["output", item.output, "user"] : ["content", "", "assistant"];
 }

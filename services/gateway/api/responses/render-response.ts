@@ -1,13 +1,13 @@
-import type { AnswerHead, AnswerRenderer } from "../../jobs/render-answer.ts";
-import { type ToldOutput, ResponseOutput } from "./response-output.ts";
-import type { ResponseTerms } from "./response-terms.ts";
+import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-course.ts";
+import { type RenderedOutput, ResponseOutput } from "./response-output.ts";
+import type { ResponseTerms } from "./response-request.ts";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { Fault } from "#shared/fault/fault.ts";
-import { faultBody } from "../../http/adopt-error.ts";
+import type { FieldNames, Fault } from "#shared/fault/fault.ts";
+import { faultBody } from "../../http/answer-faults.ts";
 import type { StreamEnds } from "../../jobs/write-answer.ts";
-import { endsOfChunks } from "../answer-renderer.ts";
+import { endsOfChunks } from "../render-chat.ts";
 
-interface Begun {
+interface StartedResponse {
   readonly status: "in_progress";
   readonly incomplete_details: null;
   readonly output: readonly [];
@@ -15,13 +15,22 @@ interface Begun {
 }
 
 /** The fields of a response that has no output yet. */
-export const begun: Begun = { status: "in_progress", incomplete_details: null, output: [], usage: null };
+export const startedResponse: StartedResponse = {
+  status: "in_progress",
+  incomplete_details: null,
+  output: [],
+  usage: null,
+};
 
 /** Returns the response as JSON, with the fields of its answer so far. */
-export function writtenResponse(head: AnswerHead, { repeated }: ResponseTerms, answer: ToldOutput | Begun): string {
+export function writtenResponse(
+  head: AnswerHead,
+  { repeated }: ResponseTerms,
+  answer: RenderedOutput | StartedResponse,
+): string {
   const { id, createdSeconds: created_at, model } = head;
-  const { output, usage, ...standing } = answer;
-  const first = JSON.stringify({ id, object: "response", created_at, model, error: null, ...standing }).slice(0, -1);
+  const { output, usage, ...fields } = answer;
+  const first = JSON.stringify({ id, object: "response", created_at, model, error: null, ...fields }).slice(0, -1);
   return `${first},${repeated},"output":${JSON.stringify(output)},"usage":${JSON.stringify(usage)}}`;
 }
 
@@ -63,7 +72,7 @@ export class ResponseStream implements AnswerRenderer {
   constructor(head: AnswerHead, terms: ResponseTerms) {
     this.#head = head;
     this.#terms = terms;
-    this.#output = new ResponseOutput((type, fields) => this.#tell(type, JSON.stringify(fields)), terms);
+    this.#output = new ResponseOutput((type, fields) => this.#emit(type, JSON.stringify(fields)), terms);
   }
 
   push(events: readonly AnswerEvent[]): Uint8Array {
@@ -75,7 +84,7 @@ export class ResponseStream implements AnswerRenderer {
   end(): Uint8Array {
     this.#begin();
     const answer = this.#output.end();
-    this.#tellResponse(`response.${answer.status}`, answer);
+    this.#emitResponse(`response.${answer.status}`, answer);
     return this.#taken();
   }
 
@@ -83,21 +92,21 @@ export class ResponseStream implements AnswerRenderer {
   failed(fault: Fault): Uint8Array {
     const { error } = faultBody(fault);
     const { code, message, param } = error;
-    this.#tell("error", JSON.stringify({ code, message, param, error }));
+    this.#emit("error", JSON.stringify({ code, message, param, error }));
     return this.#taken();
   }
 
   #begin(): void {
     if (this.#number > 0) return;
-    this.#tellResponse("response.created", begun);
-    this.#tellResponse("response.in_progress", begun);
+    this.#emitResponse("response.created", startedResponse);
+    this.#emitResponse("response.in_progress", startedResponse);
   }
 
-  #tellResponse(type: string, answer: Parameters<typeof writtenResponse>[2]): void {
-    this.#tell(type, `{"response":${writtenResponse(this.#head, this.#terms, answer)}}`);
+  #emitResponse(type: string, answer: Parameters<typeof writtenResponse>[2]): void {
+    this.#emit(type, `{"response":${writtenResponse(this.#head, this.#terms, answer)}}`);
   }
 
-  #tell(type: string, fields: string): void {
+  #emit(type: string, fields: string): void {
     const number = this.#number++;
     this.#written += `event: ${type}\ndata: {"type":"${type}","sequence_number":${number},${fields.slice(1)}\n\n`;
   }
@@ -110,7 +119,7 @@ export class ResponseStream implements AnswerRenderer {
 }
 
 /** Maps the path of a chat field, as machines name it, to the field of the Responses API that it came from. */
-const fieldsOfChats: readonly (readonly [inChats: RegExp, here: string])[] = [
+const fieldsOfChats: FieldNames = [
   [/^messages(?:$|\[.*)/, "input"],
   [/^max_tokens$/, "max_output_tokens"],
   [/^response_format(?:\.json_schema)?/, "text.format"],
@@ -119,24 +128,9 @@ const fieldsOfChats: readonly (readonly [inChats: RegExp, here: string])[] = [
   [/^tools\[.*/, "tools"],
 ];
 
-/**
- * Renames the field in a machine's fault. A machine names the field of the chat that it got; the client must read the
- * field that it sent.
- */
-export function inWordsOfResponses(fault: Fault): Fault {
-  const { code, message, param, internal, retryAfterSeconds } = fault;
-  if (param === undefined) return fault;
-  for (const [inChats, here] of fieldsOfChats) {
-    if (!inChats.test(param)) continue;
-    const own = param.replace(inChats, here);
-    return new Fault(code, {
-      message: message.replaceAll(`'${param}'`, `'${own}'`),
-      param: own,
-      internal,
-      retryAfterSeconds,
-    });
-  }
-  return fault;
+/** Renames the field in a machine's fault to the field of the Responses API. */
+export function faultForResponses(fault: Fault): Fault {
+  return fault.withFieldOf(fieldsOfChats);
 }
 
 /**
@@ -150,12 +144,12 @@ export function renderResponse(
 ): {
   readonly render: (head: AnswerHead) => AnswerRenderer;
   readonly ends: StreamEnds;
-  readonly told: (fault: Fault) => Fault;
+  readonly adaptFault: (fault: Fault) => Fault;
 } {
   let stream: ResponseStream | undefined;
   return {
     render: (head) => (streamed ? (stream = new ResponseStream(head, terms)) : new WholeResponse(head, terms)),
-    ends: { whole: nothing, failed: (fault) => (stream ?? endsOfChunks).failed(fault) },
-    told: inWordsOfResponses,
+    ends: { ...endsOfChunks, whole: nothing, failed: (fault) => (stream ?? endsOfChunks).failed(fault) },
+    adaptFault: faultForResponses,
   };
 }

@@ -1,12 +1,12 @@
-import type { AnswerEvent, FinishReason, Usage } from "#shared/protocol/answer-events.ts";
+import type { AnswerEvent, FinishReason, Usage, TokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import { CallItem, charactersSaid, type OutputItem, type Tell, TextItem } from "./output-items.ts";
-import type { FunctionName } from "./inner-tools.ts";
-import type { ResponseTerms } from "./response-terms.ts";
+import { customInput } from "./custom-tools.ts";
+import type { FunctionName } from "./response-schema.ts";
+import type { ResponseTerms } from "./response-request.ts";
 
 /** The fields of a response that are known only when its answer has ended. */
-export interface ToldOutput {
+export interface RenderedOutput {
   readonly status: "completed" | "incomplete";
   readonly incomplete_details: { readonly reason: string } | null;
   readonly output: readonly object[];
@@ -28,23 +28,25 @@ const cutShort: Partial<Record<FinishReason, string>> = {
   content_filter: "content_filter",
 };
 
+type OutputTerms = Pick<ResponseTerms, "thoughts" | "namespaced" | "custom">;
+
 /**
  * Builds the list of output items from answer events. A text item stays open until an event of another kind arrives.
  * Deltas of several function calls may interleave, so each call stays open until the end.
  */
 export class ResponseOutput {
-  readonly #tell: Tell;
-  readonly #terms: Pick<ResponseTerms, "thoughts" | "namespaced">;
+  readonly #emit: EmitEvent;
+  readonly #terms: OutputTerms;
   readonly #items: OutputItem[] = [];
-  readonly #calls = new Map<number, CallItem>();
+  readonly #calls = new Map<number, CallItem | CustomCallItem>();
   /** The text item that is still open. */
   #text: TextItem | undefined;
   #characters = 0;
   #reason: FinishReason = "stop";
   #usage: Usage = { promptTokens: 0, completionTokens: 0 };
 
-  constructor(tell: Tell, terms: Pick<ResponseTerms, "thoughts" | "namespaced">) {
-    this.#tell = tell;
+  constructor(emit: EmitEvent, terms: OutputTerms) {
+    this.#emit = emit;
     this.#terms = terms;
   }
 
@@ -59,7 +61,8 @@ export class ResponseOutput {
         this.#endText();
         const { index, id = newToken("call_"), name } = event;
         const called = { id, name, ...this.#namespaced(name) };
-        this.#calls.set(index, this.#begin(new CallItem(called, this.#items.length, this.#tell)));
+        const Item = this.#terms.custom.has(name) ? CustomCallItem : CallItem;
+        this.#calls.set(index, this.#begin(new Item(called, this.#items.length, this.#emit)));
         return;
       }
       case "tool-call-delta":
@@ -75,7 +78,7 @@ export class ResponseOutput {
   }
 
   /** Ends all open items and returns the final fields of the response. */
-  end(): ToldOutput {
+  end(): RenderedOutput {
     const reason = cutShort[this.#reason];
     const last = this.#items.at(-1);
     const open = [...(this.#text === undefined ? [] : [this.#text]), ...this.#calls.values()];
@@ -83,15 +86,15 @@ export class ResponseOutput {
     return {
       status: reason === undefined ? "completed" : "incomplete",
       incomplete_details: reason === undefined ? null : { reason },
-      output: this.#items.map((item) => item.told()),
-      usage: toldUsage(this.#usage),
+      output: this.#items.map((item) => item.json()),
+      usage: renderedUsage(this.#usage),
     };
   }
 
   #textOf(is: TextItem["is"]): TextItem {
     if (this.#text?.is === is) return this.#text;
     this.#endText();
-    return (this.#text = this.#begin(new TextItem(is, this.#items.length, this.#tell)));
+    return (this.#text = this.#begin(new TextItem(is, this.#items.length, this.#emit)));
   }
 
   #namespaced(name: string): FunctionName | undefined {
@@ -119,7 +122,7 @@ export class ResponseOutput {
 /**
  * Writes the usage. Clients read the details without checking that they exist, so counts that no runtime reports are 0.
  */
-function toldUsage({ promptTokens, completionTokens, cachedTokens = 0, reasoningTokens = 0 }: Usage): object {
+function renderedUsage({ promptTokens, completionTokens, cachedTokens = 0, reasoningTokens = 0 }: Usage): object {
   return {
     input_tokens: promptTokens,
     input_tokens_details: { cached_tokens: cachedTokens, cache_write_tokens: 0 },
@@ -133,4 +136,221 @@ function tooLong(): Fault {
   return new Fault("invalid_value", {
     message: `The answer is longer than ${responseCharactersMax} characters (responseCharactersMax); ask for it as a stream at /v1/chat/completions.`,
   });
+}
+
+/** Emits an event of the stream: its type and its fields. */
+export type EmitEvent = (type: string, fields: Readonly<Record<string, unknown>>) => void;
+
+/** The status of an item. When an answer was cut short, its last item is `incomplete`. */
+export type ItemStatus = "in_progress" | "completed" | "incomplete";
+
+/** An output item of a response. It emits the events of its own progress. */
+export interface OutputItem {
+  /** Ends the item: no more content follows. */
+  end(status: ItemStatus): void;
+  /** Returns the item in its present state, as the response shows it. */
+  json(): object;
+}
+
+/** Returns the number of characters that an event adds to the response. */
+export function charactersSaid(event: AnswerEvent): number {
+  switch (event.kind) {
+    case "text":
+      return event.text.length + (event.logprobs === undefined ? 0 : JSON.stringify(event.logprobs).length);
+    case "reasoning":
+      return event.text.length;
+    case "tool-call-start":
+      return event.name.length + (event.id?.length ?? 0);
+    case "tool-call-delta":
+      return event.arguments.length;
+    default:
+      return 0;
+  }
+}
+
+interface Called extends FunctionName {
+  /** The id by which the client sends the function's output back. */
+  readonly id: string;
+}
+
+/** An output item: a function call by the model. */
+export class CallItem implements OutputItem {
+  readonly #id = newToken("fc_");
+  readonly #index: number;
+  readonly #called: Called;
+  readonly #emit: EmitEvent;
+  #arguments = "";
+  #status: ItemStatus = "in_progress";
+
+  constructor(called: Called, index: number, emit: EmitEvent) {
+    this.#called = called;
+    this.#index = index;
+    this.#emit = emit;
+    emit("response.output_item.added", { output_index: index, item: this.json() });
+  }
+
+  add(delta: string): void {
+    this.#arguments += delta;
+    this.#emit("response.function_call_arguments.delta", { ...this.#place(), delta });
+  }
+
+  end(status: ItemStatus): void {
+    this.#status = status;
+    const { name } = this.#called;
+    this.#emit("response.function_call_arguments.done", { ...this.#place(), name, arguments: this.#arguments });
+    this.#emit("response.output_item.done", { output_index: this.#index, item: this.json() });
+  }
+
+  json(): object {
+    const { id: call_id, name, namespace } = this.#called;
+    const begin = { id: this.#id, status: this.#status, type: "function_call", call_id };
+    return { ...begin, namespace, name, arguments: this.#arguments };
+  }
+
+  #place(): object {
+    return { item_id: this.#id, output_index: this.#index };
+  }
+}
+
+/** An output item: a call of a custom tool. Its text comes in one piece, once the call's JSON is complete. */
+export class CustomCallItem implements OutputItem {
+  readonly #id = newToken("ctc_");
+  readonly #index: number;
+  readonly #called: Called;
+  readonly #emit: EmitEvent;
+  #arguments = "";
+  #input = "";
+  #status: ItemStatus = "in_progress";
+
+  constructor(called: Called, index: number, emit: EmitEvent) {
+    this.#called = called;
+    this.#index = index;
+    this.#emit = emit;
+    emit("response.output_item.added", { output_index: index, item: this.json() });
+  }
+
+  add(delta: string): void {
+    this.#arguments += delta;
+  }
+
+  end(status: ItemStatus): void {
+    this.#status = status;
+    this.#input = customInput(this.#arguments);
+    const place = { item_id: this.#id, output_index: this.#index };
+    this.#emit("response.custom_tool_call_input.delta", { ...place, delta: this.#input });
+    this.#emit("response.custom_tool_call_input.done", { ...place, input: this.#input });
+    this.#emit("response.output_item.done", { output_index: this.#index, item: this.json() });
+  }
+
+  json(): object {
+    const { id: call_id, name, namespace } = this.#called;
+    const begin = { id: this.#id, status: this.#status, type: "custom_tool_call", call_id };
+    return { ...begin, namespace, name, input: this.#input };
+  }
+}
+
+/** The differences between text, reasoning and reasoning summary. Some clients read reasoning only as a summary. */
+interface TextKind {
+  readonly idPrefix: string;
+  /** The prefix of the names of its text events; `partEvent` is the prefix of its part's events. */
+  readonly event: string;
+  readonly partEvent: string;
+  /** The index of the part in the item. The item has only one part. */
+  readonly place: object;
+  item(parts: readonly object[]): object;
+  part(text: string, logprobs: readonly object[]): object;
+  /** The fields of its events beside the text. */
+  beside(logprobs: readonly object[]): object;
+}
+
+const kinds = {
+  text: {
+    idPrefix: "msg_",
+    event: "response.output_text",
+    partEvent: "response.content_part",
+    place: { content_index: 0 },
+    item: (content) => ({ type: "message", role: "assistant", content }),
+    part: (text, logprobs) => ({ type: "output_text", text, annotations: [], logprobs }),
+    beside: (logprobs) => ({ logprobs }),
+  },
+  reasoning: {
+    idPrefix: "rs_",
+    event: "response.reasoning_text",
+    partEvent: "response.content_part",
+    place: { content_index: 0 },
+    item: (content) => ({ type: "reasoning", summary: [], content }),
+    part: (text) => ({ type: "reasoning_text", text }),
+    beside: () => ({}),
+  },
+  summary: {
+    idPrefix: "rs_",
+    event: "response.reasoning_summary_text",
+    partEvent: "response.reasoning_summary_part",
+    place: { summary_index: 0 },
+    item: (summary) => ({ type: "reasoning", summary }),
+    part: (text) => ({ type: "summary_text", text }),
+    beside: () => ({}),
+  },
+} as const satisfies Record<string, TextKind>;
+
+/** An output item of one part: text or reasoning of an answer. */
+export class TextItem implements OutputItem {
+  readonly is: keyof typeof kinds;
+  readonly #kind: TextKind;
+  readonly #id: string;
+  readonly #index: number;
+  readonly #emit: EmitEvent;
+  readonly #logprobs: object[] = [];
+  #text = "";
+  #status: ItemStatus = "in_progress";
+
+  constructor(is: keyof typeof kinds, index: number, emit: EmitEvent) {
+    this.is = is;
+    this.#kind = kinds[is];
+    this.#id = newToken(this.#kind.idPrefix);
+    this.#index = index;
+    this.#emit = emit;
+    emit("response.output_item.added", { output_index: index, item: this.#with([]) });
+    emit(`${this.#kind.partEvent}.added`, { ...this.#place(), part: this.#part() });
+  }
+
+  add(delta: string, logprobs: TokenLogprobs = []): void {
+    const likely = logprobs.map(renderedLogprob);
+    this.#text += delta;
+    this.#logprobs.push(...likely);
+    this.#emit(`${this.#kind.event}.delta`, { ...this.#place(), delta, ...this.#kind.beside(likely) });
+  }
+
+  end(status: ItemStatus): void {
+    this.#status = status;
+    const place = this.#place();
+    this.#emit(`${this.#kind.event}.done`, { ...place, text: this.#text, ...this.#kind.beside(this.#logprobs) });
+    this.#emit(`${this.#kind.partEvent}.done`, { ...place, part: this.#part() });
+    this.#emit("response.output_item.done", { output_index: this.#index, item: this.json() });
+  }
+
+  json(): object {
+    return this.#with([this.#part()]);
+  }
+
+  #with(parts: readonly object[]): object {
+    return { id: this.#id, status: this.#status, ...this.#kind.item(parts) };
+  }
+
+  #part(): object {
+    return this.#kind.part(this.#text, this.#logprobs);
+  }
+
+  #place(): object {
+    return { item_id: this.#id, output_index: this.#index, ...this.#kind.place };
+  }
+}
+
+/** Writes a token with its `bytes`, which this API requires, even when they are empty. */
+function renderedLogprob({ top_logprobs: others, ...token }: TokenLogprobs[number]): object {
+  return { ...withBytes(token), top_logprobs: others.map(withBytes) };
+}
+
+function withBytes(token: Omit<TokenLogprobs[number], "top_logprobs">): object {
+  return { ...token, bytes: token.bytes ?? [] };
 }

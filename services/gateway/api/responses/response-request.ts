@@ -1,14 +1,30 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { ChatBody } from "#shared/protocol/job-bodies.ts";
+import { type ChatBody, toolsMax, type ToolDefinition } from "#shared/protocol/job-bodies.ts";
 import { readShape } from "../../http/read-shape.ts";
 import type { ReadChatRequest } from "../chat-request.ts";
-import { chosenTools } from "../tool-choice.ts";
-import { dropEmptyLists, dropNulls, objectsIn, insistOnSchemaSize } from "../request-fields.ts";
-import { refuseFieldsOfResponses } from "../unsupported-fields.ts";
-import { conversationOf, checkShownImages } from "./conversation.ts";
-import { choiceOf, innerTools, type InnerTools } from "./inner-tools.ts";
-import { innerTextFormat, isOwnTool, responseRequest, type ResponseRequest } from "./response-schema.ts";
-import { termsOf, type ResponseTerms } from "./response-terms.ts";
+import {
+  dropEmptyLists,
+  dropNulls,
+  dropUnset,
+  objectsIn,
+  insistOnSchemaSize,
+  refuseFieldsOfResponses,
+} from "../request-fields.ts";
+import { chosenTools, type Choice, innerTool } from "../request-tools.ts";
+import { customDescription, customParameters, type CustomTool } from "./custom-tools.ts";
+import { conversationOf, shownImages } from "./conversation.ts";
+import {
+  innerTextFormat,
+  isOwnTool,
+  responseRequest,
+  type ResponseRequest,
+  type FunctionName,
+  type OwnTool,
+  innerName,
+  type FunctionTool,
+  type ResponseTool,
+  type ResponseToolChoice,
+} from "./response-schema.ts";
 
 export const metadataPairsMax = 16;
 /** Maximum length of the request fields that a response repeats. A streamed response repeats them three times. */
@@ -21,12 +37,12 @@ export interface ReadResponseRequest extends ReadChatRequest {
 
 /** Reads a request of the Responses API and translates it to the job body, which is a chat. */
 export function readResponseRequest(input: Record<string, unknown>): ReadResponseRequest {
-  dropWhatSaysNothing(input);
+  dropEmptyFields(input);
   refuseFieldsOfResponses(input);
   const { value, ignored } = readShape(responseRequest, input);
   checkTogether(value);
   const inside = innerTools(value.tools ?? []);
-  const terms = termsOf(value, inside.namespaced);
+  const terms = termsOf(value, inside);
   const format = value.text?.format;
   if (format?.type === "json_schema") insistOnSchemaSize(format.schema, "text.format.schema");
   insistOnTerms(terms, value);
@@ -35,15 +51,16 @@ export function readResponseRequest(input: Record<string, unknown>): ReadRespons
     stream: value.stream ?? false,
     includeUsage: true,
     body: bodyOf(value, inside),
-    imageParam: checkShownImages(value.input),
+    ...shownImages(value.input),
     ignored: [...ignored, ...ignoredWishes(value)],
     terms,
   };
 }
 
-function dropWhatSaysNothing(input: Record<string, unknown>): void {
+function dropEmptyFields(input: Record<string, unknown>): void {
   dropNulls(input);
   dropEmptyLists(input, ["tools", "include"]);
+  dropUnset(input);
   for (const item of objectsIn(input["input"])) {
     dropNulls(item);
     for (const part of [...objectsIn(item["content"]), ...objectsIn(item["output"])]) dropNulls(part);
@@ -54,6 +71,7 @@ function dropWhatSaysNothing(input: Record<string, unknown>): void {
   }
   for (const field of ["text", "reasoning", "stream_options", "tool_choice"]) dropNulls(input[field]);
   for (const text of objectsIn([input["text"]])) dropNulls(text["format"]);
+  for (const reasoning of objectsIn([input["reasoning"]])) dropUnset(reasoning);
 }
 
 function bodyOf(request: ResponseRequest, inside: InnerTools): ChatBody {
@@ -120,6 +138,7 @@ function insistOnTerms({ repeated }: ResponseTerms, { instructions, text, tools 
 /**
  * Returns the paths of fields that clients send by habit and that are ignored:
  * - web search tools;
+ * - grammars of custom tools, which the model reads and no runtime enforces;
  * - `include` of unsupported tools' output, or of encrypted reasoning;
  * - `store`: no response is stored;
  * - `truncation: "auto"`: input that is too long is an error here;
@@ -128,9 +147,165 @@ function insistOnTerms({ repeated }: ResponseTerms, { instructions, text, tools 
 function ignoredWishes({ include, store, tools, truncation, reasoning }: ResponseRequest): string[] {
   return [
     ...(include ?? []).flatMap((each, place) => (each === logprobsIncluded ? [] : [`include[${place}]`])),
-    ...(tools ?? []).flatMap((tool, place) => (isOwnTool(tool) ? [] : [`tools[${place}]`])),
+    ...(tools ?? []).flatMap((tool, place) =>
+      isOwnTool(tool) ? grammarsIn(tool, `tools[${place}]`) : [`tools[${place}]`],
+    ),
     ...(store === true ? ["store"] : []),
     ...(truncation === "auto" ? ["truncation"] : []),
     ...(reasoning?.summary === "concise" ? ["reasoning.summary"] : []),
   ];
+}
+
+function grammarsIn(tool: OwnTool, param: string): string[] {
+  if (tool.type === "namespace") return tool.tools.flatMap((each, at) => grammarsIn(each, `${param}.tools[${at}]`));
+  return tool.type === "custom" && tool.format?.type === "grammar" ? [`${param}.format`] : [];
+}
+
+/** The options of rendering a response, and the request fields that the response repeats. */
+export interface ResponseTerms {
+  /**
+   * The kind of item that carries the reasoning. A client that asks for a summary reads only the summary, and gets the
+   * full reasoning in it.
+   */
+  readonly thoughts: "reasoning" | "summary";
+  /** The functions in a namespace, by the joined names that machines get. */
+  readonly namespaced: Readonly<Record<string, FunctionName>>;
+  /** The names that machines get for custom tools. */
+  readonly custom: ReadonlySet<string>;
+  /**
+   * The repeated fields of the JSON object, serialized once because they are sent several times. They hold the client's
+   * values digit by digit. A field that the client left to the model has null or its default.
+   */
+  readonly repeated: string;
+}
+
+export function termsOf(
+  request: ResponseRequest,
+  { namespaced, custom }: Pick<ResponseTerms, "namespaced" | "custom">,
+): ResponseTerms {
+  const { instructions, metadata, reasoning, text, tool_choice: choice, tools } = request;
+  const summary = reasoning?.summary ?? null;
+  const repeated = {
+    ...never,
+    instructions: instructions ?? null,
+    max_output_tokens: request.max_output_tokens ?? null,
+    metadata: metadata ?? {},
+    parallel_tool_calls: request.parallel_tool_calls ?? true,
+    reasoning: { effort: reasoning?.effort ?? null, summary },
+    temperature: request.temperature ?? null,
+    text: { format: text?.format ?? { type: "text" } },
+    tool_choice: choice ?? "auto",
+    tools: (tools ?? []).filter(isOwnTool).map(shownTool),
+    top_logprobs: request.top_logprobs ?? 0,
+    top_p: request.top_p ?? null,
+  };
+  return {
+    namespaced,
+    custom,
+    thoughts: summary === null ? "reasoning" : "summary",
+    repeated: JSON.stringify(repeated).slice(1, -1),
+  };
+}
+
+/** Writes a tool with all its fields: in this API a function always has `parameters` and `strict`. */
+function shownTool(tool: OwnTool): object {
+  if (tool.type === "namespace")
+    return { ...tool, description: tool.description ?? "", tools: tool.tools.map(shownTool) };
+  if (tool.type === "custom") return { ...tool, format: tool.format ?? { type: "text" } };
+  return { ...tool, parameters: tool.parameters ?? null, strict: tool.strict ?? null };
+}
+
+/** Fields with a fixed value. No response is stored, none continues without its client, and no input is truncated. */
+const never = {
+  access_programs: null,
+  background: false,
+  previous_response_id: null,
+  store: false,
+  truncation: "disabled",
+} as const;
+
+/** A function of a request, its name in the request, and its path there. */
+interface Placed {
+  readonly tool: FunctionTool;
+  readonly isCustom: boolean;
+  readonly called: FunctionName;
+  readonly param: string;
+}
+
+/** The functions of a request, converted for machines. */
+export interface InnerTools {
+  /** The functions in the form that machines get. */
+  readonly tools: ToolDefinition[];
+  /** The functions in a namespace, by the joined names that machines get. */
+  readonly namespaced: Readonly<Record<string, FunctionName>>;
+  readonly custom: ReadonlySet<string>;
+  /** Returns the name that machines get for a function that a tool choice names. */
+  innerNameOf(name: string): string;
+}
+
+export function innerTools(tools: readonly ResponseTool[]): InnerTools {
+  const placed = tools.flatMap((tool, place) => functionsOf(tool, `tools[${place}]`));
+  if (placed.length > toolsMax) throw tooMany(placed.length);
+  const names = new Map<string, FunctionName>();
+  for (const { tool, called, param } of placed) {
+    insistOnSchemaSize(tool.parameters ?? undefined, `${param}.parameters`);
+    const inner = innerName(called);
+    const other = names.get(inner);
+    if (other !== undefined && (other.namespace ?? called.namespace) !== undefined) throw sameName(inner, param);
+    names.set(inner, called);
+  }
+  return {
+    tools: placed.map(({ tool, called }) => innerTool({ ...tool, name: innerName(called) })),
+    custom: new Set(placed.filter(({ isCustom }) => isCustom).map(({ called }) => innerName(called))),
+    namespaced: Object.fromEntries([...names].filter(([, { namespace }]) => namespace !== undefined)),
+    innerNameOf(name) {
+      const meant = [...names].filter(([, called]) => called.name === name);
+      return names.has(name) || meant.length !== 1 ? name : (meant[0]?.[0] ?? name);
+    },
+  };
+}
+
+/** Converts the tool choice to a `Choice`. A tool choice names functions without their namespace. */
+export function choiceOf(choice: ResponseToolChoice, { innerNameOf }: Pick<InnerTools, "innerNameOf">): Choice {
+  if (typeof choice === "string") return choice;
+  if (choice.type !== "allowed_tools") return { name: innerNameOf(choice.name), param: "tool_choice.name" };
+  const { mode, tools } = choice;
+  return {
+    mode,
+    allowed: tools.map(({ name }, place) => ({ name: innerNameOf(name), param: `tool_choice.tools[${place}].name` })),
+  };
+}
+
+function functionsOf(tool: ResponseTool, param: string): Placed[] {
+  if (tool.type === "function" || tool.type === "custom") return [placedTool(tool, { called: tool, param })];
+  if (tool.type !== "namespace") return [];
+  const { name: namespace, description, tools } = tool;
+  return tools.map((each, place) =>
+    placedTool(
+      // Models do not support namespaces, so each function's description begins with its namespace's description.
+      { ...each, description: [description, each.description].filter(Boolean).join("\n\n") },
+      { called: { name: each.name, namespace }, param: `${param}.tools[${place}]` },
+    ),
+  );
+}
+
+function placedTool(tool: FunctionTool | CustomTool, at: Pick<Placed, "called" | "param">): Placed {
+  if (tool.type === "function") return { tool, isCustom: false, ...at };
+  const { name } = tool;
+  const inner = { type: "function", name, description: customDescription(tool), parameters: customParameters } as const;
+  return { tool: inner, isCustom: true, ...at };
+}
+
+function tooMany(functions: number): Fault {
+  return new Fault("array_above_max_length", {
+    message: `'tools' must hold at most ${toolsMax} functions (toolsMax), those of namespaces included; it holds ${functions}.`,
+    param: "tools",
+  });
+}
+
+function sameName(inner: string, param: string): Fault {
+  return new Fault("invalid_value", {
+    message: `Models are told '${inner}' of two functions of 'tools', so that nobody could tell which of them is called.`,
+    param: `${param}.name`,
+  });
 }

@@ -1,10 +1,13 @@
 import { z } from "zod";
 import { modelId } from "#shared/model/model.ts";
-import { chatBody, responseFormat, toolDefinition, toolsMax, type ChatBody } from "#shared/protocol/job-bodies.ts";
+import { chatBody, responseFormat, toolsMax, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import { messagesMax } from "../chat-request.ts";
+import { outerTool } from "../request-tools.ts";
+import { customTool } from "./custom-tools.ts";
 
 /** Fields of items that came in an earlier answer and are sent back. Models do not get them. */
-const asAnswered = { id: z.string().nullish(), status: z.string().nullish() };
+const itsOwn = "As the answer had it. It means nothing to a model.";
+const asAnswered = { id: z.string().nullish().describe(itsOwn), status: z.string().nullish().describe(itsOwn) };
 
 const inputText = z.object({ type: z.literal("input_text"), text: z.string() });
 const inputImage = z.object({
@@ -15,17 +18,19 @@ const inputImage = z.object({
 const outputText = z.object({
   type: z.literal("output_text"),
   text: z.string(),
-  annotations: z.array(z.unknown()).nullish(),
-  logprobs: z.array(z.unknown()).nullish(),
+  annotations: z.array(z.unknown()).nullish().describe(itsOwn),
+  logprobs: z.array(z.unknown()).nullish().describe(itsOwn),
 });
 const refusal = z.object({ type: z.literal("refusal"), refusal: z.string() });
 export const messagePart = z.discriminatedUnion("type", [inputText, inputImage, outputText, refusal]);
 
 /** A message. Most clients leave out its `type`. */
 export const messageItem = z.object({
-  type: z.literal("message").optional(),
+  type: z.literal("message").optional().describe("The kind of the item; may be left out where there is a `role`."),
   role: z.enum(["user", "assistant", "system", "developer"]),
-  content: z.union([z.string(), z.array(messagePart)]),
+  content: z
+    .union([z.string(), z.array(messagePart)])
+    .describe("The text, or parts of it; of a user also images, for models whose `capabilities.vision` is true."),
   ...asAnswered,
 });
 
@@ -33,7 +38,10 @@ export const messageItem = z.object({
 export const reasoningItem = z.object({
   type: z.literal("reasoning"),
   summary: z.array(z.object({ type: z.literal("summary_text"), text: z.string() })).nullish(),
-  content: z.array(z.object({ type: z.literal("reasoning_text"), text: z.string() })).nullish(),
+  content: z
+    .array(z.object({ type: z.literal("reasoning_text"), text: z.string() }))
+    .nullish()
+    .describe("The thoughts of the model."),
   ...asAnswered,
 });
 
@@ -47,20 +55,37 @@ export const callItem = z.object({
   ...asAnswered,
 });
 
-/** The output of a called function. */
-export const callOutputItem = z.object({
-  type: z.literal("function_call_output"),
+/** A custom tool that the model called. */
+export const customCallItem = z.object({
+  type: z.literal("custom_tool_call"),
   call_id: z.string().min(1),
-  output: z.union([z.string(), z.array(inputText)]),
+  namespace: z.string().min(1).nullish(),
+  name: z.string().min(1),
+  input: z.string().describe("The text that the model gave the tool."),
+  ...asAnswered,
+});
+
+/** The output of a called function or custom tool. */
+export const callOutputItem = z.object({
+  type: z.enum(["function_call_output", "custom_tool_call_output"]),
+  call_id: z.string().min(1),
+  output: z.union([z.string(), z.array(z.discriminatedUnion("type", [inputText, inputImage]))]),
   ...asAnswered,
 });
 
 /** One item of a conversation as clients of the Responses API write it. */
-export const inputItem = z.discriminatedUnion("type", [messageItem, reasoningItem, callItem, callOutputItem]);
+export const inputItem = z.discriminatedUnion("type", [
+  messageItem,
+  reasoningItem,
+  callItem,
+  customCallItem,
+  callOutputItem,
+]);
 
 export type MessageItem = z.infer<typeof messageItem>;
 export type ReasoningItem = z.infer<typeof reasoningItem>;
 export type CallItem = z.infer<typeof callItem>;
+export type CustomCallItem = z.infer<typeof customCallItem>;
 export type CallOutputItem = z.infer<typeof callOutputItem>;
 export type MessagePart = z.infer<typeof messagePart>;
 export type InputItem = z.infer<typeof inputItem>;
@@ -71,7 +96,7 @@ export function textOf(part: MessagePart): string {
   return part.type === "input_image" ? "" : part.text;
 }
 
-const { name, description, parameters, strict } = toolDefinition.shape.function.shape;
+const { name, description, parameters, strict } = outerTool.shape.function.shape;
 
 /** A function that the model may call, as clients of the Responses API write it. */
 export const functionTool = z.object({
@@ -83,12 +108,26 @@ export const functionTool = z.object({
 });
 export type FunctionTool = z.infer<typeof functionTool>;
 
+/** The name of a client's function. Some functions are in a namespace. */
+export interface FunctionName {
+  readonly name: string;
+  readonly namespace?: string | null | undefined;
+}
+
+/** Joins the namespace and the name. Models do not support namespaces. */
+export function innerName(called: FunctionName): string {
+  return called.namespace ? `${called.namespace}__${called.name}` : called.name;
+}
+
 /** Functions in one namespace. */
 export const namespaceTool = z.object({
   type: z.literal("namespace"),
-  name,
+  name: name.describe("The common name. The model is told both names in one, with `__` between."),
   description: description.nullable(),
-  tools: z.array(functionTool).min(1).max(toolsMax),
+  tools: z
+    .array(z.discriminatedUnion("type", [functionTool, customTool]))
+    .min(1)
+    .max(toolsMax),
 });
 
 /** A web search tool, which some clients offer by habit to every server. It is ignored, and the client is told so. */
@@ -96,16 +135,19 @@ const webSearchTool = z.looseObject({
   type: z.enum(["web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"]),
 });
 
-export const responseTool = z.discriminatedUnion("type", [functionTool, namespaceTool, webSearchTool]);
+export const responseTool = z.discriminatedUnion("type", [functionTool, customTool, namespaceTool, webSearchTool]);
 export type ResponseTool = z.infer<typeof responseTool>;
 /** A tool that the client runs itself. */
-export type OwnTool = FunctionTool | z.infer<typeof namespaceTool>;
+export type OwnTool = Exclude<ResponseTool, z.infer<typeof webSearchTool>>;
 
 export function isOwnTool(tool: ResponseTool): tool is OwnTool {
-  return tool.type === "function" || tool.type === "namespace";
+  return tool.type === "function" || tool.type === "custom" || tool.type === "namespace";
 }
 
-const namedFunction = z.object({ type: z.literal("function"), name: z.string().min(1) });
+const namedFunction = z.object({
+  type: z.enum(["function", "custom"]),
+  name: z.string().min(1).describe("The name of one of `tools`; that of its namespace is left out."),
+});
 
 /** The tool choice as clients of the Responses API write it. */
 export const responseToolChoice = z.union([
@@ -145,7 +187,7 @@ export const responseRequest = z.object({
   input: z.union([z.string(), z.array(inputItem).min(1).max(messagesMax)]),
   instructions: z.string().nullish(),
   stream: z.boolean().nullish(),
-  stream_options: z.object({}).nullish(),
+  stream_options: z.object({}).nullish().describe("Only with `stream`. Nothing in it means anything here."),
   tools: z.array(responseTool).min(1).max(toolsMax).nullish(),
   tool_choice: responseToolChoice.nullish(),
   parallel_tool_calls: inner.parallel_tool_calls.nullable(),
@@ -154,13 +196,14 @@ export const responseRequest = z.object({
   top_p: inner.top_p.nullable(),
   top_logprobs: inner.top_logprobs.nullable(),
   include: z.array(z.string()).nullish(),
-  text: z.object({ format: outerTextFormat.nullish() }).nullish(),
+  text: z.object({ format: outerTextFormat.nullish() }).nullish().describe("The form of the text."),
   reasoning: z
     .object({
       effort: inner.reasoning_effort.nullable(),
       summary: z.enum(["auto", "concise", "detailed"]).nullish(),
     })
-    .nullish(),
+    .nullish()
+    .describe("The thinking of the model."),
   metadata: z.record(z.string().max(64), z.string().max(512)).nullish(),
   store: z.boolean().nullish(),
   truncation: z.enum(["auto", "disabled"]).nullish(),

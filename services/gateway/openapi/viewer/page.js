@@ -1,11 +1,11 @@
 // Shows openapi.json in Swagger UI. Examples name the gateway by the URL that the reader's browser used.
-const exampleUrl = "https://gateway.example/v1";
-const baseUrl = new URL("v1", location.href).href;
+const exampleUrl = "https://gateway.example";
+const siteUrl = new URL(".", location.href).href.replace(/\/$/, "");
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const followColorScheme = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
 
 const response = await fetch("openapi.json");
-const spec = JSON.parse((await response.text()).replaceAll(exampleUrl, baseUrl), withoutSafeBounds);
+const spec = JSON.parse((await response.text()).replaceAll(exampleUrl, siteUrl), withoutSafeBounds);
 spec.info.description += [
   table("All errors", ["Status", "Code", "Meaning", "Clients retry"], spec["x-trunkline-errors"].map(errorRow)),
   table("All limits", ["Name", "At most", "Applies to"], spec["x-trunkline-limits"].map(limitRow)),

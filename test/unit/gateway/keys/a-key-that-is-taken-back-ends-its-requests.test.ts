@@ -3,7 +3,8 @@ import { beforeEach, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyChangesListener } from "#shared/keys/key-store.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
-import { followKeyChanges, RunningRequests } from "../../../../services/gateway/keys/follow-key-changes.ts";
+import { RunningRequests } from "../../../../services/gateway/keys/authenticate.ts";
+import { followKeyChanges } from "../../../../services/gateway/keys/follow-key-changes.ts";
 import { KnownKeys } from "../../../../services/gateway/keys/known-keys.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 import { peppers, StoreOfATest } from "./keys-of-a-test.ts";
@@ -23,6 +24,7 @@ beforeEach(() => {
     knownKeys,
     running,
     machines: { changed: () => undefined, heard: () => undefined },
+    routes: { changed: () => undefined, heard: () => undefined },
     log: { info: () => undefined },
   });
 });

@@ -28,7 +28,7 @@ beforeEach(() => {
 });
 
 const send = (text: string, address = "192.0.2.1"): Promise<unknown> =>
-  authenticate({ authorization: `Bearer ${text}`, address }, { knownKeys, badKeys }).then(
+  authenticate({ text: text || undefined, address }, { knownKeys, badKeys }).then(
     () => "valid",
     (fault: unknown) => fault,
   );

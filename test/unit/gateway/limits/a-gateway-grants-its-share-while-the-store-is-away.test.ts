@@ -25,12 +25,12 @@ class Store implements LimitsBook {
     return {
       outcome: "admitted",
       hold: { keyId, limits, seat, tokens, budgetTokens: 0, kept: "shared" },
-      standing: {},
+      limitStatus: {},
       spent: this.spent,
     };
   }
 
-  async standing() {
+  async limitStatus() {
     this.#answer();
     return {};
   }
@@ -78,7 +78,7 @@ function holdOf(admission: Admission): Hold {
 }
 
 describe("limits that are shared", () => {
-  test("of a budget are what was left of it when the store last said, however often it goes away", async () => {
+  test("shared limits of a budget are what was left of it when the store last said, however often it goes away", async () => {
     const { ask, store, local, clock } = await open({ gateways: 1 });
     const budget = { budget: { tokens: 100, per: "day" } } as const;
     store.spent = 60;
@@ -186,9 +186,9 @@ describe("limits that are shared", () => {
   test("how a key stands is told by whoever decides", async () => {
     const { limits, store } = await open();
     const key = { keyId: "abcdefABCDEF", limits: { requestsPerMinute: 10 } };
-    expect(await limits.standing(key)).toEqual({});
+    expect(await limits.limitStatus(key)).toEqual({});
     store.failure = awayFault;
-    expect(await limits.standing(key)).toMatchObject({ requests: { limit: 5, remaining: 5 } });
+    expect(await limits.limitStatus(key)).toMatchObject({ requests: { limit: 5, remaining: 5 } });
   });
 
   test("a bug is not an outage", async () => {
@@ -213,7 +213,7 @@ describe("a share", () => {
     expect(holdOf(await ask(limits, 10))).toMatchObject({ tokens: 1, budgetTokens: 1 });
   });
 
-  test("of a budget is what is left of it, divided: what was spent was spent with all", async () => {
+  test("a share of a budget is what is left of it, divided: what was spent was spent with all", async () => {
     const clock = new TurnableClock();
     const local = new LocalLimits({ clock, gateways: () => 2, spent: () => 600 });
     const limits: KeyLimits = { budget: { tokens: 1_000, per: "day" } };

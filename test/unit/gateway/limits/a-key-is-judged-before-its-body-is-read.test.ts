@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import type { KeyLimits } from "#shared/keys/key-record.ts";
 import { keyId } from "#shared/keys/key-token.ts";
-import { EarlyLimits } from "../../../../services/gateway/limits/early-limits.ts";
+import { EarlyLimits } from "../../../../services/gateway/api/limit-responses.ts";
 import type { Admission } from "../../../../services/gateway/limits/limits.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 
 const id = keyId.parse("0123456789ab");
 const refusal = (by: Extract<Admission, { outcome: "refused" }>["by"], waitMs = 2_000) =>
-  ({ outcome: "refused", by, waitMs, standing: {} }) as const;
+  ({ outcome: "refused", by, waitMs, limitStatus: {} }) as const;
 
 function judging(limits: KeyLimits) {
   const clock = new TurnableClock();

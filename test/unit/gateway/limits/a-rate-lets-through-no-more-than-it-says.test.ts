@@ -28,12 +28,12 @@ function bucketOf(rate: Rate) {
       look(nowMs);
       used = charge(used, cost, rate);
     },
-    standing: (nowMs: number) => allowanceOf(look(nowMs), rate),
+    limitStatus: (nowMs: number) => allowanceOf(look(nowMs), rate),
   };
 }
 
 describe("a limit by the minute", () => {
-  test("of N lets exactly N through at once, whatever N is, and the next when an N-th of a minute has passed", () => {
+  test("a limit of N a minute lets exactly N through at once, whatever N is, and the next when an N-th of a minute has passed", () => {
     for (const limit of [1, 3, 7, 60, 997, 100_000]) {
       const bucket = bucketOf(requestRate(limit));
       for (let each = 0; each < limit; each += 1) expect(bucket.take(5)).toBe(0);
@@ -88,20 +88,20 @@ describe("a limit by the minute", () => {
 
   test("says what is left, and when it is whole again", () => {
     const bucket = bucketOf(tokenRate(100));
-    expect(bucket.standing(0)).toEqual({ limit: 100, remaining: 100, resetMs: 0 });
+    expect(bucket.limitStatus(0)).toEqual({ limit: 100, remaining: 100, resetMs: 0 });
     bucket.take(0, 30);
-    expect(bucket.standing(0)).toEqual({ limit: 100, remaining: 70, resetMs: 18_000 });
-    expect(bucket.standing(17_999)).toEqual({ limit: 100, remaining: 99, resetMs: 1 });
-    expect(bucket.standing(18_000)).toEqual({ limit: 100, remaining: 100, resetMs: 0 });
+    expect(bucket.limitStatus(0)).toEqual({ limit: 100, remaining: 70, resetMs: 18_000 });
+    expect(bucket.limitStatus(17_999)).toEqual({ limit: 100, remaining: 99, resetMs: 1 });
+    expect(bucket.limitStatus(18_000)).toEqual({ limit: 100, remaining: 100, resetMs: 0 });
   });
 
   test("a debt is paid off over minutes, and is never more than those", () => {
     const bucket = bucketOf(tokenRate(100));
     bucket.charge(0, 250);
-    expect(bucket.standing(0)).toEqual({ limit: 100, remaining: 0, resetMs: 2.5 * windowMs });
+    expect(bucket.limitStatus(0)).toEqual({ limit: 100, remaining: 0, resetMs: 2.5 * windowMs });
     expect(bucket.take(0, 50)).toBe(2 * windowMs);
     bucket.charge(0, 1_000_000);
-    expect(bucket.standing(0).resetMs).toBe(debtWindowsMax * windowMs);
+    expect(bucket.limitStatus(0).resetMs).toBe(debtWindowsMax * windowMs);
   });
 
   test("a refund never exceeds the limit", () => {
@@ -109,7 +109,7 @@ describe("a limit by the minute", () => {
     bucket.take(0);
     bucket.charge(0, -1);
     bucket.charge(0, -1);
-    expect(bucket.standing(0)).toMatchObject({ remaining: 10 });
+    expect(bucket.limitStatus(0)).toMatchObject({ remaining: 10 });
     for (let each = 0; each < 10; each += 1) expect(bucket.take(0)).toBe(0);
     expect(bucket.take(0)).toBeGreaterThan(0);
   });
@@ -118,7 +118,7 @@ describe("a limit by the minute", () => {
     const bucket = bucketOf(requestRate(10));
     const hourMs = 3_600_000;
     for (let each = 0; each < 9; each += 1) bucket.take(hourMs);
-    expect(bucket.standing(0)).toMatchObject({ remaining: 1 });
+    expect(bucket.limitStatus(0)).toMatchObject({ remaining: 1 });
     expect([bucket.take(0), bucket.take(0)]).toEqual([0, windowMs / 10]);
     expect(bucket.take(windowMs / 10)).toBe(0);
   });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { KeyLimits } from "#shared/keys/key-record.ts";
 import { faultEntry } from "#shared/fault/fault.ts";
-import { limitFault } from "../../../../services/gateway/limits/limit-responses.ts";
+import { limitFault } from "../../../../services/gateway/api/limit-responses.ts";
 import type { Allowance, Refusal } from "../../../../services/gateway/limits/limits.ts";
 
 const allowance = (limit: number, remaining = 0): Allowance => ({ limit, remaining, resetMs: 60_000 });
@@ -17,7 +17,7 @@ const faultOf = (by: Refusal, waitMs: number, given = limits) =>
       outcome: "refused",
       by,
       waitMs,
-      standing: { requests: allowance(given.requestsPerMinute ?? 0), tokens: allowance(5_000, 300) },
+      limitStatus: { requests: allowance(given.requestsPerMinute ?? 0), tokens: allowance(5_000, 300) },
     },
     { limits: given, tokens: 1_200 },
   );

@@ -7,6 +7,7 @@ import { RequestAccount } from "../../../../services/gateway/api/request-account
 import { Settlements } from "../../../../services/gateway/limits/settlements.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
+import { payloadOf, plainly } from "../../../harness/answer-payload.ts";
 import { StoreOfATest } from "../keys/keys-of-a-test.ts";
 
 let clock: TurnableClock;
@@ -56,11 +57,12 @@ describe("the usage of a request", () => {
     const { account, keyId } = open();
     account.asksFor("llama3", { streamed: false });
     await account.admit(request());
-    const following = account.following(told);
+    const following = account.following(told, plainly);
+    following.onOffer({ job: "job", machine: "attic", model: "llama3", window: 4_096 });
     clock.advance(40);
     following.onAccept?.("attic");
     clock.advance(60);
-    following.onData(new Uint8Array(), 1);
+    following.onData(payloadOf({ kind: "text", text: "a" }), 1);
     clock.advance(100);
     following.onUsage?.({ promptTokens: 12, completionTokens: 34 });
     account.endedIn("ok");
@@ -76,7 +78,9 @@ describe("the usage of a request", () => {
   test("is what was delivered when the client leaves: the tokens so far, and the prompt as it was estimated", async () => {
     const { account } = open();
     await account.admit(request());
-    account.following(told).onData(new Uint8Array(), 7);
+    const following = account.following(told, plainly);
+    following.onOffer({ job: "job", machine: "attic", model: "llama3", window: 4_096 });
+    following.onData(payloadOf({ kind: "text", text: "a" }), 7);
     account.close();
     expect(await usage()).toMatchObject([{ failed: 1, promptTokens: 10, completionTokens: 7 }]);
     expect(account.facts.outcome).toBe("client_closed");
@@ -92,8 +96,8 @@ describe("the usage of a request", () => {
   ] as const)("a whole answer that is left %s is booked for what a GPU worked", async (_, row, counts) => {
     const { account } = open();
     await account.admit(request());
-    const following = account.following(told);
-    following.onOffer?.({ job: "job", machine: "attic", model: "llama3", window: 4_096 });
+    const following = account.following(told, plainly);
+    following.onOffer({ job: "job", machine: "attic", model: "llama3", window: 4_096 });
     following.onAccept?.("attic");
     if (row !== undefined) following.onBeat?.(["job", row[0], 0, row[1], 0, 0]);
     account.close();
@@ -103,7 +107,7 @@ describe("the usage of a request", () => {
   test("a whole answer that its machine accepted into its queue is booked with nothing when its client leaves", async () => {
     const { account } = open();
     await account.admit(request());
-    account.following(told).onAccept?.("attic", "queued");
+    account.following(told, plainly).onAccept?.("attic", "queued");
     account.close();
     expect(await usage()).toMatchObject([{ promptTokens: 0, completionTokens: 0 }]);
   });
@@ -111,7 +115,7 @@ describe("the usage of a request", () => {
   test("a whole answer that failed on its machine is booked with nothing, whatever the machine had made of it", async () => {
     const { account } = open();
     await account.admit(request());
-    const following = account.following(told);
+    const following = account.following(told, plainly);
     following.onAccept?.("attic");
     following.onBeat?.(["job", "running", 0, 50, 0, 0]);
     account.endedIn("upstream_error");
@@ -141,7 +145,7 @@ describe("the usage of a request", () => {
   });
 
   test.each(["model_not_found", "backend_unavailable"] as const)(
-    "of a request that ended in %s is counted without the model, which its client may have invented",
+    "the usage of a request that ended in %s is counted without the model, which its client may have invented",
     async (outcome) => {
       const { account } = open();
       account.asksFor("llama3", { streamed: false });
@@ -151,7 +155,7 @@ describe("the usage of a request", () => {
     },
   );
 
-  test("of a model that is away, or that a limit keeps from it, is counted for that model", async () => {
+  test("the usage of a request for a model that is away, or that a limit keeps from it, is counted for that model", async () => {
     for (const outcome of ["agent_offline", "rate_limit_requests"] as const) {
       const { account } = open();
       account.asksFor("llama3", { streamed: false });
@@ -173,8 +177,8 @@ describe("the usage of a request", () => {
   ])("a machine is believed only up to %s", async (_, believed, window, counts) => {
     const { account } = open();
     await account.admit({ ...request(), ceiling: believed });
-    const following = account.following(told);
-    following.onOffer?.({ job: "job", machine: "attic", model: "llama3", window });
+    const following = account.following(told, plainly);
+    following.onOffer({ job: "job", machine: "attic", model: "llama3", window });
     following.onAccept?.("attic");
     following.onUsage?.({ promptTokens: Number.MAX_SAFE_INTEGER, completionTokens: 1e12 });
     account.close();
@@ -185,9 +189,9 @@ describe("the usage of a request", () => {
     const { account } = open();
     account.asksFor("llama3", { streamed: true });
     await account.admit(request());
-    const following = account.following(told);
-    following.onOffer?.({ job: "job", machine: "attic", model: "llama3", window: 4_096 });
-    following.onData(new Uint8Array(), 4_000_000_000);
+    const following = account.following(told, plainly);
+    following.onOffer({ job: "job", machine: "attic", model: "llama3", window: 4_096 });
+    following.onData(payloadOf({ kind: "text", text: "a" }), 4_000_000_000);
     account.close();
     expect(await usage()).toMatchObject([{ promptTokens: 10, completionTokens: 100 }]);
   });
@@ -199,8 +203,8 @@ describe("the holdings of a request from its key", () => {
   test("is settled with what it took", async () => {
     const { account } = open({ tokensPerMinute: 1_000 });
     await account.admit(request());
-    account.following(told).onAccept?.("attic");
-    account.following(told).onUsage?.({ promptTokens: 12, completionTokens: 34 });
+    account.following(told, plainly).onAccept?.("attic");
+    account.following(told, plainly).onUsage?.({ promptTokens: 12, completionTokens: 34 });
     account.close();
     expect(settled).toMatchObject([{ ran: true, usedTokens: 46, hold: { tokens: 110 } }]);
   });
@@ -221,7 +225,7 @@ describe("the holdings of a request from its key", () => {
         await asked.promise;
         return slow.admit(demand);
       },
-      standing: (key) => slow.standing(key),
+      limitStatus: (key) => slow.limitStatus(key),
     };
     const { account } = open(concurrency);
     const admitting = account.admit(request());
@@ -235,12 +239,12 @@ describe("the holdings of a request from its key", () => {
 
   test("is admitted at the second attempt when a seat was just left at another gateway, and refused after it", async () => {
     const { account } = open(concurrency);
-    const refusal = { outcome: "refused", by: "concurrency", waitMs: 1_000, standing: {} } as const;
+    const refusal = { outcome: "refused", by: "concurrency", waitMs: 1_000, limitStatus: {} } as const;
     const real = limits;
     let attempts = 0;
     limits = {
       admit: async (demand) => ((attempts += 1) === 1 ? refusal : real.admit(demand)),
-      standing: (key) => real.standing(key),
+      limitStatus: (key) => real.limitStatus(key),
     };
     const second = new RequestAccount(
       { id: "req_2", key: new StoreOfATest().add({ expiresAt: 1, limits: concurrency }).record },
@@ -256,12 +260,12 @@ describe("the holdings of a request from its key", () => {
   test("names the limit that it would break", async () => {
     const { account } = open({ requestsPerMinute: 1 });
     await account.admit(request());
-    const { fault, standing } = await account.admit(request());
+    const { fault, limitStatus } = await account.admit(request());
     expect(fault).toMatchObject({
       code: "rate_limit_requests",
       message: expect.stringContaining("1 request a minute"),
     });
-    expect(standing).toMatchObject({ requests: { limit: 1, remaining: 0 } });
+    expect(limitStatus).toMatchObject({ requests: { limit: 1, remaining: 0 } });
     account.close();
   });
 });

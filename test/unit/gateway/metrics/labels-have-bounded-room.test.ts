@@ -1,11 +1,7 @@
 import { describe, expect, test } from "vitest";
-import {
-  Exposition,
-  BoundedLabels,
-  ModelLabels,
-  modelLabelsMax,
-} from "../../../../services/gateway/metrics/exposition.ts";
+import { Exposition } from "../../../../services/gateway/metrics/exposition.ts";
 import { FleetMeters } from "../../../../services/gateway/metrics/fleet-meters.ts";
+import { BoundedLabels, ModelLabels, modelLabelsMax } from "../../../../services/gateway/metrics/request-meters.ts";
 import { MetricsText } from "../../../harness/metrics-text.ts";
 
 describe("the label of a model", () => {

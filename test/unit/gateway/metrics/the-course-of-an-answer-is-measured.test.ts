@@ -1,10 +1,11 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { AnswerCourse } from "../../../../services/gateway/jobs/answer-course.ts";
-import type { JobListener } from "../../../../services/gateway/jobs/job-listener.ts";
+import type { OfferListener } from "../../../../services/gateway/jobs/job-listener.ts";
+import { payloadOf, plainly } from "../../../harness/answer-payload.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 
-const nothing = new Uint8Array();
+const word = payloadOf({ kind: "text", text: "a" });
 
 let clock: TurnableClock;
 let counted: string[];
@@ -27,14 +28,15 @@ beforeEach(() => {
 });
 
 const offer = (machine: string) => ({ job: `job-${machine}`, machine, model: "llama3", window: 8_192 });
-const following = (streamed: boolean): JobListener => course.following({ onData: () => undefined }, { streamed });
+const following = (streamed: boolean): OfferListener =>
+  course.following({ onData: () => undefined }, { streamed, render: plainly });
 
 describe("the course of an answer", () => {
   test("names every job that was offered, counts who refused, and knows who took it", () => {
     const answer = following(true);
-    answer.onOffer?.(offer("attic"));
-    answer.onRefused?.(new Fault("server_is_overloaded", { message: "It is full." }));
-    answer.onOffer?.(offer("cellar"));
+    answer.onOffer(offer("attic"));
+    answer.onRefused(new Fault("server_is_overloaded", { message: "It is full." }));
+    answer.onOffer(offer("cellar"));
     answer.onAccept?.("cellar");
     expect(course.jobs).toEqual(["job-attic", "job-cellar"]);
     expect(counted).toEqual(["attic refused: server_is_overloaded"]);
@@ -43,10 +45,10 @@ describe("the course of an answer", () => {
 
   test("counts a failover when one that had been taken is offered again, and the time from its last acceptance", () => {
     const answer = following(true);
-    answer.onOffer?.(offer("attic"));
+    answer.onOffer(offer("attic"));
     answer.onAccept?.("attic");
     clock.advance(500);
-    answer.onOffer?.(offer("cellar"));
+    answer.onOffer(offer("cellar"));
     clock.advance(20);
     answer.onAccept?.("cellar");
     expect([course.failovers, course.acceptedAtMs, course.machine]).toEqual([1, clock.now(), "cellar"]);
@@ -54,11 +56,11 @@ describe("the course of an answer", () => {
 
   test("counts the gaps between the pieces of a stream, and its end once", () => {
     const answer = following(true);
-    answer.onOffer?.(offer("attic"));
+    answer.onOffer(offer("attic"));
     clock.advance(1_000);
     for (const afterMs of [0, 20, 40]) {
       clock.advance(afterMs);
-      answer.onData(nothing, 1);
+      answer.onData(word, 1);
     }
     expect(gaps).toEqual([0.02, 0.04]);
     course.end();
@@ -68,8 +70,9 @@ describe("the course of an answer", () => {
 
   test("counts no gaps in an answer that is sent whole", () => {
     const answer = following(false);
-    answer.onData(nothing, 1);
-    answer.onData(nothing, 2);
+    answer.onOffer(offer("attic"));
+    answer.onData(word, 1);
+    answer.onData(word, 2);
     course.end();
     expect([gaps, counted]).toEqual([[], []]);
     expect(course.firstAtMs).toBe(clock.now());

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { answerShapes, rendererFor } from "../../../../services/gateway/api/answer-shape.ts";
-import type { AnswerHead, AnswerRenderer } from "../../../../services/gateway/jobs/render-answer.ts";
+import { answerShapes, rendererFor } from "../../../../services/gateway/api/answer-request.ts";
+import type { AnswerHead, AnswerRenderer } from "../../../../services/gateway/jobs/answer-course.ts";
 import { readResponseRequest } from "../../../../services/gateway/api/responses/response-request.ts";
 import { ResponseStream, WholeResponse } from "../../../../services/gateway/api/responses/render-response.ts";
+import { MessageStream, WholeMessage } from "../../../../services/gateway/api/messages/render-message.ts";
 import { publicDocument } from "../../../../services/gateway/openapi/public-document.ts";
 import { DescribedApi } from "../../../harness/described-api.ts";
 
@@ -58,6 +59,10 @@ const ofResponses: Record<string, (head: AnswerHead) => AnswerRenderer> = {
   "summarised-response-stream": (head) => new ResponseStream(head, termsWith("auto")),
   "summarised-response-whole": (head) => new WholeResponse(head, termsWith("auto")),
 };
+const ofMessages: Record<string, (head: AnswerHead) => AnswerRenderer> = {
+  "message-stream": (head) => new MessageStream(head),
+  "message-whole": (head) => new WholeMessage(head),
+};
 const oneAnswer: AnswerEvent[] = [
   { kind: "tool-call-start", index: 1, id: "call_2", name: "home__open" },
   ...conversation.filter((event) => !("choice" in event)),
@@ -72,6 +77,8 @@ const told: Record<string, { events: AnswerEvent[]; schema: string }> = {
   "response-whole": { events: oneAnswer, schema: "Response" },
   "summarised-response-stream": { events: oneAnswer, schema: "ResponseEvent" },
   "summarised-response-whole": { events: oneAnswer, schema: "Response" },
+  "message-stream": { events: oneAnswer, schema: "MessageEvent" },
+  "message-whole": { events: oneAnswer, schema: "Message" },
   "chat-stream": { events: conversation, schema: "ChatCompletionChunk" },
   "chat-whole": { events: conversation, schema: "ChatCompletion" },
   "text-stream": { events: text, schema: "TextCompletionChunk" },
@@ -83,7 +90,7 @@ const told: Record<string, { events: AnswerEvent[]; schema: string }> = {
 function rendered(shape: string, { includeUsage = true, events = told[shape]?.events ?? [] } = {}): unknown[] {
   const head = { id: "id", createdSeconds: 1, model: "a", includeUsage };
   const known = answerShapes.find((each) => each === shape);
-  const renderer = ofResponses[shape]?.(head) ?? (known && rendererFor(known, head));
+  const renderer = (ofResponses[shape] ?? ofMessages[shape])?.(head) ?? (known && rendererFor(known, head));
   const bytesOf = [renderer?.push(events) ?? new Uint8Array(), renderer?.end() ?? new Uint8Array()];
   const bytes = Buffer.concat(bytesOf).toString();
   const objects = shape.endsWith("-stream") ? bytes.split("\n\n").filter(Boolean) : [bytes];
@@ -91,7 +98,7 @@ function rendered(shape: string, { includeUsage = true, events = told[shape]?.ev
 }
 
 test("every shape that clients get is described", () => {
-  const shapes = [...answerShapes, ...Object.keys(ofResponses)];
+  const shapes = [...answerShapes, ...Object.keys(ofResponses), ...Object.keys(ofMessages)];
   expect(Object.keys(told).toSorted()).toEqual(shapes.toSorted());
 });
 
@@ -99,7 +106,7 @@ describe.each(Object.entries(told))("%s", (shape, { schema }) => {
   const $ref = `#/components/schemas/${schema}`;
 
   test("holds nothing that is not described", () => {
-    const shorter = shape in ofResponses ? { events: cutShort } : { includeUsage: false };
+    const shorter = shape in ofResponses || shape in ofMessages ? { events: cutShort } : { includeUsage: false };
     const objects = [...rendered(shape), ...rendered(shape, shorter)];
     expect(objects.length).toBeGreaterThan(1);
     for (const each of objects) expect(api.misfits({ $ref }, each)).toEqual([]);

@@ -2,11 +2,12 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, test } from "vitest";
 import { faultCodes, isFaultCode } from "#shared/fault/fault.ts";
 import { chatRequest } from "../../../../services/gateway/api/chat-request.ts";
+import { messageRequest } from "../../../../services/gateway/api/messages/message-schema.ts";
 import { responseRequest } from "../../../../services/gateway/api/responses/response-schema.ts";
 import { answerHeaders } from "../../../../services/gateway/openapi/public-headers.ts";
 import { fieldsOf } from "../../../../services/gateway/openapi/json-schemas.ts";
 import { publicCodes } from "../../../../services/gateway/openapi/public-faults.ts";
-import { fieldSentences } from "../../../../services/gateway/openapi/field-sentences.ts";
+import { fieldMeanings } from "../../../../services/gateway/openapi/field-meanings.ts";
 import { publicApi } from "../../../../services/gateway/openapi/public-api.ts";
 import { publicDocument } from "../../../../services/gateway/openapi/public-document.ts";
 import { publicSchemas } from "../../../../services/gateway/openapi/public-schemas.ts";
@@ -36,20 +37,18 @@ describe("fields", () => {
       [...fieldsOf(schema)].filter(({ schema: field }) => !field.description).map(({ path }) => `${name}.${path}`),
     );
     expect(silent).toEqual([]);
-    for (const [name, { shape }] of Object.entries({ ChatRequest: chatRequest, ResponseRequest: responseRequest })) {
+    const requests = { ChatRequest: chatRequest, ResponseRequest: responseRequest, MessageRequest: messageRequest };
+    for (const [name, { shape }] of Object.entries(requests)) {
       const paths = [...fieldsOf(schemas[name] ?? {})].map(({ path }) => path);
       expect(paths).toEqual(expect.arrayContaining(Object.keys(shape)));
     }
   });
 
-  test("are all there that a sentence is about", () => {
-    const leftOver = Object.entries(fieldSentences).flatMap(([name, sentences]) => {
-      const paths = new Set([...fieldsOf(schemas[name] ?? {})].map(({ path }) => path));
-      return Object.keys(sentences)
-        .filter((path) => !paths.has(path))
-        .map((path) => `${name}.${path}`);
-    });
-    expect(leftOver).toEqual([]);
+  test("are all there that have a meaning by their name", () => {
+    const described = Object.values(schemas).flatMap((schema) =>
+      [...fieldsOf(schema)].map(({ schema: { description } }) => description),
+    );
+    expect(Object.entries(fieldMeanings).filter(([, meaning]) => !described.includes(meaning))).toEqual([]);
   });
 
   test("may be more one day, and clients are told of no end to them", () => {
@@ -64,8 +63,23 @@ describe("errors", () => {
       "insufficient_permissions",
       "key_not_found",
       "machine_not_found",
+      "route_not_found",
       "key_change_refused",
+      "machine_change_refused",
+      "route_change_refused",
+      "upgrade_required",
       "client_closed",
+      "challenge_invalid",
+      "join_invalid",
+      "join_expired",
+      "join_used",
+      "machine_key_used",
+      "machine_unknown",
+      "machine_revoked",
+      "wrong_proof",
+      "direct_unavailable",
+      "machine_name_used",
+      "machines_unavailable",
       "cancelled",
       "slow_client",
       "job_unknown",
@@ -73,12 +87,15 @@ describe("errors", () => {
     expect(document["x-trunkline-errors"]).toHaveLength(publicCodes.length);
   });
 
-  test("of an operation are of the closed list, each with its status, and named once", () => {
+  test("errors of an operation are of the closed list, each with its status, and named once", () => {
     for (const [name, { refusals }] of Object.entries(publicApi)) {
       expect(new Set(refusals).size, name).toBe(refusals.length);
       for (const code of refusals) expect(isFaultCode(code), `${name}: ${code}`).toBe(true);
     }
-    const told = document["x-trunkline-errors"].map(({ status, code }) => `${status} ${code}`);
+    const told = document["x-trunkline-errors"].flatMap(({ status, messages_status: other = status, code }) => [
+      `${status} ${code}`,
+      `${other} ${code}`,
+    ]);
     for (const { responses, operationId } of operations) {
       for (const [status, { "x-trunkline-codes": codes = [] }] of Object.entries(responses)) {
         for (const code of codes) expect(told, operationId).toContain(`${status} ${code}`);
@@ -110,6 +127,8 @@ test("requests are described by the schemas that they are read with", () => {
   expect(bodies.map((ref) => ref.split("/").at(-1))).toEqual([
     "ChatRequest",
     "ResponseRequest",
+    "MessageRequest",
+    "MessageRequest",
     "CompletionRequest",
     "EmbeddingsRequest",
   ]);

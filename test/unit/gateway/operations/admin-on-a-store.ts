@@ -2,9 +2,10 @@ import { BadKeys } from "../../../../services/gateway/keys/bad-keys.ts";
 import type { LightMyRequestResponse } from "fastify";
 import { onTestFinished } from "vitest";
 import type { z } from "zod";
-import { issueKey, type IssuedKey, type KeyMeans, type NewKey } from "#shared/keys/issue-key.ts";
+import { issueKey, type IssuedKey, type KeyDependencies, type NewKey } from "#shared/keys/issue-key.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
 import type { MachineStore } from "#shared/machines/machine-record.ts";
+import type { RouteStore } from "#shared/routes/route-record.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { createLog } from "#shared/process/log.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
@@ -28,7 +29,7 @@ export const noFleet: AdminParts["fleet"] = {
 };
 
 export const noView: AdminParts["view"] = {
-  machines: () => ({ object: "list", data: [], problem: null }),
+  machines: async () => ({ object: "list", data: [], problem: null }),
   route: async ({ modelId }) => ({ object: "route", model: modelId, refusal: null, machines: [] }),
 };
 
@@ -40,6 +41,22 @@ export interface Told {
 
 /** A site whose machines have no records. */
 export const noMachines: MachineStore = {
+  site: async () => ({ id: "0".repeat(22) }),
+  noteSite: async () => undefined,
+  list: async () => [],
+  find: async () => undefined,
+  findByKey: async () => undefined,
+  findByJoin: async () => undefined,
+  write: async () => "conflict",
+  pair: async () => "conflict",
+  rename: async () => "conflict",
+  remove: async () => "conflict",
+  noteSeen: async () => undefined,
+  lastSeen: async () => new Map(),
+};
+
+/** A site without routes. */
+export const noRoutes: RouteStore = {
   list: async () => [],
   find: async () => undefined,
   write: async () => "conflict",
@@ -58,10 +75,10 @@ export class AdminOnStore {
   readonly logged: string[] = [];
   readonly server;
 
-  constructor(keys: KeyStore, machines: MachineStore = noMachines) {
+  constructor(keys: KeyStore, machines: MachineStore = noMachines, routes: RouteStore = noRoutes) {
     this.keys = keys;
     const log = createLog({ level: "debug", name: "gateway", write: (line) => void this.logged.push(line) });
-    this.server = createServer({ log, bodyBytesMax: 1_048_576, bodyLimitName: "bodyBytesMax", draining: () => false });
+    this.server = createServer({ log, bodyBytesMax: 1_048_576, bodyLimitName: "bodyBytesMax" });
     onTestFinished(() => this.server.close());
     const usage = {
       read: async (days: { from: string; to: string }) => {
@@ -73,6 +90,8 @@ export class AdminOnStore {
     adminRoutes(this.server, {
       keys,
       machines,
+      routes,
+      isNameUsed: (machine) => machine === "unpaired",
       peppers,
       usage,
       badKeys: new BadKeys(clock),
@@ -88,7 +107,7 @@ export class AdminOnStore {
     return issueKey({ name: "alice", scopes: ["*"], ttlMs: 86_400_000, ...terms }, this.means());
   }
 
-  means(): KeyMeans {
+  means(): KeyDependencies {
     return { keys: this.keys, peppers, clock: this.clock, actor: { by: "the operator" } };
   }
 

@@ -79,6 +79,12 @@ describe("whether a gateway can serve", () => {
     expect(not).toMatchObject({ ready: false, checks: { keys: false }, reasons: [expect.stringMatching(reason)] });
   });
 
+  test("is so without the grants for placements, which are named as a reason that stops nothing", async () => {
+    const remark = "NATS does not let its credential publish to tl1.placed.*";
+    expect(await told({ placements: { remark } })).toMatchObject({ ready: true, reasons: [remark] });
+    expect(await told({ placements: { remark: undefined } })).toMatchObject({ ready: true, reasons: [] });
+  });
+
   test("has every reason that there is", async () => {
     turn(false);
     expect((await told({ keys: { ready: failing }, draining: () => true })).reasons).toHaveLength(3);

@@ -1,0 +1,218 @@
+import { faultEntry, Fault } from "#shared/fault/fault.ts";
+import { jsonRecord } from "#shared/protocol/frame.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import type { ManageAction } from "#shared/protocol/job-bodies.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+import type { Route } from "../machine/offer.ts";
+import type { RuntimeWatch } from "../machine/watch-runtimes.ts";
+import type { RuntimeWork } from "../machine/watch-source.ts";
+import type { Runtime } from "../runtimes/runtime.ts";
+import type { AgentJob } from "./agent-job.ts";
+import { manageModels, runJob, type Outcome } from "./run-job.ts";
+import { LearntSlots, Schedule } from "./schedule.ts";
+import { StrayWatch } from "./watch-strays.ts";
+
+export interface RunnerOptions {
+  readonly runtime: RuntimeWatch;
+  readonly timing: Timing;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly queueMax: number;
+  /** The model actions that this machine's owner allows operators. */
+  readonly manage: ReadonlySet<ManageAction>;
+}
+
+/**
+ * Queues jobs, runs them on their runtimes and ends them. Jobs wait in lanes. Each lane has as many slots as its runtime
+ * takes jobs, as far as that is known.
+ */
+export class JobRunner {
+  readonly #options: RunnerOptions;
+  /** All jobs of the agent. */
+  readonly #jobs: ReadonlyMap<string, AgentJob>;
+  readonly #schedule: Schedule<AgentJob>;
+  readonly #learnt = new LearntSlots();
+  readonly #strays: StrayWatch;
+
+  constructor(options: RunnerOptions, jobs: ReadonlyMap<string, AgentJob>) {
+    this.#options = options;
+    this.#jobs = jobs;
+    this.#schedule = new Schedule(options);
+    const ownRunning = (runtime: Runtime): number => this.#on(runtime).reduce((sum, { width }) => sum + width, 0);
+    this.#strays = new StrayWatch({ ...options, ownRunning });
+    options.runtime.heedWork((runtime) => this.#workOn(runtime));
+    options.runtime.onChange(() => this.#resize());
+  }
+
+  get load(): { slots: number; running: number; queued: number; queueMax: number; strays: number } {
+    const { runtime, queueMax } = this.#options;
+    const { running, queued } = this.#schedule;
+    return { slots: runtime.offer?.slots ?? 0, running, queued, queueMax, strays: this.#strays.strays };
+  }
+
+  /** Returns the places of all waiting jobs, each counted from 1 in its own lane. */
+  places(): ReadonlyMap<AgentJob, number> {
+    return this.#schedule.places();
+  }
+
+  /** Queues a job that a model answers, and starts the jobs whose turn it is. Returns false when the queue is full. */
+  submit(job: AgentJob, route: Route): boolean {
+    const { lane } = route;
+    this.#start(this.#schedule.resize(lane, this.#slotsOf(route)));
+    const turn = { lane, sender: job.head.keyId ?? "", ready: job.state === "queued" };
+    const { outcome, start } = this.#schedule.submit(job, turn);
+    this.#start(start);
+    return outcome === "taken";
+  }
+
+  /** Marks a job whose body has arrived whole as ready. */
+  makeReady(job: AgentJob): void {
+    this.#start(this.#schedule.makeReady(job));
+  }
+
+  /** Runs a job of a kind that takes no slot, and so waits for nothing. */
+  runBeside(job: AgentJob): Promise<void> {
+    const { head, route } = job;
+    if (head.kind === "manage") return this.#manage(job);
+    return head.kind === "count" && route !== undefined ? this.#count(job, route) : this.#tellModels(job);
+  }
+
+  async #count(job: AgentJob, route: Route): Promise<void> {
+    job.begin("prefill");
+    job.width = 0;
+    this.#conclude(job, await runJob(job, route));
+  }
+
+  async #tellModels(job: AgentJob): Promise<void> {
+    try {
+      const catalogue = await this.#options.runtime.ask();
+      void job.frames.write([jsonRecord(catalogue)], 0);
+      this.#conclude(job, { outcome: "end" });
+    } catch (thrown) {
+      this.end(job, Fault.from(thrown));
+    }
+  }
+
+  async #manage(job: AgentJob): Promise<void> {
+    const { runtime, manage: allowed } = this.#options;
+    const { body = new Uint8Array(), head, signal } = job;
+    job.begin("loading");
+    const outcome = await manageModels({
+      model: head.model ?? "",
+      body,
+      offer: runtime.offer,
+      allowed,
+      signal,
+      write: (progress) => {
+        job.moved();
+        void job.frames.write([jsonRecord(progress)], 0);
+      },
+    });
+    this.#conclude(job, outcome);
+  }
+
+  /** Ends a job in any state. A running job is aborted and reports its own outcome; a waiting job ends here. */
+  stop(job: AgentJob, fault: Fault): void {
+    job.abort(fault);
+    if (job.startedAtMs === undefined) this.end(job, fault);
+  }
+
+  end(job: AgentJob, fault: Fault): void {
+    if (job.state === "ended") return;
+    this.#conclude(job, { outcome: "fault", fault });
+    this.#start(this.#schedule.remove(job));
+  }
+
+  /** Follows the runtimes, which come and go. The caller calls it once per beat. */
+  tick(): void {
+    this.#resize();
+    this.#strays.tick();
+  }
+
+  #start(jobs: readonly AgentJob[]): void {
+    for (const job of jobs) void this.#run(job);
+  }
+
+  async #run(job: AgentJob): Promise<void> {
+    job.begin("prefill");
+    try {
+      // The runtime may have come and gone while the job was queued.
+      const route = this.#options.runtime.offer?.route(job.head.model ?? "");
+      if (route === undefined) {
+        throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
+      }
+      job.route = route;
+      const outcome = await runJob(job, route);
+      if (wasTooMuch(job, outcome) && this.#mayWait(route)) {
+        job.putBack();
+        this.#start(this.#schedule.putBack(job));
+        return;
+      }
+      this.#conclude(job, outcome);
+    } catch (thrown) {
+      this.end(job, Fault.from(thrown));
+    }
+    this.#start(this.#schedule.remove(job));
+    if (job.signal.aborted && job.route !== undefined) this.#strays.cancelled(job.route.runtime, job.width);
+  }
+
+  /**
+   * Narrows the lane of a route whose runtime refused a job as too much. Returns true if other jobs run there: their
+   * end makes room, so the job can wait for another turn.
+   */
+  #mayWait(route: Route): boolean {
+    const others = this.#schedule.runningIn(route.lane) - 1;
+    this.#learnt.refused(route.lane, others, this.#options.clock.now());
+    this.#start(this.#schedule.resize(route.lane, this.#slotsOf(route)));
+    return others > 0;
+  }
+
+  /** Resizes all lanes: runtimes come and go, and their slots are learnt or reported anew. */
+  #resize(): void {
+    const routes = new Map<string, Route>();
+    for (const { route, state } of this.#jobs.values()) if (route && state !== "ended") routes.set(route.lane, route);
+    for (const [lane, route] of routes) this.#start(this.#schedule.resize(lane, this.#slotsOf(route)));
+  }
+
+  #slotsOf({ lane, runtime }: Route): number {
+    return this.#learnt.limit(lane, runtime.slots, this.#options.clock.now());
+  }
+
+  /**
+   * Ends a job and logs how it ended: a failing machine is the operator's matter, an invalid request is not. The
+   * gateway's log has a line with the job's id that names the request.
+   */
+  #conclude(job: AgentJob, outcome: Outcome): void {
+    job.end(outcome);
+    const { log } = this.#options;
+    const ties = { job: job.head.id, key: job.head.keyId, model: job.head.model, gateway: job.gateway };
+    if (outcome.outcome === "end") {
+      log.debug(ties, "job done");
+      return;
+    }
+    const { code, reason: internal } = outcome.fault;
+    const fields = { ...ties, code, internal };
+    if (code === "cancelled") log.debug(fields, "job cancelled");
+    else if (faultEntry(code).status < 500) log.info(fields, "job refused");
+    else log.warn(fields, "job failed");
+  }
+
+  #workOn(runtime: Runtime): RuntimeWork {
+    const jobs = this.#on(runtime);
+    const heardAtMs = jobs.map((job) => (job.firstTokenAtMs === undefined ? -Infinity : job.progressAtMs));
+    return { running: jobs.length > 0, heardAtMs: Math.max(-Infinity, ...heardAtMs) };
+  }
+
+  #on(runtime: Runtime): AgentJob[] {
+    return [...this.#jobs.values()].filter(
+      ({ route, startedAtMs, state }) => route?.runtime === runtime && startedAtMs !== undefined && state !== "ended",
+    );
+  }
+}
+
+/** True if a runtime refused a job before its first token because the runtime is busy with other work. */
+function wasTooMuch(job: AgentJob, outcome: Outcome): boolean {
+  const isRefused = outcome.outcome === "fault" && outcome.fault.code === "server_is_overloaded";
+  return isRefused && job.firstTokenAtMs === undefined && !job.signal.aborted;
+}

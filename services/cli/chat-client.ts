@@ -1,0 +1,118 @@
+import { z } from "zod";
+import { faultEntry, isFaultCode } from "#shared/fault/fault.ts";
+import type { KeyToken } from "#shared/keys/key-token.ts";
+import { errorLine, type ErrorBody, type Model, model } from "#shared/model/model.ts";
+import { LineCutter } from "#shared/process/line-cutter.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { onOneLine } from "./table-text.ts";
+
+export interface ChatMessage {
+  readonly role: "system" | "user" | "assistant";
+  readonly content: string;
+}
+
+const text = z.string().nullish();
+const chunk = z.object({
+  choices: z.array(z.object({ delta: z.object({ content: text, reasoning_content: text }), finish_reason: text })),
+});
+type AnswerPiece = z.output<typeof chunk>["choices"][number];
+
+const prefix = "data: ";
+/** Maximum size of one event of a stream. */
+const eventBytesMax = 16 * 1024 * 1024;
+
+/** A site for a command: its base URL, an API key, and the option that names another base URL. */
+export interface ChatSite {
+  readonly baseUrl: string;
+  readonly key: KeyToken;
+  readonly option: string;
+}
+
+const modelList = z.object({ data: z.array(model) });
+
+/** Returns the models that a key may call. Throws a StartFailure for every error. */
+export async function listSiteModels(site: ChatSite, signal: AbortSignal): Promise<readonly Model[]> {
+  try {
+    const headers = { authorization: `Bearer ${site.key.reveal()}` };
+    const response = await fetch(`${site.baseUrl}/models`, { headers, redirect: "error", signal });
+    const body: unknown = await response.json().catch(() => undefined);
+    const refusal = errorLine.safeParse(body);
+    if (refusal.success) throw failure(refusal.data.error);
+    const list = modelList.safeParse(body);
+    if (!response.ok || !list.success) throw noGateway(site.baseUrl);
+    return list.data.data;
+  } catch (error) {
+    throw error instanceof StartFailure ? error : unreachable(site, error);
+  }
+}
+
+/**
+ * Streams a chat completion from a gateway. Aborting the signal stops the work on the machine. Throws a StartFailure for
+ * every other error.
+ */
+export async function* streamChat(
+  site: ChatSite,
+  chat: { readonly model: string; readonly messages: readonly ChatMessage[]; readonly signal: AbortSignal },
+): AsyncGenerator<AnswerPiece> {
+  const { baseUrl, key } = site;
+  const { signal, ...request } = chat;
+  const lines = new LineCutter(eventBytesMax, () => noGateway(baseUrl));
+  try {
+    const response = await fetch(`${baseUrl}/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key.reveal()}`, "content-type": "application/json" },
+      body: JSON.stringify({ ...request, stream: true }),
+      redirect: "error",
+      signal,
+    });
+    if (!response.ok) {
+      const refusal = errorLine.safeParse(await response.json().catch(() => undefined));
+      throw refusal.success ? failure(refusal.data.error) : noGateway(baseUrl);
+    }
+    for await (const bytes of response.body ?? []) {
+      for (const line of lines.take(bytes)) {
+        if (line === `${prefix}[DONE]`) return;
+        if (line.startsWith(prefix)) yield* piecesIn(line.slice(prefix.length), baseUrl);
+      }
+    }
+  } catch (error) {
+    throw error instanceof StartFailure ? error : unreachable(site, error);
+  }
+  throw unreachable(site, new Error("the answer broke off"));
+}
+
+function piecesIn(event: string, baseUrl: string): readonly AnswerPiece[] {
+  const read = z.union([errorLine, chunk]).safeParse(parsed(event));
+  if (!read.success) throw noGateway(baseUrl);
+  if ("error" in read.data) throw failure(read.data.error);
+  return read.data.choices;
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
+
+function failure({ message, code }: ErrorBody): StartFailure {
+  const status = code !== null && isFaultCode(code) ? faultEntry(code).status : 500;
+  const exitCode = status === 401 ? exitCodes.config : status >= 500 ? exitCodes.unavailable : exitCodes.failed;
+  return new StartFailure(exitCode, onOneLine(`${message} (${code ?? "no code"})`));
+}
+
+function unreachable({ baseUrl, option }: ChatSite, error: unknown): StartFailure {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
+  const why = code === "ECONNREFUSED" ? `Nothing listens at ${baseUrl}` : `${baseUrl} cannot be reached (${code})`;
+  return new StartFailure(
+    exitCodes.unavailable,
+    `${why}: start a gateway or \`trunkline up\`, or name another base URL with ${option} or TRUNKLINE_BASE_URL.`,
+    { cause: error },
+  );
+}
+
+function noGateway(baseUrl: string): StartFailure {
+  return new StartFailure(exitCodes.unavailable, `What answers at ${baseUrl} is no gateway of Trunkline.`);
+}

@@ -1,0 +1,277 @@
+import { homedir, hostname } from "node:os";
+import { createInterface } from "node:readline";
+import { Argument, type Command, Option } from "commander";
+import { defaultTtlMs } from "#shared/keys/issue-key.ts";
+import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
+import { duration, formatDuration } from "#shared/keys/shown-key.ts";
+import { aliasedId, type Model } from "#shared/model/model.ts";
+import { scrub } from "#shared/process/log.ts";
+import { type Environment, readConfig } from "#shared/process/config.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { baseUrlOf, type ChatSurroundings, keyVariables, siteUrl } from "../chat.ts";
+import { listSiteModels } from "../chat-client.ts";
+import { commandIn, interruptedCode, readBy, untilInterrupted } from "../command-line.ts";
+import { nameOption, scopesHelp, scopesOption } from "../key-options.ts";
+import { type GivenOperations, operationsUrlOption } from "../operations-options.ts";
+import { onOneLine } from "../table-text.ts";
+import { type Client, type Places, plainId, type SiteFacts } from "./client.ts";
+import { codingAgents } from "./coding-agents.ts";
+import { type Connection, Connections, isChanged, readText } from "./connections.ts";
+import { editors } from "./editors.ts";
+import { type KeyIssuer, keyIssuer } from "./issue-site-key.ts";
+import { type PlannedFile, planConnection, showDiff } from "./plan-connection.ts";
+
+interface Given extends GivenOperations {
+  readonly url?: string;
+  readonly key?: string | true;
+  readonly model?: string;
+  readonly name?: string;
+  readonly scopes: readonly string[];
+  readonly ttl: number;
+  readonly print?: true;
+  readonly yes?: true;
+  readonly force?: true;
+  readonly undo?: true;
+}
+
+const clients = [...codingAgents, ...editors];
+/** Stands for the key wherever a configuration is shown. */
+const shownKey = "<key>";
+
+/** Makes the command `trunkline connect <client>`, which writes the configuration of a program for a site. */
+export function connectCommand(surroundings: ChatSurroundings): Command {
+  const names = clients.map(({ name }) => name);
+  return commandIn("connect", surroundings)
+    .description("configure a coding agent or an editor for a site, and undo it")
+    .addArgument(new Argument("<client>", clients.map(({ title }) => title).join(", ")).choices(names))
+    .addOption(
+      new Option("--url <url>", "the site (TRUNKLINE_BASE_URL); otherwise the gateway here").argParser(readBy(siteUrl)),
+    )
+    .addOption(new Option("--model <id>", "the model to begin with; may be left out where only one fits"))
+    .addOption(new Option("--key [key]", "use this key, or the one in TRUNKLINE_KEY, and issue none"))
+    .addOption(nameOption().default(undefined, "the client and this host"))
+    .addOption(scopesOption().default(["*"], "*, every model"))
+    .addOption(
+      new Option("--ttl <duration>", "how long the key is valid")
+        .argParser(readBy(duration))
+        .default(defaultTtlMs, formatDuration(defaultTtlMs)),
+    )
+    .addOption(operationsUrlOption())
+    .addOption(new Option("--print", "show the files that it would write, and write none"))
+    .addOption(new Option("--yes", "write without a question, but replace no setting of your own"))
+    .addOption(new Option("--force", "write without a question, and replace settings of your own"))
+    .addOption(new Option("--undo", "restore the files as they were before, byte for byte"))
+    .addHelpText(
+      "after",
+      `
+It shows what it changes and asks first. Everything else in a file stays, comments too. Models, windows and tools are
+those of the live site. Files that hold a key are readable by you alone.
+
+It issues a key as "trunkline keys issue" does. For a site elsewhere name a key (--key), or its operations port
+(--operations-url) with an admin key in TRUNKLINE_ADMIN_KEY.
+${scopesHelp}
+
+Examples:
+  trunkline connect claude
+  trunkline connect codex --model qwen3-coder:30b --print
+  TRUNKLINE_KEY=… trunkline connect opencode --url https://models.example.org --key
+  trunkline connect claude --undo`,
+    )
+    .action(async (name: string, given: Given) => {
+      const client = clients.find((each) => each.name === name);
+      if (client === undefined) throw new Error(`no client is called ${name}`);
+      await (given.undo ? undo(client, given, surroundings) : connect(client, given, surroundings));
+    });
+}
+
+async function connect(client: Client, given: Given, surroundings: ChatSurroundings): Promise<void> {
+  const { stdout, stderr, environment } = surroundings;
+  const places = placesOf(surroundings);
+  const connections = new Connections(places);
+  const earlier = connections.find(client.name);
+  refuseChanged(earlier, client, surroundings);
+  const interrupted = untilInterrupted();
+  const { signal } = interrupted;
+  const { key, issuer } = await keyFor(client, given, surroundings);
+  let isWritten = false;
+  try {
+    const baseUrl = baseUrlOf(environment, given.url);
+    const all = await listSiteModels({ baseUrl, key, option: "--url" }, signal);
+    const isAble = ({ capabilities: { completion, tools } }: Model): boolean =>
+      completion && (tools || !client.needsTools);
+    const models = all.filter((each) => isAble(each) && plainId.test(each.id));
+    const odd = all.filter(({ id }) => !plainId.test(id));
+    if (odd.length > 0) stderr.write(`Left out, since programs may take their ids for commands: ${idsOf(odd)}.\n`);
+    const model = chooseModel(models, { all, client, wanted: given.model });
+    const plan = (text: string): { facts: SiteFacts; files: readonly PlannedFile[] } => {
+      const facts = { origin: baseUrl.replace(/\/v1$/, ""), key: text, model, models, places };
+      const before = new Map(earlier?.files.map((each) => [each.file, each.before?.toString()]));
+      const read = (file: string): string | undefined => (before.has(file) ? before.get(file) : readText(file));
+      return { facts, files: planConnection(client, facts, read) };
+    };
+    const shown = plan(shownKey);
+    if (given.print) {
+      stdout.write(shown.files.map(({ file, after }) => `# ${file}\n${scrub(after)}`).join("\n"));
+      return;
+    }
+    for (const { file, before, after } of shown.files) {
+      stderr.write(`${file}:\n${scrub(showDiff(before ?? "", after))}\n`);
+    }
+    await agree(shown.files, { given, signal }, surroundings);
+    const record = issuer === undefined ? {} : { key: { id: key.id, place: issuer.place } };
+    connections.write(client.name, plan(key.reveal()).files, { ...record, earlier });
+    isWritten = true;
+    for (const line of [...client.next(shown.facts), ...authorityNote(baseUrl, environment)]) stdout.write(`${line}\n`);
+  } catch (error) {
+    throw signal.aborted ? new StartFailure(interruptedCode, "Interrupted: nothing was written.") : error;
+  } finally {
+    interrupted.release();
+    if (!isWritten) await issuer?.revoke(key.id);
+  }
+  await revokeOld(earlier, given, surroundings);
+}
+
+async function undo(client: Client, given: Given, surroundings: ChatSurroundings): Promise<void> {
+  const connections = new Connections(placesOf(surroundings));
+  const connection = connections.find(client.name);
+  if (connection === undefined) {
+    throw new StartFailure(exitCodes.failed, `${client.title} is not connected: there is nothing to undo.`);
+  }
+  if (!given.force) refuseChanged(connection, client, surroundings);
+  connections.undo(client.name, connection);
+  for (const { file, before } of connection.files) {
+    surroundings.stdout.write(`${before === null ? "Removed" : "Restored"} ${file}\n`);
+  }
+  await revokeOld(connection, given, surroundings);
+}
+
+/** Refuses a connection whose files have changed since, and shows what an undo would lose. */
+function refuseChanged(connection: Connection | undefined, client: Client, { stderr }: ChatSurroundings): void {
+  const changed = connection?.files.filter(isChanged) ?? [];
+  if (changed.length === 0) return;
+  for (const { file, after } of changed) {
+    stderr.write(`${file} has changed since:\n${scrub(showDiff(after.toString(), readText(file) ?? ""))}\n`);
+  }
+  const command = `\`trunkline connect ${client.name} --undo --force\``;
+  throw new StartFailure(
+    exitCodes.failed,
+    `${changed.map(({ file }) => file).join(" and ")} changed after ${client.title} was connected. An undo loses the lines with + and brings back those with -. Save what you need, then use ${command}.`,
+  );
+}
+
+/** Revokes the key of a connection that is gone, or names the command: another folder or site may have issued it. */
+async function revokeOld(
+  connection: Connection | undefined,
+  given: Given,
+  surroundings: ChatSurroundings,
+): Promise<void> {
+  const key = connection?.key;
+  if (key === undefined) return;
+  try {
+    const issuer = keyIssuer(given, surroundings);
+    if (issuer.place === key.place) {
+      await issuer.revoke(key.id);
+      surroundings.stderr.write(`Revoked the old key ${key.id}.\n`);
+      return;
+    }
+  } catch (error) {
+    if (!(error instanceof StartFailure)) throw error;
+  }
+  surroundings.stderr.write(
+    `The old key ${key.id}, issued by ${key.place}, stays valid: \`trunkline keys revoke ${key.id}\` there takes it back.\n`,
+  );
+}
+
+function placesOf({ environment }: ChatSurroundings): Places {
+  const { platform } = process;
+  return { home: environment[platform === "win32" ? "USERPROFILE" : "HOME"] || homedir(), platform, environment };
+}
+
+/** Returns a note about the authority of the site. Most clients are programs of Node and read the same variable. */
+function authorityNote(baseUrl: string, { NODE_EXTRA_CA_CERTS: file }: Environment): readonly string[] {
+  return file && baseUrl.startsWith("https:")
+    ? [`Set NODE_EXTRA_CA_CERTS=${file} where it runs, too: the certificate of the site may need it.`]
+    : [];
+}
+
+function nameFor({ name }: Client): string {
+  return `${name} on ${hostname()}`.slice(0, 100);
+}
+
+/** Returns the key of `--key`, or a new one with its issuer. */
+async function keyFor(
+  client: Client,
+  given: Given,
+  surroundings: ChatSurroundings,
+): Promise<{ readonly key: KeyToken; readonly issuer?: KeyIssuer }> {
+  if (given.key === undefined) {
+    const issuer = keyIssuer(given, surroundings);
+    const { name = nameFor(client), scopes, ttl: ttlMs } = given;
+    return { key: await issuer.issue({ name, scopes, ttlMs }), issuer };
+  }
+  const { TRUNKLINE_KEY } = readConfig(keyVariables, surroundings.environment);
+  const [text = "", place] = given.key === true ? [TRUNKLINE_KEY, "TRUNKLINE_KEY"] : [given.key, "--key"];
+  if (text === "") {
+    throw new StartFailure(exitCodes.config, `There is no key in ${place}: set it to an API key, or leave out --key.`);
+  }
+  const parsed = parseKeyToken(text.trim());
+  if (parsed.outcome === "parsed" && parsed.token.kind === "model") return { key: parsed.token };
+  throw new StartFailure(exitCodes.config, `What is in ${place} is no API key, which begins with trunkline_.`);
+}
+
+function idsOf(models: readonly Model[]): string {
+  return onOneLine(models.map(({ id }) => id).join(", ")) || "none";
+}
+
+function chooseModel(
+  models: readonly Model[],
+  {
+    all,
+    client,
+    wanted,
+  }: { readonly all: readonly Model[]; readonly client: Client; readonly wanted: string | undefined },
+): Model {
+  if (wanted !== undefined) {
+    const found = models.find(({ id }) => id === wanted || id === aliasedId(wanted));
+    if (found !== undefined) return found;
+    const why = all.some(({ id }) => id === wanted) ? `does not fit ${client.title}` : "is not on the site";
+    throw new StartFailure(exitCodes.failed, `The model ${wanted} ${why}. Those that fit: ${idsOf(models)}.`);
+  }
+  const [only, ...others] = models;
+  if (only !== undefined && others.length === 0) return only;
+  if (only !== undefined) {
+    throw new StartFailure(
+      exitCodes.usage,
+      `Several models fit ${client.title}: name one with --model. There are ${idsOf(models)}.`,
+    );
+  }
+  const need = client.needsTools ? "a chat model that calls tools" : "a chat model";
+  throw new StartFailure(exitCodes.failed, `${client.title} needs ${need}, and the site has ${idsOf(all)}.`);
+}
+
+/** Asks for leave to write. Without a terminal, an option must give it. */
+async function agree(
+  files: readonly PlannedFile[],
+  { given, signal }: { readonly given: Given; readonly signal: AbortSignal },
+  { stdin = process.stdin, stderr }: ChatSurroundings,
+): Promise<void> {
+  const replaced = files.flatMap(({ file, overwrites }) => overwrites.map((what) => `${what} in ${file}`));
+  if (given.force || (given.yes && replaced.length === 0)) return;
+  const warning = replaced.length === 0 ? "" : `This replaces what you have: ${replaced.join(", ")}. `;
+  if (!stdin.isTTY || given.yes) {
+    const option = replaced.length === 0 ? "--yes" : "--force";
+    throw new StartFailure(exitCodes.usage, `${warning}Nothing was written: ${option} writes without a question.`);
+  }
+  stderr.write(`${warning}Write? [y/N] `);
+  const lines = createInterface({ input: stdin, signal });
+  try {
+    for await (const line of lines) {
+      if (/^y(es)?$/i.test(line.trim())) return;
+      break;
+    }
+  } finally {
+    // An open one would read on, and keep the process alive.
+    lines.close();
+  }
+  throw new StartFailure(exitCodes.failed, "Nothing was written.");
+}

@@ -1,0 +1,200 @@
+import { join } from "node:path";
+import type { Model } from "#shared/model/model.ts";
+import {
+  type Client,
+  jsonText,
+  outputTokens,
+  ownFile,
+  type Places,
+  providerId,
+  providerName,
+  type Setting,
+} from "./client.ts";
+
+const clineProvider = "openai-compatible";
+
+/** Tried with Cline CLI 3.0.65. */
+const cline: Client = {
+  name: "cline",
+  title: "Cline",
+  needsTools: true,
+  files({ origin, key, model, places }) {
+    const provider = {
+      settings: {
+        provider: clineProvider,
+        apiKey: key,
+        model: model.id,
+        baseUrl: `${origin}/v1`,
+        contextWindow: model.context_window,
+        maxTokens: outputTokens(model),
+      },
+      updatedAt: new Date(0).toISOString(),
+      tokenSource: "manual",
+    };
+    const settings: Setting[] = [
+      { path: ["providers", clineProvider], value: provider },
+      { path: ["lastUsedProvider"], value: clineProvider },
+    ];
+    return [{ kind: "settings", file: clineFile(places), settings, beginning: { version: 1, modes: {} } }];
+  },
+  next: ({ places }) => [
+    "In a terminal: cline",
+    `In an editor that shows no model yet: choose OpenAI Compatible and enter the values of ${clineFile(places)}.`,
+  ],
+};
+
+function clineFile({ home }: Places): string {
+  return join(home, ".cline", "data", "settings", "providers.json");
+}
+
+/** Tried with Continue CLI 1.5.47. JSON is YAML too. */
+const continueDev: Client = {
+  name: "continue",
+  title: "Continue",
+  needsTools: false,
+  files({ origin, key, models, places }) {
+    const config = {
+      name: providerName,
+      version: "1.0.0",
+      schema: "v1",
+      models: models.map((each) => continueModel(each, { apiBase: `${origin}/v1`, apiKey: key })),
+    };
+    return [{ kind: "whole", file: continueFile(places), text: jsonText(config) }];
+  },
+  next: ({ places }) => [
+    `In an editor: reload its window, then choose the configuration ${providerName} in Continue.`,
+    `In a terminal: cn --config '${continueFile(places)}'`,
+  ],
+};
+
+function continueFile({ home, environment }: Places): string {
+  return join(environment["CONTINUE_GLOBAL_DIR"] || join(home, ".continue"), "agents", `${providerId}.yaml`);
+}
+
+function continueModel(model: Model, address: object): object {
+  const { tools, vision } = model.capabilities;
+  return {
+    name: model.id,
+    provider: "openai",
+    model: model.id,
+    ...address,
+    roles: ["chat", "edit", "apply"],
+    capabilities: [...(tools ? ["tool_use"] : []), ...(vision ? ["image_input"] : [])],
+    defaultCompletionOptions: { contextLength: model.context_window, maxTokens: outputTokens(model) },
+  };
+}
+
+/** Written after Zed's documentation; not run. Zed takes keys from the environment or its settings page alone. */
+const zed: Client = {
+  name: "zed",
+  title: "Zed",
+  needsTools: false,
+  files({ origin, key, model, models, places }) {
+    const provider = { api_url: `${origin}/v1`, available_models: models.map(zedModel) };
+    const settings: Setting[] = [
+      { path: ["language_models", "openai_compatible", providerName], value: provider },
+      { path: ["agent", "default_model"], value: { provider: providerName, model: model.id }, givesWay: true },
+    ];
+    return [
+      { kind: "settings", file: zedFile(places), settings },
+      { kind: "whole", file: ownFile(places, "zed.env"), text: `TRUNKLINE_API_KEY=${key}\n` },
+    ];
+  },
+  next: ({ places }) => [
+    `Enter the key of ${ownFile(places, "zed.env")} in Zed's agent settings, under LLM Providers, ${providerName}.`,
+    `Or start Zed with it: env $(cat '${ownFile(places, "zed.env")}') zed`,
+  ],
+};
+
+function zedFile({ home, platform, environment }: Places): string {
+  const { APPDATA, XDG_CONFIG_HOME } = environment;
+  if (platform === "win32") return join(APPDATA || join(home, "AppData", "Roaming"), "Zed", "settings.json");
+  return join((platform === "linux" && XDG_CONFIG_HOME) || join(home, ".config"), "zed", "settings.json");
+}
+
+function zedModel(model: Model): object {
+  const { tools, vision } = model.capabilities;
+  return {
+    name: model.id,
+    display_name: model.id,
+    max_tokens: model.context_window,
+    max_output_tokens: outputTokens(model),
+    capabilities: { tools, images: vision, parallel_tool_calls: tools, prompt_cache_key: false },
+  };
+}
+
+/** Written after VS Code's documentation; not run. */
+const vsCode: Client = {
+  name: "vscode",
+  title: "VS Code",
+  needsTools: false,
+  files({ origin, key, models, places }) {
+    const element = { name: providerName, vendor: "customendpoint" };
+    const url = `${origin}/v1/chat/completions`;
+    const value = {
+      ...element,
+      apiKey: key,
+      apiType: "chat-completions",
+      models: models.map((each) => vsCodeModel(each, url)),
+    };
+    const file = join(vsCodeFolder(places), "chatLanguageModels.json");
+    return [{ kind: "settings", file, settings: [{ path: [], element, value }] }];
+  },
+  next: () => [`Needs VS Code 1.122 or newer. Reload its window, then choose a model of ${providerName} in the chat.`],
+};
+
+function vsCodeFolder({ home, platform, environment }: Places): string {
+  const { APPDATA, XDG_CONFIG_HOME } = environment;
+  if (platform === "win32") return join(APPDATA || join(home, "AppData", "Roaming"), "Code", "User");
+  if (platform === "darwin") return join(home, "Library", "Application Support", "Code", "User");
+  return join(XDG_CONFIG_HOME || join(home, ".config"), "Code", "User");
+}
+
+function vsCodeModel(model: Model, url: string): object {
+  return {
+    id: model.id,
+    name: model.id,
+    url,
+    toolCalling: model.capabilities.tools,
+    vision: model.capabilities.vision,
+    maxInputTokens: model.context_window - outputTokens(model),
+    maxOutputTokens: outputTokens(model),
+  };
+}
+
+/** AI Assistant takes its providers from its settings page alone, so the file is for a person to copy from. */
+const jetBrains: Client = {
+  name: "jetbrains",
+  title: "JetBrains AI Assistant",
+  needsTools: false,
+  files({ origin, key, model, places }) {
+    const text = `Provider:       OpenAI-compatible
+URL:            ${origin}/v1
+API key:        ${key}
+Model:          ${model.id}
+Context window: ${model.context_window}
+Tool calling:   ${model.capabilities.tools ? "on" : "off"}
+`;
+    return [{ kind: "whole", file: ownFile(places, "jetbrains.txt"), text }];
+  },
+  next: ({ places }) => [
+    `Enter what ${ownFile(places, "jetbrains.txt")} says in the settings: Tools, AI Assistant, Providers & API keys.`,
+  ],
+};
+
+/** Written after Open WebUI's documentation; not run. */
+const openWebUi: Client = {
+  name: "open-webui",
+  title: "Open WebUI",
+  needsTools: false,
+  files({ origin, key, model, places }) {
+    const text = `OPENAI_API_BASE_URL=${origin}/v1\nOPENAI_API_KEY=${key}\nDEFAULT_MODELS=${model.id}\n`;
+    return [{ kind: "whole", file: ownFile(places, "open-webui.env"), text }];
+  },
+  next: ({ places }) => [
+    `Start it with these variables: docker run --env-file '${ownFile(places, "open-webui.env")}' …`,
+    "One that has run before keeps its own: enter URL and key in the admin settings, under Connections.",
+  ],
+};
+
+export const editors: readonly Client[] = [cline, continueDev, zed, vsCode, jetBrains, openWebUi];

@@ -1,0 +1,87 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { z } from "zod";
+import { revokeKey } from "#shared/keys/change-key.ts";
+import { issueKey } from "#shared/keys/issue-key.ts";
+import { keyId, type KeyId, type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
+import { keyStoreVariables } from "#shared/keys/open-key-store.ts";
+import { formatDuration } from "#shared/keys/shown-key.ts";
+import { readConfig, secret } from "#shared/process/config.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import type { Surroundings } from "../command-line.ts";
+import { givenOperations, type GivenOperations } from "../operations-options.ts";
+import { actor, withKeyStore } from "../with-key-store.ts";
+
+export interface NewSiteKey {
+  readonly name: string;
+  readonly scopes: readonly string[];
+  readonly ttlMs: number;
+}
+
+/** The means to issue keys of a site and to revoke them. */
+export interface KeyIssuer {
+  /** The state folder, Redis or operations port, for messages and records. */
+  readonly place: string;
+  issue(key: NewSiteKey): Promise<KeyToken>;
+  revoke(id: KeyId): Promise<void>;
+}
+
+const variables = z.object({
+  TRUNKLINE_OPERATIONS_URL: z.string().optional(),
+  TRUNKLINE_REDIS_URL: secret(z.string().optional()),
+  TRUNKLINE_STATE_DIR: keyStoreVariables.TRUNKLINE_STATE_DIR,
+});
+
+/**
+ * Returns the means that the command line and the environment name: an operations port with an admin key, or else the
+ * key store, as for `trunkline keys issue`.
+ */
+export function keyIssuer(given: GivenOperations, surroundings: Surroundings): KeyIssuer {
+  const settings = readConfig(variables, surroundings.environment);
+  const url = given.operationsUrl ?? settings.TRUNKLINE_OPERATIONS_URL;
+  if (url !== undefined) return issuerAtPort(url, surroundings);
+  if (settings.TRUNKLINE_REDIS_URL !== undefined)
+    return issuerInStore("the Redis of TRUNKLINE_REDIS_URL", surroundings);
+  const folder = resolve(settings.TRUNKLINE_STATE_DIR);
+  if (existsSync(folder)) return issuerInStore(folder, surroundings);
+  throw new StartFailure(
+    exitCodes.config,
+    `There is no site here that could issue a key: ${folder} is missing. Name a key with --key, a gateway's operations port with --operations-url, or the folder of the site with TRUNKLINE_STATE_DIR.`,
+  );
+}
+
+function issuerInStore(place: string, surroundings: Surroundings): KeyIssuer {
+  const quiet = { json: true } as const;
+  return {
+    place,
+    async issue(key) {
+      const { promise, resolve: tell } = Promise.withResolvers<KeyToken>();
+      await withKeyStore(surroundings, quiet, async ({ keys, peppers, clock }) => {
+        const { token } = await issueKey({ ...key, scopes: [...key.scopes] }, { keys, peppers, clock, actor: actor() });
+        tell(token);
+      });
+      return promise;
+    },
+    revoke: (id) =>
+      withKeyStore(surroundings, quiet, async ({ keys, clock }) => {
+        await revokeKey({ id, withIssued: false }, { keys, clock, actor: actor() });
+      }),
+  };
+}
+
+const issued = z.object({ key: z.string() });
+const revoked = z.object({ id: keyId });
+
+function issuerAtPort(url: string, surroundings: Surroundings): KeyIssuer {
+  const port = givenOperations({ operationsUrl: url }, surroundings);
+  return {
+    place: url,
+    async issue({ name, scopes, ttlMs }) {
+      const { key } = await port.post("/keys", issued, { name, scopes, ttl: formatDuration(ttlMs) });
+      const parsed = parseKeyToken(key);
+      if (parsed.outcome === "parsed") return parsed.token;
+      throw new StartFailure(exitCodes.unavailable, `The operations port ${url} issued no key of Trunkline.`);
+    },
+    revoke: async (id) => void (await port.post(`/keys/${id}/revoke`, revoked)),
+  };
+}

@@ -1,0 +1,125 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import type { Clock } from "#shared/process/clock.ts";
+import type { Environment } from "#shared/process/config.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import { machinePattern, presenceSubject, replySubject, rollcallSubject } from "#shared/protocol/subjects.ts";
+import { type Pairing, pairingFile, readPairing } from "#shared/site/pairing-file.ts";
+import { type AgentConfig, agentConfig } from "../../agent/config.ts";
+import { findRuntimes } from "../../agent/find-runtimes.ts";
+import type { ServiceHost } from "../service/service-host.ts";
+import type { ServiceManager } from "../service/service-manager.ts";
+import { folderCheck, isOpenToOthers, natsChecks, nobodysEpoch, openToOthers, settingsCheck } from "./host-checks.ts";
+import { type Check, failed, type Finding, ok, skipped, warning } from "./run-checks.ts";
+import { wayChecks } from "./way-checks.ts";
+
+interface Machine {
+  readonly environment: Environment;
+  readonly clock: Clock;
+  readonly version: string;
+  readonly host: ServiceHost;
+  /** Undefined where there is none that Trunkline knows. */
+  readonly manager: ServiceManager | undefined;
+}
+
+/** Returns the checks of a machine: its agent, its way to the site, and its model servers. */
+export function machineChecks(machine: Machine): readonly Check[] {
+  const { environment, clock, version } = machine;
+  const settings = settingsCheck(environment, { version, read: agentConfig });
+  const config = tryTo(() => agentConfig(environment));
+  if (config === undefined) return [settings];
+  const { natsUrl, stateDir } = config;
+  const pairing = tryTo(() => readPairing(stateDir));
+  const way =
+    natsUrl !== undefined
+      ? natsChecks({ config, clock, subjects: subjectsOf(config, clock) })
+      : pairing === undefined
+        ? []
+        : wayChecks({ ...pairing, credential: pairing, environment, clock, version });
+  return [
+    settings,
+    folderCheck(resolve(stateDir)),
+    { name: "pairing", look: async () => lookAtPairing(config) },
+    { name: "service", look: () => lookAtService(machine) },
+    ...way,
+    { name: "model servers", look: (signal) => lookForRuntimes(config, { clock, signal }) },
+  ];
+}
+
+function tryTo<Value>(read: () => Value): Value | undefined {
+  try {
+    return read();
+  } catch {
+    // The check of the same thing tells why.
+    return undefined;
+  }
+}
+
+function subjectsOf({ machine }: AgentConfig, clock: Clock) {
+  const epoch = nobodysEpoch(clock);
+  return {
+    subscribe: [machinePattern({ machine, epoch }), presenceSubject(machine), rollcallSubject],
+    publish: [replySubject({ gateway: newToken(), machine, job: newToken() })],
+  };
+}
+
+function lookAtPairing({ natsUrl, stateDir }: AgentConfig): Finding {
+  if (natsUrl !== undefined)
+    return skipped("TRUNKLINE_NATS_URL is set: this machine connects to NATS and needs no pairing.");
+  const file = resolve(pairingFile(stateDir));
+  const pairing = readPairing(stateDir);
+  if (pairing === undefined) {
+    return failed(
+      `This machine is not paired: there is no ${file}.`,
+      "Run the line that `trunkline machines pair <name>` prints on the site, or set TRUNKLINE_STATE_DIR to the folder of the pairing.",
+    );
+  }
+  if (isOpenToOthers(file)) return openToOthers(file, "600");
+  return ok(pairingText(pairing));
+}
+
+function pairingText({ machine, origin, pairedAt }: Pairing): string {
+  return `This machine is '${machine}' of ${origin} since ${pairedAt.slice(0, 10)}.`;
+}
+
+async function lookAtService({ host, manager }: Machine): Promise<Finding> {
+  if (manager === undefined) return skipped("This host has no service manager that Trunkline knows.");
+  const { places, state } = manager;
+  if (!existsSync(places.definition)) {
+    return skipped("The agent is no service here; `trunkline agent install` makes it one.");
+  }
+  if (state === undefined) return ok(`The service is installed (${places.definition}).`);
+  const { exitCode, output } = await host.run(state.argv);
+  if (exitCode === 0 && !state.ended.test(output) && /=active$/m.test(output)) return ok("The service runs.");
+  return failed("The service does not run.", "`trunkline agent logs` says why; `trunkline agent install` starts it.");
+}
+
+async function lookForRuntimes(
+  config: AgentConfig,
+  dependencies: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<Finding> {
+  const places = await findRuntimes(config, dependencies);
+  const found = places.filter(({ runtime }) => runtime !== undefined);
+  const told = found.map(({ runtime, place, models, problem }) => {
+    const count = models === undefined ? "" : ` with ${models} ${models === 1 ? "model" : "models"}`;
+    return `${runtime} at ${place}${count}${problem === undefined ? "" : ` (${problem})`}`;
+  });
+  if (found.length === 0) {
+    const looked = places.map(({ place, problem }) => `${place}: ${problem}`).join("; ");
+    return failed(
+      `No model server answers (${looked}).`,
+      "Start one, such as Ollama, or name where it is in TRUNKLINE_RUNTIME_URL.",
+    );
+  }
+  const missing = config.runtimeUrls.length === 0 ? [] : places.filter(({ runtime }) => runtime === undefined);
+  if (missing.length > 0) {
+    return warning(
+      `${told.join(", ")}; but not ${missing.map(({ place, problem }) => `${place} (${problem})`).join(", ")}.`,
+      "Start it, or take it out of TRUNKLINE_RUNTIME_URL.",
+    );
+  }
+  if (found.every(({ models = 1 }) => models === 0)) {
+    return warning(`${told.join(", ")}.`, "Get a model, such as by `ollama pull llama3.2`.");
+  }
+  return ok(`${told.join(", ")}.`);
+}

@@ -1,0 +1,270 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import http from "node:http";
+import https from "node:https";
+import { join, resolve } from "node:path";
+import { z } from "zod";
+import { type OpenedKeyStore, openKeyStore } from "#shared/keys/open-key-store.ts";
+import { stateFileName } from "#shared/keys/state-database.ts";
+import { machineState } from "#shared/machines/shown-machine.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import type { Environment } from "#shared/process/config.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import { challengePath } from "#shared/protocol/pairing.ts";
+import {
+  machineSubject,
+  placedPattern,
+  placedSubject,
+  presencePattern,
+  replyPattern,
+  rollcallSubject,
+} from "#shared/protocol/subjects.ts";
+import { pinnedCertificate } from "#shared/site/reach-site.ts";
+import { type GatewayConfig, gatewayConfig } from "../../gateway/config.ts";
+import { onOneLine } from "../table-text.ts";
+import { folderCheck, natsChecks, nobodysEpoch, settingsCheck } from "./host-checks.ts";
+import { type Check, failed, type Finding, findingOf, ok, sentence, skipped, warning } from "./run-checks.ts";
+import { certificateDaysMin, wayChecks } from "./way-checks.ts";
+
+interface SiteHost {
+  readonly environment: Environment;
+  readonly clock: Clock;
+  readonly version: string;
+}
+
+/** The checks of a site, and what they hold open. */
+interface SiteChecks extends AsyncDisposable {
+  readonly checks: readonly Check[];
+}
+
+/** Timeout of a store. An operator prefers to wait for a far Redis to a failure. */
+const patienceMs = 5_000;
+
+/** Returns the checks of a site on one of its gateway's hosts. */
+export async function siteChecks(host: SiteHost): Promise<SiteChecks> {
+  const { environment, clock, version } = host;
+  const settings = settingsCheck(environment, { version, read: gatewayConfig });
+  let config: GatewayConfig;
+  try {
+    config = gatewayConfig(environment);
+  } catch {
+    return { checks: [settings], [Symbol.asyncDispose]: async () => undefined };
+  }
+  const store = await openStore(config, clock);
+  const isOnRedis = config.keyStore.redisUrl !== undefined;
+  return {
+    checks: [
+      settings,
+      ...(isOnRedis ? [] : [folderCheck(resolve(config.keyStore.stateDir))]),
+      { name: "store", look: () => lookAtStore(store, clock) },
+      ...natsChecks({ config, clock, subjects: subjectsOf(clock), dispensable: { [placedPattern]: alone } }),
+      { name: "port", look: (signal) => lookAtPort(config, signal) },
+      { name: "certificate file", look: async () => lookAtCertificate(config, clock) },
+      { name: "proxies", look: async () => judgeProxies(config) },
+      ...(await publicWay(config, store, host)),
+      { name: "machines", needs: ["store"], look: () => lookAtMachines(store, clock) },
+    ],
+    [Symbol.asyncDispose]: async () => store.opened?.keys.close(),
+  };
+}
+
+/** The store as it was opened, or the reason why it was not. */
+interface Store {
+  readonly opened?: OpenedKeyStore;
+  readonly problem?: unknown;
+  readonly doubts: readonly string[];
+  /** The file of an embedded store that nothing has made yet. */
+  readonly missing?: string;
+}
+
+async function openStore({ keyStore }: GatewayConfig, clock: Clock): Promise<Store> {
+  const file = join(resolve(keyStore.stateDir), stateFileName);
+  if (keyStore.redisUrl === undefined && !existsSync(file)) return { missing: file, doubts: [] };
+  const doubts: string[] = [];
+  const log = { info: () => undefined, warn: (...said: unknown[]) => void doubts.push(String(said.at(-1))) };
+  try {
+    return { opened: await openKeyStore(keyStore, { clock, log, patienceMs }), doubts };
+  } catch (problem) {
+    return { problem, doubts };
+  }
+}
+
+async function lookAtStore({ opened, problem, doubts, missing }: Store, clock: Clock): Promise<Finding> {
+  if (missing !== undefined) return skipped(`There is no store yet (${missing}); the first start makes it.`);
+  if (opened === undefined) return findingOf(problem);
+  const beganMs = clock.now();
+  await opened.keys.ready();
+  if (opened.state.kind === "sqlite") opened.state.database.change("try a change", () => undefined);
+  const told = `The store in ${opened.place} answers in ${Math.round(clock.now() - beganMs)} ms`;
+  const [doubt] = doubts;
+  if (doubt !== undefined) {
+    const [finding = doubt, remedy = "See infra/redis.conf"] = doubt.split(": ");
+    return warning(`${told}; ${finding}.`, sentence(remedy));
+  }
+  const { fault } = opened.clock;
+  if (fault !== undefined) return warning(`${told}; ${fault}.`, "Set the clocks of both hosts by NTP.");
+  return ok(`${told}.`);
+}
+
+function subjectsOf(clock: Clock) {
+  const target = { machine: "doctor", epoch: nobodysEpoch(clock) };
+  return {
+    subscribe: [presencePattern, replyPattern(newToken()), placedPattern],
+    publish: [rollcallSubject, machineSubject(target, "control"), placedSubject(newToken())],
+  };
+}
+
+/** The lack of a gateway that cannot share placements. */
+const alone = "gateways choose machines without each other's jobs";
+
+const readyz = z.object({ ready: z.boolean(), reasons: z.array(z.string()) });
+
+/** Looks at who uses the public port: this site's gateway, another program, or nobody. */
+async function lookAtPort({ host, port, tlsCertificateFile }: GatewayConfig, signal: AbortSignal): Promise<Finding> {
+  const at = `${host}:${port}`;
+  const reached = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
+  try {
+    const { server, body } = await getLocal({ host: reached, port, isTls: tlsCertificateFile !== undefined }, signal);
+    const told = readyz.safeParse(jsonIn(body));
+    if (!told.success) {
+      return failed(
+        `Another program uses port ${at}${server === undefined ? "" : ` (${onOneLine(server)})`}.`,
+        "Stop it, or set TRUNKLINE_PORT to another port.",
+      );
+    }
+    const reasons = told.data.reasons.map(onOneLine).join("; ");
+    if (!told.data.ready) return failed(`The gateway on ${at} is not ready: ${reasons}.`, "Mend what it names.");
+    if (reasons !== "")
+      return warning(`The gateway on ${at} serves, with a problem: ${reasons}.`, "Mend what it names.");
+    return ok(`The gateway on ${at} is ready.`);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    if (code === "ECONNREFUSED") return skipped(`Port ${at} is free: no gateway runs here.`);
+    return failed(
+      `Port ${at} does not answer as a gateway (${code}).`,
+      "See what listens there, or set TRUNKLINE_PORT to another port.",
+    );
+  }
+}
+
+const answerBytesMax = 64 * 1024;
+
+/** Asks a port of this host. Its certificate is for other names, and nothing secret is asked. */
+function getLocal(
+  { host, port, isTls }: { readonly host: string; readonly port: number; readonly isTls: boolean },
+  signal: AbortSignal,
+): Promise<{ readonly server: string | undefined; readonly body: string }> {
+  const { request } = isTls ? https : http;
+  return new Promise((answer, reject) => {
+    const asking = request({ host, port, path: "/readyz", signal, rejectUnauthorized: false }, (response) => {
+      let body = "";
+      response.setEncoding("utf8").on("data", (text: string) => (body = (body + text).slice(0, answerBytesMax)));
+      response.once("end", () => answer({ server: response.headers["server"]?.toString(), body }));
+      response.once("error", reject);
+    });
+    asking.once("error", reject).end();
+  });
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const dayMs = 86_400_000;
+
+function lookAtCertificate({ tlsCertificateFile, tlsKeyFile, publicUrl }: GatewayConfig, clock: Clock): Finding {
+  if (tlsCertificateFile === undefined || tlsKeyFile === undefined) {
+    return skipped(
+      "TRUNKLINE_TLS_CERT is not set: the gateway speaks HTTP, for this host and for a proxy that ends TLS.",
+    );
+  }
+  const certificate = new X509Certificate(readFileSync(tlsCertificateFile));
+  const days = Math.floor((Date.parse(certificate.validTo) - clock.wall()) / dayMs);
+  const remedy = "Put a new certificate into TRUNKLINE_TLS_CERT and TRUNKLINE_TLS_KEY, and restart the gateway.";
+  if (!certificate.checkPrivateKey(createPrivateKey(readFileSync(tlsKeyFile)))) {
+    return failed(`${tlsKeyFile} is not the key of ${tlsCertificateFile}.`, remedy);
+  }
+  if (days < 0) return failed(`${tlsCertificateFile} expired ${-days} days ago.`, remedy);
+  const host = publicUrl === undefined ? undefined : new URL(publicUrl).hostname;
+  if (host !== undefined && !isFor(certificate, host)) {
+    return failed(`${tlsCertificateFile} is not for ${host} (${certificate.subjectAltName ?? "no names"}).`, remedy);
+  }
+  const told = `${tlsCertificateFile} is valid for ${days} days.`;
+  return days < certificateDaysMin ? warning(told, remedy) : ok(told);
+}
+
+function isFor(certificate: X509Certificate, host: string): boolean {
+  return (certificate.checkHost(host) ?? certificate.checkIP(host.replace(/^\[|\]$/g, ""))) !== undefined;
+}
+
+/** Judges whether the gateway learns the addresses of clients behind its proxy, and from nobody else. */
+export function judgeProxies(
+  config: Pick<GatewayConfig, "publicUrl" | "tlsCertificateFile" | "trustedProxies">,
+): Finding {
+  const { publicUrl, tlsCertificateFile, trustedProxies } = config;
+  const wide = trustedProxies.find((network) => network.endsWith("/0"));
+  if (wide !== undefined) {
+    return failed(
+      `TRUNKLINE_TRUSTED_PROXIES trusts everybody (${wide}): each client may claim any address.`,
+      "Name the addresses of the proxies alone.",
+    );
+  }
+  if (trustedProxies.length > 0) return ok(`The addresses of clients are believed from ${trustedProxies.join(", ")}.`);
+  if (publicUrl?.startsWith("https:") && tlsCertificateFile === undefined) {
+    return warning(
+      `A proxy ends the TLS of ${publicUrl}, and the gateway does not believe it: all clients have one address, so that limits on addresses hit all at once.`,
+      "Set TRUNKLINE_TRUSTED_PROXIES to the proxy's address (127.0.0.1 for one on this host).",
+    );
+  }
+  return ok("No proxy is expected in front of the gateway.");
+}
+
+/** Returns the checks of the public URL, as machines and clients meet it. */
+async function publicWay(config: GatewayConfig, { opened }: Store, host: SiteHost): Promise<readonly Check[]> {
+  const noted = await opened?.machines.site().catch(() => undefined);
+  const origin = config.publicUrl ?? noted?.publicUrl;
+  if (origin === undefined) {
+    const finding = skipped("The site has no public URL; `trunkline up --public https://…` gives it one.");
+    return [{ name: "public url", look: async () => finding }];
+  }
+  const { environment } = host;
+  const sha256 = noted?.certificateSha256;
+  const pin = sha256 === undefined ? undefined : { path: challengePath, sha256 };
+  try {
+    const certificate = pin && (await pinnedCertificate({ origin, environment }, pin));
+    return wayChecks({ origin, certificate, site: noted?.id, ...host });
+  } catch (error) {
+    return [{ name: "certificate", look: async () => findingOf(error) }];
+  }
+}
+
+/** Gateways note every 5 minutes when they heard a machine. */
+const awayMs = 11 * 60_000;
+
+async function lookAtMachines({ opened }: Store, clock: Clock): Promise<Finding> {
+  if (opened === undefined) return skipped("There is no store.");
+  const nowMs = clock.wall();
+  const [records, lastSeen] = await Promise.all([opened.machines.list(), opened.machines.lastSeen()]);
+  const inState = (state: string) => records.filter((record) => machineState(record, nowMs) === state);
+  const [paired, cordoned] = [inState("paired"), inState("cordoned")];
+  if (paired.length + cordoned.length === 0) {
+    return ok("No machine is paired; `trunkline machines pair <name>` prints a line to paste on one.");
+  }
+  const away = paired.filter(({ publicKey = "" }) => nowMs - (lastSeen.get(publicKey) ?? 0) > awayMs);
+  const counted = `${paired.length} ${paired.length === 1 ? "machine is" : "machines are"} paired`;
+  if (away.length > 0) {
+    return warning(
+      `${counted}; away for more than ${awayMs / 60_000} minutes: ${away.map(({ name }) => name).join(", ")}.`,
+      "Run `trunkline doctor` on each of them, or `trunkline machines remove` those that are gone.",
+    );
+  }
+  if (cordoned.length > 0) {
+    const reasons = cordoned.map(({ name, cordon }) => `${name} (${onOneLine(cordon?.reason ?? "")})`).join(", ");
+    return warning(`${counted}; cordoned: ${reasons}.`, "`trunkline machines uncordon <name>` gives it jobs again.");
+  }
+  return ok(`${counted}, and heard of late.`);
+}

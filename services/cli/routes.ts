@@ -1,0 +1,179 @@
+import { Argument, type Command, InvalidArgumentError, Option } from "commander";
+import { z } from "zod";
+import { replicatedIn } from "#shared/keys/change-key.ts";
+import { removeRoute, routeUnknown, setRoute, targetText } from "#shared/routes/change-route.ts";
+import {
+  routeName,
+  routeTarget,
+  type RouteTarget,
+  targetsPerRouteMax,
+  showRoute,
+} from "#shared/routes/route-record.ts";
+import {
+  commandIn,
+  commaList,
+  type GivenJson,
+  jsonOption,
+  readBy,
+  type Surroundings,
+  widthOf,
+} from "./command-line.ts";
+import { utcTime } from "./quantity-text.ts";
+import { alignedTable, fieldLines } from "./table-text.ts";
+import { actor, replicationLine, whichStoreHelp, withKeyStore } from "./with-key-store.ts";
+
+/** Makes the command `trunkline routes …`. It reports errors as `trunkline keys` does. */
+export function routesCommand(surroundings: Surroundings): Command {
+  const routes = commandIn("routes", surroundings)
+    .description("let names that clients know stand for your models")
+    .addHelpText(
+      "after",
+      `
+All gateways follow a change within a second. "trunkline route <name>" shows which machines would get a request.
+
+Examples:
+  trunkline routes set claude-sonnet-4 qwen3-coder:30b --then gpt-oss:20b
+  trunkline routes set 'claude-*' qwen3-coder:30b
+  trunkline routes list
+  trunkline routes remove 'claude-*'
+${whichStoreHelp}`,
+    );
+  for (const add of [addSet, addList, addShow, addRemove]) add(routes, surroundings);
+  return routes;
+}
+
+/** Reads a target: the id of a model, and perhaps the machines or the label, and `elsewhere`. */
+const givenTarget = z
+  .string()
+  .transform((text, context): unknown => {
+    const [model, ...words] = text.trim().split(/\s+/);
+    const where = words.at(-1) === "elsewhere" ? { elsewhere: words.pop() !== undefined } : {};
+    const [on, ...machines] = words;
+    if (on === undefined) return { model, ...where };
+    if (on === "on" && machines.length > 0) return { model, machines: commaList.parse(machines.join("")), ...where };
+    if (on === "with" && machines.length === 1) return { model, label: machines[0], ...where };
+    const message = "must be a model, 'model on machine,machine', 'model with label' or 'model elsewhere'";
+    context.issues.push({ code: "custom", input: text, message });
+    return z.NEVER;
+  })
+  .pipe(routeTarget);
+const readTarget = readBy<RouteTarget>(givenTarget);
+
+/** Reads one more target behind those that were given before. */
+function readThen(text: string, before: readonly RouteTarget[] = []): readonly RouteTarget[] {
+  if (before.length + 1 < targetsPerRouteMax) return [...before, readTarget(text)];
+  throw new InvalidArgumentError(`There must be at most ${targetsPerRouteMax} targets.`);
+}
+
+function routeArgument(): Argument {
+  return new Argument("<name>", "the name that clients ask for, or a pattern with *").argParser(readBy(routeName));
+}
+
+function addSet(routes: Command, surroundings: Surroundings): void {
+  const { stdout, stderr } = surroundings;
+  routes
+    .command("set")
+    .description("set what answers for a name, in place of what did before")
+    .addArgument(routeArgument())
+    .addArgument(new Argument("<target>", "the model that answers").argParser(readTarget))
+    .addOption(
+      new Option("--then <target>", "what answers if nothing before it can; may be given again").argParser(readThen),
+    )
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      `
+A target is a model, a model on named machines, 'gpt-oss:20b on attic,loft', or on machines with a label, 'gpt-oss:20b with
+fast' ("trunkline machines labels"). The next target answers while no machine can take a request for the one before, or when its machines fail before the first piece of the answer. A key needs
+both the name and the target in its scopes; it never gets a target outside them.
+Machines whose models run elsewhere ("trunkline machines elsewhere") answer for targets alone that say so, 'gpt-5 elsewhere',
+and for keys alone that were issued with --elsewhere.
+The name may be that of a model, which clients then no longer reach by it. A name comes before a pattern, and a longer
+pattern before a shorter one. A target is always a model, never another route. Quote patterns, or the shell takes the *.
+
+Examples:
+  trunkline routes set claude-sonnet-4 qwen3-coder:30b
+  trunkline routes set claude-sonnet-4 qwen3-coder:30b --then 'gpt-oss:20b on attic' --then llama3.2
+  trunkline routes set claude-opus-4 qwen3-coder:480b --then 'claude-opus-4 elsewhere'
+  trunkline routes set 'claude-*' qwen3-coder:30b --json`,
+    )
+    .action((name: string, first: RouteTarget, given: { readonly then?: readonly RouteTarget[] } & GivenJson) =>
+      withKeyStore(surroundings, given, async ({ routes: store, keys, clock }) => {
+        const targets = [first, ...(given.then ?? [])];
+        const changed = await setRoute(name, targets, { routes: store, keys, clock, actor: actor() });
+        const { outcome, record } = changed;
+        const texts = targets.map(targetText).join(", then ");
+        const said = outcome === "changed" ? `${name} stands for ${texts}` : `${name} stood for that before: ${texts}`;
+        const shown = { ...showRoute(record), outcome, ...replicatedIn(changed) };
+        stdout.write(`${given.json ? JSON.stringify(shown) : said}\n`);
+        stderr.write(replicationLine(changed));
+      }),
+    );
+}
+
+function addList(routes: Command, surroundings: Surroundings): void {
+  const { stdout, stderr } = surroundings;
+  routes
+    .command("list", { isDefault: true })
+    .description("show every route")
+    .addOption(jsonOption())
+    .addHelpText("after", "\nExamples:\n  trunkline routes list\n  trunkline routes list --json")
+    .action(({ json }: GivenJson) =>
+      withKeyStore(surroundings, { json }, async ({ routes: store }) => {
+        const records = await store.list();
+        if (json) stdout.write(`${JSON.stringify(records.map(showRoute))}\n`);
+        else if (records.length === 0) stderr.write("There is no route yet; `trunkline routes set` makes one.\n");
+        else {
+          const cells = records.map(({ name, targets, changedAt }) => [
+            name,
+            targets.map(targetText).join(", then "),
+            utcTime(changedAt),
+          ]);
+          const layout = { wrap: ["name", "targets"], widthMax: widthOf(stdout) };
+          stdout.write(alignedTable(["name", "targets", "changed"], cells, layout));
+        }
+      }),
+    );
+}
+
+function addShow(routes: Command, surroundings: Surroundings): void {
+  const { stdout } = surroundings;
+  routes
+    .command("show")
+    .description("show what answers for a name")
+    .addArgument(routeArgument())
+    .addOption(jsonOption())
+    .addHelpText("after", "\nExample:\n  trunkline routes show claude-sonnet-4")
+    .action((name: string, { json }: GivenJson) =>
+      withKeyStore(surroundings, { json }, async ({ routes: store }) => {
+        const record = await store.find(name);
+        if (record === undefined) throw routeUnknown(name);
+        const { targets, createdAt, changedAt } = record;
+        const fields = fieldLines([
+          ["name", name],
+          ...targets.map((target, place) => [place === 0 ? "target" : "then", targetText(target)] as const),
+          ["created", utcTime(createdAt)],
+          ["changed", utcTime(changedAt)],
+        ]);
+        stdout.write(json ? `${JSON.stringify(showRoute(record))}\n` : fields);
+      }),
+    );
+}
+
+function addRemove(routes: Command, surroundings: Surroundings): void {
+  const { stdout, stderr } = surroundings;
+  routes
+    .command("remove")
+    .description("remove a route; its name then means the model of that name again")
+    .addArgument(routeArgument())
+    .addOption(jsonOption())
+    .addHelpText("after", "\nExample:\n  trunkline routes remove claude-sonnet-4")
+    .action((name: string, { json }: GivenJson) =>
+      withKeyStore(surroundings, { json }, async ({ routes: store, keys, clock }) => {
+        const changed = await removeRoute(name, { routes: store, keys, clock, actor: actor() });
+        const shown = { route: name, outcome: changed.outcome, ...replicatedIn(changed) };
+        stdout.write(`${json ? JSON.stringify(shown) : `${name} is no route any more`}\n`);
+        stderr.write(replicationLine(changed));
+      }),
+    );
+}

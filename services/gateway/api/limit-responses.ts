@@ -1,0 +1,190 @@
+import { Fault } from "#shared/fault/fault.ts";
+import type { Admission, Allowance, Demand, Limits, LimitStatus } from "../limits/limits.ts";
+import type { KeyLimits, KeyRecord } from "#shared/keys/key-record.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { stateOf } from "../http/request-state.ts";
+
+type Refused = Extract<Admission, { outcome: "refused" }>;
+
+/** The longest wait that a refusal tells a client. Official clients really sleep for that long. */
+const retryAfterSecondsMax = 60;
+
+/** Returns the fault for a request that its key's limits refuse. The message names the limit and when to try again. */
+export function limitFault(
+  { by, waitMs, limitStatus }: Refused,
+  { limits, tokens }: Pick<Demand, "limits" | "tokens">,
+): Fault {
+  const waitSeconds = Math.max(1, Math.ceil(waitMs / 1_000));
+  const retryAfterSeconds = Math.min(waitSeconds, retryAfterSecondsMax);
+  const again = `Try again in ${shortDuration(waitSeconds * 1_000)}`;
+  switch (by) {
+    case "requests":
+      return new Fault("rate_limit_requests", {
+        message: `This key may send ${counted(limitStatus.requests?.limit, "request")} a minute, and has sent ${limitStatus.requests?.limit === 1 ? "it" : "them"}. ${again}.`,
+        retryAfterSeconds,
+      });
+    case "tokens":
+      return new Fault("rate_limit_tokens", {
+        message: `This key may use ${counted(limitStatus.tokens?.limit, "token")} a minute and has ${limitStatus.tokens?.remaining} left; this request may use ${tokens}. ${again}, or allow it a shorter answer with max_tokens.`,
+        retryAfterSeconds,
+      });
+    case "concurrency":
+      return new Fault("concurrency_limit_exceeded", {
+        message: `This key may have ${counted(limits.concurrency, "request")} under way at once, and has. ${again}, when one may have ended.`,
+        retryAfterSeconds,
+      });
+    case "budget_reserved":
+      return new Fault("rate_limit_tokens", {
+        message: `This key may use ${budgetOf(limits)}, and its requests under way have reserved what is left of them. ${again}, when some may have ended.`,
+        retryAfterSeconds,
+      });
+    case "budget":
+      return new Fault("insufficient_quota", {
+        message: `This key may use ${budgetOf(limits)}, and has used them. It may use more ${renewalOf(limits)}, 00:00 UTC.`,
+      });
+  }
+}
+
+function budgetOf({ budget }: Demand["limits"]): string {
+  return `${counted(budget?.tokens, "token")} a ${budget?.per}`;
+}
+
+function renewalOf({ budget }: Demand["limits"]): string {
+  return budget?.per === "month" ? "from the first of next month" : "from tomorrow";
+}
+
+function counted(count: number | undefined, what: string): string {
+  return count === 1 ? `1 ${what}` : `${count} ${what}s`;
+}
+
+/** Returns the rate-limit status of a key as OpenAI's headers. A limit that the key does not have gets no header. */
+export function limitHeaders({ requests, tokens }: LimitStatus): Readonly<Record<string, string>> {
+  return { ...headersOf("requests", requests), ...headersOf("tokens", tokens) };
+}
+
+function headersOf(name: keyof LimitStatus, allowance: Allowance | undefined): Record<string, string> {
+  if (allowance === undefined) return {};
+  return {
+    [`x-ratelimit-limit-${name}`]: String(allowance.limit),
+    [`x-ratelimit-remaining-${name}`]: String(allowance.remaining),
+    [`x-ratelimit-reset-${name}`]: shortDuration(allowance.resetMs),
+  };
+}
+
+/** Formats a duration as OpenAI does in headers: `20ms`, `1s`, `6m0s`, `1h0m0s`. Rounds up. */
+export function shortDuration(ms: number): string {
+  const wholeMs = Math.max(0, Math.ceil(ms));
+  if (wholeMs > 0 && wholeMs < 1_000) return `${wholeMs}ms`;
+  const seconds = Math.ceil(wholeMs / 1_000);
+  const minutes = Math.floor(seconds / 60);
+  const hours = Math.floor(minutes / 60);
+  if (minutes === 0) return `${seconds}s`;
+  return hours === 0 ? `${minutes}m${seconds % 60}s` : `${hours}h${minutes % 60}m${seconds % 60}s`;
+}
+
+declare module "../http/request-state.ts" {
+  interface RequestState {
+    /** The key's rate-limit status when the request was admitted. */
+    limitStatus?: LimitStatus;
+  }
+}
+
+/** Notes the rate-limit status of a request's key; each answer to the request has it in its headers. */
+export function noteRateLimits(request: FastifyRequest, limitStatus: LimitStatus): void {
+  stateOf(request).limitStatus = limitStatus;
+}
+
+/**
+ * Returns the noted rate-limit headers for an answer that is written past the framework: a name, its value, the next
+ * name.
+ */
+export function rateLimitLines(request: FastifyRequest): string[] {
+  const { limitStatus } = stateOf(request);
+  return limitStatus === undefined ? [] : Object.entries(limitHeaders(limitStatus)).flat();
+}
+
+/**
+ * Adds rate-limit headers to the answers of a scope that the framework writes. These are answers that cost nothing, and
+ * answers to failed requests.
+ */
+export function addRateLimitHeaders(
+  scope: FastifyInstance,
+  { limits, log }: { readonly limits: Limits; readonly log: Pick<Log, "warn"> },
+): void {
+  const ask = async (reply: FastifyReply, { id: keyId, limits: limited }: LimitedKey): Promise<void> => {
+    try {
+      reply.headers(limitHeaders(await limits.limitStatus({ keyId, limits: limited })));
+    } catch (error) {
+      // An answer without these headers is better than none.
+      log.warn({ err: error, key: keyId }, "how a key stands cannot be told");
+    }
+  };
+  scope.addHook("onSend", (request, reply, payload, done) => {
+    const { limitStatus, caller } = stateOf(request);
+    if (limitStatus !== undefined) reply.headers(limitHeaders(limitStatus));
+    else if (caller !== undefined && hasRates(caller.key)) return ask(reply, caller.key);
+    done(null, payload);
+    return undefined;
+  });
+}
+
+type LimitedKey = KeyRecord & { readonly limits: KeyLimits };
+
+function hasRates(key: KeyRecord): key is LimitedKey {
+  return key.limits?.requestsPerMinute !== undefined || key.limits?.tokensPerMinute !== undefined;
+}
+
+/** A refusal is remembered for no longer than this. */
+const refusedForMsMax = 60_000;
+
+/**
+ * Judges a key before the body of its request is read, by what this gateway knows without asking the store. Charges
+ * nothing: `Limits.admit` decides once the length of the request is known.
+ */
+export class EarlyLimits {
+  readonly #clock: Pick<Clock, "now">;
+  readonly #underWay = new Map<string, number>();
+  /** Refusals by limits object, so that a change of a key's limits forgets refusals under the old ones. */
+  readonly #refused = new WeakMap<KeyLimits, { readonly refusal: Refused; readonly untilMs: number }>();
+
+  constructor(clock: Pick<Clock, "now">) {
+    this.#clock = clock;
+  }
+
+  /** Returns the fault that ends a request of this key, if it is already known that the key may not run it. */
+  judge({ id, limits }: Pick<KeyRecord, "id" | "limits">): Fault | undefined {
+    if (limits === undefined) return undefined;
+    const refused = this.#refused.get(limits);
+    const waitMs = refused === undefined ? 0 : refused.untilMs - this.#clock.now();
+    if (refused !== undefined && waitMs > 0) return limitFault({ ...refused.refusal, waitMs }, { limits, tokens: 0 });
+    const { concurrency = Infinity } = limits;
+    if ((this.#underWay.get(id) ?? 0) < concurrency) return undefined;
+    const refusal: Refused = { outcome: "refused", by: "concurrency", waitMs: 0, limitStatus: {} };
+    return limitFault(refusal, { limits, tokens: 0 });
+  }
+
+  /** Counts a request whose body is about to be read, until the returned function is called. */
+  begin({ id, limits }: Pick<KeyRecord, "id" | "limits">): () => void {
+    if (limits?.concurrency === undefined) return () => undefined;
+    this.#underWay.set(id, (this.#underWay.get(id) ?? 0) + 1);
+    return () => {
+      const others = (this.#underWay.get(id) ?? 1) - 1;
+      if (others > 0) this.#underWay.set(id, others);
+      else this.#underWay.delete(id);
+    };
+  }
+
+  /** Remembers a refusal that holds for any request of the key, however short. */
+  note(limits: KeyLimits, refusal: Refused): void {
+    if (refusal.isProvisional || (refusal.by !== "requests" && refusal.by !== "budget")) return;
+    const untilMs = this.#clock.now() + Math.min(refusal.waitMs, refusedForMsMax);
+    this.#refused.set(limits, { refusal, untilMs });
+  }
+
+  /** Forgets the refusal of a key that got back what a request had taken. */
+  forget(limits: KeyLimits): void {
+    this.#refused.delete(limits);
+  }
+}

@@ -1,0 +1,145 @@
+import { Fault } from "#shared/fault/fault.ts";
+import type { ChatBody, ToolDefinition } from "#shared/protocol/job-bodies.ts";
+import { readShape } from "../../http/read-shape.ts";
+import type { ReadChatRequest } from "../chat-request.ts";
+import { dropEmptyLists, dropNulls, objectsIn, insistOnSchemaSize, refuseFieldsOfMessages } from "../request-fields.ts";
+import { chosenTools, type Choice, innerTool } from "../request-tools.ts";
+import { type ClientTool, type ForeignTool, type MessageRequest, messageRequest } from "./message-schema.ts";
+import { turnsOf } from "./turns.ts";
+
+export interface ReadMessageRequest extends ReadChatRequest {
+  /**
+   * The field of the request that became `reasoning_effort`. Clients of this API send it to every model by habit, so a
+   * model or runtime that lacks it answers without it.
+   */
+  readonly effortField: "thinking" | "output_config.effort" | undefined;
+  /** Names of the deferred tools that the conversation loaded, in its order. */
+  readonly loadedTools: readonly string[];
+}
+
+/** Reads a request of the Messages API and translates it to the job body, which is a chat. */
+export function readMessageRequest(input: Record<string, unknown>): ReadMessageRequest {
+  dropEmptyFields(input);
+  refuseFieldsOfMessages(input);
+  const { value, ignored } = readShape(messageRequest, input);
+  const turns = turnsOf(value);
+  const tools = clientTools(value.tools ?? []);
+  const format = formatOf(value);
+  insistOnSchemaSize(format?.schema, "output_config.format.schema");
+  const effortField =
+    value.thinking?.type === "disabled" ? "thinking" : value.output_config?.effort ? "output_config.effort" : undefined;
+  return {
+    model: value.model,
+    stream: value.stream ?? false,
+    includeUsage: true,
+    body: bodyOf(value, { messages: turns.messages, tools, format }),
+    ...turns.images,
+    ignored: [...ignored, ...turns.ignored, ...ignoredTools(value.tools ?? [])],
+    effortField,
+    loadedTools: turns.loadedTools.filter((name) => isDeferred(name, value.tools ?? [])),
+  };
+}
+
+function isDeferred(name: string, tools: readonly MessageTool[]): boolean {
+  return tools.some((tool) => !isForeign(tool) && tool.name === name && tool.defer_loading === true);
+}
+
+function dropEmptyFields(input: Record<string, unknown>): void {
+  dropNulls(input);
+  dropEmptyLists(input, ["tools", "stop_sequences", "system"]);
+  for (const message of objectsIn(input["messages"])) {
+    for (const block of objectsIn(message["content"])) {
+      dropNulls(block);
+      for (const inside of objectsIn(block["content"])) dropNulls(inside);
+    }
+  }
+  for (const block of objectsIn(input["system"])) dropNulls(block);
+  for (const tool of objectsIn(input["tools"])) dropNulls(tool);
+  for (const field of ["thinking", "output_config", "tool_choice"]) dropNulls(input[field]);
+}
+
+interface Converted {
+  readonly messages: ChatBody["messages"];
+  readonly tools: readonly ToolDefinition[];
+  readonly format: ReturnType<typeof formatOf>;
+}
+
+function bodyOf(request: MessageRequest, { messages, tools, format }: Converted): ChatBody {
+  const { max_tokens, temperature, top_p, top_k, stop_sequences: stop, tool_choice: choice } = request;
+  const { thinking, output_config: config } = request;
+  const isSingle = choice && "disable_parallel_tool_use" in choice && choice.disable_parallel_tool_use === true;
+  const given = {
+    max_tokens,
+    temperature,
+    top_p,
+    top_k,
+    stop,
+    parallel_tool_calls: isSingle && tools.length > 0 ? false : undefined,
+    reasoning_effort: thinking?.type === "disabled" ? ("none" as const) : config?.effort,
+    response_format: format && { type: "json_schema" as const, json_schema: { name: "answer", schema: format.schema } },
+  };
+  return {
+    messages,
+    ...chosenTools(tools.length > 0 ? tools : undefined, choice ? choiceOf(choice) : undefined),
+    ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined && value !== null)),
+  };
+}
+
+function formatOf({ output_config: config, output_format: older }: MessageRequest) {
+  return config?.format ?? older ?? undefined;
+}
+
+/** Converts the tool choice to a `Choice`, which `chosenTools` reads. */
+function choiceOf(choice: NonNullable<MessageRequest["tool_choice"]>): Choice {
+  switch (choice.type) {
+    case "any":
+      return "required";
+    case "tool":
+      return { name: choice.name, param: "tool_choice.name" };
+    default:
+      return choice.type;
+  }
+}
+
+type MessageTool = ClientTool | ForeignTool;
+
+function isForeign(tool: MessageTool): tool is ForeignTool {
+  return typeof tool.type === "string" && tool.type !== "custom";
+}
+
+/**
+ * Types of tools that the client runs, and whose input only Anthropic's models know. Other foreign tools run on
+ * Anthropic's servers.
+ */
+const unknownInput = /^(?:bash|computer|memory|text_editor)_\d/;
+
+/** Returns the tools that the client runs. Refuses a request whose tools are all known to Anthropic only. */
+function clientTools(tools: readonly MessageTool[]): ToolDefinition[] {
+  const own: ToolDefinition[] = [];
+  for (const [place, tool] of tools.entries()) {
+    const param = `tools[${place}]`;
+    if (isForeign(tool)) {
+      if (unknownInput.test(tool.type)) throw onlyAnthropics(tool, param);
+      continue;
+    }
+    insistOnSchemaSize(tool.input_schema ?? undefined, `${param}.input_schema`);
+    own.push(innerTool({ ...tool, parameters: tool.input_schema }));
+  }
+  const [first] = tools;
+  if (own.length === 0 && first !== undefined && isForeign(first)) throw onlyAnthropics(first, "tools[0]");
+  return own;
+}
+
+const typeCharactersMax = 64;
+
+function onlyAnthropics({ type }: ForeignTool, param: string): Fault {
+  return new Fault("unsupported_value", {
+    message: `'${param}' is the tool '${type.slice(0, typeCharactersMax)}' of Anthropic, which nothing here knows; send tools with a 'name' and an 'input_schema'.`,
+    param: `${param}.type`,
+  });
+}
+
+/** Returns the paths of the tools that Anthropic's servers run, which some clients offer by habit to every server. */
+function ignoredTools(tools: readonly MessageTool[]): string[] {
+  return tools.flatMap((tool, place) => (isForeign(tool) ? [`tools[${place}]`] : []));
+}

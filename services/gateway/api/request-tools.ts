@@ -1,0 +1,196 @@
+import { hash } from "node:crypto";
+import { z } from "zod";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import {
+  toolChoice,
+  toolDefinition,
+  toolNameCharactersMax,
+  toolNamePattern,
+  toolsMax,
+  type ChatBody,
+  type ToolDefinition,
+} from "#shared/protocol/job-bodies.ts";
+import type { AnswerRenderer } from "../jobs/answer-course.ts";
+
+/** Bounds a tool's name in a request. Tool servers put their own name before each of theirs. */
+export const outerToolNameCharactersMax = 256;
+
+/** A tool's name as clients write it: any characters, such as the dots of `files.read`. */
+export const outerToolName = z.string().min(1).max(outerToolNameCharactersMax);
+
+/** A tool as clients of chats write it. */
+export const outerTool = toolDefinition.extend({
+  function: toolDefinition.shape.function.extend({ name: outerToolName }),
+});
+
+/** A function of the Responses or the Messages API, under the name that machines get. */
+interface OuterFunction {
+  readonly name: string;
+  readonly description?: string | null | undefined;
+  readonly parameters?: ToolDefinition["function"]["parameters"] | null;
+  readonly strict?: boolean | null | undefined;
+}
+
+/** Returns a function as chats define it. Fields without a value are left out. */
+export function innerTool({ name, description, parameters, strict }: OuterFunction): ToolDefinition {
+  return {
+    type: "function",
+    function: {
+      name,
+      ...(description ? { description } : {}),
+      ...(parameters ? { parameters } : {}),
+      ...(typeof strict === "boolean" ? { strict } : {}),
+    },
+  };
+}
+
+const namedTool = z.object({
+  type: z.literal("function"),
+  function: z.object({ name: z.string().min(1) }),
+});
+
+/** The tool choice as OpenAI's clients write it. */
+export const outerToolChoice = z.union([
+  ...toolChoice.options,
+  z.object({
+    type: z.literal("allowed_tools"),
+    allowed_tools: z.object({
+      mode: z.enum(["auto", "required"]),
+      tools: z.array(namedTool).min(1).max(toolsMax),
+    }),
+  }),
+]);
+
+/** Converts the tool choice to a `Choice`, which `chosenTools` reads. */
+export function choiceOf(choice: z.infer<typeof outerToolChoice>): Choice {
+  if (typeof choice === "string") return choice;
+  if (choice.type === "function") return { name: choice.function.name, param: "tool_choice.function.name" };
+  const { mode, tools } = choice.allowed_tools;
+  return {
+    mode,
+    allowed: tools.map(({ function: { name } }, place) => ({
+      name,
+      param: `tool_choice.allowed_tools.tools[${place}].function.name`,
+    })),
+  };
+}
+
+/** A tool's name, and the path of that name in the request. */
+interface Named {
+  readonly name: string;
+  readonly param: string;
+}
+
+/**
+ * The tools that the model may call: `auto` leaves it to the model, `none` is no tool, `required` is at least one.
+ * `Named` is this one tool, and `allowed` is some of the tools.
+ */
+export type Choice =
+  | "auto"
+  | "none"
+  | "required"
+  | Named
+  | { readonly mode: "auto" | "required"; readonly allowed: readonly Named[] };
+
+/**
+ * Returns the tools of a request and its tool choice in the form that machines get. Leaves out tools that may not be
+ * called.
+ */
+export function chosenTools(
+  tools: readonly ToolDefinition[] | null | undefined,
+  choice: Choice | undefined,
+): Pick<ChatBody, "tools" | "tool_choice"> {
+  if (choice === undefined) return tools ? { tools: [...tools] } : {};
+  if (!tools) {
+    // Without tools the model calls none anyway, so `none` and `auto` change nothing.
+    if (choice === "none" || choice === "auto") return {};
+    throw new Fault("invalid_value", {
+      message: "'tool_choice' is only allowed when 'tools' are given.",
+      param: "tool_choice",
+    });
+  }
+  if (typeof choice === "string") return { tools: [...tools], tool_choice: choice };
+  if ("name" in choice) {
+    insistOnTool(tools, choice);
+    return { tools: [...tools], tool_choice: { type: "function", function: { name: choice.name } } };
+  }
+  for (const each of choice.allowed) insistOnTool(tools, each);
+  const names = new Set(choice.allowed.map(({ name }) => name));
+  return { tools: tools.filter((tool) => names.has(tool.function.name)), tool_choice: choice.mode };
+}
+
+function insistOnTool(tools: readonly ToolDefinition[], { name, param }: Named): void {
+  if (tools.some((tool) => tool.function.name === name)) return;
+  throw new Fault("invalid_value", { message: `'${param}' names a function that is not among 'tools'.`, param });
+}
+
+/** The client's names of tools, by the names that machines get. */
+export type ClientToolNames = ReadonlyMap<string, string>;
+
+/**
+ * Renames tools whose names machines do not take, in the definitions, the choice and the earlier calls. A new name
+ * depends on the names of the tools only, so that a conversation's later turn begins with the same bytes. Returns the
+ * map back, which is undefined when no tool was renamed.
+ */
+export function nameToolsForMachines(body: ChatBody): {
+  readonly body: ChatBody;
+  readonly toolNames?: ClientToolNames;
+} {
+  const { tools, tool_choice: choice, messages } = body;
+  const names = machineNames(tools ?? []);
+  if (tools === undefined || names.size === 0) return { body };
+  const renamed = <Tool extends { readonly function: { readonly name: string } }>(named: Tool): Tool => {
+    const name = names.get(named.function.name);
+    return name === undefined ? named : { ...named, function: { ...named.function, name } };
+  };
+  return {
+    body: {
+      ...body,
+      tools: tools.map(renamed),
+      ...(typeof choice === "object" && { tool_choice: renamed(choice) }),
+      messages: messages.map((message) =>
+        message.role === "assistant" && message.tool_calls !== undefined
+          ? { ...message, tool_calls: message.tool_calls.map(renamed) }
+          : message,
+      ),
+    },
+    toolNames: new Map(names.entries().map(([outer, inner]) => [inner, outer])),
+  };
+}
+
+/** Returns the new names of the tools that need one. */
+function machineNames(tools: readonly ToolDefinition[]): ReadonlyMap<string, string> {
+  const names = new Set(tools.map((tool) => tool.function.name));
+  const odd = [...names].filter((name) => !toolNamePattern.test(name));
+  if (odd.length === 0) return new Map();
+  const similar = Map.groupBy(names, plainName);
+  return new Map(
+    odd.map((name) => {
+      const plain = plainName(name);
+      const isUnique = similar.get(plain)?.length === 1 && plain.length <= toolNameCharactersMax;
+      return [name, isUnique ? plain : markedName(plain, name)];
+    }),
+  );
+}
+
+function plainName(name: string): string {
+  return name.replaceAll(/[^\w-]/gu, "_");
+}
+
+/** Returns a name that ends in a hash of the client's name, for a name that is too long or like another one. */
+function markedName(plain: string, name: string): string {
+  const mark = `_${hash("sha256", name).slice(0, 8)}`;
+  return plain.slice(0, toolNameCharactersMax - mark.length) + mark;
+}
+
+/** Returns a renderer that gets the events of `renderer` with the client's own names of tools. */
+export function withClientNames(renderer: AnswerRenderer, toolNames: ClientToolNames | undefined): AnswerRenderer {
+  if (toolNames === undefined) return renderer;
+  const named = (event: AnswerEvent): AnswerEvent =>
+    event.kind === "tool-call-start" ? { ...event, name: toolNames.get(event.name) ?? event.name } : event;
+  return {
+    push: (events) => renderer.push(events.map(named)),
+    end: () => renderer.end(),
+  };
+}

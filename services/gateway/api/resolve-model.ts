@@ -1,0 +1,75 @@
+import type { KeyRecord } from "#shared/keys/key-record.ts";
+import type { Model } from "#shared/model/model.ts";
+import type { RouteTable, RouteTarget } from "#shared/routes/route-record.ts";
+import type { ModelTarget } from "../fleet/job-routes.ts";
+import { modelNotFound } from "../fleet/rank-machines.ts";
+import { type Listing, offeredModel } from "../jobs/live-models.ts";
+import { mayUse, needsExactId } from "../keys/authenticate.ts";
+
+/** The models that may answer for a name that a client asks for, in the order in which they are tried. */
+export interface ResolvedModel {
+  readonly first: ModelTarget;
+  readonly fallbacks: readonly ModelTarget[];
+  /** The name, if a route leads from it to the models. */
+  readonly routed: string | undefined;
+}
+
+const noTargets: readonly ModelTarget[] = [];
+
+/**
+ * Resolves a name that a client asks for. A route of that name comes before a model of that name, and its targets are
+ * models, never routes. The key's scopes must allow the name, and a target: other targets are left out. Throws
+ * `model_not_found` if none is left.
+ */
+export function resolveModel(asked: string, key: KeyRecord, routes: RouteTable): ResolvedModel {
+  if (!mayUse(key, asked)) throw modelNotFound(asked);
+  const route = routes.find(asked);
+  if (route === undefined) return { first: targetOf(asked, key), fallbacks: noTargets, routed: undefined };
+  const [first, ...fallbacks] = route.targets.flatMap((target) => withinKey(target, key) ?? noTargets);
+  if (first === undefined) throw modelNotFound(asked);
+  return { first, fallbacks, routed: asked };
+}
+
+function targetOf(modelId: string, key: KeyRecord): ModelTarget {
+  return { modelId, isExact: needsExactId(key, modelId), machines: key.machines };
+}
+
+/**
+ * Returns a route's target as a key may use it. Undefined if the key may not use its model or any of its machines, or
+ * may not leave the site for it.
+ */
+function withinKey({ model, machines, elsewhere }: RouteTarget, key: KeyRecord): ModelTarget | undefined {
+  if (!mayUse(key, model)) return undefined;
+  if (elsewhere && !key.elsewhere) return undefined;
+  const allowed = machines?.filter((machine) => key.machines?.includes(machine) ?? true) ?? key.machines;
+  return allowed?.length === 0 ? undefined : { ...targetOf(model, key), machines: allowed, elsewhere };
+}
+
+/**
+ * Returns the models that a key can ask for, sorted by id. A name of a route is listed while a machine offers one of its
+ * targets, with the properties of the first such target. Patterns are not listed, since they are no names.
+ */
+export function listModels(listing: Listing, key: KeyRecord, routes: RouteTable): Model[] {
+  const names = new Set([...listing.models.map(({ id }) => id), ...routes.names()].filter((id) => mayUse(key, id)));
+  const models = listing.models.filter(({ id }) => names.has(id) && routes.find(id) === undefined);
+  for (const name of names) {
+    const route = routes.find(name);
+    const targets = route?.targets.flatMap((target) => withinKey(target, key) ?? noTargets);
+    const model = targets && modelOf(targets, listing, name);
+    if (model !== undefined) models.push(model);
+  }
+  return models.toSorted((one, other) => (one.id < other.id ? -1 : 1));
+}
+
+/** Returns the first target that a machine offers now, under the name of its route if there is one. */
+export function modelOf(
+  targets: readonly ModelTarget[],
+  { answers }: Listing,
+  routed: string | undefined,
+): Model | undefined {
+  for (const target of targets) {
+    const model = offeredModel(answers, target);
+    if (model !== undefined) return routed === undefined ? model : { ...model, id: routed };
+  }
+  return undefined;
+}

@@ -1,0 +1,173 @@
+import { type MachineRecord, type MachineStore, permits, type Site } from "#shared/machines/machine-record.ts";
+import type { Log } from "#shared/process/log.ts";
+import { ChangedRecords } from "./changed-records.ts";
+
+interface RecordsOptions {
+  readonly machines: Pick<MachineStore, "list" | "find" | "findByKey" | "site">;
+  readonly log: Pick<Log, "info" | "warn">;
+}
+
+/** A record that was added, changed or removed. A renamed machine is removed under its old name. */
+export interface RecordChange {
+  readonly name: string;
+  readonly before: MachineRecord | undefined;
+  readonly after: MachineRecord | undefined;
+}
+
+/** True if the machine is no longer the site's under this name: it was revoked, or renamed. */
+export function losesMachine({ before, after }: RecordChange): boolean {
+  if (after !== undefined) return after.revokedAt !== undefined && before?.revokedAt === undefined;
+  return before?.publicKey !== undefined && before.revokedAt === undefined;
+}
+
+/** The reasons why a machine gets no new jobs. A revoked machine also loses those that run. */
+export type Barred = "revoked" | "cordoned";
+
+/**
+ * The records of all machines, as every gateway holds and follows them. The records that were read last stay in force
+ * while the store is unavailable.
+ */
+export class MachineRecords {
+  /** Is told of changes in the store, and reads the changed records again. */
+  readonly follow: ChangedRecords;
+  readonly #options: RecordsOptions;
+  readonly #byName = new Map<string, MachineRecord>();
+  readonly #byKey = new Map<string, MachineRecord>();
+  readonly #barred = new Map<string, Barred>();
+  readonly #elsewhere = new Set<string>();
+  /** Names under which renamed machines may still have a direct connection to NATS. */
+  readonly #formerNames = new Set<string>();
+  readonly #listeners: ((changes: readonly RecordChange[]) => void)[] = [];
+  #site: Site | undefined;
+
+  constructor(options: RecordsOptions) {
+    this.#options = options;
+    const readOne = async (name: string) => this.#tell(this.#keep(name, await options.machines.find(name)));
+    this.follow = new ChangedRecords({ of: "machines", readOne, readAll: () => this.load(), log: options.log });
+  }
+
+  /** The site that the machines are paired with. Machines sign its id. */
+  get site(): Site {
+    if (this.#site === undefined) throw new Error("the records of machines were not loaded");
+    return this.#site;
+  }
+
+  /** The number of records. */
+  get size(): number {
+    return this.#byName.size;
+  }
+
+  all(): Iterable<MachineRecord> {
+    return this.#byName.values();
+  }
+
+  get(machine: string): MachineRecord | undefined {
+    return this.#byName.get(machine);
+  }
+
+  /** Returns the record of the machine with this public key, revoked or not, if this gateway knows it. */
+  getByKey(publicKey: string): MachineRecord | undefined {
+    return this.#byKey.get(publicKey);
+  }
+
+  /** Like `getByKey`, and asks the store for an unknown key: another gateway may have paired the machine a moment ago. */
+  async findByKey(publicKey: string): Promise<MachineRecord | undefined> {
+    const known = this.getByKey(publicKey);
+    if (known !== undefined) return known;
+    const found = await this.#options.machines.findByKey(publicKey);
+    const isNewer = found !== undefined && found.version > (this.#byName.get(found.name)?.version ?? 0);
+    if (isNewer) this.#tell(this.#keep(found.name, found));
+    return this.#byKey.get(publicKey);
+  }
+
+  /**
+   * The machines whose models run elsewhere, by their records. A name stays here when its record is gone, as after a
+   * renaming or in an emptied store: an agent may still be there under it.
+   */
+  get elsewhere(): ReadonlySet<string> {
+    return this.#elsewhere;
+  }
+
+  /** Returns the names of the machines with a label. */
+  labelled(label: string): readonly string[] {
+    const records = [...this.#byName.values()].filter(({ labels }) => labels?.includes(label));
+    return records.map(({ name }) => name);
+  }
+
+  permits(machine: string, modelId: string): boolean {
+    return permits(this.#byName.get(machine), modelId);
+  }
+
+  /** Returns why a machine gets no new jobs; undefined for any other machine, also for one without a record. */
+  barred(machine: string): Barred | undefined {
+    if (this.#barred.size === 0 && this.#formerNames.size === 0) return undefined;
+    return this.#barred.get(machine) ?? (this.#isFormerName(machine) ? "revoked" : undefined);
+  }
+
+  /** Adds a listener that is called after each change of records, with the changes. */
+  onChange(listener: (changes: readonly RecordChange[]) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Reads all records, or throws: a gateway that starts without them would believe every machine. */
+  async load(): Promise<void> {
+    const { machines } = this.#options;
+    this.#site = await machines.site();
+    const records = await machines.list();
+    const names = new Set(records.map(({ name }) => name));
+    const gone = [...this.#byName.keys()].filter((name) => !names.has(name));
+    this.#tell([
+      ...gone.flatMap((name) => this.#keep(name, undefined)),
+      ...records.flatMap((record) => this.#keep(record.name, record)),
+    ]);
+  }
+
+  /** Keeps a record in place of what was known of its name, and of its key under another name. */
+  #keep(name: string, after: MachineRecord | undefined): RecordChange[] {
+    const before = this.#byName.get(name);
+    if (before?.version === after?.version && before?.createdAt === after?.createdAt) return [];
+    // A store that fell back to an older copy of itself knows nothing of the revocation or the mark.
+    const isRestricted = before?.revokedAt !== undefined || before?.elsewhere === true;
+    if (after !== undefined && isRestricted && isOlder(after, before)) return [];
+    if (after === undefined && before?.revokedAt !== undefined) this.#elsewhere.delete(name);
+    const renamed = after?.publicKey === undefined ? undefined : this.#byKey.get(after.publicKey);
+    const isRenamed = renamed !== undefined && renamed.name !== name;
+    const changes = isRenamed ? [{ name: renamed.name, before: renamed, after: undefined }] : [];
+    if (isRenamed) this.#drop(renamed);
+    if (before !== undefined) this.#drop(before);
+    if (after !== undefined) this.#add(after);
+    return [...changes, { name, before, after }];
+  }
+
+  #isFormerName(machine: string): boolean {
+    return this.#formerNames.has(machine) && !this.#byName.has(machine);
+  }
+
+  #drop({ name, publicKey, direct }: MachineRecord): void {
+    if (direct?.formerly !== undefined) this.#formerNames.delete(direct.formerly.name);
+    this.#byName.delete(name);
+    this.#barred.delete(name);
+    if (publicKey !== undefined) this.#byKey.delete(publicKey);
+  }
+
+  #add(record: MachineRecord): void {
+    const { name, publicKey, revokedAt, cordon, direct, elsewhere } = record;
+    if (elsewhere) this.#elsewhere.add(name);
+    else this.#elsewhere.delete(name);
+    if (direct?.formerly !== undefined) this.#formerNames.add(direct.formerly.name);
+    this.#byName.set(name, record);
+    if (publicKey !== undefined) this.#byKey.set(publicKey, record);
+    if (revokedAt !== undefined) this.#barred.set(name, "revoked");
+    else if (cordon !== undefined) this.#barred.set(name, "cordoned");
+  }
+
+  #tell(changes: readonly RecordChange[]): void {
+    if (changes.length > 0) for (const listener of this.#listeners) listener(changes);
+  }
+}
+
+/** True if a record was made before another, or is an earlier version of it. A name may be removed and made anew. */
+function isOlder(one: MachineRecord, other: MachineRecord): boolean {
+  if (one.createdAt !== other.createdAt) return one.createdAt < other.createdAt;
+  return one.version < other.version;
+}

@@ -1,0 +1,64 @@
+import { machineRecordsMax, type MachineStore } from "#shared/machines/machine-record.ts";
+import type { Clock, Timer } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import type { MachineRecords } from "./machine-records.ts";
+import type { Roster } from "./roster.ts";
+
+/** Interval at which a gateway looks for machines whose time is to be noted, all of them in one write. */
+const lookMs = 10_000;
+/** Time after which a machine that is heard all the time is noted again. */
+export const noteAgainMs = 300_000;
+
+interface SeenParts {
+  readonly roster: Pick<Roster, "all">;
+  readonly records: Pick<MachineRecords, "get">;
+  readonly machines: Pick<MachineStore, "noteSeen">;
+  readonly clock: Pick<Clock, "now" | "wall" | "every">;
+  readonly log: Pick<Log, "warn">;
+}
+
+/** Notes in the store when this gateway last heard each paired machine, for the time when none hears it. */
+export class SeenMachines {
+  readonly #parts: SeenParts;
+  readonly #timer: Timer;
+  /** The times when machines were noted, by public key. */
+  readonly #notedAtMs = new Map<string, number>();
+
+  constructor(parts: SeenParts) {
+    this.#parts = parts;
+    this.#timer = parts.clock.every(lookMs, () => void this.#note(noteAgainMs));
+  }
+
+  /** Notes a machine that is about to be forgotten. */
+  async leaving(machine: string): Promise<void> {
+    await this.#note(0, machine);
+  }
+
+  async stop(): Promise<void> {
+    this.#timer.cancel();
+    await this.#note(0);
+  }
+
+  /** Notes machines that were heard since they were noted, if that is at least `afterMs` ago. */
+  async #note(afterMs: number, only?: string): Promise<void> {
+    const { roster, records, machines, clock, log } = this.#parts;
+    const nowMs = clock.now();
+    const seen = new Map<string, number>();
+    for (const { presence, heardAtMs } of roster.all(nowMs)) {
+      const { machine } = presence;
+      const publicKey = records.get(machine)?.publicKey;
+      if (publicKey === undefined || (only !== undefined && only !== machine)) continue;
+      const notedAtMs = this.#notedAtMs.get(publicKey) ?? -Infinity;
+      if (heardAtMs >= notedAtMs && nowMs - notedAtMs >= afterMs) seen.set(publicKey, heardAtMs);
+    }
+    if (seen.size === 0) return;
+    const hostToWallMs = clock.wall() - nowMs;
+    try {
+      await machines.noteSeen(new Map(Array.from(seen, ([publicKey, atMs]) => [publicKey, atMs + hostToWallMs])));
+      if (this.#notedAtMs.size > machineRecordsMax) this.#notedAtMs.clear();
+      for (const publicKey of seen.keys()) this.#notedAtMs.set(publicKey, nowMs);
+    } catch (error) {
+      log.warn({ err: error }, "it could not be noted when machines were seen; the next attempt notes it");
+    }
+  }
+}

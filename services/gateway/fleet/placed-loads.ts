@@ -1,0 +1,141 @@
+import type { Presence } from "#shared/protocol/presence.ts";
+import { type KnownLoad, uncachedTokens, type Work } from "./expected-cost.ts";
+import type { Target } from "./roster.ts";
+
+/** The open jobs of a gateway on a machine, and the prompt tokens that the machine computes before their first tokens. */
+export interface PlacedLoad extends Target, KnownLoad {}
+
+interface OwnLoad {
+  readonly epoch: string;
+  jobs: number;
+  /** Jobs that the machine has accepted. Only these can be in its presences. */
+  accepted: number;
+  backlogTokens: number;
+}
+
+interface UnknownJobs {
+  readonly epoch: string;
+  readonly jobs: number;
+}
+
+/**
+ * Adds up the load of each machine: this gateway's own open jobs, those that other gateways told, and those that the
+ * machine's latest presence counts beyond these. A machine therefore never seems less busy than its gateways made it.
+ */
+export class PlacedLoads {
+  readonly #own = new Map<string, OwnLoad>();
+  /** The loads that each other gateway told last, by machine. */
+  readonly #told = new Map<string, ReadonlyMap<string, PlacedLoad>>();
+  readonly #unknown = new Map<string, UnknownJobs>();
+  readonly #changed: () => void;
+
+  /** `changed` is called when this gateway's own loads changed. */
+  constructor(changed: () => void = () => {}) {
+    this.#changed = changed;
+  }
+
+  placed({ machine, epoch }: Target, work: Work): OpenLoad {
+    const promptTokens = uncachedTokens(work);
+    let own = this.#own.get(machine);
+    if (own === undefined || own.epoch < epoch) {
+      own = { epoch, jobs: 0, accepted: 0, backlogTokens: 0 };
+      this.#own.set(machine, own);
+    }
+    // A job for an older boot of the machine is no load of the present one.
+    if (own.epoch > epoch) return new OpenLoad({ epoch, jobs: 0, accepted: 0, backlogTokens: 0 }, 0, () => {});
+    const load = own;
+    return new OpenLoad(load, promptTokens, () => {
+      if (load.jobs === 0 && this.#own.get(machine) === load) this.#own.delete(machine);
+      this.#changed();
+    });
+  }
+
+  /** Takes the loads that another gateway told, in place of those before. */
+  told(gateway: string, loads: readonly PlacedLoad[]): void {
+    if (loads.length === 0) this.#told.delete(gateway);
+    else this.#told.set(gateway, new Map(loads.map((load) => [load.machine, load])));
+  }
+
+  /** Takes what a machine reports of itself. */
+  reported({ machine, epoch, running, queued }: Presence): void {
+    const own = this.#own.get(machine);
+    const known = (own?.epoch === epoch ? own.accepted : 0) + this.#toldOf({ machine, epoch }).jobs;
+    const jobs = running + queued - known;
+    if (jobs > 0) this.#unknown.set(machine, { epoch, jobs });
+    else this.#unknown.delete(machine);
+  }
+
+  of(target: Target): KnownLoad {
+    const { machine, epoch } = target;
+    const own = this.#own.get(machine);
+    const unknown = this.#unknown.get(machine);
+    let { jobs, backlogTokens } = this.#toldOf(target);
+    if (unknown?.epoch === epoch) jobs += unknown.jobs;
+    if (own?.epoch === epoch) {
+      jobs += own.jobs;
+      backlogTokens += own.backlogTokens;
+    }
+    return { jobs, backlogTokens };
+  }
+
+  /** This gateway's own loads. */
+  own(): readonly PlacedLoad[] {
+    return Array.from(this.#own, ([machine, { epoch, jobs, backlogTokens }]) => ({
+      machine,
+      epoch,
+      jobs,
+      backlogTokens,
+    }));
+  }
+
+  #toldOf({ machine, epoch }: Target): KnownLoad {
+    let [jobs, backlogTokens] = [0, 0];
+    for (const loads of this.#told.values()) {
+      const load = loads.get(machine);
+      if (load?.epoch !== epoch) continue;
+      jobs += load.jobs;
+      backlogTokens += load.backlogTokens;
+    }
+    return { jobs, backlogTokens };
+  }
+}
+
+/** The load of one job of this gateway. */
+export class OpenLoad {
+  readonly #own: OwnLoad;
+  readonly #changed: () => void;
+  #waitingTokens: number;
+  #isAccepted = false;
+
+  constructor(own: OwnLoad, promptTokens: number, changed: () => void) {
+    this.#own = own;
+    this.#waitingTokens = promptTokens;
+    this.#changed = changed;
+    own.jobs += 1;
+    own.backlogTokens += promptTokens;
+    changed();
+  }
+
+  accepted(): void {
+    if (this.#isAccepted) return;
+    this.#isAccepted = true;
+    this.#own.accepted += 1;
+  }
+
+  /** Called when the prompt is computed. */
+  begun(): void {
+    if (this.#waitingTokens === 0) return;
+    this.#own.backlogTokens -= this.#waitingTokens;
+    this.#waitingTokens = 0;
+    this.#changed();
+  }
+
+  /** Called once, however the job ended. */
+  ended(): void {
+    this.#own.backlogTokens -= this.#waitingTokens;
+    this.#waitingTokens = 0;
+    this.#own.jobs -= 1;
+    if (this.#isAccepted) this.#own.accepted -= 1;
+    this.#changed();
+  }
+}

@@ -1,0 +1,141 @@
+import { createHash } from "node:crypto";
+import { Fault } from "#shared/fault/fault.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+
+/** The fields that identify a request. Two keys never have the same request. */
+export interface Fingerprinted {
+  readonly keyId: string;
+  readonly kind: string;
+  readonly modelId: string;
+  readonly body: Uint8Array;
+}
+
+/**
+ * The weight of a death. A runtime that breaks off under a request was most likely killed by it. A lost machine may
+ * have been switched off, so three lost machines are needed.
+ */
+const weights = { runtime: 3, machine: 2 } as const;
+const deadly = 6;
+/** Limits the requests that are remembered at once; the oldest are dropped first. */
+const requestsMax = 1_000;
+
+/** The deaths under one request: a weight for each machine, which counts once however often it failed. */
+interface Deaths {
+  readonly byMachine: Map<string, number>;
+  untilMs: number;
+}
+
+/**
+ * Remembers requests under which runtimes died. After two machines such a request is not passed on to a third, nor when
+ * its client repeats it. Official clients repeat failed requests, and would kill one machine after the other. Any
+ * success clears the request.
+ */
+export class DeadlyRequests {
+  readonly #timing: Timing;
+  readonly #deaths = new Map<string, Deaths>();
+  /** Fingerprints of requests under way, since a body is released before its answer is complete. */
+  readonly #prints = new WeakMap<Fingerprinted, string>();
+
+  constructor(timing: Timing) {
+    this.#timing = timing;
+  }
+
+  died(what: keyof typeof weights, machine: string, request: Fingerprinted, nowMs: number): void {
+    const print = this.#printOf(request);
+    const known = this.#deaths.get(print);
+    const byMachine = known !== undefined && nowMs < known.untilMs ? known.byMachine : new Map<string, number>();
+    byMachine.set(machine, Math.max(weights[what], byMachine.get(machine) ?? 0));
+    this.#deaths.delete(print);
+    for (const oldest of this.#deaths.keys()) {
+      if (this.#deaths.size < requestsMax) break;
+      this.#deaths.delete(oldest);
+    }
+    this.#deaths.set(print, { byMachine, untilMs: nowMs + this.#timing.deadlyRememberMs });
+  }
+
+  /** Forgets a request that a machine answered, if `died` or `refuse` fingerprinted it before. */
+  worked(request: Fingerprinted): void {
+    const print = this.#prints.get(request);
+    if (print !== undefined) this.#deaths.delete(print);
+  }
+
+  /**
+   * Throws `poison_request` if enough machines died under this request. It costs nothing while no death is remembered.
+   */
+  refuse(request: Fingerprinted, nowMs: number): void {
+    if (this.#deaths.size === 0) return;
+    const known = this.#deaths.get(this.#printOf(request));
+    if (known === undefined || nowMs >= known.untilMs) return;
+    const weight = known.byMachine.values().reduce((sum, each) => sum + each, 0);
+    if (weight < deadly) return;
+    throw new Fault("poison_request", {
+      message:
+        "The model servers that worked on this request broke off one after the other, so it is not passed on again for a while.",
+    });
+  }
+
+  #printOf(request: Fingerprinted): string {
+    const print = this.#prints.get(request) ?? fingerprint(request);
+    this.#prints.set(request, print);
+    return print;
+  }
+}
+
+function fingerprint({ keyId, kind, modelId, body }: Fingerprinted): string {
+  return createHash("sha256").update(`${keyId} ${kind} ${modelId} `).update(body).digest("base64");
+}
+
+interface BudgetTerms {
+  /** The part of a retry that each request adds. */
+  readonly share: number;
+  /** Maximum of unused retries. */
+  readonly saved: number;
+}
+
+/**
+ * A tenth of all requests may be placed on another machine, so that a failing fleet gets no extra load because it
+ * fails.
+ */
+const retries: BudgetTerms = { share: 0.1, saved: 200 };
+
+/**
+ * Every request may move once to the next target of its route, and unused moves are kept for requests that need more.
+ * The machines of a target may all fail at once, under every request that they run.
+ */
+export const moves: BudgetTerms = { share: 1, saved: 10_000 };
+
+/** `reserve` retries may follow each other, however few requests there were: a small site survives the loss of a machine. */
+const reserve = 20;
+/** Time in which a budget below its reserve gains one retry. */
+const refillMs = 1_000;
+
+/** Limits how often failed requests are placed once more. */
+export class RetryBudget {
+  readonly #clock: Pick<Clock, "now">;
+  readonly #terms: BudgetTerms;
+  #left = reserve;
+  #refilledAtMs: number;
+
+  constructor(clock: Pick<Clock, "now">, terms: BudgetTerms = retries) {
+    this.#clock = clock;
+    this.#terms = terms;
+    this.#refilledAtMs = clock.now();
+  }
+
+  /** Adds the share of a new request. */
+  asked(): void {
+    this.#left = Math.min(this.#terms.saved, this.#left + this.#terms.share);
+  }
+
+  /** Takes one retry. True if the budget held one. */
+  take(): boolean {
+    const nowMs = this.#clock.now();
+    const gained = (nowMs - this.#refilledAtMs) / refillMs;
+    this.#refilledAtMs = nowMs;
+    if (this.#left < reserve) this.#left = Math.min(reserve, this.#left + gained);
+    if (this.#left < 1) return false;
+    this.#left -= 1;
+    return true;
+  }
+}

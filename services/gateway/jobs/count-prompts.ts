@@ -1,0 +1,75 @@
+import { Fault } from "#shared/fault/fault.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import type { Timing } from "#shared/protocol/timing.ts";
+import type { Chosen } from "../fleet/choose-machine.ts";
+import type { MachineRanking } from "../fleet/rank-machines.ts";
+import type { OpenJobs } from "./open-jobs.ts";
+import { type Placement, targetsOf } from "./place-job.ts";
+
+interface CounterOptions {
+  readonly jobs: Pick<OpenJobs, "run">;
+  readonly ranking: Pick<MachineRanking, "rankNow">;
+  readonly timing: Timing;
+  readonly clock: Clock;
+}
+
+/** A chat whose prompt is to be counted. */
+export type CountedChat = Omit<Placement, "listener" | "kind" | "whole">;
+
+/** Limits the machines that are asked for the count of one prompt. */
+const askedMax = 2;
+
+/** Counts the tokens of prompts at the machines that would answer them. A count takes no slot of a machine. */
+export class PromptCounter {
+  readonly #options: CounterOptions;
+
+  constructor(options: CounterOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the exact number of tokens. Undefined if no machine that would answer the chat counts it in time. */
+  async count(chat: CountedChat): Promise<number | undefined> {
+    const { ranking } = this.#options;
+    const ranked = targetsOf({ ...chat, kind: "count" }).map((target) => ranking.rankNow(target) ?? []);
+    const first = ranked.find(({ length }) => length > 0) ?? [];
+    for (const chosen of first.filter(({ model }) => model.counts === true).slice(0, askedMax)) {
+      const counted = await this.#ask(chat, chosen);
+      if (counted !== undefined) return counted;
+    }
+    return undefined;
+  }
+
+  async #ask(chat: CountedChat, chosen: Chosen): Promise<number | undefined> {
+    const { jobs, timing, clock } = this.#options;
+    const { keyId, traceparent, body, sha256, signal } = chat;
+    const late = new AbortController();
+    const timer = clock.after(timing.countWaitMs, () => late.abort(countedTooLate()));
+    try {
+      const outcome = await jobs.run({
+        target: chosen,
+        head: {
+          id: newToken(),
+          kind: "count",
+          model: chosen.model.id,
+          keyId,
+          remainingMs: timing.countWaitMs,
+          traceparent,
+        },
+        body,
+        sha256,
+        acceptWithinMs: timing.acceptWaitMs * 2,
+        listener: { onData: () => undefined },
+        signal: AbortSignal.any([signal, late.signal]),
+      });
+      signal.throwIfAborted();
+      return outcome.outcome === "end" ? outcome.end.usage?.promptTokens : undefined;
+    } finally {
+      timer.cancel();
+    }
+  }
+}
+
+function countedTooLate(): Fault {
+  return new Fault("upstream_timeout", { message: "The GPU machine did not count the tokens in time (countWaitMs)." });
+}

@@ -1,0 +1,204 @@
+import type { FastifyInstance } from "fastify";
+import { Fault } from "#shared/fault/fault.ts";
+import type { KeyStore } from "#shared/keys/key-store.ts";
+import type { Peppers } from "#shared/keys/pepper.ts";
+import { machineNameUsed } from "#shared/machines/change-machine.ts";
+import { type JoinOutcome, useJoin } from "#shared/machines/join-machine.ts";
+import type { MachineStore } from "#shared/machines/machine-record.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import {
+  type ChallengeAnswer,
+  challengePath,
+  type PairAnswer,
+  pairPath,
+  pairRequest,
+  provesSame,
+  tunnelPath,
+  type CredentialAnswer,
+  credentialPath,
+  credentialRequest,
+  type CredentialRequest,
+} from "#shared/protocol/pairing.ts";
+import type { MachineRecords } from "../fleet/machine-records.ts";
+import { answerFaults, refuseOtherMethods } from "../http/answer-faults.ts";
+import { readJsonObject } from "../http/read-json.ts";
+import { readShape } from "../http/read-shape.ts";
+import type { BadKeys } from "../keys/bad-keys.ts";
+
+/** Largest body of a request to pair. It takes a third of this. */
+export const pairBodyBytesMax = 1_024;
+
+interface PairingParts {
+  readonly machines: MachineStore;
+  readonly keys: Pick<KeyStore, "find">;
+  readonly records: Pick<MachineRecords, "site">;
+  /** Returns true while an agent that was not paired has this name. */
+  readonly isNameUsed: (machine: string) => boolean;
+  readonly challenges: Challenges;
+  /** Counts the wrong proofs of each address together with its wrong keys. */
+  readonly badKeys: BadKeys;
+  /** Issues a credential for direct connections to NATS. */
+  readonly issue: (request: CredentialRequest, address: string) => Promise<CredentialAnswer>;
+  readonly clock: Pick<Clock, "wall">;
+  readonly log: Log;
+}
+
+/** Mounts the routes by which a machine uses its join line: it asks for a challenge, and answers it with a proof. */
+export function pairMachines(server: FastifyInstance, parts: PairingParts): void {
+  const { records, challenges, log } = parts;
+  void server.register(
+    async (agents) => {
+      answerFaults(agents, { log, bodyBytesMax: pairBodyBytesMax, bodyLimitName: "pairBodyBytesMax" });
+      agents.removeAllContentTypeParsers();
+      const asBytes = { parseAs: "buffer", bodyLimit: pairBodyBytesMax } as const;
+      agents.addContentTypeParser("application/json", asBytes, (_request, body, done) => done(null, body));
+      agents.addHook("onRequest", async (_request, reply) => void reply.header("cache-control", "no-store"));
+      agents.get(below(challengePath), async (): Promise<ChallengeAnswer> => {
+        return { site: records.site.id, challenge: challenges.make() };
+      });
+      agents.post(below(pairPath), async ({ body, ip, id }): Promise<PairAnswer> => {
+        const json = body instanceof Buffer ? readJsonObject(body) : {};
+        return pair(readShape(pairRequest, json).value, { from: ip, requestId: id }, parts);
+      });
+      agents.post(below(credentialPath), async ({ body, ip }): Promise<CredentialAnswer> => {
+        const request = readShape(credentialRequest, body instanceof Buffer ? readJsonObject(body) : {}).value;
+        insistOnChallenge(request, challenges);
+        return parts.issue(request, ip);
+      });
+    },
+    { prefix: tunnelPath },
+  );
+  refuseOtherMethods(server, challengePath, ["GET", "HEAD"]);
+  refuseOtherMethods(server, pairPath, ["POST"]);
+  refuseOtherMethods(server, credentialPath, ["POST"]);
+}
+
+/** Returns a path as the scope of the tunnel's path has it. */
+function below(path: string): string {
+  return path.slice(tunnelPath.length);
+}
+
+function insistOnChallenge({ challenge }: { readonly challenge: string }, challenges: Challenges): void {
+  if (challenges.isGood(challenge)) return;
+  throw new Fault("challenge_invalid", {
+    message: `This challenge is older than ${challengeMsMax / 1_000} s (challengeMsMax), or another site made it. Ask for a new one at ${challengePath}.`,
+    param: "challenge",
+  });
+}
+
+async function pair(
+  request: Parameters<typeof useJoin>[0]["request"],
+  { from, requestId }: { readonly from: string; readonly requestId: string },
+  { machines, keys, records, isNameUsed, challenges, badKeys, clock, log }: PairingParts,
+): Promise<PairAnswer> {
+  insistOnChallenge(request, challenges);
+  const site = records.site.id;
+  const means = { machines, keys, clock, isNameUsed, requestId };
+  const use = (): Promise<JoinOutcome> => useJoin({ request, from, site }, means);
+  const outcome = await badKeys.ask(from, use);
+  if (outcome.outcome === "paired") {
+    const { machine, proof, isNew } = outcome;
+    if (isNew) log.info({ request: requestId, machine, address: from }, "a machine was paired");
+    return { machine, site, proof };
+  }
+  if (outcome.outcome === "used") {
+    const { machine, usedAt, usedFrom } = outcome;
+    const first = { first_address: usedFrom, first_at: new Date(usedAt).toISOString() };
+    log.warn({ request: requestId, machine, address: from, ...first }, "a join line was used a second time");
+  }
+  if (outcome.outcome === "withdrawn") {
+    const { machine } = outcome;
+    log.warn(
+      { request: requestId, machine, address: from },
+      "a join line of an admin key that was taken back was used",
+    );
+  }
+  throw refusal(outcome);
+}
+
+function refusal(outcome: Exclude<JoinOutcome, { readonly outcome: "paired" }>): Fault {
+  switch (outcome.outcome) {
+    case "invalid":
+      return new Fault("join_invalid", {
+        message: `This site knows no such join line: it was replaced or withdrawn, or is not whole. ${newLine("<name>")}`,
+      });
+    case "withdrawn":
+      return new Fault("join_invalid", {
+        message: `The admin key that made this join line was revoked or disabled, which withdraws the line. ${newLine(outcome.machine)}`,
+      });
+    case "expired":
+      return new Fault("join_expired", {
+        message: `This join line expired at ${new Date(outcome.expiresAt).toISOString()}. ${newLine(outcome.machine)}`,
+      });
+    case "used": {
+      const { machine, usedAt, usedFrom } = outcome;
+      const first = `at ${new Date(usedAt).toISOString()} from ${usedFrom}`;
+      return new Fault("join_used", {
+        message: `This join line was used ${first}, and pairs no other machine. If that was not you, revoke what has it now: trunkline machines revoke ${machine}. ${newLine(machine)}`,
+      });
+    }
+    case "name-used":
+      return machineNameUsed(outcome.machine);
+    case "known-key":
+      return new Fault("machine_key_used", {
+        message: "This site accepted this public key before. Make a new key for each pairing.",
+        param: "public_key",
+      });
+  }
+}
+
+function newLine(machine: string): string {
+  return `Make a new line on the site: trunkline machines pair ${machine}`;
+}
+
+/** Time for which a challenge is good. */
+export const challengeMsMax = 60_000;
+/** Largest difference between the clocks of two gateways. */
+const aheadMsMax = 5_000;
+
+/**
+ * The challenges that machines answer. A challenge is good at every gateway of the site and stored at none: it holds
+ * the time when it was made, and a signature under a key that only gateways have.
+ */
+export class Challenges {
+  readonly #peppers: Pick<Peppers, "challengeSignatures">;
+  readonly #clock: Pick<Clock, "wall">;
+
+  constructor(options: {
+    readonly peppers: Pick<Peppers, "challengeSignatures">;
+    readonly clock: Pick<Clock, "wall">;
+  }) {
+    this.#peppers = options.peppers;
+    this.#clock = options.clock;
+  }
+
+  make(): string {
+    const text = `${Math.round(this.#clock.wall()).toString(36)}.${newToken()}`;
+    const [signature] = this.#peppers.challengeSignatures(text);
+    return `${text}.${signature}`;
+  }
+
+  /** True if a gateway of this site made the challenge within `challengeMsMax`. */
+  isGood(challenge: string): boolean {
+    const end = challenge.lastIndexOf(".");
+    const text = challenge.slice(0, end);
+    const ageMs = this.#clock.wall() - Number.parseInt(text, 36);
+    if (!(ageMs <= challengeMsMax && ageMs >= -aheadMsMax)) return false;
+    const signature = challenge.slice(end + 1);
+    return this.#peppers.challengeSignatures(text).some((each) => provesSame(each, signature));
+  }
+}
+
+/** Answers machines at a site that pairs none, because its gateways cannot connect them to NATS. */
+export function refuseMachines(server: FastifyInstance): void {
+  const refuse = (): never => {
+    throw new Fault("machines_unavailable", {
+      message:
+        "This site pairs no machines: its gateways have no TRUNKLINE_NATS_SIGNING_KEY, with which they connect machines to NATS. `trunkline nats init` makes one.",
+    });
+  };
+  server.all(tunnelPath, refuse);
+  server.all(`${tunnelPath}/*`, refuse);
+}

@@ -1,0 +1,205 @@
+import { type NatsConnection, wsconnect } from "@nats-io/nats-core";
+import { WebSocket } from "ws";
+import type { Clock } from "../process/clock.ts";
+import { exitCodes, StartFailure } from "../process/lifecycle.ts";
+import type { Log } from "../process/log.ts";
+import { newToken } from "../protocol/identifiers.ts";
+import { connectsPerMinuteMax, refusalIn, signChallenge, type ToldRefusal, tunnelPath } from "../protocol/pairing.ts";
+import type { Broker, Subscription } from "./broker.ts";
+import { type Site, whyNotReached } from "../site/reach-site.ts";
+import { ReconnectPace } from "./nats-connection.ts";
+import { isCredentialRefused, NatsBroker, reconnecting } from "./nats-broker.ts";
+
+export interface TunnelOptions extends Site {
+  /** The id of the site that this machine paired with. A proof for it is good at no other site. */
+  readonly site: string;
+  readonly publicKey: string;
+  /** The private half of the machine's key. */
+  readonly seed: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** The connection of a paired machine to its site's broker, through a gateway. */
+export interface Tunnel extends Broker {
+  /** The machine's name, as the site told it at the latest connect. */
+  readonly machine: string;
+  /** Calls the listener after a reconnect at which the site told another name. Subscriptions to the old name are void. */
+  onRenamed(listener: (machine: string) => void): Subscription;
+  /** Resolves when the site says that this machine's credential will never work again. */
+  readonly refused: Promise<StartFailure>;
+}
+
+/** Identifies this process, so that the site tells a reconnect from a second process with the same key. */
+export const boot = newToken();
+/** Timeout of the WebSocket handshake; shorter than that of the whole connect, whose message would say less. */
+const handshakeWaitMs = 4_000;
+/** Time that a closed socket has for its last bytes. A dead line must not delay the reconnect. */
+const closeWaitMs = 1_000;
+/** TCP repeats a lost packet after up to 3 s. A reconnect would be slower. */
+const pingWaitMs = 4_000;
+/**
+ * Each attempt to connect may cost the site a TLS handshake, and a site can have hundreds of machines. The attempts of
+ * the first two seconds of an outage stay half a second apart at most.
+ */
+const waitGrowth = 1.1;
+/** The largest message of a gateway: one turn of the event loop, with parts of several bodies. */
+const frameBytesMax = 64 * 1024 * 1024;
+
+export const socketOptions = {
+  perMessageDeflate: false,
+  handshakeTimeout: handshakeWaitMs,
+  closeTimeout: closeWaitMs,
+  maxPayload: frameBytesMax,
+};
+
+/** Connects once, or fails with a message for a person. From then on the tunnel reconnects by itself for ever. */
+export async function connectTunnel(options: TunnelOptions): Promise<Tunnel> {
+  const { origin, site, publicKey, seed, agent, clock, log } = options;
+  const pace = new ReconnectPace(Math.random, waitGrowth);
+  const url = new URL(tunnelPath, origin.replace(/^http/, "ws"));
+  let failure: unknown;
+  try {
+    const connection = await wsconnect({
+      ...reconnecting(pace),
+      servers: url.href,
+      ignoreClusterUpdates: true,
+      wsFactory: async () => {
+        const socket = new WebSocket(url, { ...socketOptions, agent });
+        // The client library keeps the message of this error and nothing else.
+        socket.once("error", (error) => (failure = error));
+        // Before it closes a socket, the library waits until this is 0: on a dead line for minutes. The close itself
+        // sends what is left, within `closeWaitMs`.
+        Object.defineProperty(socket, "bufferedAmount", { value: 0 });
+        return { socket: socket as unknown as globalThis.WebSocket, encrypted: url.protocol === "wss:" };
+      },
+      authenticator: (challenge = "") => {
+        return { nkey: publicKey, sig: signChallenge(seed, { purpose: "connect", site, challenge }), boot };
+      },
+    });
+    return new TunnelBroker(connection, { origin, pace, clock, log });
+  } catch (error) {
+    throw whyNoTunnel(isCredentialRefused(error) ? error : (failure ?? error), options);
+  }
+}
+
+class TunnelBroker extends NatsBroker implements Tunnel {
+  machine: string;
+  readonly #tunnel: NatsConnection;
+  readonly #origin: string;
+  readonly #pace: ReconnectPace;
+  readonly #log: Pick<Log, "warn">;
+  readonly #renamed = new Set<(machine: string) => void>();
+  readonly #refused = Promise.withResolvers<StartFailure>();
+
+  constructor(
+    connection: NatsConnection,
+    { origin, ...options }: Pick<TunnelOptions, "origin" | "clock" | "log"> & { readonly pace: ReconnectPace },
+  ) {
+    const name = `the site ${origin}`;
+    const credentialRefused = `${name} refuses this machine's credential`;
+    const grantRemedy = "the machine may have been renamed; it connects again under its new name.";
+    super(connection, { ...options, pingWaitMs, peer: { name, credentialRefused, grantRemedy } });
+    this.#tunnel = connection;
+    this.#origin = origin;
+    this.#pace = options.pace;
+    this.#log = options.log;
+    this.machine = toldMachine(connection);
+  }
+
+  get refused(): Promise<StartFailure> {
+    return this.#refused.promise;
+  }
+
+  onRenamed(listener: (machine: string) => void): Subscription {
+    this.#renamed.add(listener);
+    return { end: () => void this.#renamed.delete(listener) };
+  }
+
+  protected override reconnected(): void {
+    const machine = toldMachine(this.#tunnel);
+    if (machine === this.machine) return;
+    this.machine = machine;
+    for (const listener of this.#renamed) listener(machine);
+  }
+
+  /** A gateway that stops asks its machines to connect to another one. */
+  protected override serverLeaves(): void {
+    void this.#tunnel.reconnect();
+  }
+
+  protected override credentialRefused(error: Error): boolean {
+    const told = refusalIn(error.message);
+    const { refusal, retryMs = 0 } = told ?? {};
+    if (refusal === "machine_unknown" || refusal === "machine_revoked") {
+      this.#refused.resolve(refusedFor(told, this.#origin));
+    }
+    if (refusal === "too_often") {
+      this.#pace.hold(retryMs);
+      this.#log.warn({ retryMs }, refusedFor(told, this.#origin).message);
+    }
+    return refusal !== "unavailable" && refusal !== "too_often";
+  }
+}
+
+function toldMachine({ info }: NatsConnection): string {
+  const machine: unknown = Reflect.get(info ?? {}, "machine");
+  return typeof machine === "string" ? machine : "";
+}
+
+export function refusedFor(told: ToldRefusal | undefined, origin: string): StartFailure {
+  const pairAgain = "Pair it again with a new line of «trunkline machines pair».";
+  const refusal = told?.refusal;
+  switch (refusal) {
+    case "machine_unknown":
+      return new StartFailure(
+        exitCodes.config,
+        `The site ${origin} does not know this machine: it was removed or paired again elsewhere. ${pairAgain}`,
+      );
+    case "machine_revoked":
+      return new StartFailure(
+        exitCodes.config,
+        `The site ${origin} has revoked this machine: an operator ended its pairing. ${pairAgain}`,
+      );
+    case "wrong_proof":
+      return new StartFailure(
+        exitCodes.unavailable,
+        `${origin} does not accept this machine's proof: another site answers there now. ${pairAgain}`,
+      );
+    case "replaced":
+      return new StartFailure(
+        exitCodes.unavailable,
+        `Another process connected to the site ${origin} with this machine's credential: stop one of them.`,
+      );
+    case "too_often":
+      return new StartFailure(
+        exitCodes.unavailable,
+        `The site ${origin} admits ${connectsPerMinuteMax} connects of one machine in a minute (connectsPerMinuteMax), and this one again in ${Math.ceil((told?.retryMs ?? 0) / 1_000)} s. A proxy on the way may cut WebSockets.`,
+      );
+    case "unavailable":
+    case undefined:
+      return new StartFailure(
+        exitCodes.unavailable,
+        `The site ${origin} cannot serve this machine just now: try again.`,
+      );
+  }
+}
+
+/** Explains to a person why the connect failed. */
+export function whyNoTunnel(error: unknown, way: Site): StartFailure {
+  const { origin } = way;
+  if (error instanceof Error && isCredentialRefused(error)) return refusedFor(refusalIn(error.message), origin);
+  const reason = error instanceof Error ? error.message : String(error);
+  const unavailable = (message: string): StartFailure =>
+    new StartFailure(exitCodes.unavailable, message, { cause: error });
+  const status = /^Unexpected server response: (\d+)$/.exec(reason)?.[1];
+  if (status === "502" || status === "503" || status === "504") {
+    return unavailable(`The site ${origin} does not serve machines just now (HTTP ${status}): try again.`);
+  }
+  if (status !== undefined) {
+    return unavailable(
+      `${origin} does not answer as a Trunkline site (HTTP ${status} at ${tunnelPath}): check the URL, and let proxies in front pass WebSockets on.`,
+    );
+  }
+  return unavailable(whyNotReached(error, way).message);
+}

@@ -1,0 +1,12 @@
+import { afterAll, beforeAll } from "vitest";
+import type { SomeServer } from "../harness/found-servers.ts";
+import { redisUrl } from "../harness/redis-server.ts";
+import { redisPlace, sqlitePlace } from "./key-store-place.ts";
+import { routeStoreContract } from "./route-store.contract.ts";
+
+let server: SomeServer;
+beforeAll(async () => void (server = await redisUrl()));
+afterAll(() => server.stop());
+
+routeStoreContract("Redis", () => redisPlace(server.url));
+routeStoreContract("SQLite", sqlitePlace);

@@ -1,0 +1,284 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import { exitCodes } from "#shared/process/lifecycle.ts";
+import { interruptedCode } from "../../services/cli/command-line.ts";
+import { readJson } from "../../services/cli/connect/edit-json.ts";
+import { trunkline } from "../../services/cli/trunkline.ts";
+import { findBinary } from "../harness/find-binary.ts";
+import { freePort } from "../harness/free-port.ts";
+import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
+import type { Settings } from "../harness/trunkline-command.ts";
+import { until } from "../harness/until.ts";
+import { modelOf } from "../unit/cli/connect/model-of.ts";
+
+let up: UpProcess;
+beforeAll(async () => {
+  up = await startUp();
+});
+afterAll(() => up[Symbol.asyncDispose]());
+
+/** A person at a host of their own, who runs commands for the running site. */
+async function person(settings: Settings = {}) {
+  const home = await mkdtemp(join(tmpdir(), "trunkline-connect-"));
+  onTestFinished(() => rm(home, { recursive: true }));
+  const environment = {
+    HOME: home,
+    TRUNKLINE_STATE_DIR: up.stateDir,
+    TRUNKLINE_BASE_URL: new URL(up.endpoint.baseUrl).origin,
+    ...settings,
+  };
+  const run = async (args: readonly string[], stdin?: PassThrough & { isTTY?: boolean }) => {
+    let [out, err] = ["", ""];
+    const exitCode = await trunkline({
+      arguments: args,
+      environment,
+      stdin: stdin ?? Object.assign(new PassThrough(), { isTTY: false }),
+      stdout: { write: (each) => (out += each) },
+      stderr: { write: (each) => (err += each) },
+    });
+    return { exitCode, out, err };
+  };
+  /** The API keys that are valid now, but not the one that `trunkline up` keeps. */
+  const liveKeys = async (): Promise<readonly string[]> => {
+    const { out } = await run(["keys", "list", "--json"]);
+    const keys = JSON.parse(out) as readonly { name: string; state: string }[];
+    return keys.flatMap(({ name, state }) => (state === "valid" && !name.startsWith("trunkline up") ? [name] : []));
+  };
+  await mkdir(join(home, ".claude"));
+  return { home, run, liveKeys, file: join(home, ".claude/settings.json") };
+}
+
+function typed(...lines: readonly string[]) {
+  const stdin = Object.assign(new PassThrough(), { isTTY: true });
+  for (const line of lines) stdin.write(`${line}\n`);
+  return stdin;
+}
+
+const before = `{
+  // a comment of mine
+  "permissions": { "allow": ["Bash(ls:*)"] }, // another one
+}
+`;
+
+async function tokenIn(file: string): Promise<string> {
+  const { ANTHROPIC_AUTH_TOKEN: token } = z
+    .object({ env: z.record(z.string(), z.string()) })
+    .parse(readJson(await readFile(file, "utf8"))).env;
+  return token ?? expect.fail(`there is no key in ${file}`);
+}
+
+async function statusWith(token: string): Promise<number> {
+  return (await fetch(`${up.endpoint.baseUrl}/models`, { headers: { authorization: `Bearer ${token}` } })).status;
+}
+
+test("connect writes the live model, its window and a working key, and --undo restores the file and revokes the key", async () => {
+  const { run, file, liveKeys } = await person();
+  await writeFile(file, before, { mode: 0o644 });
+  const { exitCode, out, err } = await run(["connect", "claude", "--name", "laptop", "--ttl", "1d"], typed("y"));
+  expect({ exitCode, out }).toEqual({ exitCode: 0, out: expect.stringContaining("claude") });
+  const token = await tokenIn(file);
+  expect(await readFile(file, "utf8")).toContain(
+    '"permissions": { "allow": ["Bash(ls:*)"] }, // another one\n  "env": {',
+  );
+  expect(readJson(await readFile(file, "utf8"))).toMatchObject({
+    env: {
+      ANTHROPIC_BASE_URL: new URL(up.endpoint.baseUrl).origin,
+      ANTHROPIC_MODEL: "scripted",
+      CLAUDE_CODE_MAX_CONTEXT_TOKENS: "32768",
+    },
+  });
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  expect(err).toContain('+     "ANTHROPIC_AUTH_TOKEN": "<key>"');
+  expect(`${out}${err}`).not.toContain(token);
+  expect(await liveKeys()).toEqual(["laptop"]);
+  expect(await statusWith(token)).toBe(200);
+
+  expect(await run(["connect", "claude", "--undo"])).toMatchObject({ exitCode: 0, out: `Restored ${file}\n` });
+  expect(await readFile(file, "utf8")).toBe(before);
+  expect((await stat(file)).mode & 0o777).toBe(0o644);
+  expect(await liveKeys()).toEqual([]);
+  expect(await run(["connect", "claude", "--undo"])).toMatchObject({
+    exitCode: exitCodes.failed,
+    err: "trunkline: Claude Code is not connected: there is nothing to undo.\n",
+  });
+});
+
+test("connect writes nothing and leaves no key when the person says no, without a terminal, and with --print", async () => {
+  const { run, file, liveKeys } = await person();
+  await writeFile(file, before);
+  const no = await run(["connect", "claude"], typed("n"));
+  expect(no).toMatchObject({
+    exitCode: exitCodes.failed,
+    err: expect.stringMatching(/Write\? \[y\/N\] trunkline: Nothing was written\.\n$/),
+  });
+  const unasked = await run(["connect", "claude"]);
+  expect(unasked).toMatchObject({
+    exitCode: exitCodes.usage,
+    err: expect.stringMatching(/--yes writes without a question\.\n$/),
+  });
+  const printed = await run(["connect", "claude", "--print"]);
+  expect(printed).toMatchObject({
+    exitCode: 0,
+    out: expect.stringMatching(/settings\.json\n\{\n {2}\/\/ a comment of mine[^]*"<key>"/),
+  });
+  expect(await readFile(file, "utf8")).toBe(before);
+  expect(await liveKeys()).toEqual([]);
+});
+
+test("connect replaces a setting of the person's own only by --force or a yes to its name", async () => {
+  const { run, file } = await person();
+  const own = '{"env": {"ANTHROPIC_BASE_URL": "https://elsewhere.example"}}';
+  await writeFile(file, own);
+  const refused = await run(["connect", "claude", "--yes"]);
+  expect(refused).toMatchObject({
+    exitCode: exitCodes.usage,
+    err: expect.stringContaining(
+      `replaces what you have: env.ANTHROPIC_BASE_URL in ${file}. Nothing was written: --force`,
+    ),
+  });
+  expect(await readFile(file, "utf8")).toBe(own);
+  expect(await run(["connect", "claude"], typed("yes"))).toMatchObject({ exitCode: 0 });
+  expect(await tokenIn(file)).toMatch(/^trunkline_/);
+  expect(await run(["connect", "claude", "--undo"])).toMatchObject({ exitCode: 0 });
+  expect(await readFile(file, "utf8")).toBe(own);
+});
+
+test("--undo refuses a file that has changed since and shows what would be lost, unless --force is given", async () => {
+  const { run, file } = await person();
+  await run(["connect", "claude", "--yes"]);
+  const token = await tokenIn(file);
+  await writeFile(file, (await readFile(file, "utf8")).replace("ANTHROPIC_MODEL", "ANOTHER_MODEL"));
+  const refused = await run(["connect", "claude", "--undo"]);
+  expect(refused.exitCode).toBe(exitCodes.failed);
+  expect(refused.err).toMatch(
+    /"\[key\]",\n- {5}"ANTHROPIC_MODEL".*\n\+ {5}"ANOTHER_MODEL"[^]*An undo loses the lines with \+ .*--undo --force`\.\n$/,
+  );
+  expect(refused.err).not.toContain(token);
+  expect(await statusWith(token)).toBe(200);
+  expect(await run(["connect", "claude", "--yes"])).toMatchObject({ exitCode: exitCodes.failed });
+  expect(await run(["connect", "claude", "--undo", "--force"])).toMatchObject({
+    exitCode: 0,
+    out: `Removed ${file}\n`,
+  });
+  await expect(stat(file)).rejects.toThrow("ENOENT");
+  await until(async () => (await statusWith(token)) === 401, { what: "the revoked key is refused" });
+});
+
+test("a second connect replaces the first one with its key, and --undo goes back to before both", async () => {
+  const { run, file, liveKeys } = await person();
+  await writeFile(file, before);
+  await run(["connect", "claude", "--yes", "--name", "first"]);
+  expect(await run(["connect", "claude", "--yes", "--name", "second"])).toMatchObject({ exitCode: 0 });
+  expect(await liveKeys()).toEqual(["second"]);
+  await run(["connect", "claude", "--undo"]);
+  expect(await readFile(file, "utf8")).toBe(before);
+  expect(await liveKeys()).toEqual([]);
+});
+
+test("connect takes a key that the person has, and never revokes it", async () => {
+  const { run, file } = await person({ TRUNKLINE_STATE_DIR: "/nowhere", TRUNKLINE_KEY: up.endpoint.key });
+  expect(await run(["connect", "claude", "--yes", "--key"])).toMatchObject({ exitCode: 0 });
+  expect(await tokenIn(file)).toBe(up.endpoint.key);
+  expect(await run(["connect", "claude", "--undo"])).toMatchObject({ exitCode: 0, err: "" });
+  expect(await statusWith(up.endpoint.key)).toBe(200);
+});
+
+test("connect issues the key at an operations port with an admin key, and revokes it there", async () => {
+  const admin = (await readFile(join(up.stateDir, "admin-key"), "utf8")).trim();
+  const { run, file } = await person({
+    TRUNKLINE_STATE_DIR: "/nowhere",
+    TRUNKLINE_ADMIN_KEY: admin,
+    TRUNKLINE_OPERATIONS_URL: up.operationsUrl,
+  });
+  expect(await run(["connect", "claude", "--yes"])).toMatchObject({ exitCode: 0 });
+  const token = await tokenIn(file);
+  expect(await statusWith(token)).toBe(200);
+  expect(await run(["connect", "claude", "--undo"])).toMatchObject({
+    exitCode: 0,
+    err: expect.stringContaining("Revoked the old key"),
+  });
+  await until(async () => (await statusWith(token)) === 401, { what: "the revoked key is refused" });
+});
+
+test("connect without a site's folder, a key or an operations port says which of them to name, and makes no folder", async () => {
+  const { home } = await person();
+  const stateDir = join(home, "missing");
+  const elsewhere = await person({ TRUNKLINE_STATE_DIR: stateDir });
+  const { exitCode, err } = await elsewhere.run(["connect", "claude", "--yes"]);
+  expect(exitCode).toBe(exitCodes.config);
+  expect(err).toContain(`${stateDir} is missing. Name a key with --key`);
+  await expect(stat(stateDir)).rejects.toThrow("ENOENT");
+});
+
+const refusals: readonly (readonly [why: string, args: readonly string[], exitCode: number, said: RegExp])[] = [
+  [
+    "an unknown model",
+    ["--model", "nothing-here"],
+    exitCodes.failed,
+    /nothing-here is not on the site\. Those that fit: scripted\.\n$/,
+  ],
+  ["a model without tools", ["--model", "scripted:plain"], exitCodes.failed, /scripted:plain does not fit Claude Code/],
+  ["a missing TRUNKLINE_KEY", ["--key"], exitCodes.config, /There is no key in TRUNKLINE_KEY: set it/],
+  ["a key that is none", ["--key", "sk-something"], exitCodes.config, /What is in --key is no API key/],
+  [
+    "a site that is away",
+    ["--url", `http://127.0.0.1:${await freePort()}`],
+    exitCodes.unavailable,
+    /Nothing listens at .*--url/,
+  ],
+];
+test.each(refusals)("connect explains %s in one line and leaves no key", async (_, args, exitCode, said) => {
+  const { run, liveKeys } = await person();
+  const { err, ...result } = await run(["connect", "claude", "--yes", ...args]);
+  expect(result).toEqual({ exitCode, out: "" });
+  expect(err).toMatch(said);
+  expect(await liveKeys()).toEqual([]);
+});
+
+const script = await findBinary("script");
+if (script === undefined) console.log("Skipping connect on a terminal: there is no `script` on the PATH.");
+
+test.skipIf(script === undefined).each([
+  ["n\r", exitCodes.failed, /\[y\/N\] n\r\n.*Nothing was written\./],
+  ["\u0003", interruptedCode, /Interrupted: nothing was written\./],
+])("connect on a terminal ends after %j, without a key left", async (keys, exitCode, said) => {
+  const { home, liveKeys } = await person();
+  const main = join(import.meta.dirname, "../../services/cli/main.ts");
+  const command = `'${process.execPath}' '${main}' connect claude`;
+  const env = { ...process.env, HOME: home, TRUNKLINE_STATE_DIR: up.stateDir };
+  const child = spawn(script ?? "script", ["-qefc", command, "/dev/null"], { env });
+  const ended = once(child, "exit");
+  let shown = "";
+  child.stdout.on("data", (piece) => (shown += String(piece)));
+  await until(() => shown.includes("[y/N]"), { what: "the question on the terminal" });
+  child.stdin.write(keys);
+  expect(await ended).toEqual([exitCode, null]);
+  expect(shown).toMatch(said);
+  expect(await liveKeys()).toEqual([]);
+});
+
+test("ids of models that a shell, a terminal or a program takes for commands are left out, and named on one line", async () => {
+  const ids = ["good model:1", "x'; touch it #", "{file:~/.ssh/id_rsa}", "$HOME", "a\nOPENAI_API_KEY=b", "\u001b[2J"];
+  const data = ids.map((id) => modelOf(id));
+  const site = createServer((_, response) => void response.end(JSON.stringify({ object: "list", data })));
+  onTestFinished(() => void site.close());
+  await once(site.listen(0, "127.0.0.1"), "listening");
+  const port = (site.address() as AddressInfo).port;
+  const { run } = await person({ TRUNKLINE_BASE_URL: `http://127.0.0.1:${port}` });
+  for (const client of ["opencode", "qwen", "open-webui"]) {
+    const { exitCode, out, err } = await run(["connect", client, "--print", "--key", up.endpoint.key]);
+    expect({ exitCode, err }).toEqual({ exitCode: 0, err: expect.stringMatching(/^Left out.*file:.*HOME.*\n$/) });
+    expect(out).toContain("good model:1");
+    for (const each of ids.slice(1)) expect(out).not.toContain(each.slice(0, 5));
+  }
+  const named = await run(["connect", "opencode", "--print", "--key", up.endpoint.key, "--model", "$HOME"]);
+  expect([named.exitCode, named.err]).toEqual([exitCodes.failed, expect.stringContaining("does not fit")]);
+});

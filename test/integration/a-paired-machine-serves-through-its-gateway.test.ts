@@ -1,0 +1,106 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { changeMachine } from "#shared/machines/change-machine.ts";
+import { joinTtlMsMax, makeJoin } from "#shared/machines/join-machine.ts";
+import { systemClock as clock } from "#shared/process/clock.ts";
+import { Lifecycle } from "#shared/process/lifecycle.ts";
+import { createLog } from "#shared/process/log.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import { joinLineText, parseJoinLine } from "#shared/protocol/pairing.ts";
+import type { Pairing } from "#shared/site/pairing-file.ts";
+import { agentConfig } from "../../services/agent/config.ts";
+import { joinSite } from "../../services/agent/machine/join-site.ts";
+import { PairedAgent } from "../../services/agent/paired-agent.ts";
+import { errorIn, type Endpoint } from "../harness/endpoint.ts";
+import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
+import { RawTunnel } from "../harness/raw-tunnel.ts";
+import { until } from "../harness/until.ts";
+
+let stateDir: string;
+let gateway: GatewayInProcess;
+let endpoint: Endpoint;
+beforeEach(async () => {
+  stateDir = mkdtempSync(join(tmpdir(), "trunkline-machine-"));
+  gateway = await startGatewayInProcess({ logLevel: "info", env: { TRUNKLINE_SCRIPTED_MODELS: "scripted:embed" } });
+  ({ endpoint } = await gateway.issue());
+});
+afterEach(async () => {
+  await gateway[Symbol.asyncDispose]();
+  rmSync(stateDir, { recursive: true });
+});
+
+const means = () => ({ ...gateway.store, actor: { by: "the operator" } });
+
+/** Pairs a machine by a join line and starts its agent, which offers a model that the gateway's own machine lacks. */
+async function startAttic(): Promise<{ readonly pairing: Pairing; readonly lifecycle: Lifecycle }> {
+  const { line } = await makeJoin({ name: "attic", ttlMs: joinTtlMsMax }, means());
+  const joining = parseJoinLine(joinLineText({ ...line, origin: new URL(gateway.baseUrl).origin }));
+  if (joining === undefined) throw new Error("the join line cannot be read");
+  const settings = {
+    TRUNKLINE_RUNTIME: "scripted",
+    TRUNKLINE_SCRIPTED_MODELS: "scripted",
+    TRUNKLINE_STATE_DIR: stateDir,
+  };
+  const pairing = await joinSite(joining, { stateDir, replace: false, environment: {}, clock, say: () => undefined });
+  const log = createLog({ level: "silent", name: "agent" });
+  const lifecycle = new Lifecycle({ clock, log });
+  const config = agentConfig(settings);
+  await new PairedAgent({ config, pairing, environment: {}, lifecycle, clock, log }).start();
+  await until(async () => (await endpoint.models()).ids.includes("scripted"), { what: "attic's model" });
+  return { pairing, lifecycle };
+}
+
+describe("a paired machine", () => {
+  test("answers a chat through the gateway's own port", async () => {
+    const { lifecycle } = await startAttic();
+    expect(await endpoint.answer({ model: "scripted", says: "/script tokens=50 delay_ms=2" })).not.toBe("");
+    const stream = await endpoint.stream({ model: "scripted", says: "/script tokens=200 delay_ms=1" });
+    expect(await stream.over).toBe("closed");
+    expect(stream.done).toBe(true);
+    await lifecycle.stop(1_000);
+  });
+
+  test("that is revoked loses its tunnel and its streams within a second, and its agent ends", async () => {
+    const { lifecycle } = await startAttic();
+    const stream = await endpoint.stream({ model: "scripted", says: "/script tokens=100000 delay_ms=5" });
+    await until(() => stream.events.length > 3, { what: "the stream to run" });
+    const revokedAtMs = performance.now();
+    await changeMachine("attic", { action: "machine_revoked" }, means());
+    await stream.over;
+    expect(errorIn(stream.events.at(-1) ?? "").code).toBe("agent_offline");
+    expect(await lifecycle.failed).toMatchObject({ message: expect.stringContaining("has revoked this machine") });
+    expect(performance.now() - revokedAtMs).toBeLessThan(1_500);
+    await lifecycle.stop(0);
+  });
+
+  test("whose credential a second process uses is cordoned, and its record says from where", async () => {
+    const { pairing, lifecycle } = await startAttic();
+    await using thief = await RawTunnel.open(pairing.origin);
+    await thief.prove(pairing, newToken());
+    const record = await until(
+      async () => {
+        const found = await gateway.store.machines.find("attic");
+        return found?.cordon !== undefined && found;
+      },
+      { what: "the cordon" },
+    );
+    expect(record.cordon?.reason).toBe("credential_used_twice: from 127.0.0.1 and from 127.0.0.1");
+    expect(record.cordon?.by).toMatch(/^gateway /);
+    await lifecycle.stop(0);
+  });
+
+  test("finishes its streams before its gateway stops, which then waits for nothing", async () => {
+    const { lifecycle } = await startAttic();
+    const stream = await endpoint.stream({ model: "scripted", says: "/script tokens=200 delay_ms=5" });
+    await until(() => stream.events.length > 3, { what: "the stream to run" });
+    const stopped = gateway.stop(10_000);
+    expect(await stream.over).toBe("closed");
+    expect(stream.done).toBe(true);
+    const overAtMs = performance.now();
+    await stopped;
+    expect(performance.now() - overAtMs).toBeLessThan(2_500);
+    await lifecycle.stop(0);
+  });
+});

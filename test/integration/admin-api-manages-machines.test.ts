@@ -1,0 +1,171 @@
+import packageJson from "../../package.json" with { type: "json" };
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type JoinLine, parseJoinLine } from "#shared/protocol/pairing.ts";
+import { redisPlace, sqlitePlace } from "../contract/key-store-place.ts";
+import type { SomeServer } from "../harness/found-servers.ts";
+import { redisUrl } from "../harness/redis-server.ts";
+import { joinOnStore, lineOnStore, pairOnStore, publicUrl } from "../harness/pair-on-store.ts";
+import { AdminOnStore, type Method, type Told } from "../unit/gateway/operations/admin-on-a-store.ts";
+
+const { version } = packageJson;
+let redis: SomeServer;
+beforeAll(async () => void (redis = await redisUrl()));
+afterAll(() => redis.stop());
+
+const pin = "p".repeat(43);
+
+describe.each([
+  ["SQLite", sqlitePlace],
+  ["Redis", () => redisPlace(redis.url)],
+])("the admin API on %s", (_, makePlace) => {
+  async function managed() {
+    const place = await makePlace();
+    const machines = await place.openMachines();
+    const api = new AdminOnStore(await place.open(), machines);
+    const admin = await api.issue({ kind: "admin" });
+    const key = admin.token.reveal();
+    const viewer = (await api.issue({ kind: "viewer" })).token.reveal();
+    const ask = (method: Method, path: string, body?: unknown): Promise<Told> => api.ask(method, path, { key, body });
+    const read = (path: string): Promise<Told> => api.ask("GET", path, { key: viewer });
+    return {
+      api,
+      machines,
+      means: { machines, keys: api.keys, clock: api.clock },
+      ask,
+      read,
+      viewer,
+      admin: admin.record,
+    };
+  }
+
+  test("a join line is made once, paired with, and its machine is cordoned, renamed and revoked", async () => {
+    const { machines, means, ask, read, api } = await managed();
+    await machines.noteSite({ publicUrl });
+    const made = await ask("POST", "/machines/attic/pair", { models: ["llama*"], ttl: "5m" });
+    const line = parseJoinLine(String(made.json["join"]));
+    expect(made).toMatchObject({
+      status: 201,
+      json: {
+        name: "attic",
+        command: `npx -y "${publicUrl}/agent.tgz?${version}" agent --join "${String(made.json["join"])}"`,
+        expires_at: new Date(api.clock.wall() + 300_000).toISOString(),
+      },
+    });
+    expect((await read("/machines/attic")).json).toMatchObject({
+      state: "joining",
+      models: ["llama*"],
+      paired_at: null,
+    });
+    if (line === undefined) throw new Error("what was made is no join line");
+    expect(await joinOnStore(line, means)).toMatchObject({ outcome: "paired" });
+    expect((await read("/machines/attic")).json).toMatchObject({ state: "paired", paired_from: "203.0.113.1" });
+
+    const cordoned = await ask("POST", "/machines/attic/cordon", { reason: "new fans" });
+    expect(cordoned.json).toMatchObject({ state: "cordoned", cordon: { reason: "new fans" } });
+    expect((await ask("POST", "/machines/attic/uncordon")).json).toMatchObject({ state: "paired", cordon: null });
+    expect((await ask("POST", "/machines/attic/rename", { name: "loft" })).json).toMatchObject({ machine: "loft" });
+    expect(await read("/machines/attic")).toMatchObject({
+      status: 404,
+      json: { error: { code: "machine_not_found" } },
+    });
+    expect((await ask("POST", "/machines/loft/revoke")).json).toMatchObject({ state: "revoked" });
+    expect(await ask("DELETE", "/machines/loft")).toMatchObject({
+      status: 409,
+      json: { error: { message: expect.stringContaining("revokedRecordKeptMs") } },
+    });
+    const trail = (await read("/log")).json["data"];
+    expect(trail).toMatchObject([
+      { action: "issued" },
+      { action: "issued" },
+      { action: "machine_paired", machine: "attic" },
+      { action: "machine_joined" },
+      { action: "machine_cordoned" },
+      { action: "machine_uncordoned" },
+      { action: "machine_renamed", machine: "loft", detail: { was: "attic" } },
+      { action: "machine_revoked", machine: "loft" },
+    ]);
+    const secret = String(made.json["join"]).split(".").at(-1) ?? "";
+    expect(api.sent.filter((each) => each.includes(secret))).toHaveLength(1);
+    expect(JSON.stringify(api.logged)).not.toContain(secret);
+  });
+
+  test("a revoked or disabled admin key ends its unused join lines, and those of keys that it issued", async () => {
+    const { machines, means, ask, api, admin } = await managed();
+    await machines.noteSite({ publicUrl });
+    const lent = (await ask("POST", "/keys", { name: "a helper", kind: "admin", ttl: "1d" })).json;
+    const lineBy = async (key: unknown, machine: string): Promise<JoinLine> => {
+      const made = await api.ask("POST", `/machines/${machine}/pair`, { key: String(key) });
+      const line = parseJoinLine(String(made.json["join"]));
+      if (line === undefined) throw new Error("what was made is no join line");
+      return line;
+    };
+    const byLent = await lineBy(lent["key"], "attic");
+    expect((await ask("POST", `/keys/${String(lent["id"])}/disable`)).status).toBe(200);
+    expect(await joinOnStore(byLent, means)).toMatchObject({ outcome: "withdrawn", machine: "attic" });
+    expect((await ask("POST", `/keys/${String(lent["id"])}/enable`)).status).toBe(200);
+    const used = await lineBy(lent["key"], "cellar");
+    expect(await joinOnStore(used, means)).toMatchObject({ outcome: "paired" });
+
+    expect((await ask("POST", `/keys/${admin.id}/revoke`)).status).toBe(200);
+    expect(await joinOnStore(byLent, means)).toMatchObject({ outcome: "withdrawn", machine: "attic" });
+    expect(await machines.find("cellar")).toMatchObject({ pairedBy: `admin ${String(lent["id"])}` });
+    const ofOperator = await lineOnStore("attic", means);
+    expect(await joinOnStore(ofOperator, means)).toMatchObject({ outcome: "paired" });
+  });
+
+  test("the site is told as its machines have to know it, with a pin where npm cannot verify it", async () => {
+    const { machines, ask, read } = await managed();
+    expect((await read("/site")).json).toMatchObject({ public_url: null, certificate_sha256: null });
+    expect(await ask("POST", "/machines/attic/pair")).toMatchObject({
+      status: 409,
+      json: { error: { code: "machine_change_refused", message: expect.stringContaining("TRUNKLINE_PUBLIC_URL") } },
+    });
+    await machines.noteSite({ publicUrl, certificateSha256: pin });
+    const { id: site } = await machines.site();
+    expect((await read("/site")).json).toEqual({ site, public_url: publicUrl, certificate_sha256: pin });
+    const { json } = await ask("POST", "/machines/attic/pair");
+    expect(parseJoinLine(String(json["join"]))).toMatchObject({ certificateSha256: pin });
+    expect(json["command"]).toBe(`npx -y ./agent.tgz agent --join "${String(json["join"])}"`);
+  });
+
+  test.each<[words: string, method: Method, path: string, body: unknown, status: number, code: string, param: unknown]>(
+    [
+      ["a line for a paired machine", "POST", "/shed/pair", {}, 409, "machine_change_refused", null],
+      ["a line for longer than ten minutes", "POST", "/attic/pair", { ttl: "11m" }, 400, "invalid_value", "ttl"],
+      ["a line for the name of an unpaired agent", "POST", "/unpaired/pair", {}, 409, "machine_name_used", "machine"],
+      [
+        "that name for a paired machine",
+        "POST",
+        "/shed/rename",
+        { name: "unpaired" },
+        409,
+        "machine_name_used",
+        "machine",
+      ],
+      ["another name for a stranger", "POST", "/attic/rename", { name: "loft" }, 404, "machine_not_found", "machine"],
+      ["no name", "POST", "/shed/rename", {}, 400, "missing_required_parameter", "name"],
+      ["a reason of two lines", "POST", "/shed/cordon", { reason: "a\nb" }, 400, "invalid_value", "reason"],
+      ["a revocation of a stranger", "POST", "/attic/revoke", undefined, 404, "machine_not_found", "machine"],
+      ["the removal of a paired machine", "DELETE", "/shed", undefined, 409, "machine_change_refused", null],
+    ],
+  )("%s is refused", async (_words, method, path, body, status, code, param) => {
+    const { machines, means, ask } = await managed();
+    await machines.noteSite({ publicUrl });
+    await pairOnStore("shed", means);
+    const before = await machines.list();
+    expect(await ask(method, `/machines${path}`, body)).toMatchObject({ status, json: { error: { code, param } } });
+    expect(await machines.list()).toEqual(before);
+  });
+
+  test("a viewer key reads records and changes none", async () => {
+    const { api, viewer, machines, means } = await managed();
+    await pairOnStore("shed", means);
+    const before = await machines.list();
+    for (const action of ["pair", "rename", "revoke", "cordon", "uncordon"]) {
+      const told = await api.ask("POST", `/machines/shed/${action}`, { key: viewer, body: {} });
+      expect(told).toMatchObject({ status: 403, json: { error: { code: "insufficient_permissions" } } });
+    }
+    expect(await machines.list()).toEqual(before);
+    expect((await api.ask("GET", "/machines", { key: viewer })).json["data"]).toMatchObject([{ machine: "shed" }]);
+  });
+});

@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { redisPlace, sqlitePlace } from "../contract/key-store-place.ts";
+import type { SomeServer } from "../harness/found-servers.ts";
+import { redisUrl } from "../harness/redis-server.ts";
+import { AdminOnStore, type Method, noMachines, type Told } from "../unit/gateway/operations/admin-on-a-store.ts";
+
+let redis: SomeServer;
+beforeAll(async () => void (redis = await redisUrl()));
+afterAll(() => redis.stop());
+
+describe.each([
+  ["SQLite", sqlitePlace],
+  ["Redis", () => redisPlace(redis.url)],
+])("the admin API on %s", (_, makePlace) => {
+  async function managed() {
+    const place = await makePlace();
+    const api = new AdminOnStore(await place.open(), noMachines, await place.openRoutes());
+    const key = (await api.issue({ kind: "admin" })).token.reveal();
+    const viewer = (await api.issue({ kind: "viewer" })).token.reveal();
+    const ask = (method: Method, path: string, body?: unknown): Promise<Told> => api.ask(method, path, { key, body });
+    const read = (path: string): Promise<Told> => api.ask("GET", path, { key: viewer });
+    return { ask, read, viewer, api };
+  }
+
+  test("a route is made, shown as it can be sent again, listed, changed, removed and in the log", async () => {
+    const { ask, read } = await managed();
+    const targets = [
+      { model: "qwen3:30b", machines: ["attic"] },
+      { model: "m", label: "fast" },
+      { model: "gpt-5", elsewhere: true },
+    ];
+    const set = await ask("PUT", "/routes/claude-*", { targets });
+    expect(set).toMatchObject({ status: 200, json: { route: "claude-*", targets } });
+    expect((await read("/routes/claude-*")).json).toEqual(set.json);
+    const slashed = await ask("PUT", `/routes/${encodeURIComponent("org/name:tag")}`, { targets: [{ model: "m" }] });
+    expect(slashed.json).toMatchObject({ route: "org/name:tag" });
+    expect((await read("/routes")).json).toMatchObject({
+      object: "list",
+      data: [{ route: "claude-*" }, { route: "org/name:tag" }],
+    });
+    await ask("PUT", "/routes/claude-*", { targets: [{ model: "llama3.2" }] });
+    expect((await ask("DELETE", "/routes/claude-*")).json).toEqual({ route: "claude-*", state: "removed" });
+    expect(await read("/routes/claude-*")).toMatchObject({
+      status: 404,
+      json: { error: { code: "route_not_found", param: "route" } },
+    });
+    const log = (await read("/log")).json["data"];
+    expect(log).toMatchObject([
+      {},
+      {},
+      { action: "route_set", route: "claude-*", key: null, machine: null },
+      { route: "org/name:tag" },
+      { detail: { targets: ["llama3.2"], was: { targets: ["qwen3:30b on attic", "m with fast", "gpt-5 elsewhere"] } } },
+      { action: "route_removed" },
+    ]);
+  });
+
+  test.each([
+    [{}, "missing_required_parameter", "targets"],
+    [{ targets: [] }, "empty_array", "targets"],
+    [{ targets: Array.from({ length: 9 }, () => ({ model: "m" })) }, "array_above_max_length", "targets"],
+    [{ targets: [{ model: "llama*" }] }, "invalid_value", "targets[0].model"],
+    [{ targets: [{ model: "m", machines: ["The Attic"] }] }, "invalid_value", "targets[0].machines[0]"],
+    [{ targets: [{ model: "m", label: "Fast" }] }, "invalid_value", "targets[0].label"],
+    [{ targets: [{ model: "m", label: "fast", machines: ["attic"] }] }, "invalid_value", "targets[0].label"],
+    [{ targets: [{ model: "m", colour: "red" }] }, "unsupported_parameter", "targets[0].colour"],
+    [{ targets: [{ model: "m", elsewhere: false }] }, "invalid_value", "targets[0].elsewhere"],
+  ])("a route with %j is refused with what is wrong", async (body, code, param) => {
+    const { ask } = await managed();
+    expect(await ask("PUT", "/routes/gpt-4o", body)).toMatchObject({ status: 400, json: { error: { code, param } } });
+  });
+
+  test("a viewer key reads routes and changes none", async () => {
+    const { api, viewer } = await managed();
+    const wish = { key: viewer, body: { targets: [{ model: "m" }] } };
+    expect((await api.ask("PUT", "/routes/gpt-4o", wish)).status).toBe(403);
+    expect((await api.ask("DELETE", "/routes/gpt-4o", { key: viewer })).status).toBe(403);
+  });
+});

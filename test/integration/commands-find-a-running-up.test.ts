@@ -1,0 +1,49 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { trunkline } from "../../services/cli/trunkline.ts";
+import { freePort } from "../harness/free-port.ts";
+import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
+import type { Settings } from "../harness/trunkline-command.ts";
+
+let up: UpProcess;
+beforeAll(async () => void (up = await startUp()));
+afterAll(() => up[Symbol.asyncDispose]());
+
+/** Runs a command with the state folder of the running `up`, whose ports are not the usual ones. */
+async function run(args: readonly string[], settings: Settings = {}) {
+  let [out, err] = ["", ""];
+  const exitCode = await trunkline({
+    arguments: args,
+    environment: { TRUNKLINE_STATE_DIR: up.stateDir, ...settings },
+    stdout: { write: (each) => (out += each) },
+    stderr: { write: (each) => (err += each) },
+  });
+  return { exitCode, out, err };
+}
+
+test("status and chat find the ports of an `up` that runs on their state folder", async () => {
+  expect(await run(["status"])).toMatchObject({ exitCode: 0, out: expect.stringContaining("ready") });
+  expect(await run(["chat", "scripted", "/script tokens=1 nonce=a"])).toEqual({ exitCode: 0, out: "a-0 \n", err: "" });
+});
+
+test("a port of the environment is asked in place of the one that `up` noted", async () => {
+  const port = String(await freePort());
+  const status = await run(["status"], { TRUNKLINE_OPERATIONS_PORT: port });
+  expect(status.err).toContain(`Nothing listens at http://127.0.0.1:${port}`);
+  const chat = await run(["chat", "scripted", "Hello"], { TRUNKLINE_PORT: port });
+  expect(chat.err).toContain(`http://127.0.0.1:${port}`);
+});
+
+test("a state folder leads commands and their keys to no other host, and to no `up` that has stopped", async () => {
+  const file = join(up.stateDir, "addresses.json");
+  const noted = readFileSync(file, "utf8");
+  writeFileSync(file, noted.replaceAll("127.0.0.1", "models.example.org"));
+  for (const command of [["status"], ["chat", "scripted", "Hello"]]) {
+    expect((await run(command)).err).not.toContain("models.example.org");
+  }
+  writeFileSync(file, noted);
+  expect(await up.terminate()).toBe(0);
+  expect(() => readFileSync(file)).toThrow("ENOENT");
+  expect((await run(["status"])).exitCode).not.toBe(0);
+});

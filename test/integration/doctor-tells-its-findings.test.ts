@@ -1,0 +1,64 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
+import { streamsPerNetworkMax } from "../../services/gateway/tunnels/stream-probe.ts";
+import { streamProbePath } from "#shared/protocol/pairing.ts";
+import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
+import { trunkline } from "../harness/trunkline-command.ts";
+import { until } from "../harness/until.ts";
+
+let folder: string;
+beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), "trunkline-doctor-"))));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const report = z.strictObject({
+  side: z.enum(["machine", "site"]),
+  ok: z.boolean(),
+  checks: z.array(
+    z.strictObject({
+      name: z.string(),
+      outcome: z.enum(["ok", "skipped", "warning", "failed"]),
+      finding: z.string(),
+      remedy: z.string().nullable(),
+    }),
+  ),
+});
+
+test("doctor ends with 1 when a check failed, and tells programs each finding with its remedy", async () => {
+  const settings = { TRUNKLINE_STATE_DIR: folder, TRUNKLINE_RUNTIME: "scripted" };
+  const { exitCode, stdout, stderr } = await trunkline(["doctor", "--json"], settings);
+  const { side, ok, checks } = report.parse(JSON.parse(stdout));
+  expect([exitCode, side, ok]).toEqual([1, "machine", false]);
+  expect(checks.filter(({ outcome }) => outcome === "failed").map(({ name }) => name)).toEqual(["pairing"]);
+  for (const { outcome, remedy } of checks) {
+    expect(remedy !== null).toBe(outcome === "failed" || outcome === "warning");
+  }
+  expect(stderr).toBe("trunkline: 1 of 5 checks failed: follow the remedies above.\n");
+});
+
+test("doctor ends with 0 when nothing failed, and changes nothing", async () => {
+  const settings = { TRUNKLINE_STATE_DIR: join(folder, "site"), TRUNKLINE_PORT: "9" };
+  const { exitCode, stdout, stderr } = await trunkline(["doctor", "site"], settings);
+  expect(stderr).toBe("");
+  expect(stdout).toMatch(/^check +outcome +finding +remedy\nsettings +ok +Trunkline /);
+  expect(stdout).toMatch(/^store +skipped +There is no store yet/m);
+  expect(exitCode).toBe(0);
+});
+
+test("a network has a bounded number of streams at once, and gets new ones when those have ended", async () => {
+  await using gateway = await startGatewayInProcess({});
+  const url = new URL(streamProbePath, gateway.baseUrl);
+  const statuses = await Promise.all(
+    Array.from({ length: streamsPerNetworkMax + 1 }, async () => {
+      const response = await fetch(url);
+      return { status: response.status, text: await response.text() };
+    }),
+  );
+  const refused = statuses.filter(({ status }) => status === 503);
+  expect(refused).toHaveLength(1);
+  expect(refused[0]?.text).toContain("streamsPerNetworkMax");
+  expect(statuses.filter(({ text }) => text.includes('{"event":4,"of":4}'))).toHaveLength(streamsPerNetworkMax);
+  await until(async () => (await fetch(url)).status === 200, { what: "another stream" });
+});

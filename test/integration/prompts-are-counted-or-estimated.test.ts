@@ -1,0 +1,75 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { FakeOllama } from "../harness/fake-ollama.ts";
+import { FakeVllm } from "../harness/fake-vllm.ts";
+import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
+import { until } from "../harness/until.ts";
+
+/** Trunkline in front of a model server, as a client of the Messages API sees it. */
+async function inFrontOf(runtime: string, fake: AsyncDisposable & { readonly url: string }) {
+  await using parts = new AsyncDisposableStack();
+  parts.use(fake);
+  const stateDir = await mkdtemp(join(tmpdir(), "trunkline-"));
+  parts.defer(() => rm(stateDir, { recursive: true }));
+  const env = { TRUNKLINE_RUNTIME: runtime, TRUNKLINE_RUNTIME_URL: fake.url };
+  const gateway = parts.use(await startGatewayInProcess({ stateDir, env }));
+  const { endpoint } = await gateway.issue({ scopes: ["m"] });
+  await until(async () => (await endpoint.models()).ids.includes("m"), { what: "the model to be offered" });
+  const ended = parts.move();
+  const post = (path: string, body: object): Promise<Response> =>
+    fetch(`${endpoint.baseUrl}${path}`, {
+      method: "POST",
+      headers: { "x-api-key": endpoint.key, "anthropic-version": "2023-06-01", "content-type": "application/json" },
+      body: JSON.stringify({ model: "m", ...body }),
+    });
+  const count = async (body: object) => {
+    const response = await post("/messages/count_tokens", body);
+    const { input_tokens: tokens } = (await response.json()) as { input_tokens?: number };
+    return { status: response.status, tokens, isEstimate: response.headers.get("x-trunkline-estimate") === "true" };
+  };
+  return { post, count, [Symbol.asyncDispose]: () => ended.disposeAsync() };
+}
+
+const user = (content: unknown) => ({ role: "user", content });
+const hello = { messages: [user("one two three")] };
+
+describe("a prompt is counted", () => {
+  test("exactly where the model server counts, also when it is larger than a message of the broker", async () => {
+    const fake = await FakeVllm.start({ models: [{ id: "m" }], maxModelLen: 200_000 });
+    await using vllm = await inFrontOf("vllm", fake);
+    expect(await vllm.count(hello)).toEqual({ status: 200, tokens: 3, isEstimate: false });
+    const long = { messages: [user("word ".repeat(100_000))] };
+    expect(await vllm.count(long)).toEqual({ status: 200, tokens: 100_000, isEstimate: false });
+  });
+
+  test("by an estimate that says so, where the model server does not count", async () => {
+    await using ollama = await inFrontOf("ollama", await FakeOllama.start({ models: [{ name: "m:latest" }] }));
+    const { tokens, ...told } = await ollama.count(hello);
+    expect(told).toEqual({ status: 200, isEstimate: true });
+    expect(tokens).toBeGreaterThanOrEqual(3);
+  });
+
+  test("by the tokens of the turn that was answered, and an estimate of the messages behind it", async () => {
+    const fake = await FakeOllama.start({ models: [{ name: "m:latest" }] });
+    fake.onChat = (chat) => {
+      chat.say("Fine.");
+      chat.done({ prompt_eval_count: 333 });
+    };
+    await using ollama = await inFrontOf("ollama", fake);
+    const answered = await ollama.post("/messages", { ...hello, max_tokens: 10 });
+    expect(answered.status).toBe(200);
+    await answered.text();
+    const next = { messages: [...hello.messages, { role: "assistant", content: "Fine." }, user("And now?")] };
+    const { tokens, isEstimate } = await ollama.count(next);
+    expect(isEstimate).toBe(true);
+    expect(tokens).toBeGreaterThan(333);
+    expect(tokens).toBeLessThan(333 + 100);
+  });
+
+  test("for no model outside the scopes of a key", async () => {
+    await using vllm = await inFrontOf("vllm", await FakeVllm.start({ models: [{ id: "m" }, { id: "other" }] }));
+    expect(await vllm.count({ ...hello, model: "other" })).toMatchObject({ status: 404 });
+  });
+});

@@ -1,0 +1,95 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { chatBody, type ChatBody } from "#shared/protocol/job-bodies.ts";
+import { systemClock as clock } from "#shared/process/clock.ts";
+import { recogniseOpenAiServer } from "../../services/agent/runtimes/openai/recognise-openai-server.ts";
+import type { Runtime } from "../../services/agent/runtimes/runtime.ts";
+import { scriptedRuntime } from "../../services/agent/runtimes/scripted/scripted.ts";
+import { FakeLlamaServer } from "../harness/fake-llama-server.ts";
+import { FakeLmStudio } from "../harness/fake-lm-studio.ts";
+import { FakeMlxLm } from "../harness/fake-mlx-lm.ts";
+import { FakeVllm } from "../harness/fake-vllm.ts";
+import { chatOn, eventsOf } from "../harness/ask-runtime.ts";
+
+const { signal } = new AbortController();
+const all = { completion: true, vision: true, embedding: false, tools: true, thinking: true };
+const weather = { type: "function", function: { name: "weather", parameters: { type: "object", properties: {} } } };
+
+async function runtimeAt(fake: AsyncDisposable & { url: string }): Promise<Runtime> {
+  const options = { signal, platform: "linux", hubFolder: "/nowhere" };
+  const runtime = await recogniseOpenAiServer({ url: fake.url, clock }, options);
+  if (runtime === undefined) throw new Error("it was not recognised");
+  onTestFinished(async () => {
+    await runtime.close?.();
+    await fake[Symbol.asyncDispose]();
+  });
+  await runtime.catalogue(signal);
+  return runtime;
+}
+
+async function counted(runtime: Runtime, model: string, fields: object): Promise<number | undefined> {
+  const body: ChatBody = chatBody.parse({ messages: [{ role: "user", content: "one two three" }], ...fields });
+  return runtime.count?.({ model, body, capabilities: all, contextWindow: 8_192, signal, onProgress: () => undefined });
+}
+
+const picture = { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } };
+
+describe("the tokens of a prompt are counted by its own runtime", () => {
+  test("llama-server applies its template and adds the marks that it adds to a chat", async () => {
+    const fake = await FakeLlamaServer.start({ model: { name: "m", vision: true } });
+    const runtime = await runtimeAt(fake);
+    // The fake's template writes a tool as one word, and each prompt begins with a mark.
+    expect(await counted(runtime, "m", {})).toBe(4);
+    expect(await counted(runtime, "m", { tools: [weather], reasoning_effort: "none" })).toBe(5);
+    expect(fake.requestsTo("/apply-template").at(-1)?.body).toMatchObject({
+      messages: [{ role: "user", content: "one two three" }],
+      tools: [weather],
+      chat_template_kwargs: { enable_thinking: false },
+    });
+  });
+
+  test("vLLM counts with the arguments that its template gets in a chat", async () => {
+    const fake = await FakeVllm.start({ models: [{ id: "m" }] });
+    const runtime = await runtimeAt(fake);
+    expect(await counted(runtime, "m", { tools: [weather], reasoning_effort: "low" })).toBe(4);
+    expect(fake.requestsTo("/tokenize").at(-1)?.body).toEqual({
+      model: "m",
+      messages: [{ role: "user", content: "one two three" }],
+      tools: [weather],
+      chat_template_kwargs: { reasoning_effort: "low" },
+    });
+    await counted(runtime, "m", { reasoning_effort: "none" });
+    expect(fake.requestsTo("/tokenize").at(-1)?.body).toMatchObject({
+      chat_template_kwargs: { enable_thinking: false, thinking: false },
+    });
+  });
+
+  test("the demonstration counts as it reports after an answer", async () => {
+    const runtime = scriptedRuntime({ clock });
+    const events = await eventsOf(chatOn(runtime, { model: "scripted", says: "one two three" }));
+    const usage = events.find((event) => event.kind === "usage");
+    expect(await counted(runtime, "scripted", {})).toBe(usage?.promptTokens);
+  });
+});
+
+describe("the tokens of a prompt stay unknown", () => {
+  test("with an image, which only an answer counts", async () => {
+    const runtime = await runtimeAt(await FakeLlamaServer.start({ model: { name: "m", vision: true } }));
+    const messages = [{ role: "user", content: [picture] }];
+    await expect(counted(runtime, "m", { messages })).rejects.toMatchObject({ code: "unsupported_value" });
+  });
+
+  test("with a model that would have to be loaded first", async () => {
+    const fake = await FakeLlamaServer.start({ model: { name: "m" } });
+    const runtime = await runtimeAt(fake);
+    fake.sleeping = true;
+    await runtime.catalogue(signal);
+    await expect(counted(runtime, "m", {})).rejects.toMatchObject({ code: "unsupported_value" });
+    expect(fake.requestsTo("/apply-template")).toEqual([]);
+  });
+
+  test("on servers that have no way to count", async () => {
+    const studio = await runtimeAt(await FakeLmStudio.start({ models: [{ key: "m" }] }));
+    const mlx = await runtimeAt(await FakeMlxLm.start());
+    expect([studio, mlx].map((runtime) => "count" in runtime)).toEqual([false, false]);
+  });
+});

@@ -1,0 +1,342 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import { limits } from "#shared/protocol/limits.ts";
+import { heldCharactersMax } from "../../../services/gateway/api/messages/content-blocks.ts";
+import {
+  faultForMessages,
+  MessageStream,
+  renderMessage,
+  WholeMessage,
+} from "../../../services/gateway/api/messages/render-message.ts";
+import { ContextOverflow, tellOverflow } from "../../../services/agent/runtimes/context-overflow.ts";
+import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
+import { regular, runtimeEvents } from "../answer/answers.ts";
+
+type Told = Readonly<Record<string, unknown>>;
+type Block = { type: string; text?: string; thinking?: string; signature?: string; input?: unknown };
+
+const head = { id: "msg_1", createdSeconds: 7, model: "llama3", includeUsage: true };
+const usage = { kind: "usage", promptTokens: 7, completionTokens: 5, cachedTokens: 3, reasoningTokens: 2 } as const;
+const stop: AnswerEvent[] = [{ kind: "finish", reason: "stop" }, usage];
+const says = (text: string): AnswerEvent => ({ kind: "text", text });
+const thinks = (text: string): AnswerEvent => ({ kind: "reasoning", text });
+const calls = (index: number): AnswerEvent => ({
+  kind: "tool-call-start",
+  index,
+  id: `call_${index}`,
+  name: "weather",
+});
+const given = (index: number, text: string): AnswerEvent => ({ kind: "tool-call-delta", index, arguments: text });
+
+/** The events of a stream, which all come with their name. */
+function eventsIn(bytes: Uint8Array): Told[] {
+  const blocks = Buffer.from(bytes).toString().split("\n\n").filter(Boolean);
+  return blocks.map((block) => {
+    const [, name, data = ""] = /^(?::.*\n)?event: (\S+)\ndata: ([^\r\n]*)$/.exec(block) ?? [];
+    const told = JSON.parse(data) as Told;
+    expect(told["type"]).toBe(name);
+    return told;
+  });
+}
+
+function streamed(events: readonly AnswerEvent[]): Told[] {
+  const stream = new MessageStream(head);
+  const pieces = [...events.map((event) => stream.push([event])), stream.end()];
+  return pieces.flatMap(eventsIn);
+}
+
+function whole(events: readonly AnswerEvent[]): Told {
+  const message = new WholeMessage(head);
+  for (const event of events) expect(message.push([event])).toHaveLength(0);
+  return JSON.parse(Buffer.from(message.end()).toString()) as Told;
+}
+
+const contentOf = (events: readonly AnswerEvent[]): unknown => whole([...events, ...stop])["content"];
+
+/** Puts the blocks of a stream together as Anthropic's clients do: one after the other, each with its own deltas. */
+function contentIn(events: readonly Told[]): Block[] {
+  const content: Block[] = [];
+  let json = "";
+  let isOpen = false;
+  for (const event of events) {
+    const { type, index } = event;
+    if (type === "content_block_start") {
+      expect([index, isOpen]).toEqual([content.length, false]);
+      content.push({ ...(event["content_block"] as Block) });
+      [json, isOpen] = ["", true];
+    }
+    const block = content.at(-1);
+    if (type === "content_block_delta" && block) {
+      expect([index, isOpen]).toEqual([content.length - 1, true]);
+      const delta = event["delta"] as { text?: string; thinking?: string; signature?: string; partial_json?: string };
+      if (delta.text !== undefined) block.text += delta.text;
+      if (delta.thinking !== undefined) block.thinking += delta.thinking;
+      if (delta.signature !== undefined) block.signature = delta.signature;
+      json += delta.partial_json ?? "";
+    }
+    if (type === "content_block_stop") {
+      expect([index, isOpen]).toEqual([content.length - 1, true]);
+      isOpen = false;
+      if (block?.type === "tool_use") block.input = json === "" ? {} : (JSON.parse(json) as unknown);
+    }
+  }
+  return content;
+}
+
+describe("a message", () => {
+  test("a message has its blocks in the order in which they began, and the usage in the words of its API", () => {
+    const events = [
+      thinks("Hm. "),
+      thinks("Well."),
+      says("Hi."),
+      calls(0),
+      given(0, '{"a": 1.0}'),
+      says("Bye."),
+      ...stop,
+    ];
+    expect(whole(events)).toEqual({
+      id: "msg_1",
+      type: "message",
+      role: "assistant",
+      model: "llama3",
+      content: [
+        { type: "thinking", thinking: "Hm. Well.", signature: "trunkline" },
+        { type: "text", text: "Hi." },
+        { type: "tool_use", id: "call_0", name: "weather", input: { a: 1 } },
+        { type: "text", text: "Bye." },
+      ],
+      stop_reason: "end_turn",
+      stop_sequence: null,
+      usage: {
+        input_tokens: 4,
+        cache_creation_input_tokens: 0,
+        cache_read_input_tokens: 3,
+        output_tokens: 5,
+        output_tokens_details: { thinking_tokens: 2 },
+      },
+    });
+  });
+
+  test.each([
+    ["length", "max_tokens"],
+    ["tool_calls", "tool_use"],
+    ["content_filter", "refusal"],
+  ] as const)("that ended for %s says %s, whole and streamed", (reason, told) => {
+    const events: AnswerEvent[] = [says("Hi."), { kind: "finish", reason }, usage];
+    expect(whole(events)["stop_reason"]).toBe(told);
+    expect(streamed(events).at(-2)).toMatchObject({ type: "message_delta", delta: { stop_reason: told } });
+  });
+
+  test("names the stop sequence that ended it, whole and streamed", () => {
+    const told = { stop_reason: "stop_sequence", stop_sequence: "END" };
+    const events: AnswerEvent[] = [says("Hi."), { kind: "finish", reason: "stop", stop: "END" }, usage];
+    expect(whole(events)).toMatchObject(told);
+    expect(streamed(events).at(-2)).toMatchObject({ type: "message_delta", delta: told });
+  });
+
+  test("keeps the digits of a tool's input as the model wrote them", () => {
+    const message = new WholeMessage(head);
+    message.push([calls(0), given(0, '{"n":12345678901234567890,'), given(0, '"x":1.0}'), ...stop]);
+    expect(Buffer.from(message.end()).toString()).toContain('"input":{"n":12345678901234567890,"x":1.0}');
+  });
+
+  test("keeps calls apart that come mixed", () => {
+    const events = [calls(0), calls(1), given(0, '{"a":'), given(1, '{"b":'), given(0, "1}"), given(1, "2}")];
+    expect(contentOf(events)).toMatchObject([{ input: { a: 1 } }, { input: { b: 2 } }]);
+    expect(contentIn(streamed([...events, ...stop]))).toEqual(contentOf(events));
+  });
+
+  test("has no input where a call has none, and fails where a call has other than an object", () => {
+    expect(contentOf([calls(0)])).toMatchObject([{ input: {} }]);
+    for (const text of ["[1]", '{"a":', "7"]) {
+      expect(faultThrownBy(() => contentOf([calls(0), given(0, text)])).code).toBe("upstream_error");
+    }
+  });
+
+  test("has a longest length, and says which", () => {
+    const message = new WholeMessage(head);
+    const fault = faultThrownBy(() => message.push([says("a".repeat(limits.wholeAnswerCharactersMax + 1))]));
+    expect(fault.message).toContain("(wholeAnswerCharactersMax)");
+  });
+});
+
+describe("its stream", () => {
+  test("begins with the message and tells each block from its beginning to its end", () => {
+    const events = [
+      thinks("Hm."),
+      says("Hello "),
+      says("there."),
+      calls(0),
+      given(0, '{"a":'),
+      given(0, "1}"),
+      ...stop,
+    ];
+    expect(streamed(events)).toEqual([
+      {
+        type: "message_start",
+        message: {
+          id: "msg_1",
+          type: "message",
+          role: "assistant",
+          model: "llama3",
+          content: [],
+          stop_reason: null,
+          stop_sequence: null,
+          usage: {
+            input_tokens: 0,
+            cache_creation_input_tokens: 0,
+            cache_read_input_tokens: 0,
+            output_tokens: 0,
+            output_tokens_details: null,
+          },
+        },
+      },
+      { type: "content_block_start", index: 0, content_block: { type: "thinking", thinking: "", signature: "" } },
+      { type: "content_block_delta", index: 0, delta: { type: "thinking_delta", thinking: "Hm." } },
+      { type: "content_block_delta", index: 0, delta: { type: "signature_delta", signature: "trunkline" } },
+      { type: "content_block_stop", index: 0 },
+      { type: "content_block_start", index: 1, content_block: { type: "text", text: "" } },
+      { type: "content_block_delta", index: 1, delta: { type: "text_delta", text: "Hello " } },
+      { type: "content_block_delta", index: 1, delta: { type: "text_delta", text: "there." } },
+      { type: "content_block_stop", index: 1 },
+      {
+        type: "content_block_start",
+        index: 2,
+        content_block: { type: "tool_use", id: "call_0", name: "weather", input: {} },
+      },
+      { type: "content_block_delta", index: 2, delta: { type: "input_json_delta", partial_json: '{"a":' } },
+      { type: "content_block_delta", index: 2, delta: { type: "input_json_delta", partial_json: "1}" } },
+      { type: "content_block_stop", index: 2 },
+      {
+        type: "message_delta",
+        delta: { stop_reason: "end_turn", stop_sequence: null },
+        usage: {
+          input_tokens: 4,
+          cache_creation_input_tokens: 0,
+          cache_read_input_tokens: 3,
+          output_tokens: 5,
+          output_tokens_details: { thinking_tokens: 2 },
+        },
+      },
+      { type: "message_stop" },
+    ]);
+  });
+
+  test("ends a call as soon as its arguments are whole, so that the next one is not kept waiting", () => {
+    const stream = new MessageStream(head);
+    stream.push([calls(0), given(0, '{"a":"}"}'), calls(1)]);
+    const next = eventsIn(stream.push([given(1, '{"b":')]));
+    expect(next).toMatchObject([{ type: "content_block_delta", index: 1 }]);
+  });
+
+  test("does not keep more than a limit waiting behind a call without arguments", () => {
+    const stream = new MessageStream(head);
+    stream.push([calls(0)]);
+    expect(stream.push([says("a".repeat(heldCharactersMax - 100))])).toHaveLength(0);
+    expect(eventsIn(stream.push([says("a".repeat(100))])).map(({ type }) => type)).toContain("content_block_stop");
+    expect(faultThrownBy(() => stream.push([given(0, "{}")])).code).toBe("upstream_error");
+  });
+
+  test("says what the whole answer says, for anything a runtime says", () => {
+    fc.assert(
+      fc.property(runtimeEvents, (events) => {
+        const all = regular(events).flatMap((event): AnswerEvent[] =>
+          // Arguments are JSON here; what they are else is a fault of the whole answer, and told above.
+          event.kind === "tool-call-delta" ? [] : [event],
+        );
+        const told = streamed(all);
+        expect(contentIn(told)).toEqual(whole(all)["content"]);
+        expect(told.at(-1)).toEqual({ type: "message_stop" });
+        expect(told.at(-2)).toMatchObject({ usage: whole(all)["usage"] });
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("loses no byte of arguments, in whatever order they come", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(fc.nat(2), fc.jsonValue()), { maxLength: 8 }),
+        fc.infiniteStream(fc.nat(9)),
+        (asked, pick) => {
+          const pieces = asked.map(([, value], index) => ({
+            index,
+            left: JSON.stringify({ value }).split(""),
+            started: false,
+          }));
+          const events: AnswerEvent[] = [];
+          while (pieces.some(({ left }) => left.length > 0)) {
+            const open = pieces.filter(({ left }) => left.length > 0);
+            const piece = open[pick.next().value % open.length];
+            if (piece === undefined) break;
+            if (!piece.started) events.push(calls(piece.index));
+            piece.started = true;
+            events.push(given(piece.index, piece.left.splice(0, 3).join("")));
+          }
+          const expected = events.flatMap((event) =>
+            event.kind === "tool-call-start" ? [{ value: asked[event.index]?.[1] }] : [],
+          );
+          const inputs = contentIn(streamed([...events, ...stop])).map(({ input }) => input);
+          expect(JSON.stringify(inputs)).toBe(JSON.stringify(expected));
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+
+  test("a stream that breaks off says so in an event, and no end follows", () => {
+    const { ends, render } = renderMessage({ streamed: true, requestId: "req_1" });
+    render(head).push([says("Hel")]);
+    expect(ends.whole).toHaveLength(0);
+    expect(eventsIn(ends.failed(new Fault("upstream_error", { message: "The runtime failed." })))).toEqual([
+      {
+        type: "error",
+        error: { type: "api_error", message: "The runtime failed.", code: "upstream_error", param: null },
+        request_id: "req_1",
+      },
+    ]);
+  });
+
+  test("pings while its client waits", () => {
+    const { ends } = renderMessage({ streamed: true, requestId: "req_1" });
+    expect(Buffer.from(ends.waiting("queued at 3")).toString()).toBe(
+      ': queued at 3\nevent: ping\ndata: {"type":"ping"}\n\n',
+    );
+  });
+
+  test("says nothing before there is something to say", () => {
+    expect(new MessageStream(head).push([])).toHaveLength(0);
+    expect(streamed(stop).map(({ type }) => type)).toEqual(["message_start", "message_delta", "message_stop"]);
+  });
+});
+
+describe("a fault of a machine", () => {
+  test.each([
+    ["messages[3].content", "messages"],
+    ["stop", "stop_sequences"],
+    ["reasoning_effort", "output_config.effort"],
+    ["response_format.json_schema", "output_config.format"],
+    ["parallel_tool_calls", "tool_choice.disable_parallel_tool_use"],
+    ["tools[2].function.parameters", "tools"],
+    ["top_p", "top_p"],
+  ])("about '%s' is told as '%s'", (param, own) => {
+    const told = faultForMessages(new Fault("unsupported_parameter", { message: `No '${param}'.`, param }));
+    expect(told).toMatchObject({ param: own, message: `No '${own}'.` });
+  });
+
+  test.each([
+    [{ promptTokens: 5_000 }, undefined, /^prompt is too long: 5000 tokens > 4096 maximum\. /],
+    [{}, undefined, /^prompt is too long: 4097 tokens > 4096 maximum\. .*about 4097 \(estimated\)/],
+    [{ promptTokens: 4_000 }, 200, /^input length and `max_tokens` exceed context limit: 4000 \+ 200 > 4096, /],
+  ])("of a prompt that is too long (%j) is told in words that clients know", (overflow, tokensMax, words) => {
+    const fault = tellOverflow(new ContextOverflow({ ...overflow, windowTokens: 4_096 }, "why"), {
+      param: "messages",
+      contextWindow: 4_096,
+      estimatedTokens: 10,
+      tokensMax,
+    });
+    expect(faultForMessages(fault as Fault).message).toMatch(words);
+  });
+});

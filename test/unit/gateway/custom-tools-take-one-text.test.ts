@@ -1,0 +1,88 @@
+import { describe, expect, test } from "vitest";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
+import { ResponseStream, WholeResponse } from "../../../services/gateway/api/responses/render-response.ts";
+import { faultOf, readResponse } from "./response-requests.ts";
+
+const grammar = { type: "grammar", syntax: "lark", definition: 'start: "a"+' };
+const patch = { type: "custom", name: "apply_patch", description: "Changes files." };
+const head = { id: "resp_1", createdSeconds: 7, model: "llama3", includeUsage: true };
+const usage = { kind: "usage", promptTokens: 7, completionTokens: 5 } as const;
+
+const answered = (...pieces: string[]): AnswerEvent[] => [
+  { kind: "tool-call-start", index: 0, id: "call_1", name: "apply_patch" },
+  ...pieces.map((piece): AnswerEvent => ({ kind: "tool-call-delta", index: 0, arguments: piece })),
+  { kind: "finish", reason: "tool_calls" },
+  usage,
+];
+
+describe("a custom tool of the Responses API", () => {
+  test("is a function of one text to a model, which reads the grammar in its description", () => {
+    const { body, ignored } = readResponse({ tools: [{ ...patch, format: grammar }] });
+    expect(body.tools).toEqual([
+      {
+        type: "function",
+        function: {
+          name: "apply_patch",
+          description: `Changes files.\n\n'input' must match this lark grammar:\n${grammar.definition}`,
+          parameters: expect.objectContaining({ required: ["input"] }),
+        },
+      },
+    ]);
+    expect(ignored).toEqual(["tools[0].format"]);
+    expect(readResponse({ tools: [{ ...patch, format: { type: "text" } }] }).ignored).toEqual([]);
+  });
+
+  test("may be chosen, alone or among others, and may stand in a namespace", () => {
+    const weather = { type: "function", name: "weather" };
+    const tool_choice = { type: "custom", name: "apply_patch" };
+    const named = { type: "function", function: { name: "apply_patch" } };
+    expect(readResponse({ tools: [patch, weather], tool_choice }).body.tool_choice).toEqual(named);
+    const allowed = { type: "allowed_tools", mode: "auto", tools: [tool_choice] };
+    expect(readResponse({ tools: [patch, weather], tool_choice: allowed }).body.tools).toHaveLength(1);
+    const tools = [{ type: "namespace", name: "files", tools: [{ ...patch, format: grammar }] }];
+    const { body, terms, ignored } = readResponse({ tools });
+    expect(body.tools?.[0]?.function.name).toBe("files__apply_patch");
+    expect(terms.custom).toEqual(new Set(["files__apply_patch"]));
+    expect(ignored).toEqual(["tools[0].tools[0].format"]);
+  });
+
+  test("was called with a text, and answered it", () => {
+    const call = { type: "custom_tool_call", id: "ctc_1", call_id: "call_1", name: "apply_patch", input: 'a\n"b"' };
+    const output = { type: "custom_tool_call_output", call_id: "call_1", output: "Done." };
+    const { body, ignored } = readResponse({ input: [call, output], tools: [patch] });
+    const made = { name: "apply_patch", arguments: String.raw`{"input":"a\n\"b\""}` };
+    expect(body.messages).toEqual([
+      { role: "assistant", tool_calls: [{ id: "call_1", type: "function", function: made }] },
+      { role: "tool", tool_call_id: "call_1", content: "Done." },
+    ]);
+    expect(ignored).toEqual([]);
+    expect(faultOf({ input: [call] })).toMatchObject({ code: "tool_messages_out_of_order" });
+  });
+
+  test.each([
+    ["JSON", ['{"inp', 'ut":"a\\n', 'b"}'], "a\nb"],
+    ["a bare text, against its instructions", ["*** Begin", " Patch"], "*** Begin Patch"],
+    ["JSON of another form", ['{"patch":"a"}'], '{"patch":"a"}'],
+    ["nothing", [], ""],
+  ])("is called with the text that a model wrote as %s", (_, pieces, input) => {
+    const { terms } = readResponse({ tools: [patch] });
+    const whole = new WholeResponse(head, terms);
+    whole.push(answered(...pieces));
+    const { output } = JSON.parse(Buffer.from(whole.end()).toString()) as { output: object[] };
+    const item = { type: "custom_tool_call", status: "completed", call_id: "call_1", name: "apply_patch", input };
+    expect(output).toEqual([{ id: expect.stringMatching(/^ctc_/), ...item }]);
+  });
+
+  test("is called in a stream by one piece of text, between the beginning and the end of its item", () => {
+    const stream = new ResponseStream(head, readResponse({ tools: [patch] }).terms);
+    const text = Buffer.concat([stream.push(answered('{"input":', '"a"}')), stream.end()]).toString();
+    const events = [...text.matchAll(/^data: (.*)$/gm)].map(([, data = ""]) => JSON.parse(data) as { type: string });
+    expect(events.slice(2, -1)).toMatchObject([
+      { type: "response.output_item.added", item: { type: "custom_tool_call", input: "", status: "in_progress" } },
+      { type: "response.custom_tool_call_input.delta", delta: "a", output_index: 0 },
+      { type: "response.custom_tool_call_input.done", input: "a" },
+      { type: "response.output_item.done", item: { input: "a", status: "completed" } },
+    ]);
+    expect(events.at(-1)).toMatchObject({ response: { tools: [{ ...patch, format: { type: "text" } }] } });
+  });
+});

@@ -1,0 +1,232 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { Fault } from "#shared/fault/fault.ts";
+import { allows, type KeyRecord } from "#shared/keys/key-record.ts";
+import type { RouteTable } from "#shared/routes/route-record.ts";
+import type { MachineRecord } from "#shared/machines/machine-record.ts";
+import { createLog } from "#shared/process/log.ts";
+import { timingAt } from "#shared/protocol/timing.ts";
+import { listModels, resolveModel } from "../../../services/gateway/api/resolve-model.ts";
+import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
+import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
+import type { Needs } from "../../../services/gateway/fleet/choose-machine.ts";
+import { JobRoutes, type ModelTarget } from "../../../services/gateway/fleet/job-routes.ts";
+import { MachineRecords } from "../../../services/gateway/fleet/machine-records.ts";
+import { blocksOfText } from "../../../services/gateway/fleet/prompt-blocks.ts";
+import { Roster } from "../../../services/gateway/fleet/roster.ts";
+import { type MachineAnswer, mergeCatalogues } from "../../../services/gateway/jobs/live-models.ts";
+import { end } from "./follower-on-a-wire.ts";
+import { TurnableClock } from "../../harness/turnable-clock.ts";
+import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
+import { key, tableOf } from "./routes-and-keys.ts";
+
+const ids = ["a", "b", "b:latest", "c:1"];
+const names = ["a", "b", "name", "name-x"];
+const machineNames = Array.from({ length: 6 }, (_, place) => `m${place}`);
+const prompt = blocksOfText("Once upon a time. ".repeat(100), 1);
+const needs: Needs = { capability: "completion", tools: false, imageParam: undefined, promptTokens: 450, prompt };
+
+interface Machine {
+  readonly isElsewhere: boolean;
+  readonly models: readonly string[];
+  readonly slots: number;
+}
+
+/** What a gateway knows of its machines, and how it ranks them. The last machine ran every conversation before. */
+async function gatewayWith(machines: readonly (Machine & { readonly name: string })[]) {
+  const clock = new TurnableClock();
+  const timing = timingAt(1);
+  const roster = new Roster(timing);
+  const catalogues = new Catalogues({
+    ask: async ({ machine }) => (machines.find(({ name }) => name === machine)?.models ?? []).map((id) => modelOf(id)),
+    knownModels: { remember: async () => undefined, knows: async () => "unknown" },
+    clock,
+    log: createLog({ level: "silent", name: "test" }),
+  });
+  for (const { name, slots } of machines) {
+    const presence = presenceOf(name, { slots });
+    roster.announced(presence, clock.now());
+    catalogues.follow(presence);
+  }
+  await catalogues.settled();
+  const elsewhere = new Set(machines.flatMap(({ name, isElsewhere }) => (isElsewhere ? [name] : [])));
+  const routes = new JobRoutes({
+    roster,
+    catalogues,
+    breakers: new Breakers(timing),
+    elsewhere,
+    clock,
+    random: Math.random,
+  });
+  const last = machines.at(-1);
+  if (last !== undefined) {
+    const chosen = { machine: last.name, epoch: presenceOf(last.name).epoch, model: modelOf("a") };
+    const wish = { kind: "chat", modelId: "a", machines: undefined, needs } as const;
+    const job = routes.placed(chosen, wish, { whole: false });
+    job.accepted();
+    job.ended({ end, receivedBytes: 10 });
+  }
+  const answers: readonly MachineAnswer[] = machines.map(({ name, models, isElsewhere }) => ({
+    machine: name,
+    elsewhere: isElsewhere,
+    answer: models.map((id) => modelOf(id)),
+  }));
+  return { routes, elsewhere, answers };
+}
+
+const aMachine = fc.record({
+  isElsewhere: fc.boolean(),
+  models: fc.uniqueArray(fc.constantFrom(...ids), { minLength: 1 }),
+  slots: fc.nat(2),
+});
+const aTarget = fc.record(
+  {
+    model: fc.constantFrom(...ids, "name"),
+    machines: fc.uniqueArray(fc.constantFrom(...machineNames), { minLength: 1 }),
+    label: fc.constantFrom("fast", "slow"),
+    elsewhere: fc.constant(true as const),
+  },
+  { requiredKeys: ["model"] },
+);
+const someRoutes = fc.dictionary(fc.constantFrom(...names, "*", "name*"), fc.array(aTarget, { minLength: 1 }), {
+  maxKeys: 4,
+});
+const aKey = fc.record(
+  {
+    scopes: fc.uniqueArray(fc.constantFrom("*", ...ids, ...names), { minLength: 1 }),
+    machines: fc.uniqueArray(fc.constantFrom(...machineNames), { minLength: 1 }),
+    elsewhere: fc.constant(true as const),
+  },
+  { requiredKeys: ["scopes"] },
+);
+
+function targetsOf(asked: string, holder: KeyRecord, table: RouteTable): readonly ModelTarget[] {
+  try {
+    const { first, fallbacks } = resolveModel(asked, holder, table);
+    return [first, ...fallbacks];
+  } catch (thrown) {
+    expect(Fault.from(thrown).code).toBe("model_not_found");
+    return [];
+  }
+}
+
+describe("whatever the machines, the routes, the key and the name", () => {
+  test("a request leaves the site only by a route that says so, for a key issued for it, within its scopes", async () => {
+    let leaving = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(aMachine, { minLength: 1, maxLength: machineNames.length }),
+        // In a fleet of more than 32 machines some are drawn.
+        fc.constantFrom(1, 12),
+        someRoutes,
+        aKey,
+        fc.constantFrom(...ids, ...names),
+        async (fleet, times, given, terms, asked) => {
+          const machines = Array.from({ length: times }, () => fleet)
+            .flat()
+            .map((machine, place) => ({ ...machine, name: `m${place}` }));
+          const { routes, elsewhere } = await gatewayWith(machines);
+          const table = tableOf(given);
+          const holder = key(terms);
+          for (const target of targetsOf(asked, holder, table)) {
+            const wish = { kind: "chat", needs, ...target } as const;
+            const tried = new Set(machines.slice(0, 1).map(({ name }) => name));
+            const asking = [routes.choose(wish), routes.choose(wish, tried), routes.explain(wish)];
+            const chosen = asking.flatMap((choice) => (choice.outcome === "machines" ? choice.ranked : []));
+            if (routes.canPlace(wish)) expect(routes.explain(wish).outcome).toBe("machines");
+            for (const { machine, model } of chosen) {
+              expect(allows(holder.scopes, asked) && allows(holder.scopes, model.id)).toBe(true);
+              expect(holder.machines?.includes(machine) ?? true).toBe(true);
+              if (!elsewhere.has(machine)) continue;
+              leaving += 1;
+              const route = table.find(asked);
+              const isAsked = route?.targets.some(
+                (each) => each.elsewhere && each.model === target.modelId && (each.machines?.includes(machine) ?? true),
+              );
+              expect([holder.elsewhere, isAsked]).toEqual([true, true]);
+            }
+          }
+        },
+      ),
+      { numRuns: 300 },
+    );
+    expect(leaving).toBeGreaterThan(0);
+  });
+
+  test("a list of models has what only runs elsewhere under the name of such a route, for such a key, and not otherwise", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(aMachine, { minLength: 1, maxLength: machineNames.length }),
+        someRoutes,
+        aKey,
+        async (fleet, given, terms) => {
+          const machines = fleet.map((machine, place) => ({ ...machine, name: `m${place}` }));
+          const { answers } = await gatewayWith(machines);
+          const table = tableOf(given);
+          const holder = key(terms);
+          const seen = answers.filter(({ elsewhere }) => holder.elsewhere || !elsewhere);
+          const here = seen.flatMap(({ elsewhere, answer }) =>
+            elsewhere || typeof answer === "string" ? [] : [answer],
+          );
+          const models = mergeCatalogues(here);
+          for (const { id } of listModels({ models, answers: seen, unanswered: [] }, holder, table)) {
+            const isHere = models.some((model) => model.id === id) && table.find(id) === undefined;
+            expect(isHere || targetsOf(id, holder, table).length > 0).toBe(true);
+            if (!isHere) expect(table.find(id)).toBeDefined();
+          }
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe("the mark of a machine that is elsewhere", () => {
+  const record = (name: string, fields: Partial<MachineRecord> = {}): MachineRecord => ({
+    name,
+    version: 1,
+    createdAt: 1,
+    changedAt: 1,
+    ...fields,
+  });
+  const marked = (version: number): MachineRecord => record("cloud", { version, elsewhere: true });
+
+  /** The marked machines, after the store held one list of records after the other. */
+  async function marks(...lists: readonly (readonly MachineRecord[])[]): Promise<readonly string[]> {
+    let kept: readonly MachineRecord[] = [];
+    const records = new MachineRecords({
+      machines: {
+        site: async () => ({ id: "s".repeat(22) }),
+        list: async () => kept,
+        find: async (name) => kept.find((each) => each.name === name),
+        findByKey: async () => undefined,
+      },
+      log: { info: () => undefined, warn: () => undefined },
+    });
+    for (const list of lists) {
+      kept = list;
+      await records.load();
+    }
+    return [...records.elsewhere];
+  }
+
+  test("is set and taken off by its record", async () => {
+    expect(await marks([marked(1), record("attic")])).toEqual(["cloud"]);
+    expect(await marks([marked(1)], [record("cloud", { version: 2 })])).toEqual([]);
+  });
+
+  test.each([
+    ["the store was emptied", [[marked(1)], []]],
+    ["the store fell back to an older copy of itself", [[marked(2)], [record("cloud")]]],
+    [
+      "the machine was renamed and may still be heard under its old name",
+      [[marked(1)], [{ ...marked(2), name: "far" }]],
+    ],
+  ])("stays when %s", async (_, lists) => {
+    expect(await marks(...lists)).toContain("cloud");
+  });
+
+  test("goes with the record of a revoked machine, whose name is then free", async () => {
+    expect(await marks([{ ...marked(2), revokedAt: 1 }], [])).toEqual([]);
+  });
+});

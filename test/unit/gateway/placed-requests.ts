@@ -1,0 +1,149 @@
+import { Fault } from "#shared/fault/fault.ts";
+import type { FaultPayload } from "#shared/protocol/frame-payload.ts";
+import type { JobHead } from "#shared/protocol/job.ts";
+import { Breakers } from "../../../services/gateway/fleet/breakers.ts";
+import { Catalogues } from "../../../services/gateway/fleet/catalogues.ts";
+import { JobRoutes } from "../../../services/gateway/fleet/job-routes.ts";
+import type { KnownModels } from "../../../services/gateway/fleet/known-models.ts";
+import { MachineRanking } from "../../../services/gateway/fleet/rank-machines.ts";
+import { AnswerCourse, type AnswerRenderer, type AnswerWriter } from "../../../services/gateway/jobs/answer-course.ts";
+import { JobPlacer, type Placement } from "../../../services/gateway/jobs/place-job.ts";
+import { payloadOf, plainly } from "../../harness/answer-payload.ts";
+import { end } from "./follower-on-a-wire.ts";
+import { gatewayOnBroker, type ScriptedMachine } from "./gateway-on-a-broker.ts";
+import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
+
+export const hello = payloadOf({ kind: "text", text: "Hello" }).toString();
+export const finish = payloadOf({ kind: "finish", reason: "stop" }).toString();
+
+export interface Wish {
+  readonly render?: (model: string) => AnswerRenderer;
+  readonly writer?: AnswerWriter;
+}
+
+/** Requests of one gateway with four machines, each of which says what the test lets it say. */
+export async function placing({
+  present,
+  models = {},
+}: {
+  readonly present?: readonly string[] | undefined;
+  /** The models of machines that offer others than `llama3`. */
+  readonly models?: Readonly<Record<string, readonly string[]>>;
+} = {}) {
+  const {
+    machines,
+    broker,
+    open: jobs,
+    roster,
+    clock,
+    timing,
+    log,
+    settle,
+    pass,
+  } = gatewayOnBroker({
+    names: ["gpu-1", "gpu-2", "gpu-3", "gpu-4"],
+  });
+  const knownModels: KnownModels = { remember: async () => undefined, knows: async () => "known" };
+  const catalogues = new Catalogues({
+    ask: async ({ machine }) => (models[machine] ?? ["llama3"]).map((id) => modelOf(id)),
+    knownModels,
+    clock,
+    log,
+  });
+  const come = async (name: string): Promise<void> => {
+    machines.find((machine) => machine.name === name)?.listen();
+    roster.announced(presenceOf(name), clock.now());
+    catalogues.follow(presenceOf(name));
+    await catalogues.settled();
+  };
+  for (const { name } of machines) {
+    if (present === undefined || present.includes(name)) await come(name);
+    else roster.notReached(presenceOf(name));
+  }
+  const leave = (name: string): void => machines.find((machine) => machine.name === name)?.connection.cut();
+  const breakers = new Breakers(timing);
+  const routes = new JobRoutes({ roster, catalogues, breakers, clock, random: () => 0 });
+  const ranking = new MachineRanking({ roster, catalogues, knownModels, routes, waitMs: 0, timing, clock });
+  const placer = new JobPlacer({ ranking, breakers, routes, jobs, timing, clock, log });
+  const heard: string[] = [];
+  const leaving = new AbortController();
+  const run = (body = '{"messages":[]}', wish: Partial<Placement> & Wish = {}): Promise<string> => {
+    const { render = plainly, writer, ...fields } = wish;
+    const onData = (bytes: Uint8Array): void => void heard.push(Buffer.from(bytes).toString());
+    const course = new AnswerCourse({ clock });
+    const outcome = placer.run({
+      kind: "chat",
+      whole: false,
+      modelId: "llama3",
+      needs: { capability: "completion", tools: false, imageParam: undefined },
+      machines: undefined,
+      keyId: "key",
+      body: Buffer.from(body),
+      sha256: undefined,
+      traceparent: undefined,
+      requestId: "req_1",
+      listener: course.following(writer ?? { onData }, { streamed: true, render }),
+      signal: leaving.signal,
+      ...fields,
+    });
+    return outcome.then(
+      () => "end",
+      (thrown: unknown) => Fault.from(thrown).code,
+    );
+  };
+  /** The machine that was given the latest job, and that job. */
+  const seen = new Map<ScriptedMachine, number>();
+  const next = async (): Promise<{ machine: ScriptedMachine; job: string; body: string; head: JobHead }> => {
+    await settle();
+    for (const machine of machines) {
+      const known = seen.get(machine) ?? 0;
+      const given = machine.jobs[known];
+      if (given === undefined) continue;
+      seen.set(machine, known + 1);
+      return { machine, job: given.head.id, body: Buffer.from(given.body).toString(), head: given.head };
+    }
+    throw new Error("no machine was given a job");
+  };
+  const fail = async (fault: FaultPayload): Promise<string> => {
+    const { machine, job } = await next();
+    machine.say(job, "accept", { state: "prefill" });
+    machine.say(job, "fault", fault, 1);
+    await settle();
+    return machine.name;
+  };
+  /** Answers the latest job, and returns the machine and the model that did. */
+  const answer = async (): Promise<string> => {
+    const { machine, job, head } = await next();
+    machine.say(job, "data", hello + finish, 1);
+    machine.say(job, "end", end, 2);
+    await settle();
+    return `${machine.name} ${head.model}`;
+  };
+  const placed = (): number => machines.reduce((sum, { jobs: given }) => sum + given.length, 0);
+  /** Lets time pass in which all machines but this one go on announcing themselves. */
+  const passWithout = async (silent: ScriptedMachine, ms: number): Promise<void> => {
+    for (let leftMs = ms; leftMs > 0; leftMs -= timing.presenceIntervalMs) {
+      for (const { name } of machines) if (name !== silent.name) roster.announced(presenceOf(name), clock.now());
+      await pass(Math.min(leftMs, timing.presenceIntervalMs));
+    }
+  };
+  return {
+    broker,
+    run,
+    next,
+    fail,
+    answer,
+    placed,
+    heard,
+    leaving,
+    settle,
+    pass,
+    passWithout,
+    come,
+    leave,
+    breakers,
+    timing,
+  };
+}
+
+export const broken: FaultPayload = { code: "upstream_error", message: "The runtime failed." };

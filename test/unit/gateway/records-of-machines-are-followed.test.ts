@@ -1,0 +1,162 @@
+import { describe, expect, test } from "vitest";
+import type { MachineRecord } from "#shared/machines/machine-record.ts";
+import { newMachineKeyPair } from "#shared/protocol/pairing.ts";
+import { MachineRecords, type RecordChange } from "../../../services/gateway/fleet/machine-records.ts";
+import { until } from "../../harness/until.ts";
+
+const log = { info: () => undefined, warn: () => undefined };
+const keys = Array.from({ length: 3 }, () => newMachineKeyPair().publicKey);
+const record = (name: string, fields: Partial<MachineRecord> = {}): MachineRecord => ({
+  name,
+  version: 1,
+  createdAt: 1,
+  changedAt: 1,
+  ...fields,
+});
+
+/** A store in memory that counts how it is asked, and the follower of its records. */
+async function followed(...first: MachineRecord[]) {
+  const kept = new Map(first.map((each) => [each.name, each]));
+  const asked = { lists: 0, finds: [] as string[], keys: 0 };
+  let isAway = false;
+  const answer = <Value>(value: Value): Promise<Value> =>
+    isAway ? Promise.reject(new Error("away")) : Promise.resolve(value);
+  const records = new MachineRecords({
+    machines: {
+      site: () => answer({ id: "s".repeat(22) }),
+      list: () => {
+        asked.lists += 1;
+        return answer([...kept.values()]);
+      },
+      find: (name) => {
+        asked.finds.push(name);
+        return answer(kept.get(name));
+      },
+      findByKey: (publicKey) => {
+        asked.keys += 1;
+        return answer([...kept.values()].find((each) => each.publicKey === publicKey));
+      },
+    },
+    log,
+  });
+  await records.load();
+  const told: RecordChange[] = [];
+  records.onChange((changes) => void told.push(...changes));
+  return {
+    records,
+    asked,
+    told,
+    away: (now: boolean) => (isAway = now),
+    /** Puts a record into the store and tells of it. */
+    put(each: MachineRecord): void {
+      kept.set(each.name, each);
+      records.follow.changed(each.name);
+    },
+    move(from: string, each: MachineRecord): void {
+      kept.delete(from);
+      this.put(each);
+    },
+    untilTold: (count: number) => until(() => told.length >= count, { what: `${count} changes` }),
+  };
+}
+
+describe("a gateway's records of machines", () => {
+  test("are read one by one as they change, and told with what was before", async () => {
+    const store = await followed(record("attic"), record("cellar"));
+    store.put(record("attic", { version: 2, models: ["llama*"] }));
+    await store.untilTold(1);
+    expect(store.told).toMatchObject([{ name: "attic", before: { version: 1 }, after: { version: 2 } }]);
+    expect([store.asked.lists, store.asked.finds]).toEqual([1, ["attic"]]);
+    expect([store.records.permits("attic", "qwen"), store.records.permits("cellar", "qwen")]).toEqual([false, true]);
+  });
+
+  test("say which machines get no jobs", async () => {
+    const store = await followed(
+      record("attic", { revokedAt: 1 }),
+      record("cellar", { cordon: { reason: "r", at: 1, by: "o" } }),
+    );
+    expect(["attic", "cellar", "loft"].map((name) => store.records.barred(name))).toEqual([
+      "revoked",
+      "cordoned",
+      undefined,
+    ]);
+    store.put(record("cellar", { version: 2 }));
+    await store.untilTold(1);
+    expect(store.records.barred("cellar")).toBeUndefined();
+  });
+
+  test("know a renamed machine by its new name only, as soon as that is read", async () => {
+    const store = await followed(record("attic", { publicKey: keys[0] }));
+    store.move("attic", record("loft", { version: 2, publicKey: keys[0] }));
+    await store.untilTold(2);
+    expect(store.told.map(({ name, after }) => [name, after?.name])).toEqual([
+      ["attic", undefined],
+      ["loft", "loft"],
+    ]);
+    expect(store.records.get("attic")).toBeUndefined();
+    expect((await store.records.findByKey(keys[0] ?? ""))?.name).toBe("loft");
+  });
+
+  test("find a machine that another gateway has just paired, and ask the store for no key twice", async () => {
+    const store = await followed();
+    await expect(store.records.findByKey(keys[1] ?? "")).resolves.toBeUndefined();
+    store.away(true);
+    store.put(record("attic", { publicKey: keys[1] }));
+    await until(() => store.asked.finds.length === 1, { what: "a read that fails" });
+    store.away(false);
+    expect((await store.records.findByKey(keys[1] ?? ""))?.name).toBe("attic");
+    expect((await store.records.findByKey(keys[1] ?? ""))?.name).toBe("attic");
+    expect(store.asked.keys).toBe(2);
+    expect(store.told).toMatchObject([{ name: "attic", before: undefined }]);
+  });
+
+  test("are read again once the store is back, when it was away at a change", async () => {
+    const store = await followed(record("attic"));
+    store.away(true);
+    store.put(record("attic", { version: 2, revokedAt: 2 }));
+    await until(() => store.asked.finds.length === 1, { what: "a read that fails" });
+    expect(store.records.barred("attic")).toBeUndefined();
+    store.away(false);
+    await until(
+      () => {
+        store.records.follow.heard();
+        return store.records.barred("attic") === "revoked";
+      },
+      { what: "the revocation to be known" },
+    );
+  });
+
+  test("stay revoked when the store falls back to an older copy of itself", async () => {
+    const revoked = record("attic", { version: 3, publicKey: keys[2], revokedAt: 3 });
+    const store = await followed(revoked);
+    store.put(record("attic", { version: 2, publicKey: keys[2] }));
+    store.put(record("cellar"));
+    await store.untilTold(1);
+    expect(store.told).toMatchObject([{ name: "cellar" }]);
+    expect(store.records.barred("attic")).toBe("revoked");
+    store.put(record("attic", { version: 4, publicKey: keys[0] }));
+    await store.untilTold(2);
+    expect(store.records.barred("attic")).toBeUndefined();
+    await expect(store.records.findByKey(keys[2] ?? "")).resolves.toBeUndefined();
+  });
+
+  test("follow a name that was removed after its revocation and paired anew, between two reads", async () => {
+    const store = await followed(record("attic", { version: 3, publicKey: keys[2], revokedAt: 3 }));
+    store.put(record("attic", { createdAt: 2, version: 2, publicKey: keys[0] }));
+    await store.untilTold(1);
+    expect(store.records.barred("attic")).toBeUndefined();
+    expect((await store.records.findByKey(keys[0] ?? ""))?.name).toBe("attic");
+    await expect(store.records.findByKey(keys[2] ?? "")).resolves.toBeUndefined();
+  });
+
+  test("that many machines changed at once are read with one question", async () => {
+    const store = await followed();
+    store.away(true);
+    for (let at = 0; at < 40; at += 1) store.put(record(`m${at}`));
+    await until(() => store.asked.finds.length > 0, { what: "a read that fails" });
+    store.away(false);
+    store.records.follow.heard();
+    await store.untilTold(40);
+    expect([store.asked.lists, store.asked.finds.length]).toEqual([2, 1]);
+  });
+});

@@ -1,0 +1,271 @@
+import { setImmediate } from "node:timers/promises";
+import { describe, expect, test, vi } from "vitest";
+import { MemoryBroker } from "#shared/broker/memory-broker.ts";
+import type { MachineRecord } from "#shared/machines/machine-record.ts";
+import { createLog } from "#shared/process/log.ts";
+import { newMachineKeyPair, signChallenge } from "#shared/protocol/pairing.ts";
+import { machineGrants } from "#shared/protocol/subjects.ts";
+import { ConnectRate } from "../../../../services/gateway/tunnels/connect-rate.ts";
+import { OpenTunnels } from "../../../../services/gateway/tunnels/open-tunnels.ts";
+import {
+  bytesAtOnceMax,
+  commandsAtOnceMax,
+  connectWaitMs,
+  pendingBytesMax,
+  silenceMs,
+  Tunnel,
+  type TunnelSocket,
+} from "../../../../services/gateway/tunnels/tunnel.ts";
+import { until } from "../../../harness/until.ts";
+import { TurnableClock } from "../../../harness/turnable-clock.ts";
+
+class FakeSocket implements TunnelSocket {
+  readonly address = "192.0.2.1";
+  receivedBytes = 0;
+  bufferedBytes = 0;
+  readonly sent: string[] = [];
+  state: "open" | "ended" | "cut" = "open";
+  isPaused = false;
+
+  send(bytes: Uint8Array): void {
+    this.sent.push(Buffer.from(bytes).toString());
+  }
+
+  pause(): void {
+    this.isPaused = true;
+  }
+
+  resume(): void {
+    this.isPaused = false;
+  }
+
+  end(): void {
+    this.state = "ended";
+  }
+
+  cut(): void {
+    this.state = "cut";
+  }
+}
+
+const site = "A".repeat(22);
+
+function openSite() {
+  const logged: string[] = [];
+  const log = createLog({ level: "info", name: "test", write: (line) => void logged.push(line) });
+  const clock = new TurnableClock();
+  const broker = new MemoryBroker({ clock, log });
+  const byKey = new Map<string, MachineRecord>();
+  const byName = new Map<string, MachineRecord>();
+  const records = { get: (name: string) => byName.get(name), onChange: () => undefined };
+  const open = new OpenTunnels({
+    gateway: "G",
+    broker: broker.connect(),
+    records,
+    onUsedTwice: () => undefined,
+    clock,
+    log,
+  });
+  const rate = new ConnectRate(clock);
+  const connection = broker.connect();
+  const find = async (publicKey: string): Promise<MachineRecord | undefined> => byKey.get(publicKey);
+  const tunnel = (): { readonly socket: FakeSocket; readonly tunnel: Tunnel } => {
+    const socket = new FakeSocket();
+    const parts = { site, gateway: "G", find, brokerFor: async () => connection, grantsOf: machineGrants };
+    const limits = { version: "0", payloadBytesMax: 1_000, rate, clock, log };
+    return { socket, tunnel: new Tunnel(socket, { ...parts, ...limits }, open) };
+  };
+  const proven = async (name = "attic") => {
+    const keyPair = newMachineKeyPair();
+    const record = { name, publicKey: keyPair.publicKey, version: 1, createdAt: 0, changedAt: 0 };
+    byKey.set(record.publicKey, record);
+    byName.set(name, record);
+    const { socket, tunnel: opened } = tunnel();
+    await setImmediate();
+    const challenge: unknown = JSON.parse((socket.sent[0] ?? "").slice(5)).nonce;
+    const sig = signChallenge(keyPair.seed, { purpose: "connect", site, challenge: String(challenge) });
+    const say = (text: string): void => {
+      socket.receivedBytes += text.length;
+      opened.receive(Buffer.from(text));
+    };
+    say(`CONNECT ${JSON.stringify({ nkey: keyPair.publicKey, sig, boot: "B".repeat(22) })}\r\n`);
+    await setImmediate();
+    expect(opened.isOpen).toBe(true);
+    socket.sent.length = 0;
+    return { socket, tunnel: opened, say };
+  };
+  return { clock, broker, connection, open, tunnel, proven, logged };
+}
+
+describe("a tunnel", () => {
+  test("whose machine is not proven in time is closed", async () => {
+    const { clock, tunnel } = openSite();
+    const { socket } = tunnel();
+    clock.advance(connectWaitMs - 1);
+    expect(socket.state).toBe("open");
+    clock.advance(1);
+    expect(socket.state).toBe("ended");
+    expect(socket.sent.at(-1)).toContain(`-ERR 'Authentication Timeout (${connectWaitMs} ms)'`);
+  });
+
+  test("whose machine is proven has no such time", async () => {
+    const { clock, proven } = openSite();
+    const { socket, say } = await proven();
+    for (let passedMs = 0; passedMs < 3 * connectWaitMs; passedMs += 1_000) {
+      clock.advance(1_000);
+      say("PING\r\n");
+    }
+    expect(socket.state).toBe("open");
+  });
+
+  test("tells its machine's name, and neither the broker nor another name", async () => {
+    const { tunnel } = openSite();
+    const { socket } = tunnel();
+    await setImmediate();
+    const info = JSON.parse((socket.sent[0] ?? "").slice(5));
+    expect(Object.keys(info)).not.toContain("machine");
+    expect(info).toMatchObject({ site, server_id: "G", max_payload: 1_000, headers: true, auth_required: true });
+  });
+
+  test("answers a ping when the broker has received all that came before, and not earlier", async () => {
+    const { connection, proven } = openSite();
+    const { socket, say } = await proven();
+    const flushed = Promise.withResolvers<void>();
+    connection.flush = () => flushed.promise;
+    say("PUB tl1.presence.attic 1\r\nx\r\nPING\r\n");
+    await setImmediate();
+    expect(socket.sent).toEqual([]);
+    flushed.resolve();
+    await setImmediate();
+    expect(socket.sent).toEqual(["PONG\r\n"]);
+  });
+
+  test("sends all messages of one turn of the event loop in one piece", async () => {
+    const { broker, proven } = openSite();
+    const { socket, say } = await proven();
+    say("SUB tl1.machine.attic.> 1\r\nSUB tl1.rollcall 2\r\n");
+    const gateway = broker.connect();
+    for (const subject of ["tl1.machine.attic.1.job", "tl1.rollcall", "tl1.machine.attic.1.part"]) {
+      gateway.publish(subject, Buffer.from("x"));
+    }
+    await setImmediate();
+    await setImmediate();
+    expect(socket.sent).toHaveLength(1);
+    expect(socket.sent[0]?.match(/MSG/g)).toHaveLength(3);
+  });
+
+  test("that is silent is pinged, and closed when it stays silent", async () => {
+    const { clock, proven, open } = openSite();
+    const { socket } = await proven();
+    // Looks are a second apart, and the first of them counts the bytes of the CONNECT.
+    clock.advance(3_000);
+    await setImmediate();
+    expect(socket.sent).toEqual(["PING\r\n"]);
+    clock.advance(silenceMs - 3_000);
+    expect(socket.state).toBe("open");
+    clock.advance(1_000);
+    expect([socket.state, open.machines]).toEqual(["cut", 0]);
+  });
+
+  test("that sends a part of a message is not silent", async () => {
+    const { clock, proven } = openSite();
+    const { socket } = await proven();
+    for (let passedMs = 0; passedMs < 3 * silenceMs; passedMs += 1_000) {
+      clock.advance(1_000);
+      socket.receivedBytes += 1;
+    }
+    expect([socket.state, socket.sent]).toEqual(["open", []]);
+  });
+
+  test("is not closed for a pause of the gateway itself", async () => {
+    const { clock, proven } = openSite();
+    const { socket } = await proven();
+    clock.advance(1_000);
+    clock.standStill(2 * silenceMs);
+    clock.advance(1_000);
+    expect(socket.state).toBe("open");
+  });
+
+  test("is closed when too many bytes wait for its machine", async () => {
+    const { proven, open, logged } = openSite();
+    const { socket, say } = await proven();
+    socket.bufferedBytes = pendingBytesMax + 1;
+    say("PING\r\n");
+    await setImmediate();
+    expect([socket.state, open.machines]).toEqual(["cut", 0]);
+    expect(logged.join("")).toContain("pendingBytesMax");
+  });
+
+  test.each([
+    ["commands", "PUB tl1.presence.attic 0\r\n\r\n".repeat(3 * commandsAtOnceMax)],
+    ["bytes", `PUB tl1.presence.attic 1000\r\n${"x".repeat(1_000)}\r\n`.repeat((2 * bytesAtOnceMax) / 1_000)],
+  ])("carries out so many %s at once, and reads no more until the broker has them", async (_, text) => {
+    const { connection, proven } = openSite();
+    const { socket, say } = await proven();
+    const [published, flushed] = [vi.spyOn(connection, "publish"), Promise.withResolvers<void>()];
+    connection.flush = () => flushed.promise;
+    for (let at = 0; at < text.length; at += 10_000) say(text.slice(at, at + 10_000));
+    expect(socket.isPaused).toBe(true);
+    const atOnce = published.mock.calls.length;
+    expect(atOnce).toBeLessThanOrEqual(commandsAtOnceMax);
+    await setImmediate();
+    expect(published).toHaveBeenCalledTimes(atOnce);
+    flushed.resolve();
+    await until(() => !socket.isPaused, { what: "the tunnel to read on" });
+    expect(published).toHaveBeenCalledTimes(text.split("PUB").length - 1);
+    expect(socket.state).toBe("open");
+  });
+
+  test("is closed with its connection to the broker, and the other way round", async () => {
+    const { connection, proven } = openSite();
+    const first = await proven();
+    connection.cut();
+    expect(first.socket.state).toBe("ended");
+    connection.restore();
+    const second = openSite();
+    const { tunnel, say } = await second.proven();
+    say("SUB tl1.rollcall 1\r\n");
+    tunnel.socketClosed();
+    const speaker = second.broker.connect();
+    const heard: boolean[] = [];
+    speaker.subscribe("reply", ({ noResponders }) => void heard.push(noResponders));
+    speaker.publish("tl1.rollcall", new Uint8Array(), { reply: "reply" });
+    await setImmediate();
+    expect(heard).toEqual([true]);
+    await setImmediate();
+    expect(second.connection.connected).toBe(false);
+  });
+
+  test("leaves no timer behind", async () => {
+    const { clock, tunnel, proven, open } = openSite();
+    await proven();
+    tunnel().tunnel.socketClosed();
+    open.close();
+    expect(clock.timersWaiting).toBe(0);
+  });
+
+  test("fails alone when the gateway makes a mistake", async () => {
+    const { connection, proven, open } = openSite();
+    const { socket, say } = await proven();
+    connection.publish = () => {
+      throw new Error("a mistake");
+    };
+    say("PUB tl1.presence.attic 0\r\n\r\n");
+    expect([socket.state, open.machines]).toEqual(["ended", 0]);
+    expect(socket.sent.at(-1)).toContain("Authorization Violation: unavailable");
+  });
+});
+
+describe("a gateway that stops", () => {
+  test("asks its machines to move one after the other, spread over the time", async () => {
+    const { clock, proven, open } = openSite();
+    const sockets = [(await proven("attic")).socket, (await proven("cellar")).socket];
+    const told = (): unknown[] => sockets.flatMap(({ sent }) => sent.map((text) => JSON.parse(text.slice(5))));
+    const moving = open.move(1_000, new AbortController().signal);
+    await clock.advanceAwaiting(499);
+    expect(told()).toEqual([expect.objectContaining({ ldm: true, machine: "attic", site })]);
+    await clock.advanceAwaiting(501);
+    await moving;
+    expect(told()).toHaveLength(2);
+  });
+});
