@@ -252,7 +252,7 @@ test.skipIf(script === undefined).each([
 ])("connect on a terminal ends after %j, without a key left", async (keys, exitCode, said) => {
   const { home, liveKeys } = await person();
   const main = join(import.meta.dirname, "../../services/cli/main.ts");
-  const command = `'${process.execPath}' '${main}' connect claude`;
+  const command = `exec '${process.execPath}' '${main}' connect claude`;
   const env = { ...process.env, HOME: home, TRUNKLINE_STATE_DIR: up.stateDir };
   const child = spawn(script ?? "script", ["-qefc", command, "/dev/null"], { env });
   const ended = once(child, "exit");

@@ -166,7 +166,8 @@ test.skipIf(script === undefined)(
   "a chat on a terminal goes on after Ctrl-C, takes pasted lines as one message, and ends with Ctrl-D",
   async () => {
     const main = join(import.meta.dirname, "../../services/cli/main.ts");
-    const command = `'${process.execPath}' '${main}' chat scripted`;
+    // `exec` leaves no shell that Ctrl-C would end with 130, as dash does.
+    const command = `exec '${process.execPath}' '${main}' chat scripted`;
     const child = spawn(script ?? "script", ["-qefc", command, "/dev/null"], { env: { ...process.env, ...site } });
     let shown = "";
     child.stdout.on("data", (piece) => (shown += String(piece)));
