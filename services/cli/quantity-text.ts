@@ -66,6 +66,9 @@ export function byteSize(bytes: number): string {
   return `${count.toFixed(digits)} ${unit}`;
 }
 
+/** Groups the digits of a number: `131,072`. */
+export const grouped = new Intl.NumberFormat("en-US");
+
 /** Formats a time to the second, readable and valid in RFC 3339: `2026-01-31 09:30:00Z`. */
 export function utcTime(time: number | string): string {
   return new Date(time).toISOString().replace("T", " ").replace(/\.\d+/, "");
@@ -78,12 +81,22 @@ const timeUnits = [
   ["second", 1_000],
 ] as const;
 
+/** Returns the largest unit of which a duration has at least two. */
+function unitOf(ms: number): (typeof timeUnits)[number] {
+  return timeUnits.find(([, unitMs]) => ms >= 2 * unitMs) ?? ["second", 1_000];
+}
+
 const relative = new Intl.RelativeTimeFormat("en");
 
-/**
- * Formats the distance of a time from now, in the largest unit that gives at least two: `in 90 days`, `3 hours ago`.
- */
+/** Formats the distance of a time from now: `in 90 days`, `3 hours ago`. */
 export function fromNow(atMs: number, nowMs: number): string {
-  const [unit, unitMs] = timeUnits.find(([, each]) => Math.abs(atMs - nowMs) >= 2 * each) ?? ["second", 1_000];
+  const [unit, unitMs] = unitOf(Math.abs(atMs - nowMs));
   return relative.format(Math.round((atMs - nowMs) / unitMs), unit);
+}
+
+/** Formats a past duration in short: `0.4 s`, `12 s`, `3 h`. */
+export function agoText(ms: number): string {
+  if (ms < 10_000) return `${(ms / 1_000).toFixed(1)} s`;
+  const [unit, unitMs] = unitOf(ms);
+  return `${Math.floor(ms / unitMs)} ${unit[0]}`;
 }

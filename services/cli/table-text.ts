@@ -25,21 +25,26 @@ export function alignedTable(
 ): string {
   const { right = [], wrap = [], widthMax = Infinity, paint = (text: string) => text } = layout;
   const lines = rows.map((cells) => cells.map(onOneLine));
-  const widths = headings.map((heading, column) =>
-    Math.max(displayWidth(heading), ...lines.map((cells) => displayWidth(cells[column] ?? ""))),
-  );
-  const least = headings.map((heading, column) =>
-    wrap.includes(heading) ? Math.min(widths[column] ?? 0, Math.max(wrappedMin, heading.length)) : widths[column],
-  );
-  const gaps = gap.length * (headings.length - 1);
-  if (sum(least) + gaps > widthMax) return records(headings, lines, { widthMax, paint });
-  narrow(widths, { least, tooWide: sum(widths) + gaps - widthMax });
+  const columns = headings.map((heading, at) => {
+    const width = Math.max(displayWidth(heading), ...lines.map((cells) => displayWidth(cells[at] ?? "")));
+    const least = wrap.includes(heading) ? Math.min(width, Math.max(wrappedMin, heading.length)) : width;
+    return { heading, width, least };
+  });
+  const total = (field: "width" | "least"): number =>
+    columns.reduce((sum, column) => sum + column[field], gap.length * (columns.length - 1));
+  if (total("least") > widthMax) return records(headings, lines, { widthMax, paint });
+  for (let tooWide = total("width") - widthMax; tooWide > 0; tooWide -= 1) {
+    const [widest] = columns
+      .filter(({ width, least }) => width > least)
+      .toSorted((one, other) => other.width - one.width);
+    if (widest !== undefined) widest.width -= 1;
+  }
 
   const line = (cells: readonly string[], row: number): string =>
-    cells
-      .map((cell, column) => {
-        const heading = headings[column] ?? "";
-        const room = " ".repeat(Math.max(0, (widths[column] ?? 0) - displayWidth(cell)));
+    columns
+      .map(({ heading, width }, at) => {
+        const cell = cells[at] ?? "";
+        const room = " ".repeat(Math.max(0, width - displayWidth(cell)));
         const text = cell === "" || row < 0 ? cell : paint(cell, { heading, row });
         return right.includes(heading) ? room + text : text + room;
       })
@@ -47,30 +52,12 @@ export function alignedTable(
       .trimEnd();
   return [headings, ...lines]
     .flatMap((cells, place) => {
-      const wrapped = cells.map((cell, column) => wrapText(cell, widths[column] ?? Infinity));
+      const wrapped = columns.map(({ width }, at) => wrapText(cells[at] ?? "", width));
       const height = Math.max(...wrapped.map(({ length }) => length));
-      return Array.from(
-        { length: height },
-        (_, at) =>
-          `${line(
-            wrapped.map((each) => each[at] ?? ""),
-            place - 1,
-          )}\n`,
-      );
+      const linesOfRow = Array.from({ length: height }, (_, at) => wrapped.map((each) => each[at] ?? ""));
+      return linesOfRow.map((each) => `${line(each, place - 1)}\n`);
     })
     .join("");
-}
-
-/** Takes columns from the widest ones until nothing is too wide. */
-function narrow(
-  widths: number[],
-  { least, tooWide }: { readonly least: readonly (number | undefined)[]; readonly tooWide: number },
-): void {
-  for (let left = tooWide; left > 0; left -= 1) {
-    const spare = widths.map((width, column) => (width > (least[column] ?? 0) ? width : 0));
-    const widest = spare.indexOf(Math.max(...spare));
-    widths[widest] = (widths[widest] ?? 0) - 1;
-  }
 }
 
 /** Formats each row as a block of its fields, without the empty ones. */
@@ -92,10 +79,6 @@ function records(
     }),
   );
   return blocks.map((block) => block.join("")).join("\n");
-}
-
-function sum(numbers: readonly (number | undefined)[]): number {
-  return numbers.reduce<number>((total, each) => total + (each ?? 0), 0);
 }
 
 /** Returns the lines of a text that is at most `widthMax` columns wide. Breaks between words, and within long ones. */
@@ -141,10 +124,10 @@ export function cutText(text: string, widthMax: number): string {
 function beginning(text: string, widthMax: number): string {
   let begin = "";
   let room = widthMax;
-  for (const { character, width } of displayed(text)) {
-    room -= width;
+  for (const { segment } of graphemes.segment(text)) {
+    room -= columnsOf(segment);
     if (room < 0 && begin !== "") break;
-    begin += character;
+    begin += segment;
   }
   return begin;
 }
@@ -153,15 +136,13 @@ const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 const wide =
   /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\u3000-\u303f\uff01-\uff60]/u;
 
-/** Yields the characters of a text (grapheme clusters), each with its width in columns on most terminals. */
-function* displayed(text: string): Generator<{ readonly character: string; readonly width: number }> {
-  for (const { segment } of graphemes.segment(text)) yield { character: segment, width: wide.test(segment) ? 2 : 1 };
+/** Returns the width of a character (a grapheme cluster) in columns on most terminals. */
+function columnsOf(character: string): number {
+  return wide.test(character) ? 2 : 1;
 }
 
-export function displayWidth(text: string): number {
-  let columns = 0;
-  for (const { width } of displayed(text)) columns += width;
-  return columns;
+function displayWidth(text: string): number {
+  return [...graphemes.segment(text)].reduce((columns, { segment }) => columns + columnsOf(segment), 0);
 }
 
 /**
@@ -172,8 +153,12 @@ export function onOneLine(text: string): string {
   return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, "?");
 }
 
+/** One line of `fieldLines`. Without a value there is no line. */
+export type Field = readonly [name: string, value: string | null | undefined];
+
 /** Writes one field a line, with the values aligned in a column. */
-export function fieldLines(fields: readonly (readonly [name: string, value: string])[]): string {
-  const width = Math.max(...fields.map(([name]) => name.length));
-  return fields.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`).join("");
+export function fieldLines(fields: readonly Field[]): string {
+  const given = fields.filter(([, value]) => typeof value === "string");
+  const width = Math.max(...given.map(([name]) => name.length));
+  return given.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`).join("");
 }

@@ -57,12 +57,16 @@ export interface Client {
   readonly next: (facts: SiteFacts) => readonly string[];
 }
 
-/** Returns a file for the configuration that a client takes by its name, or that its user enters by hand. */
-export function ownFile({ home, platform, environment }: Places, name: string): string {
+/** Returns the folder in which programs keep their configuration. */
+export function configFolder({ home, platform, environment }: Places): string {
   const { APPDATA, XDG_CONFIG_HOME } = environment;
-  const folder =
-    platform === "win32" ? APPDATA || join(home, "AppData", "Roaming") : XDG_CONFIG_HOME || join(home, ".config");
-  return join(folder, "trunkline", name);
+  if (platform === "win32") return APPDATA || join(home, "AppData", "Roaming");
+  return XDG_CONFIG_HOME || join(home, ".config");
+}
+
+/** Returns a file for the configuration that a client takes by its name, or that its user enters by hand. */
+export function ownFile(places: Places, name: string): string {
+  return join(configFolder(places), "trunkline", name);
 }
 
 /**

@@ -3,6 +3,7 @@ import type { Model } from "#shared/model/model.ts";
 import {
   type Client,
   compactionTokens,
+  configFolder,
   jsonText,
   outputTokens,
   ownFile,
@@ -104,7 +105,9 @@ const openCode: Client = {
       { path: ["provider", providerId], value: provider },
       { path: ["model"], value: `${providerId}/${model.id}`, givesWay: true },
     ];
-    return [{ kind: "settings", file: openCodeFile(places), settings }];
+    const { OPENCODE_CONFIG, XDG_CONFIG_HOME } = places.environment;
+    const folder = XDG_CONFIG_HOME || join(places.home, ".config");
+    return [{ kind: "settings", file: OPENCODE_CONFIG || join(folder, "opencode", "opencode.json"), settings }];
   },
   next: ({ model }) => [`Start it: opencode --model '${providerId}/${model.id}', or choose the model with /models.`],
 };
@@ -119,11 +122,6 @@ function openCodeModel(model: Model): object {
     modalities: { input: vision ? ["text", "image"] : ["text"], output: ["text"] },
     limit: { context: model.context_window, output: outputTokens(model) },
   };
-}
-
-function openCodeFile({ home, environment }: Places): string {
-  const { OPENCODE_CONFIG, XDG_CONFIG_HOME } = environment;
-  return OPENCODE_CONFIG || join(XDG_CONFIG_HOME || join(home, ".config"), "opencode", "opencode.json");
 }
 
 const qwenKeyVariable = "TRUNKLINE_QWEN_KEY";
@@ -218,14 +216,9 @@ const goose: Client = {
       requires_auth: false,
       supports_streaming: true,
     };
-    const { APPDATA, XDG_CONFIG_HOME } = places.environment;
-    const folder =
-      places.platform === "win32"
-        ? join(APPDATA || join(places.home, "AppData", "Roaming"), "Block", "goose", "config")
-        : join(XDG_CONFIG_HOME || join(places.home, ".config"), "goose");
-    return [
-      { kind: "whole", file: join(folder, "custom_providers", `${gooseProvider}.json`), text: jsonText(provider) },
-    ];
+    const folder = places.platform === "win32" ? join("Block", "goose", "config") : "goose";
+    const file = join(configFolder(places), folder, "custom_providers", `${gooseProvider}.json`);
+    return [{ kind: "whole", file, text: jsonText(provider) }];
   },
   next: ({ model }) => [`Start it: GOOSE_PROVIDER=${gooseProvider} GOOSE_MODEL='${model.id}' goose session`],
 };

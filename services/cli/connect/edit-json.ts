@@ -62,18 +62,14 @@ interface Style {
 /** Adds a member after the last one of an object or array, behind the comments that follow it. */
 function insert(
   text: string,
-  {
-    parent,
-    step,
-    value,
-  }: { readonly parent: Node; readonly step: string | number | undefined; readonly value: unknown },
+  { parent, step, value }: { parent: Node; step: string | number | undefined; value: unknown },
   style: Style,
 ): string {
   const close = parent.offset + parent.length - 1;
   const outer = indentAt(text, parent.offset);
   const last = parent.children?.at(-1);
-  const ownIndent = last === undefined ? undefined : leadingIndentAt(text, last.offset);
-  const inner = ownIndent ?? outer + style.indent;
+  const beforeLast = last === undefined ? outer + style.indent : lineBefore(text, last.offset);
+  const inner = beforeLast.trim() === "" ? beforeLast : outer + style.indent;
   const member = `${typeof step === "string" ? `${JSON.stringify(step)}: ` : ""}${printed(value, inner, style)}`;
   const body = text.slice(parent.offset + 1, close).trimEnd();
   const at = parent.offset + 1 + body.length;
@@ -136,13 +132,11 @@ function styleOf(text: string): Style {
 
 /** Returns the white space at the beginning of the line that holds a place. */
 function indentAt(text: string, at: number): string {
-  return /^[ \t]*/.exec(text.slice(text.lastIndexOf("\n", at - 1) + 1))?.[0] ?? "";
+  return /^[ \t]*/.exec(lineBefore(text, at))?.[0] ?? "";
 }
 
-/** Like `indentAt`, but undefined for a place with more than white space before it on its line. */
-function leadingIndentAt(text: string, at: number): string | undefined {
-  const before = text.slice(text.lastIndexOf("\n", at - 1) + 1, at);
-  return before.trim() === "" ? before : undefined;
+function lineBefore(text: string, at: number): string {
+  return text.slice(text.lastIndexOf("\n", at - 1) + 1, at);
 }
 
 function splice(text: string, at: number, length: number, added: string): string {

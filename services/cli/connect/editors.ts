@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { Model } from "#shared/model/model.ts";
 import {
   type Client,
+  configFolder,
   jsonText,
   outputTokens,
   ownFile,
@@ -95,8 +96,14 @@ const zed: Client = {
       { path: ["language_models", "openai_compatible", providerName], value: provider },
       { path: ["agent", "default_model"], value: { provider: providerName, model: model.id }, givesWay: true },
     ];
+    const { home, platform, environment } = places;
+    const { XDG_CONFIG_HOME } = environment;
+    const folder =
+      platform === "win32"
+        ? join(configFolder(places), "Zed")
+        : join((platform === "linux" && XDG_CONFIG_HOME) || join(home, ".config"), "zed");
     return [
-      { kind: "settings", file: zedFile(places), settings },
+      { kind: "settings", file: join(folder, "settings.json"), settings },
       { kind: "whole", file: ownFile(places, "zed.env"), text: `TRUNKLINE_API_KEY=${key}\n` },
     ];
   },
@@ -105,12 +112,6 @@ const zed: Client = {
     `Or start Zed with it: env $(cat '${ownFile(places, "zed.env")}') zed`,
   ],
 };
-
-function zedFile({ home, platform, environment }: Places): string {
-  const { APPDATA, XDG_CONFIG_HOME } = environment;
-  if (platform === "win32") return join(APPDATA || join(home, "AppData", "Roaming"), "Zed", "settings.json");
-  return join((platform === "linux" && XDG_CONFIG_HOME) || join(home, ".config"), "zed", "settings.json");
-}
 
 function zedModel(model: Model): object {
   const { tools, vision } = model.capabilities;
@@ -137,18 +138,13 @@ const vsCode: Client = {
       apiType: "chat-completions",
       models: models.map((each) => vsCodeModel(each, url)),
     };
-    const file = join(vsCodeFolder(places), "chatLanguageModels.json");
+    const isMac = places.platform === "darwin";
+    const folder = isMac ? join(places.home, "Library", "Application Support") : configFolder(places);
+    const file = join(folder, "Code", "User", "chatLanguageModels.json");
     return [{ kind: "settings", file, settings: [{ path: [], element, value }] }];
   },
   next: () => [`Needs VS Code 1.122 or newer. Reload its window, then choose a model of ${providerName} in the chat.`],
 };
-
-function vsCodeFolder({ home, platform, environment }: Places): string {
-  const { APPDATA, XDG_CONFIG_HOME } = environment;
-  if (platform === "win32") return join(APPDATA || join(home, "AppData", "Roaming"), "Code", "User");
-  if (platform === "darwin") return join(home, "Library", "Application Support", "Code", "User");
-  return join(XDG_CONFIG_HOME || join(home, ".config"), "Code", "User");
-}
 
 function vsCodeModel(model: Model, url: string): object {
   return {

@@ -23,12 +23,8 @@ export function planConnection(
   return client.files(facts).map((change) => {
     const before = read(change.file);
     try {
-      return {
-        file: change.file,
-        before,
-        ...applied(change, before),
-        holdsKey: JSON.stringify(change).includes(facts.key),
-      };
+      const holdsKey = JSON.stringify(change).includes(facts.key);
+      return { file: change.file, before, ...applied(change, before), holdsKey };
     } catch (error) {
       if (!(error instanceof UneditableText)) throw error;
       throw new StartFailure(exitCodes.config, `${change.file} ${error.message}.`, { cause: error });
@@ -78,33 +74,22 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 /** The lines that are shown around a change. */
 const contextLines = 2;
 
-interface Line {
-  readonly sign: " " | "-" | "+";
-  readonly text: string;
-}
-
 /** Returns the difference of two texts, with some lines around each change. An empty text for equal ones. */
 export function showDiff(before: string, after: string): string {
-  const lines = linesOf(before, after);
+  const lines = diff(split(before), split(after));
   const isNear = lines.map(() => false);
-  lines.forEach(({ sign }, at) => {
-    if (sign !== " ") isNear.fill(true, Math.max(0, at - contextLines), at + contextLines + 1);
+  lines.forEach(([change], at) => {
+    if (change !== 0) isNear.fill(true, Math.max(0, at - contextLines), at + contextLines + 1);
   });
   let shown = "";
   let hasGap = false;
-  lines.forEach(({ sign, text }, at) => {
+  lines.forEach(([change, text], at) => {
+    // `util.diff` marks with 1 a line that only its first text has.
+    const sign = change === 0 ? " " : change === 1 ? "-" : "+";
     if (isNear[at]) shown += `${hasGap && shown !== "" ? "  …\n" : ""}${sign} ${text}\n`;
     hasGap = !isNear[at];
   });
   return shown;
-}
-
-function linesOf(before: string, after: string): readonly Line[] {
-  // `util.diff` marks with 1 a line that only its first text has.
-  return diff(split(before), split(after)).map(([change, text]) => ({
-    sign: change === 0 ? " " : change === 1 ? "-" : "+",
-    text,
-  }));
 }
 
 /** A text with a last line end has as many lines as line ends. */
