@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { faultEntry, isFaultCode } from "#shared/fault/fault.ts";
 import type { KeyToken } from "#shared/keys/key-token.ts";
 import { errorLine, type ErrorBody, type Model, model } from "#shared/model/model.ts";
 import { LineCutter } from "#shared/process/line-cutter.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { jsonIn, statusOf, whyUnreachable } from "./operations-port.ts";
 import { onOneLine } from "./table-text.ts";
 
 export interface ChatMessage {
@@ -33,14 +33,10 @@ const modelList = z.object({ data: z.array(model) });
 /** Returns the models that a key may call. Throws a StartFailure for every error. */
 export async function listSiteModels(site: ChatSite, signal: AbortSignal): Promise<readonly Model[]> {
   try {
-    const headers = { authorization: `Bearer ${site.key.reveal()}` };
-    const response = await fetch(`${site.baseUrl}/models`, { headers, redirect: "error", signal });
-    const body: unknown = await response.json().catch(() => undefined);
-    const refusal = errorLine.safeParse(body);
-    if (refusal.success) throw failure(refusal.data.error);
-    const list = modelList.safeParse(body);
-    if (!response.ok || !list.success) throw noGateway(site.baseUrl);
-    return list.data.data;
+    const response = await ask(site, "/models", { signal });
+    const list = modelList.safeParse(await response.json().catch(() => undefined));
+    if (list.success) return list.data.data;
+    throw noGateway(site.baseUrl);
   } catch (error) {
     throw error instanceof StartFailure ? error : unreachable(site, error);
   }
@@ -54,21 +50,12 @@ export async function* streamChat(
   site: ChatSite,
   chat: { readonly model: string; readonly messages: readonly ChatMessage[]; readonly signal: AbortSignal },
 ): AsyncGenerator<AnswerPiece> {
-  const { baseUrl, key } = site;
+  const { baseUrl } = site;
   const { signal, ...request } = chat;
   const lines = new LineCutter(eventBytesMax, () => noGateway(baseUrl));
   try {
-    const response = await fetch(`${baseUrl}/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${key.reveal()}`, "content-type": "application/json" },
-      body: JSON.stringify({ ...request, stream: true }),
-      redirect: "error",
-      signal,
-    });
-    if (!response.ok) {
-      const refusal = errorLine.safeParse(await response.json().catch(() => undefined));
-      throw refusal.success ? failure(refusal.data.error) : noGateway(baseUrl);
-    }
+    const body = JSON.stringify({ ...request, stream: true });
+    const response = await ask(site, "/chat/completions", { method: "POST", body, signal });
     for await (const bytes of response.body ?? []) {
       for (const line of lines.take(bytes)) {
         if (line === `${prefix}[DONE]`) return;
@@ -81,31 +68,30 @@ export async function* streamChat(
   throw unreachable(site, new Error("the answer broke off"));
 }
 
+/** Sends a request and returns its answer, unless that is a refusal. */
+async function ask({ baseUrl, key }: ChatSite, path: string, request: RequestInit): Promise<Response> {
+  const headers = { authorization: `Bearer ${key.reveal()}`, "content-type": "application/json" };
+  const response = await fetch(`${baseUrl}${path}`, { ...request, headers, redirect: "error" });
+  if (response.ok) return response;
+  const refusal = errorLine.safeParse(await response.json().catch(() => undefined));
+  throw refusal.success ? failure(refusal.data.error) : noGateway(baseUrl);
+}
+
 function piecesIn(event: string, baseUrl: string): readonly AnswerPiece[] {
-  const read = z.union([errorLine, chunk]).safeParse(parsed(event));
+  const read = z.union([errorLine, chunk]).safeParse(jsonIn(event));
   if (!read.success) throw noGateway(baseUrl);
   if ("error" in read.data) throw failure(read.data.error);
   return read.data.choices;
 }
 
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-}
-
 function failure({ message, code }: ErrorBody): StartFailure {
-  const status = code !== null && isFaultCode(code) ? faultEntry(code).status : 500;
+  const status = statusOf(code);
   const exitCode = status === 401 ? exitCodes.config : status >= 500 ? exitCodes.unavailable : exitCodes.failed;
   return new StartFailure(exitCode, onOneLine(`${message} (${code ?? "no code"})`));
 }
 
 function unreachable({ baseUrl, option }: ChatSite, error: unknown): StartFailure {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
-  const why = code === "ECONNREFUSED" ? `Nothing listens at ${baseUrl}` : `${baseUrl} cannot be reached (${code})`;
+  const why = whyUnreachable(baseUrl, error instanceof Error && error.cause instanceof Error ? error.cause : error);
   return new StartFailure(
     exitCodes.unavailable,
     `${why}: start a gateway or \`trunkline up\`, or name another base URL with ${option} or TRUNKLINE_BASE_URL.`,

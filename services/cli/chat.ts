@@ -1,55 +1,28 @@
-import { resolve } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
-import { type Command, Option } from "commander";
-import { z } from "zod";
-import { keyStoreVariables } from "#shared/keys/open-key-store.ts";
-import { defaultPorts, type Environment, portNumber, readConfig, secret, urlList } from "#shared/process/config.ts";
+import type { Command } from "commander";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { type ChatMessage, type ChatSite, streamChat } from "./chat-client.ts";
+import { type ChatMessage, streamChat } from "./chat-client.ts";
 import { commandIn, interruptedCode, readBy, type Surroundings, untilInterrupted } from "./command-line.ts";
-import { findApiKey } from "./find-key.ts";
-import { ownAddresses } from "./own-addresses.ts";
-import { ownKeyFile } from "./own-key.ts";
-
-export interface ChatSurroundings extends Surroundings {
-  readonly stdin?: (Readable & { readonly isTTY?: boolean }) | undefined;
-}
+import { baseUrlOf, findApiKey, siteUrl } from "./find-gateway.ts";
 
 interface Given {
   readonly system?: string;
   readonly baseUrl?: string;
 }
 
-export const siteUrl = urlList(["http:", "https:"]).refine((text) => URL.canParse(text), "must be one URL");
-export const keyVariables = z.object({
-  TRUNKLINE_KEY: secret(z.string().optional()),
-  TRUNKLINE_STATE_DIR: keyStoreVariables.TRUNKLINE_STATE_DIR,
-});
-const urlVariables = z.object({
-  TRUNKLINE_BASE_URL: siteUrl.optional(),
-  TRUNKLINE_PORT: portNumber.optional(),
-  TRUNKLINE_STATE_DIR: keyStoreVariables.TRUNKLINE_STATE_DIR,
-  /** Set when a gateway on this host serves HTTPS. */
-  TRUNKLINE_TLS_CERT: z.string().optional(),
-});
-
-/** Makes the command `trunkline chat <model>`: a first look at a model from a terminal. */
-export function chatCommand(surroundings: ChatSurroundings): Command {
+export function chatCommand(surroundings: Surroundings): Command {
   return commandIn("chat", surroundings)
     .description("chat with a model")
     .argument("<model>", "the model, as clients name it")
     .argument("[prompt...]", "one message; without it, what comes on standard input, or a chat on a terminal")
-    .addOption(new Option("--system <text>", "a system message before the first one"))
-    .addOption(
-      new Option(
-        "--base-url <url>",
-        "the base URL of a site (TRUNKLINE_BASE_URL); otherwise the gateway here",
-      ).argParser(readBy(siteUrl)),
+    .option("--system <text>", "a system message before the first one")
+    .option(
+      "--base-url <url>",
+      "the base URL of a site (TRUNKLINE_BASE_URL); otherwise the gateway here",
+      readBy(siteUrl),
     )
-    .addHelpText(
-      "after",
-      `
+    .more(`
 In a chat, Ctrl-C stops an answer and Ctrl-D ends the chat. Lines that are pasted together are one message. What a model
 thinks is shown dim, and on a terminal only.
 
@@ -60,8 +33,7 @@ Examples:
   trunkline chat llama3.2
   trunkline chat llama3.2 'Why is the sky blue?'
   trunkline chat llama3.2 --system 'Summarise in one sentence.' < README.md
-  trunkline chat llama3.2 --base-url https://models.example.org`,
-    )
+  trunkline chat llama3.2 --base-url https://models.example.org`)
     .action(async (model: string, words: readonly string[], given: Given) => {
       const say = conversation(model, given, surroundings);
       const { stdin = process.stdin } = surroundings;
@@ -74,42 +46,22 @@ Examples:
 type Say = (message: string) => Promise<void>;
 
 /** Returns a function that sends a message with those before it, and shows the answer. */
-function conversation(model: string, { system, baseUrl }: Given, surroundings: ChatSurroundings): Say {
-  const site = siteOf(surroundings.environment, baseUrl);
+function conversation(model: string, { system, baseUrl }: Given, surroundings: Surroundings): Say {
+  const { environment } = surroundings;
+  const { token: key } = findApiKey(environment);
+  const site = { baseUrl: baseUrlOf(environment, baseUrl), key, option: "--base-url" };
   let messages: readonly ChatMessage[] = system === undefined ? [] : [{ role: "system", content: system }];
   return async (message) => {
     const asked = [...messages, { role: "user", content: message } as const];
-    const interrupted = untilInterrupted();
+    using interrupted = untilInterrupted();
     const { signal } = interrupted;
     try {
       const content = await show(streamChat(site, { model, messages: asked, signal }), surroundings);
       messages = [...asked, { role: "assistant", content }];
     } catch (error) {
       throw signal.aborted ? new StartFailure(interruptedCode, "Interrupted: the machine was told to stop.") : error;
-    } finally {
-      interrupted.release();
     }
   };
-}
-
-/** Returns the base URL of a site and the key to it. */
-function siteOf(environment: Environment, given: string | undefined): ChatSite {
-  const { TRUNKLINE_KEY, TRUNKLINE_STATE_DIR } = readConfig(keyVariables, environment);
-  const file = ownKeyFile(resolve(TRUNKLINE_STATE_DIR));
-  const { token: key } = findApiKey({ variable: "TRUNKLINE_KEY", given: TRUNKLINE_KEY, file });
-  return { baseUrl: baseUrlOf(environment, given), key, option: "--base-url" };
-}
-
-/** Returns the base URL that the command line or the environment names, or that of the gateway on this host. */
-export function baseUrlOf(environment: Environment, given: string | undefined): string {
-  const settings = readConfig(urlVariables, environment);
-  const scheme = settings.TRUNKLINE_TLS_CERT === undefined ? "http" : "https";
-  const stateDir = resolve(settings.TRUNKLINE_STATE_DIR);
-  const port = settings.TRUNKLINE_PORT;
-  const noted = port === undefined ? ownAddresses(stateDir).baseUrl : undefined;
-  const usual = `${scheme}://127.0.0.1:${port ?? defaultPorts.public}`;
-  const base = given ?? settings.TRUNKLINE_BASE_URL ?? noted ?? usual;
-  return `${base.replace(/\/+$/, "").replace(/\/v1$/, "")}/v1`;
 }
 
 const dim = "\u001b[2m";
@@ -149,7 +101,7 @@ function printable(text: string): string {
 }
 
 /** Takes messages from a terminal until Ctrl-D. A request that fails, or is interrupted, ends no chat. */
-async function talk(say: Say, surroundings: ChatSurroundings): Promise<void> {
+async function talk(say: Say, surroundings: Surroundings): Promise<void> {
   const history: string[] = [];
   for (;;) {
     const message = await readMessage(history, surroundings);
@@ -166,7 +118,7 @@ async function talk(say: Say, surroundings: ChatSurroundings): Promise<void> {
 const pasteMs = 30;
 
 /** Reads one message from the terminal. Returns undefined at Ctrl-D and at Ctrl-C. */
-function readMessage(history: string[], { clock }: ChatSurroundings): Promise<string | undefined> {
+function readMessage(history: string[], { clock }: Surroundings): Promise<string | undefined> {
   const lines: string[] = [];
   const { promise, resolve: tell } = Promise.withResolvers<string | undefined>();
   // Each message has an interface of its own: while none is open, the terminal sends Ctrl-C as a signal.

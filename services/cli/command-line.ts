@@ -1,8 +1,10 @@
-import { Command, InvalidArgumentError, Option } from "commander";
+import type { Readable } from "node:stream";
+import { Command, InvalidArgumentError } from "commander";
 import { z } from "zod";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { scrub } from "#shared/process/log.ts";
+import { fitParagraphs } from "./table-text.ts";
 
 export interface Output {
   write(text: string): unknown;
@@ -27,26 +29,41 @@ export interface Surroundings {
   readonly stdout: Output;
   /** Messages to people. */
   readonly stderr: Output;
+  /** Standard input of the process unless another is given. */
+  readonly stdin?: (Readable & { readonly isTTY?: boolean }) | undefined;
   readonly clock: Clock;
 }
 
+/** A command of Trunkline, with what many of its commands have. Subcommands are of this class too. */
+export class CliCommand extends Command {
+  override createCommand(name: string): CliCommand {
+    return new CliCommand(name);
+  }
+
+  json(): this {
+    return this.option("--json", "print the result as one line of JSON");
+  }
+
+  /** Adds a text after the options in the help: what a user has to know, and examples. */
+  more(text: string): this {
+    return this.addHelpText("after", text);
+  }
+}
+
 /**
- * Makes a command that throws instead of ending the process; so do its subcommands. Commander's usage errors repeat the
- * arguments, so a key that was pasted in a wrong place is removed from them.
+ * Makes a command that throws instead of ending the process, and so do its subcommands: a `CommanderError` for wrong
+ * usage, a `StartFailure` for every other error. Commander's usage errors repeat the arguments, so a key that was pasted
+ * in a wrong place is removed from them.
  */
-export function commandIn(name: string, { stdout, stderr }: Surroundings): Command {
-  return new Command(name).exitOverride().configureOutput({
-    writeOut: (text) => void stdout.write(text),
+export function commandIn(name: string, { stdout, stderr }: Pick<Surroundings, "stdout" | "stderr">): CliCommand {
+  return new CliCommand(name).exitOverride().configureOutput({
+    writeOut: (text) => void stdout.write(fitParagraphs(text, widthOf(stdout))),
     writeErr: (text) => void stderr.write(scrub(text)),
   });
 }
 
 export interface GivenJson {
   readonly json?: true | undefined;
-}
-
-export function jsonOption(): Option {
-  return new Option("--json", "print the result as one line of JSON");
 }
 
 /** Returns a parser of an option's value. A value that does not fit becomes a usage error that names the option. */
@@ -77,10 +94,19 @@ export const commaList = z.string().transform((text): readonly string[] => text.
 /** The exit code that shells report for a command that Ctrl-C ended. */
 export const interruptedCode = 130;
 
-/** Returns a signal that aborts at the first Ctrl-C. The second Ctrl-C ends the process, as usual. */
-export function untilInterrupted(): { readonly signal: AbortSignal; release(): void } {
+/** Returns a signal that aborts at the first Ctrl-C, until it is disposed of. The second Ctrl-C ends the process, as usual. */
+export function untilInterrupted(): Disposable & { readonly signal: AbortSignal } {
   const interrupted = new AbortController();
   const interrupt = (): void => interrupted.abort();
   process.once("SIGINT", interrupt);
-  return { signal: interrupted.signal, release: () => void process.off("SIGINT", interrupt) };
+  return { signal: interrupted.signal, [Symbol.dispose]: () => void process.off("SIGINT", interrupt) };
+}
+
+/** Returns the code of a system error, such as `ECONNREFUSED`, or the text of another error. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : String(error);
+}
+
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,5 @@
-import { Argument, Command, type Option } from "commander";
-import type { Output } from "./command-line.ts";
+import { Argument, type Command, type Option } from "commander";
+import { commandIn, type Surroundings } from "./command-line.ts";
 
 /** One command of the tree, with what may follow it on a command line. */
 interface Place {
@@ -7,13 +7,13 @@ interface Place {
   readonly words: string;
   readonly commands: readonly Choice[];
   readonly options: readonly Choice[];
-  /** The values of an option, by its flag. */
-  readonly values: ReadonlyMap<string, readonly string[]>;
 }
 
 interface Choice {
   readonly name: string;
   readonly description: string;
+  /** All values of an option that has a closed list of them. */
+  readonly values?: readonly string[] | undefined;
 }
 
 const scripts: Readonly<Record<string, (places: readonly Place[]) => string>> = {
@@ -24,28 +24,24 @@ const scripts: Readonly<Record<string, (places: readonly Place[]) => string>> = 
 };
 
 /** Makes the command `trunkline completion <shell>`, which completes the commands of its parent. */
-export function completionCommand({ stdout }: { readonly stdout: Output }): Command {
-  return new Command("completion")
+export function completionCommand(surroundings: Surroundings): Command {
+  return commandIn("completion", surroundings)
     .description("print a script for TAB completion in a shell")
     .addArgument(new Argument("<shell>").choices(Object.keys(scripts)))
-    .addHelpText(
-      "after",
-      `
+    .more(`
 It completes an installed "trunkline", from the next shell on:
   trunkline completion bash > ~/.local/share/bash-completion/completions/trunkline
   echo 'source <(trunkline completion zsh)' >> ~/.zshrc
   trunkline completion fish > ~/.config/fish/completions/trunkline.fish
-  trunkline completion powershell >> $PROFILE`,
-    )
+  trunkline completion powershell >> $PROFILE`)
     .action((shell: string, _: object, command: Command) => {
       const places = placesFrom(command.parent ?? command);
-      stdout.write(scripts[shell]?.(places) ?? "");
+      surroundings.stdout.write(scripts[shell]?.(places) ?? "");
     });
 }
 
 function placesFrom(command: Command, before = ""): readonly Place[] {
   const words = `${before} ${command.name()}`.trim();
-  const options = command.createHelp().visibleOptions(command);
   const flagsOf = ({ long, short }: Option): string[] =>
     [long, short].filter((flag) => flag !== undefined && flag !== null);
   const place: Place = {
@@ -56,10 +52,12 @@ function placesFrom(command: Command, before = ""): readonly Place[] {
         argChoices.map((name) => ({ name, description: "" })),
       ),
     ],
-    options: options.flatMap((each) => flagsOf(each).map((name) => ({ name, description: each.description }))),
-    values: new Map(
-      options.flatMap((each) => (each.argChoices ? flagsOf(each).map((flag) => [flag, each.argChoices ?? []]) : [])),
-    ),
+    options: command
+      .createHelp()
+      .visibleOptions(command)
+      .flatMap((option) =>
+        flagsOf(option).map((name) => ({ name, description: option.description, values: option.argChoices })),
+      ),
   };
   return [place, ...command.commands.flatMap((each) => placesFrom(each, words))];
 }
@@ -74,13 +72,19 @@ function pathPatterns(places: readonly Place[]): string {
     .join(" | ");
 }
 
+/** Words that were typed, and a text that belongs to them. */
+type Pair = readonly [words: string, text: string];
+
 /** The options that have a closed list of values, each with the words before it. */
-function optionsWithValues(
-  places: readonly Place[],
-): readonly { readonly words: string; readonly values: readonly string[] }[] {
-  return places.flatMap(({ words, values }) =>
-    [...values].map(([flag, choices]) => ({ words: `${words} ${flag}`, values: choices })),
+function optionsWithValues(places: readonly Place[]): readonly Pair[] {
+  return places.flatMap(({ words, options }) =>
+    options.flatMap(({ name, values }): Pair[] => (values ? [[`${words} ${name}`, values.join(" ")]] : [])),
   );
+}
+
+/** The branches of a `case` over typed words. */
+function cases(branches: readonly Pair[]): string {
+  return branches.map(([words, action]) => `    "${words}") ${action} ;;`).join("\n");
 }
 
 /** Works in bash 3.2 too, which macOS has. */
@@ -94,12 +98,10 @@ function bashScript(places: readonly Place[]): string {
     esac
   done
   case "$at" in
-${places.map(({ words, commands, options }) => `    "${words}") names="${namesOf(commands)}" options="${namesOf(options)}" ;;`).join("\n")}
+${cases(places.map(({ words, commands, options }) => [words, `names="${namesOf(commands)}" options="${namesOf(options)}"`]))}
   esac
   case "$at \${COMP_WORDS[COMP_CWORD - 1]}" in
-${optionsWithValues(places)
-  .map(({ words, values }) => `    "${words}") names="${values.join(" ")}" ;;`)
-  .join("\n")}
+${cases(optionsWithValues(places).map(([words, values]) => [words, `names="${values}"`]))}
   esac
   word="\${COMP_WORDS[COMP_CWORD]}"
   case "$word" in -*) names="$options" ;; esac
@@ -122,12 +124,10 @@ _trunkline() {
     esac
   done
   case "$at" in
-${places.map(({ words, commands, options }) => `    "${words}") names=(${described(commands)}) options=(${described(options)}) ;;`).join("\n")}
+${cases(places.map(({ words, commands, options }) => [words, `names=(${described(commands)}) options=(${described(options)})`]))}
   esac
   case "$at \${words[CURRENT-1]}" in
-${optionsWithValues(places)
-  .map(({ words, values }) => `    "${words}") names=(${values.join(" ")}) ;;`)
-  .join("\n")}
+${cases(optionsWithValues(places).map(([words, values]) => [words, `names=(${values})`]))}
   esac
   if [[ "\${words[CURRENT]}" == -* ]]; then
     _describe -o option options
@@ -142,14 +142,13 @@ compdef _trunkline trunkline
 }
 
 function fishScript(places: readonly Place[]): string {
-  const lines = places.flatMap(({ words, commands, options, values }) => {
+  const lines = places.flatMap(({ words, commands, options }) => {
     const line = `complete -c trunkline -n ${inQuotes(`test (__trunkline_at) = "${words}"`)}`;
     return [
       ...commands.map(({ name, description }) => `${line} -f -a ${name} -d ${inQuotes(description)}`),
-      ...options.map(({ name, description }) => {
+      ...options.map(({ name, description, values }) => {
         const flag = name.startsWith("--") ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`;
-        const choices = values.get(name);
-        return `${line} ${flag}${choices === undefined ? "" : ` -x -a "${choices.join(" ")}"`} -d ${inQuotes(description)}`;
+        return `${line} ${flag}${values ? ` -x -a "${values.join(" ")}"` : ""} -d ${inQuotes(description)}`;
       }),
     ];
   });
@@ -171,7 +170,7 @@ ${lines.join("\n")}
 }
 
 function powershellScript(places: readonly Place[]): string {
-  const table = (pairs: readonly (readonly [words: string, names: string])[]): string =>
+  const table = (pairs: readonly Pair[]): string =>
     pairs.map(([words, names]) => `    '${words}' = '${names}'`).join("\n");
   return `Register-ArgumentCompleter -Native -CommandName trunkline -ScriptBlock {
   param($word, $line, $cursor)
@@ -182,7 +181,7 @@ ${table(places.map(({ words, commands }) => [words, namesOf(commands)]))}
 ${table(places.map(({ words, options }) => [words, namesOf(options)]))}
   }
   $values = @{
-${table(optionsWithValues(places).map(({ words, values }) => [words, values.join(" ")]))}
+${table(optionsWithValues(places))}
   }
   $at = 'trunkline'
   $before = @($line.CommandElements | Where-Object { $_.Extent.EndOffset -lt $cursor } | ForEach-Object { "$_" })

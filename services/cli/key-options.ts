@@ -2,6 +2,8 @@ import { Argument, Option } from "commander";
 import type { NewTerms } from "#shared/keys/change-key.ts";
 import { boundMachines, keyLimits, keyName, scopes, type TokenBudget } from "#shared/keys/key-record.ts";
 import { keyId, type KeyId, parseKeyToken } from "#shared/keys/key-token.ts";
+import { defaultTtlMs } from "#shared/keys/issue-key.ts";
+import { duration, formatDuration } from "#shared/keys/shown-key.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { commaList, none, type OrNone, readBy, readByUnless } from "./command-line.ts";
 import { countWithin, writtenBudget } from "./quantity-text.ts";
@@ -35,34 +37,36 @@ export interface GivenTerms {
   readonly budget?: OrNone<TokenBudget>;
 }
 
-const { requestsPerMinute, tokensPerMinute, concurrency: atOnce } = keyLimits.shape;
-
 export function nameOption(): Option {
   return new Option("--name <name>", "what to call the key in lists").argParser(readBy(keyName));
 }
 
 export function scopesOption(): Option {
-  return new Option("--scopes <patterns>", "the models it may call, with commas between").argParser(
-    readBy(commaList.pipe(scopes)),
-  );
+  const read = readBy(commaList.pipe(scopes));
+  return new Option("--scopes <patterns>", "the models it may call, with commas between").argParser(read);
+}
+
+/** Makes the option for the time that a key is valid. */
+export function ttlOption(description: string): Option {
+  const option = new Option("--ttl <duration>", description).argParser(readBy(duration));
+  return option.default(defaultTtlMs, formatDuration(defaultTtlMs));
 }
 
 export function limitingOptions(): readonly Option[] {
+  const { requestsPerMinute, tokensPerMinute, concurrency } = keyLimits.shape;
+  const machines = readByUnless(["any", none], commaList.pipe(boundMachines));
+  const count = (limit: typeof concurrency) => readByUnless([none], countWithin(limit.unwrap()));
+  const option = (flags: string, description: string, read: (text: string) => unknown): Option =>
+    new Option(flags, description).argParser(read);
   return [
-    new Option("--machines <names>", "the machines that may serve it, with commas between, or any").argParser(
-      readByUnless(["any", none], commaList.pipe(boundMachines)),
-    ),
+    option("--machines <names>", "the machines that may serve it, with commas between, or any", machines),
     new Option("--elsewhere", "let routes that say so lead it to machines that are elsewhere, such as a cloud"),
-    new Option("--rpm <count>", "requests a minute at most, or none").argParser(
-      readByUnless([none], countWithin(requestsPerMinute.unwrap())),
-    ),
-    new Option("--tpm <count>", "tokens a minute at most, such as 100k, or none").argParser(
-      readByUnless([none], countWithin(tokensPerMinute.unwrap())),
-    ),
-    new Option("--concurrency <count>", "requests under way at once at most, or none").argParser(
-      readByUnless([none], countWithin(atOnce.unwrap())),
-    ),
-    new Option("--budget <tokens>", "tokens a calendar day or month (UTC), such as 2M/month, or none").argParser(
+    option("--rpm <count>", "requests a minute at most, or none", count(requestsPerMinute)),
+    option("--tpm <count>", "tokens a minute at most, such as 100k, or none", count(tokensPerMinute)),
+    option("--concurrency <count>", "requests under way at once at most, or none", count(concurrency)),
+    option(
+      "--budget <tokens>",
+      "tokens a calendar day or month (UTC), such as 2M/month, or none",
       readByUnless([none], writtenBudget),
     ),
   ];
@@ -73,19 +77,16 @@ export function givenTerms(
   given: GivenTerms,
 ): Pick<NewTerms, "machines" | "elsewhere"> & Required<Pick<NewTerms, "limits">> {
   const { machines, elsewhere, rpm, tpm, concurrency, budget } = given;
-  return {
-    ...(machines === undefined ? {} : { machines: nullForNone(machines) }),
-    ...(elsewhere === undefined ? {} : { elsewhere }),
-    limits: {
-      ...(rpm === undefined ? {} : { requestsPerMinute: nullForNone(rpm) }),
-      ...(tpm === undefined ? {} : { tokensPerMinute: nullForNone(tpm) }),
-      ...(concurrency === undefined ? {} : { concurrency: nullForNone(concurrency) }),
-      ...(budget === undefined ? {} : { budget: nullForNone(budget) }),
-    },
+  const limits = {
+    requestsPerMinute: nullForNone(rpm),
+    tokensPerMinute: nullForNone(tpm),
+    concurrency: nullForNone(concurrency),
+    budget: nullForNone(budget),
   };
+  return { machines: nullForNone(machines), elsewhere, limits };
 }
 
-function nullForNone<Value>(given: OrNone<Value>): Value | null {
+function nullForNone<Value>(given: OrNone<Value> | undefined): Value | null | undefined {
   return given === none ? null : given;
 }
 

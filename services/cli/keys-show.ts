@@ -1,4 +1,3 @@
-import { type Command, Option } from "commander";
 import { z } from "zod";
 import { auditEntriesMax, type AuditEntry } from "#shared/keys/audit-entry.ts";
 import { type KeyState, keyStates, tokenBudget } from "#shared/keys/key-record.ts";
@@ -6,10 +5,10 @@ import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
 import { showKey, type ShownKey } from "#shared/keys/shown-key.ts";
 import { wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { commaList, type GivenJson, jsonOption, readBy, type Surroundings, widthOf } from "./command-line.ts";
+import { type CliCommand, commaList, type GivenJson, readBy, type Surroundings, widthOf } from "./command-line.ts";
 import { givenKeyId, keyArgument } from "./key-options.ts";
 import { budgetText, countText, fromNow, utcTime } from "./quantity-text.ts";
-import { alignedTable, cutText, fieldLines } from "./table-text.ts";
+import { alignedTable, cutText, type Field, fieldLines } from "./table-text.ts";
 import { noSuchKey, withKeyStore } from "./with-key-store.ts";
 
 interface Column {
@@ -48,24 +47,21 @@ const states: z.ZodType<readonly KeyState[], string> = commaList.pipe(
   z.array(z.enum(keyStates, `must be one or more of ${keyStates.join(", ")}`)),
 );
 
-export function addList(keys: Command, surroundings: Surroundings): void {
+export function addList(keys: CliCommand, surroundings: Surroundings): void {
   const { stdout, stderr } = surroundings;
   keys
     .command("list")
     .description("show all keys, without their secrets")
-    .addOption(new Option("--state <states>", `only keys that are ${keyStates.join(", ")}`).argParser(readBy(states)))
-    .addOption(jsonOption())
-    .addHelpText(
-      "after",
-      `
+    .option("--state <states>", `only keys that are ${keyStates.join(", ")}`, readBy(states))
+    .json()
+    .more(`
 Keys that expired are listed for another 90 days. What is too long for the table is cut, and "trunkline keys show <id>"
 shows it whole.
 
 Examples:
   trunkline keys list
   trunkline keys list --state valid,disabled
-  trunkline keys list --json`,
-    )
+  trunkline keys list --json`)
     .action(({ json, state }: { readonly state?: readonly KeyState[] } & GivenJson) =>
       withKeyStore(surroundings, { json }, async ({ keys: store, clock }) => {
         const all = (await store.list()).map((record) => showKey(record, clock.wall()));
@@ -87,23 +83,21 @@ function tableOfKeys(keys: readonly ShownKey[], widthMax: number | undefined): s
   );
 }
 
-export function addShow(keys: Command, surroundings: Surroundings): void {
+export function addShow(keys: CliCommand, surroundings: Surroundings): void {
   const { stdout } = surroundings;
   keys
     .command("show")
     .description("show all that is known of a key, without its secret")
     .addArgument(keyArgument())
-    .addOption(jsonOption())
-    .addHelpText("after", "\nExample:\n  trunkline keys show 0aB1cD2eF3gH")
+    .json()
+    .more("\nExample:\n  trunkline keys show 0aB1cD2eF3gH")
     .action((id: KeyId, { json }: GivenJson) =>
       withKeyStore(surroundings, { json }, async ({ keys: store, clock, place }) => {
         const found = await store.find(id);
         if (found.kind === "absent") throw noSuchKey(id, place);
         if (found.kind === "tombstone") {
-          throw new StartFailure(
-            exitCodes.failed,
-            `The key ${id} expired so long ago that nothing else is known of it.`,
-          );
+          const message = `The key ${id} expired so long ago that nothing else is known of it.`;
+          throw new StartFailure(exitCodes.failed, message);
         }
         const nowMs = clock.wall();
         const shown = showKey(found.record, nowMs);
@@ -118,29 +112,21 @@ interface Given extends GivenJson {
 }
 
 const defaultLimit = 50;
-const nameWidthMax = 40;
 const detailWidthMax = 80;
 
-export function addLog(keys: Command, surroundings: Surroundings): void {
+export function addLog(keys: CliCommand, surroundings: Surroundings): void {
   const { stdout, stderr } = surroundings;
   keys
     .command("log")
     .description("show who did what to which key, machine or route, the latest last")
-    .addOption(
-      new Option("--limit <count>", "how many of the latest entries")
-        .argParser(readBy(wholeNumber(1, auditEntriesMax)))
-        .default(defaultLimit),
-    )
-    .addOption(new Option("--key <id>", "only what was done to this key").argParser(givenKeyId))
-    .addOption(jsonOption())
-    .addHelpText(
-      "after",
-      `
+    .option("--limit <count>", "how many of the latest entries", readBy(wholeNumber(1, auditEntriesMax)), defaultLimit)
+    .option("--key <id>", "only what was done to this key", givenKeyId)
+    .json()
+    .more(`
 Examples:
   trunkline keys log
   trunkline keys log --key 0aB1cD2eF3gH --limit 5
-  trunkline keys log --limit 1000 --json`,
-    )
+  trunkline keys log --limit 1000 --json`)
     .action(({ limit, key, json }: Given) =>
       withKeyStore(surroundings, { json }, async ({ keys: store }) => {
         const entries = await store.log({ entriesMax: limit, key });
@@ -159,7 +145,7 @@ function tableOfEntries(entries: readonly AuditEntry[], widthMax: number | undef
       entry.by,
       entry.action,
       entry.key ?? (entry.machine === undefined ? "route" : "machine"),
-      cutText(entry.name, nameWidthMax),
+      cutText(entry.name, cellWidthMax),
       cutText(detailText(entry.detail), detailWidthMax),
     ]),
     { wrap: ["who", "name", "detail"], widthMax },
@@ -178,36 +164,34 @@ const kindTexts: Record<KeyKind, string> = {
 
 /** Formats all fields of a key, one a line. Includes the key itself only when it was just made. */
 export function keyFields(shown: ShownKey, { nowMs, key }: { readonly nowMs: number; readonly key?: string }): string {
+  const expiresAtMs = Date.parse(shown.expires_at);
   return fieldLines([
-    ...(key === undefined ? [] : [["key", key] as const]),
+    ["key", key],
     ["id", shown.id],
     ["name", shown.name],
     ["kind", kindTexts[shown.kind]],
     ["state", shown.state],
     ...(shown.kind === "model" ? termFields(shown) : []),
-    ...(shown.issued_by === undefined ? [] : [["issued by", `admin ${shown.issued_by}`] as const]),
+    ["issued by", shown.issued_by && `admin ${shown.issued_by}`],
     ["created", utcTime(shown.created_at)],
-    ["expires", `${utcTime(shown.expires_at)} (${fromNow(Date.parse(shown.expires_at), nowMs)})`],
-    ...(shown.disabled_at === null ? [] : [["disabled", utcTime(shown.disabled_at)] as const]),
-    ...(shown.revoked_at === null ? [] : [["revoked", utcTime(shown.revoked_at)] as const]),
-    ...shown.old_secrets_valid_until.map(
-      (until) => ["old secret", `good until ${oldSecretEnd(until, shown)}`] as const,
-    ),
+    ["expires", `${utcTime(expiresAtMs)} (${fromNow(expiresAtMs, nowMs)})`],
+    ["disabled", shown.disabled_at && utcTime(shown.disabled_at)],
+    ["revoked", shown.revoked_at && utcTime(shown.revoked_at)],
+    // An old secret is never good for longer than its key.
+    ...shown.old_secrets_valid_until.map((until): Field => [
+      "old secret",
+      `good until ${utcTime(Math.min(Date.parse(until), expiresAtMs))}`,
+    ]),
   ]);
 }
 
-/** Returns the time when an old secret expires: never later than its key. */
-function oldSecretEnd(validUntil: string, { expires_at: expiresAt }: ShownKey): string {
-  return utcTime(Math.min(Date.parse(validUntil), Date.parse(expiresAt)));
-}
-
-function termFields(shown: ShownKey): readonly (readonly [name: string, value: string])[] {
+function termFields(shown: ShownKey): readonly Field[] {
   const { scopes, machines, elsewhere, rpm, tpm, concurrency, budget } = shown;
   const limit = (count: number | null): string => (count === null ? "none" : countText(count));
   return [
     ["scopes", scopes.join(", ")],
     ["machines", machines?.join(", ") ?? "any"],
-    ...(elsewhere ? [["elsewhere", "where a route says so"] as const] : []),
+    ["elsewhere", elsewhere ? "where a route says so" : undefined],
     ["rpm", limit(rpm)],
     ["tpm", limit(tpm)],
     ["concurrency", limit(concurrency)],
@@ -217,17 +201,15 @@ function termFields(shown: ShownKey): readonly (readonly [name: string, value: s
 
 /** Formats a key's limits in short, and leaves out missing ones: `60 rpm, 100k tpm, 4 at once, 1M/day`. */
 function limitsText({ rpm, tpm, concurrency, budget }: ShownKey): string {
-  return [
-    rpm === null ? [] : `${countText(rpm)} rpm`,
-    tpm === null ? [] : `${countText(tpm)} tpm`,
-    concurrency === null ? [] : `${countText(concurrency)} at once`,
-    budget === null ? [] : budgetText(budget),
-  ]
-    .flat()
-    .join(", ");
+  const limits = [
+    rpm !== null && `${countText(rpm)} rpm`,
+    tpm !== null && `${countText(tpm)} tpm`,
+    concurrency !== null && `${countText(concurrency)} at once`,
+    budget !== null && budgetText(budget),
+  ];
+  return limits.filter((limit) => limit !== false).join(", ");
 }
 
-const usualKind: KeyKind = "model";
 const fields = z.record(z.string(), z.unknown());
 
 /** Formats the details of an audit entry in short. Of a change, shows only the fields that differ from before. */
@@ -240,7 +222,7 @@ function detailText(detail: AuditEntry["detail"]): string {
       const [from, to] = [valueText(before.data[field]), valueText(value)];
       return from === to ? "" : `${labelOf(field)} ${from} → ${to}`;
     }
-    if (value === null || value === usualKind) return "";
+    if (value === null || value === ("model" satisfies KeyKind)) return "";
     const from = was === undefined ? "" : ` (was ${valueText(was)})`;
     return `${labelOf(field)} ${valueText(value)}${from}`;
   });

@@ -1,10 +1,10 @@
 import { type Command, Option } from "commander";
-import { duration, durationOrNone, formatDuration, showKey } from "#shared/keys/shown-key.ts";
-import { defaultTtlMs, type IssuedKey, issueKey, newKey } from "#shared/keys/issue-key.ts";
+import { defaultGraceMs, rotateKey } from "#shared/keys/change-key.ts";
+import { type IssuedKey, issueKey, newKey } from "#shared/keys/issue-key.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import { type KeyId, type KeyKind, keyKinds } from "#shared/keys/key-token.ts";
-import { defaultGraceMs, rotateKey } from "#shared/keys/change-key.ts";
-import { commandIn, type GivenJson, jsonOption, readBy, type Surroundings } from "./command-line.ts";
+import { durationOrNone, formatDuration, showKey } from "#shared/keys/shown-key.ts";
+import { type CliCommand, commandIn, type GivenJson, readBy, type Surroundings } from "./command-line.ts";
 import {
   givenTerms,
   type GivenTerms,
@@ -14,41 +14,27 @@ import {
   nameOption,
   scopesHelp,
   scopesOption,
+  ttlOption,
 } from "./key-options.ts";
-import { addChange, addDisable, addEnable, addExtend, addRevoke } from "./keys-change.ts";
+import { addChanges } from "./keys-change.ts";
 import { addList, addLog, addShow, keyFields } from "./keys-show.ts";
 import { utcTime } from "./quantity-text.ts";
-import { actor, changedRecord, noSuchKey, replicationLine, whichStoreHelp, withKeyStore } from "./with-key-store.ts";
+import { changedRecord, noSuchKey, replicationLine, whichStoreHelp, withKeyStore } from "./with-key-store.ts";
 
-/**
- * Makes the command `trunkline keys …`. It throws a CommanderError for wrong usage, and a StartFailure for every other
- * error.
- */
 export function keysCommand(surroundings: Surroundings): Command {
-  const keys = commandIn("keys", surroundings)
-    .description("issue API keys, list and change them, take them back")
-    .addHelpText(
-      "after",
-      `
+  const keys = commandIn("keys", surroundings).description("issue API keys, list and change them, take them back")
+    .more(`
 Examples:
   trunkline keys issue --name alice --scopes 'llama3.2,qwen*' --rpm 60 --budget 1M/month
   trunkline keys list
   trunkline keys rotate 0aB1cD2eF3gH --grace 24h
-${whichStoreHelp}`,
-    );
-  for (const add of [
-    addIssue,
-    addList,
-    addShow,
-    addRotate,
-    addExtend,
-    addChange,
-    addDisable,
-    addEnable,
-    addRevoke,
-    addLog,
-  ])
-    add(keys, surroundings);
+${whichStoreHelp}`);
+  addIssue(keys, surroundings);
+  addList(keys, surroundings);
+  addShow(keys, surroundings);
+  addRotate(keys, surroundings);
+  addChanges(keys, surroundings);
+  addLog(keys, surroundings);
   return keys;
 }
 
@@ -69,37 +55,24 @@ interface Given extends GivenTerms, GivenOutput {
   readonly viewer?: true;
 }
 
-function addIssue(keys: Command, surroundings: Surroundings): void {
+function addIssue(keys: CliCommand, surroundings: Surroundings): void {
   const limiting = limitingOptions();
   const aboutModels = ["scopes", ...limiting.map((option) => option.attributeName())];
-  const issue: Command = keys
+  const issue: CliCommand = keys
     .command("issue")
     .description("make a key and show it, once")
     .addOption(nameOption().makeOptionMandatory())
     .addOption(scopesOption().default(["*"], "*, every model"))
-    .addOption(
-      new Option("--ttl <duration>", "how long it is valid, such as 90d, 12h, 30m or 45s")
-        .argParser(readBy(duration))
-        .default(defaultTtlMs, formatDuration(defaultTtlMs)),
-    );
+    .addOption(ttlOption("how long it is valid, such as 90d, 12h, 30m or 45s"));
   for (const option of limiting) issue.addOption(option);
+  const admin = new Option("--admin", "make a key for the admin API, which manages keys and calls no models");
+  const viewer = new Option("--viewer", "make a key that only reads the admin API, for consoles and monitoring");
   issue
-    .addOption(
-      new Option("--admin", "make a key for the admin API, which manages keys and calls no models").conflicts(
-        aboutModels,
-      ),
-    )
-    .addOption(
-      new Option("--viewer", "make a key that only reads the admin API, for consoles and monitoring").conflicts([
-        "admin",
-        ...aboutModels,
-      ]),
-    )
+    .addOption(admin.conflicts(aboutModels))
+    .addOption(viewer.conflicts(["admin", ...aboutModels]))
     .addOption(quietOption())
-    .addOption(jsonOption())
-    .addHelpText(
-      "after",
-      `${scopesHelp}
+    .json()
+    .more(`${scopesHelp}
 ${limitsHelp}
 
 Examples:
@@ -108,8 +81,7 @@ Examples:
   trunkline keys issue --name app --rpm 60 --tpm 100k --concurrency 4 --budget 2M/month
   trunkline keys issue --name console --admin --ttl 30d
   trunkline keys issue --name monitoring --viewer
-  export TRUNKLINE_KEY=$(trunkline keys issue --name alice --quiet)`,
-    )
+  export TRUNKLINE_KEY=$(trunkline keys issue --name alice --quiet)`)
     .action(async (given: Given) => {
       const { name, scopes, ttl: ttlMs } = given;
       const { machines, elsewhere, limits } = givenTerms(given);
@@ -123,46 +95,36 @@ Examples:
         limits: Object.fromEntries(Object.entries(limits ?? {}).filter(([, limit]) => limit !== null)),
       });
       if (!wish.success) issue.error(`error: the --ttl ${wish.error.issues[0]?.message}.`);
-      await withKeyStore(surroundings, forScripts(given), async ({ keys: store, peppers, clock }) => {
-        const issued = await issueKey(wish.data, { keys: store, peppers, clock, actor: actor() });
-        tellSecret(issued, given, { ...surroundings, clock });
-      });
+      await withKeyStore(surroundings, forScripts(given), async (store) =>
+        tellSecret(await issueKey(wish.data, store), given, { ...surroundings, clock: store.clock }),
+      );
     });
 }
 
-function addRotate(keys: Command, surroundings: Surroundings): void {
+function addRotate(keys: CliCommand, surroundings: Surroundings): void {
   const { stderr } = surroundings;
+  const graceOption = new Option("--grace <duration>", "how long the old secret stays good; 0s: not at all");
+  const kindOption = new Option("--kind <kind>", "the kind that the key must have");
   keys
     .command("rotate")
     .description("give a key another secret and show it, once")
     .addArgument(keyArgument())
-    .addOption(
-      new Option("--grace <duration>", "how long the old secret stays good; 0s: not at all")
-        .argParser(readBy(durationOrNone))
-        .default(defaultGraceMs, formatDuration(defaultGraceMs)),
-    )
-    .addOption(
-      new Option("--kind <kind>", "the kind that the key must have")
-        .choices(keyKinds)
-        .default("model" satisfies KeyKind),
-    )
+    .addOption(graceOption.argParser(readBy(durationOrNone)).default(defaultGraceMs, formatDuration(defaultGraceMs)))
+    .addOption(kindOption.choices(keyKinds).default("model" satisfies KeyKind))
     .addOption(quietOption())
-    .addOption(jsonOption())
-    .addHelpText(
-      "after",
-      `
+    .json()
+    .more(`
 The id, the terms, the expiry and the usage of the key stay. If a secret has leaked, give no grace: requests
 with any old one are refused at once.
 
 Examples:
   trunkline keys rotate 0aB1cD2eF3gH
   trunkline keys rotate 0aB1cD2eF3gH --grace 0s
-  trunkline keys rotate 0aB1cD2eF3gH --kind admin`,
-    )
+  trunkline keys rotate 0aB1cD2eF3gH --kind admin`)
     .action((id: KeyId, { grace, kind, ...given }: { readonly grace: number; readonly kind: KeyKind } & GivenOutput) =>
-      withKeyStore(surroundings, forScripts(given), async ({ keys: store, peppers, clock, place }) => {
-        const dependencies = { keys: store, peppers, clock, actor: actor() };
-        const { changed, token } = await rotateKey({ id, graceMs: grace, kind }, dependencies);
+      withKeyStore(surroundings, forScripts(given), async (store) => {
+        const { clock, place } = store;
+        const { changed, token } = await rotateKey({ id, graceMs: grace, kind }, store);
         const record = changedRecord(changed, { id, place });
         if (record === undefined || token === undefined) throw noSuchKey(id, place);
         tellSecret({ token, record }, given, { ...surroundings, clock });
@@ -193,10 +155,7 @@ function tellSecret(
   const nowMs = clock.wall();
   const { id, ...shown } = showKey(record, nowMs);
   const key = token.reveal();
-  if (quiet) {
-    stdout.write(`${key}\n`);
-    return;
-  }
-  stdout.write(json ? `${JSON.stringify({ id, key, ...shown })}\n` : keyFields({ id, ...shown }, { nowMs, key }));
-  stderr.write("Keep the key now: it cannot be shown again.\n");
+  if (json) stdout.write(`${JSON.stringify({ id, key, ...shown })}\n`);
+  else stdout.write(quiet ? `${key}\n` : keyFields({ id, ...shown }, { nowMs, key }));
+  if (!quiet) stderr.write("Keep the key now: it cannot be shown again.\n");
 }

@@ -1,70 +1,63 @@
-import type { Command } from "commander";
 import { fleetListing, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { changeMachine } from "#shared/machines/change-machine.ts";
 import { type Clock, sleep } from "#shared/process/clock.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
 import {
+  type CliCommand,
   type GivenJson,
   interruptedCode,
-  jsonOption,
-  type Output,
   type Surroundings,
   untilInterrupted,
 } from "./command-line.ts";
-import { machineArgument } from "./machine-options.ts";
-import { givenOperations, type GivenOperations, operationsUrlOption, whichGatewayHelp } from "./operations-options.ts";
-import type { OperationsPort } from "./operations-port.ts";
-import { actor, withKeyStore } from "./with-key-store.ts";
+import { machineArgument } from "./machines-change.ts";
+import {
+  givenOperations,
+  type GivenOperations,
+  type OperationsPort,
+  operationsUrlOption,
+  whichGatewayHelp,
+} from "./operations-port.ts";
+import { withKeyStore } from "./with-key-store.ts";
 
 const lookMs = 1_000;
 /** Time after the cordon in which a gateway that has not heard of it may still place a job. */
 const settleMs = 2_000;
 
-/** Adds the command that cordons a machine and waits until its last job has ended. */
-export function addDrain(machines: Command, surroundings: Surroundings): void {
-  const { stdout } = surroundings;
+export function addDrain(machines: CliCommand, surroundings: Surroundings): void {
+  const { stdout, stderr, clock } = surroundings;
   machines
     .command("drain")
     .description("cordon a machine and wait until its last job has ended")
     .addArgument(machineArgument())
     .addOption(operationsUrlOption())
-    .addOption(jsonOption())
-    .addHelpText(
-      "after",
-      `
+    .json()
+    .more(`
 The machine stays cordoned, also when Ctrl-C ends the wait: "trunkline machines uncordon" gives it jobs again.
 
 Example:
   trunkline machines drain attic && ssh attic sudo reboot
-${whichGatewayHelp}`,
-    )
+${whichGatewayHelp}`)
     .action(async (name: string, { json, ...given }: GivenOperations & GivenJson) => {
       const port = givenOperations(given, surroundings);
-      await cordon(name, surroundings);
-      await untilIdle(name, port, { ...surroundings, stderr: json ? silent : surroundings.stderr });
+      await withKeyStore(surroundings, { json: true }, async (store) => {
+        // A machine that is cordoned already keeps its reason.
+        if ((await store.machines.find(name))?.cordon !== undefined) return;
+        await changeMachine(name, { action: "machine_cordoned", reason: "drained" }, store);
+      });
+      const say = (line: string): void => void (json || stderr.write(line));
+      await untilIdle(name, port, { say, clock });
       const said = `${name} has no job and gets no new one; \`trunkline machines uncordon ${name}\` gives it jobs again`;
       stdout.write(`${json ? JSON.stringify({ machine: name, outcome: "drained" }) : said}\n`);
     });
-}
-
-const silent: Output = { write: () => undefined };
-
-/** Cordons a machine, unless it is cordoned already: another reason stays. */
-async function cordon(name: string, surroundings: Surroundings): Promise<void> {
-  await withKeyStore(surroundings, { json: true }, async ({ machines, keys, clock }) => {
-    if ((await machines.find(name))?.cordon !== undefined) return;
-    const change = { action: "machine_cordoned", reason: "drained" } as const;
-    await changeMachine(name, change, { machines, keys, clock, actor: actor() });
-  });
 }
 
 /** Waits until a machine has no job, and says how many are left whenever that changes. */
 async function untilIdle(
   name: string,
   port: OperationsPort,
-  { stderr, clock }: { readonly stderr: Output; readonly clock: Clock },
+  { say, clock }: { readonly say: (line: string) => void; readonly clock: Clock },
 ): Promise<void> {
-  const interrupted = untilInterrupted();
+  using interrupted = untilInterrupted();
   const { signal } = interrupted;
   let said = "";
   try {
@@ -74,7 +67,7 @@ async function untilIdle(
       const left = jobsLeft(data.filter(({ machine }) => machine === name));
       if (left.running + left.waiting === 0) return;
       const line = `${name}: ${left.running} running, ${left.waiting} waiting\n`;
-      if (line !== said) stderr.write(line);
+      if (line !== said) say(line);
       said = line;
       await sleep(clock, lookMs, signal);
     }
@@ -82,8 +75,6 @@ async function untilIdle(
     if (signal.aborted) throw new StartFailure(interruptedCode, `Interrupted: ${name} stays cordoned.`);
     if (!(error instanceof StartFailure)) throw error;
     throw new StartFailure(error.exitCode, `${name} is cordoned, but its jobs cannot be watched: ${error.message}`);
-  } finally {
-    interrupted.release();
   }
 }
 

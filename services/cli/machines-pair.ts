@@ -1,18 +1,17 @@
 import { once } from "node:events";
 import { isIP } from "node:net";
 import { connect } from "node:tls";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import { z } from "zod";
 import { unknownAuthority } from "#shared/broker/nats-security.ts";
 import { joinCommand, joinTtlMsMax, machineCommand, makeJoin } from "#shared/machines/join-machine.ts";
 import { duration, formatDuration } from "#shared/keys/shown-key.ts";
 import { readConfig } from "#shared/process/config.ts";
 import { isLoopback, type JoinLine, joinLineText, packagePath, publicOrigin } from "#shared/protocol/pairing.ts";
-import { type GivenJson, jsonOption, readBy, type Surroundings } from "./command-line.ts";
-import { elsewhereOption, machineArgument, modelsOption, patternsHelp } from "./machine-options.ts";
-import { insistOnFreeName } from "./machines-change.ts";
+import { type CliCommand, type GivenJson, readBy, type Surroundings } from "./command-line.ts";
+import { insistOnFreeName, machineArgument, modelsOption, patternsHelp } from "./machines-change.ts";
 import { fromNow, utcTime } from "./quantity-text.ts";
-import { actor, replicationLine, withKeyStore } from "./with-key-store.ts";
+import { replicationLine, withKeyStore } from "./with-key-store.ts";
 
 interface Given extends GivenJson {
   readonly models?: readonly string[];
@@ -29,24 +28,18 @@ export interface PairSurroundings extends Surroundings {
   readonly isPrivatelySigned?: (origin: string) => Promise<boolean>;
 }
 
-/** Adds the command that makes a join line. */
-export function addPair(machines: Command, surroundings: PairSurroundings): void {
+export function addPair(machines: CliCommand, surroundings: PairSurroundings): void {
   const { stdout, stderr, environment, isPrivatelySigned = hasUnknownAuthority } = surroundings;
+  const ttl = new Option("--ttl <duration>", `how long the line is good, at most ${ttlText}`);
   machines
     .command("pair")
     .description("print the line to paste on a machine that is to join this site")
     .addArgument(machineArgument())
     .addOption(modelsOption())
-    .addOption(elsewhereOption())
-    .addOption(
-      new Option("--ttl <duration>", `how long the line is good, at most ${ttlText}`)
-        .argParser(readBy(joinTtl))
-        .default(joinTtlMsMax, ttlText),
-    )
-    .addOption(jsonOption())
-    .addHelpText(
-      "after",
-      `
+    .option("--elsewhere", "its models run elsewhere: only routes that say so lead there")
+    .addOption(ttl.argParser(readBy(joinTtl)).default(joinTtlMsMax, ttlText))
+    .json()
+    .more(`
 The line is good once, and a secret until it was used; a new one takes the place of one that was not used. The machine
 needs no open port and no password. The site's URL is TRUNKLINE_PUBLIC_URL, or the one that its gateways were started
 with (--public).
@@ -56,20 +49,18 @@ Examples:
   trunkline machines pair attic
   trunkline machines pair attic --models 'llama*,qwen*' --ttl 5m
   trunkline machines pair cloud --elsewhere
-  trunkline machines pair attic --json`,
-    )
+  trunkline machines pair attic --json`)
     .action(async (name: string, { models, elsewhere, ttl: ttlMs, json }: Given) => {
       const { TRUNKLINE_PUBLIC_URL: publicUrl } = readConfig(siteVariables, environment);
       await insistOnFreeName(name, surroundings);
-      await withKeyStore(surroundings, { json }, async ({ machines: store, keys, clock }) => {
-        const means = { machines: store, keys, clock, actor: actor() };
-        const { line, expiresAt, changed } = await makeJoin({ name, ttlMs, publicUrl, models, elsewhere }, means);
+      await withKeyStore(surroundings, { json }, async (store) => {
+        const { line, expiresAt, changed } = await makeJoin({ name, ttlMs, publicUrl, models, elsewhere }, store);
         const command = joinCommand(line);
         const told = { join: joinLineText(line), name, expires_at: new Date(expiresAt).toISOString(), command };
         stdout.write(`${json ? JSON.stringify(told) : command}\n`);
         stderr.write(replicationLine(changed));
         if (json) return;
-        const until = `${utcTime(expiresAt)}, ${fromNow(expiresAt, clock.wall())}`;
+        const until = `${utcTime(expiresAt)}, ${fromNow(expiresAt, store.clock.wall())}`;
         stderr.write(`\nPaste this line on the machine. It pairs ${name}, once, until ${until}.\n${remark(line)}`);
         const isPinned = line.certificateSha256 !== undefined;
         if (!isPinned && (await isPrivatelySigned(line.origin))) stderr.write(privatelySigned);

@@ -1,9 +1,7 @@
 import type { Command } from "commander";
 import { machineUnknown } from "#shared/machines/change-machine.ts";
-import type { MachineStore } from "#shared/machines/machine-record.ts";
 import { showMachineRecord, type ShownMachineRecord } from "#shared/machines/shown-machine.ts";
-import { commandIn, type GivenJson, jsonOption, type Surroundings, widthOf } from "./command-line.ts";
-import { machineArgument, modelsText } from "./machine-options.ts";
+import { type CliCommand, commandIn, type GivenJson, type Surroundings, widthOf } from "./command-line.ts";
 import {
   addCordon,
   addElsewhere,
@@ -13,6 +11,8 @@ import {
   addRename,
   addRevoke,
   addUncordon,
+  machineArgument,
+  modelsText,
 } from "./machines-change.ts";
 import { addDrain } from "./machines-drain.ts";
 import { addPair, type PairSurroundings } from "./machines-pair.ts";
@@ -20,13 +20,10 @@ import { fromNow, utcTime } from "./quantity-text.ts";
 import { alignedTable, cutText, fieldLines } from "./table-text.ts";
 import { whichStoreHelp, withKeyStore } from "./with-key-store.ts";
 
-/** Makes the command `trunkline machines …`. It reports errors as `trunkline keys` does. */
 export function machinesCommand(surroundings: PairSurroundings): Command {
-  const machines = commandIn("machines", surroundings)
-    .description("pair machines, cordon and revoke them, say which models each may offer")
-    .addHelpText(
-      "after",
-      `
+  const machines = commandIn("machines", surroundings).description(
+    "pair machines, cordon and revoke them, say which models each may offer",
+  ).more(`
 All gateways follow a change within a second. "trunkline status" shows which machines are there.
 
 Examples:
@@ -34,42 +31,35 @@ Examples:
   trunkline machines list
   trunkline machines drain attic
   trunkline machines revoke attic
-${whichStoreHelp}`,
-    );
-  for (const add of [
-    addList,
-    addShow,
-    addPair,
-    addRename,
-    addRevoke,
-    addCordon,
-    addUncordon,
-    addDrain,
-    addModels,
-    addLabels,
-    addElsewhere,
-    addRemove,
-  ])
-    add(machines, surroundings);
+${whichStoreHelp}`);
+  addList(machines, surroundings);
+  addShow(machines, surroundings);
+  addPair(machines, surroundings);
+  addRename(machines, surroundings);
+  addRevoke(machines, surroundings);
+  addCordon(machines, surroundings);
+  addUncordon(machines, surroundings);
+  addDrain(machines, surroundings);
+  addModels(machines, surroundings);
+  addLabels(machines, surroundings);
+  addElsewhere(machines, surroundings);
+  addRemove(machines, surroundings);
   return machines;
 }
 
-function addList(machines: Command, surroundings: Surroundings): void {
+function addList(machines: CliCommand, surroundings: Surroundings): void {
   const { stdout, stderr } = surroundings;
   machines
     .command("list", { isDefault: true })
     .description("show every machine that has a record")
-    .addOption(jsonOption())
-    .addHelpText(
-      "after",
-      `
+    .json()
+    .more(`
 A machine is "joining" until it has used its join line. A machine that is "unpaired" has its name from its own settings
 (TRUNKLINE_MACHINE); its record says which models it may offer. "seen" is noted every few minutes.
 
 Examples:
   trunkline machines list
-  trunkline machines list --json`,
-    )
+  trunkline machines list --json`)
     .action(({ json }: GivenJson) =>
       withKeyStore(surroundings, { json }, async ({ machines: store, clock }) => {
         const nowMs = clock.wall();
@@ -99,41 +89,33 @@ function tableOf(
   return alignedTable(headings, shown.map(cells), { wrap: ["machine", "models"], widthMax });
 }
 
-function addShow(machines: Command, surroundings: Surroundings): void {
+function addShow(machines: CliCommand, surroundings: Surroundings): void {
   const { stdout } = surroundings;
   machines
     .command("show")
     .description("show all that is known of a machine's record")
     .addArgument(machineArgument())
-    .addOption(jsonOption())
-    .addHelpText("after", "\nExample:\n  trunkline machines show attic")
+    .json()
+    .more("\nExample:\n  trunkline machines show attic")
     .action((name: string, { json }: GivenJson) =>
       withKeyStore(surroundings, { json }, async ({ machines: store, clock }) => {
         const nowMs = clock.wall();
-        const shown = await shownMachine(name, { store, nowMs });
+        const record = await store.find(name);
+        if (record === undefined) throw machineUnknown(name);
+        const shown = showMachineRecord(record, { nowMs, lastSeen: await store.lastSeen() });
         stdout.write(json ? `${JSON.stringify(shown)}\n` : machineFields(shown, nowMs));
       }),
     );
 }
 
-async function shownMachine(
-  name: string,
-  { store, nowMs }: { readonly store: MachineStore; readonly nowMs: number },
-): Promise<ShownMachineRecord> {
-  const record = await store.find(name);
-  if (record === undefined) throw machineUnknown(name);
-  return showMachineRecord(record, { nowMs, lastSeen: await store.lastSeen() });
-}
-
-/** Formats all fields of a machine's record, one a line. */
 function machineFields(shown: ShownMachineRecord, nowMs: number): string {
   const when = (time: string): string => `${utcTime(time)} (${fromNow(Date.parse(time), nowMs)})`;
   const { public_key: key, join_used_again: again, cordon } = shown;
-  const fields: readonly (readonly [name: string, value: string | null])[] = [
+  return fieldLines([
     ["machine", shown.machine],
     ["state", shown.state],
     ["models", modelsText(shown)],
-    ["labels", shown.labels?.join(", ") ?? null],
+    ["labels", shown.labels?.join(", ")],
     ["elsewhere", shown.elsewhere ? "yes: only routes that say so lead there" : null],
     ["join line", shown.join_expires_at && `not used yet, good until ${when(shown.join_expires_at)}`],
     ["public key", key],
@@ -144,6 +126,5 @@ function machineFields(shown: ShownMachineRecord, nowMs: number): string {
     ["revoked", shown.revoked_at && when(shown.revoked_at)],
     ["created", utcTime(shown.created_at)],
     ["changed", utcTime(shown.changed_at)],
-  ];
-  return fieldLines(fields.flatMap(([field, value]) => (value === null ? [] : [[field, value] as const])));
+  ]);
 }

@@ -1,37 +1,47 @@
-import { Argument, type Command, Option } from "commander";
 import { z } from "zod";
-import { modelIdCharactersMax } from "#shared/model/model.ts";
+import type { Command } from "commander";
+import {
+  type Capabilities,
+  type MachineState,
+  modelIdCharactersMax,
+  modelListing,
+  type ModelListing,
+  type ShownModel,
+} from "#shared/model/model.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import type { ManageAction } from "#shared/protocol/job-bodies.ts";
 import {
+  type CliCommand,
   commandIn,
   type GivenJson,
   interruptedCode,
-  jsonOption,
   readBy,
   type Surroundings,
   untilInterrupted,
+  widthOf,
 } from "./command-line.ts";
-import { addList, listModels } from "./models-list.ts";
-import { givenOperations, type GivenOperations, operationsUrlOption, whichGatewayHelp } from "./operations-options.ts";
-import type { OperationsPort } from "./operations-port.ts";
+import {
+  givenOperations,
+  type GivenOperations,
+  type OperationsPort,
+  operationsUrlOption,
+  whichGatewayHelp,
+} from "./operations-port.ts";
+import { byteSize, grouped } from "./quantity-text.ts";
 import { showProgress } from "./show-progress.ts";
+import { alignedTable } from "./table-text.ts";
 
-/** Makes the command `trunkline models …`. It reports errors as `trunkline keys` does. */
 export function modelsCommand(surroundings: Surroundings): Command {
-  const models = commandIn("models", surroundings)
-    .description("list the models of all machines; pull, remove, load them")
-    .addHelpText(
-      "after",
-      `
+  const models = commandIn("models", surroundings).description(
+    "list the models of all machines; pull, remove, load them",
+  ).more(`
 Examples:
   trunkline models
   trunkline models --machine attic
   trunkline models pull llama3.2 --machine attic
   trunkline models rm llama3.2 --machine attic
-${whichGatewayHelp}`,
-    );
+${whichGatewayHelp}`);
   addList(models, surroundings);
   addManage(models, surroundings);
   return models;
@@ -39,6 +49,90 @@ ${whichGatewayHelp}`,
 
 interface Given extends GivenOperations, GivenJson {
   readonly machine?: string;
+}
+
+function addList(models: CliCommand, surroundings: Surroundings): void {
+  const { stdout, stderr } = surroundings;
+  models
+    .command("list", { isDefault: true })
+    .description("show what every machine offers at this moment; what `trunkline models` alone does too")
+    .option("--machine <name>", "only of this machine", readBy(machineName))
+    .addOption(operationsUrlOption())
+    .json()
+    .more(`
+The window is in tokens. "loaded" says whether a model lies in memory now, and "-" that its runtime does not tell.
+Machines that could not be asked are named on standard error.
+
+Examples:
+  trunkline models
+  trunkline models --machine attic
+  trunkline models --json
+${whichGatewayHelp}`)
+    .action(async ({ machine, json, ...given }: Given) => {
+      const { data, machines } = await listModels(givenOperations(given, surroundings), machine);
+      if (json) {
+        stdout.write(`${JSON.stringify({ models: data, machines })}\n`);
+        return;
+      }
+      if (data.length > 0) stdout.write(modelsTable(data, widthOf(stdout)));
+      else if (machines.some(({ state }) => state === "listed"))
+        stderr.write("There is no model yet; `trunkline models pull <name>` gets one.\n");
+      else if (machines.length === 0) stderr.write("No machine is there.\n");
+      for (const each of machines) {
+        const why = notListed[each.state];
+        if (why !== undefined) stderr.write(`Not listed: ${each.machine}, which ${why}.\n`);
+      }
+    });
+}
+
+function listModels(port: OperationsPort, machine?: string): Promise<ModelListing> {
+  const query = machine === undefined ? "" : `?machine=${encodeURIComponent(machine)}`;
+  return port.get(`/models${query}`, modelListing);
+}
+
+const notListed: Readonly<Record<MachineState, string | undefined>> = {
+  listed: undefined,
+  no_runtime: "has no model server that answers",
+  no_answer: "did not answer in time",
+  stopping: "is draining",
+  offline: "is not reachable",
+};
+
+const bytesPerMb = 1_000_000;
+
+const words: readonly (readonly [keyof Capabilities, string])[] = [
+  ["completion", "chat"],
+  ["vision", "vision"],
+  ["embedding", "embed"],
+  ["tools", "tools"],
+  ["thinking", "think"],
+];
+
+export function modelsTable(models: readonly ShownModel[], widthMax?: number): string {
+  return alignedTable(
+    ["id", "machine", "runtime", "capabilities", "window", "size", "MLX", "loaded"],
+    models.map((model) => [
+      model.id,
+      model.machine,
+      model.runtime ?? "-",
+      capabilityWords(model.capabilities),
+      grouped.format(model.context_window),
+      model.size_mb === 0 ? "-" : byteSize(model.size_mb * bytesPerMb),
+      yesOrNo(model.apple_mlx),
+      yesOrNo(model.loaded),
+    ]),
+    { right: ["window", "size"], wrap: ["id", "machine", "capabilities"], widthMax },
+  );
+}
+
+function capabilityWords(capabilities: Capabilities): string {
+  const able = words.flatMap(([capability, word]) => (capabilities[capability] ? [word] : []));
+  return able.join(", ") || "-";
+}
+
+function yesOrNo(answer: boolean | null): string {
+  if (answer === null) return "-";
+  return answer ? "yes" : "no";
 }
 
 interface Managing {
@@ -86,43 +180,35 @@ const modelName = z
   .min(1, "must not be empty")
   .max(modelIdCharactersMax, `must have at most ${modelIdCharactersMax} characters`);
 
-/** Adds the commands `pull`, `rm`, `load` and `unload`. */
-function addManage(models: Command, surroundings: Surroundings): void {
+function addManage(models: CliCommand, surroundings: Surroundings): void {
   for (const managing of all) {
     models
       .command(managing.word)
       .description(managing.description)
-      .addArgument(new Argument("<name>", "the model").argParser(readBy(modelName)))
-      .addOption(
-        new Option("--machine <name>", "the machine; may be left out where there is only one").argParser(
-          readBy(machineName),
-        ),
-      )
+      .argument("<name>", "the model", readBy(modelName))
+      .option("--machine <name>", "the machine; may be left out where there is only one", readBy(machineName))
       .addOption(operationsUrlOption())
-      .addOption(jsonOption())
-      .addHelpText(
-        "after",
-        `
+      .json()
+      .more(`
 ${managing.more}
 It works where the owner of the machine allows it: TRUNKLINE_MANAGE on that machine names what is, such as pull,load.
 
 Example:
   trunkline models ${managing.word} llama3.2 --machine attic
-${whichGatewayHelp}`,
-      )
-      .action((name: string, given: Given) => manage({ managing, name, given }, surroundings));
+${whichGatewayHelp}`)
+      .action((name: string, given: Given) => manage(managing, { name, given }, surroundings));
   }
 }
 
 async function manage(
-  { managing, name, given }: { readonly managing: Managing; readonly name: string; readonly given: Given },
+  { action, done }: Managing,
+  { name, given }: { readonly name: string; readonly given: Given },
   surroundings: Surroundings,
 ): Promise<void> {
   const { stdout } = surroundings;
-  const { action } = managing;
   const port = givenOperations(given, surroundings);
   const progress = showProgress(name, given.json ? undefined : surroundings);
-  const interrupted = untilInterrupted();
+  using interrupted = untilInterrupted();
   let machine: string;
   try {
     machine = given.machine ?? (await onlyMachine(port));
@@ -133,11 +219,9 @@ async function manage(
     if (!interrupted.signal.aborted) throw error;
     throw new StartFailure(interruptedCode, `Interrupted: the machine was told to stop the ${action} of ${name}.`);
   } finally {
-    interrupted.release();
     progress.end();
   }
-  if (given.json) stdout.write(`${JSON.stringify({ action, model: name, machine })}\n`);
-  else stdout.write(`${managing.done} ${name} on ${machine}.\n`);
+  stdout.write(`${given.json ? JSON.stringify({ action, model: name, machine }) : `${done} ${name} on ${machine}.`}\n`);
 }
 
 const namedMax = 10;

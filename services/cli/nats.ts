@@ -3,15 +3,14 @@ import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { NatsSite, NatsSiteFile } from "#shared/broker/nats-site.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { commandIn, type GivenJson, jsonOption, type Surroundings } from "./command-line.ts";
+import { type CliCommand, commandIn, type GivenJson, reasonOf, type Surroundings } from "./command-line.ts";
 import { alignedTable } from "./table-text.ts";
 
-/** Makes the command `trunkline nats …`. */
 export function natsCommand(surroundings: Surroundings): Command {
   const nats = commandIn("nats", surroundings)
     .summary("make credentials and configuration for a NATS server")
     .description("make the credentials and the configuration of a NATS server for a site with several gateways")
-    .addHelpText("after", "\nExample:\n  trunkline nats init ./nats");
+    .more("\nExample:\n  trunkline nats init ./nats");
   addInit(nats, surroundings);
   return nats;
 }
@@ -24,16 +23,14 @@ const uses: Readonly<Record<NatsSiteFile, string>> = {
   "operator.seed": "keep it elsewhere; gateways take it as TRUNKLINE_NATS_OPERATOR_KEY for direct connections alone",
 };
 
-function addInit(nats: Command, surroundings: Surroundings): void {
+function addInit(nats: CliCommand, surroundings: Surroundings): void {
   const { stdout, stderr, clock } = surroundings;
   nats
     .command("init")
     .description("make operator, accounts and keys in a folder, with a nats.conf that uses them")
     .argument("<folder>", "the folder for the files; made if it is missing")
-    .addOption(jsonOption())
-    .addHelpText(
-      "after",
-      `
+    .json()
+    .more(`
 Machines that were paired connect through a gateway, and hold no credential of NATS. A gateway makes one for each of
 them with machines.seed. NATS needs no restart when a machine is paired, renamed or revoked.
 
@@ -42,8 +39,7 @@ their owner only.
 
 Examples:
   trunkline nats init ./nats
-  NATS_TLS_CERT=server.pem NATS_TLS_KEY=server.key NATS_JWT_DIR=./jwt nats-server --config ./nats/nats.conf`,
-    )
+  NATS_TLS_CERT=server.pem NATS_TLS_KEY=server.key NATS_JWT_DIR=./jwt nats-server --config ./nats/nats.conf`)
     .action(async (given: string, { json }: GivenJson) => {
       const folder = resolve(given);
       const found = filesIn(folder);
@@ -51,21 +47,23 @@ Examples:
       const outcome = found.includes("nats.conf") ? "unchanged" : "made";
       if (outcome === "made") {
         const inTheWay = natsSiteFiles.find((name) => found.includes(name));
-        if (inTheWay !== undefined) throw unfinished(folder, inTheWay);
+        if (inTheWay !== undefined) {
+          throw new StartFailure(
+            exitCodes.cannotCreate,
+            `${folder} has a ${inTheWay} and no nats.conf, and nothing is overwritten: name an empty folder, or move that file away.`,
+          );
+        }
         writeFiles(folder, makeNatsSite(clock), natsSiteFiles);
       }
       const files = Object.fromEntries(
         filesIn(folder).flatMap((name) => (name in uses ? [[name, join(folder, name)]] : [])),
       );
-      if (json) stdout.write(`${JSON.stringify({ outcome, folder, files })}\n`);
-      else
-        stdout.write(
-          alignedTable(
-            ["file", "use"],
-            Object.entries(uses).filter(([name]) => name in files),
-          ),
-        );
-      if (json) return;
+      if (json) {
+        stdout.write(`${JSON.stringify({ outcome, folder, files })}\n`);
+        return;
+      }
+      const rows = Object.entries(uses).filter(([name]) => name in files);
+      stdout.write(alignedTable(["file", "use"], rows));
       stderr.write(
         outcome === "made" ? `Made in ${folder}\n` : `${folder} was made before, and nothing was changed.\n`,
       );
@@ -94,17 +92,9 @@ function writeFiles(folder: string, site: NatsSite, names: readonly NatsSiteFile
 }
 
 function cannotWrite(folder: string, cause: unknown): StartFailure {
-  const reason = cause instanceof Error ? cause.message : String(cause);
   return new StartFailure(
     exitCodes.cannotCreate,
-    `The files of NATS cannot be written in ${folder} (${reason}): name a folder that this user may write.`,
+    `The files of NATS cannot be written in ${folder} (${reasonOf(cause)}): name a folder that this user may write.`,
     { cause },
-  );
-}
-
-function unfinished(folder: string, file: string): StartFailure {
-  return new StartFailure(
-    exitCodes.cannotCreate,
-    `${folder} has a ${file} and no nats.conf, and nothing is overwritten: name an empty folder, or move that file away.`,
   );
 }

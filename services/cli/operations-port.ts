@@ -1,12 +1,14 @@
+import { readFileSync } from "node:fs";
 import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
+import { getCACertificates } from "node:tls";
+import { Option } from "commander";
 import { z } from "zod";
 import { faultEntry, isFaultCode } from "#shared/fault/fault.ts";
 import {
   errorLine,
   linesMedia,
   manageLine,
-  type ManageLine,
   manageLineBytesMax,
   type ProgressLine,
   type ErrorBody,
@@ -14,8 +16,40 @@ import {
 import type { Clock } from "#shared/process/clock.ts";
 import { LineCutter } from "#shared/process/line-cutter.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import type { FoundKey } from "./find-key.ts";
+import { codeOf, readBy, type Surroundings } from "./command-line.ts";
+import { findAdminKey, type FoundKey, operationsOf, siteUrl } from "./find-gateway.ts";
 import { onOneLine } from "./table-text.ts";
+
+export interface GivenOperations {
+  readonly operationsUrl?: string;
+}
+
+export function operationsUrlOption(): Option {
+  return new Option("--operations-url <url>", "the operations port of a gateway").argParser(readBy(siteUrl));
+}
+
+export const whichGatewayHelp = `
+This asks the operations port of a gateway: the one that --operations-url or TRUNKLINE_OPERATIONS_URL names, otherwise
+the one on this machine: at TRUNKLINE_OPERATIONS_PORT, or where a "trunkline up" on the folder TRUNKLINE_STATE_DIR
+(.trunkline) listens, or at 8081. It takes an admin key: the one in TRUNKLINE_ADMIN_KEY, otherwise the one that
+"trunkline up" keeps in that folder.`;
+
+/** Returns the operations port that the command line or the environment names, with the configured admin key. */
+export function givenOperations(given: GivenOperations, { environment, clock }: Surroundings): OperationsPort {
+  const { url, caFile } = operationsOf(environment, given.operationsUrl);
+  const ca = caFile === undefined ? undefined : readCa(caFile);
+  return new OperationsPort({ url, ca, key: findAdminKey(environment), clock });
+}
+
+/** Adds the authorities in the file to Node's own, because a URL may lead to a port with a public certificate. */
+function readCa(file: string): string[] {
+  try {
+    return [...getCACertificates("default"), readFileSync(file, "utf8")];
+  } catch (error) {
+    const message = `TRUNKLINE_OPERATIONS_CA: the file ${file} cannot be read; name one that this user may read.`;
+    throw new StartFailure(exitCodes.config, message, { cause: error });
+  }
+}
 
 const readyz = z.object({ reasons: z.array(z.string()) });
 const apiPath = "/admin/v1";
@@ -28,6 +62,13 @@ interface Dependencies {
   /** The trusted certificate authorities for HTTPS. Undefined for Node's own. */
   readonly ca?: string[] | undefined;
   readonly clock: Pick<Clock, "after">;
+}
+
+interface Asking {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly body?: object | undefined;
+  readonly signal: AbortSignal;
 }
 
 /** A client of a gateway's operations port, for the command line. Throws a StartFailure for every error. */
@@ -43,30 +84,25 @@ export class OperationsPort {
   get<Schema extends z.ZodType>(
     path: string,
     schema: Schema,
-    { signal }: { readonly signal?: AbortSignal } = {},
+    options: { readonly signal?: AbortSignal | undefined } = {},
   ): Promise<z.output<Schema>> {
-    return this.#answer("GET", path, { schema, leaving: signal });
+    return this.#answer(schema, { method: "GET", path, ...options });
   }
 
   /** Makes a change that is done at once. */
   post<Schema extends z.ZodType>(path: string, schema: Schema, body?: object): Promise<z.output<Schema>> {
-    return this.#answer("POST", path, { schema, body });
+    return this.#answer(schema, { method: "POST", path, body });
   }
 
   async #answer<Schema extends z.ZodType>(
-    method: "GET" | "POST",
-    path: string,
-    {
-      schema,
-      body,
-      leaving,
-    }: { readonly schema: Schema; readonly body?: object | undefined; readonly leaving?: AbortSignal | undefined },
+    schema: Schema,
+    asking: Omit<Asking, "signal"> & { readonly signal?: AbortSignal | undefined },
   ): Promise<z.output<Schema>> {
     const late = new AbortController();
     const timer = this.#dependencies.clock.after(answerWithinMs, () => late.abort(new LateAnswer()));
-    const signal = leaving === undefined ? late.signal : AbortSignal.any([late.signal, leaving]);
+    const signal = AbortSignal.any([late.signal, ...(asking.signal === undefined ? [] : [asking.signal])]);
     try {
-      const answer = schema.safeParse(await this.#read(await this.#ask(method, path, { body, signal })));
+      const answer = schema.safeParse(await this.#read(await this.#ask({ ...asking, signal })));
       if (!answer.success) throw this.#noOperationsPort();
       return answer.data;
     } finally {
@@ -77,11 +113,8 @@ export class OperationsPort {
   /**
    * Runs a long operation and yields its progress; returns when it is done. Aborting the signal stops the operation.
    */
-  async *work(
-    path: string,
-    asking: { readonly body: object; readonly signal: AbortSignal },
-  ): AsyncGenerator<ProgressLine> {
-    const response = await this.#ask("POST", path, asking);
+  async *work(path: string, asking: Pick<Asking, "body" | "signal">): AsyncGenerator<ProgressLine> {
+    const response = await this.#ask({ method: "POST", path, ...asking });
     if (response.headers["content-type"] !== linesMedia) {
       response.destroy();
       throw this.#noOperationsPort();
@@ -89,7 +122,8 @@ export class OperationsPort {
     const lines = new LineCutter(manageLineBytesMax, () => this.#noOperationsPort());
     for await (const piece of this.#piecesOf(response)) {
       for (const text of lines.take(piece)) {
-        const line = this.#readLine(text);
+        const { data: line } = manageLine.safeParse(jsonIn(text));
+        if (line === undefined) throw this.#noOperationsPort();
         if ("error" in line) throw this.#failure(line.error);
         if ("done" in line) return;
         yield line;
@@ -98,23 +132,15 @@ export class OperationsPort {
     throw this.#brokenOff();
   }
 
-  async #ask(
-    method: "GET" | "POST",
-    path: string,
-    { body, signal }: { readonly body?: object | undefined; readonly signal: AbortSignal },
-  ): Promise<IncomingMessage> {
+  async #ask({ method, path, body, signal }: Asking): Promise<IncomingMessage> {
     const { key, ca, clock } = this.#dependencies;
-    const response = await openRequest(new URL(`${this.#url}${apiPath}${path}`), {
-      method,
-      headers: {
-        authorization: `Bearer ${key.token.reveal()}`,
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
-      },
-      body: body && JSON.stringify(body),
-      signal,
-      ca,
-      clock,
-    }).catch((error: unknown) => {
+    const headers = {
+      authorization: `Bearer ${key.token.reveal()}`,
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+    };
+    const url = new URL(`${this.#url}${apiPath}${path}`);
+    const sent = openRequest(url, { method, headers, body: body && JSON.stringify(body), signal, ca, clock });
+    const response = await sent.catch((error: unknown) => {
       throw this.#unreachable(error);
     });
     if (response.statusCode === 200 || response.statusCode === 201) return response;
@@ -146,7 +172,7 @@ export class OperationsPort {
       bytes += piece.byteLength;
       if (bytes > answerBytesMax) throw this.#noOperationsPort();
     }
-    return parsed(Buffer.concat(pieces).toString());
+    return jsonIn(Buffer.concat(pieces).toString());
   }
 
   async *#piecesOf(response: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -157,37 +183,23 @@ export class OperationsPort {
     }
   }
 
-  #readLine(text: string): ManageLine {
-    const line = manageLine.safeParse(parsed(text));
-    if (!line.success) throw this.#noOperationsPort();
-    return line.data;
-  }
-
   #failure({ message, code }: ErrorBody, status = statusOf(code)): StartFailure {
     const line = onOneLine(message);
-    if (status === 401) {
-      return new StartFailure(
-        exitCodes.config,
-        `The admin key in ${this.#dependencies.key.place} was refused: ${line}`,
-      );
-    }
+    const { place } = this.#dependencies.key;
+    if (status === 401) return new StartFailure(exitCodes.config, `The admin key in ${place} was refused: ${line}`);
     return new StartFailure(status >= 500 ? exitCodes.unavailable : exitCodes.failed, line);
   }
 
   #unreachable(error: unknown): StartFailure {
+    const isLate = error instanceof LateAnswer || (error instanceof Error && error.cause instanceof LateAnswer);
+    const why = isLate
+      ? `There is no answer at ${this.#url} within ${answerWithinMs} ms (answerWithinMs)`
+      : whyUnreachable(this.#url, error);
     return new StartFailure(
       exitCodes.unavailable,
-      `${this.#whyUnreachable(error)}: start a gateway or \`trunkline up\`, or name another operations port with --operations-url or TRUNKLINE_OPERATIONS_URL.`,
+      `${why}: start a gateway or \`trunkline up\`, or name another operations port with --operations-url or TRUNKLINE_OPERATIONS_URL.`,
       { cause: error },
     );
-  }
-
-  #whyUnreachable(error: unknown): string {
-    if (error instanceof LateAnswer || (error instanceof Error && error.cause instanceof LateAnswer)) {
-      return `There is no answer at ${this.#url} within ${answerWithinMs} ms (answerWithinMs)`;
-    }
-    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
-    return code === "ECONNREFUSED" ? `Nothing listens at ${this.#url}` : `${this.#url} cannot be reached (${code})`;
   }
 
   #brokenOff(cause?: unknown): StartFailure {
@@ -204,16 +216,22 @@ export class OperationsPort {
 }
 
 /** Returns the status of an error by its code. An error after the first line has no HTTP status of its own. */
-function statusOf(code: string | null): number {
+export function statusOf(code: string | null): number {
   return code !== null && isFaultCode(code) ? faultEntry(code).status : 500;
 }
 
-function parsed(text: string): unknown {
+/** Returns the value of a JSON text; undefined for any other text. */
+export function jsonIn(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
     return undefined;
   }
+}
+
+export function whyUnreachable(url: string, error: unknown): string {
+  const code = codeOf(error);
+  return code === "ECONNREFUSED" ? `Nothing listens at ${url}` : `${url} cannot be reached (${code})`;
 }
 
 /** Timeout of a connection attempt. Requests other than long model actions must also be answered within it. */

@@ -1,10 +1,11 @@
-import { Argument, type Command, Option } from "commander";
+import { type Command, Option } from "commander";
 import { shownRoute, type ShownRoute, type ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
 import { modelId } from "#shared/model/model.ts";
 import { wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { commandIn, type GivenJson, jsonOption, readBy, type Surroundings, widthOf } from "./command-line.ts";
-import { givenOperations, type GivenOperations, operationsUrlOption, whichGatewayHelp } from "./operations-options.ts";
+import { commandIn, type GivenJson, readBy, type Surroundings, widthOf } from "./command-line.ts";
+import { givenOperations, type GivenOperations, operationsUrlOption, whichGatewayHelp } from "./operations-port.ts";
+import { grouped } from "./quantity-text.ts";
 import { alignedTable } from "./table-text.ts";
 
 interface Given extends GivenOperations, GivenJson {
@@ -14,32 +15,24 @@ interface Given extends GivenOperations, GivenJson {
   readonly promptTokens?: number;
 }
 
-const promptTokensMax = 999_999_999;
+const promptTokens = wholeNumber(0, 999_999_999);
 
-/** Makes the command `trunkline route <model>`. It reports errors as `trunkline keys` does. */
 export function routeCommand(surroundings: Surroundings): Command {
   const { stdout, stderr } = surroundings;
+  const kind = new Option("--kind <kind>", "what it is asked to do");
   return commandIn("route", surroundings)
     .summary("show which machines would get a request for a model, and why")
     .description(
       "show which machines a request for a model would be offered to, in which order, and why the others not",
     )
-    .addArgument(new Argument("<model>", "the model, as clients name it").argParser(readBy(modelId)))
-    .addOption(
-      new Option("--kind <kind>", "what it is asked to do").choices(["chat", "complete", "embed"]).default("chat"),
-    )
-    .addOption(new Option("--tools", "for a request with tools"))
-    .addOption(new Option("--vision", "for a request with images"))
-    .addOption(
-      new Option("--prompt-tokens <count>", "for a prompt of this length, none of it cached").argParser(
-        readBy(wholeNumber(0, promptTokensMax)),
-      ),
-    )
+    .argument("<model>", "the model, as clients name it", readBy(modelId))
+    .addOption(kind.choices(["chat", "complete", "embed"]).default("chat"))
+    .option("--tools", "for a request with tools")
+    .option("--vision", "for a request with images")
+    .option("--prompt-tokens <count>", "for a prompt of this length, none of it cached", readBy(promptTokens))
     .addOption(operationsUrlOption())
-    .addOption(jsonOption())
-    .addHelpText(
-      "after",
-      `
+    .json()
+    .more(`
 "free" are the free slots and all, "queued" the jobs that wait for one. "cost" is the expected time that a request takes
 there and takes from others; the machine with the least is asked first. "first token" is the part until its first token,
 "tokens/s" the speed of an answer that runs alone. The gateway that is asked measured the speeds on its own requests.
@@ -50,31 +43,26 @@ Examples:
   trunkline route llama3.2
   trunkline route qwen3 --tools --prompt-tokens 20000
   trunkline route llama3.2 --json
-${whichGatewayHelp}`,
-    )
+${whichGatewayHelp}`)
     .action(async (model: string, { json, ...given }: Given) => {
-      const route = await givenOperations(given, surroundings).get(
-        `/route?${queryOf(model, given).toString()}`,
-        shownRoute,
-      );
+      const route = await givenOperations(given, surroundings).get(`/route?${queryOf(model, given)}`, shownRoute);
       if (route.targets && !json) stderr.write(`${model} stands for ${route.targets.join(", then ")}.\n`);
       if (json) stdout.write(`${JSON.stringify(route)}\n`);
-      else if (route.machines.length > 0) {
-        stdout.write(routeTable(route.machines, { widthMax: widthOf(stdout) }));
-      }
+      else if (route.machines.length > 0) stdout.write(routeTable(route.machines, widthOf(stdout)));
       const why = whyNobody(route);
       if (why !== undefined) throw new StartFailure(exitCodes.failed, why);
     });
 }
 
-function queryOf(model: string, { kind, tools, vision, promptTokens }: Given): URLSearchParams {
-  return new URLSearchParams({
+function queryOf(model: string, { kind, tools, vision, promptTokens: tokens }: Given): string {
+  const query = new URLSearchParams({
     model,
     kind,
     ...(tools ? { tools: "true" } : {}),
     ...(vision ? { vision: "true" } : {}),
-    ...(promptTokens === undefined ? {} : { prompt_tokens: String(promptTokens) }),
+    ...(tokens === undefined ? {} : { prompt_tokens: String(tokens) }),
   });
+  return query.toString();
 }
 
 function whyNobody({ refusal, machines }: ShownRoute): string | undefined {
@@ -97,21 +85,13 @@ const headings = [
   "why",
 ] as const;
 const right = ["rank", "free", "queued", "window", "cost", "first token", "tokens/s"] as const;
-const grouped = new Intl.NumberFormat("en-US");
 
 /** Formats the machines in the order in which they get the job's offer, then those that get none. */
-export function routeTable(
-  machines: readonly ShownRouteMachine[],
-  { widthMax }: { readonly widthMax?: number | undefined } = {},
-): string {
+export function routeTable(machines: readonly ShownRouteMachine[], widthMax?: number): string {
   const isRouted = machines.some(({ model }) => typeof model === "string");
   const shown = headings.filter((heading) => isRouted || heading !== "model");
   const rows = machines.map((machine) => shown.map((heading) => cellsOf(machine)[heading]));
-  return alignedTable(shown, rows, {
-    right,
-    wrap: ["machine", "model", "why"],
-    widthMax,
-  });
+  return alignedTable(shown, rows, { right, wrap: ["machine", "model", "why"], widthMax });
 }
 
 function cellsOf(machine: ShownRouteMachine): Readonly<Record<(typeof headings)[number], string>> {

@@ -1,34 +1,29 @@
-import { Argument, type Command, InvalidArgumentError, Option } from "commander";
+import { Argument, type Command, InvalidArgumentError } from "commander";
 import { z } from "zod";
-import { replicatedIn } from "#shared/keys/change-key.ts";
 import { removeRoute, routeUnknown, setRoute, targetText } from "#shared/routes/change-route.ts";
 import {
   routeName,
   routeTarget,
   type RouteTarget,
-  targetsPerRouteMax,
   showRoute,
+  targetsPerRouteMax,
 } from "#shared/routes/route-record.ts";
 import {
+  type CliCommand,
   commandIn,
   commaList,
   type GivenJson,
-  jsonOption,
   readBy,
   type Surroundings,
   widthOf,
 } from "./command-line.ts";
 import { utcTime } from "./quantity-text.ts";
-import { alignedTable, fieldLines } from "./table-text.ts";
-import { actor, replicationLine, whichStoreHelp, withKeyStore } from "./with-key-store.ts";
+import { alignedTable, type Field, fieldLines } from "./table-text.ts";
+import { tellChange, whichStoreHelp, withKeyStore } from "./with-key-store.ts";
 
-/** Makes the command `trunkline routes …`. It reports errors as `trunkline keys` does. */
 export function routesCommand(surroundings: Surroundings): Command {
-  const routes = commandIn("routes", surroundings)
-    .description("let names that clients know stand for your models")
-    .addHelpText(
-      "after",
-      `
+  const routes = commandIn("routes", surroundings).description("let names that clients know stand for your models")
+    .more(`
 All gateways follow a change within a second. "trunkline route <name>" shows which machines would get a request.
 
 Examples:
@@ -36,9 +31,11 @@ Examples:
   trunkline routes set 'claude-*' qwen3-coder:30b
   trunkline routes list
   trunkline routes remove 'claude-*'
-${whichStoreHelp}`,
-    );
-  for (const add of [addSet, addList, addShow, addRemove]) add(routes, surroundings);
+${whichStoreHelp}`);
+  addSet(routes, surroundings);
+  addList(routes, surroundings);
+  addShow(routes, surroundings);
+  addRemove(routes, surroundings);
   return routes;
 }
 
@@ -59,7 +56,6 @@ const givenTarget = z
   .pipe(routeTarget);
 const readTarget = readBy<RouteTarget>(givenTarget);
 
-/** Reads one more target behind those that were given before. */
 function readThen(text: string, before: readonly RouteTarget[] = []): readonly RouteTarget[] {
   if (before.length + 1 < targetsPerRouteMax) return [...before, readTarget(text)];
   throw new InvalidArgumentError(`There must be at most ${targetsPerRouteMax} targets.`);
@@ -69,20 +65,15 @@ function routeArgument(): Argument {
   return new Argument("<name>", "the name that clients ask for, or a pattern with *").argParser(readBy(routeName));
 }
 
-function addSet(routes: Command, surroundings: Surroundings): void {
-  const { stdout, stderr } = surroundings;
+function addSet(routes: CliCommand, surroundings: Surroundings): void {
   routes
     .command("set")
     .description("set what answers for a name, in place of what did before")
     .addArgument(routeArgument())
-    .addArgument(new Argument("<target>", "the model that answers").argParser(readTarget))
-    .addOption(
-      new Option("--then <target>", "what answers if nothing before it can; may be given again").argParser(readThen),
-    )
-    .addOption(jsonOption())
-    .addHelpText(
-      "after",
-      `
+    .argument("<target>", "the model that answers", readTarget)
+    .option("--then <target>", "what answers if nothing before it can; may be given again", readThen)
+    .json()
+    .more(`
 A target is a model, a model on named machines, 'gpt-oss:20b on attic,loft', or on machines with a label, 'gpt-oss:20b with
 fast' ("trunkline machines labels"). The next target answers while no machine can take a request for the one before, or when its machines fail before the first piece of the answer. A key needs
 both the name and the target in its scopes; it never gets a target outside them.
@@ -95,29 +86,26 @@ Examples:
   trunkline routes set claude-sonnet-4 qwen3-coder:30b
   trunkline routes set claude-sonnet-4 qwen3-coder:30b --then 'gpt-oss:20b on attic' --then llama3.2
   trunkline routes set claude-opus-4 qwen3-coder:480b --then 'claude-opus-4 elsewhere'
-  trunkline routes set 'claude-*' qwen3-coder:30b --json`,
-    )
+  trunkline routes set 'claude-*' qwen3-coder:30b --json`)
     .action((name: string, first: RouteTarget, given: { readonly then?: readonly RouteTarget[] } & GivenJson) =>
-      withKeyStore(surroundings, given, async ({ routes: store, keys, clock }) => {
+      tellChange(surroundings, given, async (store) => {
         const targets = [first, ...(given.then ?? [])];
-        const changed = await setRoute(name, targets, { routes: store, keys, clock, actor: actor() });
+        const changed = await setRoute(name, targets, store);
         const { outcome, record } = changed;
         const texts = targets.map(targetText).join(", then ");
         const said = outcome === "changed" ? `${name} stands for ${texts}` : `${name} stood for that before: ${texts}`;
-        const shown = { ...showRoute(record), outcome, ...replicatedIn(changed) };
-        stdout.write(`${given.json ? JSON.stringify(shown) : said}\n`);
-        stderr.write(replicationLine(changed));
+        return { changed, shown: { ...showRoute(record), outcome }, say: () => said };
       }),
     );
 }
 
-function addList(routes: Command, surroundings: Surroundings): void {
+function addList(routes: CliCommand, surroundings: Surroundings): void {
   const { stdout, stderr } = surroundings;
   routes
     .command("list", { isDefault: true })
     .description("show every route")
-    .addOption(jsonOption())
-    .addHelpText("after", "\nExamples:\n  trunkline routes list\n  trunkline routes list --json")
+    .json()
+    .more("\nExamples:\n  trunkline routes list\n  trunkline routes list --json")
     .action(({ json }: GivenJson) =>
       withKeyStore(surroundings, { json }, async ({ routes: store }) => {
         const records = await store.list();
@@ -136,14 +124,14 @@ function addList(routes: Command, surroundings: Surroundings): void {
     );
 }
 
-function addShow(routes: Command, surroundings: Surroundings): void {
+function addShow(routes: CliCommand, surroundings: Surroundings): void {
   const { stdout } = surroundings;
   routes
     .command("show")
     .description("show what answers for a name")
     .addArgument(routeArgument())
-    .addOption(jsonOption())
-    .addHelpText("after", "\nExample:\n  trunkline routes show claude-sonnet-4")
+    .json()
+    .more("\nExample:\n  trunkline routes show claude-sonnet-4")
     .action((name: string, { json }: GivenJson) =>
       withKeyStore(surroundings, { json }, async ({ routes: store }) => {
         const record = await store.find(name);
@@ -151,7 +139,7 @@ function addShow(routes: Command, surroundings: Surroundings): void {
         const { targets, createdAt, changedAt } = record;
         const fields = fieldLines([
           ["name", name],
-          ...targets.map((target, place) => [place === 0 ? "target" : "then", targetText(target)] as const),
+          ...targets.map((target, place): Field => [place === 0 ? "target" : "then", targetText(target)]),
           ["created", utcTime(createdAt)],
           ["changed", utcTime(changedAt)],
         ]);
@@ -160,20 +148,18 @@ function addShow(routes: Command, surroundings: Surroundings): void {
     );
 }
 
-function addRemove(routes: Command, surroundings: Surroundings): void {
-  const { stdout, stderr } = surroundings;
+function addRemove(routes: CliCommand, surroundings: Surroundings): void {
   routes
     .command("remove")
     .description("remove a route; its name then means the model of that name again")
     .addArgument(routeArgument())
-    .addOption(jsonOption())
-    .addHelpText("after", "\nExample:\n  trunkline routes remove claude-sonnet-4")
-    .action((name: string, { json }: GivenJson) =>
-      withKeyStore(surroundings, { json }, async ({ routes: store, keys, clock }) => {
-        const changed = await removeRoute(name, { routes: store, keys, clock, actor: actor() });
-        const shown = { route: name, outcome: changed.outcome, ...replicatedIn(changed) };
-        stdout.write(`${json ? JSON.stringify(shown) : `${name} is no route any more`}\n`);
-        stderr.write(replicationLine(changed));
+    .json()
+    .more("\nExample:\n  trunkline routes remove claude-sonnet-4")
+    .action((name: string, given: GivenJson) =>
+      tellChange(surroundings, given, async (store) => {
+        const changed = await removeRoute(name, store);
+        const shown = { route: name, outcome: changed.outcome };
+        return { changed, shown, say: () => `${name} is no route any more` };
       }),
     );
 }

@@ -1,5 +1,5 @@
 import type { ProgressLine } from "#shared/model/model.ts";
-import type { Output, Surroundings } from "./command-line.ts";
+import { type Output, type Surroundings, widthOf } from "./command-line.ts";
 import { byteSize } from "./quantity-text.ts";
 import { cutText, onOneLine } from "./table-text.ts";
 
@@ -10,8 +10,7 @@ interface ShownProgress {
 }
 
 const redrawMs = 100;
-const defaultColumns = 80;
-const clearLine = "\r\u001b[K";
+export const clearLine = "\r\u001b[K";
 /** Maximum number of remembered statuses; above it all are forgotten. A runtime may invent any number of them. */
 const statusesMax = 1_000;
 
@@ -34,7 +33,7 @@ function redrawn(model: string, terminal: Output, clock: Pick<Surroundings["cloc
       const bytesPerSecond = completed === null ? null : rate.at(nowMs, status, completed);
       if (drawn?.status === status && nowMs - drawn.atMs < redrawMs) return;
       drawn = { atMs: nowMs, status };
-      const width = (terminal.columns ?? defaultColumns) - 1;
+      const width = (widthOf(terminal) ?? Infinity) - 1;
       terminal.write(`${clearLine}${cutText(progressBar(model, progress, bytesPerSecond), width)}`);
     },
     end() {
@@ -70,10 +69,14 @@ function percentOf({ completed_bytes: completed, total_bytes: total }: ProgressL
 /** Formats progress for a terminal: a bar, the sizes, the rate and the status. */
 function progressBar(model: string, progress: ProgressLine, bytesPerSecond: number | null): string {
   const percent = percentOf(progress);
-  const rate = bytesPerSecond === null ? [] : [`${byteSize(Math.max(0, bytesPerSecond))}/s`];
-  const moved =
-    percent === null ? [] : [`[${bar(percent)}]`, `${String(percent).padStart(3)} %`, sizes(progress), ...rate];
-  return [model, ...moved, onOneLine(progress.status)].filter((part) => part !== "").join("  ");
+  const parts = [model];
+  if (percent !== null) {
+    const filled = Math.floor((percent / 100) * barWidth);
+    const sizes = `${byteSize(progress.completed_bytes ?? 0)} of ${byteSize(progress.total_bytes ?? 0)}`;
+    parts.push(`[${"#".repeat(filled).padEnd(barWidth, "-")}]`, `${String(percent).padStart(3)} %`, sizes);
+    if (bytesPerSecond !== null) parts.push(`${byteSize(Math.max(0, bytesPerSecond))}/s`);
+  }
+  return [...parts, onOneLine(progress.status)].filter((part) => part !== "").join("  ");
 }
 
 /** Formats progress for a log, in words. */
@@ -81,15 +84,6 @@ function progressSentence(model: string, progress: ProgressLine): string {
   const percent = percentOf(progress);
   const moved = percent === null ? [] : [`${percent} % of ${byteSize(progress.total_bytes ?? 0)}`];
   return `${model}: ${[onOneLine(progress.status), ...moved].filter((part) => part !== "").join(", ")}`;
-}
-
-function bar(percent: number): string {
-  const filled = Math.floor((percent / 100) * barWidth);
-  return "#".repeat(filled) + "-".repeat(barWidth - filled);
-}
-
-function sizes({ completed_bytes: completed, total_bytes: total }: ProgressLine): string {
-  return `${byteSize(completed ?? 0)} of ${byteSize(total ?? 0)}`;
 }
 
 /**

@@ -1,19 +1,23 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { fleetListing, type FleetListing, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { sleep } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import {
   commandIn,
   type GivenJson,
-  jsonOption,
   type Output,
   type Surroundings,
   untilInterrupted,
   widthOf,
 } from "./command-line.ts";
-import { givenOperations, type GivenOperations, operationsUrlOption, whichGatewayHelp } from "./operations-options.ts";
-import type { OperationsPort } from "./operations-port.ts";
-import { utcTime } from "./quantity-text.ts";
+import {
+  givenOperations,
+  type GivenOperations,
+  type OperationsPort,
+  operationsUrlOption,
+  whichGatewayHelp,
+} from "./operations-port.ts";
+import { agoText, utcTime } from "./quantity-text.ts";
 import { alignedTable, onOneLine, wrapText } from "./table-text.ts";
 
 interface Given extends GivenOperations, GivenJson {
@@ -22,17 +26,14 @@ interface Given extends GivenOperations, GivenJson {
 
 const redrawMs = 1_000;
 
-/** Makes the command `trunkline status`. It reports errors as `trunkline keys` does. */
 export function statusCommand(surroundings: Surroundings): Command {
   return commandIn("status", surroundings)
     .summary("show the machines, their load, and why one gets no work")
     .description("show every machine of the fleet, what it is busy with, and why it gets no work")
-    .addOption(new Option("--watch", "show it anew each second until Ctrl-C"))
+    .option("--watch", "show it anew each second until Ctrl-C")
     .addOption(operationsUrlOption())
-    .addOption(jsonOption())
-    .addHelpText(
-      "after",
-      `
+    .json()
+    .more(`
 "slots" are those in use and all, "queue" the jobs that wait and the most that may; "jobs" are those of the gateway that
 is asked, "heard" is how long ago it heard the machine. "why" says why a machine gets no work, or less than others.
 "paired" is there once a machine was paired: "tunnel" or "direct" for how a paired machine is connected, "away" for one
@@ -43,24 +44,19 @@ Examples:
   trunkline status
   trunkline status --watch
   trunkline status --json
-${whichGatewayHelp}`,
-    )
+${whichGatewayHelp}`)
     .action(async ({ watch, json, ...given }: Given) => {
       const port = givenOperations(given, surroundings);
-      if (watch) await watchFleet(port, { json }, surroundings);
-      else await showOnce(port, { json }, surroundings);
+      await (watch ? watchFleet : showOnce)(port, { json }, surroundings);
     });
 }
 
-async function showOnce(
-  port: OperationsPort,
-  { json }: GivenJson,
-  { stdout, stderr, environment }: Surroundings,
-): Promise<void> {
-  const fleet = await fleetAt(port);
+async function showOnce(port: OperationsPort, { json }: GivenJson, surroundings: Surroundings): Promise<void> {
+  const { stdout, stderr } = surroundings;
+  const fleet = await port.get("/fleet", fleetListing);
   const { data: machines } = fleet;
   if (json) stdout.write(lineOf(fleet));
-  else if (machines.length > 0) stdout.write(tableFor(stdout, machines, environment));
+  else if (machines.length > 0) stdout.write(tableFor(machines, surroundings));
   if (!machines.some(isReady)) throw new StartFailure(exitCodes.unavailable, whyNoneIsReady(fleet));
   if (!json) stderr.write(troubleOf(fleet));
 }
@@ -70,38 +66,32 @@ async function showOnce(
  * follows.
  */
 async function watchFleet(port: OperationsPort, { json }: GivenJson, surroundings: Surroundings): Promise<void> {
-  const { stdout, clock, environment } = surroundings;
-  const interrupted = untilInterrupted();
+  const { stdout, clock } = surroundings;
+  using interrupted = untilInterrupted();
+  const { signal } = interrupted;
   const draw = json ? (block: string): void => void stdout.write(block) : redraw(stdout);
   const look = async (): Promise<string> => {
-    const fleet = await fleetAt(port, interrupted.signal);
+    const fleet = await port.get("/fleet", fleetListing, { signal });
     if (json) return lineOf(fleet);
-    const { data: machines } = fleet;
-    const table = machines.length === 0 ? "No machine is there.\n" : tableFor(stdout, machines, environment);
+    const table = fleet.data.length === 0 ? "No machine is there.\n" : tableFor(fleet.data, surroundings);
     return `${utcTime(clock.wall())}\n${table}${troubleOf(fleet)}\n`;
   };
   try {
     draw(await look());
     for (;;) {
-      await sleep(clock, redrawMs, interrupted.signal);
+      await sleep(clock, redrawMs, signal);
       const block = await look().catch((error: unknown) => failedLook(error, json, clock.wall()));
-      interrupted.signal.throwIfAborted();
+      signal.throwIfAborted();
       draw(block);
     }
   } catch (error) {
-    if (!interrupted.signal.aborted) throw error;
-  } finally {
-    interrupted.release();
+    if (!signal.aborted) throw error;
   }
 }
 
 function failedLook(error: unknown, json: true | undefined, nowMs: number): string {
   if (!(error instanceof StartFailure)) throw error;
   return json ? `${JSON.stringify({ error: error.message })}\n` : `${utcTime(nowMs)}\n${error.message}\n\n`;
-}
-
-async function fleetAt(port: OperationsPort, signal?: AbortSignal): Promise<FleetListing> {
-  return port.get("/fleet", fleetListing, signal && { signal });
 }
 
 function whyNoneIsReady({ data: machines, problem }: FleetListing): string {
@@ -121,32 +111,30 @@ function troubleOf({ problem, remark }: FleetListing): string {
   return needed + dispensable;
 }
 
-function tableFor(
-  stdout: Output,
-  machines: readonly ShownFleetMachine[],
-  environment: Surroundings["environment"],
-): string {
-  if (!stdout.isTTY) return fleetTable(machines);
-  return fleetTable(machines, { widthMax: widthOf(stdout), coloured: !environment["NO_COLOR"] });
+function tableFor(machines: readonly ShownFleetMachine[], { stdout, environment }: Surroundings): string {
+  return fleetTable(machines, { widthMax: widthOf(stdout), coloured: stdout.isTTY && !environment["NO_COLOR"] });
 }
 
 const headings = ["machine", "state", "paired", "runtime", "slots", "queue", "jobs", "models", "heard", "why"] as const;
 const right = ["slots", "queue", "jobs", "models", "heard"] as const;
 
-/** The displayed state of a machine: its own report, unless the gateway sees otherwise. */
-type ShownState =
-  | "ready"
-  | "waiting"
-  | "draining"
-  | "cordoned"
-  | "suspect"
-  | "joining"
-  | "offline"
-  | "revoked"
-  | "unknown"
-  | "left out";
+/** The displayed states of a machine, with their colours. */
+const colours = {
+  ready: "\u001b[32m",
+  waiting: "\u001b[33m",
+  draining: "\u001b[33m",
+  cordoned: "\u001b[33m",
+  joining: "\u001b[33m",
+  revoked: "\u001b[31m",
+  suspect: "\u001b[33m",
+  offline: "\u001b[31m",
+  unknown: "\u001b[31m",
+  "left out": "\u001b[31m",
+} as const;
+const plain = "\u001b[39m";
 
-function shownState({ status, state, pairing }: ShownFleetMachine): ShownState {
+/** Returns the state that a machine reports itself, unless the gateway sees otherwise. */
+function shownState({ status, state, pairing }: ShownFleetMachine): keyof typeof colours {
   if (pairing === "revoked") return "revoked";
   if (status === "left_out") return "left out";
   if (status === "unknown") return "unknown";
@@ -162,27 +150,13 @@ export function isReady(machine: ShownFleetMachine): boolean {
   return machine.takes_work && shownState(machine) === "ready";
 }
 
-const colours: Readonly<Record<ShownState, string>> = {
-  ready: "\u001b[32m",
-  waiting: "\u001b[33m",
-  draining: "\u001b[33m",
-  cordoned: "\u001b[33m",
-  joining: "\u001b[33m",
-  revoked: "\u001b[31m",
-  suspect: "\u001b[33m",
-  offline: "\u001b[31m",
-  unknown: "\u001b[31m",
-  "left out": "\u001b[31m",
-};
-const plain = "\u001b[39m";
-
 /** Formats the machines of a fleet as a table, with the last fault of each below. */
 export function fleetTable(
   machines: readonly ShownFleetMachine[],
   {
     widthMax = Infinity,
     coloured = false,
-  }: { readonly widthMax?: number | undefined; readonly coloured?: boolean } = {},
+  }: { readonly widthMax?: number | undefined; readonly coloured?: boolean | undefined } = {},
 ): string {
   // A site that has paired no machine needs no column for it.
   const shownHeadings = headings.filter((each) => each !== "paired" || machines.some(isKnown));
@@ -227,20 +201,6 @@ function cellsOf(machine: ShownFleetMachine): Readonly<Record<(typeof headings)[
     heard: heardMsAgo === null ? "-" : agoText(heardMsAgo),
     why: machine.why ?? "-",
   };
-}
-
-const units = [
-  ["d", 86_400_000],
-  ["h", 3_600_000],
-  ["m", 60_000],
-  ["s", 1_000],
-] as const;
-
-/** Formats a past duration in short: `0.4 s`, `12 s`, `3 h`. */
-function agoText(ms: number): string {
-  if (ms < 10_000) return `${(ms / 1_000).toFixed(1)} s`;
-  const [unit, unitMs] = units.find(([, each]) => ms >= 2 * each) ?? ["s", 1_000];
-  return `${Math.floor(ms / unitMs)} ${unit}`;
 }
 
 const home = "\u001b[H";

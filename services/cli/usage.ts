@@ -2,22 +2,13 @@ import { type Command, Option } from "commander";
 import { z } from "zod";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import { wholeNumber } from "#shared/process/config.ts";
-import { openUsage } from "#shared/usage/usage.ts";
-import { type UsageCounts, usageKeptDays, usageMetrics, type UsageRow } from "#shared/usage/usage.ts";
-import {
-  commaList,
-  commandIn,
-  type GivenJson,
-  jsonOption,
-  readBy,
-  type Surroundings,
-  widthOf,
-} from "./command-line.ts";
+import { openUsage, type UsageCounts, usageKeptDays, usageMetrics, type UsageRow } from "#shared/usage/usage.ts";
+import { commaList, commandIn, type GivenJson, readBy, type Surroundings, widthOf } from "./command-line.ts";
 import { givenKeyId } from "./key-options.ts";
+import { grouped } from "./quantity-text.ts";
 import { alignedTable, cutText } from "./table-text.ts";
 import { whichStoreHelp, withKeyStore } from "./with-key-store.ts";
 
-/** The dimensions by which usage can be grouped. */
 const usageParts = ["key", "model", "day"] as const;
 type UsagePart = (typeof usageParts)[number];
 
@@ -35,29 +26,21 @@ const parts: z.ZodType<readonly UsagePart[], string> = commaList
   .pipe(z.array(z.enum(usageParts, `must be one or more of ${usageParts.join(", ")}`)))
   .transform((each) => [...new Set(each)]);
 
-/** Makes the command `trunkline usage`. It reports errors as `trunkline keys` does. */
 export function usageCommand(surroundings: Surroundings): Command {
   const { stdout, stderr, clock } = surroundings;
+  const daysOption = new Option("--days <count>", "how many days, the last one included").argParser(
+    readBy(wholeNumber(1, usageKeptDays)),
+  );
+  const byOption = new Option("--by <parts>", `what to tell apart, with commas between: ${usageParts.join(", ")}`);
   const usage: Command = commandIn("usage", surroundings)
     .description("show requests and tokens by key, model and day")
-    .addOption(
-      new Option("--days <count>", "how many days, the last one included")
-        .argParser(readBy(wholeNumber(1, usageKeptDays)))
-        .default(defaultDays)
-        .conflicts("from"),
-    )
-    .addOption(new Option("--from <day>", "the first day, in place of --days").argParser(readBy(writtenDay)))
-    .addOption(new Option("--to <day>", "the last day (default: today)").argParser(readBy(writtenDay)))
-    .addOption(
-      new Option("--by <parts>", `what to tell apart, with commas between: ${usageParts.join(", ")}`)
-        .argParser(readBy(parts))
-        .default(["key", "model"], "key,model"),
-    )
-    .addOption(new Option("--key <id>", "only of this key").argParser(givenKeyId))
-    .addOption(jsonOption())
-    .addHelpText(
-      "after",
-      `
+    .addOption(daysOption.default(defaultDays).conflicts("from"))
+    .option("--from <day>", "the first day, in place of --days", readBy(writtenDay))
+    .option("--to <day>", "the last day (default: today)", readBy(writtenDay))
+    .addOption(byOption.argParser(readBy(parts)).default(["key", "model"], "key,model"))
+    .option("--key <id>", "only of this key", givenKeyId)
+    .json()
+    .more(`
 Days are those of UTC. "first token" is how long the first one was waited for, and "duration" how long a request took,
 both in the mean. A "-" stands for the name of a key that is gone, and for the model of requests that named none that
 their key may use.
@@ -67,8 +50,7 @@ Examples:
   trunkline usage --by day --days 30
   trunkline usage --by model,day --key 0aB1cD2eF3gH
   trunkline usage --from 2026-01-01 --to 2026-01-31 --by key --json
-${whichStoreHelp}`,
-    )
+${whichStoreHelp}`)
     .action(async ({ by, key, json, ...asked }: Given) => {
       const days = daysOf(asked, clock.wall());
       if ("wrong" in days) usage.error(`error: ${days.wrong}.`);
@@ -94,19 +76,14 @@ ${whichStoreHelp}`,
 
 const dayMs = 86_400_000;
 
-interface Days {
-  readonly from: string;
-  readonly to: string;
-}
-
 /**
  * Returns the first and the last requested day (UTC), both included, or the error in them. Without a first day, the
  * range is `days` long.
  */
 function daysOf(
-  asked: { readonly from?: string; readonly to?: string; readonly days: number },
+  asked: Pick<Given, "from" | "to" | "days">,
   nowMs: number,
-): Days | { readonly wrong: string } {
+): { readonly from: string; readonly to: string } | { readonly wrong: string } {
   const to = asked.to ?? dayOf(nowMs);
   const from = asked.from ?? dayOf(Date.parse(to) - (asked.days - 1) * dayMs);
   const days = (Date.parse(to) - Date.parse(from)) / dayMs + 1;
@@ -140,13 +117,8 @@ export function totalUsage(rows: readonly UsageRow[]): UsageCounts {
   return rows.reduce(add, nothing);
 }
 
-/** The mean times. Null when there is no request to take a mean of. */
-interface UsageMeans {
-  readonly firstTokenMs: number | null;
-  readonly durationMs: number | null;
-}
-
-export function meansOf({ requests, answered, firstTokenMs, durationMs }: UsageCounts): UsageMeans {
+/** Returns the mean times. Null when there is no request to take a mean of. */
+export function meansOf({ requests, answered, firstTokenMs, durationMs }: UsageCounts) {
   return {
     firstTokenMs: answered === 0 ? null : firstTokenMs / answered,
     durationMs: requests === 0 ? null : durationMs / requests,
@@ -198,11 +170,6 @@ function compareText(one: string | null = "", other: string | null = ""): number
   return first < second ? -1 : 1;
 }
 
-interface Column {
-  readonly heading: string;
-  readonly cell: (sum: UsageSum) => string;
-}
-
 const textWidthMax = 40;
 const numbers = ["requests", "failed", "tokens in", "tokens out", "first token", "duration"] as const;
 
@@ -218,26 +185,21 @@ function usageTable(usage: {
   readonly widthMax: number | undefined;
 }): string {
   const { sums, total, by, nameOf, widthMax } = usage;
-  const columnsOf: Record<UsagePart, readonly Column[]> = {
-    key: [
-      { heading: "key", cell: ({ part }) => part.key ?? "" },
-      { heading: "name", cell: ({ part }) => (part.key === undefined ? "" : (nameOf(part.key) ?? "-")) },
-    ],
-    model: [{ heading: "model", cell: ({ part }) => part.model ?? "-" }],
-    day: [{ heading: "day", cell: ({ part }) => part.day ?? "" }],
-  };
-  const columns = by.flatMap((part) => columnsOf[part]);
+  const headings = by.flatMap((part) => (part === "key" ? ["key", "name"] : [part]));
+  const cellsOfPart = ({ part }: UsageSum): readonly string[] =>
+    by.flatMap((each) => {
+      if (each === "key") return [part.key ?? "", nameOf(part.key ?? "") ?? "-"];
+      return [part[each] ?? "-"];
+    });
   return alignedTable(
-    [...columns.map(({ heading }) => heading), ...numbers],
+    [...headings, ...numbers],
     [
-      ...sums.map((sum) => [...columns.map(({ cell }) => cutText(cell(sum), textWidthMax)), ...cellsOf(sum.counts)]),
-      [...columns.map((_, at) => (at === 0 ? "total" : "")), ...cellsOf(total)],
+      ...sums.map((sum) => [...cellsOfPart(sum).map((cell) => cutText(cell, textWidthMax)), ...cellsOf(sum.counts)]),
+      [...headings.map((_, at) => (at === 0 ? "total" : "")), ...cellsOf(total)],
     ],
     { right: numbers, wrap: ["name", "model"], widthMax },
   );
 }
-
-const grouped = new Intl.NumberFormat("en-US");
 
 function cellsOf(counts: UsageCounts): string[] {
   const { firstTokenMs, durationMs } = meansOf(counts);
@@ -260,7 +222,7 @@ function seconds(ms: number | null): string {
  * request.
  */
 function shownUsage(counts: UsageCounts): object {
-  const means = meansOf(counts);
+  const { firstTokenMs, durationMs } = meansOf(counts);
   return {
     requests: counts.requests,
     failed: counts.failed,
@@ -269,11 +231,7 @@ function shownUsage(counts: UsageCounts): object {
     answered: counts.answered,
     first_token_ms: counts.firstTokenMs,
     duration_ms: counts.durationMs,
-    mean_first_token_ms: rounded(means.firstTokenMs),
-    mean_duration_ms: rounded(means.durationMs),
+    mean_first_token_ms: firstTokenMs && Math.round(firstTokenMs),
+    mean_duration_ms: durationMs && Math.round(durationMs),
   };
-}
-
-function rounded(ms: number | null): number | null {
-  return ms === null ? null : Math.round(ms);
 }

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import { Fault, faultEntry } from "#shared/fault/fault.ts";
 import type { Actor } from "#shared/keys/audit-entry.ts";
-import type { KeyChanged } from "#shared/keys/change-key.ts";
+import { type KeyChanged, replicatedIn } from "#shared/keys/change-key.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
 import { type Replication, replicaWaitMs } from "#shared/keys/key-store.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
@@ -15,48 +15,61 @@ import type { GivenJson, Surroundings } from "./command-line.ts";
 /**
  * Timeout of the key store. An operator prefers to wait for a far Redis, or for another process's write, to a failure.
  */
-const patienceMs = 5_000;
+export const patienceMs = 5_000;
+const charactersMax = 200;
+
+/** The opened key store, with the actor that the audit trail names. */
+type CommandStore = OpenedKeyStore & { readonly actor: Actor };
 
 /**
  * Runs one command on the key store that the environment names. Reports a failing store to the operator. At the end it
  * prints the store's full location: an unset variable or another working directory selects another store. With `--json`
  * the location is not printed.
  */
-export async function withKeyStore(
-  surroundings: Surroundings,
+export async function withKeyStore<Result>(
+  { environment, stderr, clock }: Surroundings,
   { json }: GivenJson,
-  work: (opened: OpenedKeyStore) => Promise<void>,
-): Promise<void> {
-  const settings = keyStoreSettings(readConfig(z.object(keyStoreVariables), surroundings.environment));
-  const opened = await openKeyStore(
-    { ...settings, stateDir: resolve(settings.stateDir) },
-    { clock: surroundings.clock, patienceMs },
-  );
+  work: (store: CommandStore) => Promise<Result>,
+): Promise<Result> {
+  const settings = keyStoreSettings(readConfig(z.object(keyStoreVariables), environment));
+  const store = await openKeyStore({ ...settings, stateDir: resolve(settings.stateDir) }, { clock, patienceMs });
   try {
-    await work(opened);
-    const { place, clock } = opened;
-    if (json) return;
-    if (clock.fault !== undefined) surroundings.stderr.write(`Beware: ${clock.fault}.\n`);
-    surroundings.stderr.write(`Key store: ${place}\n`);
+    const result = await work({ ...store, actor: { by: `cli ${userName()}@${hostname()}`.slice(0, charactersMax) } });
+    if (store.clock.fault !== undefined && !json) stderr.write(`Beware: ${store.clock.fault}.\n`);
+    if (!json) stderr.write(`Key store: ${store.place}\n`);
+    return result;
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     if (faultEntry(error.code).status < 500) throw new StartFailure(exitCodes.failed, error.message);
     throw new StartFailure(exitCodes.unavailable, `The key store does not work: ${error.internal ?? error.message}.`);
   } finally {
-    await opened.keys.close();
+    await store.keys.close();
   }
+}
+
+/** A change that was made, with its result for programs and in words. */
+interface Told {
+  readonly changed: { readonly replication?: Replication };
+  readonly shown: object;
+  readonly say: () => string;
+}
+
+/** Makes a change on the key store and tells its result. */
+export async function tellChange(
+  surroundings: Surroundings,
+  given: GivenJson,
+  change: (store: CommandStore) => Promise<Told>,
+): Promise<void> {
+  await withKeyStore(surroundings, given, async (store) => {
+    const { changed, shown, say } = await change(store);
+    surroundings.stdout.write(`${given.json ? JSON.stringify({ ...shown, ...replicatedIn(changed) }) : say()}\n`);
+    surroundings.stderr.write(replicationLine(changed));
+  });
 }
 
 export const whichStoreHelp = `
 Keys are kept in Redis when TRUNKLINE_REDIS_URL is set (TRUNKLINE_KEY_PEPPER is needed too), otherwise in the folder
 TRUNKLINE_STATE_DIR (.trunkline), also while a "trunkline up" is running on it. Each command says where it was.`;
-
-const charactersMax = 200;
-
-/** Returns the actor that the audit trail records for a command line. */
-export function actor(): Actor {
-  return { by: `cli ${userName()}@${hostname()}`.slice(0, charactersMax) };
-}
 
 /** Returns the user's name, or the user's number: in a container a user may have no name. */
 function userName(): string {
@@ -71,10 +84,7 @@ function userName(): string {
  * Returns the record after a change, or undefined when the record was deleted. Throws a `StartFailure` for a change
  * that failed.
  */
-export function changedRecord(
-  changed: KeyChanged,
-  { id, place }: { readonly id: KeyId; readonly place: string },
-): KeyRecord | undefined {
+export function changedRecord(changed: KeyChanged, { id, place }: { id: KeyId; place: string }): KeyRecord | undefined {
   switch (changed.outcome) {
     case "changed":
     case "unchanged":

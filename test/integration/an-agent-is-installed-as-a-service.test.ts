@@ -262,5 +262,5 @@ function unitOf(facts: HostFacts): Uint8Array {
   const manager = systemd(facts);
   const program = [process.execPath, '/srv/a b/100%/$x/"q"/trunkline.js'] as const;
   const settings = { TRUNKLINE_RUNTIME_KEY_FILE: "/etc/trunkline/runtime key" };
-  return manager.definition({ program, places: manager.places, settings });
+  return manager.definition(program, settings);
 }

@@ -1,18 +1,16 @@
 import { homedir, hostname } from "node:os";
 import { createInterface } from "node:readline";
-import { Argument, type Command, Option } from "commander";
-import { defaultTtlMs } from "#shared/keys/issue-key.ts";
+import { Argument, type Command } from "commander";
 import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
-import { duration, formatDuration } from "#shared/keys/shown-key.ts";
 import { aliasedId, type Model } from "#shared/model/model.ts";
-import { scrub } from "#shared/process/log.ts";
 import { type Environment, readConfig } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { baseUrlOf, type ChatSurroundings, keyVariables, siteUrl } from "../chat.ts";
+import { scrub } from "#shared/process/log.ts";
 import { listSiteModels } from "../chat-client.ts";
-import { commandIn, interruptedCode, readBy, untilInterrupted } from "../command-line.ts";
-import { nameOption, scopesHelp, scopesOption } from "../key-options.ts";
-import { type GivenOperations, operationsUrlOption } from "../operations-options.ts";
+import { commandIn, interruptedCode, readBy, type Surroundings, untilInterrupted } from "../command-line.ts";
+import { apiKeyVariables, baseUrlOf, siteUrl } from "../find-gateway.ts";
+import { nameOption, scopesHelp, scopesOption, ttlOption } from "../key-options.ts";
+import { type GivenOperations, operationsUrlOption } from "../operations-port.ts";
 import { onOneLine } from "../table-text.ts";
 import { type Client, type Places, plainId, type SiteFacts } from "./client.ts";
 import { codingAgents } from "./coding-agents.ts";
@@ -39,31 +37,23 @@ const clients = [...codingAgents, ...editors];
 const shownKey = "<key>";
 
 /** Makes the command `trunkline connect <client>`, which writes the configuration of a program for a site. */
-export function connectCommand(surroundings: ChatSurroundings): Command {
+export function connectCommand(surroundings: Surroundings): Command {
   const names = clients.map(({ name }) => name);
   return commandIn("connect", surroundings)
     .description("configure a coding agent or an editor for a site, and undo it")
     .addArgument(new Argument("<client>", clients.map(({ title }) => title).join(", ")).choices(names))
-    .addOption(
-      new Option("--url <url>", "the site (TRUNKLINE_BASE_URL); otherwise the gateway here").argParser(readBy(siteUrl)),
-    )
-    .addOption(new Option("--model <id>", "the model to begin with; may be left out where only one fits"))
-    .addOption(new Option("--key [key]", "use this key, or the one in TRUNKLINE_KEY, and issue none"))
+    .option("--url <url>", "the site (TRUNKLINE_BASE_URL); otherwise the gateway here", readBy(siteUrl))
+    .option("--model <id>", "the model to begin with; may be left out where only one fits")
+    .option("--key [key]", "use this key, or the one in TRUNKLINE_KEY, and issue none")
     .addOption(nameOption().default(undefined, "the client and this host"))
     .addOption(scopesOption().default(["*"], "*, every model"))
-    .addOption(
-      new Option("--ttl <duration>", "how long the key is valid")
-        .argParser(readBy(duration))
-        .default(defaultTtlMs, formatDuration(defaultTtlMs)),
-    )
+    .addOption(ttlOption("how long the key is valid"))
     .addOption(operationsUrlOption())
-    .addOption(new Option("--print", "show the files that it would write, and write none"))
-    .addOption(new Option("--yes", "write without a question, but replace no setting of your own"))
-    .addOption(new Option("--force", "write without a question, and replace settings of your own"))
-    .addOption(new Option("--undo", "restore the files as they were before, byte for byte"))
-    .addHelpText(
-      "after",
-      `
+    .option("--print", "show the files that it would write, and write none")
+    .option("--yes", "write without a question, but replace no setting of your own")
+    .option("--force", "write without a question, and replace settings of your own")
+    .option("--undo", "restore the files as they were before, byte for byte")
+    .more(`
 It shows what it changes and asks first. Everything else in a file stays, comments too. Models, windows and tools are
 those of the live site. Files that hold a key are readable by you alone.
 
@@ -75,8 +65,7 @@ Examples:
   trunkline connect claude
   trunkline connect codex --model qwen3-coder:30b --print
   TRUNKLINE_KEY=… trunkline connect opencode --url https://models.example.org --key
-  trunkline connect claude --undo`,
-    )
+  trunkline connect claude --undo`)
     .action(async (name: string, given: Given) => {
       const client = clients.find((each) => each.name === name);
       if (client === undefined) throw new Error(`no client is called ${name}`);
@@ -84,13 +73,13 @@ Examples:
     });
 }
 
-async function connect(client: Client, given: Given, surroundings: ChatSurroundings): Promise<void> {
+async function connect(client: Client, given: Given, surroundings: Surroundings): Promise<void> {
   const { stdout, stderr, environment } = surroundings;
   const places = placesOf(surroundings);
   const connections = new Connections(places);
   const earlier = connections.find(client.name);
   refuseChanged(earlier, client, surroundings);
-  const interrupted = untilInterrupted();
+  using interrupted = untilInterrupted();
   const { signal } = interrupted;
   const { key, issuer } = await keyFor(client, given, surroundings);
   let isWritten = false;
@@ -125,13 +114,12 @@ async function connect(client: Client, given: Given, surroundings: ChatSurroundi
   } catch (error) {
     throw signal.aborted ? new StartFailure(interruptedCode, "Interrupted: nothing was written.") : error;
   } finally {
-    interrupted.release();
     if (!isWritten) await issuer?.revoke(key.id);
   }
-  await revokeOld(earlier, given, surroundings);
+  await revokeOld(earlier?.key, given, surroundings);
 }
 
-async function undo(client: Client, given: Given, surroundings: ChatSurroundings): Promise<void> {
+async function undo(client: Client, given: Given, surroundings: Surroundings): Promise<void> {
   const connections = new Connections(placesOf(surroundings));
   const connection = connections.find(client.name);
   if (connection === undefined) {
@@ -142,11 +130,11 @@ async function undo(client: Client, given: Given, surroundings: ChatSurroundings
   for (const { file, before } of connection.files) {
     surroundings.stdout.write(`${before === null ? "Removed" : "Restored"} ${file}\n`);
   }
-  await revokeOld(connection, given, surroundings);
+  await revokeOld(connection.key, given, surroundings);
 }
 
 /** Refuses a connection whose files have changed since, and shows what an undo would lose. */
-function refuseChanged(connection: Connection | undefined, client: Client, { stderr }: ChatSurroundings): void {
+function refuseChanged(connection: Connection | undefined, client: Client, { stderr }: Surroundings): void {
   const changed = connection?.files.filter(isChanged) ?? [];
   if (changed.length === 0) return;
   for (const { file, after } of changed) {
@@ -160,12 +148,7 @@ function refuseChanged(connection: Connection | undefined, client: Client, { std
 }
 
 /** Revokes the key of a connection that is gone, or names the command: another folder or site may have issued it. */
-async function revokeOld(
-  connection: Connection | undefined,
-  given: Given,
-  surroundings: ChatSurroundings,
-): Promise<void> {
-  const key = connection?.key;
+async function revokeOld(key: Connection["key"], given: Given, surroundings: Surroundings): Promise<void> {
   if (key === undefined) return;
   try {
     const issuer = keyIssuer(given, surroundings);
@@ -182,7 +165,7 @@ async function revokeOld(
   );
 }
 
-function placesOf({ environment }: ChatSurroundings): Places {
+function placesOf({ environment }: Surroundings): Places {
   const { platform } = process;
   return { home: environment[platform === "win32" ? "USERPROFILE" : "HOME"] || homedir(), platform, environment };
 }
@@ -194,22 +177,18 @@ function authorityNote(baseUrl: string, { NODE_EXTRA_CA_CERTS: file }: Environme
     : [];
 }
 
-function nameFor({ name }: Client): string {
-  return `${name} on ${hostname()}`.slice(0, 100);
-}
-
 /** Returns the key of `--key`, or a new one with its issuer. */
 async function keyFor(
   client: Client,
   given: Given,
-  surroundings: ChatSurroundings,
+  surroundings: Surroundings,
 ): Promise<{ readonly key: KeyToken; readonly issuer?: KeyIssuer }> {
   if (given.key === undefined) {
     const issuer = keyIssuer(given, surroundings);
-    const { name = nameFor(client), scopes, ttl: ttlMs } = given;
+    const { name = `${client.name} on ${hostname()}`.slice(0, 100), scopes, ttl: ttlMs } = given;
     return { key: await issuer.issue({ name, scopes, ttlMs }), issuer };
   }
-  const { TRUNKLINE_KEY } = readConfig(keyVariables, surroundings.environment);
+  const { TRUNKLINE_KEY } = readConfig(apiKeyVariables, surroundings.environment);
   const [text = "", place] = given.key === true ? [TRUNKLINE_KEY, "TRUNKLINE_KEY"] : [given.key, "--key"];
   if (text === "") {
     throw new StartFailure(exitCodes.config, `There is no key in ${place}: set it to an API key, or leave out --key.`);
@@ -225,11 +204,7 @@ function idsOf(models: readonly Model[]): string {
 
 function chooseModel(
   models: readonly Model[],
-  {
-    all,
-    client,
-    wanted,
-  }: { readonly all: readonly Model[]; readonly client: Client; readonly wanted: string | undefined },
+  { all, client, wanted }: { all: readonly Model[]; client: Client; wanted: string | undefined },
 ): Model {
   if (wanted !== undefined) {
     const found = models.find(({ id }) => id === wanted || id === aliasedId(wanted));
@@ -238,22 +213,20 @@ function chooseModel(
     throw new StartFailure(exitCodes.failed, `The model ${wanted} ${why}. Those that fit: ${idsOf(models)}.`);
   }
   const [only, ...others] = models;
-  if (only !== undefined && others.length === 0) return only;
-  if (only !== undefined) {
-    throw new StartFailure(
-      exitCodes.usage,
-      `Several models fit ${client.title}: name one with --model. There are ${idsOf(models)}.`,
-    );
+  if (only === undefined) {
+    const need = client.needsTools ? "a chat model that calls tools" : "a chat model";
+    throw new StartFailure(exitCodes.failed, `${client.title} needs ${need}, and the site has ${idsOf(all)}.`);
   }
-  const need = client.needsTools ? "a chat model that calls tools" : "a chat model";
-  throw new StartFailure(exitCodes.failed, `${client.title} needs ${need}, and the site has ${idsOf(all)}.`);
+  if (others.length === 0) return only;
+  const several = `Several models fit ${client.title}: name one with --model. There are ${idsOf(models)}.`;
+  throw new StartFailure(exitCodes.usage, several);
 }
 
 /** Asks for leave to write. Without a terminal, an option must give it. */
 async function agree(
   files: readonly PlannedFile[],
   { given, signal }: { readonly given: Given; readonly signal: AbortSignal },
-  { stdin = process.stdin, stderr }: ChatSurroundings,
+  { stdin = process.stdin, stderr }: Surroundings,
 ): Promise<void> {
   const replaced = files.flatMap(({ file, overwrites }) => overwrites.map((what) => `${what} in ${file}`));
   if (given.force || (given.yes && replaced.length === 0)) return;
@@ -263,15 +236,11 @@ async function agree(
     throw new StartFailure(exitCodes.usage, `${warning}Nothing was written: ${option} writes without a question.`);
   }
   stderr.write(`${warning}Write? [y/N] `);
-  const lines = createInterface({ input: stdin, signal });
-  try {
-    for await (const line of lines) {
-      if (/^y(es)?$/i.test(line.trim())) return;
-      break;
-    }
-  } finally {
-    // An open one would read on, and keep the process alive.
-    lines.close();
+  // Left open, it would read on and keep the process alive.
+  using lines = createInterface({ input: stdin, signal });
+  for await (const line of lines) {
+    if (/^y(es)?$/i.test(line.trim())) return;
+    break;
   }
   throw new StartFailure(exitCodes.failed, "Nothing was written.");
 }

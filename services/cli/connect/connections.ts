@@ -5,6 +5,7 @@ import { z } from "zod";
 import { keyId } from "#shared/keys/key-token.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { replace } from "#shared/process/state-folder.ts";
+import { codeOf, reasonOf } from "../command-line.ts";
 import type { Places } from "./client.ts";
 import type { PlannedFile } from "./plan-connection.ts";
 
@@ -27,10 +28,6 @@ const connection = z.object({
 export type Connection = z.output<typeof connection>;
 export type ConnectedFile = Connection["files"][number];
 
-interface Earlier {
-  readonly earlier: Connection | undefined;
-}
-
 const onlyOwner = 0o600;
 
 /**
@@ -40,8 +37,13 @@ const onlyOwner = 0o600;
 export class Connections {
   readonly #folder: string;
 
-  constructor(places: Places) {
-    this.#folder = folderOf(places);
+  constructor({ home, platform, environment }: Places) {
+    const { XDG_STATE_HOME, LOCALAPPDATA } = environment;
+    const ofPlatform =
+      platform === "win32"
+        ? LOCALAPPDATA || join(home, "AppData", "Local")
+        : XDG_STATE_HOME || join(home, ".local", "state");
+    this.#folder = join(ofPlatform, "trunkline", "connections");
   }
 
   /** Returns the record of a client; undefined when the client is not connected. */
@@ -61,12 +63,16 @@ export class Connections {
    * `earlier` connection was planned from what it was before that one, and is restored when the plan leaves it out. A file that cannot be
    * written leaves the client as it was before.
    */
-  write(client: string, planned: readonly PlannedFile[], { key, earlier }: Pick<Connection, "key"> & Earlier): void {
+  write(
+    client: string,
+    planned: readonly PlannedFile[],
+    { key, earlier }: Pick<Connection, "key"> & { readonly earlier: Connection | undefined },
+  ): void {
     const known = new Map(earlier?.files.map((each) => [each.file, each]));
     const files = planned.map(({ file, before, after }) => ({
       file,
       before: before === undefined ? null : Buffer.from(before),
-      mode: (known.get(file) ?? { mode: modeOf(file) }).mode,
+      mode: (known.get(file) ?? statSync(file, { throwIfNoEntry: false }))?.mode ?? null,
       after: Buffer.from(after),
     }));
     const text = JSON.stringify({ key, files: files.map(inBase64) });
@@ -119,23 +125,13 @@ function restore({ file, before, mode }: ConnectedFile): void {
   else if (readBytes(file) !== undefined) rmSync(file);
 }
 
-function folderOf({ home, platform, environment }: Places): string {
-  const { XDG_STATE_HOME, LOCALAPPDATA } = environment;
-  if (platform === "win32") return join(LOCALAPPDATA || join(home, "AppData", "Local"), "trunkline", "connections");
-  return join(XDG_STATE_HOME || join(home, ".local", "state"), "trunkline", "connections");
-}
-
 function readBytes(file: string): Buffer | undefined {
   try {
     return readFileSync(file);
   } catch (error) {
-    if (isAbsent(error)) return undefined;
+    if (["ENOENT", "ENOTDIR"].includes(codeOf(error))) return undefined;
     throw new StartFailure(exitCodes.config, `${file} cannot be read (${reasonOf(error)}).`, { cause: error });
   }
-}
-
-function modeOf(file: string): number | null {
-  return statSync(file, { throwIfNoEntry: false })?.mode ?? null;
 }
 
 /**
@@ -158,12 +154,4 @@ function writeWhole(file: string, content: Buffer, mode: number | null): void {
   } catch (error) {
     throw new StartFailure(exitCodes.cannotCreate, `${file} cannot be written (${reasonOf(error)}).`, { cause: error });
   }
-}
-
-function isAbsent(error: unknown): boolean {
-  return error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

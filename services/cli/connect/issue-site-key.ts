@@ -9,20 +9,14 @@ import { formatDuration } from "#shared/keys/shown-key.ts";
 import { readConfig, secret } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { Surroundings } from "../command-line.ts";
-import { givenOperations, type GivenOperations } from "../operations-options.ts";
-import { actor, withKeyStore } from "../with-key-store.ts";
-
-export interface NewSiteKey {
-  readonly name: string;
-  readonly scopes: readonly string[];
-  readonly ttlMs: number;
-}
+import { givenOperations, type GivenOperations } from "../operations-port.ts";
+import { withKeyStore } from "../with-key-store.ts";
 
 /** The means to issue keys of a site and to revoke them. */
 export interface KeyIssuer {
   /** The state folder, Redis or operations port, for messages and records. */
   readonly place: string;
-  issue(key: NewSiteKey): Promise<KeyToken>;
+  issue(key: { name: string; scopes: readonly string[]; ttlMs: number }): Promise<KeyToken>;
   revoke(id: KeyId): Promise<void>;
 }
 
@@ -54,18 +48,13 @@ function issuerInStore(place: string, surroundings: Surroundings): KeyIssuer {
   const quiet = { json: true } as const;
   return {
     place,
-    async issue(key) {
-      const { promise, resolve: tell } = Promise.withResolvers<KeyToken>();
-      await withKeyStore(surroundings, quiet, async ({ keys, peppers, clock }) => {
-        const { token } = await issueKey({ ...key, scopes: [...key.scopes] }, { keys, peppers, clock, actor: actor() });
-        tell(token);
-      });
-      return promise;
-    },
-    revoke: (id) =>
-      withKeyStore(surroundings, quiet, async ({ keys, clock }) => {
-        await revokeKey({ id, withIssued: false }, { keys, clock, actor: actor() });
+    issue: (key) =>
+      withKeyStore(surroundings, quiet, async (store) => {
+        const { token } = await issueKey({ ...key, scopes: [...key.scopes] }, store);
+        return token;
       }),
+    revoke: (id) =>
+      withKeyStore(surroundings, quiet, async (store) => void (await revokeKey({ id, withIssued: false }, store))),
   };
 }
 

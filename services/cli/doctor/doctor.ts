@@ -3,23 +3,21 @@ import { join } from "node:path";
 import { Argument, type Command } from "commander";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import packageJson from "../../../package.json" with { type: "json" };
-import { commandIn, type GivenJson, jsonOption, type Output, type Surroundings, widthOf } from "../command-line.ts";
+import { commandIn, type GivenJson, type Output, type Surroundings, widthOf } from "../command-line.ts";
+import { clearLine } from "../show-progress.ts";
 import { alignedTable, cutText } from "../table-text.ts";
 import type { Check, CheckOutcome, CheckResult } from "./run-checks.ts";
 
 const sides = ["machine", "site"] as const;
 type Side = (typeof sides)[number];
 
-/** Makes the command `trunkline doctor`. */
 export function doctorCommand(surroundings: Surroundings): Command {
   const { stdout, stderr } = surroundings;
   return commandIn("doctor", surroundings)
     .description("look for what is wrong with this machine or site, and say how to mend it")
     .addArgument(new Argument("[side]", "what to look at; found out by itself where it is not said").choices(sides))
-    .addOption(jsonOption())
-    .addHelpText(
-      "after",
-      `
+    .json()
+    .more(`
 On a machine it looks at its pairing, its service, the way to the site (name, certificate, clocks, WebSocket, proxies that
 hold streams back) and the model servers. On a site: at the store, the broker, the port, the public URL as machines meet it,
 and the paired machines. It changes nothing, and takes no place of an agent or gateway that runs. Run it as the user whose
@@ -28,8 +26,7 @@ service it is, with the same settings. The exit code is 1 when a check failed.
 Examples:
   trunkline doctor
   trunkline doctor site --json
-  sudo trunkline doctor machine                         # for a service of the system`,
-    )
+  sudo trunkline doctor machine                         # for a service of the system`)
     .action(async (given: Side | undefined, { json }: GivenJson) => {
       await using prepared = await prepare(given, surroundings);
       const { side, checks } = prepared;
@@ -39,7 +36,7 @@ Examples:
       progress.end();
       const isOk = results.every(({ outcome }) => outcome !== "failed");
       if (json) stdout.write(`${JSON.stringify({ side, ok: isOk, checks: results })}\n`);
-      else stdout.write(resultTable(results, { stdout, coloured: !surroundings.environment["NO_COLOR"] }));
+      else stdout.write(resultTable(results, surroundings));
       if (!isOk) throw new StartFailure(exitCodes.failed, countedText(results));
     });
 }
@@ -51,13 +48,13 @@ interface Prepared extends AsyncDisposable {
 
 async function prepare(given: Side | undefined, { environment, clock }: Surroundings): Promise<Prepared> {
   const version = packageJson.version;
-  const [{ thisHost }, { serviceManager }, { settingsIn, trustAuthorities }] = await Promise.all([
+  const [{ serviceManager, thisHost }, { settingsIn, trustAuthorities }, { tryTo }] = await Promise.all([
     import("../service/service-host.ts"),
-    import("../service/install-service.ts"),
     import("../service/service-settings.ts"),
+    import("./run-checks.ts"),
   ]);
   const host = await thisHost(environment);
-  const manager = managerOf(() => serviceManager(host.facts));
+  const manager = tryTo(() => serviceManager(host.facts));
   const hasService = manager !== undefined && existsSync(manager.places.definition);
   const side = given ?? sideOf(environment);
   if (side === "site") {
@@ -72,15 +69,6 @@ async function prepare(given: Side | undefined, { environment, clock }: Surround
   return { side, checks, [Symbol.asyncDispose]: async () => undefined };
 }
 
-function managerOf<Manager>(find: () => Manager): Manager | undefined {
-  try {
-    return find();
-  } catch {
-    // No service can be here then.
-    return undefined;
-  }
-}
-
 /** Judges by the state folder, then by the settings. */
 function sideOf(environment: Surroundings["environment"]): Side {
   const folder = environment["TRUNKLINE_STATE_DIR"] || ".trunkline";
@@ -89,8 +77,6 @@ function sideOf(environment: Surroundings["environment"]): Side {
   const isSite = has("trunkline.db") || environment["TRUNKLINE_REDIS_URL"] || environment["TRUNKLINE_PUBLIC_URL"];
   return isSite ? "site" : "machine";
 }
-
-const clearLine = "\r\u001b[K";
 
 /** Shows on a terminal which checks are still under way. */
 function showProgress(stderr: Output | undefined, checks: readonly Check[]) {
@@ -118,17 +104,15 @@ const colours: Readonly<Record<CheckOutcome, string>> = {
 };
 const plain = "\u001b[0m";
 
-function resultTable(
-  results: readonly CheckResult[],
-  { stdout, coloured }: { readonly stdout: Output; readonly coloured: boolean },
-): string {
+function resultTable(results: readonly CheckResult[], { stdout, environment }: Surroundings): string {
+  const isColoured = stdout.isTTY && !environment["NO_COLOR"];
   const rows = results.map(({ name, outcome, finding, remedy }) => [name, outcome, finding, remedy ?? ""]);
   return alignedTable(["check", "outcome", "finding", "remedy"], rows, {
     wrap: ["finding", "remedy"],
     widthMax: widthOf(stdout),
     paint: (text, { heading, row }) => {
       const outcome = results[row]?.outcome;
-      if (!stdout.isTTY || !coloured || heading !== "outcome" || outcome === undefined) return text;
+      if (!isColoured || heading !== "outcome" || outcome === undefined) return text;
       return `${colours[outcome]}${text}${plain}`;
     },
   });

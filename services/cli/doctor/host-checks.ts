@@ -4,7 +4,6 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Environment, processConfig } from "#shared/process/config.ts";
 import { createLog } from "#shared/process/log.ts";
 import { unknownSettings } from "#shared/process/setting-names.ts";
-import { newEpoch } from "#shared/protocol/identifiers.ts";
 import { type Check, failed, type Finding, ok, skipped, warning } from "./run-checks.ts";
 import { byteSize } from "../quantity-text.ts";
 
@@ -42,10 +41,11 @@ export function folderCheck(folder: string): Check {
         return failed(`This user cannot write to ${folder}.`, "Run this as the user of the service, or with sudo.");
       }
       const { bavail, bsize } = statfsSync(folder);
-      const free = `${byteSize(bavail * bsize)} free`;
-      if (bavail * bsize < freeBytesMin) return failed(`The disk of ${folder} is full (${free}).`, "Make room on it.");
+      const freeBytes = bavail * bsize;
+      const free = `${byteSize(freeBytes)} free`;
+      if (freeBytes < freeBytesMin) return failed(`The disk of ${folder} is full (${free}).`, "Make room on it.");
       if (isOpenToOthers(folder)) return openToOthers(folder, "700");
-      if (bavail * bsize < freeBytesWarned)
+      if (freeBytes < freeBytesWarned)
         return warning(`The disk of ${folder} is nearly full (${free}).`, "Make room on it.");
       return ok(`${folder} can be written to (${free}).`);
     },
@@ -134,9 +134,4 @@ export function isBelow(version: string, least: readonly number[]): boolean {
   const parts = version.split(/[.-]/).map(Number);
   const differing = least.findIndex((part, at) => parts[at] !== part);
   return differing >= 0 && (parts[differing] ?? 0) < (least[differing] ?? 0);
-}
-
-/** An epoch that no agent has: what is sent to it reaches nobody. */
-export function nobodysEpoch(clock: Clock): string {
-  return newEpoch(clock.wall());
 }

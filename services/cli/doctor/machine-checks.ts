@@ -2,15 +2,15 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
-import { newToken } from "#shared/protocol/identifiers.ts";
+import { newEpoch, newToken } from "#shared/protocol/identifiers.ts";
 import { machinePattern, presenceSubject, replySubject, rollcallSubject } from "#shared/protocol/subjects.ts";
-import { type Pairing, pairingFile, readPairing } from "#shared/site/pairing-file.ts";
+import { pairingFile, readPairing } from "#shared/site/pairing-file.ts";
 import { type AgentConfig, agentConfig } from "../../agent/config.ts";
 import { findRuntimes } from "../../agent/find-runtimes.ts";
 import type { ServiceHost } from "../service/service-host.ts";
 import type { ServiceManager } from "../service/service-manager.ts";
-import { folderCheck, isOpenToOthers, natsChecks, nobodysEpoch, openToOthers, settingsCheck } from "./host-checks.ts";
-import { type Check, failed, type Finding, ok, skipped, warning } from "./run-checks.ts";
+import { folderCheck, isOpenToOthers, natsChecks, openToOthers, settingsCheck } from "./host-checks.ts";
+import { type Check, failed, type Finding, ok, skipped, tryTo, warning } from "./run-checks.ts";
 import { wayChecks } from "./way-checks.ts";
 
 interface Machine {
@@ -46,17 +46,9 @@ export function machineChecks(machine: Machine): readonly Check[] {
   ];
 }
 
-function tryTo<Value>(read: () => Value): Value | undefined {
-  try {
-    return read();
-  } catch {
-    // The check of the same thing tells why.
-    return undefined;
-  }
-}
-
 function subjectsOf({ machine }: AgentConfig, clock: Clock) {
-  const epoch = nobodysEpoch(clock);
+  // No agent has this epoch.
+  const epoch = newEpoch(clock.wall());
   return {
     subscribe: [machinePattern({ machine, epoch }), presenceSubject(machine), rollcallSubject],
     publish: [replySubject({ gateway: newToken(), machine, job: newToken() })],
@@ -75,11 +67,7 @@ function lookAtPairing({ natsUrl, stateDir }: AgentConfig): Finding {
     );
   }
   if (isOpenToOthers(file)) return openToOthers(file, "600");
-  return ok(pairingText(pairing));
-}
-
-function pairingText({ machine, origin, pairedAt }: Pairing): string {
-  return `This machine is '${machine}' of ${origin} since ${pairedAt.slice(0, 10)}.`;
+  return ok(`This machine is '${pairing.machine}' of ${pairing.origin} since ${pairing.pairedAt.slice(0, 10)}.`);
 }
 
 async function lookAtService({ host, manager }: Machine): Promise<Finding> {
@@ -96,7 +84,7 @@ async function lookAtService({ host, manager }: Machine): Promise<Finding> {
 
 async function lookForRuntimes(
   config: AgentConfig,
-  dependencies: { readonly clock: Clock; readonly signal: AbortSignal },
+  dependencies: { clock: Clock; signal: AbortSignal },
 ): Promise<Finding> {
   const places = await findRuntimes(config, dependencies);
   const found = places.filter(({ runtime }) => runtime !== undefined);

@@ -2,6 +2,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
 import { SiteFailure } from "#shared/site/reach-site.ts";
+import { reasonOf } from "../command-line.ts";
 
 export type CheckOutcome = "ok" | "skipped" | "warning" | "failed";
 
@@ -46,7 +47,8 @@ export async function runChecks(
     const needs = await Promise.all((check.needs ?? []).map(async (name) => running.get(name)));
     const missing = needs.find((result) => result?.outcome === "failed" || result?.outcome === "skipped");
     const found = missing === undefined ? await lookWithin(check, clock) : skipped(`needs the check «${missing.name}»`);
-    const result = { name: check.name, outcome: found.outcome, finding: found.finding, remedy: remedyOf(found) };
+    const { outcome, finding } = found;
+    const result = { name: check.name, outcome, finding, remedy: "remedy" in found ? found.remedy : null };
     onDone(result);
     return result;
   }
@@ -57,8 +59,13 @@ export const skipped = (finding: string): Finding => ({ outcome: "skipped", find
 export const warning = (finding: string, remedy: string): Finding => ({ outcome: "warning", finding, remedy });
 export const failed = (finding: string, remedy: string): Finding => ({ outcome: "failed", finding, remedy });
 
-function remedyOf(found: Finding): string | null {
-  return "remedy" in found ? found.remedy : null;
+/** Returns undefined for a failure: the check of the same thing reports it. */
+export function tryTo<Value>(read: () => Value): Value | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
 }
 
 async function lookWithin(check: Check, clock: Clock): Promise<Finding> {
@@ -81,7 +88,7 @@ async function lookWithin(check: Check, clock: Clock): Promise<Finding> {
 export function findingOf(error: unknown): Finding {
   const isExpected = error instanceof StartFailure || error instanceof SiteFailure;
   if (!isExpected) {
-    const reason = error instanceof Fault ? error.reason : error instanceof Error ? error.message : String(error);
+    const reason = error instanceof Fault ? error.reason : reasonOf(error);
     return failed(`It could not be looked at (${reason}).`, "Tell the makers of Trunkline, with what this prints.");
   }
   const [, finding = error.message, remedy = "Try again in a moment."] = /^(.*?): (.*)$/s.exec(error.message) ?? [];

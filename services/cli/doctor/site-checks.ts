@@ -9,7 +9,7 @@ import { stateFileName } from "#shared/keys/state-database.ts";
 import { machineState } from "#shared/machines/shown-machine.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
-import { newToken } from "#shared/protocol/identifiers.ts";
+import { newEpoch, newToken } from "#shared/protocol/identifiers.ts";
 import { challengePath } from "#shared/protocol/pairing.ts";
 import {
   machineSubject,
@@ -21,10 +21,13 @@ import {
 } from "#shared/protocol/subjects.ts";
 import { pinnedCertificate } from "#shared/site/reach-site.ts";
 import { type GatewayConfig, gatewayConfig } from "../../gateway/config.ts";
+import { codeOf } from "../command-line.ts";
+import { jsonIn } from "../operations-port.ts";
 import { onOneLine } from "../table-text.ts";
-import { folderCheck, natsChecks, nobodysEpoch, settingsCheck } from "./host-checks.ts";
-import { type Check, failed, type Finding, findingOf, ok, sentence, skipped, warning } from "./run-checks.ts";
-import { certificateDaysMin, wayChecks } from "./way-checks.ts";
+import { patienceMs } from "../with-key-store.ts";
+import { folderCheck, natsChecks, settingsCheck } from "./host-checks.ts";
+import { type Check, failed, type Finding, findingOf, ok, sentence, skipped, tryTo, warning } from "./run-checks.ts";
+import { certificateDaysMin, daysUntil, wayChecks } from "./way-checks.ts";
 
 interface SiteHost {
   readonly environment: Environment;
@@ -32,24 +35,12 @@ interface SiteHost {
   readonly version: string;
 }
 
-/** The checks of a site, and what they hold open. */
-interface SiteChecks extends AsyncDisposable {
-  readonly checks: readonly Check[];
-}
-
-/** Timeout of a store. An operator prefers to wait for a far Redis to a failure. */
-const patienceMs = 5_000;
-
-/** Returns the checks of a site on one of its gateway's hosts. */
-export async function siteChecks(host: SiteHost): Promise<SiteChecks> {
+/** Returns the checks of a site on one of its gateway's hosts. They hold its store open. */
+export async function siteChecks(host: SiteHost): Promise<AsyncDisposable & { readonly checks: readonly Check[] }> {
   const { environment, clock, version } = host;
   const settings = settingsCheck(environment, { version, read: gatewayConfig });
-  let config: GatewayConfig;
-  try {
-    config = gatewayConfig(environment);
-  } catch {
-    return { checks: [settings], [Symbol.asyncDispose]: async () => undefined };
-  }
+  const config = tryTo(() => gatewayConfig(environment));
+  if (config === undefined) return { checks: [settings], [Symbol.asyncDispose]: async () => undefined };
   const store = await openStore(config, clock);
   const isOnRedis = config.keyStore.redisUrl !== undefined;
   return {
@@ -107,7 +98,7 @@ async function lookAtStore({ opened, problem, doubts, missing }: Store, clock: C
 }
 
 function subjectsOf(clock: Clock) {
-  const target = { machine: "doctor", epoch: nobodysEpoch(clock) };
+  const target = { machine: "doctor", epoch: newEpoch(clock.wall()) };
   return {
     subscribe: [presencePattern, replyPattern(newToken()), placedPattern],
     publish: [rollcallSubject, machineSubject(target, "control"), placedSubject(newToken())],
@@ -124,7 +115,8 @@ async function lookAtPort({ host, port, tlsCertificateFile }: GatewayConfig, sig
   const at = `${host}:${port}`;
   const reached = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
   try {
-    const { server, body } = await getLocal({ host: reached, port, isTls: tlsCertificateFile !== undefined }, signal);
+    const isTls = tlsCertificateFile !== undefined;
+    const { server, body } = await getLocal({ host: reached, port, isTls }, signal);
     const told = readyz.safeParse(jsonIn(body));
     if (!told.success) {
       return failed(
@@ -138,7 +130,7 @@ async function lookAtPort({ host, port, tlsCertificateFile }: GatewayConfig, sig
       return warning(`The gateway on ${at} serves, with a problem: ${reasons}.`, "Mend what it names.");
     return ok(`The gateway on ${at} is ready.`);
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    const code = codeOf(error);
     if (code === "ECONNREFUSED") return skipped(`Port ${at} is free: no gateway runs here.`);
     return failed(
       `Port ${at} does not answer as a gateway (${code}).`,
@@ -166,16 +158,6 @@ function getLocal(
   });
 }
 
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-const dayMs = 86_400_000;
-
 function lookAtCertificate({ tlsCertificateFile, tlsKeyFile, publicUrl }: GatewayConfig, clock: Clock): Finding {
   if (tlsCertificateFile === undefined || tlsKeyFile === undefined) {
     return skipped(
@@ -183,22 +165,20 @@ function lookAtCertificate({ tlsCertificateFile, tlsKeyFile, publicUrl }: Gatewa
     );
   }
   const certificate = new X509Certificate(readFileSync(tlsCertificateFile));
-  const days = Math.floor((Date.parse(certificate.validTo) - clock.wall()) / dayMs);
+  const days = daysUntil(certificate.validTo, clock);
   const remedy = "Put a new certificate into TRUNKLINE_TLS_CERT and TRUNKLINE_TLS_KEY, and restart the gateway.";
   if (!certificate.checkPrivateKey(createPrivateKey(readFileSync(tlsKeyFile)))) {
     return failed(`${tlsKeyFile} is not the key of ${tlsCertificateFile}.`, remedy);
   }
   if (days < 0) return failed(`${tlsCertificateFile} expired ${-days} days ago.`, remedy);
   const host = publicUrl === undefined ? undefined : new URL(publicUrl).hostname;
-  if (host !== undefined && !isFor(certificate, host)) {
+  const isFor = (name: string): boolean =>
+    (certificate.checkHost(name) ?? certificate.checkIP(name.replace(/^\[|\]$/g, ""))) !== undefined;
+  if (host !== undefined && !isFor(host)) {
     return failed(`${tlsCertificateFile} is not for ${host} (${certificate.subjectAltName ?? "no names"}).`, remedy);
   }
   const told = `${tlsCertificateFile} is valid for ${days} days.`;
   return days < certificateDaysMin ? warning(told, remedy) : ok(told);
-}
-
-function isFor(certificate: X509Certificate, host: string): boolean {
-  return (certificate.checkHost(host) ?? certificate.checkIP(host.replace(/^\[|\]$/g, ""))) !== undefined;
 }
 
 /** Judges whether the gateway learns the addresses of clients behind its proxy, and from nobody else. */

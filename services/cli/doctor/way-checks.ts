@@ -14,6 +14,7 @@ import {
   streamProbePath,
 } from "#shared/protocol/pairing.ts";
 import { askSite, openSite, type Site, whyNotReached } from "#shared/site/reach-site.ts";
+import { codeOf } from "../command-line.ts";
 import { onOneLine } from "../table-text.ts";
 import { type Check, failed, type Finding, ok, skipped, warning } from "./run-checks.ts";
 
@@ -52,7 +53,7 @@ async function lookUp({ origin, environment }: Way): Promise<Finding> {
     const found = await lookup(host, { all: true });
     return ok(`${host} is at ${found.map(({ address }) => address).join(", ")}.`);
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    const code = codeOf(error);
     const proxy = environment["HTTPS_PROXY"] || environment["https_proxy"];
     if (proxy) return ok(`${host} is not known here (${code}); the proxy of HTTPS_PROXY looks it up.`);
     return failed(
@@ -62,19 +63,20 @@ async function lookUp({ origin, environment }: Way): Promise<Finding> {
   }
 }
 
-const dayMs = 86_400_000;
 /** Public authorities renew certificates of 90 days when 30 are left. */
 export const certificateDaysMin = 14;
 
+/** Returns the days until a certificate expires. */
+export function daysUntil(validTo: string, clock: Clock): number {
+  return Math.floor((Date.parse(validTo) - clock.wall()) / 86_400_000);
+}
+
 async function lookAtCertificate(site: Site, { signal, clock }: Look): Promise<Finding> {
-  if (site.origin.startsWith("http:")) {
-    await get(site, challengePath, signal);
-    return ok(`${site.origin} is on this host, in clear text.`);
-  }
   const { socket } = await get(site, challengePath, signal);
+  if (site.origin.startsWith("http:")) return ok(`${site.origin} is on this host, in clear text.`);
   const certificate = socket instanceof TLSSocket ? socket.getPeerCertificate() : undefined;
   if (certificate?.valid_to === undefined) return ok("It is trusted; the connection does not show it.");
-  const days = Math.floor((Date.parse(certificate.valid_to) - clock.wall()) / dayMs);
+  const days = daysUntil(certificate.valid_to, clock);
   const told = `The certificate is ${site.isPinned ? "the pinned one" : `of ${authorityOf(certificate)}`}, and valid for ${days} days.`;
   if (days >= certificateDaysMin) return ok(told);
   return warning(told, "Renew it on the site, and see why that did not happen by itself.");

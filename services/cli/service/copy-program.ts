@@ -23,7 +23,6 @@ export interface ProgramFacts {
   readonly path: string | undefined;
 }
 
-/** Finds the program that runs now. */
 export function findProgram({ execPath, script, isExecutable, path }: ProgramFacts): RunningProgram {
   if (isExecutable || script === undefined) return { kind: "executable", file: execPath };
   const main = realpathSync(script);

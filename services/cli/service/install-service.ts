@@ -15,25 +15,12 @@ import { type Clock, sleep } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { makeStateFolder } from "#shared/process/state-folder.ts";
+import { reasonOf } from "../command-line.ts";
 import { onOneLine } from "../table-text.ts";
 import { engineFolderOf, findProgram, placeProgram, removeOlderPrograms, type RunningProgram } from "./copy-program.ts";
-import { launchd } from "./launchd.ts";
-import { scheduledTask } from "./scheduled-task.ts";
-import type { ServiceHost } from "./service-host.ts";
-import type { HostFacts, ServiceManager, ServicePlaces, Step } from "./service-manager.ts";
+import { type ServiceHost, serviceManager } from "./service-host.ts";
+import type { ServiceManager, ServicePlaces, Step } from "./service-manager.ts";
 import { type AgentSettingNames, settingsIn, settingsText, settingsToKeep } from "./service-settings.ts";
-import { systemd } from "./systemd.ts";
-
-/** Returns the service manager of a host. Throws when there is none that Trunkline knows. */
-export function serviceManager(facts: HostFacts): ServiceManager {
-  if (facts.platform === "win32") return scheduledTask(facts);
-  if (facts.platform === "darwin") return launchd(facts);
-  if (facts.hasSystemd) return systemd(facts);
-  throw new StartFailure(
-    exitCodes.unavailable,
-    "systemd does not run here (/run/systemd/system is missing), and services are made for systemd, launchd and Windows: let your init system or container start `trunkline agent`, and start it again when it ends.",
-  );
-}
 
 interface InstallParts {
   readonly host: ServiceHost;
@@ -76,7 +63,7 @@ export async function installService(parts: InstallParts): Promise<void> {
   }
 
   write(places.settingsFile, settingsText(settings), 0o600);
-  write(places.definition, manager.definition({ program: placed.argv, places, settings }), 0o644);
+  write(places.definition, manager.definition(placed.argv, settings), 0o644);
   const told: string[] = [];
   for (const step of manager.start) told.push(await take(step, parts));
   await insistOnLife(manager, parts);
@@ -105,7 +92,12 @@ export async function uninstallService(
   }
   rmSync(programs, { recursive: true, force: true });
   const kept = [settingsFile, stateDir, ...(logFile === undefined ? [] : [logFile])].filter((path) => existsSync(path));
-  if (purge) for (const path of kept) removeWholly(path);
+  if (purge) {
+    // systemd makes the state folder of a service without a user a link.
+    for (const path of kept.flatMap((each) => [realpathSync(each), each])) {
+      rmSync(path, { recursive: true, force: true });
+    }
+  }
   say(wasThere ? "The agent's service is gone." : `There was no service (${definition} is missing).`);
   if (kept.length === 0) return;
   say(
@@ -113,11 +105,6 @@ export async function uninstallService(
       ? `So are ${kept.join(", ")}. The site still knows the machine until \`trunkline machines revoke\` there.`
       : `${kept.join(", ")} stay for the next installation; --purge removes them too.`,
   );
-}
-
-/** systemd makes the state folder of a service without a user a link. */
-function removeWholly(path: string): void {
-  for (const each of [realpathSync(path), path]) rmSync(each, { recursive: true, force: true });
 }
 
 function settingsOf(
@@ -169,8 +156,8 @@ function write(file: string, content: string | Uint8Array, mode: number): void {
     writeFileSync(`${file}.new`, content, { mode });
     renameSync(`${file}.new`, file);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new StartFailure(exitCodes.cannotCreate, `${file} cannot be written (${reason}): let this user write there.`);
+    const message = `${file} cannot be written (${reasonOf(error)}): let this user write there.`;
+    throw new StartFailure(exitCodes.cannotCreate, message);
   }
 }
 
@@ -187,18 +174,14 @@ async function take(step: Step, { host, clock }: Pick<InstallParts, "host" | "cl
       await sleep(clock, retryMs);
       continue;
     }
-    if (otherwise === undefined)
-      throw stepFailed(argv, onOneLine(output.replaceAll(/\s*\n\s*/g, " ")) || `exit code ${exitCode}`);
-    return otherwise;
+    if (otherwise !== undefined) return otherwise;
+    const reason = onOneLine(output.replaceAll(/\s*\n\s*/g, " ")) || `exit code ${exitCode}`;
+    const noSession = argv.includes("--user") && /bus|XDG_RUNTIME_DIR/.test(reason);
+    const remedy = noSession
+      ? "log in as this user itself, by SSH or at the console and not by su or sudo; or run this as root for a service of the system"
+      : "mend that and run this again";
+    throw new StartFailure(exitCodes.failed, `\`${argv.join(" ")}\` failed (${reason}): ${remedy}.`);
   }
-}
-
-function stepFailed(argv: Step["argv"], reason: string): StartFailure {
-  const noSession = argv.includes("--user") && /bus|XDG_RUNTIME_DIR/.test(reason);
-  const remedy = noSession
-    ? "log in as this user itself, by SSH or at the console and not by su or sudo; or run this as root for a service of the system"
-    : "mend that and run this again";
-  return new StartFailure(exitCodes.failed, `\`${argv.join(" ")}\` failed (${reason}): ${remedy}.`);
 }
 
 /** Time for which a started agent is watched: settings that cannot work end it within this time. */

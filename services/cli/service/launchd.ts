@@ -1,6 +1,6 @@
 import { join } from "node:path/posix";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { type AgentService, type HostFacts, type ServiceManager, xmlText } from "./service-manager.ts";
+import { type HostFacts, type ServiceManager, xmlText } from "./service-manager.ts";
 
 const label = "trunkline.agent";
 /** Above TRUNKLINE_DRAIN_MS (30 s), so that what is under way may finish. */
@@ -18,15 +18,11 @@ export function launchd({ home, userId, isAdministrator }: HostFacts): ServiceMa
   const definition = join(home, "Library/LaunchAgents", `${label}.plist`);
   const domain = `gui/${userId}`;
   const logFile = join(home, "Library/Logs/trunkline-agent.log");
+  const settingsFile = join(folder, "agent.env");
+  const words = ["agent", "--settings", settingsFile, "--log-file", logFile];
   return {
-    places: {
-      programs: join(folder, "programs"),
-      settingsFile: join(folder, "agent.env"),
-      stateDir: join(folder, "state"),
-      definition,
-      logFile,
-    },
-    definition: (service) => Buffer.from(propertyList(service, logFile)),
+    places: { programs: join(folder, "programs"), settingsFile, stateDir: join(folder, "state"), definition, logFile },
+    definition: (program) => Buffer.from(propertyList([...program, ...words], logFile)),
     start: [
       { argv: ["launchctl", "bootout", `${domain}/${label}`], otherwise: "" },
       { argv: ["launchctl", "enable", `${domain}/${label}`] },
@@ -40,9 +36,7 @@ export function launchd({ home, userId, isAdministrator }: HostFacts): ServiceMa
   };
 }
 
-function propertyList({ program, places }: AgentService, logFile: string): string {
-  const { settingsFile } = places;
-  const words = [...program, "agent", "--settings", settingsFile, "--log-file", logFile];
+function propertyList(words: readonly string[], logFile: string): string {
   return `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <!-- Written by \`trunkline agent install\`, which writes it anew at each upgrade. Settings belong into the settings file. -->

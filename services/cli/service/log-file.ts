@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { type Clock, sleep } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { logText } from "#shared/process/log-text.ts";
-import type { Output } from "../command-line.ts";
+import { type Output, reasonOf } from "../command-line.ts";
 import { onOneLine } from "../table-text.ts";
 
 /** Size at which a log file is put aside as `<file>.1`, in place of the one before. */
@@ -23,8 +23,7 @@ export class LogFile implements Output {
       mkdirSync(dirname(path), { recursive: true });
       this.#file = openSync(path, "a", 0o600);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new StartFailure(exitCodes.cannotCreate, `The log file ${path} cannot be written (${reason}).`);
+      throw new StartFailure(exitCodes.cannotCreate, `The log file ${path} cannot be written (${reasonOf(error)}).`);
     }
     this.#bytes = fstatSync(this.#file).size;
   }
@@ -81,10 +80,9 @@ function openLog(path: string): { readonly file: number; readonly size: number; 
     const { size, ino: inode } = fstatSync(file);
     return { file, size, inode };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
     throw new StartFailure(
       exitCodes.unavailable,
-      `There is no log that can be read (${reason}): \`trunkline agent install\` installs the service that writes it.`,
+      `There is no log that can be read (${reasonOf(error)}): \`trunkline agent install\` installs the service that writes it.`,
     );
   }
 }

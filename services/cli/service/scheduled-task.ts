@@ -1,6 +1,6 @@
 import { join } from "node:path/win32";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { type AgentService, type HostFacts, type ServiceManager, xmlText } from "./service-manager.ts";
+import { type HostFacts, type ServiceManager, xmlText } from "./service-manager.ts";
 
 const task = "Trunkline agent";
 
@@ -21,16 +21,12 @@ export function scheduledTask({ isAdministrator, userName, home, environment }: 
   const domain = environment["USERDOMAIN"];
   const user = domain ? `${domain}\\${userName}` : userName;
   const end = { argv: ["schtasks", "/End", "/TN", task], otherwise: "" } as const;
+  const settingsFile = join(folder, "agent.env");
+  const words = ["agent", "--settings", settingsFile, "--log-file", logFile];
   return {
-    places: {
-      programs: join(folder, "programs"),
-      settingsFile: join(folder, "agent.env"),
-      stateDir: join(folder, "state"),
-      definition,
-      logFile,
-    },
+    places: { programs: join(folder, "programs"), settingsFile, stateDir: join(folder, "state"), definition, logFile },
     // schtasks of older Windows takes UTF-16 with a mark of its byte order and nothing else.
-    definition: (service) => Buffer.from(`\uFEFF${taskText(service, { user, logFile })}`, "utf16le"),
+    definition: ([command, ...rest]) => Buffer.from(`\uFEFF${taskText(user, command, [...rest, ...words])}`, "utf16le"),
     start: [
       end,
       { argv: ["schtasks", "/Create", "/F", "/TN", task, "/XML", definition] },
@@ -47,13 +43,7 @@ export function scheduledTask({ isAdministrator, userName, home, environment }: 
  * Returns the task. It is due each minute, and skipped while its process runs: the scheduler does not take an exit code
  * for a failure, so that `RestartOnFailure` would not bring back an agent that ended.
  */
-function taskText(
-  { program, places }: AgentService,
-  given: { readonly user: string; readonly logFile: string },
-): string {
-  const { settingsFile } = places;
-  const [command, ...rest] = program;
-  const words = [...rest, "agent", "--settings", settingsFile, "--log-file", given.logFile];
+function taskText(user: string, command: string, words: readonly string[]): string {
   return `<?xml version="1.0" encoding="UTF-16"?>
 <!-- Written by \`trunkline agent install\`, which writes it anew at each upgrade. Settings belong into the settings file. -->
 <Task version="1.4" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
@@ -75,7 +65,7 @@ function taskText(
   </Triggers>
   <Principals>
     <Principal id="Author">
-      <UserId>${xmlText(given.user)}</UserId>
+      <UserId>${xmlText(user)}</UserId>
       <LogonType>S4U</LogonType>
       <RunLevel>LeastPrivilege</RunLevel>
     </Principal>

@@ -3,9 +3,13 @@ import { existsSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import { isSea } from "node:sea";
 import type { Environment } from "#shared/process/config.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { Output } from "../command-line.ts";
 import type { ProgramFacts } from "./copy-program.ts";
-import type { HostFacts, Step } from "./service-manager.ts";
+import { launchd } from "./launchd.ts";
+import { scheduledTask } from "./scheduled-task.ts";
+import type { HostFacts, ServiceManager, Step } from "./service-manager.ts";
+import { systemd } from "./systemd.ts";
 
 export interface Ran {
   readonly exitCode: number;
@@ -37,7 +41,8 @@ export async function thisHost(environment: Environment): Promise<ServiceHost> {
   return {
     facts: {
       platform,
-      isAdministrator: platform === "win32" ? await isElevated() : uid === 0,
+      // Only an elevated console of Windows may list the sessions of its server.
+      isAdministrator: platform === "win32" ? (await run(["net", "session"])).exitCode === 0 : uid === 0,
       userName: username,
       userId: Math.max(uid, 0),
       home: environment["HOME"] || homedir(),
@@ -49,11 +54,6 @@ export async function thisHost(environment: Environment): Promise<ServiceHost> {
     run,
     show,
   };
-}
-
-/** Only an elevated console of Windows may list the sessions of its server. */
-async function isElevated(): Promise<boolean> {
-  return (await run(["net", "session"])).exitCode === 0;
 }
 
 function run([command, ...args]: Step["argv"]): Promise<Ran> {
@@ -74,4 +74,15 @@ function show([command, ...args]: Step["argv"], stdout: Output): Promise<number>
     child.once("error", () => resolve(missingCode));
     child.once("close", (code) => resolve(code ?? 0));
   });
+}
+
+/** Returns the service manager of a host. Throws when there is none that Trunkline knows. */
+export function serviceManager(facts: HostFacts): ServiceManager {
+  if (facts.platform === "win32") return scheduledTask(facts);
+  if (facts.platform === "darwin") return launchd(facts);
+  if (facts.hasSystemd) return systemd(facts);
+  throw new StartFailure(
+    exitCodes.unavailable,
+    "systemd does not run here (/run/systemd/system is missing), and services are made for systemd, launchd and Windows: let your init system or container start `trunkline agent`, and start it again when it ends.",
+  );
 }

@@ -1,20 +1,10 @@
 import type { Environment } from "#shared/process/config.ts";
 
-/** The service of a machine's agent, as a definition for the operating system describes it. */
-export interface AgentService {
-  /** The program and its arguments before `agent`, with absolute paths. */
-  readonly program: readonly [string, ...string[]];
-  readonly places: ServicePlaces;
-  /** The settings in `places.settingsFile`. None of them is a secret. */
-  readonly settings: Environment;
-}
-
 export interface ServicePlaces {
   /** The copies of the program, one folder for each installation. */
   readonly programs: string;
   readonly settingsFile: string;
   readonly stateDir: string;
-  /** The definition of the service. */
   readonly definition: string;
   /** The agent's log. Undefined where the operating system keeps it. */
   readonly logFile?: string;
@@ -32,8 +22,11 @@ export interface Step {
 /** The service manager of an operating system. It decides only; `install-service.ts` acts. */
 export interface ServiceManager {
   readonly places: ServicePlaces;
-  /** Returns the definition as the operating system reads it. */
-  definition(service: AgentService): Uint8Array;
+  /**
+   * Returns the definition of the service as the operating system reads it. `program` are the program and its arguments
+   * before `agent`, with absolute paths; `settings` those of `places.settingsFile`, none of them a secret.
+   */
+  definition(program: Step["argv"], settings: Environment): Uint8Array;
   /** Starts the service as its definition says, now and from now on. Restarts a running service. */
   readonly start: readonly Step[];
   /** Stops the service, now and from now on. */

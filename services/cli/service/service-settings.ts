@@ -4,6 +4,7 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { parseEnv } from "node:util";
 import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { reasonOf } from "../command-line.ts";
 
 /** The names of an agent's settings, and those of them that are secrets. */
 export interface AgentSettingNames {
@@ -52,30 +53,21 @@ export function settingsToKeep(
     if (!value || name === stateDirSetting || names.secret.has(name)) continue;
     if (holdsPassword(value)) throw secretRefused(name, "leave the password out of its URL");
     if (/['\r\n]/.test(value)) {
-      throw new StartFailure(
-        exitCodes.config,
-        `${name} holds a quote or a line break, which no settings file can: unset it.`,
-      );
+      const message = `${name} holds a quote or a line break, which no settings file can: unset it.`;
+      throw new StartFailure(exitCodes.config, message);
     }
     const isPath = pathSettings.has(name) || name.endsWith("_FILE");
-    kept[name] = isPath
-      ? value
-          .split(",")
-          .map((path) => resolve(folder, path.trim()))
-          .join(",")
-      : value;
+    const absolute = (path: string): string => resolve(folder, path.trim());
+    kept[name] = isPath ? value.split(",").map(absolute).join(",") : value;
   }
   return kept;
 }
 
 function secretRefused(name: string, remedy: string): StartFailure {
-  return new StartFailure(
-    exitCodes.config,
-    `A service keeps no secret in its settings, and ${name} is one: ${remedy}.`,
-  );
+  const message = `A service keeps no secret in its settings, and ${name} is one: ${remedy}.`;
+  return new StartFailure(exitCodes.config, message);
 }
 
-/** True for a URL with a password. */
 function holdsPassword(value: string): boolean {
   return value.split(",").some((each) => URL.parse(each.trim())?.password);
 }
@@ -87,8 +79,7 @@ export function settingsIn(file: string): Record<string, string> {
       Object.entries(parseEnv(readFileSync(file, "utf8"))).map(([name, value = ""]) => [name, value]),
     );
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new StartFailure(exitCodes.config, `The settings file ${file} cannot be read (${reason}).`);
+    throw new StartFailure(exitCodes.config, `The settings file ${file} cannot be read (${reasonOf(error)}).`);
   }
 }
 

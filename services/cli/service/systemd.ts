@@ -1,5 +1,6 @@
 import { join } from "node:path/posix";
-import type { AgentService, HostFacts, ServiceManager, ServicePlaces, Step } from "./service-manager.ts";
+import type { Environment } from "#shared/process/config.ts";
+import type { HostFacts, ServiceManager, ServicePlaces, Step } from "./service-manager.ts";
 
 const unit = "trunkline-agent.service";
 
@@ -7,9 +8,11 @@ const unit = "trunkline-agent.service";
 export function systemd(host: HostFacts): ServiceManager {
   const isSystem = host.isAdministrator;
   const systemctl = (...words: string[]): Step["argv"] => ["systemctl", ...(isSystem ? [] : ["--user"]), ...words];
+  const places = isSystem ? systemPlaces : userPlaces(host);
   return {
-    places: isSystem ? systemPlaces : userPlaces(host),
-    definition: (service) => Buffer.from(unitText(service, isSystem)),
+    places,
+    definition: (program, settings) =>
+      Buffer.from(unitText(program, { settings, settingsFile: places.settingsFile, isSystem })),
     start: [
       { argv: systemctl("daemon-reload") },
       { argv: systemctl("enable", unit) },
@@ -56,13 +59,16 @@ function userPlaces({ home, environment }: HostFacts): ServicePlaces {
   };
 }
 
-function unitText({ program, places, settings }: AgentService, isSystem: boolean): string {
+function unitText(
+  program: Step["argv"],
+  { settings, settingsFile, isSystem }: { settings: Environment; settingsFile: string; isSystem: boolean },
+): string {
   // GGUF files run in the agent itself: it then needs the GPU, and as much memory as the models take.
   const runsModels = Boolean(settings["TRUNKLINE_GGUF"]);
   const edit = `systemctl ${isSystem ? "" : "--user "}edit ${unit}`;
   const network = "Wants=network-online.target\nAfter=network-online.target\n";
   return `# Written by \`trunkline agent install\`, which writes it anew at each upgrade. Changes belong into a drop-in
-# (${edit}), settings into ${places.settingsFile}.
+# (${edit}), settings into ${settingsFile}.
 [Unit]
 Description=Trunkline agent
 ${isSystem ? network : ""}# The site may be away for longer than any number of tries.
@@ -71,7 +77,7 @@ StartLimitIntervalSec=0
 [Service]
 Type=exec
 ExecStart=${[...program, "agent"].map(quoted).join(" ")}
-EnvironmentFile=${escaped(places.settingsFile)}
+EnvironmentFile=${escaped(settingsFile)}
 Environment=NODE_ENV=production
 Restart=always
 RestartSec=2
@@ -101,7 +107,7 @@ WantedBy=${isSystem ? "multi-user.target" : "default.target"}
  * Returns what only a system service can have. A user's manager makes namespaces only where the kernel lets every user
  * make them, and a service that asks for one elsewhere does not start.
  */
-function sealed(settings: AgentService["settings"], runsModels: boolean): string {
+function sealed(settings: Environment, runsModels: boolean): string {
   return `StateDirectory=trunkline-agent
 StateDirectoryMode=0700
 ${credentials(settings)}
@@ -120,7 +126,7 @@ ProtectSystem=strict`;
 }
 
 /** Returns the secrets that settings name by file as credentials: systemd reads them as root, and the service cannot. */
-function credentials(settings: AgentService["settings"]): string {
+function credentials(settings: Environment): string {
   return Object.entries(settings)
     .filter(([name, file]) => name !== "TRUNKLINE_MODELS_FILE" && name.endsWith("_FILE") && file)
     .map(

@@ -159,7 +159,7 @@ test("a route is a table in the order in which machines are asked", () => {
       "   -  cellar   small   3/4       0        -       -            -         -  does not offer the model\n",
     ].join(""),
   );
-  expect(routeTable([one, other], { widthMax: 83 })).toMatch(/does not offer\n +the model\n$/);
+  expect(routeTable([one, other], 83)).toMatch(/does not offer\n +the model\n$/);
 });
 
 test("a watched fleet is drawn over itself on a terminal, as much as there is room for, and repeated elsewhere", () => {

@@ -6,7 +6,7 @@ import { PassThrough } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
 import { exitCodes } from "#shared/process/lifecycle.ts";
 import { joinLineText } from "#shared/protocol/pairing.ts";
-import { type JoinGiven, readJoinLine } from "../../../services/cli/start-options.ts";
+import { type StartGiven, readJoinLine } from "../../../services/cli/start-commands.ts";
 import { trunkline } from "../../../services/cli/trunkline.ts";
 
 const origin = "https://models.example.org";
@@ -14,7 +14,7 @@ const secret = randomBytes(16);
 const line = joinLineText({ origin, id: "k3v9Q2xLmT0a", secret });
 const parsed = { origin, id: "k3v9Q2xLmT0a", secret };
 
-async function read(given: JoinGiven, { typed = "", isTTY = false } = {}) {
+async function read(given: StartGiven, { typed = "", isTTY = false } = {}) {
   const stdin = Object.assign(new PassThrough(), { isTTY });
   // Left open: a person who pastes a line does not end the input.
   stdin.write(typed);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ShownModel } from "#shared/model/model.ts";
-import { modelsTable } from "../../../services/cli/models-list.ts";
+import { modelsTable } from "../../../services/cli/models.ts";
 import { byteSize } from "../../../services/cli/quantity-text.ts";
 
 const nothing = { completion: false, vision: false, embedding: false, tools: false, thinking: false };
@@ -48,17 +48,17 @@ const long = `hf.co/somebody/${"a-very-long-name-".repeat(6)}gguf:q4`;
 
 test("a long id is whole where no terminal limits it", () => {
   expect(modelsTable([shown(long)])).toContain(`${long}  attic`);
-  expect(modelsTable([shown(long)], { widthMax: 500 })).toContain(`${long}  attic`);
+  expect(modelsTable([shown(long)], 500)).toContain(`${long}  attic`);
 });
 
 test("on a terminal ids wrap so that the table fits", () => {
-  const shownLines = modelsTable([shown(long), shown("llama3.2")], { widthMax: 100 })
+  const shownLines = modelsTable([shown(long), shown("llama3.2")], 100)
     .trimEnd()
     .split("\n");
   expect(Math.max(...shownLines.map((line) => line.length))).toBe(100);
   const ids = shownLines.map((line) => line.slice(0, shownLines[0]?.indexOf("machine")).trimEnd());
   expect(ids.slice(1).join("")).toBe(`${long}llama3.2`);
-  expect(modelsTable([shown(long)], { widthMax: 40 })).toMatch(/^id {12}hf\.co\/.*\n {14}/);
+  expect(modelsTable([shown(long)], 40)).toMatch(/^id {12}hf\.co\/.*\n {14}/);
 });
 
 test("bytes are said in the unit in which they are short", () => {

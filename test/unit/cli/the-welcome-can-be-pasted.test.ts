@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
 import type { Model } from "#shared/model/model.ts";
-import { welcome } from "../../../services/cli/run-up.ts";
+import { welcome } from "../../../services/cli/welcome.ts";
 
 function model(id: string, completion: boolean): Model {
   return {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { newMachineKeyPair } from "#shared/protocol/pairing.ts";
 import { type Pairing, pairingFile, readPairing, writePairing } from "#shared/site/pairing-file.ts";
-import { insistOnWay } from "../../../../services/cli/service/agent-service.ts";
+import { insistOnWay } from "../../../../services/cli/agent.ts";
 
 const pairedIn = (year: number): Pairing => ({
   ...newMachineKeyPair(),

@@ -12,7 +12,7 @@ const odd = '/srv/a b/100%/$x/"q"/back\\slash/trunkline.js';
 function unitOf(facts: HostFacts, settings: Readonly<Record<string, string>> = {}, script = odd): string {
   const manager = systemd(facts);
   const program = [process.execPath, script] as const;
-  return Buffer.from(manager.definition({ program, places: manager.places, settings })).toString();
+  return Buffer.from(manager.definition(program, settings)).toString();
 }
 
 const linesOf = (text: string): Set<string> => new Set(text.split("\n").filter((line) => /^\w+=/.test(line)));

@@ -10,7 +10,7 @@ const elements = (name: string, xml: string): (string | undefined)[] =>
 test("launchd starts the agent with its settings and its log, at login and whenever it ends", () => {
   const manager = launchd(macUser);
   const program = ["/opt/homebrew/bin/node", "/Users/ann/a & <b>/trunkline.js"] as const;
-  const xml = Buffer.from(manager.definition({ program, places: manager.places, settings: {} })).toString();
+  const xml = Buffer.from(manager.definition(program, {})).toString();
   expect(elements("string", xml)).toEqual([
     "trunkline.agent",
     "/opt/homebrew/bin/node",
@@ -44,7 +44,7 @@ test("a service of macOS is refused to root", () => {
 test("a task of Windows runs the agent from boot on, without a window and with the least rights", () => {
   const manager = scheduledTask(windowsAdministrator);
   const program = ["C:\\Program Files\\nodejs\\node.exe", "C:\\Users\\Ann Lee\\a&b\\trunkline.js"] as const;
-  const bytes = Buffer.from(manager.definition({ program, places: manager.places, settings: {} }));
+  const bytes = Buffer.from(manager.definition(program, {}));
   expect([...bytes.subarray(0, 2)]).toEqual([0xff, 0xfe]);
   const xml = bytes.toString("utf16le");
   expect(elements("Command", xml)).toEqual(["C:\\Program Files\\nodejs\\node.exe"]);

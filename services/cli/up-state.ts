@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Actor } from "#shared/keys/audit-entry.ts";
 import { changeKey } from "#shared/keys/change-key.ts";
@@ -68,6 +68,26 @@ export function adminKeyFile(stateDir: string): string {
   return join(stateDir, forOperators.file);
 }
 
+/** Returns the file in which a running `trunkline up` keeps its addresses. */
+export function addressesFile(stateDir: string): string {
+  return join(stateDir, "addresses.json");
+}
+
+/** Keeps the addresses of a running `trunkline up` in its state folder, for the commands of this host, until it stops. */
+export function noteAddresses(
+  stateDir: string,
+  noted: { readonly baseUrl: string; readonly operationsUrl: string },
+  lifecycle: Pick<Lifecycle, "onStop">,
+): void {
+  const file = addressesFile(stateDir);
+  const text = `${JSON.stringify(noted)}\n`;
+  writeStateFile(file, text);
+  lifecycle.onStop("addresses", () => {
+    // Another process may have started on this folder meanwhile.
+    if (readKept(file) === text) rmSync(file, { force: true });
+  });
+}
+
 /**
  * Reads the key from the state folder, or makes it at the first start, readable by its owner only. Extends the key
  * before it expires, at the start and while the process runs. Replaces the key only at a start, when it is no longer
@@ -84,7 +104,7 @@ async function keep(own: Own, dependencies: OwnKeyDependencies): Promise<KeyToke
 
 async function keptToken(own: Own, { stateDir, store, clock, log }: OwnKeyDependencies): Promise<KeyToken | undefined> {
   const { keys, peppers } = store;
-  const kept = parseKeyToken(readKept(join(stateDir, own.file)));
+  const kept = parseKeyToken(readKept(join(stateDir, own.file)).trim());
   if (kept.outcome !== "parsed" || kept.token.kind !== own.kind) return undefined;
   const { token } = kept;
   if ((await keys.peppers()).length === 0) {
@@ -120,10 +140,10 @@ async function extendInTime(id: KeyId, own: Own, { store: { keys }, clock, log }
   }
 }
 
-/** Returns an empty string when there is no key file, or when this user may not read it. */
-function readKept(file: string): string {
+/** Returns the text of a file; empty when there is none, or when this user may not read it. */
+export function readKept(file: string): string {
   try {
-    return readFileSync(file, "utf8").trim();
+    return readFileSync(file, "utf8");
   } catch {
     return "";
   }

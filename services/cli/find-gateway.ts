@@ -1,0 +1,154 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { z } from "zod";
+import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
+import { keyStoreVariables } from "#shared/keys/open-key-store.ts";
+import { defaultPorts, type Environment, portNumber, readConfig, secret, urlList } from "#shared/process/config.ts";
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { isLoopback } from "#shared/protocol/pairing.ts";
+import { codeOf } from "./command-line.ts";
+import { addressesFile, adminKeyFile, ownKeyFile, readKept } from "./up-state.ts";
+
+/** How a command finds a gateway and a key: by its options, the environment, and what `trunkline up` keeps on this host. */
+
+export const siteUrl = urlList(["http:", "https:"]).refine((text) => URL.canParse(text), "must be one URL");
+const { TRUNKLINE_STATE_DIR } = keyStoreVariables;
+
+const publicVariables = z.object({
+  TRUNKLINE_BASE_URL: siteUrl.optional(),
+  TRUNKLINE_PORT: portNumber.optional(),
+  TRUNKLINE_STATE_DIR,
+  /** Set when a gateway on this host serves HTTPS. */
+  TRUNKLINE_TLS_CERT: z.string().optional(),
+});
+
+/** Returns the base URL that the command line or the environment names, or that of the gateway on this host. */
+export function baseUrlOf(environment: Environment, given: string | undefined): string {
+  const settings = readConfig(publicVariables, environment);
+  const { TRUNKLINE_PORT: port, TRUNKLINE_TLS_CERT: certificateFile } = settings;
+  const local = { stateDir: settings.TRUNKLINE_STATE_DIR, port, isTls: certificateFile !== undefined };
+  const base = given ?? settings.TRUNKLINE_BASE_URL ?? localUrl(local, "baseUrl", defaultPorts.public);
+  return `${base.replace(/\/+$/, "").replace(/\/v1$/, "")}/v1`;
+}
+
+const operationsVariables = z.object({
+  TRUNKLINE_OPERATIONS_URL: siteUrl.optional(),
+  TRUNKLINE_OPERATIONS_PORT: portNumber.optional(),
+  TRUNKLINE_STATE_DIR,
+  /** Set when a gateway on this host serves HTTPS on its operations port. */
+  TRUNKLINE_OPERATIONS_TLS_CERT: z.string().optional(),
+  /** The certificate authority of the operations port, when it is not a public one. */
+  TRUNKLINE_OPERATIONS_CA: z.string().optional(),
+});
+
+/** Returns the URL of the operations port, and the file of its certificate authority if it is not a public one. */
+export function operationsOf(
+  environment: Environment,
+  given: string | undefined,
+): { readonly url: string; readonly caFile: string | undefined } {
+  const settings = readConfig(operationsVariables, environment);
+  const { TRUNKLINE_OPERATIONS_PORT: port, TRUNKLINE_OPERATIONS_TLS_CERT: certificateFile } = settings;
+  const local = { stateDir: settings.TRUNKLINE_STATE_DIR, port, isTls: certificateFile !== undefined };
+  return {
+    url: given ?? settings.TRUNKLINE_OPERATIONS_URL ?? localUrl(local, "operationsUrl", defaultPorts.operations),
+    caFile: settings.TRUNKLINE_OPERATIONS_CA ?? certificateFile,
+  };
+}
+
+/** A URL of this host. Commands send their keys there, so that a file in a foreign folder must not lead elsewhere. */
+const ownUrl = z.url({ protocol: /^https?$/ }).refine((text) => isLoopback(new URL(text).hostname));
+const addresses = z.object({
+  baseUrl: ownUrl.optional().catch(undefined),
+  operationsUrl: ownUrl.optional().catch(undefined),
+});
+
+/** Returns the URL of a gateway on this host. Without a configured port it is that of a running `trunkline up`, if known. */
+function localUrl(
+  { stateDir, port, isTls }: { readonly stateDir: string; readonly port: number | undefined; readonly isTls: boolean },
+  kind: keyof z.output<typeof addresses>,
+  defaultPort: number,
+): string {
+  const usual = `${isTls ? "https" : "http"}://127.0.0.1:${port ?? defaultPort}`;
+  if (port !== undefined) return usual;
+  try {
+    return addresses.parse(JSON.parse(readKept(addressesFile(resolve(stateDir)))))[kind] ?? usual;
+  } catch {
+    return usual;
+  }
+}
+
+export interface FoundKey {
+  readonly token: KeyToken;
+  /** The place where the key was found, for messages. */
+  readonly place: string;
+}
+
+interface Wanted {
+  readonly name: string;
+  readonly prefix: string;
+  /** The command that makes one. */
+  readonly making: string;
+  readonly fits: (token: KeyToken) => boolean;
+  readonly variable: string;
+  /** The value of the variable. */
+  readonly given: string | undefined;
+  /** The file in which `trunkline up` keeps its own. */
+  readonly file: string;
+}
+
+export const apiKeyVariables = z.object({ TRUNKLINE_KEY: secret(z.string().optional()), TRUNKLINE_STATE_DIR });
+const adminKeyVariables = z.object({ TRUNKLINE_ADMIN_KEY: secret(z.string().optional()), TRUNKLINE_STATE_DIR });
+
+/** Returns the API key of a command: the one in the environment, or else the one that `trunkline up` keeps. */
+export function findApiKey(environment: Environment): FoundKey {
+  const settings = readConfig(apiKeyVariables, environment);
+  return findKey({
+    name: "API key",
+    prefix: "trunkline_",
+    making: "`trunkline keys issue --name me` makes one",
+    fits: ({ kind }) => kind === "model",
+    variable: "TRUNKLINE_KEY",
+    given: settings.TRUNKLINE_KEY,
+    file: ownKeyFile(resolve(settings.TRUNKLINE_STATE_DIR)),
+  });
+}
+
+/** Returns the admin or viewer key of a command, from the same places. */
+export function findAdminKey(environment: Environment): FoundKey {
+  const settings = readConfig(adminKeyVariables, environment);
+  return findKey({
+    name: "admin key",
+    prefix: "trunkline_admin_",
+    making: "`trunkline keys issue --admin --name console` makes one",
+    fits: ({ kind }) => kind !== "model",
+    variable: "TRUNKLINE_ADMIN_KEY",
+    given: settings.TRUNKLINE_ADMIN_KEY,
+    file: adminKeyFile(resolve(settings.TRUNKLINE_STATE_DIR)),
+  });
+}
+
+/** Refuses any other text than a key of the right kind, so that it is not sent to a gateway. */
+function findKey(wanted: Wanted): FoundKey {
+  const { name, prefix, making, fits, variable, given, file } = wanted;
+  const place = given === undefined ? file : variable;
+  const parsed = parseKeyToken((given ?? readOwn(wanted)).trim());
+  if (parsed.outcome === "parsed" && fits(parsed.token)) return { token: parsed.token, place };
+  throw new StartFailure(
+    exitCodes.config,
+    `What is in ${place} is no ${name}, which begins with ${prefix}: ${making}.`,
+  );
+}
+
+function readOwn({ name, making, variable, file }: Wanted): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    const why = codeOf(error) === "ENOENT" ? "is not there" : "cannot be read";
+    throw new StartFailure(
+      exitCodes.config,
+      `This takes an ${name}, and there is none: set ${variable} to one (${making}), or ` +
+        `TRUNKLINE_STATE_DIR to the folder in which \`trunkline up\` keeps its own (${file} ${why}).`,
+      { cause: error },
+    );
+  }
+}
