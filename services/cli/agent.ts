@@ -84,10 +84,9 @@ Examples:
   sudo trunkline agent install                          # before anybody logs in, under a user of its own`)
     .action(async (given: StartGiven) => {
       const joinLine = await readJoinLine(given, surroundings);
-      const [{ installService }, { thisHost }, { agentConfig, agentSettingNames }] = await Promise.all([
+      const [{ installService }, { thisHost }] = await Promise.all([
         import("./service/install-service.ts"),
         import("./service/service-host.ts"),
-        import("../agent/config.ts"),
       ]);
       const say = (line: string): void => void stdout.write(`${line}\n`);
       const environment = withOptions(surroundings.environment, given);
@@ -96,8 +95,6 @@ Examples:
         host: await thisHost(environment),
         clock,
         version: packageJson.version,
-        names: agentSettingNames,
-        check: (settings) => void agentConfig(settings),
         pair: async (stateDir, settings) => {
           if (joinLine === undefined) return insistOnWay(stateDir, { before, settings, say });
           const { joinMachine } = await import("../agent/main.ts");

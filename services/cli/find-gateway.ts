@@ -7,7 +7,7 @@ import { defaultPorts, type Environment, portNumber, readConfig, secret, urlList
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { isLoopback } from "#shared/protocol/pairing.ts";
 import { codeOf } from "./command-line.ts";
-import { addressesFile, adminKeyFile, ownKeyFile, readKept } from "./up-state.ts";
+import { readKept, upFiles } from "./up-state.ts";
 
 /** How a command finds a gateway and a key: by its options, the environment, and what `trunkline up` keeps on this host. */
 
@@ -71,7 +71,7 @@ function localUrl(
   const usual = `${isTls ? "https" : "http"}://127.0.0.1:${port ?? defaultPort}`;
   if (port !== undefined) return usual;
   try {
-    return addresses.parse(JSON.parse(readKept(addressesFile(resolve(stateDir)))))[kind] ?? usual;
+    return addresses.parse(JSON.parse(readKept(resolve(stateDir, upFiles.addresses))))[kind] ?? usual;
   } catch {
     return usual;
   }
@@ -90,7 +90,6 @@ interface Wanted {
   readonly making: string;
   readonly fits: (token: KeyToken) => boolean;
   readonly variable: string;
-  /** The value of the variable. */
   readonly given: string | undefined;
   /** The file in which `trunkline up` keeps its own. */
   readonly file: string;
@@ -109,7 +108,7 @@ export function findApiKey(environment: Environment): FoundKey {
     fits: ({ kind }) => kind === "model",
     variable: "TRUNKLINE_KEY",
     given: settings.TRUNKLINE_KEY,
-    file: ownKeyFile(resolve(settings.TRUNKLINE_STATE_DIR)),
+    file: resolve(settings.TRUNKLINE_STATE_DIR, upFiles.apiKey),
   });
 }
 
@@ -123,7 +122,7 @@ export function findAdminKey(environment: Environment): FoundKey {
     fits: ({ kind }) => kind !== "model",
     variable: "TRUNKLINE_ADMIN_KEY",
     given: settings.TRUNKLINE_ADMIN_KEY,
-    file: adminKeyFile(resolve(settings.TRUNKLINE_STATE_DIR)),
+    file: resolve(settings.TRUNKLINE_STATE_DIR, upFiles.adminKey),
   });
 }
 

@@ -109,13 +109,15 @@ const words: readonly (readonly [keyof Capabilities, string])[] = [
 ];
 
 export function modelsTable(models: readonly ShownModel[], widthMax?: number): string {
+  const able = ({ capabilities }: ShownModel): readonly string[] =>
+    words.flatMap(([capability, word]) => (capabilities[capability] ? [word] : []));
   return alignedTable(
     ["id", "machine", "runtime", "capabilities", "window", "size", "MLX", "loaded"],
     models.map((model) => [
       model.id,
       model.machine,
       model.runtime ?? "-",
-      capabilityWords(model.capabilities),
+      able(model).join(", ") || "-",
       grouped.format(model.context_window),
       model.size_mb === 0 ? "-" : byteSize(model.size_mb * bytesPerMb),
       yesOrNo(model.apple_mlx),
@@ -123,11 +125,6 @@ export function modelsTable(models: readonly ShownModel[], widthMax?: number): s
     ]),
     { right: ["window", "size"], wrap: ["id", "machine", "capabilities"], widthMax },
   );
-}
-
-function capabilityWords(capabilities: Capabilities): string {
-  const able = words.flatMap(([capability, word]) => (capabilities[capability] ? [word] : []));
-  return able.join(", ") || "-";
 }
 
 function yesOrNo(answer: boolean | null): string {

@@ -16,7 +16,7 @@ import { gatewayConfig, type GatewayConfig } from "../gateway/config.ts";
 import { natsForMachines } from "../gateway/machine-brokers.ts";
 import type { Surroundings } from "./command-line.ts";
 import { type StartGiven, withOptions } from "./start-commands.ts";
-import { keepAdminKey, noteAddresses, ownKey, ownKeyFile } from "./up-state.ts";
+import { keepAdminKey, noteAddresses, ownKey, upFiles } from "./up-state.ts";
 import { ownCommand, welcome } from "./welcome.ts";
 
 export interface UpGiven extends StartGiven {
@@ -76,7 +76,7 @@ export async function runUp(surroundings: Surroundings, { json, hideKey, ...give
       const { argv, execPath, platform } = process;
       const program = { script: argv[1], execPath, isExecutable: isSea(), platform };
       const command = ownCommand({ environment: surroundings.environment, ...program });
-      const keyFile = hideKey && resolve(ownKeyFile(forGateway.keyStore.stateDir));
+      const keyFile = hideKey && resolve(forGateway.keyStore.stateDir, upFiles.apiKey);
       stdout.write(
         json
           ? `${JSON.stringify({ base_url: baseUrl, api_key: key, runtime, public_url: publicUrl })}\n`

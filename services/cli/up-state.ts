@@ -11,6 +11,9 @@ import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
 import { makeStateFolder, writeStateFile } from "#shared/process/state-folder.ts";
 
+/** The files of the state folder that `trunkline up` keeps for itself and for the commands of this host. */
+export const upFiles = { apiKey: "key", adminKey: "admin-key", addresses: "addresses.json" } as const;
+
 const dayMs = 86_400_000;
 const actor: Actor = { by: "trunkline up" };
 
@@ -28,14 +31,14 @@ interface Own {
 const forChats: Own = {
   kind: "model",
   name: "trunkline up",
-  file: "key",
+  file: upFiles.apiKey,
   ttlMs: 365 * dayMs,
   extendBelowMs: 90 * dayMs,
 };
 const forOperators: Own = {
   kind: "admin",
   name: "trunkline up, for operators",
-  file: "admin-key",
+  file: upFiles.adminKey,
   ttlMs: adminTtlMsMax,
   extendBelowMs: 30 * dayMs,
 };
@@ -58,28 +61,13 @@ export async function keepAdminKey(dependencies: OwnKeyDependencies): Promise<vo
   await keep(forOperators, dependencies);
 }
 
-/** Returns the file in which `trunkline up` keeps the key that it shows. */
-export function ownKeyFile(stateDir: string): string {
-  return join(stateDir, forChats.file);
-}
-
-/** Returns the file in which `trunkline up` keeps its admin key. */
-export function adminKeyFile(stateDir: string): string {
-  return join(stateDir, forOperators.file);
-}
-
-/** Returns the file in which a running `trunkline up` keeps its addresses. */
-export function addressesFile(stateDir: string): string {
-  return join(stateDir, "addresses.json");
-}
-
 /** Keeps the addresses of a running `trunkline up` in its state folder, for the commands of this host, until it stops. */
 export function noteAddresses(
   stateDir: string,
   noted: { readonly baseUrl: string; readonly operationsUrl: string },
   lifecycle: Pick<Lifecycle, "onStop">,
 ): void {
-  const file = addressesFile(stateDir);
+  const file = join(stateDir, upFiles.addresses);
   const text = `${JSON.stringify(noted)}\n`;
   writeStateFile(file, text);
   lifecycle.onStop("addresses", () => {

@@ -106,7 +106,11 @@ interface UsageSum {
 export function sumUsage(rows: readonly UsageRow[], by: readonly UsagePart[]): readonly UsageSum[] {
   const sums = new Map<string, UsageSum>();
   for (const row of rows) {
-    const part = partOf(row, by);
+    const part = {
+      ...(by.includes("key") ? { key: row.keyId } : {}),
+      ...(by.includes("model") ? { model: row.model } : {}),
+      ...(by.includes("day") ? { day: row.day } : {}),
+    };
     const place = JSON.stringify(part);
     sums.set(place, { part, counts: add(sums.get(place)?.counts ?? nothing, row) });
   }
@@ -139,14 +143,6 @@ function add(one: UsageCounts, other: UsageCounts): UsageCounts {
   const sum = { ...nothing };
   for (const metric of usageMetrics) sum[metric] = one[metric] + other[metric];
   return sum;
-}
-
-function partOf({ keyId, model, day }: UsageRow, by: readonly UsagePart[]): UsageSum["part"] {
-  return {
-    ...(by.includes("key") ? { key: keyId } : {}),
-    ...(by.includes("model") ? { model } : {}),
-    ...(by.includes("day") ? { day } : {}),
-  };
 }
 
 function compareSums(one: UsageSum, other: UsageSum): number {

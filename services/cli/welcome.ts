@@ -3,6 +3,7 @@ import { delimiter, join } from "node:path";
 import { z } from "zod";
 import type { Model } from "#shared/model/model.ts";
 import type { Environment } from "#shared/process/config.ts";
+import type { ProgramFacts } from "./service/copy-program.ts";
 import { onOneLine } from "./table-text.ts";
 
 interface Welcome {
@@ -122,12 +123,8 @@ function shellOn(platform: string): Shell {
   return platform === "win32" ? powerShell : posixShell;
 }
 
-export interface ProgramStart {
+export interface ProgramStart extends Omit<ProgramFacts, "path"> {
   readonly environment: Environment;
-  readonly script: string | undefined;
-  readonly execPath: string;
-  /** True for a single-file executable, which holds Node and Trunkline. */
-  readonly isExecutable: boolean;
   readonly platform: string;
 }
 

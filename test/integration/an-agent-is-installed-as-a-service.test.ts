@@ -16,7 +16,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type Clock, systemClock } from "#shared/process/clock.ts";
-import { agentConfig, agentSettingNames } from "../../services/agent/config.ts";
 import { installService, uninstallService } from "../../services/cli/service/install-service.ts";
 import { type Ran, thisHost } from "../../services/cli/service/service-host.ts";
 import type { HostFacts, Step } from "../../services/cli/service/service-manager.ts";
@@ -77,8 +76,6 @@ async function account() {
     },
     clock,
     version,
-    names: agentSettingNames,
-    check: (settings: HostFacts["environment"]) => void agentConfig(settings),
     pair: async (stateDir: string) => writeFileSync(join(stateDir, "pairing.json"), "{}"),
     say: (line: string) => void said.push(line),
   });

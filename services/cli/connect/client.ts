@@ -1,13 +1,9 @@
 import { join } from "node:path";
 import type { Model } from "#shared/model/model.ts";
-import type { Environment } from "#shared/process/config.ts";
+import type { HostFacts } from "../service/service-manager.ts";
 
 /** The facts of a host that decide where a client keeps its configuration. */
-export interface Places {
-  readonly home: string;
-  readonly platform: NodeJS.Platform;
-  readonly environment: Environment;
-}
+export type Places = Pick<HostFacts, "home" | "platform" | "environment">;
 
 /** The facts of a site for a client's configuration. */
 export interface SiteFacts {

@@ -4,16 +4,12 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Environment, processConfig } from "#shared/process/config.ts";
 import { createLog } from "#shared/process/log.ts";
 import { unknownSettings } from "#shared/process/setting-names.ts";
-import { type Check, failed, type Finding, ok, skipped, warning } from "./run-checks.ts";
+import { type Check, failed, type Finding, type Looker, ok, skipped, warning } from "./run-checks.ts";
 import { byteSize } from "../quantity-text.ts";
 
 /** Checks that machines and sites have in common. */
 
-/** Reports the versions, and the settings of the environment. */
-export function settingsCheck(
-  environment: Environment,
-  { version, read }: { readonly version: string; readonly read: (environment: Environment) => void },
-): Check {
+export function settingsCheck({ environment, version }: Looker, read: (environment: Environment) => void): Check {
   return {
     name: "settings",
     async look() {
@@ -76,15 +72,16 @@ interface NatsRole {
 
 /** Checks the connection to NATS: TLS, credential, size of messages, version and grants. */
 export function natsChecks(role: NatsRole): readonly Check[] {
-  const { config } = role;
-  if (config.natsUrl === undefined) return [];
+  const { natsUrl } = role.config;
+  if (natsUrl === undefined) return [];
   return [
     {
       name: "nats",
       async look() {
         await using nats = await openNats(role);
         const { serverVersion } = nats.broker;
-        const told = `NATS ${serverVersion} at ${hostsOf(config.natsUrl)} admits this credential`;
+        const hosts = natsUrl.split(",").map((url) => URL.parse(url.trim())?.host);
+        const told = `NATS ${serverVersion} at ${hosts.join(", ")} admits this credential`;
         if (!isBelow(serverVersion, natsVersionMin)) return ok(`${told}.`);
         return warning(
           `${told}, and is older than ${natsVersionMin.join(".")}.`,
@@ -120,14 +117,6 @@ async function openNats({ config, clock }: NatsRole) {
   const { natsUrl: url = "", natsCredentialsFile: credentialsFile, natsSecurity: security } = config;
   const broker = await connectNats({ url, credentialsFile, security, name: "trunkline doctor", clock, log: silent });
   return { broker, [Symbol.asyncDispose]: () => broker.close() };
-}
-
-/** The hosts of a URL or several, without passwords. */
-function hostsOf(urls = ""): string {
-  return urls
-    .split(",")
-    .map((url) => URL.parse(url.trim())?.host)
-    .join(", ");
 }
 
 export function isBelow(version: string, least: readonly number[]): boolean {

@@ -1,7 +1,6 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Clock } from "#shared/process/clock.ts";
-import type { Environment } from "#shared/process/config.ts";
 import { newEpoch, newToken } from "#shared/protocol/identifiers.ts";
 import { machinePattern, presenceSubject, replySubject, rollcallSubject } from "#shared/protocol/subjects.ts";
 import { pairingFile, readPairing } from "#shared/site/pairing-file.ts";
@@ -10,13 +9,10 @@ import { findRuntimes } from "../../agent/find-runtimes.ts";
 import type { ServiceHost } from "../service/service-host.ts";
 import type { ServiceManager } from "../service/service-manager.ts";
 import { folderCheck, isOpenToOthers, natsChecks, openToOthers, settingsCheck } from "./host-checks.ts";
-import { type Check, failed, type Finding, ok, skipped, tryTo, warning } from "./run-checks.ts";
+import { type Check, failed, type Finding, type Looker, ok, skipped, tryTo, warning } from "./run-checks.ts";
 import { wayChecks } from "./way-checks.ts";
 
-interface Machine {
-  readonly environment: Environment;
-  readonly clock: Clock;
-  readonly version: string;
+interface Machine extends Looker {
   readonly host: ServiceHost;
   /** Undefined where there is none that Trunkline knows. */
   readonly manager: ServiceManager | undefined;
@@ -25,7 +21,7 @@ interface Machine {
 /** Returns the checks of a machine: its agent, its way to the site, and its model servers. */
 export function machineChecks(machine: Machine): readonly Check[] {
   const { environment, clock, version } = machine;
-  const settings = settingsCheck(environment, { version, read: agentConfig });
+  const settings = settingsCheck(machine, agentConfig);
   const config = tryTo(() => agentConfig(environment));
   if (config === undefined) return [settings];
   const { natsUrl, stateDir } = config;

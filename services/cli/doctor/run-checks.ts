@@ -1,5 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
+import type { Environment } from "#shared/process/config.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
 import { SiteFailure } from "#shared/site/reach-site.ts";
 import { reasonOf } from "../command-line.ts";
@@ -17,6 +18,13 @@ export interface Check {
   readonly needs?: readonly string[];
   /** Looks at one thing. A `StartFailure` or `SiteFailure` that it throws is a failed check. */
   look(signal: AbortSignal): Promise<Finding>;
+}
+
+/** The process that looks: a machine and a site are judged by its settings, its clock and its version. */
+export interface Looker {
+  readonly environment: Environment;
+  readonly clock: Clock;
+  readonly version: string;
 }
 
 export interface CheckResult {

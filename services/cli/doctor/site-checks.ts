@@ -8,7 +8,6 @@ import { type OpenedKeyStore, openKeyStore } from "#shared/keys/open-key-store.t
 import { stateFileName } from "#shared/keys/state-database.ts";
 import { machineState } from "#shared/machines/shown-machine.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import type { Environment } from "#shared/process/config.ts";
 import { newEpoch, newToken } from "#shared/protocol/identifiers.ts";
 import { challengePath } from "#shared/protocol/pairing.ts";
 import {
@@ -26,19 +25,24 @@ import { jsonIn } from "../operations-port.ts";
 import { onOneLine } from "../table-text.ts";
 import { patienceMs } from "../with-key-store.ts";
 import { folderCheck, natsChecks, settingsCheck } from "./host-checks.ts";
-import { type Check, failed, type Finding, findingOf, ok, sentence, skipped, tryTo, warning } from "./run-checks.ts";
+import {
+  type Check,
+  failed,
+  type Finding,
+  findingOf,
+  type Looker,
+  ok,
+  sentence,
+  skipped,
+  tryTo,
+  warning,
+} from "./run-checks.ts";
 import { certificateDaysMin, daysUntil, wayChecks } from "./way-checks.ts";
 
-interface SiteHost {
-  readonly environment: Environment;
-  readonly clock: Clock;
-  readonly version: string;
-}
-
 /** Returns the checks of a site on one of its gateway's hosts. They hold its store open. */
-export async function siteChecks(host: SiteHost): Promise<AsyncDisposable & { readonly checks: readonly Check[] }> {
-  const { environment, clock, version } = host;
-  const settings = settingsCheck(environment, { version, read: gatewayConfig });
+export async function siteChecks(looker: Looker): Promise<AsyncDisposable & { readonly checks: readonly Check[] }> {
+  const { environment, clock } = looker;
+  const settings = settingsCheck(looker, gatewayConfig);
   const config = tryTo(() => gatewayConfig(environment));
   if (config === undefined) return { checks: [settings], [Symbol.asyncDispose]: async () => undefined };
   const store = await openStore(config, clock);
@@ -52,7 +56,7 @@ export async function siteChecks(host: SiteHost): Promise<AsyncDisposable & { re
       { name: "port", look: (signal) => lookAtPort(config, signal) },
       { name: "certificate file", look: async () => lookAtCertificate(config, clock) },
       { name: "proxies", look: async () => judgeProxies(config) },
-      ...(await publicWay(config, store, host)),
+      ...(await publicWay(config, store, looker)),
       { name: "machines", needs: ["store"], look: () => lookAtMachines(store, clock) },
     ],
     [Symbol.asyncDispose]: async () => store.opened?.keys.close(),
@@ -204,19 +208,19 @@ export function judgeProxies(
 }
 
 /** Returns the checks of the public URL, as machines and clients meet it. */
-async function publicWay(config: GatewayConfig, { opened }: Store, host: SiteHost): Promise<readonly Check[]> {
+async function publicWay(config: GatewayConfig, { opened }: Store, looker: Looker): Promise<readonly Check[]> {
   const noted = await opened?.machines.site().catch(() => undefined);
   const origin = config.publicUrl ?? noted?.publicUrl;
   if (origin === undefined) {
     const finding = skipped("The site has no public URL; `trunkline up --public https://…` gives it one.");
     return [{ name: "public url", look: async () => finding }];
   }
-  const { environment } = host;
+  const { environment } = looker;
   const sha256 = noted?.certificateSha256;
   const pin = sha256 === undefined ? undefined : { path: challengePath, sha256 };
   try {
     const certificate = pin && (await pinnedCertificate({ origin, environment }, pin));
-    return wayChecks({ origin, certificate, site: noted?.id, ...host });
+    return wayChecks({ origin, certificate, site: noted?.id, ...looker });
   } catch (error) {
     return [{ name: "certificate", look: async () => findingOf(error) }];
   }

@@ -5,7 +5,6 @@ import { isIP } from "node:net";
 import { type PeerCertificate, TLSSocket } from "node:tls";
 import { checkTunnel } from "#shared/broker/check-tunnel.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import type { Environment } from "#shared/process/config.ts";
 import {
   challengeAnswer,
   challengePath,
@@ -16,10 +15,10 @@ import {
 import { askSite, openSite, type Site, whyNotReached } from "#shared/site/reach-site.ts";
 import { codeOf } from "../command-line.ts";
 import { onOneLine } from "../table-text.ts";
-import { type Check, failed, type Finding, ok, skipped, warning } from "./run-checks.ts";
+import { type Check, failed, type Finding, type Looker, ok, skipped, warning } from "./run-checks.ts";
 
 /** A site, and the credential of a machine that is paired with it. */
-export interface Way {
+export interface Way extends Looker {
   /** The site's URL without a path. */
   readonly origin: string;
   /** The site's pinned certificate in PEM form. */
@@ -27,10 +26,6 @@ export interface Way {
   /** The id that the site must have. */
   readonly site?: string | undefined;
   readonly credential?: { readonly site: string; readonly publicKey: string; readonly seed: string } | undefined;
-  readonly environment: Environment;
-  readonly clock: Clock;
-  /** The version of this Trunkline. */
-  readonly version: string;
 }
 
 /** Returns the checks of the way to a site: name, certificate, clock, the site's answer, its tunnel and its streams. */

@@ -15,20 +15,18 @@ import { type Clock, sleep } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { makeStateFolder } from "#shared/process/state-folder.ts";
+import { agentConfig, agentSettingNames } from "../../agent/config.ts";
 import { reasonOf } from "../command-line.ts";
 import { onOneLine } from "../table-text.ts";
 import { engineFolderOf, findProgram, placeProgram, removeOlderPrograms, type RunningProgram } from "./copy-program.ts";
 import { type ServiceHost, serviceManager } from "./service-host.ts";
 import type { ServiceManager, ServicePlaces, Step } from "./service-manager.ts";
-import { type AgentSettingNames, settingsIn, settingsText, settingsToKeep } from "./service-settings.ts";
+import { settingsIn, settingsText, settingsToKeep } from "./service-settings.ts";
 
 interface InstallParts {
   readonly host: ServiceHost;
   readonly clock: Clock;
   readonly version: string;
-  readonly names: AgentSettingNames;
-  /** Checks the settings as the agent will; throws what the agent would say. */
-  readonly check: (settings: Environment) => void;
   /** Sees to it that the machine is paired, with its pairing in this folder. */
   readonly pair: (stateDir: string, settings: Environment) => Promise<void>;
   /** Shows a line to the person who installs. */
@@ -48,8 +46,9 @@ export async function installService(parts: InstallParts): Promise<void> {
   const { places, isSealed } = manager;
   insistOnOwn(places.definition);
   const program = findProgram(host.program);
-  const settings = settingsOf(parts, { program, places });
-  parts.check(settings);
+  const settings = settingsOf(host, { program, places });
+  // The agent will refuse the same settings, but nobody would read why.
+  agentConfig(settings);
   const name = `${version}-${parts.clock.wall().toString(36)}`;
   const placed = placeProgram(program, { programs: places.programs, name, isSealed });
   try {
@@ -108,12 +107,12 @@ export async function uninstallService(
 }
 
 function settingsOf(
-  { host, names }: InstallParts,
+  host: ServiceHost,
   { program, places }: { readonly program: RunningProgram; readonly places: ServicePlaces },
 ): Record<string, string> {
   const { platform, environment } = host.facts;
   const kept = existsSync(places.settingsFile) ? settingsIn(places.settingsFile) : {};
-  const given = settingsToKeep(environment, { names, folder: host.folder, platform });
+  const given = settingsToKeep(environment, { names: agentSettingNames, folder: host.folder, platform });
   const settings: Record<string, string> = { ...kept, ...given, TRUNKLINE_STATE_DIR: places.stateDir };
   const needsEngine = settings["TRUNKLINE_GGUF"] !== undefined && settings["TRUNKLINE_ENGINE_DIR"] === undefined;
   const engineFolder = needsEngine ? engineFolderOf(program, engine) : undefined;

@@ -51,7 +51,8 @@ export function settingsToKeep(
   for (const name of [...names.all, ...files, ...networkVariables]) {
     const value = environment[name];
     if (!value || name === stateDirSetting || names.secret.has(name)) continue;
-    if (holdsPassword(value)) throw secretRefused(name, "leave the password out of its URL");
+    const hasPassword = value.split(",").some((each) => URL.parse(each.trim())?.password);
+    if (hasPassword) throw secretRefused(name, "leave the password out of its URL");
     if (/['\r\n]/.test(value)) {
       const message = `${name} holds a quote or a line break, which no settings file can: unset it.`;
       throw new StartFailure(exitCodes.config, message);
@@ -66,10 +67,6 @@ export function settingsToKeep(
 function secretRefused(name: string, remedy: string): StartFailure {
   const message = `A service keeps no secret in its settings, and ${name} is one: ${remedy}.`;
   return new StartFailure(exitCodes.config, message);
-}
-
-function holdsPassword(value: string): boolean {
-  return value.split(",").some((each) => URL.parse(each.trim())?.password);
 }
 
 /** Reads a settings file: lines of `NAME=value` or `NAME='value'`. */
