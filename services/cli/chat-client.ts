@@ -3,7 +3,8 @@ import type { KeyToken } from "#shared/keys/key-token.ts";
 import { errorLine, type ErrorBody, type Model, model } from "#shared/model/model.ts";
 import { LineCutter } from "#shared/process/line-cutter.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { jsonIn, statusOf, whyUnreachable } from "./operations-port.ts";
+import { jsonIn } from "./command-line.ts";
+import { statusOf, whyUnreachable } from "./find-gateway.ts";
 import { onOneLine } from "./table-text.ts";
 
 export interface ChatMessage {

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { z } from "zod";
+import { faultEntry, isFaultCode } from "#shared/fault/fault.ts";
 import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
 import { keyStoreVariables } from "#shared/keys/open-key-store.ts";
 import { defaultPorts, type Environment, portNumber, readConfig, secret, urlList } from "#shared/process/config.ts";
@@ -150,4 +151,14 @@ function readOwn({ name, making, variable, file }: Wanted): string {
       { cause: error },
     );
   }
+}
+
+/** Returns the status of an error by its code. An error after the first line has no HTTP status of its own. */
+export function statusOf(code: string | null): number {
+  return code !== null && isFaultCode(code) ? faultEntry(code).status : 500;
+}
+
+export function whyUnreachable(url: string, error: unknown): string {
+  const code = codeOf(error);
+  return code === "ECONNREFUSED" ? `Nothing listens at ${url}` : `${url} cannot be reached (${code})`;
 }

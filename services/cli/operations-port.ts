@@ -4,7 +4,6 @@ import { request as requestHttps } from "node:https";
 import { getCACertificates } from "node:tls";
 import { Option } from "commander";
 import { z } from "zod";
-import { faultEntry, isFaultCode } from "#shared/fault/fault.ts";
 import {
   errorLine,
   linesMedia,
@@ -16,8 +15,8 @@ import {
 import type { Clock } from "#shared/process/clock.ts";
 import { LineCutter } from "#shared/process/line-cutter.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { codeOf, readBy, type Surroundings } from "./command-line.ts";
-import { findAdminKey, type FoundKey, operationsOf, siteUrl } from "./find-gateway.ts";
+import { jsonIn, readBy, type Surroundings } from "./command-line.ts";
+import { findAdminKey, type FoundKey, operationsOf, siteUrl, statusOf, whyUnreachable } from "./find-gateway.ts";
 import { onOneLine } from "./table-text.ts";
 
 export interface GivenOperations {
@@ -213,25 +212,6 @@ export class OperationsPort {
       `What answers at ${this.#url} is no operations port of Trunkline; a gateway's is 8081 unless its TRUNKLINE_OPERATIONS_PORT says otherwise.`,
     );
   }
-}
-
-/** Returns the status of an error by its code. An error after the first line has no HTTP status of its own. */
-export function statusOf(code: string | null): number {
-  return code !== null && isFaultCode(code) ? faultEntry(code).status : 500;
-}
-
-/** Returns the value of a JSON text; undefined for any other text. */
-export function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-export function whyUnreachable(url: string, error: unknown): string {
-  const code = codeOf(error);
-  return code === "ECONNREFUSED" ? `Nothing listens at ${url}` : `${url} cannot be reached (${code})`;
 }
 
 /** Timeout of a connection attempt. Requests other than long model actions must also be answered within it. */

@@ -20,8 +20,7 @@ import {
 } from "#shared/protocol/subjects.ts";
 import { pinnedCertificate } from "#shared/site/reach-site.ts";
 import { type GatewayConfig, gatewayConfig } from "../../gateway/config.ts";
-import { codeOf } from "../command-line.ts";
-import { jsonIn } from "../operations-port.ts";
+import { codeOf, jsonIn } from "../command-line.ts";
 import { onOneLine } from "../table-text.ts";
 import { patienceMs } from "../with-key-store.ts";
 import { folderCheck, natsChecks, settingsCheck } from "./host-checks.ts";
