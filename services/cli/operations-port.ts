@@ -153,8 +153,9 @@ export class OperationsPort {
   /** Returns the gateway's own problems, to append to an error message. Empty when the gateway does not report any. */
   async #reasons(signal: AbortSignal): Promise<string> {
     try {
-      const { clock } = this.#dependencies;
-      const response = await openRequest(new URL(`${this.#url}/readyz`), { method: "GET", headers: {}, signal, clock });
+      const { ca, clock } = this.#dependencies;
+      const asking = { method: "GET" as const, headers: {}, signal, ca, clock };
+      const response = await openRequest(new URL(`${this.#url}/readyz`), asking);
       const { reasons } = readyz.parse(await this.#read(response));
       return reasons.length === 0 ? "" : ` The gateway says: ${reasons.join("; ")}.`;
     } catch {

@@ -1,9 +1,11 @@
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
-import { request } from "node:https";
+import { createServer, request } from "node:https";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
+import { mintKeyToken } from "#shared/keys/key-token.ts";
 import { exitCodes } from "#shared/process/lifecycle.ts";
 import { findBinary } from "../harness/find-binary.ts";
 import { infraFolder } from "../harness/infra/compose-file.ts";
@@ -52,6 +54,25 @@ describe.skipIf(openssl === undefined)("with a certificate and its key", () => {
     expect((await trunkline(["models", "list"], { ...named, ...ca })).exitCode).toBe(0);
     const env = { ...here, ...files };
     await promisify(execFile)(process.execPath, [join(infraFolder, "healthcheck.ts")], { env });
+  });
+
+  test("a command names the gateway's own problems also where a private authority signed its certificate", async () => {
+    const [cert, key] = await Promise.all([
+      readFile(settings.TRUNKLINE_TLS_CERT),
+      readFile(settings.TRUNKLINE_TLS_KEY),
+    ]);
+    const error = { message: "Keys cannot be checked.", type: "api_error", param: null, code: "auth_unavailable" };
+    await using server = createServer({ cert, key }, ({ url }, response) => {
+      const answer = url === "/readyz" ? { ready: false, reasons: ["Redis does not answer"] } : { error };
+      response.writeHead(503, { "content-type": "application/json" }).end(JSON.stringify(answer));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { stderr } = await trunkline(["models", "list"], {
+      TRUNKLINE_OPERATIONS_URL: `https://localhost:${(server.address() as AddressInfo).port}`,
+      TRUNKLINE_OPERATIONS_CA: settings.TRUNKLINE_TLS_CERT,
+      TRUNKLINE_ADMIN_KEY: mintKeyToken("admin").reveal(),
+    });
+    expect(stderr).toContain("The gateway says: Redis does not answer.");
   });
 
   test("a certificate of the operations port without its key is told at the start", async () => {
