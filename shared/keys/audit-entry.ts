@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { jsonIn } from "../protocol/frame-payload.ts";
 import { machineName } from "../protocol/identifiers.ts";
 import { routeName } from "../routes/route-record.ts";
 import { keyName } from "./key-record.ts";
@@ -68,16 +69,8 @@ export type AuditEntry = Readonly<z.infer<typeof auditEntry>>;
 /** The author of a change as named in the audit trail, and the id of the request if there is one. */
 export type Actor = Pick<AuditEntry, "by" | "request">;
 
+/** An action of a newer version is undefined. */
 const withAction = z.object({ action: z.enum(auditActions) });
-
-/** Returns the action of a stored entry (JSON); undefined when this version does not know the action. */
-function actionIn(text: string | undefined): AuditAction | undefined {
-  try {
-    return withAction.safeParse(JSON.parse(text ?? "")).data?.action;
-  } catch {
-    return undefined;
-  }
-}
 
 const machineBegin = "machine:";
 const routeBegin = "route:";
@@ -100,6 +93,6 @@ export function tellEntry(
   else if (subject.startsWith(routeBegin)) listener.onRouteChange(subject.slice(routeBegin.length));
   else {
     const id = keyId.safeParse(subject);
-    if (id.success) listener.onChange(id.data, actionIn(text));
+    if (id.success) listener.onChange(id.data, withAction.safeParse(jsonIn(text ?? "")).data?.action);
   }
 }

@@ -3,6 +3,16 @@ import { z } from "zod";
 export const finishReasons = ["stop", "length", "tool_calls", "content_filter"] as const;
 export type FinishReason = (typeof finishReasons)[number];
 
+const count = z.int().nonnegative();
+
+export const usage = z.object({
+  promptTokens: count,
+  completionTokens: count,
+  cachedTokens: count.optional(),
+  reasoningTokens: count.optional(),
+});
+export type Usage = z.infer<typeof usage>;
+
 const tokenLogprob = z.strictObject({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() });
 
 /** Logprobs of each token of a text and of its alternatives, in OpenAI's format. */
@@ -12,11 +22,7 @@ export type TokenLogprobs = z.infer<typeof tokenLogprobs>;
 /** Bounds the answers to one request. */
 export const choicesMax = 128;
 /** The choice that an event belongs to, when a request asks for several (`n`). Undefined means the first. */
-const choice = z
-  .int()
-  .nonnegative()
-  .max(choicesMax - 1)
-  .optional();
+const choice = count.max(choicesMax - 1).optional();
 
 /**
  * One event of a runtime's answer, in the runtime's order. Runtime adapters emit only these. `AnswerAssembly`
@@ -31,11 +37,11 @@ export const answerEvent = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("tool-call-start"),
     choice,
-    index: z.int().nonnegative(),
+    index: count,
     id: z.string().optional(),
     name: z.string(),
   }),
-  z.strictObject({ kind: z.literal("tool-call-delta"), choice, index: z.int().nonnegative(), arguments: z.string() }),
+  z.strictObject({ kind: z.literal("tool-call-delta"), choice, index: count, arguments: z.string() }),
   z.strictObject({
     kind: z.literal("finish"),
     choice,
@@ -43,15 +49,7 @@ export const answerEvent = z.discriminatedUnion("kind", [
     /** The stop string that ended the answer, as far as the runtime tells. Only for a job whose head has `tellsStop`. */
     stop: z.string().optional(),
   }),
-  z.strictObject({ kind: z.literal("embedding"), index: z.int().nonnegative(), vector: z.array(z.number()) }),
-  z.strictObject({
-    kind: z.literal("usage"),
-    promptTokens: z.int().nonnegative(),
-    completionTokens: z.int().nonnegative(),
-    cachedTokens: z.int().nonnegative().optional(),
-    reasoningTokens: z.int().nonnegative().optional(),
-  }),
+  z.strictObject({ kind: z.literal("embedding"), index: count, vector: z.array(z.number()) }),
+  z.strictObject({ kind: z.literal("usage"), ...usage.shape }),
 ]);
 export type AnswerEvent = z.infer<typeof answerEvent>;
-
-export type Usage = Omit<Extract<AnswerEvent, { kind: "usage" }>, "kind">;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { finishReasons } from "./answer-events.ts";
+import { finishReasons, usage } from "./answer-events.ts";
 import { epoch, tokenText } from "./identifiers.ts";
 import { limits } from "./limits.ts";
 
@@ -22,15 +22,6 @@ export type RejectPayload = z.infer<typeof rejectPayload>;
 
 /** The agent has received the body up to this offset. */
 export const partAckPayload = z.object({ received: count });
-
-export const usage = z.object({
-  promptTokens: count,
-  completionTokens: count,
-  cachedTokens: count.optional(),
-  reasoningTokens: count.optional(),
-});
-
-export type Usage = z.infer<typeof usage>;
 
 export const endPayload = z.object({
   finishReason: z.enum(finishReasons).nullable(),
@@ -74,9 +65,13 @@ export function encodeJson(value: unknown): Uint8Array {
  * Parses a JSON payload against its schema. Returns undefined when it does not match: other processes are not trusted.
  */
 export function decodeJson<Schema extends z.ZodType>(schema: Schema, bytes: Uint8Array): z.output<Schema> | undefined {
+  return schema.safeParse(jsonIn(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString())).data;
+}
+
+/** Parses a text as JSON. Returns undefined on a syntax error. */
+export function jsonIn(text: string): unknown {
   try {
-    const parsed = schema.safeParse(readJson(bytes));
-    return parsed.success ? parsed.data : undefined;
+    return JSON.parse(text);
   } catch {
     return undefined;
   }
@@ -84,6 +79,5 @@ export function decodeJson<Schema extends z.ZodType>(schema: Schema, bytes: Uint
 
 /** Parses the bytes as JSON; throws on a syntax error. */
 export function readJson(bytes: Uint8Array): unknown {
-  const readable = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return JSON.parse(readable.toString());
+  return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
 }

@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { answerEvent, type AnswerEvent } from "./answer-events.ts";
+import { jsonIn } from "./frame-payload.ts";
 
 /**
  * One message of an agent's answer to a job: a prefix of 12 bytes, then the payload.
@@ -16,20 +17,9 @@ export const framePrefixBytes = 12;
 /** The largest count that fits into a frame. A runtime may report more tokens; the frame then carries this maximum. */
 const countMax = 0xffff_ffff;
 
-const kindCodes = { accept: 1, reject: 2, "part-ack": 3, data: 4, end: 5, fault: 6, beat: 7 } as const;
-export type FrameKind = keyof typeof kindCodes;
-
-/** Frame kinds, indexed by their code. */
-const kindsByCode: readonly (FrameKind | undefined)[] = [
-  undefined,
-  "accept",
-  "reject",
-  "part-ack",
-  "data",
-  "end",
-  "fault",
-  "beat",
-];
+/** In the order of their codes, which begin at 1. */
+const frameKinds = ["accept", "reject", "part-ack", "data", "end", "fault", "beat"] as const;
+export type FrameKind = (typeof frameKinds)[number];
 
 export interface Frame {
   readonly kind: FrameKind;
@@ -49,7 +39,7 @@ export function encodeFrame(
 ): Uint8Array {
   const frame = Buffer.allocUnsafe(framePrefixBytes + payload.byteLength);
   frame[0] = frameVersion;
-  frame[1] = kindCodes[kind];
+  frame[1] = frameKinds.indexOf(kind) + 1;
   frame[2] = 0;
   frame[3] = 0;
   writeCount(frame, sequence, 4);
@@ -83,7 +73,7 @@ export function decodeFrame(bytes: Uint8Array): Decoded {
   if (payloadBytes < 0) return malformed;
   const version = bytes[0] ?? 0;
   if (version !== frameVersion) return { outcome: "other-version", version };
-  const kind = kindsByCode[bytes[1] ?? 0];
+  const kind = frameKinds[(bytes[1] ?? 0) - 1];
   if (kind === undefined) return unknownKind;
   return {
     outcome: "frame",
@@ -169,11 +159,7 @@ function isHighSurrogate(unit: number): boolean {
 export function eventOf({ head, text }: DataRecord): AnswerEvent | undefined {
   if (head === "v") return embeddingIn(text);
   if (head !== "j") return text === "" ? undefined : { kind: head === "t" ? "text" : "reasoning", text };
-  try {
-    return answerEvent.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
+  return answerEvent.safeParse(jsonIn(text)).data;
 }
 
 const doubleBytes = 8;

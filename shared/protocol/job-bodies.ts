@@ -129,12 +129,8 @@ const templateArguments = z.record(
   z.union([z.boolean(), z.number(), z.string().max(1_024)]),
 );
 
-/** All fields of a chat request that change the answer, except the model. */
-export const chatBody = z.object({
-  messages: z.array(chatMessage).min(1),
-  tools: z.array(toolDefinition).min(1).max(toolsMax).optional(),
-  tool_choice: toolChoice.optional(),
-  parallel_tool_calls: z.boolean().optional(),
+/** The fields of chats and texts alike that say how tokens are chosen. */
+const sampling = {
   max_tokens: z.int().min(1).optional(),
   temperature: z.number().min(0).max(2).optional(),
   top_p: z.number().min(0).max(1).optional(),
@@ -149,9 +145,19 @@ export const chatBody = z.object({
   repeat_penalty: z.number().min(0.01).max(10).optional(),
   stop_token_ids: z.array(z.int().min(0)).max(stopsMax).optional(),
   n: z.int().min(1).max(choicesMax).optional(),
+};
+const logitBias = z.record(z.string(), z.number().min(-100).max(100)).optional();
+
+/** All fields of a chat request that change the answer, except the model. */
+export const chatBody = z.object({
+  messages: z.array(chatMessage).min(1),
+  tools: z.array(toolDefinition).min(1).max(toolsMax).optional(),
+  tool_choice: toolChoice.optional(),
+  parallel_tool_calls: z.boolean().optional(),
+  ...sampling,
   logprobs: z.boolean().optional(),
   top_logprobs: z.int().min(0).max(20).optional(),
-  logit_bias: z.record(z.string(), z.number().min(-100).max(100)).optional(),
+  logit_bias: logitBias,
   response_format: responseFormat.optional(),
   reasoning_effort: reasoningEffort.optional(),
   chat_template_kwargs: templateArguments.optional(),
@@ -173,10 +179,6 @@ export const completionsMax = choicesMax;
 /** Bounds the alternative tokens that a legacy completion reports for each token. */
 export const completionLogprobsMax = 5;
 
-const { max_tokens, temperature, top_p, frequency_penalty, presence_penalty, seed, stop, n, logit_bias } =
-  chatBody.shape;
-const { top_k, min_p, typical_p, repeat_penalty, stop_token_ids } = chatBody.shape;
-
 /**
  * The body of a `complete` job: prompts that are continued without a chat template. The agent asks its runtime for one
  * answer to one prompt at a time. The answers to the first prompt come first.
@@ -187,20 +189,8 @@ export const completeBody = z.object({
   suffix: z.string().min(1).optional(),
   /** True if each answer begins with its prompt. */
   echo: z.boolean().optional(),
-  max_tokens,
-  temperature,
-  top_p,
-  frequency_penalty,
-  presence_penalty,
-  seed,
-  stop,
-  top_k,
-  min_p,
-  typical_p,
-  repeat_penalty,
-  stop_token_ids,
-  n,
-  logit_bias,
+  ...sampling,
+  logit_bias: logitBias,
   /** Number of alternatives to report for each token. With 0 only the token's own logprob is reported. */
   logprobs: z.int().min(0).max(completionLogprobsMax).optional(),
 });

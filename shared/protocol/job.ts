@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { modelId } from "../model/model.ts";
+import { jsonIn } from "./frame-payload.ts";
 import { frameVersion } from "./frame.ts";
 import { limits } from "./limits.ts";
 import { tokenText, epoch } from "./identifiers.ts";
@@ -76,12 +77,7 @@ export function decodePartHead(text: string | undefined): DecodedHead<PartHead> 
 }
 
 function decodeHead<Head>(schema: z.ZodType<Head>, text: string | undefined): DecodedHead<Head> {
-  let json: unknown;
-  try {
-    json = JSON.parse(text ?? "");
-  } catch {
-    return { outcome: "malformed" };
-  }
+  const json = jsonIn(text ?? "");
   const version = versioned.safeParse(json).data?.version;
   if (version !== undefined && version !== frameVersion) return { outcome: "other-version", version };
   const head = schema.safeParse(json).data;

@@ -194,11 +194,9 @@ export function refusalIn(text: string): ToldRefusal | undefined {
   return refusal && { refusal, ...(ms !== undefined && { retryMs: Number(ms) }) };
 }
 
-/** Purposes of a machine's signature. Each has a prefix of its own, so that one never stands for the other. */
-export type SignedFor = "connect" | "credential";
-
 interface Signed {
-  readonly purpose: SignedFor;
+  /** Each purpose has a prefix of its own, so that one signature never stands for the other. */
+  readonly purpose: "connect" | "credential";
   readonly site: string;
   readonly challenge: string;
 }

@@ -1,3 +1,5 @@
+import { tokenCharacters } from "./identifiers.ts";
+
 /**
  * All subjects of version 1 of the wire. A subject holds only machine names, epochs and random tokens: never a model, a
  * key or a user's text.
@@ -40,19 +42,13 @@ export type Addressed =
   | { readonly channel: "unknown" };
 
 const machinesBegin = "tl1.machine.";
-const channels: Readonly<Record<MachineChannel, Addressed>> = {
-  job: { channel: "job" },
-  part: { channel: "part" },
-  control: { channel: "control" },
-};
-
 const echo = "echo.";
 
 /** Parses a subject that matches `machinePattern`. */
 export function parseMachineSubject(subject: string): Addressed {
   const epochAt = subject.indexOf(".", machinesBegin.length) + 1;
   const rest = subject.slice(subject.indexOf(".", epochAt) + 1);
-  if (rest === "job" || rest === "part" || rest === "control") return channels[rest];
+  if (rest === "job" || rest === "part" || rest === "control") return { channel: rest };
   return rest.startsWith(echo) ? { channel: "echo", gateway: rest.slice(echo.length) } : { channel: "unknown" };
 }
 
@@ -69,7 +65,6 @@ export function replyPattern(gateway: string): string {
   return `tl1.reply.${gateway}.>`;
 }
 
-const tokenCharacters = 22;
 const repliesBegin = "tl1.reply.";
 const reply = new RegExp(
   `^tl1\\.reply\\.[0-9A-Za-z]{${tokenCharacters}}\\.[a-z0-9][a-z0-9-]{0,62}\\.(?:[0-9A-Za-z]{${tokenCharacters}}|beats)$`,

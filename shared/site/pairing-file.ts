@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { exitCodes, StartFailure } from "../process/lifecycle.ts";
 import { insistOnOwnFolder, makeStateFolder, writeStateFile } from "../process/state-folder.ts";
+import { jsonIn } from "../protocol/frame-payload.ts";
 import { machineName } from "../protocol/identifiers.ts";
 import { machineKey, pairRequest, siteId } from "../protocol/pairing.ts";
 
@@ -37,7 +38,7 @@ export function readPairing(stateDir: string): Pairing | undefined {
   const file = pairingFile(stateDir);
   const text = readIfThere(file);
   if (text === undefined) return undefined;
-  const read = parsed(pairing, text);
+  const read = pairing.safeParse(jsonIn(text)).data;
   if (read !== undefined) return read;
   throw new StartFailure(
     exitCodes.config,
@@ -54,7 +55,7 @@ export function writePairing(stateDir: string, kept: Pairing): void {
 
 /** Returns the draft that an earlier attempt with the same join line left, as when the site's answer was lost. */
 export function readDraft(stateDir: string, { origin, join: id }: Pick<PairingDraft, "origin" | "join">) {
-  const read = parsed(draft, readIfThere(draftFile(stateDir)) ?? "");
+  const read = draft.safeParse(jsonIn(readIfThere(draftFile(stateDir)) ?? "")).data;
   return read?.origin === origin && read.join === id ? read : undefined;
 }
 
@@ -75,13 +76,5 @@ function readIfThere(file: string): string | undefined {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
     const reason = error instanceof Error ? error.message : String(error);
     throw new StartFailure(exitCodes.config, `The file ${file} cannot be read (${reason}): let this user read it.`);
-  }
-}
-
-function parsed<Kept>(shape: z.ZodType<Kept>, text: string): Kept | undefined {
-  try {
-    return shape.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
   }
 }

@@ -5,6 +5,7 @@ import { TLSSocket } from "node:tls";
 import { z } from "zod";
 import { unknownAuthority } from "../broker/nats-security.ts";
 import type { Environment } from "../process/config.ts";
+import { jsonIn } from "../protocol/frame-payload.ts";
 
 /**
  * The way from a machine to its site's HTTPS port, for pairing and for the tunnel. Certificates are always verified. A
@@ -159,14 +160,6 @@ async function readText(response: http.IncomingMessage, site: Site): Promise<str
     throw error instanceof SiteFailure ? error : whyNotReached(error, site);
   }
   return Buffer.concat(chunks).toString("utf8");
-}
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function redirected({ origin }: Site, location: string | undefined): SiteFailure {

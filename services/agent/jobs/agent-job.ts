@@ -1,3 +1,4 @@
+import type { Usage } from "#shared/protocol/answer-events.ts";
 import {
   faultMessageCharactersMax,
   faultReasonCharactersMax,
@@ -5,7 +6,6 @@ import {
   type FaultPayload,
   type JobState,
   type RejectPayload,
-  type Usage,
 } from "#shared/protocol/frame-payload.ts";
 import type { DataRecord } from "#shared/protocol/frame.ts";
 import type { JobHead, JobKind } from "#shared/protocol/job.ts";

@@ -1,8 +1,8 @@
 import type { Clock } from "#shared/process/clock.ts";
 import type { Fault, FaultCode } from "#shared/fault/fault.ts";
-import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
+import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
 import { eventOf, RecordReader } from "#shared/protocol/frame.ts";
-import type { BeatRow, EndPayload, JobState, Usage } from "#shared/protocol/frame-payload.ts";
+import type { BeatRow, EndPayload, JobState } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { JobListener, JobOffer, OfferListener } from "./job-listener.ts";
 import { machineBrokeRules } from "./machine-fault.ts";

@@ -1,5 +1,6 @@
 import type { Fault } from "#shared/fault/fault.ts";
-import type { BeatRow, EndPayload, JobState, Usage } from "#shared/protocol/frame-payload.ts";
+import type { Usage } from "#shared/protocol/answer-events.ts";
+import type { BeatRow, EndPayload, JobState } from "#shared/protocol/frame-payload.ts";
 
 /** A job offered to a machine. `model` is the model's id on that machine. */
 export interface JobOffer {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import type { BeatRow, Usage } from "#shared/protocol/frame-payload.ts";
+import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
+import type { BeatRow } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { chatCompletion, ChatChunks } from "../../../services/gateway/api/render-chat.ts";
 import { AnswerCourse, type AnswerRenderer, type AnswerWriter } from "../../../services/gateway/jobs/answer-course.ts";
