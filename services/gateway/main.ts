@@ -1,10 +1,9 @@
-import { insistOnNats } from "#shared/broker/insist-on-nats.ts";
 import { connectNats } from "#shared/broker/nats-broker.ts";
 import { openKeyStore } from "#shared/keys/open-key-store.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { createLog } from "#shared/process/log.ts";
-import { runUntilStopped } from "#shared/process/lifecycle.ts";
+import { exitCodes, runUntilStopped, StartFailure } from "#shared/process/lifecycle.ts";
 import { startGateway } from "./compose.ts";
 import { gatewayConfig } from "./config.ts";
 import { natsForMachines } from "./machine-brokers.ts";
@@ -12,7 +11,13 @@ import { natsForMachines } from "./machine-brokers.ts";
 /** Runs a gateway as a process of its own until it is told to stop. */
 export async function runGateway(environment: Environment): Promise<void> {
   const config = gatewayConfig(environment);
-  const url = insistOnNats(config.natsUrl);
+  const { natsUrl: url } = config;
+  if (url === undefined) {
+    throw new StartFailure(
+      exitCodes.config,
+      "trunkline gateway needs TRUNKLINE_NATS_URL, such as nats://127.0.0.1:4222; trunkline up runs everything in one process without it.",
+    );
+  }
   const log = createLog({ level: config.logLevel, format: config.logFormat, name: "gateway" });
   await runUntilStopped({
     environment,

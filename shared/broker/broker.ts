@@ -1,4 +1,5 @@
 import { Fault } from "../fault/fault.ts";
+import { exitCodes, StartFailure } from "../process/lifecycle.ts";
 
 /**
  * A gateway's or an agent's connection to the broker. NATS and the in-process broker implement it.
@@ -88,6 +89,15 @@ export function payloadTooLarge(bytes: number, payloadBytesMax: number): Fault {
     message: "A message is larger than the broker's payload limit.",
     internal: `a message of ${bytes} bytes is over the broker's payload limit of ${payloadBytesMax} bytes`,
   });
+}
+
+/** Throws when the broker denies this process a publish or a subscription that it made before the latest flush. */
+export function insistOnGrants({ trouble }: Pick<Broker, "trouble">): void {
+  if (trouble === undefined) return;
+  throw new StartFailure(
+    exitCodes.config,
+    `${trouble}: give its user that grant (infra/nats.conf shows all), or set TRUNKLINE_NATS_URL or TRUNKLINE_NATS_CREDS to the credential that was made for this process.`,
+  );
 }
 
 /** Returns true if the subject matches the pattern: `*` is one token, a final `>` is one token or more. */

@@ -16,21 +16,15 @@ import {
  * its connection, as a NATS server cuts a slow consumer.
  */
 export class MemoryBroker {
-  readonly #connections = new Set<MemoryConnection>();
-  readonly #options: MemoryBrokerOptions;
+  readonly #options: ConnectionOptions;
 
-  constructor(options: MemoryBrokerOptions) {
-    this.#options = options;
+  constructor({ payloadBytesMax = 1024 * 1024, pendingBytesMax = 64 * 1024 * 1024, ...options }: MemoryBrokerOptions) {
+    this.#options = { ...options, payloadBytesMax, pendingBytesMax, connections: new Set() };
   }
 
   connect(): MemoryConnection {
-    const connection = new MemoryConnection({
-      ...this.#options,
-      payloadBytesMax: this.#options.payloadBytesMax ?? 1024 * 1024,
-      pendingBytesMax: this.#options.pendingBytesMax ?? 64 * 1024 * 1024,
-      connections: this.#connections,
-    });
-    this.#connections.add(connection);
+    const connection = new MemoryConnection(this.#options);
+    this.#options.connections.add(connection);
     return connection;
   }
 }

@@ -1,12 +1,7 @@
-import { readFileSync } from "node:fs";
 import {
-  AuthorizationError,
-  credsAuthenticator,
   headers as emptyHeaders,
   PermissionViolationError,
-  UserAuthenticationExpiredError,
   wsconnect,
-  type Auth,
   type ConnectionOptions,
   type Msg,
   type MsgHdrs,
@@ -14,7 +9,7 @@ import {
   type Subscription as NatsSubscription,
 } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
-import type { Clock, Timer } from "../process/clock.ts";
+import type { Clock } from "../process/clock.ts";
 import type { Log } from "../process/log.ts";
 import { exitCodes, StartFailure } from "../process/lifecycle.ts";
 import { limits } from "../protocol/limits.ts";
@@ -28,9 +23,16 @@ import {
   payloadTooLarge,
   subjectMatches,
 } from "./broker.ts";
-import { protectNats, tlsFailure, webSocketFactory, type NatsProtection, type NatsSecurity } from "./nats-security.ts";
-import { readNatsUrl, ReconnectPace } from "./nats-connection.ts";
-import type { NatsCredential } from "./nats-credentials.ts";
+import {
+  protectNats,
+  readNatsUrl,
+  tlsFailure,
+  webSocketFactory,
+  type NatsProtection,
+  type NatsSecurity,
+} from "./nats-security.ts";
+import { LineWatch, reconnecting, ReconnectPace } from "./nats-connection.ts";
+import { isCredentialRefused, type NatsCredential, readCredentials, signedNonce } from "./nats-credentials.ts";
 
 interface NatsOptions {
   /**
@@ -47,23 +49,7 @@ interface NatsOptions {
   readonly log: Log;
 }
 
-/** Timeout of a connect. TCP, TLS, INFO and the first PONG take four to five round trips; each may last 1 s. */
-const connectTimeoutMs = 5_000;
 const closeWaitMs = 2_000;
-/** Intervals of `#watchLine`: how often it sends a ping, and how often it checks for a late answer. */
-const pingIntervalMs = 1_000;
-const pingLookMs = 250;
-/**
- * A ping times out this long after three round trips. The first ping of a connection has longer: its round trip is
- * unknown.
- */
-const natsPingWaitMs = 1_000;
-const firstPingWaitMs = connectTimeoutMs;
-const roundTripsAwaited = 3;
-/** `roundTripMs` is the median of this many round trips, so that one pause of a busy host does not count. */
-const roundTripsKept = 5;
-/** Pings of the client library. They ignore the round trip, and are only a fallback for `#watchLine`. */
-const clientPings = { pingInterval: 10_000, maxPingOut: 2 };
 /** Bounds the remembered denials. A site has only a handful of different ones. */
 const denialsMax = 100;
 /** A denied publish that does not recur within this time counts as allowed: grants can change while a broker runs. */
@@ -121,23 +107,10 @@ export async function connectNats(options: NatsOptions): Promise<NatsBroker> {
   return new NatsBroker(connection, { ...options, peer, pace, openTo: (info) => protection.openTo(info) });
 }
 
-/** Settings of a connection that reconnects for ever. */
-export function reconnecting(pace: ReconnectPace): ConnectionOptions {
-  return {
-    timeout: connectTimeoutMs,
-    ...clientPings,
-    maxReconnectAttempts: -1,
-    reconnectDelayHandler: () => pace.nextMs(),
-    ignoreAuthErrorAbort: true,
-    noAsyncTraces: true,
-  };
-}
-
 /** The other end of a connection in messages for people. */
 export interface NatsPeer {
   readonly name: string;
   readonly credentialRefused: string;
-  /** The remedy for a missing grant. */
   readonly grantRemedy: string;
 }
 
@@ -150,15 +123,6 @@ const natsPeer: NatsPeer = {
 
 function peerFor({ remedy }: NatsCredential): NatsPeer {
   return { name: "NATS", credentialRefused: `NATS refuses a credential: ${remedy}`, grantRemedy: remedy };
-}
-
-/** The library signs in JavaScript, which takes hundreds of times as long. */
-function signedNonce({ jwt, key }: NatsCredential, nonce = ""): Auth {
-  return { jwt, nkey: key.publicKey, sig: key.sign(Buffer.from(nonce)).toString("base64url") };
-}
-
-export function isCredentialRefused(error: unknown): boolean {
-  return error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError;
 }
 
 /** Explains why the connect failed. A refused credential and an unreachable server need different remedies. */
@@ -180,18 +144,6 @@ function whyNotConnected(
       : `${named} cannot be reached (${reason}): start it there, or set TRUNKLINE_NATS_URL to where it is.`,
     { cause: error },
   );
-}
-
-function readCredentials(file: string): ReturnType<typeof credsAuthenticator> {
-  try {
-    return credsAuthenticator(readFileSync(file));
-  } catch (error) {
-    throw new StartFailure(
-      exitCodes.config,
-      `TRUNKLINE_NATS_CREDS: the file ${file} cannot be read; name a .creds file that this user may read.`,
-      { cause: error },
-    );
-  }
 }
 
 interface NatsBrokerOptions {
@@ -218,10 +170,8 @@ interface Outgoing {
 export class NatsBroker implements Broker {
   connected = true;
   connectedSinceMs: number;
-  roundTripMs = 0;
-  #roundTripsMs: readonly number[] = [];
-  readonly #connection: NatsConnection;
-  readonly #options: NatsBrokerOptions;
+  protected readonly connection: NatsConnection;
+  protected readonly options: NatsBrokerOptions;
   /** Denied publishes and subscriptions, each with the time until which the denial stands. */
   readonly #denials = new Map<string, number>();
   readonly #dispensable = new Set<{ readonly pattern: string; readonly listener: (reason: string) => void }>();
@@ -233,40 +183,47 @@ export class NatsBroker implements Broker {
   #refusedThisAttempt = false;
   #outgoing: Outgoing[] = [];
   #closing = false;
-  readonly #lineWatch: Timer;
-  #lookedAtMs: number;
-  /** The ping without an answer yet. */
-  #ping: { sentAtMs: number; readonly waitMs: number } | undefined;
-  #pingedAtMs = -Infinity;
-  #isFirstPing = true;
+  readonly #line: LineWatch;
 
   constructor(connection: NatsConnection, options: NatsBrokerOptions) {
-    this.#connection = connection;
-    this.#options = options;
-    this.connectedSinceMs = this.#lookedAtMs = options.clock.now();
+    this.connection = connection;
+    this.options = options;
+    this.connectedSinceMs = options.clock.now();
     void this.#watch();
-    this.#lineWatch = options.clock.every(pingLookMs, () => this.#watchLine());
-    this.#watchLine();
+    const { clock, log, peer, pingWaitMs } = options;
+    this.#line = new LineWatch({
+      clock,
+      pingWaitMs,
+      ping: () => connection.flush(),
+      onSilent: (waitedMs) => {
+        log.warn({ waitedMs }, `${peer.name} does not answer a ping`);
+        void connection.reconnect().catch(() => undefined);
+      },
+    });
+  }
+
+  get roundTripMs(): number {
+    return this.#line.roundTripMs;
   }
 
   get trouble(): string | undefined {
-    const { name, credentialRefused } = this.#options.peer;
+    const { name, credentialRefused } = this.options.peer;
     if (!this.connected) return this.#refusesCredential ? credentialRefused : `${name} cannot be reached`;
     const [denied] = this.#denials.keys().filter((each) => this.#stands(each));
     return denied === undefined ? undefined : `${name} does not let its credential ${denied}`;
   }
 
   get connectionId(): string | undefined {
-    const { info } = this.#connection;
+    const { info } = this.connection;
     return info === undefined ? undefined : `${info.server_id}.${info.client_id}`;
   }
 
   get serverVersion(): string {
-    return this.#connection.info?.version ?? "";
+    return this.connection.info?.version ?? "";
   }
 
   get payloadBytesMax(): number {
-    return this.#connection.info?.max_payload ?? 1024 * 1024;
+    return this.connection.info?.max_payload ?? 1024 * 1024;
   }
 
   publish(subject: string, data: Uint8Array, options: PublishOptions = {}): PublishOutcome {
@@ -278,7 +235,7 @@ export class NatsBroker implements Broker {
   }
 
   subscribe(pattern: string, handler: (message: BrokerMessage) => void): Subscription {
-    const subscription = this.#connection.subscribe(pattern, {
+    const subscription = this.connection.subscribe(pattern, {
       callback: (error, message) => {
         if (error) {
           const denied = `subscribe to ${grantFor(pattern)}`;
@@ -294,7 +251,7 @@ export class NatsBroker implements Broker {
         try {
           handler(new NatsMessage(message));
         } catch (thrown) {
-          this.#options.log.error({ err: thrown, subject: message.subject }, "a broker message could not be handled");
+          this.options.log.error({ err: thrown, subject: message.subject }, "a broker message could not be handled");
         }
       },
     });
@@ -319,10 +276,10 @@ export class NatsBroker implements Broker {
   }
 
   async flush(): Promise<void> {
-    const { name, grantRemedy } = this.#options.peer;
+    const { name, grantRemedy } = this.options.peer;
     if (!this.connected) throw new Error(`the connection to ${name} is down`);
     this.#send();
-    await this.#connection.flush();
+    await this.connection.flush();
     // The client library reports a denied publish a few microtasks after the answer to the flush.
     await new Promise((resolve) => setImmediate(resolve));
     if (this.#refusedPattern === undefined) return;
@@ -335,17 +292,17 @@ export class NatsBroker implements Broker {
   /** Connects anew with a credential that was renewed. Subscriptions come back, as after an outage. */
   async renew(): Promise<void> {
     this.#send();
-    await this.#connection.reconnect();
+    await this.connection.reconnect();
   }
 
   async close(): Promise<void> {
     this.#closing = true;
-    this.#lineWatch.cancel();
+    this.#line.stop();
     if (this.connected) {
       for (const subscription of this.#subscriptions) subscription.unsubscribe();
       await this.#flushWithin(closeWaitMs);
     }
-    await this.#connection.close();
+    await this.connection.close();
     this.#turn(false);
     this.#listeners.clear();
   }
@@ -353,7 +310,7 @@ export class NatsBroker implements Broker {
   /** Flushes with a time limit, so that a server that no longer answers does not delay the shutdown. */
   async #flushWithin(limitMs: number): Promise<void> {
     const { promise: late, resolve } = Promise.withResolvers<void>();
-    const timer = this.#options.clock.after(limitMs, resolve);
+    const timer = this.options.clock.after(limitMs, resolve);
     await Promise.race([this.flush().catch(() => undefined), late]);
     timer.cancel();
   }
@@ -366,23 +323,23 @@ export class NatsBroker implements Broker {
     for (const { subject, data, options } of batch) {
       const { reply, headers } = options;
       try {
-        if (headers === undefined) this.#connection.publish(subject, data, reply === undefined ? undefined : { reply });
-        else this.#connection.publish(subject, data, { reply: reply ?? "", headers: natsHeaders(headers) });
+        if (headers === undefined) this.connection.publish(subject, data, reply === undefined ? undefined : { reply });
+        else this.connection.publish(subject, data, { reply: reply ?? "", headers: natsHeaders(headers) });
       } catch (error) {
-        this.#options.log.error({ err: error, subject }, "a message could not be handed to the broker");
+        this.options.log.error({ err: error, subject }, "a message could not be handed to the broker");
       }
     }
   }
 
   /** Called after each reconnect, before anything is published. */
   protected reconnected(): void {
-    const open = this.#options.openTo?.(this.#connection.info);
-    if (open !== undefined) this.#options.log.error(open);
+    const open = this.options.openTo?.(this.connection.info);
+    if (open !== undefined) this.options.log.error(open);
   }
 
   /** Called when the server is about to shut down. */
   protected serverLeaves(): void {
-    this.#options.log.info("this NATS server is about to shut down");
+    this.options.log.info("this NATS server is about to shut down");
   }
 
   /** Called when the server refuses the credential. Returns false if the refusal says nothing about the credential. */
@@ -391,8 +348,8 @@ export class NatsBroker implements Broker {
   }
 
   async #watch(): Promise<void> {
-    for await (const status of this.#connection.status()) {
-      const { pace } = this.#options;
+    for await (const status of this.connection.status()) {
+      const { pace } = this.options;
       if (status.type === "disconnect") this.#turn(false);
       else if (status.type === "reconnecting") {
         this.#refusesCredential = this.#refusedThisAttempt;
@@ -408,48 +365,8 @@ export class NatsBroker implements Broker {
     this.#turn(false);
   }
 
-  /** Detects a dead connection or a frozen server. The timeout follows the measured round trips of this connection. */
-  #watchLine(): void {
-    const nowMs = this.#options.clock.now();
-    const { peer, log, pingWaitMs = natsPingWaitMs } = this.#options;
-    const stoodStill = nowMs - this.#lookedAtMs > pingLookMs + pingWaitMs;
-    this.#lookedAtMs = nowMs;
-    if (!this.connected) return;
-    const ping = this.#ping;
-    if (ping === undefined) {
-      if (nowMs - this.#pingedAtMs >= pingIntervalMs) this.#sendPing(nowMs);
-      return;
-    }
-    // This process was paused, so the answer may lie unread in the socket: restart the timeout.
-    if (stoodStill) ping.sentAtMs = nowMs;
-    if (nowMs - ping.sentAtMs <= ping.waitMs) return;
-    this.#ping = undefined;
-    log.warn({ waitedMs: Math.round(nowMs - ping.sentAtMs) }, `${peer.name} does not answer a ping`);
-    void this.#connection.reconnect().catch(() => undefined);
-  }
-
-  #sendPing(sentAtMs: number): void {
-    const { pingWaitMs = natsPingWaitMs } = this.#options;
-    const waitMs = this.#isFirstPing
-      ? firstPingWaitMs
-      : pingWaitMs + roundTripsAwaited * Math.max(...this.#roundTripsMs);
-    const ping = { sentAtMs, waitMs };
-    this.#ping = ping;
-    this.#pingedAtMs = sentAtMs;
-    const answered = (): void => {
-      if (this.#ping !== ping) return;
-      this.#ping = undefined;
-      this.#isFirstPing = false;
-      const tookMs = this.#options.clock.now() - ping.sentAtMs;
-      this.#roundTripsMs = [tookMs, ...this.#roundTripsMs.slice(0, roundTripsKept - 1)];
-      const sorted = this.#roundTripsMs.toSorted((one, other) => one - other);
-      this.roundTripMs = Math.round(sorted[Math.floor(sorted.length / 2)] ?? tookMs);
-    };
-    this.#connection.flush().then(answered, () => undefined);
-  }
-
   #report(error: Error): void {
-    const { peer, log, pace } = this.#options;
+    const { peer, log, pace } = this.options;
     if (error instanceof PermissionViolationError) {
       const denied = `publish to ${grantFor(error.subject)}`;
       if (error.operation !== "publish" || this.#isDispensable(error.subject, denied)) return;
@@ -464,16 +381,16 @@ export class NatsBroker implements Broker {
   /** Tells a denial to those who can do without the subject. Returns false when there are none. */
   #isDispensable(subject: string, denied: string): boolean {
     const told = [...this.#dispensable].filter(({ pattern }) => subjectMatches(pattern, subject));
-    for (const { listener } of told) listener(`${this.#options.peer.name} does not let its credential ${denied}`);
+    for (const { listener } of told) listener(`${this.options.peer.name} does not let its credential ${denied}`);
     return told.length > 0;
   }
 
   #stands(denied: string): boolean {
-    return (this.#denials.get(denied) ?? 0) > this.#options.clock.now();
+    return (this.#denials.get(denied) ?? 0) > this.options.clock.now();
   }
 
   #deny(what: string, standsMs: number): void {
-    const { peer, log, clock } = this.#options;
+    const { peer, log, clock } = this.options;
     if (!this.#denials.has(what) && this.#denials.size >= denialsMax) return;
     if (!this.#stands(what)) log.error(`${peer.name} does not let this credential ${what}`);
     this.#denials.set(what, clock.now() + standsMs);
@@ -483,12 +400,10 @@ export class NatsBroker implements Broker {
     if (this.connected === connected) return;
     this.connected = connected;
     this.#outgoing = [];
-    this.#ping = undefined;
-    this.#isFirstPing = true;
-    this.#pingedAtMs = -Infinity;
-    if (connected) this.connectedSinceMs = this.#options.clock.now();
+    this.#line.turn(connected);
+    if (connected) this.connectedSinceMs = this.options.clock.now();
     if (!this.#closing) {
-      const { peer, log } = this.#options;
+      const { peer, log } = this.options;
       log.warn({ connected }, connected ? `connected to ${peer.name} again` : `the connection to ${peer.name} is lost`);
     }
     for (const listener of this.#listeners) listener(connected);
@@ -501,6 +416,7 @@ function natsHeaders(headers: Readonly<Record<string, string>>): MsgHdrs {
   return lines;
 }
 
+/** Reads a part of a message when it is asked for: most handlers read no headers, and a machine can send any. */
 class NatsMessage implements BrokerMessage {
   readonly #message: Msg;
 

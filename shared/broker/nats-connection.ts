@@ -1,45 +1,21 @@
-import { BlockList, isIP } from "node:net";
+import type { ConnectionOptions } from "@nats-io/nats-core";
+import type { Clock, Timer } from "../process/clock.ts";
 
-export interface NatsUrl {
-  readonly servers: string[];
-  /** The host names and addresses of `servers`, without ports and brackets. */
-  readonly hosts: readonly string[];
-  readonly user?: string;
-  readonly pass?: string;
-  /** True for `ws://` and `wss://`, for which the client library has a separate connect function. */
-  readonly websocket: boolean;
-  /** True for `tls://` and `wss://`: the URL itself requires TLS. */
-  readonly tls: boolean;
-  /** True if every host is a loopback address or the name `localhost`. Other names are never resolved for this. */
-  readonly onLoopback: boolean;
-}
+/** Timeout of a connect. TCP, TLS, INFO and the first PONG take four to five round trips; each may last 1 s. */
+const connectTimeoutMs = 5_000;
+/** Pings of the client library. They ignore the round trip, and are only a fallback for `LineWatch`. */
+const clientPings = { pingInterval: 10_000, maxPingOut: 2 };
 
-/** Splits a URL into servers and credentials. The client library ignores the credentials before the `@` of a URL. */
-export function readNatsUrl(url: string): NatsUrl {
-  const urls = url.split(",").map((part) => new URL(part.trim()));
-  const [first] = urls;
-  const servers = urls.map((each) => `${each.protocol}//${each.host}${each.pathname === "/" ? "" : each.pathname}`);
-  const hosts = urls.map(({ hostname }) => hostname.replace(/^\[|\]$/g, "").toLowerCase());
-  const uses = (...schemes: readonly string[]): boolean => urls.some(({ protocol }) => schemes.includes(protocol));
+/** Settings of a connection that reconnects for ever. */
+export function reconnecting(pace: ReconnectPace): ConnectionOptions {
   return {
-    servers,
-    hosts,
-    websocket: uses("ws:", "wss:"),
-    tls: uses("tls:", "wss:"),
-    onLoopback: hosts.every(isLoopback),
-    ...(first?.username ? { user: decodeURIComponent(first.username) } : {}),
-    ...(first?.password ? { pass: decodeURIComponent(first.password) } : {}),
+    timeout: connectTimeoutMs,
+    ...clientPings,
+    maxReconnectAttempts: -1,
+    reconnectDelayHandler: () => pace.nextMs(),
+    ignoreAuthErrorAbort: true,
+    noAsyncTraces: true,
   };
-}
-
-const loopback = new BlockList();
-loopback.addSubnet("127.0.0.0", 8, "ipv4");
-loopback.addAddress("::1", "ipv6");
-
-function isLoopback(host: string): boolean {
-  const version = isIP(host);
-  if (version === 0) return host === "localhost";
-  return loopback.check(host, version === 6 ? "ipv6" : "ipv4");
 }
 
 /** Delay between attempts to reach a lost server. Two sides of a restart reconnect within this time of each other. */
@@ -100,5 +76,97 @@ export class ReconnectPace {
     }
     const grown = refusedWaitMsMin * 2 ** Math.min(this.#refusals - 1, 10);
     return Math.min(grown, refusedWaitMsMax) * (0.5 + this.#random() / 2);
+  }
+}
+
+/** How often a ping is sent, and how often a late answer is looked for. */
+const pingIntervalMs = 1_000;
+const pingLookMs = 250;
+/**
+ * A ping times out this long after three round trips. The first ping of a connection has longer: its round trip is
+ * unknown.
+ */
+const pingWaitMsDefault = 1_000;
+const firstPingWaitMs = connectTimeoutMs;
+const roundTripsAwaited = 3;
+/** `roundTripMs` is the median of this many round trips, so that one pause of a busy host does not count. */
+const roundTripsKept = 5;
+
+interface LineOptions {
+  readonly clock: Clock;
+  readonly pingWaitMs?: number | undefined;
+  /** Resolves when the server answers. */
+  readonly ping: () => Promise<void>;
+  readonly onSilent: (waitedMs: number) => void;
+}
+
+/** Detects a dead connection or a frozen server. The timeout of a ping follows the measured round trips. */
+export class LineWatch {
+  roundTripMs = 0;
+  #roundTripsMs: readonly number[] = [];
+  readonly #options: LineOptions;
+  readonly #pingWaitMs: number;
+  readonly #timer: Timer;
+  #connected = true;
+  #lookedAtMs: number;
+  /** The ping without an answer yet. */
+  #ping: { sentAtMs: number; readonly waitMs: number } | undefined;
+  #pingedAtMs = -Infinity;
+  #isFirstPing = true;
+
+  constructor(options: LineOptions) {
+    const { clock, pingWaitMs = pingWaitMsDefault } = options;
+    this.#options = options;
+    this.#pingWaitMs = pingWaitMs;
+    this.#lookedAtMs = clock.now();
+    this.#timer = clock.every(pingLookMs, () => this.#look());
+    this.#look();
+  }
+
+  /** Forgets the ping under way: the connection was lost, or is a new one. */
+  turn(connected: boolean): void {
+    this.#connected = connected;
+    this.#ping = undefined;
+    this.#isFirstPing = true;
+    this.#pingedAtMs = -Infinity;
+  }
+
+  stop(): void {
+    this.#timer.cancel();
+  }
+
+  #look(): void {
+    const nowMs = this.#options.clock.now();
+    const stoodStill = nowMs - this.#lookedAtMs > pingLookMs + this.#pingWaitMs;
+    this.#lookedAtMs = nowMs;
+    if (!this.#connected) return;
+    const ping = this.#ping;
+    if (ping === undefined) {
+      if (nowMs - this.#pingedAtMs >= pingIntervalMs) this.#sendPing(nowMs);
+      return;
+    }
+    // This process was paused, so the answer may lie unread in the socket: restart the timeout.
+    if (stoodStill) ping.sentAtMs = nowMs;
+    if (nowMs - ping.sentAtMs <= ping.waitMs) return;
+    this.#ping = undefined;
+    this.#options.onSilent(Math.round(nowMs - ping.sentAtMs));
+  }
+
+  #sendPing(sentAtMs: number): void {
+    const longestMs = Math.max(...this.#roundTripsMs);
+    const answerWaitMs = this.#isFirstPing ? firstPingWaitMs : this.#pingWaitMs + roundTripsAwaited * longestMs;
+    const ping = { sentAtMs, waitMs: answerWaitMs };
+    this.#ping = ping;
+    this.#pingedAtMs = sentAtMs;
+    const answered = (): void => {
+      if (this.#ping !== ping) return;
+      this.#ping = undefined;
+      this.#isFirstPing = false;
+      const tookMs = this.#options.clock.now() - ping.sentAtMs;
+      this.#roundTripsMs = [tookMs, ...this.#roundTripsMs.slice(0, roundTripsKept - 1)];
+      const sorted = this.#roundTripsMs.toSorted((one, other) => one - other);
+      this.roundTripMs = Math.round(sorted[Math.floor(sorted.length / 2)] ?? tookMs);
+    };
+    this.#options.ping().then(answered, () => undefined);
   }
 }

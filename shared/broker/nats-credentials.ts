@@ -1,8 +1,18 @@
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import {
+  type Auth,
+  type Authenticator,
+  AuthorizationError,
+  credsAuthenticator,
+  UserAuthenticationExpiredError,
+} from "@nats-io/nats-core";
+import { z } from "zod";
 import type { Clock } from "../process/clock.ts";
 import { exitCodes, StartFailure } from "../process/lifecycle.ts";
+import { jsonIn } from "../protocol/frame-payload.ts";
 import { Nkey } from "../protocol/nkey.ts";
-import { readClaims, signClaims } from "./nats-claims.ts";
+import type { Grants } from "../protocol/subjects.ts";
 
 /** A user's credential for NATS in operator mode. */
 export interface NatsCredential {
@@ -10,6 +20,27 @@ export interface NatsCredential {
   readonly key: Nkey;
   /** The remedy when NATS refuses it, for people. */
   readonly remedy: string;
+}
+
+/** The library signs in JavaScript, which takes hundreds of times as long. */
+export function signedNonce({ jwt, key }: NatsCredential, nonce = ""): Auth {
+  return { jwt, nkey: key.publicKey, sig: key.sign(Buffer.from(nonce)).toString("base64url") };
+}
+
+export function isCredentialRefused(error: unknown): boolean {
+  return error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError;
+}
+
+export function readCredentials(file: string): Authenticator {
+  try {
+    return credsAuthenticator(readFileSync(file));
+  } catch (error) {
+    throw new StartFailure(
+      exitCodes.config,
+      `TRUNKLINE_NATS_CREDS: the file ${file} cannot be read; name a .creds file that this user may read.`,
+      { cause: error },
+    );
+  }
 }
 
 interface MinterOptions {
@@ -74,24 +105,71 @@ function signerOf(signingKey: string): Nkey {
   );
 }
 
-function accountOf(credentialsFile: string | undefined): string {
-  const account = credentialsFile === undefined ? undefined : accountIn(credentialsFile);
-  if (account !== undefined) return account;
+/** Returns the public key of the account of a `.creds` file. */
+function accountOf(credentialsFile = ""): string {
+  try {
+    const claims = readClaims(/^ey[\w.-]+$/m.exec(readFileSync(credentialsFile, "utf8"))?.[0] ?? "");
+    const account = claims?.nats["issuer_account"] ?? claims?.iss;
+    if (typeof account === "string" && account.startsWith("A")) return account;
+  } catch {
+    // The failure below names the file.
+  }
   throw new StartFailure(
     exitCodes.config,
     "TRUNKLINE_NATS_SIGNING_KEY needs TRUNKLINE_NATS_CREDS beside it: the file gateway.creds that `trunkline nats init` made, which names the account.",
   );
 }
 
-/** Returns the public key of the account of a `.creds` file, or undefined. */
-function accountIn(credentialsFile: string): string | undefined {
-  let text: string;
-  try {
-    text = readFileSync(credentialsFile, "utf8");
-  } catch {
-    return undefined;
-  }
-  const claims = readClaims(/^ey[\w.-]+$/m.exec(text)?.[0] ?? "");
-  const account = claims?.nats["issuer_account"] ?? claims?.iss;
-  return typeof account === "string" && account.startsWith("A") ? account : undefined;
+/**
+ * JWTs of NATS' operator mode. `@nats-io/jwt` is not used: it dates every JWT by the clock of the host, and a NATS
+ * server that starts prefers the account of the latest date.
+ */
+export interface Claims {
+  /** Public key of the operator, account or user. */
+  readonly sub: string;
+  readonly name: string;
+  /** Time in seconds since 1970 at which the JWT ends. */
+  readonly exp?: number | undefined;
+  readonly nats: Readonly<Record<string, unknown>> & { readonly type: "operator" | "account" | "user" };
+}
+
+/** Signs claims. `issuedAt` is in seconds since 1970. */
+export function signClaims(claims: Claims, signer: Nkey, issuedAt: number): string {
+  const { sub, name, exp, nats } = claims;
+  const body = { iat: issuedAt, iss: signer.publicKey, sub, name, exp, nats: { ...nats, version: 2 } };
+  const jti = createHash("sha256").update(JSON.stringify(body)).digest("base64url");
+  const text = `${base64url({ typ: "JWT", alg: "ed25519-nkey" })}.${base64url({ jti, ...body })}`;
+  return `${text}.${signer.sign(Buffer.from(text)).toString("base64url")}`;
+}
+
+function base64url(part: object): string {
+  return Buffer.from(JSON.stringify(part)).toString("base64url");
+}
+
+const signedClaims = z.looseObject({
+  iat: z.int(),
+  iss: z.string(),
+  sub: z.string(),
+  name: z.string(),
+  nats: z.looseObject({ type: z.enum(["operator", "account", "user"]) }),
+});
+export type SignedClaims = z.infer<typeof signedClaims>;
+
+/** Reads the claims of a JWT without verifying its signature. Returns undefined for any other text. */
+export function readClaims(jwt: string): SignedClaims | undefined {
+  return signedClaims.safeParse(jsonIn(Buffer.from(jwt.split(".")[1] ?? "", "base64url").toString())).data;
+}
+
+/** The grants of a user or of a role, in the form of a JWT, without limits of NATS' own. */
+export function permissions({ publish, subscribe }: Grants): Readonly<Record<string, unknown>> {
+  return { pub: { allow: publish }, sub: { allow: subscribe }, ...userUnlimited };
+}
+
+const userUnlimited = { subs: -1, data: -1, payload: -1 };
+
+/** Returns a `.creds` file: the JWT of a user and the private half of its key. */
+export function credsText(jwt: string, { seed }: Nkey): string {
+  const block = (title: string, text: string): string =>
+    `-----BEGIN ${title}-----\n${text}\n------END ${title}------\n`;
+  return `${block("NATS USER JWT", jwt)}\n${block("USER NKEY SEED", seed)}`;
 }

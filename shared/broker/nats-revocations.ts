@@ -5,7 +5,7 @@ import { newToken } from "../protocol/identifiers.ts";
 import { decodeJson } from "../protocol/frame-payload.ts";
 import { Nkey } from "../protocol/nkey.ts";
 import type { Broker } from "./broker.ts";
-import { readClaims, signClaims, type SignedClaims } from "./nats-claims.ts";
+import { readClaims, signClaims, type SignedClaims } from "./nats-credentials.ts";
 
 /** A key of a machine whose credentials no longer open a connection to NATS. */
 export interface RevokedKey {

@@ -1,8 +1,50 @@
 import { accessSync, constants, readFileSync } from "node:fs";
+import { BlockList, isIP } from "node:net";
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import type { ServerInfo, TlsOptions, WsSocketFactory } from "@nats-io/nats-core";
 import { exitCodes, StartFailure } from "../process/lifecycle.ts";
-import type { NatsUrl } from "./nats-connection.ts";
+
+export interface NatsUrl {
+  readonly servers: string[];
+  /** The host names and addresses of `servers`, without ports and brackets. */
+  readonly hosts: readonly string[];
+  readonly user?: string;
+  readonly pass?: string;
+  /** True for `ws://` and `wss://`, for which the client library has a separate connect function. */
+  readonly websocket: boolean;
+  /** True for `tls://` and `wss://`: the URL itself requires TLS. */
+  readonly tls: boolean;
+  /** True if every host is a loopback address or the name `localhost`. Other names are never resolved for this. */
+  readonly onLoopback: boolean;
+}
+
+/** Splits a URL into servers and credentials. The client library ignores the credentials before the `@` of a URL. */
+export function readNatsUrl(url: string): NatsUrl {
+  const urls = url.split(",").map((part) => new URL(part.trim()));
+  const [first] = urls;
+  const servers = urls.map((each) => `${each.protocol}//${each.host}${each.pathname === "/" ? "" : each.pathname}`);
+  const hosts = urls.map(({ hostname }) => hostname.replace(/^\[|\]$/g, "").toLowerCase());
+  const uses = (...schemes: readonly string[]): boolean => urls.some(({ protocol }) => schemes.includes(protocol));
+  return {
+    servers,
+    hosts,
+    websocket: uses("ws:", "wss:"),
+    tls: uses("tls:", "wss:"),
+    onLoopback: hosts.every(isLoopback),
+    ...(first?.username ? { user: decodeURIComponent(first.username) } : {}),
+    ...(first?.password ? { pass: decodeURIComponent(first.password) } : {}),
+  };
+}
+
+const loopback = new BlockList();
+loopback.addSubnet("127.0.0.0", 8, "ipv4");
+loopback.addAddress("::1", "ipv6");
+
+function isLoopback(host: string): boolean {
+  const version = isIP(host);
+  if (version === 0) return host === "localhost";
+  return loopback.check(host, version === 6 ? "ipv6" : "ipv4");
+}
 
 /** Settings that protect the connection to NATS. The files are PEM files. */
 export interface NatsSecurity {
@@ -22,7 +64,6 @@ export interface NatsSecurity {
 /** `hasCredential` is true for a credential that is neither in the URL nor a certificate. */
 type Settings = NatsSecurity & { readonly hasCredential?: boolean };
 
-/** The protection of one connection. */
 export interface NatsProtection {
   /** Undefined where clear text is allowed. The client library then still uses TLS with servers that offer it. */
   readonly tls: NodeTlsOptions | undefined;

@@ -1,7 +1,7 @@
 import type { Clock } from "../process/clock.ts";
 import { Nkey } from "../protocol/nkey.ts";
 import { gatewayGrants, type Grants, machineGrants } from "../protocol/subjects.ts";
-import { type Claims, credsText, permissions, signClaims } from "./nats-claims.ts";
+import { type Claims, credsText, permissions, signClaims } from "./nats-credentials.ts";
 
 /** All that a site needs to run NATS in operator mode: public keys, and files by their names. */
 export interface NatsSite {
@@ -76,7 +76,7 @@ export function makeNatsSite(clock: Pick<Clock, "wall">): NatsSite {
       "machines.seed": `${machines.seed}\n`,
       "gateway.creds": credsText(gatewayJwt, gateway),
       "system.creds": credsText(watchJwt, watch),
-      "nats.conf": configuration({ operatorJwt, systemAccount: systemAccount.publicKey, accounts }),
+      "nats.conf": configuration(operatorJwt, systemAccount.publicKey, accounts),
     },
   };
 }
@@ -89,15 +89,7 @@ function role(name: string, signer: Nkey, grants: Grants): object {
   return { kind: "user_scope", key: signer.publicKey, role: name, template: permissions(grants) };
 }
 
-function configuration({
-  operatorJwt,
-  systemAccount,
-  accounts,
-}: {
-  readonly operatorJwt: string;
-  readonly systemAccount: string;
-  readonly accounts: Readonly<Record<string, string>>;
-}): string {
+function configuration(operatorJwt: string, systemAccount: string, accounts: Record<string, string>): string {
   const preload = Object.entries(accounts).map(([account, jwt]) => `  ${account}: ${jwt}\n`);
   return `# NATS for Trunkline in operator mode, made by \`trunkline nats init\`: the broker between gateways and machines.
 # Production wants 2.12.7 or newer: earlier servers have published ways around their authorisation.

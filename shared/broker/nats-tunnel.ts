@@ -1,3 +1,4 @@
+import { on } from "node:events";
 import { type NatsConnection, wsconnect } from "@nats-io/nats-core";
 import { WebSocket } from "ws";
 import type { Clock } from "../process/clock.ts";
@@ -7,15 +8,19 @@ import { newToken } from "../protocol/identifiers.ts";
 import { connectsPerMinuteMax, refusalIn, signChallenge, type ToldRefusal, tunnelPath } from "../protocol/pairing.ts";
 import type { Broker, Subscription } from "./broker.ts";
 import { type Site, whyNotReached } from "../site/reach-site.ts";
-import { ReconnectPace } from "./nats-connection.ts";
-import { isCredentialRefused, NatsBroker, reconnecting } from "./nats-broker.ts";
+import { reconnecting, ReconnectPace } from "./nats-connection.ts";
+import { NatsBroker } from "./nats-broker.ts";
+import { isCredentialRefused } from "./nats-credentials.ts";
 
-export interface TunnelOptions extends Site {
+interface Credential {
   /** The id of the site that this machine paired with. A proof for it is good at no other site. */
   readonly site: string;
   readonly publicKey: string;
   /** The private half of the machine's key. */
   readonly seed: string;
+}
+
+export interface TunnelOptions extends Site, Credential {
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -46,7 +51,7 @@ const waitGrowth = 1.1;
 /** The largest message of a gateway: one turn of the event loop, with parts of several bodies. */
 const frameBytesMax = 64 * 1024 * 1024;
 
-export const socketOptions = {
+const socketOptions = {
   perMessageDeflate: false,
   handshakeTimeout: handshakeWaitMs,
   closeTimeout: closeWaitMs,
@@ -57,7 +62,7 @@ export const socketOptions = {
 export async function connectTunnel(options: TunnelOptions): Promise<Tunnel> {
   const { origin, site, publicKey, seed, agent, clock, log } = options;
   const pace = new ReconnectPace(Math.random, waitGrowth);
-  const url = new URL(tunnelPath, origin.replace(/^http/, "ws"));
+  const url = tunnelUrl(origin);
   let failure: unknown;
   try {
     const connection = await wsconnect({
@@ -85,10 +90,7 @@ export async function connectTunnel(options: TunnelOptions): Promise<Tunnel> {
 
 class TunnelBroker extends NatsBroker implements Tunnel {
   machine: string;
-  readonly #tunnel: NatsConnection;
   readonly #origin: string;
-  readonly #pace: ReconnectPace;
-  readonly #log: Pick<Log, "warn">;
   readonly #renamed = new Set<(machine: string) => void>();
   readonly #refused = Promise.withResolvers<StartFailure>();
 
@@ -100,10 +102,7 @@ class TunnelBroker extends NatsBroker implements Tunnel {
     const credentialRefused = `${name} refuses this machine's credential`;
     const grantRemedy = "the machine may have been renamed; it connects again under its new name.";
     super(connection, { ...options, pingWaitMs, peer: { name, credentialRefused, grantRemedy } });
-    this.#tunnel = connection;
     this.#origin = origin;
-    this.#pace = options.pace;
-    this.#log = options.log;
     this.machine = toldMachine(connection);
   }
 
@@ -117,7 +116,7 @@ class TunnelBroker extends NatsBroker implements Tunnel {
   }
 
   protected override reconnected(): void {
-    const machine = toldMachine(this.#tunnel);
+    const machine = toldMachine(this.connection);
     if (machine === this.machine) return;
     this.machine = machine;
     for (const listener of this.#renamed) listener(machine);
@@ -125,7 +124,7 @@ class TunnelBroker extends NatsBroker implements Tunnel {
 
   /** A gateway that stops asks its machines to connect to another one. */
   protected override serverLeaves(): void {
-    void this.#tunnel.reconnect();
+    void this.connection.reconnect();
   }
 
   protected override credentialRefused(error: Error): boolean {
@@ -135,11 +134,56 @@ class TunnelBroker extends NatsBroker implements Tunnel {
       this.#refused.resolve(refusedFor(told, this.#origin));
     }
     if (refusal === "too_often") {
-      this.#pace.hold(retryMs);
-      this.#log.warn({ retryMs }, refusedFor(told, this.#origin).message);
+      this.options.pace.hold(retryMs);
+      this.options.log.warn({ retryMs }, refusedFor(told, this.#origin).message);
     }
     return refusal !== "unavailable" && refusal !== "too_often";
   }
+}
+
+/** A gateway as it greets a machine. */
+interface Greeting {
+  readonly nonce: string;
+  /** The machine's name at its site, once its credential was proven. */
+  readonly machine?: string;
+  /** The gateway's version. */
+  readonly trunkline?: string;
+  /** The reason for which the machine gets no jobs, if an operator or the site ordered that. */
+  readonly cordon?: string;
+}
+
+/**
+ * Opens a tunnel as far as it takes to know that it would work, and closes it. It takes no machine's place: the gateway
+ * proves the credential and opens no broker. Without a credential it reads the greeting only.
+ */
+export async function checkTunnel(
+  way: Site,
+  { credential, signal }: { readonly credential?: Credential | undefined; readonly signal: AbortSignal },
+): Promise<Greeting> {
+  const { origin, agent } = way;
+  const socket = new WebSocket(tunnelUrl(origin), { ...socketOptions, agent });
+  try {
+    for await (const [message] of on(socket, "message", { signal, close: ["close"] })) {
+      for (const line of String(message).split("\r\n")) {
+        if (line.startsWith("-ERR ")) throw refusedFor(refusalIn(line.slice("-ERR '".length, -1)), origin);
+        if (!line.startsWith("INFO ")) continue;
+        const greeting = JSON.parse(line.slice("INFO ".length)) as Greeting;
+        if (credential === undefined || greeting.machine !== undefined) return greeting;
+        const { publicKey: nkey, seed, site } = credential;
+        const sig = signChallenge(seed, { purpose: "connect", site, challenge: greeting.nonce });
+        socket.send(Buffer.from(`CONNECT ${JSON.stringify({ nkey, sig, boot, check: true })}\r\n`));
+      }
+    }
+    throw new StartFailure(exitCodes.unavailable, `${origin} closed the tunnel without a greeting: try again.`);
+  } catch (error) {
+    throw error instanceof StartFailure ? error : whyNoTunnel(error, way);
+  } finally {
+    socket.terminate();
+  }
+}
+
+function tunnelUrl(origin: string): URL {
+  return new URL(tunnelPath, origin.replace(/^http/, "ws"));
 }
 
 function toldMachine({ info }: NatsConnection): string {
@@ -147,46 +191,33 @@ function toldMachine({ info }: NatsConnection): string {
   return typeof machine === "string" ? machine : "";
 }
 
-export function refusedFor(told: ToldRefusal | undefined, origin: string): StartFailure {
+function refusedFor(told: ToldRefusal | undefined, origin: string): StartFailure {
   const pairAgain = "Pair it again with a new line of «trunkline machines pair».";
-  const refusal = told?.refusal;
-  switch (refusal) {
+  const forGood = (message: string): StartFailure => new StartFailure(exitCodes.config, `${message} ${pairAgain}`);
+  const forNow = (message: string): StartFailure => new StartFailure(exitCodes.unavailable, message);
+  switch (told?.refusal) {
     case "machine_unknown":
-      return new StartFailure(
-        exitCodes.config,
-        `The site ${origin} does not know this machine: it was removed or paired again elsewhere. ${pairAgain}`,
-      );
+      return forGood(`The site ${origin} does not know this machine: it was removed or paired again elsewhere.`);
     case "machine_revoked":
-      return new StartFailure(
-        exitCodes.config,
-        `The site ${origin} has revoked this machine: an operator ended its pairing. ${pairAgain}`,
-      );
+      return forGood(`The site ${origin} has revoked this machine: an operator ended its pairing.`);
     case "wrong_proof":
-      return new StartFailure(
-        exitCodes.unavailable,
-        `${origin} does not accept this machine's proof: another site answers there now. ${pairAgain}`,
-      );
+      return forNow(`${origin} does not accept this machine's proof: another site answers there now. ${pairAgain}`);
     case "replaced":
-      return new StartFailure(
-        exitCodes.unavailable,
+      return forNow(
         `Another process connected to the site ${origin} with this machine's credential: stop one of them.`,
       );
     case "too_often":
-      return new StartFailure(
-        exitCodes.unavailable,
+      return forNow(
         `The site ${origin} admits ${connectsPerMinuteMax} connects of one machine in a minute (connectsPerMinuteMax), and this one again in ${Math.ceil((told?.retryMs ?? 0) / 1_000)} s. A proxy on the way may cut WebSockets.`,
       );
     case "unavailable":
     case undefined:
-      return new StartFailure(
-        exitCodes.unavailable,
-        `The site ${origin} cannot serve this machine just now: try again.`,
-      );
+      return forNow(`The site ${origin} cannot serve this machine just now: try again.`);
   }
 }
 
 /** Explains to a person why the connect failed. */
-export function whyNoTunnel(error: unknown, way: Site): StartFailure {
+function whyNoTunnel(error: unknown, way: Site): StartFailure {
   const { origin } = way;
   if (error instanceof Error && isCredentialRefused(error)) return refusedFor(refusalIn(error.message), origin);
   const reason = error instanceof Error ? error.message : String(error);

@@ -95,7 +95,7 @@ export const importRules: readonly ImportRule[] = [
     rule: "only the two ends of a tunnel know ws",
     files: "**",
     never: "ws",
-    only: ["services/gateway/tunnels/accept-tunnels.ts", "shared/broker/{nats-tunnel,check-tunnel}.ts", "test/**"],
+    only: ["services/gateway/tunnels/accept-tunnels.ts", "shared/broker/nats-tunnel.ts", "test/**"],
   },
   {
     rule: "only the reading thread knows js-tiktoken",

@@ -1,5 +1,4 @@
-import type { Broker } from "#shared/broker/broker.ts";
-import { insistOnGrants } from "#shared/broker/insist-on-nats.ts";
+import { type Broker, insistOnGrants } from "#shared/broker/broker.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { control } from "#shared/protocol/job.ts";

@@ -3,7 +3,7 @@ import http from "node:http";
 import https from "node:https";
 import { isIP } from "node:net";
 import { type PeerCertificate, TLSSocket } from "node:tls";
-import { checkTunnel } from "#shared/broker/check-tunnel.ts";
+import { checkTunnel } from "#shared/broker/nats-tunnel.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import {
   challengeAnswer,
@@ -112,7 +112,7 @@ async function askForId(site: Site, { site: expected }: Way): Promise<Finding> {
 
 async function tryTunnel(site: Site, { credential, clock, version, signal }: Look): Promise<Finding> {
   const beganMs = clock.now();
-  const { machine, version: theirs, cordon } = await checkTunnel(site, { credential, signal });
+  const { machine, trunkline: theirs, cordon } = await checkTunnel(site, { credential, signal });
   const took = `in ${Math.round(clock.now() - beganMs)} ms`;
   if (machine === undefined) return ok(`A WebSocket reaches the gateway ${took}.`);
   const told = `The site admits this machine as '${machine}' ${took}`;

@@ -1,5 +1,4 @@
-import type { Broker, BrokerMessage } from "#shared/broker/broker.ts";
-import { insistOnGrants } from "#shared/broker/insist-on-nats.ts";
+import { type Broker, type BrokerMessage, insistOnGrants } from "#shared/broker/broker.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import { LogThrottle, type Log } from "#shared/process/log.ts";
 import type { Control } from "#shared/protocol/job.ts";

@@ -1,7 +1,6 @@
 import type { PeerCertificate } from "node:tls";
 import { describe, expect, test } from "vitest";
-import { protectNats } from "#shared/broker/nats-security.ts";
-import { readNatsUrl } from "#shared/broker/nats-connection.ts";
+import { protectNats, readNatsUrl } from "#shared/broker/nats-security.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
 import { agentConfig } from "../../../services/agent/config.ts";
 import { gatewayConfig } from "../../../services/gateway/config.ts";
