@@ -1,10 +1,10 @@
-import { Fault } from "../fault/fault.ts";
+import { isoTime } from "../process/clock.ts";
 import { takesAway } from "./audit-entry.ts";
 import { adminTtlMsMax, type KeyDependencies, refusalByLineage } from "./issue-key.ts";
 import { type KeyLimits, keyRecord, type KeyRecord, keyState, replacedSecretsMax } from "./key-record.ts";
 import { type KeyStore, type Replication, retryConflicts, UnfoundedStore } from "./key-store.ts";
 import { type KeyId, type KeyKind, type KeyToken, mintKeyToken } from "./key-token.ts";
-import type { KeyDigest, PepperFingerprint } from "./pepper.ts";
+import type { KeyDigest } from "./pepper.ts";
 import { formatDuration, shownTerms } from "./shown-key.ts";
 
 /** `replication` is set for a change that takes a right away, if the store has a replica. */
@@ -73,11 +73,7 @@ async function writeChange(
     });
     return written === "written" ? { outcome: "changed", record } : "conflict";
   };
-  return retryConflicts(attempt, contended);
-}
-
-function contended(): Fault {
-  return new Fault("backend_unavailable", { message: "Others keep changing this key. Try again in a moment." });
+  return retryConflicts(attempt, "Others keep changing this key. Try again in a moment.");
 }
 
 /** Limits the extension of an admin key: it does not outlive the admin key that extends it. */
@@ -93,10 +89,7 @@ export function replicatedIn({ replication = "none" }: { readonly replication?: 
   return replication === "none" ? {} : { replicated: replication === "replicated" };
 }
 
-interface NewSecret {
-  readonly digest: KeyDigest;
-  readonly pepper: PepperFingerprint;
-}
+type NewSecret = Pick<KeyRecord, "digest" | "pepper">;
 
 /**
  * The terms of a key that can be changed after it was issued. An omitted term stays as it is; null removes the term.
@@ -109,7 +102,6 @@ export interface NewTerms {
   readonly limits?: { readonly [Limit in keyof KeyLimits]?: KeyLimits[Limit] | null } | undefined;
 }
 
-/** A change to a key that was issued before. */
 export type KeyChange =
   /** The key is valid for `ttlMs` from now on. */
   | { readonly action: "extended"; readonly ttlMs: number }
@@ -137,12 +129,12 @@ export function applyChange(record: KeyRecord, change: KeyChange, nowMs: number)
     return changedRecord(record, { revokedAt: nowMs }, change.with === undefined ? undefined : { with: change.with });
   }
   const state = keyState(record, nowMs);
-  if (state === "revoked") return { outcome: "refused", reason: "was revoked, and stays so" };
+  if (state === "revoked") return refused("was revoked, and stays so");
   switch (change.action) {
     case "extended":
       return extend(record, change.ttlMs, nowMs);
     case "rotated": {
-      if (state === "expired") return { outcome: "refused", reason: "has expired; extend it first" };
+      if (state === "expired") return refused("has expired; extend it first");
       const validUntil = nowMs + change.graceMs;
       const before = { digest: record.digest, pepper: record.pepper, validUntil };
       const replaced = [before, ...(record.replaced ?? [])]
@@ -167,40 +159,38 @@ export function applyChange(record: KeyRecord, change: KeyChange, nowMs: number)
 
 function extend(record: KeyRecord, ttlMs: number, nowMs: number): ChangedKey {
   if (record.kind === "admin" && ttlMs > adminTtlMsMax) {
-    return {
-      outcome: "refused",
-      reason: `is an admin key, which is valid for ${formatDuration(adminTtlMsMax)} at most`,
-    };
+    return refused(`is an admin key, which is valid for ${formatDuration(adminTtlMsMax)} at most`);
   }
   const expiresAt = nowMs + ttlMs;
   if (expiresAt < record.expiresAt) {
-    return { outcome: "refused", reason: `is valid until ${isoTime(record.expiresAt)} already, which is longer` };
+    return refused(`is valid until ${isoTime(record.expiresAt)} already, which is longer`);
   }
   return changedRecord(record, { expiresAt }, { expires_at: isoTime(expiresAt), was: isoTime(record.expiresAt) });
 }
 
 function changeTerms(record: KeyRecord, terms: NewTerms): ChangedKey {
   if (record.kind !== "model" && (terms.scopes ?? terms.machines ?? terms.limits ?? terms.elsewhere) !== undefined) {
-    return {
-      outcome: "refused",
-      reason: `is a key of kind ${record.kind}, which calls no models: only its name can be changed`,
-    };
+    return refused(`is a key of kind ${record.kind}, which calls no models: only its name can be changed`);
   }
-  const { machines, limits, elsewhere, ...rest } = record;
   const named = Object.entries(terms.limits ?? {}).filter(([, limit]) => limit !== undefined);
-  const limited = Object.entries({ ...limits, ...Object.fromEntries(named) }).filter(([, limit]) => limit !== null);
-  const bound = terms.machines === undefined ? machines : (terms.machines ?? undefined);
+  const limits = Object.entries({ ...record.limits, ...Object.fromEntries(named) }).filter(
+    ([, limit]) => limit !== null,
+  );
   const after: KeyRecord = {
-    ...rest,
-    ...(terms.name === undefined ? {} : { name: terms.name }),
-    ...(terms.scopes === undefined ? {} : { scopes: terms.scopes }),
-    ...(bound === undefined ? {} : { machines: bound }),
-    ...((terms.elsewhere ?? elsewhere) && { elsewhere: true }),
-    ...(limited.length === 0 ? {} : { limits: Object.fromEntries(limited) }),
+    ...record,
+    name: terms.name ?? record.name,
+    scopes: terms.scopes ?? record.scopes,
+    machines: terms.machines === undefined ? record.machines : (terms.machines ?? undefined),
+    elsewhere: (terms.elsewhere ?? record.elsewhere) || undefined,
+    limits: limits.length === 0 ? undefined : Object.fromEntries(limits),
   };
   const [now, was] = [after, record].map((each) => ({ name: each.name, ...shownTerms(each) }));
   if (JSON.stringify(now) === JSON.stringify(was)) return { outcome: "unchanged", record };
   return changedRecord(after, {}, { ...now, was });
+}
+
+function refused(reason: string): ChangedKey {
+  return { outcome: "refused", reason };
 }
 
 function changedRecord(
@@ -210,10 +200,6 @@ function changedRecord(
 ): ChangedKey {
   const after = { ...record, ...fields, version: record.version + 1 };
   return { outcome: "changed", record: after, ...(detail === undefined ? {} : { detail }) };
-}
-
-function isoTime(wallMs: number): string {
-  return new Date(wallMs).toISOString();
 }
 
 export const defaultGraceMs = 86_400_000;

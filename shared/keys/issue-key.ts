@@ -15,7 +15,6 @@ export const defaultTtlMs = 90 * dayMs;
 /** Longest validity of an admin key. It is short because an admin key can issue keys of any kind. */
 export const adminTtlMsMax = 90 * dayMs;
 
-/** The properties that the issuer of a key may choose. */
 export const newKey = z
   .strictObject({
     kind: z.enum(keyKinds).default("model"),
@@ -32,14 +31,12 @@ export const newKey = z
   });
 export type NewKey = Readonly<z.input<typeof newKey>>;
 
-/** Dependencies for issuing or changing a key. */
 export interface KeyDependencies {
   readonly keys: Pick<KeyStore, "find" | "issue" | "replace" | "forget"> & Partial<Pick<KeyStore, "awaitReplica">>;
   readonly peppers: Peppers;
   readonly clock: Pick<Clock, "wall">;
   /** The actor that the audit trail names. */
   readonly actor: Actor;
-  /** The admin key that requests the change, if there is one. */
   readonly admin?: KeyRecord | undefined;
 }
 
@@ -54,7 +51,11 @@ export async function issueKey(
   { keys, peppers, clock, actor, admin }: KeyDependencies,
 ): Promise<IssuedKey> {
   const { kind, name, scopes: granted, ttlMs, machines, limits, elsewhere } = newKey.parse(key);
-  if (admin !== undefined && kind !== "model") await insistOnLineage(admin, keys);
+  if (admin !== undefined && kind !== "model" && (await issuersOf(admin, keys)).length + 1 >= adminLineageMax) {
+    throw new Fault("key_change_refused", {
+      message: `Admin keys issue admin keys at most ${adminLineageMax} in a row (adminLineageMax): issue this one from the command line.`,
+    });
+  }
   const token = mintKeyToken(kind);
   const createdAt = clock.wall();
   const record = keyRecord.parse({
@@ -65,30 +66,17 @@ export async function issueKey(
     digest: token.digest(peppers.current),
     pepper: peppers.current.fingerprint,
     scopes: granted,
-    ...(machines === undefined ? {} : { machines }),
-    ...(Object.values(limits ?? {}).some((limit) => limit !== undefined) ? { limits } : {}),
-    ...(elsewhere && { elsewhere }),
-    ...(admin === undefined ? {} : { issuedBy: admin.id }),
+    machines,
+    limits: Object.values(limits ?? {}).some((limit) => limit !== undefined) ? limits : undefined,
+    elsewhere,
+    issuedBy: admin?.id,
     createdAt,
     // Without this limit an admin key would prolong itself by issuing its successor.
     expiresAt: Math.min(createdAt + ttlMs, admin !== undefined && kind === "admin" ? admin.expiresAt : Infinity),
   });
-  await keys.issue(record, {
-    at: createdAt,
-    ...actor,
-    action: "issued",
-    key: token.id,
-    name,
-    detail: shownTerms(record),
-  });
+  const entry = { at: createdAt, ...actor, action: "issued", key: token.id, name, detail: shownTerms(record) } as const;
+  await keys.issue(record, entry);
   return { token, record };
-}
-
-async function insistOnLineage(admin: KeyRecord, keys: Pick<KeyStore, "find">): Promise<void> {
-  if ((await issuersOf(admin, keys)).length + 1 < adminLineageMax) return;
-  throw new Fault("key_change_refused", {
-    message: `Admin keys issue admin keys at most ${adminLineageMax} in a row (adminLineageMax): issue this one from the command line.`,
-  });
 }
 
 /** Maximum length of a chain of admin keys in which each issued the next, the first key included. */

@@ -4,7 +4,7 @@ import { modelIdCharactersMax } from "../model/model.ts";
 import { machineName } from "../protocol/identifiers.ts";
 import type { KeyStore } from "./key-store.ts";
 import { keyId, keyKinds, type KeyToken } from "./key-token.ts";
-import { keyDigest, type KeyDigest, pepperFingerprint, type PepperFingerprint, type Peppers } from "./pepper.ts";
+import { keyDigest, pepperFingerprint, type Peppers } from "./pepper.ts";
 
 export const budgetPeriods = ["day", "month"] as const;
 export type BudgetPeriod = (typeof budgetPeriods)[number];
@@ -20,7 +20,6 @@ export type TokenBudget = Readonly<z.infer<typeof tokenBudget>>;
 export const keyLimits = z.strictObject({
   requestsPerMinute: z.int().min(1).max(1_000_000).optional(),
   tokensPerMinute: z.int().min(1).max(1_000_000_000).optional(),
-  /** Maximum number of concurrent requests. */
   concurrency: z.int().min(1).max(10_000).optional(),
   budget: tokenBudget.optional(),
 });
@@ -74,17 +73,20 @@ function globMatches(glob: string, text: string): boolean {
   return true;
 }
 
-const keyNameCharactersMax = 100;
 const machinesPerKeyMax = 64;
 /** Maximum number of replaced secrets in a record. Beyond it the oldest is dropped, and then counts as unknown. */
 export const replacedSecretsMax = 8;
 
+/** A text for people, such as a name. */
+export const oneLine = (charactersMax: number): z.ZodString =>
+  z
+    .string()
+    .min(1, "must not be empty")
+    .max(charactersMax, `must have at most ${charactersMax} characters`)
+    .regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u, "must be printable, on one line");
+
 /** The name that people give a key. Only operators see it. */
-export const keyName = z
-  .string()
-  .min(1, "must not be empty")
-  .max(keyNameCharactersMax, `must have at most ${keyNameCharactersMax} characters`)
-  .regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u, "must be printable, on one line");
+export const keyName = oneLine(100);
 
 /** The machines that a key is bound to. The key can use no other machine. */
 export const boundMachines = z
@@ -163,26 +165,6 @@ export async function checkKey(check: {
   return judgeToken({ ...check, found: await check.keys.find(check.token.id) });
 }
 
-/**
- * Judges a token against its record. A digest covers the text of a token, including the prefix that names the kind. A
- * record of another kind was altered by a writer who does not know the pepper. The key is then not accepted.
- */
-export function judgeToken(check: {
-  readonly found: FoundKey;
-  readonly token: KeyToken;
-  readonly peppers: Peppers;
-  readonly nowMs: number;
-}): KeyVerdict {
-  const { found, token, peppers, nowMs } = check;
-  const verdict = judgeKey({
-    found,
-    digests: peppers.digestsOf(token),
-    knowsPepper: (fingerprint) => peppers.knows(fingerprint),
-    nowMs,
-  });
-  return verdict.outcome === "valid" && verdict.proven.record.kind !== token.kind ? { outcome: "altered" } : verdict;
-}
-
 /** A record whose holder has presented a valid secret, and the end of that secret's validity. */
 export interface ProvenKey {
   readonly record: KeyRecord;
@@ -203,18 +185,20 @@ export type KeyVerdict =
   | { readonly outcome: "unjudged" };
 
 /**
- * Returns the verdict on a key. Only the holder of a correct secret learns more than that the key is invalid.
+ * Judges a token against its record. Only the holder of a correct secret learns more than that the key is invalid.
  * Comparisons take the same time for every wrong digest. An unknown key causes a comparison too.
+ *
+ * A digest covers the text of a token, including the prefix that names the kind. A record of another kind was altered by
+ * a writer who does not know the pepper. The key is then not accepted.
  */
-export function judgeKey(key: {
+export function judgeToken(check: {
   readonly found: FoundKey;
-  /** The possible digests of the key that was sent: one for each pepper that this process has. */
-  readonly digests: readonly KeyDigest[];
-  readonly knowsPepper: (fingerprint: PepperFingerprint) => boolean;
+  readonly token: KeyToken;
+  readonly peppers: Peppers;
   readonly nowMs: number;
 }): KeyVerdict {
-  const { found, nowMs } = key;
-  const offered = key.digests.map((digest) => Buffer.from(digest, "hex"));
+  const { found, token, peppers, nowMs } = check;
+  const offered = peppers.digestsOf(token).map((digest) => Buffer.from(digest, "hex"));
   const isRight = (kept: Buffer): boolean =>
     offered.map((digest) => timingSafeEqual(kept, digest)).some((equal) => equal);
   switch (found.kind) {
@@ -231,11 +215,13 @@ export function judgeKey(key: {
         { digest: record.digest, pepper: record.pepper, validUntil: Infinity },
         ...(record.replaced ?? []),
       ];
-      const right = secrets.filter(({ digest }) => isRight(Buffer.from(digest, "hex")));
-      const [secret] = right;
-      if (secret !== undefined) return judgeProven({ record, secretUntil: secret.validUntil }, nowMs);
-      const good = secrets.filter(({ validUntil }) => nowMs < validUntil);
-      return { outcome: good.every(({ pepper }) => key.knowsPepper(pepper)) ? "invalid" : "unjudged" };
+      const [secret] = secrets.filter(({ digest }) => isRight(Buffer.from(digest, "hex")));
+      if (secret === undefined) {
+        const good = secrets.filter(({ validUntil }) => nowMs < validUntil);
+        return { outcome: good.every(({ pepper }) => peppers.knows(pepper)) ? "invalid" : "unjudged" };
+      }
+      const verdict = judgeProven({ record, secretUntil: secret.validUntil }, nowMs);
+      return verdict.outcome === "valid" && record.kind !== token.kind ? { outcome: "altered" } : verdict;
     }
   }
 }

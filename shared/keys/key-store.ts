@@ -67,6 +67,20 @@ export interface KeyStore {
   close(): Promise<void>;
 }
 
+/**
+ * Stores records by their names beside the keys, with one audit trail for both. It fails as a `KeyStore` does. A store
+ * that no key has founded accepts no record.
+ */
+export interface RecordStore<Kept> {
+  /** Returns all records, sorted by name. */
+  list(): Promise<readonly Kept[]>;
+  find(name: string): Promise<Kept | undefined>;
+  /** Stores a record in place of the one whose version is one lower. Version 1 replaces no record. */
+  write(record: Kept, entry: AuditEntry): Promise<Written>;
+  /** Removes the record if its version has not changed. */
+  remove(record: Kept, entry: AuditEntry): Promise<Written>;
+}
+
 export interface KeyChangesListener {
   /** The record of this key has changed. `action` is undefined for an action that this version does not know. */
   onChange(id: KeyId, action?: AuditAction): void;
@@ -94,16 +108,16 @@ export interface KeyChanges {
 /** Bounds the attempts of one change. Others rarely change the same record, and each attempt lets one of them succeed. */
 const attemptsMax = 100;
 
-/** Repeats a change until no other writer got ahead of it. Throws the fault `contended` if others keep changing the record. */
+/** Repeats a change until no other writer got ahead of it. Throws a fault with the message `contended` otherwise. */
 export async function retryConflicts<Result>(
   attempt: () => Promise<Result | "conflict">,
-  contended: () => Fault,
+  contended: string,
 ): Promise<Result> {
   for (let attempts = 1; attempts <= attemptsMax; attempts += 1) {
     const result = await attempt();
     if (result !== "conflict") return result;
   }
-  throw contended();
+  throw new Fault("backend_unavailable", { message: contended });
 }
 
 export class UnfoundedStore extends Fault {}

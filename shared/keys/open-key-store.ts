@@ -6,7 +6,6 @@ import { SqliteMachineStore } from "../machines/sqlite-machine-store.ts";
 import type { Clock } from "../process/clock.ts";
 import { secret } from "../process/config.ts";
 import type { Log } from "../process/log.ts";
-import { RedisRouteStore } from "../routes/redis-route-store.ts";
 import type { RouteStore } from "../routes/route-record.ts";
 import { SqliteRouteStore } from "../routes/sqlite-route-store.ts";
 import { connectRedis, type RedisConnection } from "../process/redis-connection.ts";
@@ -15,6 +14,7 @@ import { type KeyChanges, type KeyStore, replicaWaitMs } from "./key-store.ts";
 import { type Pepper, Peppers, pepperText } from "./pepper.ts";
 import { changesTimeoutMs, RedisKeyChanges } from "./redis-key-changes.ts";
 import { noteReplica, RedisKeyStore } from "./redis-key-store.ts";
+import { RedisRouteStore } from "./redis-records.ts";
 import { SqliteKeyChanges, SqliteKeyStore } from "./sqlite-key-store.ts";
 import { openStateDatabase, pepperFile, readOrMakePepper, type StateDatabase } from "./state-database.ts";
 
@@ -25,7 +25,6 @@ const redisUrl = z
     "must be a URL that begins with redis:// or rediss://, special characters of a password percent-encoded",
   );
 
-/** The environment variables of every process that works with keys. */
 export const keyStoreVariables = {
   TRUNKLINE_REDIS_URL: secret(redisUrl.optional()),
   TRUNKLINE_STATE_DIR: z.string().default(".trunkline"),
@@ -58,9 +57,7 @@ export type StateStore =
 
 export interface OpenedKeyStore {
   readonly keys: KeyStore;
-  /** The records of the site's machines. */
   readonly machines: MachineStore;
-  /** The names that stand for models. */
   readonly routes: RouteStore;
   readonly peppers: Peppers;
   readonly state: StateStore;
@@ -116,7 +113,11 @@ async function openRedis(url: string, settings: KeyStoreSettings, dependencies: 
   const storeClock = new StoreClock(clock);
   const waitMs = replicaWaitMs * 2;
   const connectToWait = () => connectRedis({ url, commandTimeoutMs: waitMs, silenceMsMax: waitMs });
-  if (log !== undefined) await tellDoubts(redis, log);
+  if (log !== undefined) {
+    // This user may be denied `INFO`.
+    const info = await redis.run("tell how it is set up", (client) => client.info()).catch(() => "");
+    for (const doubt of redisDoubts(info)) log.warn(doubt);
+  }
   const keys = new RedisKeyStore(redis, { connectToWait });
   const askedAtMs = clock.now();
   const state = await keys.state().catch(() => undefined);
@@ -134,12 +135,6 @@ async function openRedis(url: string, settings: KeyStoreSettings, dependencies: 
       return new RedisKeyChanges(own, { clock });
     },
   };
-}
-
-/** Logs the doubts about the configuration of Redis. Logs nothing when this user may not run `INFO`. */
-async function tellDoubts(redis: RedisConnection, log: Pick<Log, "warn">): Promise<void> {
-  const info = await redis.run("tell how it is set up", (client) => client.info()).catch(() => "");
-  for (const doubt of redisDoubts(info)) log.warn(doubt);
 }
 
 function openEmbedded(settings: KeyStoreSettings, { clock, patienceMs }: Dependencies): OpenedKeyStore {

@@ -107,21 +107,25 @@ export class Peppers {
     return fingerprint === this.current.fingerprint || fingerprint === this.#also?.fingerprint;
   }
 
-  /** Returns the possible signatures of a challenge. The one under the current pepper comes first. */
-  challengeSignatures(text: string): readonly [string, ...string[]] {
-    const signature = this.current.signChallenge(text);
-    return this.#also === undefined ? [signature] : [signature, this.#also.signChallenge(text)];
+  /** Returns the possible signatures of a challenge. */
+  challengeSignatures(text: string): OfEach<string> {
+    return this.#each((pepper) => pepper.signChallenge(text));
   }
 
-  /** Returns the keys under which a gateway's placements may be sealed. The one under the current pepper comes first. */
-  placementsKeys(gateway: string): readonly [Buffer, ...Buffer[]] {
-    const key = this.current.placementsKey(gateway);
-    return this.#also === undefined ? [key] : [key, this.#also.placementsKey(gateway)];
+  /** Returns the keys under which a gateway's placements may be sealed. */
+  placementsKeys(gateway: string): OfEach<Buffer> {
+    return this.#each((pepper) => pepper.placementsKey(gateway));
   }
 
-  /** Returns the possible digests of a key. The digest under the current pepper comes first. */
-  digestsOf(token: KeyToken): readonly [KeyDigest, ...KeyDigest[]] {
-    const digest = token.digest(this.current);
-    return this.#also === undefined ? [digest] : [digest, token.digest(this.#also)];
+  /** Returns the possible digests of a key. */
+  digestsOf(token: KeyToken): OfEach<KeyDigest> {
+    return this.#each((pepper) => token.digest(pepper));
+  }
+
+  #each<Made>(make: (pepper: Pepper) => Made): OfEach<Made> {
+    return this.#also === undefined ? [make(this.current)] : [make(this.current), make(this.#also)];
   }
 }
+
+/** One for each pepper. The one of the current pepper comes first. */
+type OfEach<Made> = readonly [Made, ...Made[]];

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isoTime } from "../process/clock.ts";
 import { keyLimits, type KeyRecord, keyState, keyStates, tokenBudget } from "./key-record.ts";
 import { keyId, keyKinds } from "./key-token.ts";
 
@@ -66,10 +67,6 @@ export function shownTerms(record: KeyRecord) {
   };
 }
 
-function isoTime(wallMs: number): string {
-  return new Date(wallMs).toISOString();
-}
-
 /** Milliseconds of each unit, the largest unit first. */
 const unitsMs = new Map([
   ["d", 86_400_000],
@@ -88,7 +85,6 @@ export const durationOrNone = z
   .transform(toMs)
   .refine((ms) => ms <= durationMsMax, `must be at most ${formatDuration(durationMsMax)}`);
 
-/** A duration greater than zero. */
 export const duration = durationOrNone.refine((ms) => ms > 0, "must be longer than nothing");
 
 /** Formats a duration in the largest unit that represents it exactly. */

@@ -3,11 +3,13 @@ import type { Actor, AuditEntry } from "../keys/audit-entry.ts";
 import { type KeyStore, type Replication, retryConflicts, type Written } from "../keys/key-store.ts";
 import type { KeyId } from "../keys/key-token.ts";
 import { formatDuration } from "../keys/shown-key.ts";
-import type { Clock } from "../process/clock.ts";
+import { type Clock, isoTime } from "../process/clock.ts";
 import { machineRecord, machineRecordsMax, type MachineRecord, type MachineStore } from "./machine-record.ts";
 
-/** A change of a machine's record. */
-export type MachineChange =
+export type MachineChange = NewRecordChange | KnownRecordChange;
+
+/** A change that makes a record if there is none. */
+type NewRecordChange =
   /** The models that the machine may offer; undefined permits all. */
   | { readonly action: "machine_set"; readonly models: readonly string[] | undefined }
   /** A join line was made. `models` undefined leaves the permitted models as they are. */
@@ -17,18 +19,20 @@ export type MachineChange =
       readonly models?: readonly string[] | undefined;
       readonly elsewhere?: true | undefined;
     }
+  | { readonly action: "machine_cordoned"; readonly reason: string }
+  /** The labels of the machine, in place of those before. */
+  | { readonly action: "machine_labelled"; readonly labels: readonly string[] }
+  /** The machine's models run elsewhere, or not any more. */
+  | { readonly action: "machine_elsewhere"; readonly elsewhere: boolean };
+
+type KnownRecordChange =
   /** The machine used its join line and has this key from now on. */
   | { readonly action: "machine_joined"; readonly publicKey: string; readonly from: string }
   /** Somebody with another key tried to use the join line again. */
   | { readonly action: "machine_join_reused"; readonly from: string }
   | { readonly action: "machine_renamed"; readonly name: string }
   | { readonly action: "machine_revoked" }
-  | { readonly action: "machine_cordoned"; readonly reason: string }
   | { readonly action: "machine_uncordoned" }
-  /** The labels of the machine, in place of those before. */
-  | { readonly action: "machine_labelled"; readonly labels: readonly string[] }
-  /** The machine's models run elsewhere, or not any more. */
-  | { readonly action: "machine_elsewhere"; readonly elsewhere: boolean }
   /** A gateway issues a credential for direct connections to NATS. */
   | { readonly action: "machine_direct" }
   /** NATS refuses a revoked machine's key, or the credentials that a renamed machine has under its former name. */
@@ -55,12 +59,6 @@ type ChangedRecord = (
   detail?: Readonly<Record<string, unknown>>,
 ) => AppliedMachineChange;
 
-interface ChangedBy {
-  readonly name: string;
-  readonly at: number;
-  readonly by: string;
-}
-
 const everyModel = ["*"];
 
 export const defaultCordonReason = "its operator gave no reason";
@@ -69,7 +67,7 @@ export const defaultCordonReason = "its operator gave no reason";
 export function applyMachineChange(
   before: MachineRecord | undefined,
   change: MachineChange,
-  { name, at, by }: ChangedBy,
+  { name, at, by }: { readonly name: string; readonly at: number; readonly by: string },
 ): AppliedMachineChange {
   const changed: ChangedRecord = (fields, detail) => {
     const version = (before?.version ?? 0) + 1;
@@ -88,16 +86,17 @@ export function applyMachineChange(
     }
     case "machine_paired": {
       if (before?.publicKey !== undefined && before.revokedAt === undefined) {
-        return { outcome: "refused", reason: `is paired already: revoke it first (trunkline machines revoke ${name})` };
+        return refused(`is paired already: revoke it first (trunkline machines revoke ${name})`);
       }
       const heldUntil = directUntil(before);
       if (heldUntil > at) {
-        const reason = `was revoked lately, and its direct connection to NATS may last until ${new Date(heldUntil).toISOString()}: pair it then, or under another name`;
-        return { outcome: "refused", reason };
+        return refused(
+          `was revoked lately, and its direct connection to NATS may last until ${isoTime(heldUntil)}: pair it then, or under another name`,
+        );
       }
       const { join, models, elsewhere } = change;
       const given = { ...(models && { models }), ...(elsewhere && { elsewhere }) };
-      const detail = { join: join.id, expires_at: new Date(join.expiresAt).toISOString(), ...given };
+      const detail = { join: join.id, expires_at: isoTime(join.expiresAt), ...given };
       return changed({ join: { ...join, by }, ...given }, detail);
     }
     case "machine_cordoned": {
@@ -125,39 +124,20 @@ export function applyMachineChange(
   }
 }
 
-type KnownOnly = Exclude<
-  MachineChange["action"],
-  "machine_set" | "machine_paired" | "machine_cordoned" | "machine_labelled" | "machine_elsewhere"
->;
-
-/** Applies a change that needs a record. */
 function changeKnown(
   before: MachineRecord,
-  change: Extract<MachineChange, { readonly action: KnownOnly }>,
-  {
-    at,
-    changed,
-  }: Pick<ChangedBy, "at"> & {
-    readonly changed: ChangedRecord;
-  },
+  change: KnownRecordChange,
+  { at, changed }: { readonly at: number; readonly changed: ChangedRecord },
 ): AppliedMachineChange {
   const { join, name } = before;
   const unchanged = { outcome: "unchanged", record: before } as const;
   switch (change.action) {
     case "machine_joined": {
-      if (join === undefined || join.usedAt !== undefined)
-        return { outcome: "refused", reason: "has no join line to use" };
+      if (join === undefined || join.usedAt !== undefined) return refused("has no join line to use");
       const { publicKey, from } = change;
+      const paired = { publicKey, pairedAt: at, pairedBy: join.by, revokedAt: undefined, direct: undefined };
       const used = { ...join, usedAt: at, usedFrom: from };
-      const paired = {
-        publicKey,
-        pairedAt: at,
-        pairedBy: join.by,
-        join: used,
-        revokedAt: undefined,
-        direct: undefined,
-      };
-      return changed(paired, { join: join.id, public_key: publicKey, from });
+      return changed({ ...paired, join: used }, { join: join.id, public_key: publicKey, from });
     }
     case "machine_join_reused": {
       if (join?.usedAt === undefined || join.usedAgainAt !== undefined) return unchanged;
@@ -169,11 +149,11 @@ function changeKnown(
       if (change.name === name) return unchanged;
       if (before.revokedAt !== undefined) return wasRevoked;
       if (before.publicKey === undefined) {
-        return { outcome: "refused", reason: "was never paired: its agent has its name from TRUNKLINE_MACHINE" };
+        return refused("was never paired: its agent has its name from TRUNKLINE_MACHINE");
       }
       if (before.direct === undefined) return changed({ name: change.name }, { was: name });
       if (formerNameUntil(before) > at) {
-        return { outcome: "refused", reason: "has a direct connection to NATS, and was renamed lately: wait an hour" };
+        return refused("has a direct connection to NATS, and was renamed lately: wait an hour");
       }
       return changed({ name: change.name, direct: { formerly: { name, at } } }, { was: name });
     case "machine_revoked": {
@@ -198,10 +178,11 @@ function changeKnown(
   }
 }
 
-const wasRevoked = {
-  outcome: "refused",
-  reason: "was revoked: pair it anew (trunkline machines pair)",
-} as const satisfies AppliedMachineChange;
+function refused(reason: string): AppliedMachineChange {
+  return { outcome: "refused", reason };
+}
+
+const wasRevoked = refused("was revoked: pair it anew (trunkline machines pair)");
 
 /** Lifetime of a credential for direct connections to NATS. */
 export const directCredentialMs = 3_600_000;
@@ -238,7 +219,7 @@ export function whyNotRemoved(record: MachineRecord, nowMs: number): string | un
   if (revokedAt === undefined) return `is paired: revoke it first (trunkline machines revoke ${name})`;
   const leftMs = revokedAt + revokedRecordKeptMs - nowMs;
   if (leftMs <= 0) return undefined;
-  return `was revoked lately, and its record is kept for ${formatDuration(revokedRecordKeptMs)} (revokedRecordKeptMs): until ${new Date(nowMs + leftMs).toISOString()} a connection may still be open that the record keeps without jobs`;
+  return `was revoked lately, and its record is kept for ${formatDuration(revokedRecordKeptMs)} (revokedRecordKeptMs): until ${isoTime(nowMs + leftMs)} a connection may still be open that the record keeps without jobs`;
 }
 
 export interface MachineMeans {
@@ -280,27 +261,29 @@ export async function attemptMachineChange(
   const at = clock.wall();
   const applied = applyMachineChange(before, change, { name, at, by: actor.by });
   if (applied.outcome !== "changed") return applied;
-  if (before === undefined && (await machines.list()).length >= machineRecordsMax) return tooMany;
+  if (before === undefined && (await machines.list()).length >= machineRecordsMax) {
+    return refused(`needs a record, and there are ${machineRecordsMax} already (machineRecordsMax): remove one first`);
+  }
   const { record, detail } = applied;
   const machine = record.name;
   const holder = before?.name === machine ? undefined : await formerHolder(record, { machines, at });
-  if (holder !== undefined) return { outcome: "refused", reason: holder };
+  if (holder !== undefined) return refused(holder);
   const entry = { at, ...actor, action: change.action, machine, name: machine, ...(detail && { detail }) };
-  const written = await write(record, { machines, change, name, entry });
+  const written = await write(machines, { record, change, name }, entry);
   if (written === "conflict") return { outcome: "conflict" };
-  return written === "written" ? applied : taken(change);
+  if (written === "written") return applied;
+  return refused(
+    change.action === "machine_renamed"
+      ? `cannot be called ${change.name}: there is a record of that name (trunkline machines list)`
+      : "cannot have a key that this site accepted before",
+  );
 }
 
 function write(
-  record: MachineRecord,
-  to: {
-    readonly machines: MachineStore;
-    readonly change: MachineChange;
-    readonly name: string;
-    readonly entry: AuditEntry;
-  },
+  machines: MachineStore,
+  { record, change, name }: { readonly record: MachineRecord; readonly change: MachineChange; readonly name: string },
+  entry: AuditEntry,
 ): Promise<Written | "taken"> {
-  const { machines, change, name, entry } = to;
   if (change.action === "machine_joined") return machines.pair({ ...record, publicKey: change.publicKey }, entry);
   return record.name === name ? machines.write(record, entry) : machines.rename(name, record, entry);
 }
@@ -337,7 +320,7 @@ async function formerHolder(
   for (const other of await machines.list()) {
     const heldUntil = formerNameUntil(other);
     if (other.direct?.formerly?.name !== name || heldUntil <= at || other.publicKey === publicKey) continue;
-    const until = new Date(heldUntil).toISOString();
+    const until = isoTime(heldUntil);
     return `cannot be called ${name} before ${until}: ${other.name} was, and its direct connection to NATS may last until then`;
   }
   return undefined;
@@ -360,19 +343,4 @@ export function machineNameUsed(machine: string): Fault {
   });
 }
 
-export function contended(): Fault {
-  return new Fault("backend_unavailable", { message: "The machine's record was changed at the same time. Try again." });
-}
-
-const tooMany = {
-  outcome: "refused",
-  reason: `needs a record, and there are ${machineRecordsMax} already (machineRecordsMax): remove one first`,
-} as const satisfies AppliedMachineChange;
-
-function taken(change: MachineChange): AppliedMachineChange {
-  const reason =
-    change.action === "machine_renamed"
-      ? `cannot be called ${change.name}: there is a record of that name (trunkline machines list)`
-      : "cannot have a key that this site accepted before";
-  return { outcome: "refused", reason };
-}
+export const contended = "The machine's record was changed at the same time. Try again.";

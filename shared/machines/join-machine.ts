@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import packageJson from "../../package.json" with { type: "json" };
 import { Fault } from "../fault/fault.ts";
 import { isTakenBack } from "../keys/issue-key.ts";
-import type { KeyStore } from "../keys/key-store.ts";
+import { type KeyStore, retryConflicts } from "../keys/key-store.ts";
 import type { KeyId } from "../keys/key-token.ts";
 import type { Clock } from "../process/clock.ts";
 import { newToken } from "../protocol/identifiers.ts";
@@ -24,7 +24,7 @@ import {
   contended,
   type MachineMeans,
 } from "./change-machine.ts";
-import { addressIn, type MachineRecord, type MachineStore } from "./machine-record.ts";
+import { addressCharactersMax, type MachineRecord, type MachineStore } from "./machine-record.ts";
 
 /** The longest time for which a join line is good, and the usual one. */
 export const joinTtlMsMax = 600_000;
@@ -62,8 +62,18 @@ export async function makeJoin(
 ): Promise<NewJoin> {
   const site = await means.machines.site();
   const origin = publicUrl ?? site.publicUrl;
-  if (site.takesMachines === false) throw noMachines();
-  if (origin === undefined) throw noPublicUrl();
+  if (site.takesMachines === false) {
+    throw new Fault("machine_change_refused", {
+      message:
+        "This site pairs no machines: its gateways have no TRUNKLINE_NATS_SIGNING_KEY, with which they connect machines to NATS. `trunkline nats init` makes one.",
+    });
+  }
+  if (origin === undefined) {
+    throw new Fault("machine_change_refused", {
+      message:
+        "The site has no URL for machines yet: start it with --public https://models.example.org (TRUNKLINE_PUBLIC_URL), by which machines reach it.",
+    });
+  }
   const id = newToken().slice(0, joinIdCharacters);
   const secret = randomBytes(joinSecretBytes);
   const key = joinKey(secret).toString("base64url");
@@ -86,20 +96,6 @@ export function machineCommand({ origin, certificateSha256 }: JoinLine): string 
 /** Returns the command to paste on the machine. */
 export function joinCommand(line: JoinLine): string {
   return `${machineCommand(line)} agent --join "${joinLineText(line)}"`;
-}
-
-function noPublicUrl(): Fault {
-  return new Fault("machine_change_refused", {
-    message:
-      "The site has no URL for machines yet: start it with --public https://models.example.org (TRUNKLINE_PUBLIC_URL), by which machines reach it.",
-  });
-}
-
-function noMachines(): Fault {
-  return new Fault("machine_change_refused", {
-    message:
-      "This site pairs no machines: its gateways have no TRUNKLINE_NATS_SIGNING_KEY, with which they connect machines to NATS. `trunkline nats init` makes one.",
-  });
 }
 
 /** A machine's wish to be paired, and where it comes from. */
@@ -159,9 +155,6 @@ interface JoinMeans {
   readonly requestId: string;
 }
 
-/** Bounds the retries after a conflict: an operator may change the record while the machine joins. */
-const attemptsMax = 10;
-
 /** The site's side of a pairing. Each join line pairs one key; a second use by another key is noted in the record. */
 export async function useJoin(
   use: JoinUse,
@@ -169,8 +162,8 @@ export async function useJoin(
 ): Promise<JoinOutcome> {
   const { request, site } = use;
   const { join, public_key: publicKey, challenge } = request;
-  const from = addressIn(use.from);
-  for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
+  const from = use.from.slice(0, addressCharactersMax);
+  const attempt = async (): Promise<JoinOutcome | "conflict"> => {
     const record = await machines.findByJoin(join);
     const verdict = judgeJoin(record, use, clock.wall());
     if (record?.join === undefined || verdict.outcome === "invalid") return { outcome: "invalid" };
@@ -190,7 +183,7 @@ export async function useJoin(
     const change = { action: "machine_joined", publicKey, from } as const;
     const { outcome } = await attemptMachineChange(record, { name: machine, change }, means);
     if (outcome === "changed") return { outcome: "paired", isNew: true, machine, proof };
-    if (outcome === "refused") return { outcome: "known-key" };
-  }
-  throw contended();
+    return outcome === "refused" ? { outcome: "known-key" } : "conflict";
+  };
+  return retryConflicts(attempt, contended);
 }

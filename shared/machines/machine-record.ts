@@ -1,22 +1,22 @@
 import { z } from "zod";
 import type { AuditEntry } from "../keys/audit-entry.ts";
-import { allows, scope, scopesPerKeyMax } from "../keys/key-record.ts";
-import { readStored, type Written } from "../keys/key-store.ts";
+import { allows, oneLine, scope, scopesPerKeyMax } from "../keys/key-record.ts";
+import { readStored, type RecordStore, type Written } from "../keys/key-store.ts";
 import { keyId } from "../keys/key-token.ts";
 import { machineName } from "../protocol/identifiers.ts";
 import { joinId, joinKeyText, machineKey, siteId } from "../protocol/pairing.ts";
 
 /** Maximum number of machine records of a site. Every gateway holds all of them. */
 export const machineRecordsMax = 10_000;
-const patternsPerMachineMax = scopesPerKeyMax;
 const actorCharactersMax = 200;
-const addressCharactersMax = 100;
+/** A longer address is cut. */
+export const addressCharactersMax = 100;
 
 /** The models that a machine may offer, in the syntax of a key's scopes. */
 export const modelPatterns = z
   .array(scope)
   .min(1, "must name at least one pattern; * permits every model")
-  .max(patternsPerMachineMax, `must be at most ${patternsPerMachineMax} patterns`)
+  .max(scopesPerKeyMax, `must be at most ${scopesPerKeyMax} patterns`)
   .readonly();
 
 const labelsPerMachineMax = 16;
@@ -32,20 +32,11 @@ export const machineLabels = z
   .readonly();
 
 /** The reason of a cordon, as `status` shows it. */
-export const cordonReason = z
-  .string()
-  .min(1, "must not be empty")
-  .max(200, "must have at most 200 characters")
-  .regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u, "must be printable, on one line");
+export const cordonReason = oneLine(200);
 
 const wallMs = z.int().nonnegative();
 const actorName = z.string().min(1).max(actorCharactersMax);
 const address = z.string().max(addressCharactersMax);
-
-/** An address as the network reports it, cut to what a record holds. */
-export function addressIn(text: string): string {
-  return text.slice(0, addressCharactersMax);
-}
 
 /** A join line as the site keeps it: without its secret, and good for one use. */
 const joinRecord = z.looseObject({
@@ -122,24 +113,15 @@ export const site = z.looseObject({
 });
 export type Site = Readonly<z.infer<typeof site>>;
 
-/**
- * Stores the records of machines beside the keys, with one audit trail for both. It fails as a `KeyStore` does. A store
- * that no key has founded accepts no record.
- */
-export interface MachineStore {
+export interface MachineStore extends RecordStore<MachineRecord> {
   /** Returns the site. The first call makes its id, which never changes. */
   site(): Promise<Site>;
   /** Stores what machines have to know to reach the site, in place of what was noted before. */
   noteSite(reached: Partial<Omit<Site, "id">>): Promise<void>;
-  /** Returns all records, sorted by name. */
-  list(): Promise<readonly MachineRecord[]>;
-  find(name: string): Promise<MachineRecord | undefined>;
   /** Returns the record of the machine with this public key, revoked or not. */
   findByKey(publicKey: string): Promise<MachineRecord | undefined>;
   /** Returns the record whose latest join line has this id, used or not. */
   findByJoin(id: string): Promise<MachineRecord | undefined>;
-  /** Stores a record in place of the one whose version is one lower. Version 1 replaces no record. */
-  write(record: MachineRecord, entry: AuditEntry): Promise<Written>;
   /**
    * Writes a record with a new public key, and claims the key for good in the same step. `taken`: this site accepted
    * the key before, for whatever machine.
@@ -147,8 +129,6 @@ export interface MachineStore {
   pair(record: MachineRecord & { readonly publicKey: string }, entry: AuditEntry): Promise<Written | "taken">;
   /** Writes a record under its new name and removes the one called `from`. `taken`: there is a record of that name. */
   rename(from: string, record: MachineRecord, entry: AuditEntry): Promise<Written | "taken">;
-  /** Removes the record if its version has not changed. */
-  remove(record: MachineRecord, entry: AuditEntry): Promise<Written>;
   /**
    * Notes when paired machines were last heard, by public key. These times are beside the records: noting them changes
    * no version, writes no audit entry, and wakes no gateway.

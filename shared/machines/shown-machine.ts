@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isoTime } from "../process/clock.ts";
 import { machineName } from "../protocol/identifiers.ts";
 import { type MachineRecord, machineLabels } from "./machine-record.ts";
 
@@ -65,44 +66,29 @@ export interface ShownAt {
 }
 
 export function showMachineRecord(record: MachineRecord, { nowMs, lastSeen }: ShownAt): ShownMachineRecord {
-  const {
-    name,
-    models,
-    publicKey,
-    pairedAt,
-    pairedBy,
-    join,
-    cordon,
-    revokedAt,
-    labels,
-    elsewhere,
-    createdAt,
-    changedAt,
-  } = record;
+  const { models, publicKey, join, cordon, labels, elsewhere } = record;
   const state = machineState(record, nowMs);
   const { usedFrom, usedAgainAt, usedAgainFrom } = join ?? {};
   return {
-    machine: name,
+    machine: record.name,
     state,
     models: models ?? null,
     public_key: publicKey ?? null,
-    paired_at: isoTime(pairedAt),
-    paired_by: pairedBy ?? null,
+    paired_at: timeOrNull(record.pairedAt),
+    paired_by: record.pairedBy ?? null,
     paired_from: usedFrom ?? null,
-    join_expires_at: state === "joining" ? isoTime(join?.expiresAt) : null,
-    join_used_again:
-      usedAgainAt === undefined ? null : { at: new Date(usedAgainAt).toISOString(), from: usedAgainFrom ?? "" },
-    last_seen_at: isoTime(lastSeen?.get(publicKey ?? "")),
-    cordon:
-      cordon === undefined ? null : { reason: cordon.reason, at: new Date(cordon.at).toISOString(), by: cordon.by },
-    revoked_at: isoTime(revokedAt),
+    join_expires_at: state === "joining" ? timeOrNull(join?.expiresAt) : null,
+    join_used_again: usedAgainAt === undefined ? null : { at: isoTime(usedAgainAt), from: usedAgainFrom ?? "" },
+    last_seen_at: timeOrNull(lastSeen?.get(publicKey ?? "")),
+    cordon: cordon === undefined ? null : { reason: cordon.reason, at: isoTime(cordon.at), by: cordon.by },
+    revoked_at: timeOrNull(record.revokedAt),
     ...(labels && { labels }),
     ...(elsewhere && { elsewhere }),
-    created_at: new Date(createdAt).toISOString(),
-    changed_at: new Date(changedAt).toISOString(),
+    created_at: isoTime(record.createdAt),
+    changed_at: isoTime(record.changedAt),
   };
 }
 
-function isoTime(wallMs: number | undefined): string | null {
-  return wallMs === undefined ? null : new Date(wallMs).toISOString();
+function timeOrNull(wallMs: number | undefined): string | null {
+  return wallMs === undefined ? null : isoTime(wallMs);
 }

@@ -29,6 +29,10 @@ export const systemClock: Clock = {
   },
 };
 
+export function isoTime(wallMs: number): string {
+  return new Date(wallMs).toISOString();
+}
+
 /** Resolves after the delay, or rejects with the signal's reason as soon as that aborts. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

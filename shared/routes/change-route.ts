@@ -4,7 +4,6 @@ import { type KeyStore, type Replication, retryConflicts } from "../keys/key-sto
 import type { Clock } from "../process/clock.ts";
 import { type RouteRecord, routesMax, type RouteStore, type RouteTarget, routeTargets } from "./route-record.ts";
 
-/** Dependencies for changing routes. */
 export interface RouteDependencies {
   readonly routes: RouteStore;
   /** A changed route may take a model away. The change waits for a replica, as the revocation of a key does. */
@@ -13,6 +12,8 @@ export interface RouteDependencies {
   /** The actor that the audit trail names. */
   readonly actor: Actor;
 }
+
+const contended = "The route was changed at the same time. Try again.";
 
 export interface RouteChanged {
   readonly outcome: "changed" | "unchanged" | "removed";
@@ -31,7 +32,10 @@ export async function setRoute(
     if (before !== undefined && JSON.stringify(before.targets) === JSON.stringify(targets)) {
       return { outcome: "unchanged", record: before } as const;
     }
-    if (before === undefined && (await routes.list()).length >= routesMax) throw tooMany();
+    if (before === undefined && (await routes.list()).length >= routesMax) {
+      const message = `There are ${routesMax} routes already (routesMax): remove one first.`;
+      throw new Fault("route_change_refused", { message });
+    }
     const at = clock.wall();
     const version = (before?.version ?? 0) + 1;
     const createdAt = before?.createdAt ?? at;
@@ -74,14 +78,4 @@ export function routeUnknown(name: string): Fault {
     message: `There is no route ${name}: \`trunkline routes list\` shows all.`,
     param: "route",
   });
-}
-
-function tooMany(): Fault {
-  return new Fault("route_change_refused", {
-    message: `There are ${routesMax} routes already (routesMax): remove one first.`,
-  });
-}
-
-function contended(): Fault {
-  return new Fault("backend_unavailable", { message: "The route was changed at the same time. Try again." });
 }

@@ -1,34 +1,31 @@
 import { z } from "zod";
-import type { AuditEntry } from "../keys/audit-entry.ts";
 import { allows, boundMachines } from "../keys/key-record.ts";
-import { readStored, type Written } from "../keys/key-store.ts";
+import { readStored, type RecordStore } from "../keys/key-store.ts";
 import { machineLabel } from "../machines/machine-record.ts";
 import { modelIdCharactersMax } from "../model/model.ts";
+import { isoTime } from "../process/clock.ts";
 
 /** Maximum number of routes of a site. Every gateway holds all of them. */
 export const routesMax = 1_000;
 export const targetsPerRouteMax = 8;
 const routeNameCharactersMax = 100;
 
-const printable = /^[^\p{C}\p{Z}]*$/u;
+const printable = (charactersMax: number): z.ZodString =>
+  z
+    .string()
+    .min(1, "must not be empty")
+    .max(charactersMax, `must have at most ${charactersMax} characters`)
+    .regex(/^[^\p{C}\p{Z}]*$/u, "must be printable and without spaces");
 
 /** The name that clients ask for, or a pattern of such names, in which each `*` stands for any run of characters. */
-export const routeName = z
-  .string()
-  .min(1, "must not be empty")
-  .max(routeNameCharactersMax, `must have at most ${routeNameCharactersMax} characters`)
-  .regex(printable, "must be printable and without spaces");
+export const routeName = printable(routeNameCharactersMax);
 
 /**
  * A model that may answer for the route's name, on any machine or only on those that are named or have a label. Without `elsewhere`, machines
  * with that mark never answer, even if they are named.
  */
 const targetFields = z.strictObject({
-  model: z
-    .string()
-    .min(1, "must not be empty")
-    .max(modelIdCharactersMax, `must have at most ${modelIdCharactersMax} characters`)
-    .regex(printable, "must be printable and without spaces")
+  model: printable(modelIdCharactersMax)
     .refine((id) => !id.includes("*"), "must be the id of one model, without *")
     .describe("The id of the model that answers."),
   machines: boundMachines.optional().describe("The only machines that may answer; absent for all."),
@@ -73,16 +70,7 @@ const routeRecord = z.object({
 });
 export type RouteRecord = Readonly<z.output<typeof routeRecord>>;
 
-/** Stores the routes beside the keys, with one audit trail for both. It fails as a `KeyStore` does. */
-export interface RouteStore {
-  /** Returns all routes, sorted by name. */
-  list(): Promise<readonly RouteRecord[]>;
-  find(name: string): Promise<RouteRecord | undefined>;
-  /** Stores a record in place of the one whose version is one lower. Version 1 replaces no record. */
-  write(record: RouteRecord, entry: AuditEntry): Promise<Written>;
-  /** Removes the record if its version has not changed. */
-  remove(record: RouteRecord, entry: AuditEntry): Promise<Written>;
-}
+export type RouteStore = RecordStore<RouteRecord>;
 
 /** Parses a stored record (JSON). */
 export function readRoute(text: unknown): RouteRecord {
@@ -136,10 +124,5 @@ export const shownModelRoute = z.strictObject({
 export type ShownModelRoute = z.infer<typeof shownModelRoute>;
 
 export function showRoute({ name, targets, createdAt, changedAt }: RouteRecord): ShownModelRoute {
-  return {
-    route: name,
-    targets,
-    created_at: new Date(createdAt).toISOString(),
-    changed_at: new Date(changedAt).toISOString(),
-  };
+  return { route: name, targets, created_at: isoTime(createdAt), changed_at: isoTime(changedAt) };
 }

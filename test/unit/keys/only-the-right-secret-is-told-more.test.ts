@@ -1,14 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { judgeKey, judgeProven, type FoundKey, type KeyRecord } from "#shared/keys/key-record.ts";
-import { mintKeyToken } from "#shared/keys/key-token.ts";
-import { type KeyDigest, Peppers, pepperText } from "#shared/keys/pepper.ts";
+import { judgeProven, judgeToken, type FoundKey, type KeyRecord } from "#shared/keys/key-record.ts";
+import { type KeyToken, mintKeyToken } from "#shared/keys/key-token.ts";
+import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 
 const pepper = pepperText.parse("a pepper that is long enough to be one");
 const otherPepper = pepperText.parse("another pepper, long enough to be one");
 const [token, formerToken, stranger] = [mintKeyToken(), mintKeyToken(), mintKeyToken()];
 const right = token.digest(pepper);
-const former = formerToken.digest(pepper);
-const wrong = stranger.digest(pepper);
+const peppers = new Peppers(pepper);
 
 const record: KeyRecord = {
   id: token.id,
@@ -23,13 +22,13 @@ const record: KeyRecord = {
 };
 const rotated: KeyRecord = {
   ...record,
-  replaced: [{ digest: former, pepper: pepper.fingerprint, validUntil: 1_500 }],
+  replaced: [{ digest: formerToken.digest(pepper), pepper: pepper.fingerprint, validUntil: 1_500 }],
 };
 const found = (fields: Partial<KeyRecord> = {}): FoundKey => ({ kind: "record", record: { ...rotated, ...fields } });
 const tombstone: FoundKey = { kind: "tombstone", tombstone: { digest: right, expiresAt: 2_000 } };
 
-const outcomeOf = (key: { found: FoundKey; digest: KeyDigest; nowMs: number }): string =>
-  judgeKey({ ...key, digests: [key.digest], knowsPepper: (each) => each === pepper.fingerprint }).outcome;
+const outcomeOf = (key: { found: FoundKey; token: KeyToken; nowMs: number }): string =>
+  judgeToken({ ...key, peppers }).outcome;
 
 describe("the answer to the holder of the current secret, of the former one, and to anybody else", () => {
   test.each([
@@ -44,17 +43,16 @@ describe("the answer to the holder of the current secret, of the former one, and
     ["a tombstone before its time", tombstone, 1_999, "invalid", "invalid", "invalid"],
     ["a key that does not exist", { kind: "absent" }, 1_999, "invalid", "invalid", "invalid"],
   ] as const)("%s", (_, key, nowMs, toItsHolder, toTheFormer, toOthers) => {
-    expect(outcomeOf({ found: key, digest: right, nowMs })).toBe(toItsHolder);
-    expect(outcomeOf({ found: key, digest: former, nowMs })).toBe(toTheFormer);
-    expect(outcomeOf({ found: key, digest: wrong, nowMs })).toBe(toOthers);
+    expect(outcomeOf({ found: key, token, nowMs })).toBe(toItsHolder);
+    expect(outcomeOf({ found: key, token: formerToken, nowMs })).toBe(toTheFormer);
+    expect(outcomeOf({ found: key, token: stranger, nowMs })).toBe(toOthers);
   });
 });
 
 test("a verdict says until when the secret that was shown is good, and holds until something changes", () => {
-  const judge = (digest: KeyDigest) =>
-    judgeKey({ found: found(), digests: [digest], knowsPepper: () => true, nowMs: 1_100 });
-  expect(judge(right)).toEqual({ outcome: "valid", proven: { record: rotated, secretUntil: Infinity } });
-  const verdict = judge(former);
+  const judge = (shown: KeyToken) => judgeToken({ found: found(), token: shown, peppers, nowMs: 1_100 });
+  expect(judge(token)).toEqual({ outcome: "valid", proven: { record: rotated, secretUntil: Infinity } });
+  const verdict = judge(formerToken);
   expect(verdict).toEqual({ outcome: "valid", proven: { record: rotated, secretUntil: 1_500 } });
   if (verdict.outcome !== "valid") throw new Error(verdict.outcome);
   expect(judgeProven(verdict.proven, 1_499).outcome).toBe("valid");
@@ -67,13 +65,8 @@ describe("while a pepper is being replaced", () => {
     kind: "record",
     record: { ...record, digest: token.digest(each), pepper: each.fingerprint },
   });
-  const outcome = (key: FoundKey, peppers: Peppers, shown = token): string =>
-    judgeKey({
-      found: key,
-      digests: peppers.digestsOf(shown),
-      knowsPepper: (fingerprint) => peppers.knows(fingerprint),
-      nowMs: 1_100,
-    }).outcome;
+  const outcome = (key: FoundKey, known: Peppers, shown = token): string =>
+    judgeToken({ found: key, token: shown, peppers: known, nowMs: 1_100 }).outcome;
   const both = new Peppers(pepper, otherPepper);
 
   test("a key is valid under either, in whichever order they are known", () => {
