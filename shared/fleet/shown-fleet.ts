@@ -7,13 +7,6 @@ import { modelId } from "../model/model.ts";
 const count = z.int().nonnegative();
 const { state, runtime, epoch } = presence.shape;
 
-/**
- * The status of a machine in a gateway's view. The roster ignores the presence of a `left_out` machine. Without a
- * broker the status is `unknown`.
- */
-export const machineStandings = ["present", "suspect", "offline", "left_out", "unknown"] as const;
-export const machineStanding = z.enum(machineStandings);
-
 /** A machine in the format for operators: in the admin API and on the command line. */
 export const shownFleetMachine = z.object({
   machine: machineName,
@@ -23,9 +16,11 @@ export const shownFleetMachine = z.object({
       "Which boot of its agent this is: when it started, in milliseconds since 1970, and a tail; null when this gateway " +
         "has not heard it.",
     ),
-  status: machineStanding.describe(
-    "How this gateway sees it: there, silent for a while, away, there and left out, or unknown without a broker.",
-  ),
+  status: z
+    .enum(["present", "suspect", "offline", "left_out", "unknown"])
+    .describe(
+      "How this gateway sees it: there, silent for a while, away, there and left out, or unknown without a broker.",
+    ),
   state: state.describe("What its agent said of itself last; gone is its goodbye."),
   pairing: z
     .enum(machineStates)
@@ -69,7 +64,6 @@ export const fleetListing = z.object({
 });
 export type FleetListing = z.infer<typeof fleetListing>;
 
-/** Reasons for a machine's rank. */
 export const rankReasons = [
   "breaker",
   "contradicts",
@@ -83,7 +77,6 @@ export const rankReasons = [
 ] as const;
 export type RankReason = (typeof rankReasons)[number];
 
-/** Reasons why a request is not offered to a machine. */
 export const leftOutReasons = [
   "broker_away",
   "offline",

@@ -91,22 +91,17 @@ export class Lifecycle {
   }
 
   /** Runs all stop steps once; a second call waits for the first. A failing step is logged and the rest still run. */
-  stop(deadlineMs: number): Promise<void> {
-    this.#draining ??= this.#stopAll(deadlineMs);
-    return this.#draining;
+  async stop(deadlineMs: number): Promise<void> {
+    const deadline = new AbortController();
+    const timer = this.#clock.after(deadlineMs, () => deadline.abort());
+    await this.stopBy(deadline.signal);
+    timer.cancel();
   }
 
   /** Stops as a part of another lifecycle, by whose deadline it cuts work off. */
   stopBy(deadline: AbortSignal): Promise<void> {
     this.#draining ??= this.#runSteps(deadline);
     return this.#draining;
-  }
-
-  async #stopAll(deadlineMs: number): Promise<void> {
-    const deadline = new AbortController();
-    const timer = this.#clock.after(deadlineMs, () => deadline.abort());
-    await this.#runSteps(deadline.signal);
-    timer.cancel();
   }
 
   async #runSteps(deadline: AbortSignal): Promise<void> {

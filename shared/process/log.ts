@@ -1,7 +1,6 @@
 import { unescape } from "node:querystring";
 import { pino, type Logger } from "pino";
 import type { Clock } from "./clock.ts";
-import { logText } from "./log-text.ts";
 
 /**
  * The log of a process: one JSON object a line on standard error, or text where a person reads it. Standard output stays free for the output of a
@@ -68,6 +67,66 @@ export function createLog(options: {
   const coloured = isTerminal && stderr.hasColors();
   const written = format === "json" ? (line: string) => line : (line: string) => logText(line, { coloured });
   return pino({ level, name, base: { pid: process.pid, name } }, { write: (line) => write(scrub(written(line))) });
+}
+
+const levels: Readonly<Record<number, readonly [word: string, colour: string]>> = {
+  10: ["TRACE", "\u001b[2m"],
+  20: ["DEBUG", "\u001b[2m"],
+  30: ["INFO ", "\u001b[32m"],
+  40: ["WARN ", "\u001b[33m"],
+  50: ["ERROR", "\u001b[31m"],
+  60: ["FATAL", "\u001b[31m"],
+};
+const noColour = "\u001b[0m";
+
+/** Matches the characters that control a terminal. Some texts in a log come from clients and other hosts. */
+const controls = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
+/** Matches a text that needs no quotes. */
+const word = /^[^\s"=]+$/;
+
+interface Line {
+  readonly time: number;
+  readonly level: number;
+  readonly msg?: string;
+  readonly [name: string]: unknown;
+}
+
+/**
+ * Formats a log line, which is one JSON object, for a terminal: the local time, the level, the message, and the other
+ * fields as `name=value`.
+ */
+export function logText(line: string, { coloured }: { readonly coloured: boolean }): string {
+  const { time, level, pid: _pid, name: _name, msg = "", err, ...fields } = JSON.parse(line) as Line;
+  const [text, colour] = levels[level] ?? [String(level), ""];
+  const shown = coloured ? `${colour}${text}${noColour}` : text;
+  const pairs = Object.entries(fields).map(([name, value]) => `${name}=${valueText(value)}`);
+  const words = [msg, ...pairs].filter((each) => each !== "").map(safe);
+  return `${timeText(new Date(time))} ${shown} ${words.join(" ")}\n${errorText(err)}`;
+}
+
+function timeText(time: Date): string {
+  const [hours, minutes, seconds] = [time.getHours(), time.getMinutes(), time.getSeconds()].map((part) =>
+    String(part).padStart(2, "0"),
+  );
+  return `${hours}:${minutes}:${seconds}.${String(time.getMilliseconds()).padStart(3, "0")}`;
+}
+
+function valueText(value: unknown): string {
+  return typeof value === "string" && word.test(value) ? value : JSON.stringify(value);
+}
+
+/** Returns the stack of an error, on lines of their own, or what there is instead of one. */
+function errorText(err: unknown): string {
+  if (err === undefined) return "";
+  const stack = typeof err === "object" && err !== null && "stack" in err ? String(err.stack) : valueText(err);
+  return stack
+    .split("\n")
+    .map((each) => `  ${safe(each.trimEnd())}\n`)
+    .join("");
+}
+
+function safe(text: string): string {
+  return text.replace(controls, "?");
 }
 
 const repeatMs = 60_000;

@@ -118,7 +118,13 @@ export class RedisConnection {
 
   /** Runs several commands in one round trip. The replies come in the same order; one error fails all. */
   async pipeline(purpose: string, commands: (batch: ChainableCommander) => ChainableCommander): Promise<unknown[]> {
-    return this.run(purpose, async (redis) => repliesOf(await commands(redis.pipeline()).exec()));
+    return this.run(purpose, async (redis) => {
+      const results = (await commands(redis.pipeline()).exec()) ?? [];
+      return results.map(([error, reply]) => {
+        if (error !== null) throw error;
+        return reply;
+      });
+    });
   }
 
   /**
@@ -156,13 +162,6 @@ function startDeadline(timeoutMs: number): { passed: Promise<never>; cancel: () 
   };
   wait();
   return { passed: promise, cancel: () => clearTimeout(timer) };
-}
-
-function repliesOf(results: [error: Error | null, reply: unknown][] | null): unknown[] {
-  return (results ?? []).map(([error, reply]) => {
-    if (error !== null) throw error;
-    return reply;
-  });
 }
 
 /**

@@ -1,10 +1,11 @@
-import type { Environment } from "./config.ts";
+import { type Environment, processSettings } from "./config.ts";
 
 /**
  * The settings of all processes. One settings file often serves all of them, so each process must know the others'
  * names.
  */
 export const settingNames: readonly string[] = [
+  ...Object.keys(processSettings),
   "TRUNKLINE_ADMIN_KEY",
   "TRUNKLINE_BASE_URL",
   "TRUNKLINE_BODY_BYTES_MAX",
@@ -12,7 +13,6 @@ export const settingNames: readonly string[] = [
   "TRUNKLINE_CONNECTIONS_PER_ADDRESS_MAX",
   "TRUNKLINE_CORS_ORIGINS",
   "TRUNKLINE_DIRECT",
-  "TRUNKLINE_DRAIN_MS",
   "TRUNKLINE_ENGINE_DIR",
   "TRUNKLINE_FIRST_TOKEN_MS",
   "TRUNKLINE_GGUF",
@@ -20,28 +20,19 @@ export const settingNames: readonly string[] = [
   "TRUNKLINE_GRACE_MS",
   "TRUNKLINE_HOST",
   "TRUNKLINE_IMAGE_HOSTS",
-  "TRUNKLINE_JOB_TOTAL_MS",
   "TRUNKLINE_KEY",
   "TRUNKLINE_KEYS_AWAY_MS",
   "TRUNKLINE_KEY_PEPPER",
   "TRUNKLINE_KEY_PEPPER_ALSO",
-  "TRUNKLINE_LOG_FORMAT",
-  "TRUNKLINE_LOG_LEVEL",
   "TRUNKLINE_MACHINE",
   "TRUNKLINE_MANAGE",
   "TRUNKLINE_METRICS_TOKEN",
   "TRUNKLINE_MODELS_FILE",
-  "TRUNKLINE_NATS_CA",
-  "TRUNKLINE_NATS_CERT",
-  "TRUNKLINE_NATS_CREDS",
   "TRUNKLINE_NATS_DIRECT_URL",
-  "TRUNKLINE_NATS_INSECURE",
-  "TRUNKLINE_NATS_KEY",
   "TRUNKLINE_NATS_OPERATOR_KEY",
   "TRUNKLINE_NATS_SIGNING_KEY",
   "TRUNKLINE_NATS_SYSTEM_CREDS",
   "TRUNKLINE_NATS_SYSTEM_URL",
-  "TRUNKLINE_NATS_URL",
   "TRUNKLINE_NO_PROGRESS_MS",
   "TRUNKLINE_OPERATIONS_CA",
   "TRUNKLINE_OPERATIONS_HOST",
@@ -61,12 +52,11 @@ export const settingNames: readonly string[] = [
   "TRUNKLINE_SCRIPTED_MODELS",
   "TRUNKLINE_SLOTS",
   "TRUNKLINE_STATE_DIR",
-  "TRUNKLINE_TIME_SCALE",
   "TRUNKLINE_TLS_CERT",
   "TRUNKLINE_TLS_KEY",
   "TRUNKLINE_TRUSTED_PROXIES",
   "TRUNKLINE_WAIT_MS",
-];
+].toSorted();
 
 /** Variables that hold the key in coding agents and editors, as `trunkline connect` names them there. */
 export const clientVariables: readonly string[] = ["TRUNKLINE_API_KEY", "TRUNKLINE_QWEN_KEY"];

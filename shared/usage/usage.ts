@@ -5,7 +5,6 @@ import type { RedisConnection } from "../process/redis-connection.ts";
 
 const usageCount = z.int().nonnegative();
 
-/** The counts of a usage row. */
 const usageCounts = z.strictObject({
   requests: usageCount,
   /** Number of these requests that failed. */
@@ -33,14 +32,25 @@ export type UsageRow = Readonly<z.infer<typeof usageRow>>;
 /** Days that rows are kept. */
 export const usageKeptDays = 400;
 
-/** Reads the usage rows of a range of days, both ends included, sorted by day, key and model. */
+/** A range of days, both ends included. */
+interface Days {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Reads usage rows, sorted by day, key and model. */
 export interface UsageRows {
-  read(days: { readonly from: string; readonly to: string }): Promise<readonly UsageRow[]>;
+  read(days: Days): Promise<readonly UsageRow[]>;
 }
 
 /** Returns the usage records of the store that holds the keys. */
 export function openUsage(state: StateStore): UsageRows {
-  return state.kind === "redis" ? new RedisUsage(state.redis) : new SqliteUsage(state.database);
+  return {
+    async read(days) {
+      const rows = state.kind === "redis" ? await readRedis(state.redis, days) : readSqlite(state.database, days);
+      return rows.sort(compareUsage);
+    },
+  };
 }
 
 /** Adds two rows of the same day, key and model. */
@@ -86,38 +96,28 @@ const usageField = /^(?<keyId>[^:]*):(?<metric>[^:]*)(?::(?<model>.*))?$/su;
 const daysReply = z.array(z.string());
 const fieldsPerPage = 1_000;
 
-export class RedisUsage implements UsageRows {
-  readonly #redis: RedisConnection;
+/** Reads day by day and in pages, so that no amount of data blocks Redis. */
+async function readRedis(redis: RedisConnection, { from, to }: Days): Promise<UsageRow[]> {
+  const reply = await redis.run("tell the days of usage", (client) =>
+    client.zrangebylex(redisUsageDaysAt, `[${from}`, `[${to}`),
+  );
+  const rows: UsageRow[] = [];
+  for (const day of daysReply.parse(reply)) rows.push(...rowsOf(day, await fieldsOf(redis, day)));
+  return rows;
+}
 
-  constructor(redis: RedisConnection) {
-    this.#redis = redis;
-  }
-
-  /** Reads day by day and in pages, so that no amount of data blocks Redis. */
-  async read({ from, to }: { readonly from: string; readonly to: string }): Promise<readonly UsageRow[]> {
-    const reply = await this.#redis.run("tell the days of usage", (redis) =>
-      redis.zrangebylex(redisUsageDaysAt, `[${from}`, `[${to}`),
+/** Reads all fields of a day. A field that HSCAN returns twice has the same count, or a later one. */
+async function fieldsOf(redis: RedisConnection, day: string): Promise<Readonly<Record<string, string>>> {
+  const fields: Record<string, string> = {};
+  let cursor = "0";
+  do {
+    const [next, reply] = await redis.run("read the usage of a day", (client) =>
+      client.hscan(redisUsageAt(day), cursor, "COUNT", fieldsPerPage),
     );
-    const rows: UsageRow[] = [];
-    for (const day of daysReply.parse(reply)) {
-      rows.push(...rowsOf(day, await this.#fieldsOf(day)));
-    }
-    return rows.sort(compareUsage);
-  }
-
-  /** Reads all fields of a day. A field that HSCAN returns twice has the same count, or a later one. */
-  async #fieldsOf(day: string): Promise<Readonly<Record<string, string>>> {
-    const fields: Record<string, string> = {};
-    let cursor = "0";
-    do {
-      const [next, reply] = await this.#redis.run("read the usage of a day", (redis) =>
-        redis.hscan(redisUsageAt(day), cursor, "COUNT", fieldsPerPage),
-      );
-      for (let at = 0; at < reply.length; at += 2) fields[reply[at] ?? ""] = reply[at + 1] ?? "";
-      cursor = next;
-    } while (cursor !== "0");
-    return fields;
-  }
+    for (let at = 0; at < reply.length; at += 2) fields[reply[at] ?? ""] = reply[at + 1] ?? "";
+    cursor = next;
+  } while (cursor !== "0");
+  return fields;
 }
 
 function rowsOf(day: string, fields: Readonly<Record<string, string>>): UsageRow[] {
@@ -138,22 +138,14 @@ function isMetric(name: string | undefined): name is UsageMetric {
   return usageMetrics.some((metric) => metric === name);
 }
 
-/** Reads usage from SQLite. The table stores an empty text for no model, since the model is part of its key. */
-export class SqliteUsage implements UsageRows {
-  readonly #database: StateDatabase;
-
-  constructor(database: StateDatabase) {
-    this.#database = database;
-  }
-
-  async read({ from, to }: { readonly from: string; readonly to: string }): Promise<readonly UsageRow[]> {
-    const rows = this.#database.read(
-      "read usage",
-      (sql) => sql.all`
-        SELECT day, key_id AS keyId, nullif(model, '') AS model, requests, failed, prompt_tokens AS promptTokens,
-          completion_tokens AS completionTokens, answered, first_token_ms AS firstTokenMs, duration_ms AS durationMs
-        FROM usage WHERE day BETWEEN ${from} AND ${to}`,
-    );
-    return rows.map((row) => usageRow.parse(row)).sort(compareUsage);
-  }
+/** The table stores an empty text for no model, since the model is part of its key. */
+function readSqlite(database: StateDatabase, { from, to }: Days): UsageRow[] {
+  const rows = database.read(
+    "read usage",
+    (sql) => sql.all`
+      SELECT day, key_id AS keyId, nullif(model, '') AS model, requests, failed, prompt_tokens AS promptTokens,
+        completion_tokens AS completionTokens, answered, first_token_ms AS firstTokenMs, duration_ms AS durationMs
+      FROM usage WHERE day BETWEEN ${from} AND ${to}`,
+  );
+  return rows.map((row) => usageRow.parse(row));
 }

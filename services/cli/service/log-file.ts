@@ -2,7 +2,7 @@ import { closeSync, fstatSync, mkdirSync, openSync, readSync, renameSync, statSy
 import { dirname } from "node:path";
 import { type Clock, sleep } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { logText } from "#shared/process/log-text.ts";
+import { logText } from "#shared/process/log.ts";
 import { type Output, reasonOf } from "../command-line.ts";
 import { onOneLine } from "../table-text.ts";
 

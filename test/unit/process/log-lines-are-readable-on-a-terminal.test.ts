@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { mintKeyToken } from "#shared/keys/key-token.ts";
-import { createLog, type LogFormat } from "#shared/process/log.ts";
-import { logText } from "#shared/process/log-text.ts";
+import { createLog, type LogFormat, logText } from "#shared/process/log.ts";
 
 const time = Date.UTC(2026, 0, 1, 12, 30, 5, 7);
 const clockTime = `${new Date(time).toLocaleTimeString("en-GB")}.007`;
