@@ -45,11 +45,6 @@ interface Interest {
   readonly handler: (message: BrokerMessage) => void;
 }
 
-interface Delivery {
-  readonly interest: Interest;
-  readonly message: BrokerMessage;
-}
-
 export class MemoryConnection implements Broker {
   readonly roundTripMs = 0;
   readonly payloadBytesMax: number;
@@ -60,7 +55,7 @@ export class MemoryConnection implements Broker {
   readonly #options: ConnectionOptions;
   readonly #interests = new Set<Interest>();
   readonly #listeners = new Set<(connected: boolean) => void>();
-  #queue: Delivery[] = [];
+  #queue: { readonly interest: Interest; readonly message: BrokerMessage }[] = [];
   #queuedBytes = 0;
   #closed = false;
 

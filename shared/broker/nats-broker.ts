@@ -157,12 +157,6 @@ interface NatsBrokerOptions {
   readonly log: Log;
 }
 
-interface Outgoing {
-  readonly subject: string;
-  readonly data: Uint8Array;
-  readonly options: PublishOptions;
-}
-
 /**
  * The NATS broker. It sends all messages that are published in one turn of the event loop in one write at the end of
  * the turn. That is the cheapest way for both sides of the wire.
@@ -181,7 +175,7 @@ export class NatsBroker implements Broker {
   /** True if NATS refused the credential at the latest completed attempt to connect. */
   #refusesCredential = false;
   #refusedThisAttempt = false;
-  #outgoing: Outgoing[] = [];
+  #outgoing: { readonly subject: string; readonly data: Uint8Array; readonly options: PublishOptions }[] = [];
   #closing = false;
   readonly #line: LineWatch;
 

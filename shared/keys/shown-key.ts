@@ -82,7 +82,7 @@ export const durationMsMax = 3_650 * 86_400_000;
 export const durationOrNone = z
   .string()
   .regex(/^\d{1,15}(?:ms|[smhd])$/, "must be a whole number with a unit, such as 90d, 12h, 30m, 45s or 500ms")
-  .transform(toMs)
+  .transform((text) => Number.parseInt(text, 10) * (unitsMs.get(text.replace(/^\d+/, "")) ?? Number.NaN))
   .refine((ms) => ms <= durationMsMax, `must be at most ${formatDuration(durationMsMax)}`);
 
 export const duration = durationOrNone.refine((ms) => ms > 0, "must be longer than nothing");
@@ -93,8 +93,4 @@ export function formatDuration(ms: number): string {
     if (ms % unitMs === 0) return `${ms / unitMs}${unit}`;
   }
   return `${ms}ms`;
-}
-
-function toMs(text: string): number {
-  return Number.parseInt(text, 10) * (unitsMs.get(text.replace(/^\d+/, "")) ?? Number.NaN);
 }

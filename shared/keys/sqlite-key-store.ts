@@ -194,7 +194,11 @@ export class SqliteKeyChanges implements KeyChanges {
   #look(listener: KeyChangesListener): void {
     try {
       if (this.#lastSeen === undefined) {
-        this.#lastSeen = this.#last();
+        const last = this.#database.read(
+          "find the last change",
+          (sql) => sql.get`SELECT max(sequence) AS last FROM audit`,
+        );
+        this.#lastSeen = Number(last?.["last"] ?? 0);
         listener.onGap();
       }
       const lastSeen = this.#lastSeen;
@@ -211,10 +215,5 @@ export class SqliteKeyChanges implements KeyChanges {
       this.#lastSeen = undefined;
       listener.onAway();
     }
-  }
-
-  #last(): number {
-    const row = this.#database.read("find the last change", (sql) => sql.get`SELECT max(sequence) AS last FROM audit`);
-    return Number(row?.["last"] ?? 0);
   }
 }

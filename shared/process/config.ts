@@ -133,7 +133,7 @@ export const waitMs = wholeNumber(1, 86_400_000);
 
 /** One NATS URL, or several separated by commas. */
 export const natsUrl = urlList(["nats:", "tls:", "ws:", "wss:"]).refine(
-  hasOneScheme,
+  (urls) => new Set(urls.split(",").map((url) => url.trim().replace(/:.*/s, ""))).size === 1,
   "must begin with the same scheme in all its URLs",
 );
 
@@ -182,8 +182,4 @@ export function processConfig(given: z.output<z.ZodObject<typeof processSettings
     timeScale: given.TRUNKLINE_TIME_SCALE,
     jobTotalMs: given.TRUNKLINE_JOB_TOTAL_MS,
   };
-}
-
-function hasOneScheme(urls: string): boolean {
-  return new Set(urls.split(",").map((url) => url.trim().replace(/:.*/s, ""))).size === 1;
 }

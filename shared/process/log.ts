@@ -101,14 +101,9 @@ export function logText(line: string, { coloured }: { readonly coloured: boolean
   const shown = coloured ? `${colour}${text}${noColour}` : text;
   const pairs = Object.entries(fields).map(([name, value]) => `${name}=${valueText(value)}`);
   const words = [msg, ...pairs].filter((each) => each !== "").map(safe);
-  return `${timeText(new Date(time))} ${shown} ${words.join(" ")}\n${errorText(err)}`;
-}
-
-function timeText(time: Date): string {
-  const [hours, minutes, seconds] = [time.getHours(), time.getMinutes(), time.getSeconds()].map((part) =>
-    String(part).padStart(2, "0"),
-  );
-  return `${hours}:${minutes}:${seconds}.${String(time.getMilliseconds()).padStart(3, "0")}`;
+  const at = new Date(time);
+  const clockTime = `${at.toTimeString().slice(0, 8)}.${String(at.getMilliseconds()).padStart(3, "0")}`;
+  return `${clockTime} ${shown} ${words.join(" ")}\n${errorText(err)}`;
 }
 
 function valueText(value: unknown): string {

@@ -12,11 +12,6 @@ type Answer<Result> =
       readonly details: { message: string; param: string | undefined; internal: string | undefined };
     };
 
-interface Waiting<Result> {
-  readonly bytes: number;
-  readonly settle: (answer: Answer<Result>) => void;
-}
-
 /** Heap of a thread in megabytes. A thread that needs more ends, and not the process with all its streams. */
 const heapMb = 1_024;
 
@@ -26,7 +21,7 @@ const heapMb = 1_024;
  */
 export class WorkThread<Order, Result> {
   readonly #module: URL;
-  readonly #waiting: Waiting<Result>[] = [];
+  readonly #waiting: { readonly bytes: number; readonly settle: (answer: Answer<Result>) => void }[] = [];
   #thread: Worker | undefined;
   #bytes = 0;
 

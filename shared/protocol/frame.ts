@@ -144,15 +144,13 @@ export function piecesOf(text: string): readonly string[] {
   const pieces: string[] = [];
   for (let from = 0; from < text.length;) {
     let to = from + recordTextMax;
-    if (isHighSurrogate(text.charCodeAt(to - 1))) to -= 1;
+    const last = text.charCodeAt(to - 1);
+    const isHighSurrogate = last >= 0xd800 && last <= 0xdbff;
+    if (isHighSurrogate) to -= 1;
     pieces.push(text.slice(from, to));
     from = to;
   }
   return pieces;
-}
-
-function isHighSurrogate(unit: number): boolean {
-  return unit >= 0xd800 && unit <= 0xdbff;
 }
 
 /** Returns the answer event of a record, or undefined when it is none. */

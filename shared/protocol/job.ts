@@ -54,11 +54,8 @@ export type Headers = Readonly<Record<string, string>>;
 
 export function encodeHead(head: JobHead | PartHead): Headers {
   const json = JSON.stringify({ version: frameVersion, ...head });
-  return { [headHeader]: json.replaceAll(/[^ -~]/g, escaped) };
-}
-
-function escaped(unit: string): string {
-  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  const ascii = json.replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return { [headHeader]: ascii };
 }
 
 export type DecodedHead<Head> =

@@ -93,7 +93,10 @@ export class RouteTable {
       if (route.name.includes("*")) patterns.push(route);
       else this.#exact.set(route.name, route);
     }
-    this.#patterns = patterns.toSorted(byLength);
+    // Patterns of the same length are sorted by text, so that all gateways agree.
+    this.#patterns = patterns.toSorted(
+      ({ name: one }, { name: other }) => other.length - one.length || (one < other ? -1 : 1),
+    );
   }
 
   /** Returns the route for a name: the one with exactly this name, or else the one with the longest pattern. */
@@ -105,11 +108,6 @@ export class RouteTable {
   names(): Iterable<string> {
     return this.#exact.keys();
   }
-}
-
-/** Orders the longest pattern first, and patterns of the same length by text, so that all gateways agree. */
-function byLength({ name: one }: RouteRecord, { name: other }: RouteRecord): number {
-  return other.length - one.length || (one < other ? -1 : 1);
 }
 
 const time = z.iso.datetime();
