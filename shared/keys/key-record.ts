@@ -25,7 +25,6 @@ export const keyLimits = z.strictObject({
 });
 export type KeyLimits = Readonly<z.infer<typeof keyLimits>>;
 
-const scopeCharactersMax = modelIdCharactersMax;
 export const scopesPerKeyMax = 64;
 
 /**
@@ -36,7 +35,7 @@ export const scopesPerKeyMax = 64;
 export const scope = z
   .string()
   .min(1, "must not be empty; * allows every model")
-  .max(scopeCharactersMax, `must have at most ${scopeCharactersMax} characters`)
+  .max(modelIdCharactersMax, `must have at most ${modelIdCharactersMax} characters`)
   .regex(/^[^\p{C}\p{Z}]*$/u, "must be printable and without spaces");
 
 export const scopes = z

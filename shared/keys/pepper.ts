@@ -18,12 +18,6 @@ export const pepperFingerprint = z
   .brand<"PepperFingerprint">();
 export type PepperFingerprint = z.infer<typeof pepperFingerprint>;
 
-const fingerprintLabel = "trunkline pepper fingerprint";
-const cacheSaltLabel = "trunkline cache salt";
-const challengeLabel = "trunkline challenge";
-const placementsLabel = "trunkline placements";
-const promptSeedLabel = "trunkline prompt seed";
-
 /**
  * The secret that turns keys into digests. It is stored outside the key store. A reader of the store cannot use its
  * keys, and a writer of the store cannot create any.
@@ -34,7 +28,7 @@ class Pepper {
 
   constructor(text: string) {
     this.#text = text;
-    this.fingerprint = pepperFingerprint.parse(this.#hmac(fingerprintLabel).slice(0, 16));
+    this.fingerprint = pepperFingerprint.parse(this.#hmac("trunkline pepper fingerprint").slice(0, 16));
   }
 
   digest(keyText: string): KeyDigest {
@@ -46,12 +40,12 @@ class Pepper {
    * same at every gateway. A machine that has the salt and the id of one key cannot derive the salt of another key.
    */
   cacheSalt(keyId: string): string {
-    return this.#hmac(`${cacheSaltLabel} ${keyId}`).slice(0, 32);
+    return this.#hmac(`trunkline cache salt ${keyId}`).slice(0, 32);
   }
 
   /** Signs a challenge of this site, so that every gateway recognises it without a store. */
   signChallenge(text: string): string {
-    return this.#hmac(`${challengeLabel} ${text}`);
+    return this.#hmac(`trunkline challenge ${text}`);
   }
 
   /**
@@ -59,12 +53,12 @@ class Pepper {
    * each boot keeps the number of messages under one key far below the bound of AES-GCM with random nonces.
    */
   placementsKey(gateway: string): Buffer {
-    return this.#hmacBytes(`${placementsLabel} ${gateway}`);
+    return this.#hmacBytes(`trunkline placements ${gateway}`);
   }
 
   /** The seed with which all gateways of the site hash prompts, an int32. Nobody else can hash a guess. */
   get promptSeed(): number {
-    return this.#hmacBytes(promptSeedLabel).readInt32LE(0);
+    return this.#hmacBytes("trunkline prompt seed").readInt32LE(0);
   }
 
   #hmac(text: string): string {

@@ -61,20 +61,17 @@ export type Decoded =
   | { readonly outcome: "other-version"; readonly version: number }
   | { readonly outcome: "malformed" };
 
-const malformed: Decoded = { outcome: "malformed" };
-const unknownKind: Decoded = { outcome: "unknown-kind" };
-
 /**
  * Reads a frame; the payload is a view of `bytes`. A kind of a later minor version gives `unknown-kind`, not
  * `malformed`.
  */
 export function decodeFrame(bytes: Uint8Array): Decoded {
   const payloadBytes = bytes.byteLength - framePrefixBytes;
-  if (payloadBytes < 0) return malformed;
+  if (payloadBytes < 0) return { outcome: "malformed" };
   const version = bytes[0] ?? 0;
   if (version !== frameVersion) return { outcome: "other-version", version };
   const kind = frameKinds[(bytes[1] ?? 0) - 1];
-  if (kind === undefined) return unknownKind;
+  if (kind === undefined) return { outcome: "unknown-kind" };
   return {
     outcome: "frame",
     frame: {
