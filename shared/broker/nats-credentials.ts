@@ -65,7 +65,14 @@ export class MachineMinter {
   readonly #clock: Pick<Clock, "wall">;
 
   constructor({ signingKey, credentialsFile, clock }: MinterOptions) {
-    this.#signer = signerOf(signingKey);
+    const signer = Nkey.fromSeed("A", signingKey);
+    if (signer === undefined) {
+      throw new StartFailure(
+        exitCodes.config,
+        "TRUNKLINE_NATS_SIGNING_KEY must be the seed of an account's signing key, which begins with SA: the file machines.seed that `trunkline nats init` made.",
+      );
+    }
+    this.#signer = signer;
     this.account = accountOf(credentialsFile);
     this.#clock = clock;
   }
@@ -94,15 +101,6 @@ export class MachineMinter {
     const nats = { type: "user", issuer_account: this.account } as const;
     return signClaims({ sub: publicKey, name: machine, exp, nats }, this.#signer, issuedAt);
   }
-}
-
-function signerOf(signingKey: string): Nkey {
-  const signer = Nkey.fromSeed("A", signingKey);
-  if (signer !== undefined) return signer;
-  throw new StartFailure(
-    exitCodes.config,
-    "TRUNKLINE_NATS_SIGNING_KEY must be the seed of an account's signing key, which begins with SA: the file machines.seed that `trunkline nats init` made.",
-  );
 }
 
 /** Returns the public key of the account of a `.creds` file. */

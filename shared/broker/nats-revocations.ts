@@ -50,7 +50,14 @@ export class NatsRevocations {
 
   constructor(options: Options) {
     this.#options = options;
-    this.#operator = operatorOf(options.operatorKey);
+    const operator = Nkey.fromSeed("O", options.operatorKey);
+    if (operator === undefined) {
+      throw new StartFailure(
+        exitCodes.config,
+        "TRUNKLINE_NATS_OPERATOR_KEY must be the seed of an operator, which begins with SO: the file operator.seed that `trunkline nats init` made.",
+      );
+    }
+    this.#operator = operator;
   }
 
   /** Resolves when NATS has all these keys as revoked. Rejects with the reason when NATS did not take them. */
@@ -113,13 +120,4 @@ function issuedUntil({ at, onlyEarlier }: RevokedKey): number {
 function newest(revoked: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
   const entries = Object.entries(revoked).toSorted(([, one], [, other]) => other - one);
   return Object.fromEntries(entries.slice(0, revokedKeysMax));
-}
-
-function operatorOf(operatorKey: string): Nkey {
-  const operator = Nkey.fromSeed("O", operatorKey);
-  if (operator !== undefined) return operator;
-  throw new StartFailure(
-    exitCodes.config,
-    "TRUNKLINE_NATS_OPERATOR_KEY must be the seed of an operator, which begins with SO: the file operator.seed that `trunkline nats init` made.",
-  );
 }

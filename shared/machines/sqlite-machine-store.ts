@@ -6,12 +6,12 @@ import { newToken } from "../protocol/identifiers.ts";
 import { readRecord, readSite, type MachineRecord, type MachineStore, type Site } from "./machine-record.ts";
 
 /** A change of the record called `name`, which is at the version `replaces`. */
-interface Change {
+interface Change<Made extends Written | "taken"> {
   readonly name: string;
   readonly replaces: number;
   readonly entry: AuditEntry;
   /** Writes nothing if it returns `taken`. */
-  readonly apply: (sql: SqlTags) => Written | "taken";
+  readonly apply: (sql: SqlTags) => Made;
 }
 
 /** Records of machines in the embedded database, beside the keys. */
@@ -65,8 +65,7 @@ export class SqliteMachineStore implements MachineStore {
 
   async write(record: MachineRecord, entry: AuditEntry): Promise<Written> {
     const { name, version } = record;
-    const apply = (sql: SqlTags): Written => keep(sql, record);
-    return this.#change({ name, replaces: version - 1, entry, apply }) === "written" ? "written" : "conflict";
+    return this.#change({ name, replaces: version - 1, entry, apply: (sql) => keep(sql, record) });
   }
 
   async pair(record: MachineRecord & { readonly publicKey: string }, entry: AuditEntry): Promise<Written | "taken"> {
@@ -92,7 +91,7 @@ export class SqliteMachineStore implements MachineStore {
       sql.run`DELETE FROM machines WHERE name = ${name}`;
       return "written";
     };
-    return this.#change({ name, replaces: version, entry, apply }) === "written" ? "written" : "conflict";
+    return this.#change({ name, replaces: version, entry, apply });
   }
 
   async noteSeen(seen: ReadonlyMap<string, number>): Promise<void> {
@@ -111,7 +110,7 @@ export class SqliteMachineStore implements MachineStore {
     return new Map(rows.map((row) => [String(row["public_key"]), Number(row["seen_at"])]));
   }
 
-  #change({ name, replaces, entry, apply }: Change): Written | "taken" {
+  #change<Made extends Written | "taken">({ name, replaces, entry, apply }: Change<Made>): Made | "conflict" {
     return this.#database.change("change a machine", (sql) => {
       if (!isFounded(sql)) throw unfoundedStore();
       if ((recordOf(sql, name)?.version ?? 0) !== replaces) return "conflict";

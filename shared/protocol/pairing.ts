@@ -118,21 +118,17 @@ interface Joining extends Pick<PairRequest, "join" | "challenge"> {
 }
 
 /** The agent's proof that it knows the join line's secret. */
-export function agentProof(key: Uint8Array, joining: Joining): string {
-  return proofOf(key, ["trunkline pair 1", ...inOrder(joining)]);
+export function agentProof(key: Uint8Array, { join, publicKey, site, challenge }: Joining): string {
+  return proofOf(key, ["trunkline pair 1", join, publicKey, site, challenge]);
 }
 
 /** The site's proof that it knows the join line's secret, and has paired this key under this name. */
-export function siteProof(key: Uint8Array, joining: Joining & { readonly machine: string }): string {
-  return proofOf(key, ["trunkline paired 1", ...inOrder(joining), joining.machine]);
+export function siteProof(
+  key: Uint8Array,
+  { join, publicKey, site, challenge, machine }: Joining & { readonly machine: string },
+): string {
+  return proofOf(key, ["trunkline paired 1", join, publicKey, site, challenge, machine]);
 }
-
-const inOrder = ({ join, publicKey, site, challenge }: Joining): readonly string[] => [
-  join,
-  publicKey,
-  site,
-  challenge,
-];
 
 function proofOf(key: Uint8Array, parts: readonly string[]): string {
   return createHmac("sha256", key).update(parts.join("\n")).digest("base64url");
@@ -144,12 +140,8 @@ export function provesSame(one: string, other: string): boolean {
   return timingSafeEqual(digest(one), digest(other));
 }
 
-/** A machine's key pair as the agent keeps it. */
-export interface MachineKeyPair {
-  readonly publicKey: string;
-  /** The private half, as text for the agent's own file. */
-  readonly seed: string;
-}
+/** A machine's key pair as text, as the agent keeps it. */
+export type MachineKeyPair = Pick<Nkey, "publicKey" | "seed">;
 
 export function newMachineKeyPair(): MachineKeyPair {
   const { publicKey, seed } = Nkey.make("U");

@@ -119,7 +119,16 @@ export async function askSite<Answer>(site: Site, request: SiteRequest, shape: z
   const response = await send(site, request);
   const text = await readText(response, site);
   const { statusCode: status = 0, headers } = response;
-  if (status >= 300 && status < 400) throw redirected(site, headers.location);
+  if (status >= 300 && status < 400) {
+    const { origin } = site;
+    const { location } = headers;
+    const to =
+      location === undefined ? "elsewhere" : `to ${onOneLine(URL.parse(location, origin)?.origin ?? location)}`;
+    throw new SiteFailure(
+      `${origin} redirects ${to}, which no machine follows: start the site with the address that answers itself (--public).`,
+      { retry: false },
+    );
+  }
   const answer = shape.safeParse(jsonIn(text));
   if (status === 200 && answer.success) return answer.data;
   const told = errorAnswer.safeParse(jsonIn(text));
@@ -160,14 +169,6 @@ async function readText(response: http.IncomingMessage, site: Site): Promise<str
     throw error instanceof SiteFailure ? error : whyNotReached(error, site);
   }
   return Buffer.concat(chunks).toString("utf8");
-}
-
-function redirected({ origin }: Site, location: string | undefined): SiteFailure {
-  const to = location === undefined ? "elsewhere" : `to ${onOneLine(URL.parse(location, origin)?.origin ?? location)}`;
-  return new SiteFailure(
-    `${origin} redirects ${to}, which no machine follows: start the site with the address that answers itself (--public).`,
-    { retry: false },
-  );
 }
 
 function noTrunkline({ origin }: Site, status: number): SiteFailure {
