@@ -19,13 +19,12 @@ import { askCatalogue, LiveModels } from "./jobs/live-models.ts";
 import { losesMachine, type MachineRecords } from "./fleet/machine-records.ts";
 import { SeenMachines } from "./fleet/note-seen.ts";
 import { RedisKnownModels } from "./fleet/redis-known-models.ts";
-import type { PlacementMemory } from "./fleet/placement-memory.ts";
 import { LeftOut, Roster } from "./fleet/roster.ts";
 import { PlacementSharing } from "./fleet/share-placements.ts";
-import { BoundedLabels, GatewayMeters, machineLabelsMax } from "./metrics/request-meters.ts";
+import { BoundedLabels, machineLabelsMax, openMeters } from "./metrics/request-meters.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { Exposition } from "./metrics/exposition.ts";
-import { FleetMeters } from "./metrics/fleet-meters.ts";
+import { countFleetEvents } from "./metrics/fleet-meters.ts";
 
 interface FleetParts {
   readonly config: Pick<GatewayConfig, "waitMs">;
@@ -42,16 +41,17 @@ interface FleetParts {
 
 /** Opens the parts that know the machines, place jobs on them and measure both. */
 export function openFleet({ config, broker, store, watch, records, lifecycle, gateway, timing, log }: FleetParts) {
-  const { clock } = store;
+  const { state, peppers, clock } = store;
   const roster = new Roster(timing, (machine) => records.barred(machine));
   const leftOut = new LeftOut({ forgetMs: timing.offlineAfterMs });
   const exposition = new Exposition();
   const machineLabels = new BoundedLabels(machineLabelsMax);
-  const meter = new FleetMeters(exposition, machineLabels);
+  const meter = countFleetEvents(exposition, machineLabels);
   const floodGuard = new FloodGuard({ timing, clock, log, meter });
   const jobs = new OpenJobs({ broker, gateway, roster, floodGuard, timing, clock, log, meter });
   lifecycle.onStop("jobs", () => jobs.stop());
-  const knownModels = openKnownModels(store);
+  const knownModels: KnownModels =
+    state.kind === "redis" ? new RedisKnownModels(state.redis) : new SqliteKnownModels(state.database);
   const permits = (machine: string, modelId: string): boolean => records.permits(machine, modelId);
   const { elsewhere } = records;
   const catalogues = new Catalogues({
@@ -76,7 +76,7 @@ export function openFleet({ config, broker, store, watch, records, lifecycle, ga
       jobs.cancelOn(change.name, machineTakenAway());
     }
   });
-  const meters = new GatewayMeters({
+  const meters = openMeters({
     exposition,
     machineLabels,
     fleet: meter,
@@ -96,7 +96,11 @@ export function openFleet({ config, broker, store, watch, records, lifecycle, ga
   const breakers = new Breakers(timing);
   const claims = new BusyClaims(timing);
   const routes = new JobRoutes({ roster, catalogues, breakers, claims, elsewhere, clock, random: Math.random });
-  const placements = sharing({ broker, gateway, book: routes.memory, store, timing, log });
+  const book = routes.memory;
+  // No other gateway can have the same store unless it is Redis.
+  const placements =
+    state.kind === "redis" ? new PlacementSharing({ broker, gateway, book, peppers, timing, clock, log }) : undefined;
+  if (placements !== undefined) book.onChange(() => placements.changed());
   lifecycle.onStop("placements", () => placements?.stop());
   const ranking = new MachineRanking({
     roster,
@@ -132,29 +136,10 @@ export function openFleet({ config, broker, store, watch, records, lifecycle, ga
   };
 }
 
-/** Tells other gateways of this one's placements. Undefined where no other gateway can have the same store. */
-function sharing({
-  store,
-  book,
-  ...parts
-}: Pick<FleetParts, "broker" | "gateway" | "store" | "timing" | "log"> & { readonly book: PlacementMemory }) {
-  const { state, peppers, clock } = store;
-  if (state.kind !== "redis") return undefined;
-  const placements = new PlacementSharing({ ...parts, book, peppers, clock });
-  book.onChange(() => placements.changed());
-  return placements;
-}
-
 /** The fault of a job whose machine was revoked or renamed. Another machine may run the job from its beginning. */
 function machineTakenAway(): Fault {
   return new Fault("agent_offline", {
     message: "The operator took the GPU machine away that worked on this request.",
     internal: "the machine was revoked or renamed",
   });
-}
-
-function openKnownModels(store: OpenedKeyStore): KnownModels {
-  return store.state.kind === "redis"
-    ? new RedisKnownModels(store.state.redis)
-    : new SqliteKnownModels(store.state.database);
 }

@@ -6,7 +6,7 @@ import { afterEach, expect, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
 import type { ConnectionBound, ConnectionBounds } from "../../services/gateway/http/bound-connections.ts";
 import { Exposition } from "../../services/gateway/metrics/exposition.ts";
-import { RequestMeters } from "../../services/gateway/metrics/request-meters.ts";
+import { measureRequests } from "../../services/gateway/metrics/request-meters.ts";
 import { createServer } from "../../services/gateway/server.ts";
 import { until } from "../harness/until.ts";
 
@@ -21,8 +21,8 @@ async function serve(connections: ConnectionBounds, trustedProxies: readonly str
   const logged: string[] = [];
   const closed: ConnectionBound[] = [];
   const exposition = new Exposition();
-  const meter = new RequestMeters(exposition, { offered: () => undefined });
-  const count = meter.connectionClosed.bind(meter);
+  const meter = measureRequests(exposition, { offered: () => undefined });
+  const count = meter.connectionClosed;
   meter.connectionClosed = (bound) => {
     closed.push(bound);
     count(bound);

@@ -6,8 +6,8 @@ import { isFaultCode } from "#shared/fault/fault.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { createLog } from "#shared/process/log.ts";
 import { Exposition } from "../../services/gateway/metrics/exposition.ts";
-import { FleetMeters, measureTunnels } from "../../services/gateway/metrics/fleet-meters.ts";
-import { BoundedLabels, GatewayMeters } from "../../services/gateway/metrics/request-meters.ts";
+import { countFleetEvents, measureTunnels } from "../../services/gateway/metrics/fleet-meters.ts";
+import { BoundedLabels, openMeters } from "../../services/gateway/metrics/request-meters.ts";
 import { MetricsText } from "../harness/metrics-text.ts";
 
 const documented = readFileSync(join(import.meta.dirname, "../../infra/metrics.md"), "utf8");
@@ -25,10 +25,10 @@ const rows = documented
 const log = createLog({ level: "silent", name: "test" });
 const exposition = new Exposition();
 const machineLabels = new BoundedLabels(1);
-const meters = new GatewayMeters({
+const meters = openMeters({
   exposition,
   machineLabels,
-  fleet: new FleetMeters(exposition, machineLabels),
+  fleet: countFleetEvents(exposition, machineLabels),
   broker: new MemoryBroker({ clock, log }).connect(),
   keys: { ready: async () => undefined },
   clock,

@@ -51,80 +51,62 @@ export class BrokerWatch {
   }
 }
 
-/** Metrics of the broker and the key store, on which a gateway depends. */
-export class BackingMeters {
-  readonly #dependencies;
-  #brokerMs: number | undefined;
-  #keysMs: number | undefined;
-
-  constructor(
-    exposition: Exposition,
-    dependencies: {
-      readonly broker: Broker;
-      readonly keys: Pick<KeyStore, "ready">;
-      readonly store?: Pick<StoreWatch, "founded" | "skewMs"> | undefined;
-      readonly clock: Clock;
-    },
-  ) {
-    this.#dependencies = dependencies;
-    const { broker, store } = dependencies;
-    exposition.gauge(
-      { name: "trunkline_broker_connected", help: "1 while the broker (NATS) is connected, else 0." },
-      (gauge) => gauge.set(Number(broker.connected)),
-    );
-    const reconnects = exposition.counter({
-      name: "trunkline_broker_reconnects_total",
-      help: "Reconnects to the broker.",
-    });
-    broker.onChange((connected) => {
-      if (connected) reconnects.inc();
-    });
-    exposition.gauge(
-      {
-        name: "trunkline_broker_round_trip_seconds",
-        help: "Round trip to the broker at this scrape; absent after a timeout.",
-      },
-      (gauge) => {
-        if (this.#brokerMs !== undefined) gauge.set(this.#brokerMs / 1_000);
-      },
-    );
-    exposition.gauge(
-      { name: "trunkline_key_store_up", help: "1 if the key store (Redis or SQLite) answered at this scrape, else 0." },
-      (gauge) => gauge.set(Number(this.#keysMs !== undefined)),
-    );
-    exposition.gauge(
-      {
-        name: "trunkline_key_store_round_trip_seconds",
-        help: "Round trip to the key store at this scrape; absent after a timeout.",
-      },
-      (gauge) => {
-        if (this.#keysMs !== undefined) gauge.set(this.#keysMs / 1_000);
-      },
-    );
-    exposition.gauge(
-      {
-        name: "trunkline_key_store_founded",
-        help: "1 if the key store holds keys, 0 if it was never used or was emptied.",
-      },
-      (gauge) => gauge.set(Number(store?.founded === true)),
-    );
-    exposition.gauge(
-      {
-        name: "trunkline_clock_skew_seconds",
-        help: "Seconds by which this host's clock is ahead of the key store's clock.",
-      },
-      (gauge) => gauge.set((store?.skewMs ?? 0) / 1_000),
-    );
-  }
-
-  /** Measures the round trips to the broker and the key store. Call it before the metrics are shown. */
-  async look(): Promise<void> {
-    const { broker, keys, clock } = this.#dependencies;
-    const [brokerMs, keysMs] = await Promise.all([
-      probe(clock, () => broker.flush()),
-      probe(clock, () => keys.ready()),
-    ]);
-    this.#brokerMs = typeof brokerMs === "number" ? brokerMs : undefined;
-    this.#keysMs = typeof keysMs === "number" ? keysMs : undefined;
-  }
+/**
+ * Adds the metrics of the broker and the key store, on which a gateway depends. The returned function measures the round
+ * trips to both; call it before the metrics are shown.
+ */
+export function measureBacking(
+  exposition: Exposition,
+  dependencies: {
+    readonly broker: Broker;
+    readonly keys: Pick<KeyStore, "ready">;
+    readonly store?: Pick<StoreWatch, "founded" | "skewMs"> | undefined;
+    readonly clock: Clock;
+  },
+): () => Promise<void> {
+  const { broker, keys, store, clock } = dependencies;
+  let brokerSeconds: number | undefined;
+  let keysSeconds: number | undefined;
+  exposition.value("trunkline_broker_connected", "1 while the broker (NATS) is connected, else 0.", () =>
+    Number(broker.connected),
+  );
+  const reconnects = exposition.counter({
+    name: "trunkline_broker_reconnects_total",
+    help: "Reconnects to the broker.",
+  });
+  broker.onChange((connected) => {
+    if (connected) reconnects.inc();
+  });
+  exposition.value(
+    "trunkline_broker_round_trip_seconds",
+    "Round trip to the broker at this scrape; absent after a timeout.",
+    () => brokerSeconds,
+  );
+  exposition.value(
+    "trunkline_key_store_up",
+    "1 if the key store (Redis or SQLite) answered at this scrape, else 0.",
+    () => Number(keysSeconds !== undefined),
+  );
+  exposition.value(
+    "trunkline_key_store_round_trip_seconds",
+    "Round trip to the key store at this scrape; absent after a timeout.",
+    () => keysSeconds,
+  );
+  exposition.value(
+    "trunkline_key_store_founded",
+    "1 if the key store holds keys, 0 if it was never used or was emptied.",
+    () => Number(store?.founded === true),
+  );
+  exposition.value(
+    "trunkline_clock_skew_seconds",
+    "Seconds by which this host's clock is ahead of the key store's clock.",
+    () => (store?.skewMs ?? 0) / 1_000,
+  );
+  const secondsOf = async (ask: () => Promise<unknown>): Promise<number | undefined> => {
+    const ms = await probe(clock, ask);
+    return typeof ms === "number" ? ms / 1_000 : undefined;
+  };
+  return async () => {
+    [brokerSeconds, keysSeconds] = await Promise.all([secondsOf(() => broker.flush()), secondsOf(() => keys.ready())]);
+  };
 }

@@ -51,6 +51,14 @@ export class Exposition {
     });
   }
 
+  /** Adds a gauge of one value that is read at every scrape. It is absent while the value is undefined. */
+  value(name: string, help: string, read: () => number | undefined): void {
+    this.gauge({ name, help }, (gauge) => {
+      const value = read();
+      if (value !== undefined) gauge.set(value);
+    });
+  }
+
   /**
    * Adds the default metrics of `prom-client`. Two groups are left out: `trunkline_event_loop_delay_seconds` reports the
    * event loop, and OpenMetrics allows no gauge named `nodejs_active_…_total`. `loopSampleMs` is the interval of the

@@ -1,111 +1,78 @@
-import type { FaultCode } from "#shared/fault/fault.ts";
 import type { FrameMeter } from "../jobs/open-jobs.ts";
 import type { PlacementMeter } from "../jobs/place-job.ts";
-import type { Announcement, FloodMeter } from "../fleet/flood-guard.ts";
+import type { FloodMeter } from "../fleet/flood-guard.ts";
+import type { AnswerMeter } from "../jobs/answer-course.ts";
 import type { RosterMachine } from "../fleet/roster.ts";
 import type { Exposition } from "./exposition.ts";
 import type { BoundedLabels } from "./request-meters.ts";
 
-/** Counts events between this gateway and its machines. */
-export class FleetMeters implements FrameMeter, PlacementMeter, FloodMeter {
-  readonly #machines: BoundedLabels;
-  readonly #refused;
-  readonly #failovers;
-  readonly #replays;
-  readonly #replayedFrames;
-  readonly #gapsFilled;
-  readonly #retryBudgetEmpty;
-  readonly #breakersOpened;
-  readonly #framesDropped;
-  readonly #announcementsDropped;
-  readonly #usageNotBelieved;
+export type FleetMeter = FrameMeter &
+  PlacementMeter &
+  FloodMeter &
+  Pick<AnswerMeter, "offerRefused" | "usageNotBelieved">;
 
-  constructor(exposition: Exposition, machines: BoundedLabels) {
-    this.#machines = machines;
-    this.#refused = exposition.counter({
-      name: "trunkline_offers_refused_total",
-      help: "Job offers that a machine refused, by the fault of a request that no other machine takes.",
-      labels: ["machine", "reason"],
-    });
-    this.#failovers = exposition.counter({
-      name: "trunkline_failovers_total",
-      help: "Requests that moved to another machine after one had accepted them, by the fault of the first.",
-      labels: ["machine", "reason"],
-    });
-    this.#replays = exposition.counter({
-      name: "trunkline_replays_total",
-      help: "Replays that machines were asked for, after a reconnect or because a frame was missing.",
-    });
-    this.#replayedFrames = exposition.counter({
-      name: "trunkline_replayed_frames_total",
-      help: "Replayed frames that filled gaps in answers.",
-    });
-    this.#gapsFilled = exposition.counter({
-      name: "trunkline_stream_gaps_filled_total",
-      help: "Gaps in answers that were filled before a client saw them.",
-    });
-    this.#retryBudgetEmpty = exposition.counter({
-      name: "trunkline_retry_budget_empty_total",
-      help: "Failovers that were refused because too many of the latest requests had needed one.",
-    });
-    this.#breakersOpened = exposition.counter({
-      name: "trunkline_breakers_opened_total",
-      help: "Times that a model of a machine was set aside because it kept failing.",
-      labels: ["machine"],
-    });
-    this.#framesDropped = exposition.counter({
-      name: "trunkline_frames_dropped_total",
-      help: "Frames of machines that belong to no open job, or that are unreadable.",
-      labels: ["reason"],
-    });
-    this.#announcementsDropped = exposition.counter({
-      name: "trunkline_messages_dropped_total",
-      help: "Presences and beats that were dropped unread because their machine sent too many.",
-      labels: ["machine", "kind"],
-    });
-    this.#usageNotBelieved = exposition.counter({
-      name: "trunkline_usage_not_believed_total",
-      help: "Requests whose machine reported more tokens than possible; the count was lowered.",
-      labels: ["machine"],
-    });
-  }
-
-  offerRefused(machine: string, reason: FaultCode): void {
-    this.#refused.inc({ machine: this.#machines.of(machine), reason });
-  }
-
-  failedOver(machine: string, reason: FaultCode): void {
-    this.#failovers.inc({ machine: this.#machines.of(machine), reason });
-  }
-
-  replayAsked(): void {
-    this.#replays.inc();
-  }
-
-  gapFilled(frames: number): void {
-    this.#gapsFilled.inc();
-    this.#replayedFrames.inc(frames);
-  }
-
-  retryBudgetEmpty(): void {
-    this.#retryBudgetEmpty.inc();
-  }
-
-  breakerOpened(machine: string): void {
-    this.#breakersOpened.inc({ machine: this.#machines.of(machine) });
-  }
-
-  usageNotBelieved(machine: string): void {
-    this.#usageNotBelieved.inc({ machine: this.#machines.of(machine) });
-  }
-
-  frameDropped(reason: Parameters<FrameMeter["frameDropped"]>[0]): void {
-    this.#framesDropped.inc({ reason });
-  }
-
-  announcementDropped(machine: string, kind: Announcement): void {
-    this.#announcementsDropped.inc({ machine: this.#machines.of(machine), kind });
-  }
+/** Adds the counters of events between this gateway and its machines. */
+export function countFleetEvents(exposition: Exposition, machines: BoundedLabels): FleetMeter {
+  const refused = exposition.counter({
+    name: "trunkline_offers_refused_total",
+    help: "Job offers that a machine refused, by the fault of a request that no other machine takes.",
+    labels: ["machine", "reason"],
+  });
+  const failovers = exposition.counter({
+    name: "trunkline_failovers_total",
+    help: "Requests that moved to another machine after one had accepted them, by the fault of the first.",
+    labels: ["machine", "reason"],
+  });
+  const replays = exposition.counter({
+    name: "trunkline_replays_total",
+    help: "Replays that machines were asked for, after a reconnect or because a frame was missing.",
+  });
+  const replayedFrames = exposition.counter({
+    name: "trunkline_replayed_frames_total",
+    help: "Replayed frames that filled gaps in answers.",
+  });
+  const gapsFilled = exposition.counter({
+    name: "trunkline_stream_gaps_filled_total",
+    help: "Gaps in answers that were filled before a client saw them.",
+  });
+  const retryBudgetEmpty = exposition.counter({
+    name: "trunkline_retry_budget_empty_total",
+    help: "Failovers that were refused because too many of the latest requests had needed one.",
+  });
+  const breakersOpened = exposition.counter({
+    name: "trunkline_breakers_opened_total",
+    help: "Times that a model of a machine was set aside because it kept failing.",
+    labels: ["machine"],
+  });
+  const framesDropped = exposition.counter({
+    name: "trunkline_frames_dropped_total",
+    help: "Frames of machines that belong to no open job, or that are unreadable.",
+    labels: ["reason"],
+  });
+  const announcementsDropped = exposition.counter({
+    name: "trunkline_messages_dropped_total",
+    help: "Presences and beats that were dropped unread because their machine sent too many.",
+    labels: ["machine", "kind"],
+  });
+  const usageNotBelieved = exposition.counter({
+    name: "trunkline_usage_not_believed_total",
+    help: "Requests whose machine reported more tokens than possible; the count was lowered.",
+    labels: ["machine"],
+  });
+  return {
+    offerRefused: (machine, reason) => refused.inc({ machine: machines.of(machine), reason }),
+    failedOver: (machine, reason) => failovers.inc({ machine: machines.of(machine), reason }),
+    replayAsked: () => replays.inc(),
+    gapFilled(frames) {
+      gapsFilled.inc();
+      replayedFrames.inc(frames);
+    },
+    retryBudgetEmpty: () => retryBudgetEmpty.inc(),
+    breakerOpened: (machine) => breakersOpened.inc({ machine: machines.of(machine) }),
+    usageNotBelieved: (machine) => usageNotBelieved.inc({ machine: machines.of(machine) }),
+    frameDropped: (reason) => framesDropped.inc({ reason }),
+    announcementDropped: (machine, kind) => announcementsDropped.inc({ machine: machines.of(machine), kind }),
+  };
 }
 
 /**
@@ -124,9 +91,7 @@ export function measureFleet(
   },
 ): void {
   const { machines, openJobs, labels } = dependencies;
-  exposition.gauge({ name: "trunkline_open_jobs", help: "Open jobs of this gateway." }, (gauge) =>
-    gauge.set(openJobs()),
-  );
+  exposition.value("trunkline_open_jobs", "Open jobs of this gateway.", openJobs);
   exposition.gauge(
     { name: "trunkline_machines", help: "Machines by their state, as this gateway sees it.", labels: ["state"] },
     (gauge) => {
@@ -148,9 +113,7 @@ export function measureFleet(
 
 /** Measures the connections of paired machines at a gateway that takes them. */
 export function measureTunnels(exposition: Exposition, machines: () => number): void {
-  exposition.gauge({ name: "trunkline_tunnels", help: "Paired machines connected through this gateway." }, (gauge) =>
-    gauge.set(machines()),
-  );
+  exposition.value("trunkline_tunnels", "Paired machines connected through this gateway.", machines);
 }
 
 function stateOf({ status, presence }: RosterMachine): (typeof states)[number] {

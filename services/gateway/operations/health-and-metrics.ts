@@ -10,7 +10,7 @@ import type { KnownKeys } from "../keys/known-keys.ts";
 import type { StoreWatch } from "../keys/store-watch.ts";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
 import { type BrokerWatch, probe, probeWithinMs } from "../metrics/backing-meters.ts";
-import type { GatewayMeters } from "../metrics/request-meters.ts";
+import type { Exposition } from "../metrics/exposition.ts";
 
 /**
  * Mounts the health routes. `healthz`: this process runs. `readyz`: it can serve requests. Neither sends a request to a
@@ -73,7 +73,7 @@ export async function readiness(parts: {
  * Mounts the metrics of this gateway in Prometheus format; `infra/metrics.md` lists them. When a token is configured,
  * requests without it are refused.
  */
-export function metricsRoute(server: FastifyInstance, meters: Pick<GatewayMeters, "show">, token?: string): void {
+export function metricsRoute(server: FastifyInstance, meters: Pick<Exposition, "show">, token?: string): void {
   server.get("/metrics", async (request, reply) => {
     if (token !== undefined) insistOnToken(request.headers.authorization, token);
     const { type, text } = await meters.show(request.headers.accept);

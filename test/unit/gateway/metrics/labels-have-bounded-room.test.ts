@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Exposition } from "../../../../services/gateway/metrics/exposition.ts";
-import { FleetMeters } from "../../../../services/gateway/metrics/fleet-meters.ts";
+import { countFleetEvents } from "../../../../services/gateway/metrics/fleet-meters.ts";
 import { BoundedLabels, ModelLabels, modelLabelsMax } from "../../../../services/gateway/metrics/request-meters.ts";
 import { MetricsText } from "../../../harness/metrics-text.ts";
 
@@ -32,7 +32,7 @@ describe("the label of a model", () => {
 
 test("machines without a label of their own are counted together", async () => {
   const exposition = new Exposition();
-  const fleet = new FleetMeters(exposition, new BoundedLabels(2));
+  const fleet = countFleetEvents(exposition, new BoundedLabels(2));
   for (const machine of ["attic", "cellar", "garage", "barn", "attic"]) fleet.offerRefused(machine, "agent_offline");
   const told = MetricsText.read((await exposition.show(undefined)).text);
   const counts = told.samples("trunkline_offers_refused_total").map(({ labels, value }) => [labels["machine"], value]);
