@@ -13,7 +13,7 @@ interface Dependencies extends BodyLimit {
 export function answerFaults(server: FastifyInstance, dependencies: Dependencies): void {
   server.setErrorHandler(async (thrown, request, reply) => {
     const gone = request.raw.destroyed && !request.raw.complete;
-    const fault = gone ? clientLeft() : adoptError(thrown, dependencies);
+    const fault = gone ? new Fault("client_closed", { message: clientLeft }) : adoptError(thrown, dependencies);
     const fields = { ...logFieldsOf(request), code: fault.code, internal: fault.reason };
     if (faultEntry(fault.code).status >= 500) dependencies.log.warn(fields, "request failed");
     else if (fault.code === "key_invalid" && fault.internal !== undefined)
@@ -36,12 +36,9 @@ export async function answerFault(
   const state = stateOf(request);
   state.faultCode = fault.code;
   state.reason = fault.reason;
-  if (!request.raw.complete) {
-    const rest = unreadBody({ code: fault.code, headers: request.headers, bodyBytesMax });
-    if (rest === "close") {
-      reply.header("connection", "close");
-      closeUnread(request.raw);
-    }
+  if (!request.raw.complete && !isReadOn(request.headers, fault.code, bodyBytesMax)) {
+    reply.header("connection", "close");
+    closeUnread(request.raw);
   }
   const isMessage = isForMessages(request);
   const body = isMessage ? messageFaultBody(fault, request.id) : faultBody(fault);
@@ -51,9 +48,7 @@ export async function answerFault(
   reply.code(status).headers(faultHeaders(fault)).send(scrubbed);
 }
 
-function clientLeft(): Fault {
-  return new Fault("client_closed", { message: "The client closed the connection before its request was complete." });
-}
+const clientLeft = "The client closed the connection before its request was complete.";
 
 /** Time for a client that is still sending to read its answer. */
 const lastWordsMs = 1_000;
@@ -201,34 +196,18 @@ const unprovenBytesMax = 256 * 1024;
 const provenTimesLimit = 4;
 
 /**
- * Decides what happens to the rest of a body when a request is refused before it was read. Many clients send everything
- * before they read the answer, and would only see a broken pipe. A client without a key cannot make this process read
- * much.
+ * True if the rest of a body is read when a request is refused before it was read. Many clients send everything before
+ * they read the answer, and would only see a broken pipe. A client without a key cannot make this process read much.
  */
-export function unreadBody(refused: {
-  readonly code: FaultCode;
-  readonly headers: IncomingHttpHeaders;
-  readonly bodyBytesMax: number;
-}): "read-on" | "close" {
-  const { code, headers, bodyBytesMax } = refused;
+function isReadOn(headers: IncomingHttpHeaders, code: FaultCode, bodyBytesMax: number): boolean {
   // A client that sent `Expect` gets no `100 Continue`, and may send its body or not.
-  if (headers["transfer-encoding"] !== undefined || headers.expect !== undefined) return "close";
+  if (headers["transfer-encoding"] !== undefined || headers.expect !== undefined) return false;
   const bytes = Number(headers["content-length"] ?? 0);
-  const bytesMax = code === "request_too_large" ? bodyBytesMax * provenTimesLimit : unprovenBytesMax;
-  return bytes <= bytesMax ? "read-on" : "close";
+  return bytes <= (code === "request_too_large" ? bodyBytesMax * provenTimesLimit : unprovenBytesMax);
 }
 
-/** OpenAI's error body. It always has these four keys. */
-export interface FaultBody {
-  readonly error: {
-    readonly message: string;
-    readonly type: string;
-    readonly param: string | null;
-    readonly code: string | null;
-  };
-}
-
-export function faultBody(fault: Fault): FaultBody {
+/** Returns OpenAI's error body. It always has these four keys. */
+export function faultBody(fault: Fault) {
   const { type, wire } = faultEntry(fault.code);
   const code = wire === undefined ? fault.code : wire;
   return { error: { message: fault.message, type, param: fault.param ?? null, code } };
@@ -264,27 +243,15 @@ const types: Readonly<Record<number, string>> = {
   [overloaded]: "overloaded_error",
 };
 
-/** Anthropic's error body, with the code and the path of Trunkline's faults beside its own fields. */
-export interface MessageFaultBody {
-  readonly type: "error";
-  readonly error: {
-    readonly type: string;
-    readonly message: string;
-    readonly code: string | null;
-    readonly param: string | null;
-    readonly details?: typeof noThread;
-  };
-  readonly request_id: string;
-}
-
 /** Anthropic's SDK reads this where it asked for a thread that its server keeps, and sends the whole conversation then. */
 const noThread = { error_code: "thread_unsupported_request", unsupported: ["thread"] } as const;
 
-export function messageFaultBody(fault: Fault, requestId: string): MessageFaultBody {
+/** Returns Anthropic's error body, with the code and the path of Trunkline's faults beside its own fields. */
+export function messageFaultBody(fault: Fault, requestId: string) {
   const status = messageStatus(fault);
   const type = types[status] ?? (status < 500 ? "invalid_request_error" : "api_error");
   const { message, param = null } = fault;
   const { wire: code = fault.code } = faultEntry(fault.code);
   const details = param === "thread" ? { details: noThread } : {};
-  return { type: "error", error: { type, message, code, param, ...details }, request_id: requestId };
+  return { type: "error" as const, error: { type, message, code, param, ...details }, request_id: requestId };
 }

@@ -1,6 +1,7 @@
 import { BlockList, isIPv6, type Server, type Socket } from "node:net";
 import type { Clock } from "#shared/process/clock.ts";
 import { LogThrottle, type Log } from "#shared/process/log.ts";
+import { KeyedCounts } from "./keyed-counts.ts";
 import { networkOf } from "./request-state.ts";
 import { type Server as HttpServer, STATUS_CODES } from "node:http";
 import { type FaultCode, faultEntry, Fault } from "#shared/fault/fault.ts";
@@ -34,7 +35,7 @@ export function limitConnections(
   const { connectionsMax, connectionsPerAddressMax, onlyProxies = false } = bounds;
   const throttle = new LogThrottle(dependencies.clock);
   const unbound = networks(["127.0.0.0/8", "::1", ...dependencies.trustedProxies]);
-  const openFrom = new Map<string, number>();
+  const openFrom = new KeyedCounts();
   const refuse = (bound: ConnectionBound, message: string): void => {
     dependencies.meter?.connectionClosed(bound);
     if (throttle.isDue(bound)) dependencies.log.warn({ bound }, message);
@@ -56,13 +57,8 @@ export function limitConnections(
       return;
     }
     const network = networkOf(remoteAddress);
-    const open = (openFrom.get(network) ?? 0) + 1;
-    openFrom.set(network, open);
-    socket.once("close", () => {
-      const others = (openFrom.get(network) ?? 1) - 1;
-      if (others > 0) openFrom.set(network, others);
-      else openFrom.delete(network);
-    });
+    const open = openFrom.add(network, 1);
+    socket.once("close", () => openFrom.add(network, -1));
     if (open <= connectionsPerAddressMax) return;
     refuse(
       "address",
@@ -89,55 +85,50 @@ export interface ConnectionMeter {
   connectionClosed(bound: ConnectionBound): void;
 }
 
+interface BrokenDependencies {
+  readonly underWay: AnswersUnderWay;
+  readonly log: Pick<Log, "debug">;
+  readonly meter?: ConnectionMeter | undefined;
+}
+
 /**
  * Answers connections on which no HTTP can be read any more. Requests that arrived whole before that get their answers
  * first. They ran, and their clients must not take them for refused.
  */
 export class BrokenConnections {
-  readonly #underWay: AnswersUnderWay;
-  readonly #log: Pick<Log, "debug">;
-  readonly #meter: ConnectionMeter | undefined;
+  readonly #dependencies: BrokenDependencies;
   /**
    * Connections that got their answer. All later input on them fails for the same reason, and gets no second answer.
    */
   readonly #answered = new WeakSet<Socket>();
 
-  constructor(dependencies: {
-    readonly underWay: AnswersUnderWay;
-    readonly log: Pick<Log, "debug">;
-    readonly meter?: ConnectionMeter | undefined;
-  }) {
-    this.#underWay = dependencies.underWay;
-    this.#log = dependencies.log;
-    this.#meter = dependencies.meter;
+  constructor(dependencies: BrokenDependencies) {
+    this.#dependencies = dependencies;
   }
 
   answer(error: Error, connection: Socket): void {
-    if (this.#answered.has(connection)) return;
-    this.#answered.add(connection);
-    const fault = adoptParserError(error);
     // The error itself holds the bytes that were read, key and prompt among them.
-    this.#log.debug({ code: fault.code }, "a connection sent no HTTP that could be read");
-    void this.#tell(fault, connection);
+    void this.#refuse(connection, adoptParserError(error), "a connection sent no HTTP that could be read");
   }
 
   /** Refuses CONNECT requests: this is no proxy. Unsent answers to earlier requests of the connection go first. */
   refuseTunnels(server: HttpServer): void {
-    server.on("connect", ({ socket: connection }) => {
-      connection.on("error", () => undefined);
-      if (this.#answered.has(connection)) return;
-      this.#answered.add(connection);
+    server.on("connect", ({ socket }) => {
+      socket.on("error", () => undefined);
       const fault = new Fault("method_not_allowed", { message: "CONNECT is not allowed: this server is not a proxy." });
-      this.#log.debug({ code: fault.code }, "a connection asked to be led elsewhere");
-      void this.#tell(fault, connection, { allow: "GET, HEAD, POST" });
+      void this.#refuse(socket, fault, "a connection asked to be led elsewhere", { allow: "GET, HEAD, POST" });
     });
   }
 
-  async #tell(fault: Fault, connection: Socket, headers: Readonly<Record<string, string>> = {}): Promise<void> {
-    this.#meter?.connectionRefused(fault.code);
-    const answers = this.#underWay.on(connection);
+  async #refuse(connection: Socket, fault: Fault, event: string, headers?: Readonly<Record<string, string>>) {
+    const { underWay, log, meter } = this.#dependencies;
+    if (this.#answered.has(connection)) return;
+    this.#answered.add(connection);
+    log.debug({ code: fault.code }, event);
+    meter?.connectionRefused(fault.code);
+    const answers = underWay.on(connection);
     const broken = answers.find(({ req }) => !req.complete);
-    await this.#underWay.allSent(
+    await underWay.allSent(
       connection,
       answers.filter((answer) => answer !== broken),
     );

@@ -4,6 +4,7 @@ import { errorCodes, type FastifyInstance, type FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { insistOnPlainJson } from "./framing-fault.ts";
+import { KeyedCounts } from "./keyed-counts.ts";
 import { stateOf } from "./request-state.ts";
 import { atClose } from "./timed-response.ts";
 
@@ -24,7 +25,8 @@ export function readBodies(server: FastifyInstance, bodyBytesMax: number): void 
   });
 
   server.addHook("preParsing", (request, reply, payload, done) => {
-    if (mayHaveBody(request)) {
+    // `framingFault` has refused a GET or HEAD with a body. A content type alone makes no body.
+    if (request.method !== "GET" && request.method !== "HEAD") {
       insistOnPlainJson(request.headers);
       atClose(reply.raw, () => stateOf(request).arriving?.leave());
       const asksFirst = request.headers.expect !== undefined && request.raw.httpVersion === "1.1";
@@ -88,14 +90,6 @@ function declaredBytesOf({ headers: { "content-length": length } }: FastifyReque
   return length === undefined ? undefined : Number(length);
 }
 
-/**
- * True if the method takes a body. `framingFault` has refused a GET or HEAD with a body; a content type alone makes no
- * body.
- */
-function mayHaveBody(request: FastifyRequest): boolean {
-  return request.method !== "GET" && request.method !== "HEAD";
-}
-
 /** Share of the heap above which new requests are refused; the rest is for the running ones. */
 export const heapShareMax = 0.9;
 /** Interval between two readings of the heap, however many requests come. */
@@ -152,7 +146,7 @@ const smallSenderShare = 1 / 16;
 class Lane {
   readonly #bytesMax: number;
   readonly #senderBytesMax: number;
-  readonly #takenBy = new Map<string, number>();
+  readonly #takenBy = new KeyedCounts();
   #taken = 0;
 
   constructor(bytesMax: number, senderBytesMax: number) {
@@ -162,18 +156,16 @@ class Lane {
 
   /** Returns false, and takes nothing, when the lane or the sender's part of it is full. */
   take(sender: string, bytes: number): boolean {
-    const taken = (this.#takenBy.get(sender) ?? 0) + bytes;
-    if (this.#taken + bytes > this.#bytesMax || taken > this.#senderBytesMax) return false;
+    const isFull = this.#taken + bytes > this.#bytesMax || this.#takenBy.of(sender) + bytes > this.#senderBytesMax;
+    if (isFull) return false;
     this.#taken += bytes;
-    this.#takenBy.set(sender, taken);
+    this.#takenBy.add(sender, bytes);
     return true;
   }
 
   giveBack(sender: string, bytes: number): void {
     this.#taken -= bytes;
-    const taken = (this.#takenBy.get(sender) ?? 0) - bytes;
-    if (taken > 0) this.#takenBy.set(sender, taken);
-    else this.#takenBy.delete(sender);
+    this.#takenBy.add(sender, -bytes);
   }
 }
 

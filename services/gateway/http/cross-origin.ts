@@ -2,6 +2,7 @@ import { fastifyCors, type FastifyCorsOptions } from "@fastify/cors";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { headerLinesMax } from "./framing-fault.ts";
+import { pathOf } from "./request-state.ts";
 
 const anyOrigin = "*";
 
@@ -94,8 +95,4 @@ function sendableHeaders(asked: string | undefined): string[] {
   const names = (asked ?? "").split(",").map((name) => name.trim());
   const wellFormed = names.filter((name) => headerName.test(name)).slice(0, headerLinesMax);
   return wellFormed.length === 0 ? usualHeaders : wellFormed;
-}
-
-function pathOf({ url }: FastifyRequest): string {
-  return url.split("?", 1)[0] ?? "";
 }

@@ -20,25 +20,19 @@ export interface RequestHead {
   readonly answersUnderWay: number;
 }
 
-/** Headers that may appear only once: two of them would mean different things to different readers. */
-const single = [
-  "host",
-  "authorization",
-  "x-api-key",
-  "api-key",
-  "content-type",
-  "content-encoding",
-  "transfer-encoding",
-  "expect",
-];
-/**
- * Index into `single` by the length of a header's name. All lengths differ, so that the length alone rules out most
- * headers.
- */
-const singleByLength: readonly (number | undefined)[] = Array.from({ length: 20 }, (_, length) => {
-  const at = single.findIndex((name) => name.length === length);
-  return at === -1 ? undefined : at;
-});
+/** Headers that may appear only once, each with a bit of its own: two would mean different things to different readers. */
+const single: ReadonlyMap<string, number> = new Map(
+  [
+    "host",
+    "authorization",
+    "x-api-key",
+    "api-key",
+    "content-type",
+    "content-encoding",
+    "transfer-encoding",
+    "expect",
+  ].map((name, at) => [name, 1 << at]),
+);
 
 /** Matches a host with an optional port. Neither may hold a separator of URLs or an invisible character. */
 const hostPattern = /^(?:\[[\w.:%]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d{0,5})?$/;
@@ -76,11 +70,10 @@ function ambiguityFault({ httpVersion, rawHeaders, headers }: RequestHead): Faul
   if (httpVersion !== "1.1" && httpVersion !== "1.0") return broken("Only HTTP/1.1 and HTTP/1.0 are spoken here.");
   let seen = 0;
   for (let place = 0; place < rawHeaders.length; place += 2) {
-    const text = rawHeaders[place] ?? "";
-    const at = singleByLength[text.length];
-    if (at === undefined || text.toLowerCase() !== single[at]) continue;
-    if ((seen & (1 << at)) !== 0) return broken(`The request has more than one ${single[at]} header.`);
-    seen |= 1 << at;
+    const name = rawHeaders[place]?.toLowerCase() ?? "";
+    const bit = single.get(name) ?? 0;
+    if ((seen & bit) !== 0) return broken(`The request has more than one ${name} header.`);
+    seen |= bit;
   }
   const { host } = headers;
   if (host === undefined) return httpVersion === "1.1" ? broken("The request has no Host header.") : undefined;

@@ -165,7 +165,7 @@ function prototypeProblem(key: string, value: unknown): string | undefined {
 }
 
 function brokenJson(message: string, param?: string): Fault {
-  return new Fault("invalid_json", { message, ...(param === undefined ? {} : { param }) });
+  return new Fault("invalid_json", { message, param });
 }
 
 export const jsonDepthMax = 64;
@@ -180,7 +180,7 @@ export const numberCharactersMax = 40;
 export type JsonPath = readonly (string | number)[];
 
 /** Facts that the text of JSON shows and its parsed values do not. */
-export interface ScannedJson {
+interface ScannedJson {
   /** Number of keys of all objects together; a duplicate key counts each time. */
   readonly keys: number;
   /** Position of the first number that would be read as infinite or zero, or that is too long. */
@@ -200,7 +200,7 @@ const closingBrace = 0x7d;
  * Bounds the depth of JSON and the number of its values before it is parsed. A megabyte of brackets or of tiny values
  * would block this thread and all its other requests.
  */
-export function scanJson(text: string): ScannedJson {
+function scanJson(text: string): ScannedJson {
   /** Number of keys of each open object, by its depth. */
   const keysAt = new Uint32Array(jsonDepthMax + 1);
   let depth = 0;
@@ -215,7 +215,9 @@ export function scanJson(text: string): ScannedJson {
     else if (character === openingBracket || character === openingBrace) {
       values += 1;
       depth += 1;
-      if (depth > jsonDepthMax) throw tooDeep();
+      if (depth > jsonDepthMax) {
+        throw brokenJson(`The request's JSON is nested more than ${jsonDepthMax} levels deep (jsonDepthMax).`);
+      }
       keysAt[depth] = 0;
     } else if (character === colon) {
       keys += 1;
@@ -232,7 +234,7 @@ export function scanJson(text: string): ScannedJson {
 }
 
 /** Returns the path to the first duplicate key, or to the number at `numberAt`. The text must be valid JSON. */
-export function locateInJson(text: string, what: "duplicate key" | { readonly numberAt: number }): JsonPath {
+function locateInJson(text: string, what: "duplicate key" | { readonly numberAt: number }): JsonPath {
   const open: OpenValue[] = [];
   for (let place = 0; place < text.length; place += 1) {
     const holder = open.at(-1);
@@ -287,7 +289,6 @@ function startsNumber(character: number): boolean {
   return (character >= 0x30 && character <= 0x39) || character === 0x2d;
 }
 
-/** Returns where the number ends that begins at `from`. */
 function endOfNumber(text: string, from: number): number {
   let place = from + 1;
   while (place < text.length && isInNumber(text.charCodeAt(place))) place += 1;
@@ -315,12 +316,6 @@ function isUnfit(text: string, from: number, to: number): boolean {
   return value === Infinity || value === -Infinity;
 }
 
-function tooDeep(): Fault {
-  return new Fault("invalid_json", {
-    message: `The request's JSON is nested more than ${jsonDepthMax} levels deep (jsonDepthMax).`,
-  });
-}
-
 function tooMany(what: string): Fault {
-  return new Fault("invalid_json", { message: `The request's JSON holds more than ${what}.` });
+  return brokenJson(`The request's JSON holds more than ${what}.`);
 }

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { Fault } from "#shared/fault/fault.ts";
+import { Fault, type FaultCode } from "#shared/fault/fault.ts";
 import { unknownFields } from "#shared/protocol/job-bodies.ts";
 
 type Issue = z.core.$ZodIssue;
@@ -8,7 +8,7 @@ type Path = readonly PropertyKey[];
 /** Characters shown of the name of an unknown parameter. */
 const unknownCharactersMax = 100;
 
-export interface Shaped<Output> {
+interface Shaped<Output> {
   readonly value: Output;
   /** Paths of unknown fields; they are left out, and the client gets their names. */
   readonly ignored: readonly string[];
@@ -79,38 +79,49 @@ function isOfOtherType(issue: Issue): boolean {
 /** Returns the fault for one issue in a request's shape. */
 function faultOf({ issue, path }: Leaf): Fault {
   const param = paramOf(path);
-  if (isMissing(issue)) {
-    return new Fault("missing_required_parameter", { message: `Missing required parameter: '${param}'.`, param });
-  }
+  const got = typeName(issue.input);
+  const fault = (code: FaultCode, message: string): Fault => new Fault(code, { message, param });
+  const wrongType = (what: string): Fault => fault("invalid_type", `Invalid type for '${param}': ${what}.`);
+  const wrongValue = (allowed: readonly unknown[]): Fault =>
+    fault("invalid_value", `Invalid value for '${param}': supported are ${quoted(allowed).join(", ")}.`);
+  if (isMissing(issue)) return fault("missing_required_parameter", `Missing required parameter: '${param}'.`);
   switch (issue.code) {
     case "invalid_type":
-      return wrongType(
-        param,
-        `expected ${expectedNames[issue.expected] ?? issue.expected}, but got ${typeName(issue.input)}`,
-      );
+      return wrongType(`expected ${expectedNames[issue.expected] ?? issue.expected}, but got ${got}`);
     case "invalid_union":
       return "options" in issue && Array.isArray(issue.options)
-        ? wrongValue(
-            param,
-            issue.options.filter((option) => option !== undefined),
-          )
-        : wrongType(param, `${typeName(issue.input)} does not fit here`);
+        ? wrongValue(issue.options.filter((option) => option !== undefined))
+        : wrongType(`${got} does not fit here`);
     case "invalid_value":
       return isOfOtherType(issue)
-        ? wrongType(
-            param,
-            `expected ${issue.values.map((value) => `'${String(value)}'`).join(" or ")}, but got ${typeName(issue.input)}`,
-          )
-        : wrongValue(param, issue.values);
-    case "too_small":
-      return tooSmall(issue, param);
-    case "too_big":
-      return tooBig(issue, param);
-    case "unrecognized_keys":
-      return unknownParameter(paramOf([...path, issue.keys[0] ?? ""]));
+        ? wrongType(`expected ${quoted(issue.values).join(" or ")}, but got ${got}`)
+        : wrongValue(issue.values);
+    case "too_small": {
+      const { origin, minimum } = issue;
+      if (origin === "array") return fault("empty_array", `'${param}' must hold at least ${minimum} element.`);
+      if (origin === "string") return fault("invalid_value", `'${param}' must have at least ${minimum} character.`);
+      const code = decimals.test(param) ? "decimal_below_min_value" : "integer_below_min_value";
+      return fault(code, `'${param}' must be at least ${minimum}.`);
+    }
+    case "too_big": {
+      const { origin, maximum } = issue;
+      if (origin === "array")
+        return fault("array_above_max_length", `'${param}' must hold at most ${maximum} elements.`);
+      if (origin === "string") return fault("string_too_long", `'${param}' must have at most ${maximum} characters.`);
+      const code = decimals.test(param) ? "decimal_above_max_value" : "integer_above_max_value";
+      return fault(code, `'${param}' must be at most ${maximum}.`);
+    }
+    case "unrecognized_keys": {
+      const name = paramOf([...path, issue.keys[0] ?? ""]).slice(0, unknownCharactersMax);
+      return new Fault("unsupported_parameter", { message: `Unknown parameter: '${name}'.`, param: name });
+    }
     default:
-      return new Fault("invalid_value", { message: `Invalid value for '${param}': ${issue.message}.`, param });
+      return fault("invalid_value", `Invalid value for '${param}': ${issue.message}.`);
   }
+}
+
+function quoted(values: readonly unknown[]): string[] {
+  return values.map((value) => `'${String(value)}'`);
 }
 
 function isMissing(issue: Issue): boolean {
@@ -127,50 +138,8 @@ function isMissing(issue: Issue): boolean {
   }
 }
 
-function unknownParameter(param: string): Fault {
-  const name = param.slice(0, unknownCharactersMax);
-  return new Fault("unsupported_parameter", { message: `Unknown parameter: '${name}'.`, param: name });
-}
-
-function wrongType(param: string, what: string): Fault {
-  return new Fault("invalid_type", { message: `Invalid type for '${param}': ${what}.`, param });
-}
-
-function wrongValue(param: string, allowed: readonly unknown[]): Fault {
-  const names = allowed.map((value) => `'${String(value)}'`).join(", ");
-  return new Fault("invalid_value", { message: `Invalid value for '${param}': supported are ${names}.`, param });
-}
-
-function tooSmall(issue: z.core.$ZodIssueTooSmall, param: string): Fault {
-  const { origin, minimum } = issue;
-  if (origin === "array") {
-    return new Fault("empty_array", { message: `'${param}' must hold at least ${minimum} element.`, param });
-  }
-  if (origin === "string") {
-    return new Fault("invalid_value", { message: `'${param}' must have at least ${minimum} character.`, param });
-  }
-  const code = isDecimal(param) ? "decimal_below_min_value" : "integer_below_min_value";
-  return new Fault(code, { message: `'${param}' must be at least ${minimum}.`, param });
-}
-
-function tooBig(issue: z.core.$ZodIssueTooBig, param: string): Fault {
-  const { origin, maximum } = issue;
-  if (origin === "array") {
-    return new Fault("array_above_max_length", { message: `'${param}' must hold at most ${maximum} elements.`, param });
-  }
-  if (origin === "string") {
-    return new Fault("string_too_long", { message: `'${param}' must have at most ${maximum} characters.`, param });
-  }
-  const code = isDecimal(param) ? "decimal_above_max_value" : "integer_above_max_value";
-  return new Fault(code, { message: `'${param}' must be at most ${maximum}.`, param });
-}
-
 /** Fields that take decimals, by name: JSON does not distinguish 2 from 2.0. */
 const decimals = /^(temperature|top_p|min_p|typical_p|\w+_penalty|logit_bias\..*)$/;
-
-function isDecimal(param: string): boolean {
-  return decimals.test(param);
-}
 
 const expectedNames: Readonly<Record<string, string>> = {
   int: "an integer",

@@ -21,7 +21,7 @@ export interface RequestFacts {
 }
 
 /** The course of the answer to a request. All times are from the request's arrival, unless they say otherwise. */
-export interface AnswerFacts {
+interface AnswerFacts {
   /** Ids of the jobs that were offered to machines for the request, the latest last. */
   readonly jobs: readonly string[];
   /** The latest machine that accepted a job of the request. */
@@ -85,7 +85,7 @@ export function stateOf(request: FastifyRequest): RequestState {
   return request.state;
 }
 
-export function factsOf(request: FastifyRequest): RequestFacts {
+function factsOf(request: FastifyRequest): RequestFacts {
   const { reporter, key, faultCode } = stateOf(request);
   if (reporter === undefined) return { key, outcome: faultCode };
   const { facts } = reporter;
@@ -99,11 +99,10 @@ export function logFieldsOf(request: FastifyRequest, facts = factsOf(request)): 
 }
 
 /** Returns the log fields for the jobs of a request: the latest as `job`, the others as `earlierJobs`. */
-export function jobFieldsOf(jobs: readonly string[] = []): { readonly job?: unknown; readonly earlierJobs?: unknown } {
+function jobFieldsOf(jobs: readonly string[] = []): { readonly job?: unknown; readonly earlierJobs?: unknown } {
   return { job: jobs.at(-1), earlierJobs: jobs.length > 1 ? jobs.slice(0, -1) : undefined };
 }
 
-/** Counts requests. */
 export interface RequestMeter {
   requestBegan(): void;
   requestEnded(ended: EndedRequest): void;
@@ -135,44 +134,36 @@ export function followRequest(exchange: Exchange, dependencies: Dependencies): v
   else atClose(raw, () => reportEnd(exchange, dependencies));
 }
 
+const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
+
 function reportEnd({ request, reply }: Exchange, { log, meter }: Dependencies): void {
   const known = factsOf(request);
   const facts: RequestFacts =
     known.outcome === undefined ? { ...known, outcome: reply.raw.writableFinished ? "ok" : "client_closed" } : known;
   const ms = sinceArrivalMs(reply.raw);
-  logRequest(log, { request, status: reply.statusCode, ms, facts });
+  const fields = endFieldsOf({ request, reply }, { ms, facts });
+  if (probes.has(fields.path)) log.debug(fields, "request");
+  else log.info(fields, "request");
   // An unknown URL has no route. The URL itself is no label, because a client may write anything into it.
   const { url: route = "unknown" } = request.routeOptions;
   meter?.requestEnded({ route, ms, facts });
 }
 
-const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
-
-/** Logs the one line of a request. A query may hold a secret and is not logged; neither is any part of a body. */
-function logRequest(
-  log: Log,
-  ended: {
-    readonly request: FastifyRequest;
-    readonly status: number;
-    readonly ms: number;
-    readonly facts: RequestFacts;
-  },
-): void {
-  const { request, status, ms, facts } = ended;
-  const path = pathOf(request);
+/**
+ * Returns the fields of a request's one line in the log, which leaves out undefined ones. A query may hold a secret and
+ * is not logged; neither is any part of a body.
+ */
+function endFieldsOf({ request, reply }: Exchange, { ms, facts }: Pick<EndedRequest, "ms" | "facts">) {
   const { key, model, outcome, answer } = facts;
   const { job, earlierJobs } = jobFieldsOf(answer?.jobs);
   const answered = job === undefined ? undefined : answer;
   const firstTokenMs = answered?.firstTokenMs;
-  const { client_request, client_request_left_out } = clientRequest(request.headers);
-  // The log leaves out undefined fields.
-  const fields = {
+  return {
     request: request.id,
-    client_request,
-    client_request_left_out,
+    ...clientRequest(request.headers),
     method: request.method,
-    path,
-    status,
+    path: pathOf(request),
+    status: reply.statusCode,
     ms: Math.round(ms),
     outcome,
     internal: stateOf(request).reason,
@@ -187,8 +178,6 @@ function logRequest(
     completionTokens: answered?.completionTokens,
     failovers: answered?.failovers === 0 ? undefined : answered?.failovers,
   };
-  if (probes.has(path)) log.debug(fields, "request");
-  else log.info(fields, "request");
 }
 
 export function pathOf(request: FastifyRequest): string {
@@ -204,12 +193,6 @@ export function isForMessages(request: FastifyRequest): boolean {
 /** Characters of a client's own request id; OpenAI accepts as many. */
 export const clientRequestCharactersMax = 512;
 
-interface ClientRequest {
-  readonly client_request?: string;
-  readonly client_request_left_out?: string;
-}
-
-const unnamed: ClientRequest = {};
 const printable = /^[\x20-\x7e]+$/;
 
 /**
@@ -217,15 +200,13 @@ const printable = /^[\x20-\x7e]+$/;
  * request by that id. It never becomes the gateway's id of the request. An id that could garble a log is left out, and
  * the log line says so.
  */
-export function clientRequest(headers: IncomingHttpHeaders): ClientRequest {
+function clientRequest(headers: IncomingHttpHeaders): Readonly<Record<string, string>> {
   const name = headers["x-client-request-id"];
-  if (typeof name !== "string" || name === "") return unnamed;
-  if (name.length > clientRequestCharactersMax) return leftOut("too long (clientRequestCharactersMax)");
-  return printable.test(name) ? { client_request: name } : leftOut("not printable ASCII");
-}
-
-function leftOut(reason: string): ClientRequest {
-  return { client_request_left_out: reason };
+  if (typeof name !== "string" || name === "") return {};
+  if (name.length > clientRequestCharactersMax) {
+    return { client_request_left_out: "too long (clientRequestCharactersMax)" };
+  }
+  return printable.test(name) ? { client_request: name } : { client_request_left_out: "not printable ASCII" };
 }
 
 /**
@@ -238,12 +219,9 @@ export function networkOf(given: string): string {
   if (!isIPv6(address)) return "no address";
   const ipv4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (ipv4 !== undefined) return ipv4;
-  const [before = "", after] = address.split("::");
-  const head = before.split(":");
-  if (after === undefined) return head.slice(0, 4).join(":");
-  const zeros = Math.max(0, 8 - head.length - after.split(":").length);
-  const groups = [...head, ...Array.from({ length: zeros }, () => "0"), ...after.split(":")];
-  return groups
+  const [head = [], tail = []] = address.split("::").map((half) => half.split(":"));
+  const zeros = Array.from({ length: 8 - head.length - tail.length }, () => "0");
+  return [...head, ...zeros, ...tail]
     .slice(0, 4)
     .map((group) => (group === "" ? "0" : group))
     .join(":");

@@ -19,7 +19,7 @@ import { stateOf } from "../http/request-state.ts";
  */
 export function insistOnKnownName(server: FastifyInstance, names: readonly string[]): void {
   server.addHook("onRequest", (request, _reply, done) => {
-    done(isKnownName(request.headers.host, names) ? undefined : unknownName());
+    done(isKnownName(request.headers.host, names) ? undefined : new Fault("bad_request", { message: unknownName }));
   });
 }
 
@@ -37,12 +37,8 @@ function isKnownName(host: string | undefined, names: readonly string[]): boolea
   return isIP(name) !== 0 || !name.includes(".") || name.endsWith(".localhost") || names.includes(name);
 }
 
-function unknownName(): Fault {
-  return new Fault("bad_request", {
-    message:
-      "The operations port is not known by the name in this request's Host header. Ask for it by its address, or add the name to TRUNKLINE_OPERATIONS_HOSTS.",
-  });
-}
+const unknownName =
+  "The operations port is not known by the name in this request's Host header. Ask for it by its address, or add the name to TRUNKLINE_OPERATIONS_HOSTS.";
 
 interface Asker {
   readonly actor: Actor;
