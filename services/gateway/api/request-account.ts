@@ -14,7 +14,7 @@ import { type RequestFacts, type RequestOutcome, stateOf } from "../http/request
 import type { Settlements } from "../limits/settlements.ts";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { callerOf } from "../keys/authenticate.ts";
-import { atClose, sinceArrivalMs } from "../http/timed-response.ts";
+import { sinceArrivalMs } from "../http/timed-response.ts";
 import { adoptError, type BodyLimit } from "../http/answer-faults.ts";
 
 /** Outcomes of requests whose model may never have existed. */
@@ -350,5 +350,5 @@ export function accountOf(request: FastifyRequest): RequestAccount {
 /** Runs `close` when the answer closes, or at once if the client has already left. */
 function closeWith(reply: FastifyReply, close: () => void): void {
   if (reply.raw.closed) close();
-  else atClose(reply.raw, close);
+  else reply.raw.once("close", close);
 }

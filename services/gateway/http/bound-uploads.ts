@@ -6,7 +6,6 @@ import type { Clock } from "#shared/process/clock.ts";
 import { insistOnPlainJson } from "./framing-fault.ts";
 import { KeyedCounts } from "./keyed-counts.ts";
 import { stateOf } from "./request-state.ts";
-import { atClose } from "./timed-response.ts";
 
 /** Pieces of a body that are joined into one buffer. Each piece takes memory of its own, however small it is. */
 const piecesMax = 1_024;
@@ -28,7 +27,7 @@ export function readBodies(server: FastifyInstance, bodyBytesMax: number): void 
     // `framingFault` has refused a GET or HEAD with a body. A content type alone makes no body.
     if (request.method !== "GET" && request.method !== "HEAD") {
       insistOnPlainJson(request.headers);
-      atClose(reply.raw, () => stateOf(request).arriving?.leave());
+      reply.raw.once("close", () => stateOf(request).arriving?.leave());
       const asksFirst = request.headers.expect !== undefined && request.raw.httpVersion === "1.1";
       if (asksFirst && (declaredBytesOf(request) ?? 0) <= bodyBytesMax) reply.raw.writeContinue();
     }

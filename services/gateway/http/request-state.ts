@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest, FastifyReply } from "fastify";
 import type { FaultCode } from "#shared/fault/fault.ts";
 import type { ArrivingBody } from "./bound-uploads.ts";
 import type { Log } from "#shared/process/log.ts";
-import { atClose, sinceArrivalMs } from "./timed-response.ts";
+import { sinceArrivalMs } from "./timed-response.ts";
 import type { IncomingHttpHeaders } from "node:http";
 import { isIPv4, isIPv6 } from "node:net";
 
@@ -131,7 +131,7 @@ export function followRequest(exchange: Exchange, dependencies: Dependencies): v
   dependencies.meter?.requestBegan();
   const { raw } = exchange.reply;
   if (raw.closed) reportEnd(exchange, dependencies);
-  else atClose(raw, () => reportEnd(exchange, dependencies));
+  else raw.once("close", () => reportEnd(exchange, dependencies));
 }
 
 const probes: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);

@@ -20,7 +20,6 @@ type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
  */
 export class TimedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
   readonly #arrivedAtMs = performance.now();
-  #atClose: (() => void)[] | undefined;
   requestId: string | undefined;
   /** Aborts the work on this response's request. */
   leaving: AbortController | undefined;
@@ -29,21 +28,6 @@ export class TimedResponse<Request extends IncomingMessage = IncomingMessage> ex
 
   get sinceArrivalMs(): number {
     return performance.now() - this.#arrivedAtMs;
-  }
-
-  /** Runs `run` at `close`, at a fraction of a listener's cost: each request has half a dozen. */
-  atClose(run: () => void): void {
-    if (this.#atClose === undefined) {
-      this.#atClose = [run];
-      this.on("close", closed);
-    } else this.#atClose.push(run);
-  }
-
-  /** Called by the listener `closed` only. */
-  runAtClose(): void {
-    const all = this.#atClose ?? [];
-    this.#atClose = [];
-    for (let at = 0; at < all.length; at += 1) all[at]?.();
   }
 
   override writeHead(status: number, reasonOrHeaders?: string | Headers, headers?: Headers): this {
@@ -57,20 +41,9 @@ export class TimedResponse<Request extends IncomingMessage = IncomingMessage> ex
   }
 }
 
-/** The `close` listener, one function for all answers. */
-function closed(this: TimedResponse): void {
-  this.runAtClose();
-}
-
 /** Returns the milliseconds since the arrival of the head of the request that this response answers. */
 export function sinceArrivalMs(response: ServerResponse): number {
   return response instanceof TimedResponse ? response.sinceArrivalMs : 0;
-}
-
-/** Runs `run` when an answer is sent or its connection has closed, in the order of registration. */
-export function atClose(response: ServerResponse, run: () => void): void {
-  if (response instanceof TimedResponse) response.atClose(run);
-  else response.once("close", run);
 }
 
 const pieceBytes = 64 * 1024;
@@ -135,7 +108,7 @@ export class AnswersUnderWay {
     const all = answers;
     all.push(answer);
     // A connection nearly always has only one answer.
-    atClose(answer, () => void all.splice(all.indexOf(answer), 1));
+    answer.once("close", () => void all.splice(all.indexOf(answer), 1));
   }
 
   all(): Iterable<readonly [Socket, readonly ServerResponse[]]> {
@@ -146,7 +119,6 @@ export class AnswersUnderWay {
     return [...(this.#onConnection.get(connection) ?? [])];
   }
 
-  /** Returns the number of unsent answers of a connection. */
   countOn(connection: Socket): number {
     return this.#onConnection.get(connection)?.length ?? 0;
   }

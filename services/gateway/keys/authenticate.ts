@@ -7,7 +7,7 @@ import type { KnownKeys } from "./known-keys.ts";
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { stateOf } from "../http/request-state.ts";
-import { atClose, TimedResponse } from "../http/timed-response.ts";
+import { TimedResponse } from "../http/timed-response.ts";
 
 /** Returns the record of a valid key; throws the fault for any other verdict. */
 export function validKey(verdict: KeyVerdict): KeyRecord {
@@ -130,7 +130,7 @@ export function callerOf(request: FastifyRequest): Caller {
 export function untilClientLeaves(response: ServerResponse): AbortController {
   const leaving = new AbortController();
   if (response instanceof TimedResponse) response.leaving = leaving;
-  atClose(response, () => {
+  response.once("close", () => {
     if (response.writableFinished) return;
     leaving.abort(
       new Fault("client_closed", { message: "The client closed the connection before the answer was complete." }),
@@ -182,6 +182,6 @@ export function proveCallers(scope: FastifyInstance, dependencies: Dependencies)
     const state = stateOf(request);
     state.caller = { key, leaving };
     state.key = key.id;
-    if (!leaving.signal.aborted) atClose(reply.raw, dependencies.running.begin(key.id, leaving));
+    if (!leaving.signal.aborted) reply.raw.once("close", dependencies.running.begin(key.id, leaving));
   });
 }
