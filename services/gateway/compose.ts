@@ -29,7 +29,7 @@ import { unreachedUrl } from "./http/public-port.ts";
 import { closeServer, listen, readCertificate } from "./http/listen.ts";
 import { refuseWithoutHeapRoom } from "./http/bound-uploads.ts";
 import { openLimits, type OpenedLimits } from "./limits/open-limits.ts";
-import { adminRoutes } from "./operations/admin-routes.ts";
+import { adminRoutes } from "./operations/admin-api.ts";
 import { type BodyLimit, refuseOtherMethods } from "./http/answer-faults.ts";
 import { insistOnKnownName } from "./operations/operations-access.ts";
 import { healthRoutes, metricsRoute, readiness } from "./operations/health-and-metrics.ts";

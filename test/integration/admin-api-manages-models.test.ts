@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { manageLine, type OfferedModel, modelListing, shownModel } from "#shared/model/model.ts";
 import type { Control } from "#shared/protocol/job.ts";
-import { errorBody } from "../../services/gateway/operations/admin-schemas.ts";
+import { errorBody } from "../../services/gateway/operations/admin-api.ts";
 import { errorOf } from "../harness/endpoint.ts";
 import { HandMadeAgent, handMadeEnd, type HandMadeJob } from "../harness/hand-made-agent.ts";
 import { Operator } from "../harness/operator.ts";

@@ -3,7 +3,6 @@ import type { Fault } from "#shared/fault/fault.ts";
 import { machineState } from "#shared/machines/shown-machine.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { targetText } from "#shared/routes/change-route.ts";
-import type { Presence } from "#shared/protocol/presence.ts";
 import type { Breakers } from "../fleet/breakers.ts";
 import type { BusyClaims } from "../fleet/busy-claims.ts";
 import type { Choice, Explained, Needs } from "../fleet/choose-machine.ts";
@@ -60,10 +59,11 @@ export class FleetView {
     ];
     const names = new Set(shown.map(({ machine }) => machine));
     const about = { wallMs: clock.wall(), lastSeen };
-    const away = Array.from(records.all(), (record) => (names.has(record.name) ? undefined : showAway(record, about)));
-    const data = [...shown, ...away.filter((each) => each !== undefined)];
-    const byName = data.toSorted((one, other) => byText(one.machine, other.machine));
-    return { object: "list", data: byName, problem: broker.trouble ?? null, remark: placements?.remark ?? null };
+    const away = [...records.all()].flatMap((record) =>
+      names.has(record.name) ? [] : (showAway(record, about) ?? []),
+    );
+    const data = [...shown, ...away].toSorted(byName);
+    return { object: "list", data, problem: broker.trouble ?? null, remark: placements?.remark ?? null };
   }
 
   /** Explains where a request for a name would go: to the machines of its model, or of one target of its route after the other. */
@@ -88,17 +88,14 @@ export class FleetView {
       heard.push(...rows.filter(({ reason }) => targets === undefined || !hasNoPart.has(reason)));
     }
     const names = new Set(heard.map(({ machine }) => machine));
-    const away = Array.from(records.all(), (record) =>
-      names.has(record.name) ? undefined : showAwayRank(record, clock.wall()),
+    const away = [...records.all()].flatMap((record) =>
+      names.has(record.name) ? [] : (showAwayRank(record, clock.wall()) ?? []),
     );
-    const byName = away
-      .filter((each) => each !== undefined)
-      .toSorted((one, other) => byText(one.machine, other.machine));
     const shown = {
       object: "route" as const,
       model,
       targets: route?.targets.map(targetText) ?? null,
-      machines: [...heard, ...byName],
+      machines: [...heard, ...away.toSorted(byName)],
     };
     if (broker.awayMs !== undefined) {
       const unheard = { rank: null, reason: "broker_away", why: whyUnheard } as const;
@@ -109,18 +106,9 @@ export class FleetView {
       };
     }
     if (explained.some(({ choice }) => choice.outcome === "machines")) return { ...shown, refusal: null };
-    const refused = explained.map(({ choice }) => (choice.outcome === "refused" ? choice.fault : undefined));
-    const fault = refused.find((each) => each !== undefined);
-    return {
-      ...shown,
-      refusal: shortly(
-        fault ??
-          (await absenceOf(
-            explained.map(({ target }) => target),
-            model,
-          )),
-      ),
-    };
+    const [refused] = explained.flatMap(({ choice }) => (choice.outcome === "refused" ? [choice.fault] : []));
+    const tried = explained.map(({ target }) => target);
+    return { ...shown, refusal: shortly(refused ?? (await absenceOf(tried, model))) };
   }
 
   #ranksOf(choice: Choice, needs: Needs): readonly ShownRouteMachine[] {
@@ -133,8 +121,9 @@ export class FleetView {
   }
 
   #show(seen: RosterMachine, nowMs: number): ShownFleetMachine {
-    const { catalogues, jobs, routes, breakers, claims, records, broker, clock } = this.#parts;
-    const { presence, heardAtMs } = seen;
+    const { catalogues, routes, breakers, claims, records, broker, clock } = this.#parts;
+    const { presence, status } = seen;
+    const shown = this.#showHeard(seen, nowMs);
     const isKnown = broker.awayMs === undefined || presence.state === "gone";
     const models = catalogues.of(presence).length;
     const load = loadOf(presence, routes.memory.loadOn(presence));
@@ -148,63 +137,56 @@ export class FleetView {
     const { takesWork, why } = isKnown
       ? judgeWork({ seen, load, models, broken, withheld, contradicted, cordon, remark }, nowMs)
       : { takesWork: false, why: whyUnheard };
-    const isAway = seen.status === "offline";
+    const last = breakers.lastFaultOn(presence.machine);
     return {
-      ...presenceFields(presence),
-      pairing: this.#pairingOf(presence.machine),
-      connection: isAway ? null : presence.tunnelled === true ? "tunnel" : "direct",
-      status: isKnown ? seen.status : "unknown",
-      heard_ms_ago: since(heardAtMs, nowMs),
+      ...shown,
+      connection: status === "offline" ? null : shown.connection,
+      status: isKnown ? status : "unknown",
       models,
-      open_jobs: jobs.openOn(presence),
-      last_fault: this.#lastFault(presence.machine, nowMs),
+      last_fault: last
+        ? { code: last.code, model: last.model, reason: last.reason ?? null, ms_ago: since(last.nowMs, nowMs) }
+        : null,
       takes_work: takesWork,
       why: why ?? null,
     };
   }
 
-  #pairingOf(machine: string): ShownFleetMachine["pairing"] {
-    const { records, clock } = this.#parts;
-    const record = records.get(machine);
-    return record === undefined ? null : machineState(record, clock.wall());
-  }
-
-  #lastFault(machine: string, nowMs: number): ShownFleetMachine["last_fault"] {
-    const last = this.#parts.breakers.lastFaultOn(machine);
-    if (last === undefined) return null;
-    const { code, model, reason = null, nowMs: atMs } = last;
-    return { code, model, reason, ms_ago: since(atMs, nowMs) };
-  }
-
-  #showLeftOut({ presence, cause, heardAtMs }: LeftOutMachine, nowMs: number): ShownFleetMachine {
+  #showLeftOut(leftOut: LeftOutMachine, nowMs: number): ShownFleetMachine {
     return {
-      ...presenceFields(presence),
+      ...this.#showHeard(leftOut, nowMs),
       status: "left_out",
-      pairing: this.#pairingOf(presence.machine),
-      connection: presence.tunnelled === true ? "tunnel" : "direct",
-      heard_ms_ago: since(heardAtMs, nowMs),
       models: 0,
-      open_jobs: this.#parts.jobs.openOn(presence),
       last_fault: null,
       takes_work: false,
-      why: whyLeftOut[cause],
+      why: whyLeftOut[leftOut.cause],
+    };
+  }
+
+  /** Returns the fields of a machine that this gateway has heard, whether it gets work or not. */
+  #showHeard({ presence, heardAtMs }: Pick<RosterMachine, "presence" | "heardAtMs">, nowMs: number) {
+    const { records, jobs, clock } = this.#parts;
+    const { machine, epoch, state, runtime, slots, running, queued, queueMax, strays = null } = presence;
+    const record = records.get(machine);
+    return {
+      machine,
+      epoch,
+      state,
+      runtime,
+      slots,
+      running,
+      queued,
+      queue_max: queueMax,
+      strays,
+      pairing: record === undefined ? null : machineState(record, clock.wall()),
+      connection: presence.tunnelled === true ? ("tunnel" as const) : ("direct" as const),
+      heard_ms_ago: since(heardAtMs, nowMs),
+      open_jobs: jobs.openOn(presence),
     };
   }
 }
 
 /** Reasons of machines that have no part in a target of a route. */
 const hasNoPart: ReadonlySet<ShownRouteMachine["reason"]> = new Set(["no_model", "elsewhere"]);
-
-/** Returns the fields that a machine reports of itself. */
-function presenceFields(
-  presence: Presence,
-): Pick<
-  ShownFleetMachine,
-  "machine" | "epoch" | "state" | "runtime" | "slots" | "running" | "queued" | "queue_max" | "strays"
-> {
-  const { machine, epoch, state, runtime, slots, running, queued, queueMax, strays } = presence;
-  return { machine, epoch, state, runtime, slots, running, queued, queue_max: queueMax, strays: strays ?? null };
-}
 
 function showRank(
   explained: Explained,
@@ -252,6 +234,6 @@ function since(atMs: number, nowMs: number): number {
   return Math.max(0, Math.round(nowMs - atMs));
 }
 
-function byText(one: string, other: string): number {
+function byName({ machine: one }: { readonly machine: string }, { machine: other }: { readonly machine: string }) {
   return one === other ? 0 : one < other ? -1 : 1;
 }

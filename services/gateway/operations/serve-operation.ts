@@ -1,16 +1,73 @@
-import type { ServerResponse } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { z } from "zod";
-import { faultEntry, Fault } from "#shared/fault/fault.ts";
+import { z } from "zod";
+import { faultEntry, Fault, type FaultCode } from "#shared/fault/fault.ts";
+import type { KeyStore } from "#shared/keys/key-store.ts";
+import type { Peppers } from "#shared/keys/pepper.ts";
+import type { MachineStore } from "#shared/machines/machine-record.ts";
 import { linesMedia, type ManageLine } from "#shared/model/model.ts";
+import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
+import type { RouteStore } from "#shared/routes/route-record.ts";
+import type { UsageRows } from "#shared/usage/usage.ts";
+import type { BadKeys } from "../keys/bad-keys.ts";
 import { untilClientLeaves } from "../keys/authenticate.ts";
+import type { FleetModels } from "../jobs/fleet-models.ts";
 import { clientBacklogBytesMax } from "../jobs/write-answer.ts";
 import { logFieldsOf } from "../http/request-state.ts";
 import { readJsonObject } from "../http/read-json.ts";
 import { readShape } from "../http/read-shape.ts";
 import { faultBody } from "../http/answer-faults.ts";
-import type { AdminOperation } from "./admin-api.ts";
+import type { FleetView } from "./fleet-view.ts";
+
+/** The parts of a gateway with which operations of the admin API work. */
+export interface AdminParts {
+  readonly keys: KeyStore;
+  /** The key store that authenticates admin keys. Defaults to `keys`. */
+  readonly newest?: Pick<KeyStore, "find">;
+  readonly machines: MachineStore;
+  readonly routes: RouteStore;
+  /** Returns true while an agent that was not paired has this name. */
+  readonly isNameUsed: (machine: string) => boolean;
+  readonly peppers: Peppers;
+  readonly usage: UsageRows;
+  readonly badKeys: BadKeys;
+  readonly fleet: Pick<FleetModels, "list" | "manage">;
+  readonly view: Pick<FleetView, "machines" | "route">;
+  readonly clock: Pick<Clock, "wall">;
+  readonly log: Log;
+}
+
+/** The description of an operation. Its route and its documentation are both generated from this. */
+interface Description<
+  Params extends z.ZodType = z.ZodType,
+  Query extends z.ZodType = z.ZodType,
+  Body extends z.ZodType = z.ZodType,
+  Answer extends z.ZodType = z.ZodType,
+> {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** The path below the API's prefix, with parameters in braces. */
+  readonly path: string;
+  readonly summary: string;
+  readonly params: Params;
+  readonly query: Query;
+  readonly body: Body;
+  readonly answer: Answer;
+  readonly status: 200 | 201;
+  /**
+   * The media type of an answer that is a stream of lines, where each line matches `answer`. Undefined for one JSON
+   * object.
+   */
+  readonly media?: typeof linesMedia;
+  /** The faults that this operation may return besides those of every operation. */
+  readonly refusals: readonly FaultCode[];
+  /** An example body. It holds no secret. */
+  readonly example?: object;
+}
+
+export interface AdminOperation extends Description {
+  /** Reads and validates the whole request, runs the operation and sends its answer. */
+  readonly handle: (request: FastifyRequest, reply: FastifyReply, parts: AdminParts) => Promise<unknown>;
+}
 
 /** A request whose parts the schemas of its operation have validated. */
 interface OperationInput<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> {
@@ -20,20 +77,35 @@ interface OperationInput<Params extends z.ZodType, Query extends z.ZodType, Body
   readonly request: FastifyRequest;
 }
 
-/** Mounts the route of an operation. Reads and validates the whole request before the operation starts. */
-export function serveOperation<
+export const nothing = z.strictObject({});
+
+/** The usual fields of a description: the request has neither parameters nor a body. */
+export const reads = {
+  method: "GET",
+  params: nothing,
+  query: nothing,
+  body: nothing,
+  status: 200,
+  refusals: [],
+} as const;
+
+/** Makes an operation that answers with one JSON object. */
+export function defineOperation<
   Params extends z.ZodType,
   Query extends z.ZodType,
   Body extends z.ZodType,
   Answer extends z.ZodType,
->(
-  server: FastifyInstance,
-  operation: AdminOperation<Params, Query, Body, Answer>,
-  answer: (input: OperationInput<Params, Query, Body>) => Promise<z.output<Answer>>,
-): void {
-  mount(server, operation, async (request, reply) =>
-    reply.code(operation.status).send(await answer(readInput(operation, request))),
-  );
+>({
+  run,
+  ...description
+}: Description<Params, Query, Body, Answer> & {
+  readonly run: (input: OperationInput<Params, Query, Body>, parts: AdminParts) => Promise<z.output<Answer>>;
+}): AdminOperation {
+  return {
+    ...description,
+    handle: async (request, reply, parts) =>
+      reply.code(description.status).send(await run(readInput(description, request), parts)),
+  };
 }
 
 /** The client's side of an operation that reports its progress line by line. */
@@ -44,59 +116,74 @@ interface LineOutput {
 }
 
 /**
- * Mounts the route of a long operation that reports its progress as JSON lines. The last line says that it is done, or
- * is its error. The operation is aborted when its client disconnects.
+ * Makes a long operation that reports its progress as JSON lines. The last line says that it is done, or is its error.
+ * The operation is aborted when its client disconnects.
  */
-export function serveLines<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType>(
-  server: FastifyInstance,
-  operation: AdminOperation<Params, Query, Body>,
-  parts: {
-    readonly log: Log;
-    readonly work: (input: OperationInput<Params, Query, Body>, output: LineOutput) => Promise<void>;
-  },
-): void {
-  const { log, work } = parts;
-  mount(server, operation, async (request, reply) => {
-    const input = readInput(operation, request);
-    const leaving = untilClientLeaves(reply.raw);
-    const writer = new LineWriter(reply.raw, (fault) => leaving.abort(fault));
-    for (const [name, value] of Object.entries(reply.getHeaders()))
-      if (value !== undefined) reply.raw.setHeader(name, value);
+export function defineLineOperation<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType>({
+  run,
+  ...description
+}: Description<Params, Query, Body> & {
+  readonly run: (input: OperationInput<Params, Query, Body>, output: LineOutput, parts: AdminParts) => Promise<void>;
+}): AdminOperation {
+  const handle: AdminOperation["handle"] = async (request, reply, parts) => {
+    const { log } = parts;
+    const { raw } = reply;
+    const input = readInput(description, request);
+    const leaving = untilClientLeaves(raw);
+    // The status is sent with the first line, so a failure before that has its own status.
+    const tell = (line: ManageLine): void => {
+      if (!raw.headersSent) raw.writeHead(200, linesHeaders);
+      raw.write(`${JSON.stringify(line)}\n`);
+      if (raw.writableLength > clientBacklogBytesMax) leaving.abort(tooSlow());
+    };
+    for (const [name, value] of Object.entries(reply.getHeaders())) {
+      if (value !== undefined) raw.setHeader(name, value);
+    }
+    let outcome: ManageLine = { done: true };
     try {
-      await work(input, { tell: (line) => writer.write(line), signal: leaving.signal });
+      await run(input, { tell, signal: leaving.signal }, parts);
     } catch (thrown) {
       const fault = Fault.from(thrown);
-      if (!writer.begun) throw fault;
+      if (!raw.headersSent) throw fault;
       const fields = { ...logFieldsOf(request), code: fault.code, internal: fault.reason };
       if (faultEntry(fault.code).status < 500) log.debug(fields, "work was ended by whoever asked for it");
       else log.warn(fields, "work failed after its first line");
-      reply.hijack();
-      if (fault.code === "slow_client" || reply.raw.destroyed) reply.raw.destroy();
-      else writer.end(faultBody(fault));
-      return reply;
+      if (fault.code === "slow_client") raw.destroy();
+      outcome = faultBody(fault);
     }
     reply.hijack();
-    writer.end({ done: true });
+    if (raw.destroyed) return reply;
+    tell(outcome);
+    raw.end();
     return reply;
+  };
+  return { ...description, media: linesMedia, handle };
+}
+
+const linesHeaders = { "content-type": linesMedia, "cache-control": "no-store", "x-accel-buffering": "no" } as const;
+
+function tooSlow(): Fault {
+  return new Fault("slow_client", {
+    message: `The client left more than ${clientBacklogBytesMax} bytes unread (clientBacklogBytesMax).`,
   });
 }
 
-function mount(
+export function serveOperation(
   server: FastifyInstance,
-  { method, path }: AdminOperation,
-  handler: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>,
+  { method, path, handle }: AdminOperation,
+  parts: AdminParts,
 ): void {
-  server.route({ method, url: routeUrl(path), handler });
+  server.route({ method, url: routeUrl(path), handler: (request, reply) => handle(request, reply, parts) });
 }
 
 function readInput<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType>(
-  operation: AdminOperation<Params, Query, Body>,
+  { params, query, body }: Pick<Description<Params, Query, Body>, "params" | "query" | "body">,
   request: FastifyRequest,
 ): OperationInput<Params, Query, Body> {
   return {
-    params: readShape(operation.params, { ...Object(request.params) }).value,
-    query: readShape(operation.query, { ...Object(request.query) }).value,
-    body: readShape(operation.body, readBody(request.body)).value,
+    params: readShape(params, { ...Object(request.params) }).value,
+    query: readShape(query, { ...Object(request.query) }).value,
+    body: readShape(body, readBody(request.body)).value,
     request,
   };
 }
@@ -111,41 +198,31 @@ function readBody(body: unknown): Record<string, unknown> {
   return body instanceof Buffer && body.byteLength > 0 ? readJsonObject(body) : {};
 }
 
-const linesHeaders = { "content-type": linesMedia, "cache-control": "no-store", "x-accel-buffering": "no" } as const;
-
-/**
- * Writes an answer as JSON lines. The status line is sent with the first JSON line, so a failure before that has its
- * own status.
- */
-class LineWriter {
-  readonly #response: ServerResponse;
-  readonly #onBacklog: (fault: Fault) => void;
-
-  /** Calls `onBacklog` when the client's unread backlog exceeds `clientBacklogBytesMax`. */
-  constructor(response: ServerResponse, onBacklog: (fault: Fault) => void) {
-    this.#response = response;
-    this.#onBacklog = onBacklog;
-  }
-
-  /** True if the status was sent. A failure can then only be reported in a line. */
-  get begun(): boolean {
-    return this.#response.headersSent;
-  }
-
-  write(line: ManageLine): void {
-    if (!this.begun) this.#response.writeHead(200, linesHeaders);
-    this.#response.write(`${JSON.stringify(line)}\n`);
-    if (this.#response.writableLength <= clientBacklogBytesMax) return;
-    this.#onBacklog(
-      new Fault("slow_client", {
-        message: `The client left more than ${clientBacklogBytesMax} bytes unread (clientBacklogBytesMax).`,
-      }),
-    );
-  }
-
-  /** Writes the last line, which reports the outcome, and ends the response. */
-  end(line: ManageLine): void {
-    this.write(line);
-    this.#response.end();
-  }
+/** Returns the schema of an answer that lists entries. */
+export function listOf<Entry extends z.ZodType>(data: z.ZodArray<Entry>) {
+  return z.strictObject({ object: z.literal("list"), data });
 }
+
+/** Returns the schema of a whole number in a URL. */
+export function numberInUrl<Schema extends z.ZodType>(schema: Schema) {
+  return z.preprocess((text) => (typeof text === "string" && /^\d{1,9}$/.test(text) ? Number(text) : text), schema);
+}
+
+export const yesOrNo = z.stringbool({ truthy: ["true"], falsy: ["false"] });
+
+const perPageMax = 1_000;
+const perPageDefault = 100;
+
+/** The length of a page, as a number in a URL. */
+export const pageLength = numberInUrl(
+  z.int().min(1).max(perPageMax).default(perPageDefault).describe("The most entries of a page."),
+);
+
+/** A field of answers to changes. */
+export const replicated = z
+  .boolean()
+  .optional()
+  .describe(
+    "Told of a change that takes a right away, where Redis has a replica: whether one has the change. At false a failover " +
+      "can lose it: repeat it until it is true.",
+  );

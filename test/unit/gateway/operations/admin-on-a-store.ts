@@ -11,12 +11,12 @@ import { createLog } from "#shared/process/log.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 import {
   adminApi,
-  type AdminOperation,
   adminPrefix,
+  adminRoutes,
   describeApi,
+  errorBody,
 } from "../../../../services/gateway/operations/admin-api.ts";
-import { adminRoutes, type AdminParts } from "../../../../services/gateway/operations/admin-routes.ts";
-import { errorBody } from "../../../../services/gateway/operations/admin-schemas.ts";
+import type { AdminOperation, AdminParts } from "../../../../services/gateway/operations/serve-operation.ts";
 import { createServer } from "../../../../services/gateway/server.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { usageKeptDays } from "#shared/usage/usage.ts";
-import { usageDays } from "../../../../services/gateway/operations/admin-routes.ts";
+import { usageDays } from "../../../../services/gateway/operations/record-operations.ts";
 
 const nowMs = Date.UTC(2026, 2, 1, 23, 59);
 

@@ -1,0 +1,283 @@
+import type { FastifyRequest } from "fastify";
+import { z } from "zod";
+import { fleetListing, shownFleetMachine } from "#shared/fleet/shown-fleet.ts";
+import { replicatedIn } from "#shared/keys/change-key.ts";
+import { duration, formatDuration } from "#shared/keys/shown-key.ts";
+import {
+  changeMachine,
+  defaultCordonReason,
+  type MachineChange,
+  machineNameUsed,
+  machineUnknown,
+  removeMachine,
+} from "#shared/machines/change-machine.ts";
+import { joinCommand, joinTtlMsMax, makeJoin } from "#shared/machines/join-machine.ts";
+import { cordonReason, machineLabels, modelPatterns } from "#shared/machines/machine-record.ts";
+import { showMachineRecord, shownMachineRecord } from "#shared/machines/shown-machine.ts";
+import { manageLine, modelId, modelListing, shownModel } from "#shared/model/model.ts";
+import { machineName } from "#shared/protocol/identifiers.ts";
+import { manageActions } from "#shared/protocol/job-bodies.ts";
+import { joinLineText } from "#shared/protocol/pairing.ts";
+import { actorOf, askerOf } from "./operations-access.ts";
+import { type AdminParts, defineLineOperation, listOf, defineOperation, reads, replicated } from "./serve-operation.ts";
+
+const machineRecordList = listOf(
+  z.array(shownMachineRecord).describe("By name. A machine without a record may offer every model."),
+);
+const removedMachineRecord = z.strictObject({ machine: machineName, state: z.literal("removed") });
+
+/** A join line. It is shown once, to the client that made it. */
+const madeJoin = z.strictObject({
+  name: machineName,
+  join: z.string().describe("The join line: good once, and a secret until it was used."),
+  command: z.string().describe("The command to paste on the machine."),
+  expires_at: z.iso.datetime(),
+});
+
+/** The site as machines have to know it. */
+const shownSite = z.strictObject({
+  site: z.string().describe("The id of the site, which machines sign."),
+  public_url: z.string().nullable().describe("The URL by which machines reach the site; null when none was set."),
+  certificate_sha256: z
+    .string()
+    .nullable()
+    .describe("SHA-256 of the site's certificate in base64url; null when a public authority signed it."),
+});
+
+/** The answers of these operations that the document of the API names. */
+export const machineSchemas = {
+  MachineModel: shownModel,
+  MachineModelList: modelListing,
+  ManageLine: manageLine,
+  FleetMachine: shownFleetMachine,
+  FleetMachineList: fleetListing,
+  MachineRecord: shownMachineRecord,
+  MachineRecordList: machineRecordList,
+  RemovedMachineRecord: removedMachineRecord,
+  MadeJoin: madeJoin,
+  Site: shownSite,
+};
+
+const readsOneMachine = {
+  ...reads,
+  params: z.strictObject({ machine: machineName.describe("The name of the machine.") }),
+} as const;
+const changesOneMachine = {
+  ...readsOneMachine,
+  method: "POST",
+  answer: shownMachineRecord.extend({ replicated }),
+  refusals: ["machine_not_found", "machine_change_refused"],
+} as const;
+
+export const machineOperations = {
+  listModels: defineOperation({
+    ...reads,
+    path: "/models",
+    summary: "The models that every machine offers at this moment, or the one that is named",
+    query: z.strictObject({ machine: machineName.optional().describe("Only of this machine.") }),
+    answer: modelListing,
+    refusals: ["machine_not_found", "agent_offline"],
+    run: ({ query }, { fleet }) => fleet.list(query.machine),
+  }),
+  listMachines: defineOperation({
+    ...reads,
+    path: "/fleet",
+    summary: "Every machine as this gateway sees it, what it is busy with, and why it gets no work where it gets none",
+    answer: fleetListing,
+    run: (_, { view }) => view.machines(),
+  }),
+  listMachineRecords: defineOperation({
+    ...reads,
+    path: "/machines",
+    summary: "List the records of machines: how each is paired and which models it may offer",
+    answer: machineRecordList,
+    async run(_, { machines, clock }) {
+      const at = { nowMs: clock.wall(), lastSeen: await machines.lastSeen() };
+      return { object: "list" as const, data: (await machines.list()).map((record) => showMachineRecord(record, at)) };
+    },
+  }),
+  showMachineRecord: defineOperation({
+    ...readsOneMachine,
+    path: "/machines/{machine}",
+    summary: "Show the record of a machine",
+    answer: shownMachineRecord,
+    refusals: ["machine_not_found"],
+    async run({ params: { machine } }, { machines, clock }) {
+      const record = await machines.find(machine);
+      if (record === undefined) throw machineUnknown(machine);
+      return showMachineRecord(record, { nowMs: clock.wall(), lastSeen: await machines.lastSeen() });
+    },
+  }),
+  showSite: defineOperation({
+    ...reads,
+    path: "/site",
+    summary: "Show the site as its machines have to know it",
+    answer: shownSite,
+    async run(_, { machines }) {
+      const { id, publicUrl, certificateSha256 } = await machines.site();
+      return { site: id, public_url: publicUrl ?? null, certificate_sha256: certificateSha256 ?? null };
+    },
+  }),
+  pairMachine: defineOperation({
+    ...readsOneMachine,
+    method: "POST",
+    path: "/machines/{machine}/pair",
+    summary: "Make a join line for a machine, and show it this once; a line that was not used before is good no more",
+    body: z.strictObject({
+      models: modelPatterns
+        .optional()
+        .describe("Patterns of the models it may offer; left out, those of its record, or all."),
+      elsewhere: z
+        .literal(true)
+        .optional()
+        .describe("True if its models run elsewhere, so that only routes that say so lead there."),
+      ttl: duration
+        .prefault(formatDuration(joinTtlMsMax))
+        .refine((ms) => ms <= joinTtlMsMax, `must be at most ${formatDuration(joinTtlMsMax)}`)
+        .describe("Time for which the join line is good."),
+    }),
+    answer: madeJoin,
+    status: 201,
+    refusals: ["machine_change_refused", "machine_name_used"],
+    example: { models: ["llama*", "qwen*"], ttl: "10m" },
+    async run({ params: { machine: name }, body, request }, { machines, keys, clock, isNameUsed }) {
+      if (isNameUsed(name)) throw machineNameUsed(name);
+      const { models, elsewhere, ttl: ttlMs } = body;
+      const { actor, admin } = askerOf(request);
+      const wish = { name, ttlMs, models, elsewhere, admin: admin.id };
+      const { line, expiresAt } = await makeJoin(wish, { machines, keys, clock, actor });
+      const expires_at = new Date(expiresAt).toISOString();
+      return { name, join: joinLineText(line), command: joinCommand(line), expires_at };
+    },
+  }),
+  renameMachine: defineOperation({
+    ...changesOneMachine,
+    path: "/machines/{machine}/rename",
+    summary: "Give a paired machine another name; its jobs under the old one end",
+    body: z.strictObject({ name: machineName.describe("Its new name.") }),
+    refusals: [...changesOneMachine.refusals, "machine_name_used"],
+    example: { name: "loft" },
+    async run({ params, body: { name }, request }, parts) {
+      if (parts.isNameUsed(name)) throw machineNameUsed(name);
+      return change(params.machine, { action: "machine_renamed", name }, request, parts);
+    },
+  }),
+  revokeMachine: defineOperation({
+    ...changesOneMachine,
+    path: "/machines/{machine}/revoke",
+    summary: "Take the key of a machine back for good, at all gateways at once; its jobs end",
+    run: ({ params, request }, parts) => change(params.machine, { action: "machine_revoked" }, request, parts),
+  }),
+  cordonMachine: defineOperation({
+    ...changesOneMachine,
+    path: "/machines/{machine}/cordon",
+    summary: "Give a machine no new jobs; makes its record if there is none",
+    body: z.strictObject({
+      reason: cordonReason.default(defaultCordonReason).describe("Why, as the fleet view shows it."),
+    }),
+    example: { reason: "new fans" },
+    run: ({ params, body: { reason }, request }, parts) =>
+      change(params.machine, { action: "machine_cordoned", reason }, request, parts),
+  }),
+  uncordonMachine: defineOperation({
+    ...changesOneMachine,
+    path: "/machines/{machine}/uncordon",
+    summary: "Give a machine jobs again that was cordoned",
+    run: ({ params, request }, parts) => change(params.machine, { action: "machine_uncordoned" }, request, parts),
+  }),
+  labelMachine: defineOperation({
+    ...changesOneMachine,
+    path: "/machines/{machine}/labels",
+    summary: "Set the labels of a machine, by which routes name it; makes its record if there is none",
+    body: z.strictObject({
+      labels: machineLabels.describe("Its labels, by which routes name it, in place of those before."),
+    }),
+    example: { labels: ["fast", "mac"] },
+    run: ({ params, body: { labels }, request }, parts) =>
+      change(params.machine, { action: "machine_labelled", labels }, request, parts),
+  }),
+  markMachine: defineOperation({
+    ...changesOneMachine,
+    path: "/machines/{machine}/elsewhere",
+    summary: "Say whether a machine's models run elsewhere, such as at a cloud; makes its record if there is none",
+    body: z.strictObject({
+      elsewhere: z.boolean().describe("True if its models run elsewhere, so that only routes that say so lead there."),
+    }),
+    example: { elsewhere: true },
+    run: ({ params, body: { elsewhere }, request }, parts) =>
+      change(params.machine, { action: "machine_elsewhere", elsewhere }, request, parts),
+  }),
+  setMachineRecord: defineOperation({
+    ...changesOneMachine,
+    method: "PATCH",
+    path: "/machines/{machine}",
+    summary: "Set which models a machine may offer, for all gateways at once; makes its record if there is none",
+    body: z.strictObject({
+      models: modelPatterns.nullable().describe("Patterns of the models it may offer, as in scopes; null for all."),
+    }),
+    refusals: ["machine_change_refused"],
+    example: { models: ["llama*", "qwen*"] },
+    run: ({ params, body, request }, parts) =>
+      change(params.machine, { action: "machine_set", models: body.models ?? undefined }, request, parts),
+  }),
+  removeMachineRecord: defineOperation({
+    ...readsOneMachine,
+    method: "DELETE",
+    path: "/machines/{machine}",
+    summary: "Remove the record of a machine that is not paired, or whose key was revoked an hour ago",
+    answer: removedMachineRecord,
+    refusals: ["machine_not_found", "machine_change_refused"],
+    async run({ params: { machine }, request }, { machines, clock }) {
+      await removeMachine(machine, { machines, clock, actor: actorOf(request) });
+      return { machine, state: "removed" as const };
+    },
+  }),
+  manageModel: defineLineOperation({
+    ...reads,
+    method: "POST",
+    path: "/machines/{machine}/models/{action}",
+    summary:
+      "Pull, remove, load or unload a model on a machine whose owner allows it. The answer is lines of JSON, which " +
+      "tell how far it has come and, with the last one, how it went; leaving it unread to the end stops the work",
+    params: z.strictObject({
+      machine: machineName.describe("The name of the machine."),
+      action: z.enum(manageActions).describe("The action on the model."),
+    }),
+    body: z.strictObject({
+      model: modelId.describe(
+        "The model, as its runtime calls it; what is to be pulled is named as its source names it.",
+      ),
+    }),
+    answer: manageLine,
+    refusals: [
+      "unsupported_value",
+      "model_not_found",
+      "machine_not_found",
+      "upstream_error",
+      "agent_disconnected",
+      "agent_offline",
+      "runtime_offline",
+      "server_is_overloaded",
+      "shutting_down",
+      "upstream_timeout",
+    ],
+    async run({ params: { machine, action }, body: { model }, request }, { tell, signal }, { fleet, log }) {
+      const { by } = actorOf(request);
+      log.info({ by, request: request.id, machine, action, model }, "a machine is asked to manage a model");
+      await fleet.manage(machine, {
+        action,
+        model,
+        signal,
+        onProgress: ({ status, completedBytes = null, totalBytes = null }) =>
+          tell({ status, completed_bytes: completedBytes, total_bytes: totalBytes }),
+      });
+    },
+  }),
+};
+
+async function change(machine: string, wish: MachineChange, request: FastifyRequest, parts: AdminParts) {
+  const { machines, keys, clock } = parts;
+  const changed = await changeMachine(machine, wish, { machines, keys, clock, actor: actorOf(request) });
+  const at = { nowMs: clock.wall(), lastSeen: await machines.lastSeen() };
+  return { ...showMachineRecord(changed.record, at), ...replicatedIn(changed) };
+}

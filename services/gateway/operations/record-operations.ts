@@ -1,0 +1,120 @@
+import { z } from "zod";
+import { Fault } from "#shared/fault/fault.ts";
+import { auditEntry } from "#shared/keys/audit-entry.ts";
+import { keyId } from "#shared/keys/key-token.ts";
+import { machineName } from "#shared/protocol/identifiers.ts";
+import { routeName } from "#shared/routes/route-record.ts";
+import { usageKeptDays, usageRow } from "#shared/usage/usage.ts";
+import { listOf, defineOperation, pageLength, reads } from "./serve-operation.ts";
+
+const shownEntry = auditEntry.extend({
+  at: z.iso.datetime(),
+  key: keyId.nullable().describe("The key that it was done to; null where it was none."),
+  machine: machineName.nullable().describe("The machine whose record it was done to; null where it was none."),
+  route: routeName.nullable().describe("The route that it was done to; null where it was none."),
+  detail: auditEntry.shape.detail.unwrap().nullable(),
+  request: z.string().nullable(),
+});
+const entryList = listOf(z.array(shownEntry).describe("The latest, the oldest of them first."));
+
+const day = z.iso.date("must be a day, such as 2026-01-31");
+const { day: usageDay, model, requests, failed, answered } = usageRow.shape;
+const shownUsage = z.strictObject({
+  day: usageDay,
+  key: z.string(),
+  model: model.describe("Null for requests that named no model that the key may use."),
+  requests,
+  failed: failed.describe("Of these, how many did not end well."),
+  prompt_tokens: usageRow.shape.promptTokens,
+  completion_tokens: usageRow.shape.completionTokens,
+  answered: answered.describe("Requests that had a first token."),
+  first_token_ms: usageRow.shape.firstTokenMs.describe("The waits for their first tokens, added up."),
+  duration_ms: usageRow.shape.durationMs.describe("The durations of all requests, added up."),
+});
+const usageList = listOf(z.array(shownUsage));
+
+/** The answers of these operations that the document of the API names. */
+export const recordSchemas = {
+  AuditEntry: shownEntry,
+  AuditEntryList: entryList,
+  UsageRow: shownUsage,
+  UsageList: usageList,
+};
+
+/** The operations of the audit log and of usage. */
+export const recordOperations = {
+  readLog: defineOperation({
+    ...reads,
+    path: "/log",
+    summary: "The audit trail: the latest changes of keys, machines and routes, and their authors",
+    query: z.strictObject({ limit: pageLength, key: keyId.optional().describe("Only of this key.") }),
+    answer: entryList,
+    async run({ query }, { keys }) {
+      const entries = await keys.log({ entriesMax: query.limit, key: query.key });
+      const data = entries.map(({ at, key, machine, route, detail, request, ...same }) => ({
+        ...same,
+        key: key ?? null,
+        machine: machine ?? null,
+        route: route ?? null,
+        at: new Date(at).toISOString(),
+        detail: detail ?? null,
+        request: request ?? null,
+      }));
+      return { object: "list" as const, data };
+    },
+  }),
+  readUsage: defineOperation({
+    ...reads,
+    path: "/usage",
+    summary: "The usage of keys, by day and model",
+    query: z.strictObject({
+      from: day.optional().describe("The first day (UTC); by default 29 days before the last one."),
+      to: day.optional().describe("The last day (UTC); by default today."),
+      key: keyId.optional().describe("Only of this key."),
+    }),
+    answer: usageList,
+    async run({ query }, { usage, clock }) {
+      const rows = await usage.read(usageDays(query, clock.wall()));
+      const asked = rows.filter(({ keyId: id }) => query.key === undefined || id === query.key);
+      const data = asked.map((row) => ({
+        day: row.day,
+        key: row.keyId,
+        model: row.model,
+        requests: row.requests,
+        failed: row.failed,
+        prompt_tokens: row.promptTokens,
+        completion_tokens: row.completionTokens,
+        answered: row.answered,
+        first_token_ms: row.firstTokenMs,
+        duration_ms: row.durationMs,
+      }));
+      return { object: "list" as const, data };
+    },
+  }),
+};
+
+const dayMs = 86_400_000;
+const defaultDays = 30;
+
+/** Returns the first and the last day of the requested range, both included. The default is the last 30 days. */
+export function usageDays(
+  asked: { readonly from?: string | undefined; readonly to?: string | undefined },
+  nowMs: number,
+): { readonly from: string; readonly to: string } {
+  const to = asked.to ?? dayOf(nowMs);
+  const toMs = Date.parse(to);
+  const from = asked.from ?? dayOf(toMs - (defaultDays - 1) * dayMs);
+  const days = (toMs - Date.parse(from)) / dayMs + 1;
+  if (days < 1) throw wrongFrom("it is after the last day");
+  if (days > usageKeptDays)
+    throw wrongFrom(`there are more than ${usageKeptDays} days (usageKeptDays) to the last one`);
+  return { from, to };
+}
+
+function wrongFrom(reason: string): Fault {
+  return new Fault("invalid_value", { message: `Invalid value for 'from': ${reason}.`, param: "from" });
+}
+
+function dayOf(wallMs: number): string {
+  return new Date(wallMs).toISOString().slice(0, 10);
+}

@@ -1,0 +1,102 @@
+import { z } from "zod";
+import { shownRoute } from "#shared/fleet/shown-fleet.ts";
+import { replicatedIn } from "#shared/keys/change-key.ts";
+import { modelId } from "#shared/model/model.ts";
+import { removeRoute, routeUnknown, setRoute } from "#shared/routes/change-route.ts";
+import { routeName, routeTargets, showRoute, shownModelRoute } from "#shared/routes/route-record.ts";
+import { actorOf } from "./operations-access.ts";
+import { listOf, numberInUrl, defineOperation, reads, replicated, yesOrNo } from "./serve-operation.ts";
+
+const changedModelRoute = shownModelRoute.extend({ replicated });
+const modelRouteList = listOf(z.array(shownModelRoute).describe("By name."));
+const removedModelRoute = z.strictObject({ route: routeName, state: z.literal("removed"), replicated });
+
+/** The answers of these operations that the document of the API names. */
+export const routeSchemas = {
+  Route: shownRoute,
+  ModelRoute: shownModelRoute,
+  ChangedModelRoute: changedModelRoute,
+  ModelRouteList: modelRouteList,
+  RemovedModelRoute: removedModelRoute,
+};
+
+const readsOneRoute = {
+  ...reads,
+  params: z.strictObject({
+    route: routeName.describe("The name of the route, percent-encoded: a name that clients ask for, or a pattern."),
+  }),
+  refusals: ["route_not_found"],
+} as const;
+
+/** The operations of the names that stand for models, and of where a request for a name would go. */
+export const routeOperations = {
+  listRoutes: defineOperation({
+    ...reads,
+    path: "/routes",
+    summary: "List the names that stand for models, each with its targets",
+    answer: modelRouteList,
+    async run(_, { routes }) {
+      return { object: "list" as const, data: (await routes.list()).map(showRoute) };
+    },
+  }),
+  showRoute: defineOperation({
+    ...readsOneRoute,
+    path: "/routes/{route}",
+    summary: "Show a route",
+    answer: shownModelRoute,
+    async run({ params: { route } }, { routes }) {
+      const record = await routes.find(route);
+      if (record === undefined) throw routeUnknown(route);
+      return showRoute(record);
+    },
+  }),
+  setRoute: defineOperation({
+    ...readsOneRoute,
+    method: "PUT",
+    path: "/routes/{route}",
+    summary: "Let a name stand for models, for all gateways at once; makes the route if there is none",
+    body: z.strictObject({
+      targets: routeTargets.describe("The models that answer for the name, in the order in which they are tried."),
+    }),
+    answer: changedModelRoute,
+    refusals: ["route_change_refused"],
+    example: { targets: [{ model: "qwen3-coder:30b" }, { model: "gpt-oss:20b", machines: ["attic"] }] },
+    async run({ params: { route }, body: { targets }, request }, { routes, keys, clock }) {
+      const changed = await setRoute(route, targets, { routes, keys, clock, actor: actorOf(request) });
+      return { ...showRoute(changed.record), ...replicatedIn(changed) };
+    },
+  }),
+  removeRoute: defineOperation({
+    ...readsOneRoute,
+    method: "DELETE",
+    path: "/routes/{route}",
+    summary: "Remove a route; its name then means the model of that name again, if there is one",
+    answer: removedModelRoute,
+    async run({ params: { route }, request }, { routes, keys, clock }) {
+      const changed = await removeRoute(route, { routes, keys, clock, actor: actorOf(request) });
+      return { route, state: "removed" as const, ...replicatedIn(changed) };
+    },
+  }),
+  explainRoute: defineOperation({
+    ...reads,
+    path: "/route",
+    summary:
+      "The machines that a request for a model would be offered to, in their order, and the reasons against the others",
+    query: z.strictObject({
+      model: modelId.describe("The model, as clients name it."),
+      kind: z.enum(["chat", "complete", "embed"]).default("chat").describe("The kind of the request."),
+      tools: yesOrNo.default(false).describe("True if the request has tools."),
+      vision: yesOrNo.default(false).describe("True if the request has images."),
+      prompt_tokens: numberInUrl(
+        z.int().nonnegative().optional().describe("The expected length of its prompt, in tokens."),
+      ),
+    }),
+    answer: shownRoute,
+    async run({ query }, { view }) {
+      const { model, kind, tools, vision, prompt_tokens: promptTokens } = query;
+      const capability = kind === "embed" ? "embedding" : "completion";
+      const imageParam = vision ? "messages" : undefined;
+      return view.route({ kind, modelId: model, needs: { capability, tools, imageParam, promptTokens } });
+    },
+  }),
+};
