@@ -1,26 +1,57 @@
+import { readFileSync } from "node:fs";
 import packageJson from "../../package.json" with { type: "json" };
 import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
+import { connectNats } from "#shared/broker/nats-broker.ts";
+import { MachineMinter } from "#shared/broker/nats-credentials.ts";
+import { NatsRevocations } from "#shared/broker/nats-revocations.ts";
 import type { OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import { changeMachine } from "#shared/machines/change-machine.ts";
 import type { MachineRecord } from "#shared/machines/machine-record.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import { exitCodes, type Lifecycle, StartFailure } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { CredentialAnswer, CredentialRequest } from "#shared/protocol/pairing.ts";
 import { machineGrants } from "#shared/protocol/subjects.ts";
+import type { GatewayConfig } from "./config.ts";
 import type { BadKeys } from "./keys/bad-keys.ts";
 import type { MachineRecords } from "./fleet/machine-records.ts";
 import type { Exposition } from "./metrics/exposition.ts";
 import { measureTunnels } from "./metrics/fleet-meters.ts";
 import { acceptTunnels } from "./tunnels/accept-tunnels.ts";
-import type { ConnectRate } from "./tunnels/connect-rate.ts";
-import { type DirectConnections, notOffered } from "./tunnels/direct-connections.ts";
+import { ConnectRate, DirectConnections, type DirectOffer, notOffered } from "./tunnels/direct-connections.ts";
 import { OpenTunnels, usedTwice } from "./tunnels/open-tunnels.ts";
 import { Challenges, pairMachines } from "./tunnels/pair-machines.ts";
 
 /** Opens a connection to the broker for one machine. Its grants are the machine's, or the gateway enforces them alone. */
 export type BrokerFor = (machine: string) => Promise<Broker>;
 
+/**
+ * Returns the connections to NATS of machines with tunnels. Each has a key of its own, which never leaves this process.
+ * Undefined without a signing key: NATS would not admit the machines.
+ */
+export function natsForMachines(
+  config: GatewayConfig,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+): BrokerFor | undefined {
+  const { natsUrl: url, natsSecurity: security } = config;
+  const minter = minterOf(config, clock);
+  if (url === undefined || minter === undefined) return undefined;
+  return async (machine) => {
+    const user = minter.newUser(machine);
+    return connectNats({ url, credential: () => user, security, name: `trunkline tunnel ${machine}`, clock, log });
+  };
+}
+
+function minterOf(
+  { natsSigningKey: signingKey, natsCredentialsFile: credentialsFile }: GatewayConfig,
+  clock: Clock,
+): MachineMinter | undefined {
+  return signingKey === undefined ? undefined : new MachineMinter({ signingKey, credentialsFile, clock });
+}
+
 interface TunnelParts {
+  readonly config: GatewayConfig;
   readonly brokerFor: BrokerFor;
   /** This gateway's own connection. */
   readonly broker: Broker;
@@ -32,11 +63,49 @@ interface TunnelParts {
   readonly badKeys: BadKeys;
   /** The name of this boot of the gateway. */
   readonly gateway: string;
-  /** Undefined where machines cannot connect to NATS directly. */
-  readonly direct: DirectConnections | undefined;
-  readonly rate: ConnectRate;
   readonly exposition: Exposition;
+  readonly lifecycle: Lifecycle;
   readonly log: Log;
+}
+
+/** Interval at which NATS is asked whether it still refuses revoked machines. */
+const endRevokedEveryMs = 60_000;
+
+/** Opens the part that lets paired machines connect to NATS directly. Undefined where NATS is not in operator mode. */
+async function openDirect(parts: TunnelParts, rate: ConnectRate): Promise<DirectConnections | undefined> {
+  const { config, store, records, lifecycle, log } = parts;
+  const { clock, machines } = store;
+  const minter = minterOf(config, clock);
+  if (minter === undefined) return undefined;
+  const { natsDirectUrl: servers, natsSecurity } = config;
+  const ca = natsSecurity.caFile && readFileSync(natsSecurity.caFile, "utf8");
+  const offer: DirectOffer | undefined = servers === undefined ? undefined : { minter, servers, ca };
+  const revocations = await openRevocations(parts, minter);
+  const direct = new DirectConnections({ offer, revocations, machines, records, rate, clock, log });
+  records.onChange(() => void direct.endRevoked());
+  const timer = clock.every(endRevokedEveryMs, () => void direct.endRevoked());
+  lifecycle.onStop("direct connections", () => timer.cancel());
+  void direct.endRevoked();
+  return direct;
+}
+
+async function openRevocations(
+  { config, store: { clock }, lifecycle, log }: TunnelParts,
+  { account }: MachineMinter,
+): Promise<NatsRevocations | undefined> {
+  const { natsOperatorKey: operatorKey, natsSystemCredentialsFile: credentialsFile, natsSecurity: security } = config;
+  if (operatorKey === undefined) return undefined;
+  const url = config.natsSystemUrl ?? config.natsUrl;
+  if (url === undefined || credentialsFile === undefined) {
+    throw new StartFailure(
+      exitCodes.config,
+      "TRUNKLINE_NATS_OPERATOR_KEY needs TRUNKLINE_NATS_SYSTEM_CREDS beside it: the file system.creds that `trunkline nats init` made.",
+    );
+  }
+  const name = "trunkline gateway, revocations";
+  const system = await connectNats({ url, credentialsFile, security, name, clock, log });
+  lifecycle.onStop("system account of NATS", () => system.close());
+  return new NatsRevocations({ system, operatorKey, account, clock });
 }
 
 /**
@@ -59,9 +128,11 @@ export function machineFinder(
 }
 
 /** Opens the parts that serve paired machines. */
-export function openTunnels(server: FastifyInstance, parts: TunnelParts): OpenTunnels {
-  const { brokerFor, broker, store, records, isNameUsed, badKeys, gateway, direct, rate, exposition, log } = parts;
-  const { clock } = store;
+export async function openTunnels(server: FastifyInstance, parts: TunnelParts): Promise<OpenTunnels> {
+  const { brokerFor, broker, store, records, isNameUsed, badKeys, gateway, exposition, log } = parts;
+  const { machines, keys, clock } = store;
+  const rate = new ConnectRate(clock);
+  const direct = await openDirect(parts, rate);
   const cordon = async (machine: string, addresses: readonly string[]): Promise<void> => {
     const reason = `${usedTwice}: from ${addresses.map((address) => address.slice(0, 64)).join(" and from ")}`;
     log.error({ machine, addresses }, "two processes use the credential of this machine, which gets no jobs now");
@@ -80,25 +151,22 @@ export function openTunnels(server: FastifyInstance, parts: TunnelParts): OpenTu
     clock,
     log,
   });
+  measureTunnels(exposition, () => open.machines);
   const find = machineFinder(records, badKeys);
-  const isReady = (): boolean => broker.connected;
-  const { payloadBytesMax } = broker;
-  const site = records.site.id;
-  const { version } = packageJson;
-  const tunnels = {
-    site,
+  acceptTunnels(server, {
+    site: records.site.id,
     gateway,
-    version,
+    version: packageJson.version,
     find,
     rate,
     brokerFor,
     grantsOf: machineGrants,
-    payloadBytesMax,
+    payloadBytesMax: broker.payloadBytesMax,
     open,
-    isReady,
-  };
-  measureTunnels(exposition, () => open.machines);
-  acceptTunnels(server, { ...tunnels, clock, log });
+    isReady: () => broker.connected,
+    clock,
+    log,
+  });
   const challenges = new Challenges({ peppers: store.peppers, clock });
   const issue = async (request: CredentialRequest, address: string): Promise<CredentialAnswer> => {
     if (direct === undefined) throw notOffered();
@@ -107,7 +175,6 @@ export function openTunnels(server: FastifyInstance, parts: TunnelParts): OpenTu
     open.connectsDirectly(record, { boot: request.boot, address });
     return answer;
   };
-  const { machines, keys } = store;
   pairMachines(server, { machines, keys, records, isNameUsed, challenges, badKeys, issue, clock, log });
   return open;
 }

@@ -11,10 +11,12 @@ import { newToken } from "#shared/protocol/identifiers.ts";
 import { tunnelPath } from "#shared/protocol/pairing.ts";
 import { openUsage } from "#shared/usage/usage.ts";
 import { BadKeys } from "./keys/bad-keys.ts";
+import { followKeyChanges, NewestRecords } from "./keys/follow-key-changes.ts";
+import { StoreWatch } from "./keys/store-watch.ts";
 import { allowCrossOrigin } from "./http/cross-origin.ts";
-import { proveCallers } from "./keys/authenticate.ts";
-import { saltsOf } from "./keys/known-keys.ts";
-import type { GatewayConfig } from "./config.ts";
+import { proveCallers, RunningRequests } from "./keys/authenticate.ts";
+import { KnownKeys, moveToNewPepper, saltsOf } from "./keys/known-keys.ts";
+import { type GatewayConfig, unreachedUrl } from "./config.ts";
 import type { AnswerMeter } from "./jobs/answer-course.ts";
 import type { MachineRanking } from "./fleet/rank-machines.ts";
 import { RequestReader } from "./api/read-request.ts";
@@ -25,8 +27,7 @@ import type { LiveModels } from "./jobs/live-models.ts";
 import { MachineRecords } from "./fleet/machine-records.ts";
 import { RouteRecords } from "./fleet/route-records.ts";
 import { watchSecondConnections } from "./fleet/second-connections.ts";
-import { unreachedUrl } from "./http/public-port.ts";
-import { closeServer, listen, readCertificate } from "./http/listen.ts";
+import { type Certificate, closeServer, listen, readCertificate } from "./http/listen.ts";
 import { refuseWithoutHeapRoom } from "./http/bound-uploads.ts";
 import { openLimits, type OpenedLimits } from "./limits/open-limits.ts";
 import { adminRoutes } from "./operations/admin-api.ts";
@@ -47,18 +48,11 @@ import {
 } from "./api/routes.ts";
 import { addRateLimitHeaders } from "./api/limit-responses.ts";
 import { keepAccounts } from "./api/request-account.ts";
-import { servePackage } from "./tunnels/serve-package.ts";
-import { ConnectRate } from "./tunnels/connect-rate.ts";
 import { createServer } from "./server.ts";
-import { noteSite } from "./tunnels/note-site.ts";
-import { probeStreams } from "./tunnels/stream-probe.ts";
-import { refuseMachines } from "./tunnels/pair-machines.ts";
-import { openAccess, type Access } from "./compose-keys.ts";
+import { noteSite } from "./tunnels/pair-machines.ts";
+import { probeStreams, refuseMachines, servePackage } from "./tunnels/routes-before-pairing.ts";
 import { type BrokerFor, openTunnels } from "./compose-tunnels.ts";
-
-export type { BrokerFor };
 import { openFleet } from "./compose-fleet.ts";
-import { openDirect } from "./machine-brokers.ts";
 
 /** Largest request body on the operations port: the terms of a key take a few kilobytes. */
 const operationsBodyBytesMax = 256 * 1024;
@@ -104,13 +98,12 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const modelRoutes = new RouteRecords({ routes: store.routes, machines: records, log });
   await modelRoutes.load();
   const access = await openAccess(parts, { machines: records, routes: modelRoutes });
-  const { watch } = access;
-  const storeReady = { ready: () => watch.look() };
+  const { watch, knownKeys } = access;
   const limited = openLimits(store.state, { gateway, clock, log });
   lifecycle.onStop("settlements", () => limited.settlements.stop(AbortSignal.timeout(settleAtStopMs)));
 
   const fleet = openFleet({ config, broker, store, watch, records, lifecycle, gateway, timing, log });
-  const { roster, leftOut, floodGuard, meters, jobs, catalogues, models, routes: jobRoutes, ranking, placer } = fleet;
+  const { roster, meters, jobs, ranking, isNameUsed } = fleet;
   const { bodyBytesMax, trustedProxies } = config;
   const bodyLimit = { bodyBytesMax, bodyLimitName: "TRUNKLINE_BODY_BYTES_MAX" };
   const server = createServer({
@@ -130,29 +123,35 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const document = publicDocument(bodyLimit);
   getReference(server, document);
   servePackage(server, { clock, log });
-  const { knownKeys } = access;
   const { brokerWatch } = meters;
+  const keys = { ready: () => watch.look() };
   const draining = (): boolean => lifecycle.draining;
-  const backing = { broker, brokerWatch, keys: storeReady, store: watch, placements: fleet.placements };
-  const check = () => readiness({ ...backing, knownKeys, clock, draining });
+  const backing = { broker, brokerWatch, keys, knownKeys, store: watch, placements: fleet.placements };
+  const check = () => readiness({ ...backing, clock, draining });
   healthRoutes(server, check);
   probeStreams(server, { clock });
-  const { isNameUsed } = fleet;
-  const shared = { broker, store, records, isNameUsed, badKeys: access.badKeys, gateway, log };
-  const rate = new ConnectRate(clock);
-  const direct = await openDirect({ config, store, records, rate, lifecycle, log });
-  const tunnels =
-    brokerFor && openTunnels(server, { brokerFor, direct, rate, exposition: meters.exposition, ...shared });
+  const forTunnels = { config, broker, store, records, isNameUsed, badKeys: access.badKeys, gateway, lifecycle, log };
+  const tunnels = brokerFor && (await openTunnels(server, { brokerFor, exposition: meters.exposition, ...forTunnels }));
   if (tunnels === undefined) refuseMachines(server);
   const reader = new RequestReader(store.peppers.current.promptSeed);
   lifecycle.onStop("reading thread", () => reader.stop());
   const cacheSaltOf = config.promptCache === "shared" ? undefined : saltsOf(store.peppers);
-  const images = new ImageFetcher({ hosts: config.imageHosts, clock });
-  const { counter } = fleet;
-  const refusedEfforts = new RefusedEfforts(clock);
-  const running = { reader, ranking, jobRoutes, counter, placer, refusedEfforts, modelRoutes, images };
-  const dependencies = { ...running, timing, clock, log, cacheSaltOf };
-  mountPublicRoutes(server, { access, limited, models, meter: meters.answers, ...dependencies, ...bodyLimit });
+  mountPublicRoutes(server, {
+    ...fleet,
+    ...bodyLimit,
+    access,
+    limited,
+    meter: meters.answers,
+    jobRoutes: fleet.routes,
+    modelRoutes,
+    reader,
+    refusedEfforts: new RefusedEfforts(clock),
+    images: new ImageFetcher({ hosts: config.imageHosts, clock }),
+    cacheSaltOf,
+    timing,
+    clock,
+    log,
+  });
   const operations = createServer({
     log,
     bodyBytesMax: operationsBodyBytesMax,
@@ -165,8 +164,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   insistOnKnownName(operations, config.operationsNames);
   healthRoutes(operations, check);
   metricsRoute(operations, meters, config.metricsToken);
-  const { keys, machines, routes, peppers, state } = store;
-  const fleetModels = new FleetModels({ live: models, jobs, roster, clock });
+  const fleetModels = new FleetModels({ live: fleet.models, jobs, roster, clock });
   const view = new FleetView({
     ...fleet,
     broker: brokerWatch,
@@ -176,11 +174,16 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     modelRoutes,
     absenceOf: (targets, asked) => ranking.absenceOf(targets, asked),
   });
-  const badKeys = new BadKeys(clock);
-  const { newest } = access;
-  const usage = openUsage(state);
-  const forMachines = { machines, isNameUsed, fleet: fleetModels, view };
-  adminRoutes(operations, { keys, newest, routes, peppers, usage, badKeys, ...forMachines, clock, log });
+  adminRoutes(operations, {
+    ...store,
+    newest: access.newest,
+    usage: openUsage(store.state),
+    badKeys: new BadKeys(clock),
+    isNameUsed,
+    fleet: fleetModels,
+    view,
+    log,
+  });
 
   lifecycle.onStop("operations", async (deadline) => {
     fleetModels.stop();
@@ -202,45 +205,52 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   });
 
   const seconds = await watchSecondConnections({ config, broker, roster, records, lifecycle, timing, clock, log });
-  await followPresence({
-    broker,
-    roster,
-    leftOut,
-    catalogues,
-    routes: jobRoutes,
-    floodGuard,
-    seconds,
-    timing,
-    clock,
-    log,
-  });
+  await followPresence({ ...fleet, broker, seconds, timing, clock, log });
   await broker.flush();
   const { host, operationsHost } = config;
-  const port = await listen(server, {
-    host,
-    port: config.port,
-    hostVariable: "TRUNKLINE_HOST",
-    portVariable: "TRUNKLINE_PORT",
-  });
-  const operationsPort = await listen(operations, {
-    host: operationsHost,
-    port: config.operationsPort,
-    hostVariable: "TRUNKLINE_OPERATIONS_HOST",
-    portVariable: "TRUNKLINE_OPERATIONS_PORT",
-  });
-  const scheme = config.tlsCertificateFile === undefined ? "http" : "https";
-  const baseUrl = `${scheme}://${urlHost(host)}:${port}/v1`;
+  const port = await listen(server, { host, port: config.port, prefix: "TRUNKLINE_" });
+  const operationsAt = { host: operationsHost, port: config.operationsPort, prefix: "TRUNKLINE_OPERATIONS_" } as const;
+  const operationsPort = await listen(operations, operationsAt);
+  const baseUrl = `${localOrigin(tls, host, port)}/v1`;
+  const operationsUrl = localOrigin(operationsTls, operationsHost, operationsPort);
   const { publicUrl } = config;
-  const operationsScheme = config.operationsTls.tlsCertificateFile === undefined ? "http" : "https";
-  const operationsUrl = `${operationsScheme}://${urlHost(operationsHost)}:${operationsPort}`;
-  const isShared = state.kind === "redis";
+  const isShared = store.state.kind === "redis";
   const takesMachines = tunnels !== undefined;
   const isProxied = trustedProxies.length > 0;
-  await noteSite({ machines, publicUrl, here: new URL(baseUrl), isShared, isProxied, takesMachines });
+  await noteSite({ machines: store.machines, publicUrl, here: new URL(baseUrl), isShared, isProxied, takesMachines });
   log.info({ baseUrl, operationsUrl, publicUrl }, "gateway listens");
   const unreached = unreachedUrl(publicUrl, { host, port });
   if (unreached !== undefined) log.warn(unreached);
   return { baseUrl, operationsUrl, publicUrl };
+}
+
+/** The parts of a gateway that check keys and follow their changes. */
+type Access = Awaited<ReturnType<typeof openAccess>>;
+
+/** Opens the parts that check keys, and follows the changes of keys, machine records and routes. */
+async function openAccess(
+  { config, store, lifecycle, log }: GatewayParts,
+  records: { readonly machines: MachineRecords; readonly routes: RouteRecords },
+) {
+  const { keys, peppers, clock } = store;
+  const running = new RunningRequests();
+  const newest = new NewestRecords({ keys, log });
+  const knownKeys = new KnownKeys({
+    keys: newest,
+    peppers,
+    clock,
+    awayMs: config.keysAwayMs,
+    onOldPepper: (token, { record }) => void moveToNewPepper({ token, record }, { keys, peppers, clock, log }),
+  });
+  const changes = await store.openChanges();
+  lifecycle.onStop("key changes", () => changes.close());
+  const { follow: machines } = records.machines;
+  const { follow: routes } = records.routes;
+  followKeyChanges({ changes, keys, knownKeys, newest, running, machines, routes, log });
+  const watch = new StoreWatch({ keys, judged: newest, clock, log });
+  lifecycle.onStop("store watch", () => watch.stop());
+  await watch.look().catch(() => undefined);
+  return { knownKeys, newest, badKeys: new BadKeys(clock), running, watch };
 }
 
 interface PublicParts extends BodyLimit, InferenceDependencies, CountDependencies {
@@ -281,8 +291,9 @@ function mountPublicRoutes(server: FastifyInstance, parts: PublicParts): void {
     refuseOtherMethods(server, `/v1/${asked}`, ["POST"]);
 }
 
-/** Returns a listening host as a URL writes it. The loopback address stands for a host that means all addresses. */
-function urlHost(host: string): string {
-  if (host === "0.0.0.0" || host === "::") return "127.0.0.1";
-  return host.includes(":") ? `[${host}]` : host;
+/** Returns the URL of a port on this host. The loopback address stands for a host that means all addresses. */
+function localOrigin(certificate: Certificate | undefined, host: string, port: number): string {
+  const scheme = certificate === undefined ? "http" : "https";
+  if (host === "0.0.0.0" || host === "::") return `${scheme}://127.0.0.1:${port}`;
+  return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

@@ -1,6 +1,8 @@
+import { isIPv6 } from "node:net";
 import { z } from "zod";
 import { keyStoreSettings, keyStoreVariables } from "#shared/keys/open-key-store.ts";
 import {
+  ConfigFailure,
   defaultPorts,
   natsUrl,
   networkList,
@@ -12,27 +14,28 @@ import {
   wholeNumber,
   type Environment,
 } from "#shared/process/config.ts";
-import { publicOrigin } from "#shared/protocol/pairing.ts";
+import { isLoopback, publicOrigin } from "#shared/protocol/pairing.ts";
 import { crossOrigins } from "./http/cross-origin.ts";
-import { publicPort } from "./http/public-port.ts";
 
-/** Host names separated by commas; `*` alone for any. */
-const hostNames = z
-  .string()
-  .transform((text) => text.split(",").map((each) => each.trim().toLowerCase()))
-  .refine(
-    (names) => names.every((name) => /^[\w.-]+$/.test(name)) || (names.length === 1 && names[0] === "*"),
-    "must be names of hosts such as gateway.example, without a port and with commas between, or * alone for any",
-  );
+/** Reads names of hosts separated by commas, in small letters. */
+function hostList(isGood: (names: readonly string[]) => boolean, message: string) {
+  return z
+    .string()
+    .transform((text) => text.split(",").map((each) => each.trim().toLowerCase()))
+    .refine(isGood, message);
+}
 
-/** Names of hosts separated by commas; `*.` before a name for all below it, `*` alone for any. */
-const imageHosts = z
-  .string()
-  .transform((text) => text.split(",").map((each) => each.trim().toLowerCase()))
-  .refine(
-    (names) => names.every((name) => /^(?:\*|(?:\*\.)?[\w-]+(?:\.[\w-]+)+)$/.test(name)),
-    "must be names of hosts such as images.example or *.example.com, with commas between, or * for any",
-  );
+/** Host names; `*` alone for any. */
+const hostNames = hostList(
+  (names) => names.every((name) => /^[\w.-]+$/.test(name)) || (names.length === 1 && names[0] === "*"),
+  "must be names of hosts such as gateway.example, without a port and with commas between, or * alone for any",
+);
+
+/** Names of hosts; `*.` before a name for all below it, `*` for any. */
+const imageHosts = hostList(
+  (names) => names.every((name) => /^(?:\*|(?:\*\.)?[\w-]+(?:\.[\w-]+)+)$/.test(name)),
+  "must be names of hosts such as images.example or *.example.com, with commas between, or * for any",
+);
 
 const mib = 1024 * 1024;
 
@@ -143,3 +146,45 @@ export function gatewayConfig(environment: Environment) {
 }
 
 export type GatewayConfig = ReturnType<typeof gatewayConfig>;
+
+/** The address of the public port, and true if it serves only trusted proxies and this host. */
+interface PublicPort {
+  readonly host: string;
+  readonly onlyProxies: boolean;
+}
+
+const thisHost = "127.0.0.1";
+const everyAddress = "0.0.0.0";
+
+/**
+ * Decides where the public port listens. With a public URL it listens for other hosts only if it has a certificate, or
+ * if they are proxies that have one.
+ */
+function publicPort(given: z.output<typeof settings>): PublicPort {
+  const { TRUNKLINE_HOST: chosen, TRUNKLINE_PUBLIC_URL: publicUrl, TRUNKLINE_TLS_CERT: certificate } = given;
+  if (publicUrl === undefined || publicUrl.startsWith("http:")) return { host: chosen ?? thisHost, onlyProxies: false };
+  if (certificate !== undefined) return { host: chosen ?? everyAddress, onlyProxies: false };
+  const { TRUNKLINE_TRUSTED_PROXIES: proxies } = given;
+  const isProxyElsewhere = proxies.some((each) => !isThisHost(each));
+  const host = chosen ?? (isProxyElsewhere ? everyAddress : thisHost);
+  if (isThisHost(host)) return { host, onlyProxies: false };
+  if (proxies.length > 0) return { host, onlyProxies: true };
+  throw new ConfigFailure([
+    `TRUNKLINE_HOST (${host}) opens the port of ${publicUrl} to other hosts in clear text: set TRUNKLINE_TLS_CERT and TRUNKLINE_TLS_KEY, or name the proxy that has the certificate in TRUNKLINE_TRUSTED_PROXIES`,
+  ]);
+}
+
+/** Returns true for an address of this host alone, and for a network of such addresses. */
+function isThisHost(listed: string): boolean {
+  const [address = ""] = listed.split("/");
+  return isLoopback(isIPv6(address) ? `[${address}]` : address);
+}
+
+/** Says why the public URL leads nowhere yet, when the port listens on this host only. */
+export function unreachedUrl(
+  publicUrl: string | undefined,
+  { host, port }: { readonly host: string; readonly port: number },
+) {
+  if (publicUrl === undefined || publicUrl.startsWith("http:") || !isThisHost(host)) return undefined;
+  return `this process listens on ${host}:${port} only: let a proxy on this host pass ${publicUrl} on to it, or set TRUNKLINE_TLS_CERT and TRUNKLINE_TLS_KEY, or name a proxy on another host in TRUNKLINE_TRUSTED_PROXIES`;
+}

@@ -6,7 +6,7 @@ import { createLog } from "#shared/process/log.ts";
 import { exitCodes, runUntilStopped, StartFailure } from "#shared/process/lifecycle.ts";
 import { startGateway } from "./compose.ts";
 import { gatewayConfig } from "./config.ts";
-import { natsForMachines } from "./machine-brokers.ts";
+import { natsForMachines } from "./compose-tunnels.ts";
 
 /** Runs a gateway as a process of its own until it is told to stop. */
 export async function runGateway(environment: Environment): Promise<void> {

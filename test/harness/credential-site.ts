@@ -14,8 +14,7 @@ import { MachineRecords } from "../../services/gateway/fleet/machine-records.ts"
 import { BadKeys } from "../../services/gateway/keys/bad-keys.ts";
 import { createServer } from "../../services/gateway/server.ts";
 import { Challenges, pairMachines } from "../../services/gateway/tunnels/pair-machines.ts";
-import { ConnectRate } from "../../services/gateway/tunnels/connect-rate.ts";
-import { DirectConnections, type DirectOffer } from "../../services/gateway/tunnels/direct-connections.ts";
+import { ConnectRate, DirectConnections, type DirectOffer } from "../../services/gateway/tunnels/direct-connections.ts";
 import { joinOnStore, lineOnStore } from "./pair-on-store.ts";
 
 const actor = { by: "the operator" };

@@ -2,7 +2,7 @@ import { createHash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { noteSite } from "../../services/gateway/tunnels/note-site.ts";
+import { noteSite } from "../../services/gateway/tunnels/pair-machines.ts";
 import { FakeSite } from "../harness/fake-site.ts";
 import { findBinary } from "../harness/find-binary.ts";
 import { makeSelfSigned } from "../harness/self-signed.ts";

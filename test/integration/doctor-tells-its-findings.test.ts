@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { streamsPerNetworkMax } from "../../services/gateway/tunnels/stream-probe.ts";
+import { streamsPerNetworkMax } from "../../services/gateway/tunnels/routes-before-pairing.ts";
 import { streamProbePath } from "#shared/protocol/pairing.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
 import { trunkline } from "../harness/trunkline-command.ts";

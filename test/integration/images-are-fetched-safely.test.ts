@@ -11,8 +11,8 @@ import {
   imageFetchesMax,
   imageFetchMs,
   ImageFetcher,
+  isPublicAddress,
 } from "../../services/gateway/images/image-fetcher.ts";
-import { isPublicAddress } from "../../services/gateway/images/public-address.ts";
 import { FakeLlamaServer } from "../harness/fake-llama-server.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
 import { makeSelfSigned } from "../harness/self-signed.ts";

@@ -59,10 +59,13 @@ function readPem(variable: string, file: string): Buffer {
  */
 const waitingConnectionsMax = 4_096;
 
-/** Listens and returns the port. Throws a `StartFailure` that names the cause and the remedy in one line. */
+/**
+ * Listens and returns the port. Throws a `StartFailure` that names the cause and the remedy in one line. The settings
+ * are `prefix` with `HOST` and with `PORT`.
+ */
 export async function listen(
   server: Pick<FastifyInstance, "listen" | "server">,
-  at: { readonly host: string; readonly port: number; readonly hostVariable: string; readonly portVariable: string },
+  at: { readonly host: string; readonly port: number; readonly prefix: "TRUNKLINE_" | "TRUNKLINE_OPERATIONS_" },
 ): Promise<number> {
   try {
     await server.listen({ host: at.host, port: at.port, backlog: waitingConnectionsMax });
@@ -90,20 +93,21 @@ const usualServers: Readonly<Record<number, string>> = {
 function reasonOf(error: unknown, at: Parameters<typeof listen>[1]): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   const where = `Port ${at.port} on ${at.host}`;
+  const [hostVariable, portVariable] = [`${at.prefix}HOST`, `${at.prefix}PORT`];
   const usual = usualServers[at.port];
   switch (code) {
     case "EADDRINUSE":
-      return `${where} is in use${usual === undefined ? "" : ` (${usual} usually listens there)`}: stop what uses it, or set ${at.portVariable} to another port.`;
+      return `${where} is in use${usual === undefined ? "" : ` (${usual} usually listens there)`}: stop what uses it, or set ${portVariable} to another port.`;
     case "EACCES":
       // Windows refuses ports that it has reserved for its own parts.
       return at.port < 1_024
-        ? `${where} is not for this user: set ${at.portVariable} to a port above 1023.`
-        : `${where} is reserved by the system: set ${at.portVariable} to another port.`;
+        ? `${where} is not for this user: set ${portVariable} to a port above 1023.`
+        : `${where} is reserved by the system: set ${portVariable} to another port.`;
     case "EADDRNOTAVAIL":
     case "ENOTFOUND":
-      return `${at.host} is no address of this host: set ${at.hostVariable} to one that is.`;
+      return `${at.host} is no address of this host: set ${hostVariable} to one that is.`;
     default:
-      return `${where} cannot be used (${String(code ?? error)}): set ${at.hostVariable} and ${at.portVariable}.`;
+      return `${where} cannot be used (${String(code ?? error)}): set ${hostVariable} and ${portVariable}.`;
   }
 }
 

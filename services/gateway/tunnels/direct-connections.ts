@@ -17,7 +17,6 @@ import {
   provesMachine,
 } from "#shared/protocol/pairing.ts";
 import type { MachineRecords } from "../fleet/machine-records.ts";
-import type { ConnectRate } from "./connect-rate.ts";
 
 /** Direct connections as a site with NATS in operator mode offers them. */
 export interface DirectOffer {
@@ -40,11 +39,6 @@ interface Parts {
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-interface IssuedCredential {
-  readonly record: MachineRecord;
-  readonly answer: CredentialAnswer;
-}
-
 /** The name of gateways in the audit trail. */
 const actor = { by: "gateway" };
 /** Bounds the retries after a conflict with another change of the record. */
@@ -60,7 +54,7 @@ export class DirectConnections {
   }
 
   /** Issues a credential to the machine that signed the challenge. Throws a fault for any other request. */
-  async issue({ public_key: publicKey, challenge, signature }: CredentialRequest): Promise<IssuedCredential> {
+  async issue({ public_key: publicKey, challenge, signature }: CredentialRequest) {
     const { offer, machines, records, rate, clock } = this.#parts;
     if (!provesMachine(publicKey, signature, { purpose: "credential", site: records.site.id, challenge })) {
       throw new Fault("wrong_proof", { message: "The signature is not of this key for this site and challenge." });
@@ -82,7 +76,8 @@ export class DirectConnections {
       ...(direct?.formerly && { afterMs: direct.formerly.at }),
     });
     const { servers, ca } = offer;
-    return { record, answer: { machine, jwt, servers, ...(ca && { ca }), expires_in_ms: expiresInMs } };
+    const answer: CredentialAnswer = { machine, jwt, servers, ...(ca && { ca }), expires_in_ms: expiresInMs };
+    return { record, answer };
   }
 
   /**
@@ -144,4 +139,37 @@ export function notOffered(): Fault {
     message:
       "This site offers no direct connections to NATS: its gateways have no TRUNKLINE_NATS_DIRECT_URL. The machine connects through a gateway instead.",
   });
+}
+
+const minuteMs = 60_000;
+const intervalMs = minuteMs / connectsPerMinuteMax;
+
+/**
+ * Bounds how often a machine connects to this gateway or gets a credential for NATS. Each proof and each connection to
+ * the broker costs work, and a proxy that cuts every WebSocket has an agent come back many times a second. Only proven
+ * machines are counted, so that nobody uses up the rate of another machine.
+ */
+export class ConnectRate {
+  readonly #clock: Pick<Clock, "now">;
+  /** Time at which the count of each public key is back to nothing. The key that connected last is at the end. */
+  readonly #freeAtMs = new Map<string, number>();
+
+  constructor(clock: Pick<Clock, "now">) {
+    this.#clock = clock;
+  }
+
+  /** Counts a connect and returns 0, or returns the milliseconds after which this key may connect again. */
+  admit(publicKey: string): number {
+    const nowMs = this.#clock.now();
+    const freeAtMs = Math.max(this.#freeAtMs.get(publicKey) ?? nowMs, nowMs) + intervalMs;
+    const waitMs = freeAtMs - minuteMs - nowMs;
+    if (waitMs > 0) return Math.ceil(waitMs);
+    this.#freeAtMs.delete(publicKey);
+    this.#freeAtMs.set(publicKey, freeAtMs);
+    for (const [key, freeAt] of this.#freeAtMs) {
+      if (freeAt > nowMs) break;
+      this.#freeAtMs.delete(key);
+    }
+    return 0;
+  }
 }

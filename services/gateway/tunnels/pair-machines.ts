@@ -1,3 +1,7 @@
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { isIP } from "node:net";
+import { checkServerIdentity, connect } from "node:tls";
 import type { FastifyInstance } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyStore } from "#shared/keys/key-store.ts";
@@ -109,11 +113,8 @@ async function pair(
     log.warn({ request: requestId, machine, address: from, ...first }, "a join line was used a second time");
   }
   if (outcome.outcome === "withdrawn") {
-    const { machine } = outcome;
-    log.warn(
-      { request: requestId, machine, address: from },
-      "a join line of an admin key that was taken back was used",
-    );
+    const fields = { request: requestId, machine: outcome.machine, address: from };
+    log.warn(fields, "a join line of an admin key that was taken back was used");
   }
   throw refusal(outcome);
 }
@@ -158,47 +159,86 @@ export const challengeMsMax = 60_000;
 /** Largest difference between the clocks of two gateways. */
 const aheadMsMax = 5_000;
 
+interface ChallengeParts {
+  readonly peppers: Pick<Peppers, "challengeSignatures">;
+  readonly clock: Pick<Clock, "wall">;
+}
+
 /**
  * The challenges that machines answer. A challenge is good at every gateway of the site and stored at none: it holds
  * the time when it was made, and a signature under a key that only gateways have.
  */
 export class Challenges {
-  readonly #peppers: Pick<Peppers, "challengeSignatures">;
-  readonly #clock: Pick<Clock, "wall">;
+  readonly #parts: ChallengeParts;
 
-  constructor(options: {
-    readonly peppers: Pick<Peppers, "challengeSignatures">;
-    readonly clock: Pick<Clock, "wall">;
-  }) {
-    this.#peppers = options.peppers;
-    this.#clock = options.clock;
+  constructor(parts: ChallengeParts) {
+    this.#parts = parts;
   }
 
   make(): string {
-    const text = `${Math.round(this.#clock.wall()).toString(36)}.${newToken()}`;
-    const [signature] = this.#peppers.challengeSignatures(text);
+    const { peppers, clock } = this.#parts;
+    const text = `${Math.round(clock.wall()).toString(36)}.${newToken()}`;
+    const [signature] = peppers.challengeSignatures(text);
     return `${text}.${signature}`;
   }
 
   /** True if a gateway of this site made the challenge within `challengeMsMax`. */
   isGood(challenge: string): boolean {
+    const { peppers, clock } = this.#parts;
     const end = challenge.lastIndexOf(".");
     const text = challenge.slice(0, end);
-    const ageMs = this.#clock.wall() - Number.parseInt(text, 36);
+    const ageMs = clock.wall() - Number.parseInt(text, 36);
     if (!(ageMs <= challengeMsMax && ageMs >= -aheadMsMax)) return false;
     const signature = challenge.slice(end + 1);
-    return this.#peppers.challengeSignatures(text).some((each) => provesSame(each, signature));
+    return peppers.challengeSignatures(text).some((each) => provesSame(each, signature));
   }
 }
 
-/** Answers machines at a site that pairs none, because its gateways cannot connect them to NATS. */
-export function refuseMachines(server: FastifyInstance): void {
-  const refuse = (): never => {
-    throw new Fault("machines_unavailable", {
-      message:
-        "This site pairs no machines: its gateways have no TRUNKLINE_NATS_SIGNING_KEY, with which they connect machines to NATS. `trunkline nats init` makes one.",
-    });
-  };
-  server.all(tunnelPath, refuse);
-  server.all(`${tunnelPath}/*`, refuse);
+interface SiteMeans {
+  readonly machines: Pick<MachineStore, "noteSite">;
+  /** The URL by which machines on other hosts reach the site. */
+  readonly publicUrl: string | undefined;
+  /** The URL of the public port on this host. */
+  readonly here: URL;
+  /** True if other gateways share the store. */
+  readonly isShared: boolean;
+  /** True if proxies stand in front, whose certificate machines see in place of this gateway's. */
+  readonly isProxied: boolean;
+  /** False if this gateway cannot connect paired machines to the broker. */
+  readonly takesMachines: boolean;
+}
+
+/**
+ * Notes in the store how machines reach the site, for the lines that pair them. A site of one process without a public
+ * URL is reached from its own host.
+ */
+export async function noteSite(means: SiteMeans): Promise<void> {
+  const { machines, publicUrl, here, isShared, isProxied, takesMachines } = means;
+  if (publicUrl === undefined && isShared) return;
+  const url = publicUrl ?? here.origin;
+  const isPinned = here.protocol === "https:" && !isProxied;
+  const certificateSha256 = isPinned ? await certificatePin(here, new URL(url).hostname) : undefined;
+  const pin = certificateSha256 === undefined ? {} : { certificateSha256 };
+  await machines.noteSite({ publicUrl: url, ...pin, ...(!takesMachines && { takesMachines }) });
+}
+
+/** Returns the SHA-256 of a server's certificate, unless it is good for this name by the authorities that Node knows. */
+async function certificatePin({ hostname: host, port }: URL, nameInUrl: string): Promise<string | undefined> {
+  const name = nameInUrl.replace(/^\[|\]$/g, "");
+  const socket = connect({
+    host: host.replace(/^\[|\]$/g, ""),
+    port: Number(port || 443),
+    ...(isIP(name) === 0 && { servername: name }),
+    // The judgement is read from `authorized`.
+    rejectUnauthorized: false,
+    checkServerIdentity: (_, certificate) => checkServerIdentity(name, certificate),
+  });
+  try {
+    await once(socket, "secureConnect");
+    const raw = socket.getPeerX509Certificate()?.raw;
+    if (socket.authorized || raw === undefined) return undefined;
+    return createHash("sha256").update(raw).digest("base64url");
+  } finally {
+    socket.destroy();
+  }
 }

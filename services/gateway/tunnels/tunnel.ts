@@ -5,9 +5,10 @@ import type { Broker } from "#shared/broker/broker.ts";
 import type { MachineRecord } from "#shared/machines/machine-record.ts";
 import type { Clock, Timer } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
+import { decodeJson } from "#shared/protocol/frame-payload.ts";
 import { machineKey, provesMachine, refusalText, type TunnelRefusal } from "#shared/protocol/pairing.ts";
 import type { Grants } from "#shared/protocol/subjects.ts";
-import type { ConnectRate } from "./connect-rate.ts";
+import type { ConnectRate } from "./direct-connections.ts";
 import { type Command, ProtocolParser, ProtocolViolation } from "./protocol-parser.ts";
 import { Session } from "./serve-session.ts";
 
@@ -89,7 +90,6 @@ let tunnelsOpened = 0;
 
 /** One connection of an agent: it is greeted, its machine is proven, then a session serves it until it closes. */
 export class Tunnel {
-  readonly openedAtMs: number;
   /** The machine's record, as it was when the machine was proven. */
   machine: MachineRecord | undefined;
   /** Identifies the process at the other end. */
@@ -118,7 +118,7 @@ export class Tunnel {
     this.#owner = owner;
     this.#id = tunnelsOpened += 1;
     this.#payloadBytesMax = parts.payloadBytesMax;
-    this.openedAtMs = this.#heardAtMs = parts.clock.now();
+    this.#heardAtMs = parts.clock.now();
     this.#connectTimer = parts.clock.after(connectWaitMs, () => {
       this.#fail(`Authentication Timeout (${connectWaitMs} ms)`);
     });
@@ -217,10 +217,10 @@ export class Tunnel {
   }
 
   #greeted(command: Command): void {
-    const asked = command.op === "connect" ? connectRequest.safeParse(jsonIn(command.json)) : undefined;
-    if (asked?.success !== true) throw new ProtocolViolation("Authorization Violation: wrong_proof");
+    const asked = command.op === "connect" ? decodeJson(connectRequest, Buffer.from(command.json)) : undefined;
+    if (asked === undefined) throw new ProtocolViolation("Authorization Violation: wrong_proof");
     this.#stage = "proving";
-    this.#prove(asked.data).catch((error: unknown) => this.#failInside(error));
+    this.#prove(asked).catch((error: unknown) => this.#failInside(error));
   }
 
   async #prove({ nkey, sig, boot, check }: z.infer<typeof connectRequest>): Promise<void> {
@@ -309,13 +309,5 @@ export class Tunnel {
     this.#owner.closed(this, reason);
     if (how === "end") this.#socket.end();
     else this.#socket.cut();
-  }
-}
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

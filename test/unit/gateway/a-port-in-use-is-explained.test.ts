@@ -6,7 +6,7 @@ async function refusal(port: number, code = "EADDRINUSE"): Promise<string> {
   const fails = async (): Promise<never> => {
     throw Object.assign(new Error(`listen ${code}`), { code });
   };
-  const at = { host: "127.0.0.1", port, hostVariable: "TRUNKLINE_HOST", portVariable: "TRUNKLINE_PORT" };
+  const at = { host: "127.0.0.1", port, prefix: "TRUNKLINE_" as const };
   return listen({ server: createServer(), listen: fails }, at).then(String, String);
 }
 

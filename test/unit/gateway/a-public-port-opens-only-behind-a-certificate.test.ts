@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { ConfigFailure } from "#shared/process/config.ts";
-import { gatewayConfig } from "../../../services/gateway/config.ts";
-import { unreachedUrl } from "../../../services/gateway/http/public-port.ts";
+import { gatewayConfig, unreachedUrl } from "../../../services/gateway/config.ts";
 
 const url = { TRUNKLINE_PUBLIC_URL: "https://models.example.org" };
 const certificate = { TRUNKLINE_TLS_CERT: "cert.pem", TRUNKLINE_TLS_KEY: "key.pem" };

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isPublicAddress } from "../../../../services/gateway/images/public-address.ts";
+import { isPublicAddress } from "../../../../services/gateway/images/image-fetcher.ts";
 
 describe("an address is public", () => {
   test.each(["1.1.1.1", "93.184.216.34", "172.15.255.255", "172.32.0.0", "100.63.255.255", "223.255.255.255"])(

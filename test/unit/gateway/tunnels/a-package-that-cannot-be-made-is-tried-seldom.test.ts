@@ -2,7 +2,7 @@ import { expect, test, vi } from "vitest";
 import { createLog } from "#shared/process/log.ts";
 import { packagePath } from "#shared/protocol/pairing.ts";
 import { createServer } from "../../../../services/gateway/server.ts";
-import { packageRetryMs, servePackage } from "../../../../services/gateway/tunnels/serve-package.ts";
+import { packageRetryMs, servePackage } from "../../../../services/gateway/tunnels/routes-before-pairing.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 
 function started(read: () => Promise<Buffer>) {

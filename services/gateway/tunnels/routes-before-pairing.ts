@@ -1,13 +1,17 @@
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
+import { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { FastifyInstance } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Clock } from "#shared/process/clock.ts";
+import { type Clock, sleep } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { readOwnFile } from "#shared/process/own-files.ts";
-import { packagePath } from "#shared/protocol/pairing.ts";
+import { packagePath, streamProbe, streamProbePath, tunnelPath } from "#shared/protocol/pairing.ts";
+import { refuseOtherMethods } from "../http/answer-faults.ts";
+import { KeyedCounts } from "../http/keyed-counts.ts";
+import { networkOf } from "../http/request-state.ts";
 import { serveFixed } from "../http/serve-fixed.ts";
 
 /** Time in which a checkout makes its package; it takes a few seconds. */
@@ -61,4 +65,56 @@ function notThere(): Fault {
   return new Fault("unknown_url", {
     message: `This gateway was started without the package that machines install. ${remedy}`,
   });
+}
+
+/** Streams under way at once: of one network, and of all. Each takes a second and some hundred bytes. */
+export const streamsPerNetworkMax = 4;
+export const streamsMax = 64;
+
+/**
+ * Mounts the route of a short stream whose events leave at known times. It takes no key, because a machine asks for it
+ * before it is paired.
+ */
+export function probeStreams(server: FastifyInstance, { clock }: { readonly clock: Clock }): void {
+  const underWay = new KeyedCounts();
+  let all = 0;
+  server.get(streamProbePath, (request, reply) => {
+    const network = networkOf(request.ip);
+    if (underWay.of(network) >= streamsPerNetworkMax || all >= streamsMax) {
+      throw new Fault("server_is_overloaded", {
+        message: `Only ${streamsPerNetworkMax} streams of a network may be tried at once (streamsPerNetworkMax), and ${streamsMax} of all (streamsMax). Try again in a second.`,
+      });
+    }
+    underWay.add(network, 1);
+    all += 1;
+    const events = Readable.from(eventsOf(clock));
+    events.once("close", () => {
+      underWay.add(network, -1);
+      all -= 1;
+    });
+    // The headers of an answer's stream, so that proxies treat both alike.
+    reply.header("content-type", "text/event-stream; charset=utf-8").header("cache-control", "no-cache");
+    return reply.header("x-accel-buffering", "no").send(events);
+  });
+  refuseOtherMethods(server, streamProbePath, ["GET", "HEAD"]);
+}
+
+async function* eventsOf(clock: Clock): AsyncGenerator<string> {
+  const { events, everyMs } = streamProbe;
+  for (let event = 1; event <= events; event += 1) {
+    if (event > 1) await sleep(clock, everyMs);
+    yield `data: {"event":${event},"of":${events}}\n\n`;
+  }
+}
+
+/** Answers machines at a site that pairs none, because its gateways cannot connect them to NATS. */
+export function refuseMachines(server: FastifyInstance): void {
+  const refuse = (): never => {
+    throw new Fault("machines_unavailable", {
+      message:
+        "This site pairs no machines: its gateways have no TRUNKLINE_NATS_SIGNING_KEY, with which they connect machines to NATS. `trunkline nats init` makes one.",
+    });
+  };
+  server.all(tunnelPath, refuse);
+  server.all(`${tunnelPath}/*`, refuse);
 }
