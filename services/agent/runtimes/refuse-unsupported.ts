@@ -42,9 +42,6 @@ export function firstImage({ messages }: ChatBody): string | undefined {
 type ChatField = keyof ChatBody;
 type TextField = keyof TextToContinue;
 
-/** For each field: returns true if its value requests no more than the default answer. */
-type Neutral<Body> = { readonly [Field in keyof Body]?: (body: Body) => boolean };
-
 /** The fields that every runtime honours in chats and completions, itself or through its adapter. */
 const honouredByAll = [
   "max_tokens",
@@ -64,19 +61,19 @@ export function honouring(...beside: readonly ChatField[]): ReadonlySet<ChatFiel
   return new Set([...honouredByAll, ...honouredInChats, ...beside]);
 }
 
+/** Returns the fields of a completion that a runtime honours: the common fields, and its own fields. */
+export function honouringInTexts(...beside: readonly TextField[]): ReadonlySet<TextField> {
+  return new Set([...honouredByAll, ...beside]);
+}
+
 /** The sampling fields beyond OpenAI's, which each runtime knows some of. */
 export type RuntimeSampling = "top_k" | "min_p" | "typical_p" | "repeat_penalty" | "stop_token_ids";
 
-const neutralInAll: Neutral<Pick<ChatBody, RuntimeSampling>> = {
-  top_k: (body) => body.top_k === 0,
-  min_p: (body) => body.min_p === 0,
-  typical_p: (body) => body.typical_p === 1,
-  repeat_penalty: (body) => body.repeat_penalty === 1,
-  stop_token_ids: (body) => body.stop_token_ids?.length === 0,
-};
+/** The fields of chats and completions together. `logprobs` is a number in completions. */
+type AnyFields = Partial<Omit<ChatBody, "logprobs">> & { readonly logprobs?: boolean | number | undefined };
 
-/** Values that any runtime accepts, because every answer already fits them. */
-const neutralInChats: Neutral<ChatBody> = {
+/** For each field: returns true if its value requests no more than the default answer, which any runtime gives. */
+const neutral: { readonly [Field in ChatField | TextField]?: (body: AnyFields) => boolean } = {
   n: (body) => body.n === 1,
   logprobs: (body) => body.logprobs === false,
   logit_bias: (body) => Object.keys(body.logit_bias ?? {}).length === 0,
@@ -85,56 +82,27 @@ const neutralInChats: Neutral<ChatBody> = {
   parallel_tool_calls: (body) => body.parallel_tool_calls === true,
   chat_template_kwargs: ({ chat_template_kwargs: args = {} }) =>
     Object.entries(args).every(([name, value]) => /^(enable_)?thinking$/.test(name) && value === true),
-  ...neutralInAll,
+  top_k: (body) => body.top_k === 0,
+  min_p: (body) => body.min_p === 0,
+  typical_p: (body) => body.typical_p === 1,
+  repeat_penalty: (body) => body.repeat_penalty === 1,
+  stop_token_ids: (body) => body.stop_token_ids?.length === 0,
 };
 
-/** Refuses a chat with a field that the runtime does not honour. */
-export function refuseUnsupported(body: ChatBody, honoured: ReadonlySet<string>): void {
-  refuseAllBut(honoured, { body, subject: "messages", neutral: neutralInChats });
-}
-
 /**
- * Refuses a request with a field that the runtime does not honour, so that no field is dropped silently. The list names
- * the honoured fields, and not the unsupported ones. Every adapter therefore refuses a new field of the protocol until
- * its list has the field.
+ * Refuses a chat or a completion with a field that the runtime does not honour, so that no field is dropped silently.
+ * The list names the honoured fields, and not the unsupported ones. Every adapter therefore refuses a new field of the
+ * protocol until its list has the field.
  */
-function refuseAllBut<Body extends object>(
-  honoured: ReadonlySet<string>,
-  request: {
-    readonly body: Body;
-    /** The field with the input of the request, which every runtime reads. */
-    readonly subject: keyof Body;
-    readonly neutral: Neutral<Body>;
-  },
-): void {
-  const { body, subject, neutral } = request;
-  for (const field of Object.keys(body) as (keyof Body & string)[]) {
-    if (field === subject || body[field] === undefined || honoured.has(field)) continue;
-    if (neutral[field]?.(body)) continue;
+export function refuseUnsupported(body: ChatBody | TextToContinue, honoured: ReadonlySet<string>): void {
+  for (const [field, value] of Object.entries(body) as [ChatField | TextField, unknown][]) {
+    const isInput = field === "messages" || field === "prompt";
+    if (isInput || value === undefined || honoured.has(field) || neutral[field]?.(body)) continue;
     throw new Fault("unsupported_parameter", {
       message: `The runtime of this model does not support '${field}' with this value.`,
       param: field,
     });
   }
-}
-
-/** Returns the fields of a completion that a runtime honours: the common fields, and its own fields. */
-export function honouringInTexts(...beside: readonly TextField[]): ReadonlySet<TextField> {
-  return new Set([...honouredByAll, ...beside]);
-}
-
-/** Refuses a completion with a field that the runtime does not honour. */
-export function refuseUnsupportedText(body: TextToContinue, honoured: ReadonlySet<string>): void {
-  const neutral: Neutral<TextToContinue> = {
-    logit_bias: ({ logit_bias: bias = {} }) => Object.keys(bias).length === 0,
-    ...neutralInAll,
-  };
-  refuseAllBut(honoured, { body, subject: "prompt", neutral });
-}
-
-/** Refuses an empty prompt, for a runtime that needs text to continue. */
-export function refuseEmptyText({ prompt }: TextToContinue): void {
-  if (prompt === "") throw nothingToContinue();
 }
 
 /**

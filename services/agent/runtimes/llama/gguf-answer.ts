@@ -7,7 +7,7 @@ import type { ChatRun, EmitEvents, CompleteRun, Embeddings, EmbedRun } from "../
 import { StopCutter } from "../adjust-answer.ts";
 import type { Engine, Generated, Model, Sequence, Token } from "./gguf-engine.ts";
 import type { GgufModel, LoadedModel } from "./gguf-model.ts";
-import { honouringInTexts, nothingToContinue, refuseUnsupportedText } from "../refuse-unsupported.ts";
+import { honouringInTexts, nothingToContinue, refuseUnsupported } from "../refuse-unsupported.ts";
 
 export interface GgufRequest<Run> {
   readonly run: Run;
@@ -227,7 +227,7 @@ const honoured = honouringInTexts("suffix", "logit_bias", "top_k", "min_p", "rep
 /** Continues one text on a model of this process, or fills in the gap before `suffix`. */
 export function ggufText(request: GgufRequest<CompleteRun>, emit: EmitEvents): Promise<void> {
   const { prompt: text, suffix } = request.run.body;
-  refuseUnsupportedText(request.run.body, honoured);
+  refuseUnsupported(request.run.body, honoured);
   const prepare = async ({ model }: LoadedModel): Promise<Generation> => {
     // A client that sends a bare text writes the model's marks itself. The text around a gap is code, without marks.
     const plain = (code: string): Token[] => model.tokenize(code, false, "trimLeadingSpace");

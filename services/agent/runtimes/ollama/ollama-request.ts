@@ -7,9 +7,8 @@ import {
   honouring,
   honouringInTexts,
   modelsChoice,
-  refuseEmptyText,
+  nothingToContinue,
   refuseUnsupported,
-  refuseUnsupportedText,
 } from "../refuse-unsupported.ts";
 import type { OllamaEntry, OllamaShow } from "./ollama-catalogue.ts";
 
@@ -163,8 +162,8 @@ const honouredInTextsOnMlx = honouringInTexts("suffix", "top_k", "min_p", "repea
  */
 export function ollamaTextRequest(entry: OllamaEntry, body: TextToContinue): Readonly<Record<string, unknown>> {
   const { isMlx, inserts } = entry.show;
-  refuseUnsupportedText(body, isMlx ? honouredInTextsOnMlx : honouredInTexts);
-  refuseEmptyText(body);
+  refuseUnsupported(body, isMlx ? honouredInTextsOnMlx : honouredInTexts);
+  if (body.prompt === "") throw nothingToContinue();
   if (body.suffix !== undefined && !inserts) throw insertsNothing();
   return {
     model: entry.name,

@@ -5,9 +5,8 @@ import { imagesAfterResults, type PlacedMessage } from "../images-after-results.
 import {
   argumentsOf,
   firstImage,
-  refuseEmptyText,
+  nothingToContinue,
   refuseUnsupported,
-  refuseUnsupportedText,
   type RuntimeSampling,
 } from "../refuse-unsupported.ts";
 import type { OpenAiProfile, ServedModel, Tools } from "./openai-profile.ts";
@@ -155,9 +154,9 @@ function sharedFields(request: ToRequest<ChatBody | TextToContinue>): Readonly<R
 export function openAiTextRequest(request: ToRequest<TextToContinue>): Readonly<Record<string, unknown>> {
   const { profile, model, body } = request;
   const { texts } = profile;
-  refuseUnsupportedText(body, texts.honoured.union(new Set(Object.keys(profile.sampling))));
+  refuseUnsupported(body, texts.honoured.union(new Set(Object.keys(profile.sampling))));
   refuseUnknownTokens(request);
-  if (!texts.takesEmpty) refuseEmptyText(body);
+  if (!texts.takesEmpty && body.prompt === "") throw nothingToContinue();
   return {
     model: model.name,
     prompt: body.prompt,

@@ -5,7 +5,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { Capabilities } from "#shared/model/model.ts";
 import { type Clock, sleep } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
-import { honouring, honouringInTexts, refuseUnsupported, refuseUnsupportedText } from "../refuse-unsupported.ts";
+import { honouring, honouringInTexts, refuseUnsupported } from "../refuse-unsupported.ts";
 import type { ChatRun, CompleteRun, DescribedModel, Embeddings, EmbedRun, EmitEvents, Runtime } from "../runtime.ts";
 import { StopCutter } from "../adjust-answer.ts";
 import { planAnswer, planContinuation, type ScriptedAnswer } from "./scripted-answer.ts";
@@ -57,7 +57,7 @@ export function scriptedRuntime(options: ScriptedOptions): Runtime {
 
   async function complete(run: CompleteRun, emit: EmitEvents): Promise<void> {
     find(run.model);
-    refuseUnsupportedText(run.body, honouredInTexts);
+    refuseUnsupported(run.body, honouredInTexts);
     await perform({ answer: planContinuation(run.body), run, clock: options.clock, exit }, emit);
   }
 
