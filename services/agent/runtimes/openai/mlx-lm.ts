@@ -1,5 +1,7 @@
+import { Fault } from "#shared/fault/fault.ts";
 import type { Capabilities } from "#shared/model/model.ts";
-import { honouring, honouringInTexts, modelsChoice } from "../refuse-unsupported.ts";
+import type { ChatBody } from "#shared/protocol/job-bodies.ts";
+import { firstImage, honouring, honouringInTexts, modelsChoice } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import {
   type ModelFiles,
@@ -10,7 +12,7 @@ import {
   trainedTokens,
 } from "./model-files.ts";
 import { byPlacedId, openAiModelList, organisationIn } from "./openai-models.ts";
-import { plainServer, type OpenAiProfile, type OpenAiServer } from "./openai-profile.ts";
+import { plainServer, type OpenAiProfile, type OpenAiServer, type ServedModel } from "./openai-profile.ts";
 
 /** The server of mlx-lm. It ignores unknown fields, and knows fewer fields than other servers. */
 export const mlxLm: OpenAiProfile = {
@@ -18,7 +20,6 @@ export const mlxLm: OpenAiProfile = {
   kind: "mlx-lm",
   honoured: honouring("logit_bias", "chat_template_kwargs"),
   sampling: { top_k: "top_k", min_p: "min_p", repeat_penalty: "repetition_penalty" },
-  takesImages: false,
   prefill: "never",
   tools: modelsChoice,
   takesParallelToolCalls: false,
@@ -32,12 +33,16 @@ export const mlxLm: OpenAiProfile = {
   // mlx-lm removes a stop string from the text, but stops only if the string comes in exactly the expected tokens.
   endsAtStops: false,
   promptTokensIn,
-  diesOfUnknownTokens: true,
+  refuse(body, model) {
+    refuseImages(body);
+    refuseUnknownTokens(body, model);
+  },
   dropsUnreadableCalls: true,
   texts: {
     honoured: honouringInTexts("logit_bias"),
     // After an empty text, mlx-lm would never answer any request again.
     takesEmpty: false,
+    refuse: refuseUnknownTokens,
     answerTokensUnset: 512,
     leavesOutMarked: true,
   },
@@ -51,6 +56,36 @@ function promptTokensIn(comment: string): number | undefined {
   const total = /^keepalive \d+\/(\d+)$/.exec(comment)?.[1];
   return total === undefined ? undefined : Number(total);
 }
+
+function refuseImages(body: ChatBody): void {
+  const param = firstImage(body);
+  if (param === undefined) return;
+  throw new Fault("unsupported_value", { message: "The runtime of this model does not accept images.", param });
+}
+
+/**
+ * Refuses a bias on a token that the model does not have: mlx-lm crashes on it, which would end the answers of all
+ * clients. A model with an unknown token count gets no bias at all.
+ */
+function refuseUnknownTokens(body: Pick<ChatBody, "logit_bias">, { tokenCount }: ServedModel): void {
+  const biased = Object.keys(body.logit_bias ?? {});
+  if (biased.length === 0) return;
+  if (tokenCount === undefined) {
+    throw new Fault("unsupported_parameter", {
+      message:
+        "The runtime of this model does not support 'logit_bias', since it does not tell which tokens there are.",
+      param: "logit_bias",
+    });
+  }
+  const unknown = biased.find((key) => !/^\d{1,9}$/.test(key) || Number(key) >= tokenCount);
+  if (unknown === undefined) return;
+  throw new Fault("invalid_value", {
+    message: `'logit_bias' names ${unknown.slice(0, shownMax)}, which is no token of this model.`,
+    param: "logit_bias",
+  });
+}
+
+const shownMax = 32;
 
 /** The slots of mlx-lm. It batches requests and reports no limit; a few share one machine's memory well. */
 const mlxLmSlotsDefault = 4;

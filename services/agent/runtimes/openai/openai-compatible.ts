@@ -1,11 +1,10 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { sleep } from "#shared/process/clock.ts";
-import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { cutAtStops, offersTools, prefilledText, trimPrefix, usageAlways } from "../adjust-answer.ts";
 import { estimateTextTokens, estimateTokens, tellOverflow, type TooLong } from "../context-overflow.ts";
 import { fanOut } from "../fan-out.ts";
-import { nothingToContinue } from "../refuse-unsupported.ts";
+import { firstImage, nothingToContinue } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { ChatRun, CompleteRun, Embeddings, EmbedRun, EmitEvents, Runtime, RuntimeSite } from "../runtime.ts";
 import { OpenAiAnswer, readAnswer } from "./openai-answer.ts";
@@ -104,7 +103,7 @@ export function openAiCompatible(options: {
 
   async function countPrompt({ model: id, body, contextWindow, capabilities, signal }: ChatRun): Promise<number> {
     const model = modelOf(id);
-    if (server.count === undefined || model.loaded === false || hasImage(body)) throw cannotCount();
+    if (server.count === undefined || model.loaded === false || firstImage(body) !== undefined) throw cannotCount();
     const request = openAiChatRequest({ profile, model, body, thinks: capabilities.thinking, contextWindow });
     return server.count(request, signal).catch((error: unknown) => {
       throw error instanceof PathUnknown ? cannotCount() : error;
@@ -143,10 +142,6 @@ export function openAiCompatible(options: {
       await connection.close();
     },
   };
-}
-
-function hasImage({ messages }: ChatBody): boolean {
-  return messages.some(({ content }) => Array.isArray(content) && content.some(({ type }) => type === "image_url"));
 }
 
 function cannotCount(): Fault {

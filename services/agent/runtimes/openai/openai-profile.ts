@@ -31,6 +31,7 @@ interface TextProfile {
   /** True if the server accepts an empty text. */
   readonly takesEmpty: boolean;
   /** As in chats. */
+  readonly refuse?: (body: TextToContinue, model: ServedModel) => void;
   readonly answerTokensUnset?: number;
   /** The fewest alternatives to request for each token, so that the server reports logprobs at all. */
   readonly logprobsMin?: number;
@@ -54,7 +55,6 @@ export interface OpenAiProfile {
   readonly honoured: ReadonlySet<keyof ChatBody>;
   /** True if the server honours `n` itself. */
   readonly answersSeveral?: boolean;
-  readonly takesImages: boolean;
   /**
    * True if the server shows the images of a tool's result to the model, whatever the template. For any other server, the
    * images follow the result in a message of the user.
@@ -104,10 +104,8 @@ export interface OpenAiProfile {
   readonly promptTokensIn?: (comment: string) => number | undefined;
   /** True if it knows `cache_salt`, which keeps the cached prompts of different senders apart. */
   readonly saltsCache?: boolean;
-  /** Refuses combinations that the server cannot honour. */
-  readonly refuse?: (body: ChatBody) => void;
-  /** True if a bias on a token that the model does not have crashes the server. */
-  readonly diesOfUnknownTokens?: boolean;
+  /** Refuses values and combinations that the server cannot honour. */
+  readonly refuse?: (body: ChatBody, model: ServedModel) => void;
   /**
    * True if the server may fail silently in a stream. The same request without a stream would be refused with a reason.
    */
@@ -122,7 +120,6 @@ export interface OpenAiProfile {
 /** A server that takes OpenAI's fields as they are. The profile of a server names its differences from it. */
 export const plainServer = {
   sampling: {},
-  takesImages: true,
   tools: (wanted) => wanted,
   takesParallelToolCalls: true,
   responseFormat: (format) => format,

@@ -4,7 +4,6 @@ import { estimateTextTokens, estimateTokens } from "../context-overflow.ts";
 import { imagesAfterResults, type PlacedMessage } from "../images-after-results.ts";
 import {
   argumentsOf,
-  firstImage,
   nothingToContinue,
   refuseUnsupported,
   type RuntimeSampling,
@@ -31,9 +30,7 @@ interface ChatToRequest extends ToRequest<ChatBody> {
 export function openAiChatRequest(chat: ChatToRequest): Readonly<Record<string, unknown>> {
   const { profile, model, body } = chat;
   refuseUnsupported(body, profile.honoured.union(new Set(Object.keys(profile.sampling))));
-  profile.refuse?.(body);
-  if (!profile.takesImages) refuseImages(body);
-  refuseUnknownTokens(chat);
+  profile.refuse?.(body, model);
   const { tools, tool_choice: toolChoice } = offeredTools(chat);
   const format = body.response_format;
   return {
@@ -119,12 +116,6 @@ function userContent(content: Extract<ChatMessage, { role: "user" }>["content"])
   return hasImages ? content : contentText(content);
 }
 
-function refuseImages(body: ChatBody): void {
-  const param = firstImage(body);
-  if (param === undefined) return;
-  throw new Fault("unsupported_value", { message: "The runtime of this model does not accept images.", param });
-}
-
 /** Checks a call's arguments, which templates take as an object. Empty arguments become `{}`. */
 function withArguments(call: Call, path: string): Call {
   argumentsOf(call.function.arguments, `${path}.function.arguments`);
@@ -155,7 +146,7 @@ export function openAiTextRequest(request: ToRequest<TextToContinue>): Readonly<
   const { profile, model, body } = request;
   const { texts } = profile;
   refuseUnsupported(body, texts.honoured.union(new Set(Object.keys(profile.sampling))));
-  refuseUnknownTokens(request);
+  texts.refuse?.(body, model);
   if (!texts.takesEmpty && body.prompt === "") throw nothingToContinue();
   return {
     model: model.name,
@@ -183,28 +174,3 @@ function answerTokens(
   if (tokensMax !== undefined) return profile.refusesLimitsOverWindow ? Math.min(tokensMax, contextWindow) : tokensMax;
   return unset === undefined ? undefined : Math.max(contextWindow - estimatedTokens(), unset);
 }
-
-/**
- * Refuses a bias on a token that the model does not have, for a server that crashes on it. The crash would end the
- * answers of all clients. On such a server, a model with an unknown token count gets no bias at all.
- */
-function refuseUnknownTokens({ profile, model, body }: ToRequest<Pick<ChatBody, "logit_bias">>): void {
-  const biased = Object.keys(body.logit_bias ?? {});
-  if (!profile.diesOfUnknownTokens || biased.length === 0) return;
-  const { tokenCount } = model;
-  if (tokenCount === undefined) {
-    throw new Fault("unsupported_parameter", {
-      message:
-        "The runtime of this model does not support 'logit_bias', since it does not tell which tokens there are.",
-      param: "logit_bias",
-    });
-  }
-  const unknown = biased.find((key) => !/^\d{1,9}$/.test(key) || Number(key) >= tokenCount);
-  if (unknown === undefined) return;
-  throw new Fault("invalid_value", {
-    message: `'logit_bias' names ${unknown.slice(0, shownMax)}, which is no token of this model.`,
-    param: "logit_bias",
-  });
-}
-
-const shownMax = 32;
