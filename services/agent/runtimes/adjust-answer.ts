@@ -1,3 +1,4 @@
+import { z } from "zod";
 import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
 import { contentText, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import type { EmitEvents } from "./runtime.ts";
@@ -212,6 +213,25 @@ export function offersTools({ tools, tool_choice: choice }: ChatBody): boolean {
 export function callAsText(name: string, args: string): string {
   return `{"name": ${JSON.stringify(name)}, "arguments": ${args || "{}"}}`;
 }
+
+const runtimeLogprob = z.object({
+  token: z.string(),
+  logprob: z.number(),
+  bytes: z
+    .array(z.int())
+    .nullish()
+    .transform((bytes) => bytes ?? null),
+});
+
+/** Logprobs in OpenAI's form, of which runtimes omit parts. */
+export const runtimeLogprobs = z.array(
+  runtimeLogprob.extend({
+    top_logprobs: z
+      .array(runtimeLogprob)
+      .nullish()
+      .transform((others) => others ?? []),
+  }),
+);
 
 /** Adds an estimated usage to an answer whose runtime does not report it. */
 export async function usageAlways(

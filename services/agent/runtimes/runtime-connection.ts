@@ -2,7 +2,7 @@ import { Pool, type Dispatcher } from "undici";
 import type { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { writeLargeJson } from "./bodies/json-bodies.ts";
-import { RuntimeAnswer } from "./runtime-answer.ts";
+import { type Refusal, RuntimeAnswer } from "./runtime-answer.ts";
 
 export interface Question {
   readonly path: string;
@@ -11,13 +11,6 @@ export interface Question {
   /** The method, where it is neither GET nor POST. */
   readonly method?: "DELETE";
   readonly signal: AbortSignal;
-}
-
-/** An answer of a runtime with a status other than success. */
-export interface Refusal {
-  readonly status: number;
-  /** The beginning of the answer's text, as far as it is read. */
-  readonly text: string;
 }
 
 interface ConnectionOptions {

@@ -10,7 +10,7 @@ import {
   renderMessage,
   WholeMessage,
 } from "../../../services/gateway/api/messages/render-message.ts";
-import { ContextOverflow, tellOverflow } from "../../../services/agent/runtimes/context-overflow.ts";
+import { ContextOverflow, tellOverflow } from "../../../services/agent/runtimes/runtime-faults.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 import { regular, runtimeEvents } from "../answer/answers.ts";
 

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { SentEvents, type SentEvent } from "../../../services/agent/runtimes/runtime-answer.ts";
+import { SentEvents, type SentEvent } from "../../../services/agent/runtimes/read-stream.ts";
 
 async function* piecesOf(...pieces: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
   for (const piece of pieces) yield Buffer.from(piece);

@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault, originOf } from "#shared/fault/fault.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
-import { ContextOverflow, tellOverflow, type TooLong } from "../context-overflow.ts";
+import { ContextOverflow, tellOverflow, type TooLong } from "../runtime-faults.ts";
 import type { ChatRun, EmitEvents, CompleteRun, Embeddings, EmbedRun } from "../runtime.ts";
 import { StopCutter } from "../adjust-answer.ts";
 import type { Engine, Generated, Model, Sequence, Token } from "./gguf-engine.ts";

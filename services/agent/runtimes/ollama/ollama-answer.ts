@@ -1,19 +1,16 @@
 import { z } from "zod";
-import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/protocol/answer-events.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault, misfitOf } from "#shared/fault/fault.ts";
-import { callAsText } from "../adjust-answer.ts";
-import { causeOf, meaningOf } from "../complaints.ts";
-import { ContextOverflow, type Overflow } from "../context-overflow.ts";
-import { LineCutter } from "#shared/process/line-cutter.ts";
-import { readStream, runtimeLineBytesMax, tooLong, type Splitter, type RuntimeAnswer } from "../runtime-answer.ts";
-import type { Refusal } from "../runtime-connection.ts";
+import { callAsText, runtimeLogprobs } from "../adjust-answer.ts";
+import { causeOf, ContextOverflow, meaningOf, type Overflow } from "../runtime-faults.ts";
+import { JsonLines, readStream } from "../read-stream.ts";
+import type { Refusal, RuntimeAnswer } from "../runtime-answer.ts";
 import type { EmitEvents } from "../runtime.ts";
 
 const count = z.int().nonnegative().nullish();
 
-const tokenLogprob = z.object({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullish() });
-
-const chatLine = z.object({
+/** A line of `/api/chat`, or of `/api/generate`, which has its text in `response`. */
+const answerLine = z.object({
   error: z.unknown().optional(),
   message: z
     .object({
@@ -29,13 +26,15 @@ const chatLine = z.object({
         .nullish(),
     })
     .nullish(),
-  logprobs: z.array(tokenLogprob.extend({ top_logprobs: z.array(tokenLogprob).nullish() })).nullish(),
+  response: z.string().nullish(),
+  thinking: z.string().nullish(),
+  logprobs: runtimeLogprobs.nullish(),
   done: z.boolean().nullish(),
   done_reason: z.string().nullish(),
   prompt_eval_count: count,
   eval_count: count,
 });
-type ChatLine = z.infer<typeof chatLine>;
+type AnswerLine = z.infer<typeof answerLine>;
 
 export interface OllamaAnswerOptions {
   readonly parallelToolCalls: boolean;
@@ -56,55 +55,16 @@ const brokenCall = /invalid tool call arguments.*unexpected end of JSON input/is
 /** Sends the request and emits the answer as it comes. */
 export async function readOllamaAnswer(
   body: RuntimeAnswer,
-  reading: {
-    readonly answer: OllamaAnswer;
-    readonly onPiece: () => void;
-    /** Converts a line of another form to the form of a chat. */
-    readonly asInChats?: (line: unknown) => unknown;
-  },
+  { answer, onPiece }: { readonly answer: OllamaAnswer; readonly onPiece: () => void },
   emit: EmitEvents,
 ): Promise<void> {
-  const { answer, onPiece, asInChats = (line) => line } = reading;
-  const read = (line: unknown, events: AnswerEvent[]): void => void events.push(...answer.events(asInChats(line)));
+  const read = (line: unknown, events: AnswerEvent[]): void => void events.push(...answer.events(line));
   await readStream(body, { splitter: new JsonLines(), read, onPiece }, emit);
-  const rest = [...answer.end()];
+  const rest = answer.end();
   if (rest.length > 0) await emit(rest);
 }
 
-/** Splits a body of JSON lines into its values. Empty lines are skipped. */
-export class JsonLines implements Splitter<unknown> {
-  readonly #lines: LineCutter;
-
-  constructor({ lineBytesMax = runtimeLineBytesMax } = {}) {
-    this.#lines = new LineCutter(lineBytesMax, () => tooLong("a line", lineBytesMax));
-  }
-
-  push(piece: Uint8Array, onValue: (value: unknown) => void): void {
-    this.#lines.push(piece, (line) => parseLine(line, onValue));
-  }
-
-  end(onValue: (value: unknown) => void): void {
-    this.#lines.end((line) => parseLine(line, onValue));
-  }
-}
-
-function parseLine(line: string, onValue: (value: unknown) => void): void {
-  if (line.trim() !== "") onValue(parseJson(line));
-}
-
-function parseJson(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    // Drops the parser's own error: its message quotes a part of the line, which may be a user's answer.
-    throw new Fault("upstream_error", {
-      message: "The runtime sent a line that is not JSON.",
-      internal: `not JSON, ${line.length} characters`,
-    });
-  }
-}
-
-/** Turns the lines of one answer of `/api/chat`, or of lines converted to its form, into answer events. */
+/** Turns the lines of one answer of `/api/chat` or `/api/generate` into answer events. */
 export class OllamaAnswer {
   readonly #options: OllamaAnswerOptions;
   #toolCalls = 0;
@@ -118,53 +78,57 @@ export class OllamaAnswer {
   }
 
   /** Called at the end of the body, which does not prove success: an answer that is incomplete by then has failed. */
-  *end(): Generator<AnswerEvent> {
-    if (this.#done) return;
-    if (this.#repeats >= repeatsMax) yield* this.#cut(this.#pieces);
-    else throw new Fault("upstream_error", { message: "The runtime ended its answer before it was complete." });
+  end(): AnswerEvent[] {
+    if (this.#done) return [];
+    if (this.#repeats >= repeatsMax) return this.#cutOff(this.#pieces);
+    throw new Fault("upstream_error", { message: "The runtime ended its answer before it was complete." });
   }
 
   events(line: unknown): AnswerEvent[] {
-    const parsed = chatLine.safeParse(line);
-    if (!parsed.success) {
-      throw new Fault("upstream_error", {
-        message: "The runtime sent an invalid line.",
-        internal: misfitOf(parsed.error),
-      });
+    const { success, data, error } = answerLine.safeParse(line);
+    if (!success) {
+      throw new Fault("upstream_error", { message: "The runtime sent an invalid line.", internal: misfitOf(error) });
     }
-    const { error } = parsed.data;
-    if (error !== undefined) return [...this.#failure(typeof error === "string" ? error : JSON.stringify(error))];
-    return this.#done ? [] : [...this.#output(parsed.data), ...this.#closing(parsed.data)];
+    if (data.error !== undefined) return this.#failure(data.error);
+    return this.#done ? [] : [...this.#output(data), ...this.#closing(data)];
   }
 
   /** Throws the fault for an error. An error for arguments that the token limit cut off counts as `length` instead. */
-  *#failure(text: string): Generator<AnswerEvent> {
+  #failure(error: unknown): AnswerEvent[] {
+    const text = typeof error === "string" ? error : JSON.stringify(error);
     const { tokensMax } = this.#options;
-    if (tokensMax === undefined || !brokenCall.test(text)) throw ollamaStreamFault(text);
-    yield* this.#cut(tokensMax);
+    if (tokensMax !== undefined && brokenCall.test(text)) return this.#cutOff(tokensMax);
+    throw new Fault("upstream_error", {
+      message: "The runtime failed during its answer.",
+      internal: `Ollama reported an error (${causeOf(text)})`,
+    });
   }
 
   /** Ends an answer that was cut off. Ollama does not report its usage. */
-  *#cut(completionTokens: number): Generator<AnswerEvent> {
+  #cutOff(completionTokens: number): AnswerEvent[] {
     this.#done = true;
-    yield { kind: "finish", reason: "length" };
-    yield { kind: "usage", promptTokens: this.#options.promptTokens(), completionTokens };
+    return [
+      { kind: "finish", reason: "length" },
+      { kind: "usage", promptTokens: this.#options.promptTokens(), completionTokens },
+    ];
   }
 
-  *#output({ message, logprobs }: ChatLine): Generator<AnswerEvent> {
-    this.#count(message?.thinking || message?.content || "");
-    if (message?.thinking) yield { kind: "reasoning", text: message.thinking };
-    if (message?.content) {
-      yield { kind: "text", text: message.content, ...(logprobs && { logprobs: tokenLogprobs(logprobs) }) };
-    }
-    for (const call of message?.tool_calls ?? []) {
-      const { name, arguments: args = {} } = call.function;
-      const json = JSON.stringify(args ?? {});
-      if (this.#options.callsAsText) yield { kind: "text", text: callAsText(name, json) };
-      if (this.#options.callsAsText) continue;
+  *#output({ message, response, thinking, logprobs }: AnswerLine): Generator<AnswerEvent> {
+    const thought = message?.thinking ?? "";
+    // Reasoning that Ollama still separates in `/api/generate` is text: no client asked for reasoning.
+    const text = message?.content ?? `${thinking ?? ""}${response ?? ""}`;
+    this.#count(thought || text);
+    if (thought !== "") yield { kind: "reasoning", text: thought };
+    if (text !== "") yield { kind: "text", text, ...(logprobs && { logprobs }) };
+    for (const { id, function: called } of message?.tool_calls ?? []) {
+      const json = JSON.stringify(called.arguments ?? {});
+      if (this.#options.callsAsText) {
+        yield { kind: "text", text: callAsText(called.name, json) };
+        continue;
+      }
       if (this.#toolCalls > 0 && !this.#options.parallelToolCalls) return;
       const index = this.#toolCalls++;
-      yield { kind: "tool-call-start", index, name, ...(call.id && { id: call.id }) };
+      yield { kind: "tool-call-start", index, name: called.name, ...(id && { id }) };
       yield { kind: "tool-call-delta", index, arguments: json };
     }
   }
@@ -176,23 +140,15 @@ export class OllamaAnswer {
     this.#pieces += 1;
   }
 
-  *#closing(line: ChatLine): Generator<AnswerEvent> {
-    if (line.done !== true) return;
+  #closing(line: AnswerLine): AnswerEvent[] {
+    if (line.done !== true) return [];
     this.#done = true;
-    yield { kind: "finish", reason: this.#finishReason(line.done_reason) };
-    const promptTokens = line.prompt_eval_count ?? 0;
-    yield { kind: "usage", promptTokens, completionTokens: line.eval_count ?? 0 };
+    const usual = this.#toolCalls > 0 ? "tool_calls" : "stop";
+    return [
+      { kind: "finish", reason: line.done_reason === "length" ? "length" : usual },
+      { kind: "usage", promptTokens: line.prompt_eval_count ?? 0, completionTokens: line.eval_count ?? 0 },
+    ];
   }
-
-  #finishReason(reason: string | null | undefined): FinishReason {
-    if (reason === "length") return "length";
-    return this.#toolCalls > 0 ? "tool_calls" : "stop";
-  }
-}
-
-function tokenLogprobs(values: NonNullable<ChatLine["logprobs"]>): TokenLogprobs {
-  const complete = ({ token, logprob, bytes }: (typeof values)[number]) => ({ token, logprob, bytes: bytes ?? null });
-  return values.map((each) => ({ ...complete(each), top_logprobs: (each.top_logprobs ?? []).map(complete) }));
 }
 
 const overflowing = /context (length|size|window)|exceed_context_size|input length/i;
@@ -230,12 +186,4 @@ function overflowIn(text: string): Overflow {
   }
   const match = /\((\d+) tokens\) exceeds .*?\((\d+) tokens\)/.exec(plain);
   return match === null ? {} : { promptTokens: Number(match[1]), windowTokens: Number(match[2]) };
-}
-
-/** Returns the fault for an error that Ollama reported in the middle of an answer. */
-function ollamaStreamFault(text: string): Fault {
-  return new Fault("upstream_error", {
-    message: "The runtime failed during its answer.",
-    internal: `Ollama reported an error (${causeOf(text)})`,
-  });
 }

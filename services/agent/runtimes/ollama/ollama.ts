@@ -2,8 +2,9 @@ import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import type { ManageProgress } from "#shared/protocol/job-bodies.ts";
 import { cutAtStops, offersTools, prefilledText, trimPrefix } from "../adjust-answer.ts";
-import { estimateTextTokens, estimateTokens, tellOverflow } from "../context-overflow.ts";
-import { JsonLines, OllamaAnswer, ollamaStatusFault, readOllamaAnswer } from "./ollama-answer.ts";
+import { estimateTextTokens, estimateTokens, tellOverflow } from "../runtime-faults.ts";
+import { JsonLines } from "../read-stream.ts";
+import { OllamaAnswer, ollamaStatusFault, readOllamaAnswer } from "./ollama-answer.ts";
 import { RuntimeConnection } from "../runtime-connection.ts";
 import type {
   ChatRun,
@@ -114,7 +115,7 @@ async function ollamaText(run: CompleteRun, { connection, models }: Ollama, emit
   });
   const readInto = (emitAnswer: EmitEvents): Promise<void> => {
     const streamed = connection.stream({ path: "/api/generate", body: request, signal });
-    return readOllamaAnswer(streamed, { answer, onPiece: () => onProgress(), asInChats }, emitAnswer);
+    return readOllamaAnswer(streamed, { answer, onPiece: () => onProgress() }, emitAnswer);
   };
   try {
     if (entry.show.isMlx) await cutAtStops({ stop: body.stop, estimatedTokens }, readInto, emit);
@@ -122,17 +123,6 @@ async function ollamaText(run: CompleteRun, { connection, models }: Ollama, emit
   } catch (error) {
     throw tellOverflow(error, { param: "prompt", contextWindow, estimatedTokens });
   }
-}
-
-/**
- * Converts a line to the form of a chat. Reasoning that Ollama still separated becomes text: no client asked for
- * reasoning.
- */
-function asInChats(line: unknown): unknown {
-  if (typeof line !== "object" || line === null) return line;
-  const { response, thinking, ...rest }: Readonly<Record<string, unknown>> = { ...line };
-  const content = typeof thinking === "string" && typeof response === "string" ? thinking + response : response;
-  return { ...rest, message: { content } };
 }
 
 const embedAnswer = z.object({

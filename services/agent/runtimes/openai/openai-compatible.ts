@@ -2,7 +2,7 @@ import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { sleep } from "#shared/process/clock.ts";
 import { cutAtStops, offersTools, prefilledText, trimPrefix, usageAlways } from "../adjust-answer.ts";
-import { estimateTextTokens, estimateTokens, tellOverflow, type TooLong } from "../context-overflow.ts";
+import { estimateTextTokens, estimateTokens, tellOverflow, type TooLong } from "../runtime-faults.ts";
 import { fanOut } from "../fan-out.ts";
 import { firstImage, nothingToContinue } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";

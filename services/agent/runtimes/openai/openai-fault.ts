@@ -1,8 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
-import { causeOf, meaningOf } from "../complaints.ts";
-import { ContextOverflow, type Overflow } from "../context-overflow.ts";
-import type { Refusal } from "../runtime-connection.ts";
+import type { Refusal } from "../runtime-answer.ts";
+import { causeOf, ContextOverflow, meaningOf, type Overflow } from "../runtime-faults.ts";
 
 /** The server does not answer yet, because it is still loading the model. The request must be retried. */
 export class ModelLoading extends Fault {

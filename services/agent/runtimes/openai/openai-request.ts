@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { type ChatBody, type ChatMessage, contentText, type TextToContinue } from "#shared/protocol/job-bodies.ts";
-import { estimateTextTokens, estimateTokens } from "../context-overflow.ts";
+import { estimateTextTokens, estimateTokens } from "../runtime-faults.ts";
 import { imagesAfterResults, type PlacedMessage } from "../images-after-results.ts";
 import {
   argumentsOf,
