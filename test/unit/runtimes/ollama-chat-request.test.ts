@@ -13,7 +13,7 @@ function requestFor(fields: Record<string, unknown>, model: { capabilities?: str
   const show = ollamaShow.parse({ capabilities, details: { format } });
   const entry = { name: "m:latest", show, loaded: true };
   const body = chatBody.parse({ messages: [{ role: "user", content: "Hello" }], ...fields });
-  return JSON.parse(JSON.stringify(ollamaChatRequest({ entry, capabilities: show.capabilities, body })));
+  return JSON.parse(JSON.stringify(ollamaChatRequest(entry, { capabilities: show.capabilities, body })));
 }
 
 function refusalOf(...request: Parameters<typeof requestFor>): Fault {

@@ -2,7 +2,6 @@ import { describe, expect, test } from "vitest";
 import { completeModel } from "../../../services/agent/machine/offer.ts";
 import {
   describeModel,
-  modelIdOf,
   type OllamaHost,
   ollamaShow,
   ollamaTag,
@@ -23,7 +22,7 @@ function described(facts: {
   const show = { capabilities: ["completion"], details: { format: "gguf" }, model_info: modelInfo };
   const host = facts.host ?? linux;
   const shown = ollamaShow.parse({ ...show, ...facts.show });
-  const windows = new OllamaWindows(host.contextTokens);
+  const windows = new OllamaWindows();
   windows.saw("d", shown, facts.loadedTokens);
   const model = describeModel({
     tag: ollamaTag.parse({ ...tag, ...facts.tag }),
@@ -59,7 +58,6 @@ describe("a model of Ollama's", () => {
     ["ann/story:latest", "ann/story", "ann"],
     ["hf.co/bartowski/Llama-GGUF:Q4_K_M", "hf.co/bartowski/Llama-GGUF:Q4_K_M", "bartowski"],
   ])("%s is called %s and owned by %s", (name, id, owner) => {
-    expect(modelIdOf(name)).toBe(id);
     expect(described({ tag: { name } })).toMatchObject({ id, owned_by: owner });
   });
 
@@ -78,7 +76,6 @@ describe("a model of Ollama's", () => {
       { show: { parameters: 'stop   "x"\nnum_ctx                        8192' } },
       8_192,
     ],
-    ["else what Ollama was configured with", { host: { ...linux, contextTokens: 65_536 } }, 65_536],
     ["but never more than it was trained for", { show: { parameters: "num_ctx 999999" } }, 131_072],
     ["and, knowing nothing, the least that Ollama gives", { show: { model_info: {} } }, 4_096],
     ["at least 2048 with images", { show: { capabilities: ["vision"], parameters: "num_ctx 512" } }, 2_048],

@@ -29,10 +29,4 @@ describe("the window that an Ollama gives its models", () => {
     windows.saw("whole", shown(16_384), 16_384);
     expect(windows.tokensOf("other", shown(131_072))).toBe(4_096);
   });
-
-  test("is what the operator says in place of what was learnt for models that were not seen", () => {
-    const windows = new OllamaWindows(16_384);
-    windows.saw("d", shown(131_072), 32_768);
-    expect(windows.tokensOf("other", shown(131_072))).toBe(16_384);
-  });
 });

@@ -40,7 +40,7 @@ const ollamaChat =
   (fields) => {
     const entry = ollama(format);
     const body = chatBody.parse({ messages, ...fields });
-    return optionsOf(ollamaChatRequest({ entry, capabilities: entry.show.capabilities, body }));
+    return optionsOf(ollamaChatRequest(entry, { capabilities: entry.show.capabilities, body }));
   };
 const ollamaText =
   (format: string): Ask =>

@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { type Capabilities, modelsPerMachineMax } from "#shared/model/model.ts";
+import { aliasedId, type Capabilities, modelsPerMachineMax } from "#shared/model/model.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { DescribedModel } from "../runtime.ts";
 
+/** One entry of `/api/tags`. */
 export const ollamaTag = z.object({
   name: z.string(),
   digest: z.string(),
@@ -36,14 +37,13 @@ export interface OllamaEntry {
 export class OllamaCatalogue {
   readonly #connection: RuntimeConnection;
   readonly #host: OllamaHost;
-  #windows: OllamaWindows;
+  #windows = new OllamaWindows();
   #showByDigest: ReadonlyMap<string, OllamaShow> = new Map();
   #entryById: ReadonlyMap<string, OllamaEntry> = new Map();
 
   constructor(options: { connection: RuntimeConnection; host: OllamaHost }) {
     this.#connection = options.connection;
     this.#host = options.host;
-    this.#windows = new OllamaWindows(options.host.contextTokens);
   }
 
   async read(signal: AbortSignal): Promise<readonly DescribedModel[]> {
@@ -51,7 +51,11 @@ export class OllamaCatalogue {
       this.#connection.ask(tagList, { path: "/api/tags", signal }),
       this.#connection.ask(loadedList, { path: "/api/ps", signal }),
     ]).catch((error: unknown) => {
-      if (Fault.from(error).code === "runtime_offline") this.#forget();
+      if (Fault.from(error).code === "runtime_offline") {
+        // The Ollama that comes back may have another version and other settings.
+        this.#showByDigest = new Map();
+        this.#windows = new OllamaWindows();
+      }
       throw error;
     });
     const local = (tags.models ?? [])
@@ -60,16 +64,15 @@ export class OllamaCatalogue {
     const shows = await this.#showAll(local, signal);
     const loadedTokens = new Map((loaded.models ?? []).map(({ name, context_length: tokens }) => [name, tokens]));
 
-    for (const tag of local) {
+    const shown = local.flatMap((tag) => {
       const show = shows.get(tag.digest);
-      if (show !== undefined) this.#windows.saw(tag.digest, show, loadedTokens.get(tag.name) ?? undefined);
-    }
+      return show === undefined ? [] : [{ tag, show }];
+    });
+    for (const { tag, show } of shown) this.#windows.saw(tag.digest, show, loadedTokens.get(tag.name) ?? undefined);
 
     const models: DescribedModel[] = [];
     const entries = new Map<string, OllamaEntry>();
-    for (const tag of local) {
-      const show = shows.get(tag.digest);
-      if (show === undefined) continue;
+    for (const { tag, show } of shown) {
       const isLoaded = loadedTokens.has(tag.name);
       const contextTokens = this.#windows.tokensOf(tag.digest, show);
       const model = describeModel({ tag, show, contextTokens, isLoaded, host: this.#host });
@@ -81,15 +84,9 @@ export class OllamaCatalogue {
     return models;
   }
 
-  /** Forgets all descriptions and windows. The Ollama that comes back may have another version and other settings. */
-  #forget(): void {
-    this.#showByDigest = new Map();
-    this.#windows = new OllamaWindows(this.#host.contextTokens);
-  }
-
   /** Returns the model for a client's id. A model that the last list did not have is requested from Ollama. */
   async find(id: string, signal: AbortSignal): Promise<OllamaEntry> {
-    const known = this.#entryById.get(modelIdOf(id));
+    const known = this.#entryById.get(aliasedId(id));
     if (known !== undefined) return known;
     const show = await this.#show(id, signal);
     if (!show.isRemote) return { name: id, show, loaded: false };
@@ -109,24 +106,16 @@ export class OllamaCatalogue {
     for (let from = 0; from < missing.length; from += showsAtOnce) {
       await Promise.all(
         missing.slice(from, from + showsAtOnce).map(async (tag) => {
-          const show = await this.#showUnlessBroken(tag.name, signal);
-          if (show !== undefined) shows.set(tag.digest, show);
+          try {
+            shows.set(tag.digest, await this.#show(tag.name, signal));
+          } catch {
+            // Ollama cannot describe the model, or it was just removed. The other models stay visible.
+            signal.throwIfAborted();
+          }
         }),
       );
     }
     return shows;
-  }
-
-  /**
-   * Returns undefined for a model that Ollama cannot describe or that was just removed. The other models stay visible.
-   */
-  async #showUnlessBroken(name: string, signal: AbortSignal): Promise<OllamaShow | undefined> {
-    try {
-      return await this.#show(name, signal);
-    } catch {
-      signal.throwIfAborted();
-      return undefined;
-    }
   }
 
   #show(name: string, signal: AbortSignal): Promise<OllamaShow> {
@@ -134,7 +123,6 @@ export class OllamaCatalogue {
   }
 }
 
-/** One entry of `/api/tags`. */
 /** The fields of `/api/show` that matter here. `/api/show` is authoritative for a model's capabilities. */
 export const ollamaShow = z
   .object({
@@ -159,17 +147,10 @@ export const ollamaShow = z
   }));
 export type OllamaShow = z.output<typeof ollamaShow>;
 
-/** The host of Ollama, with settings that apply to every model. */
+/** The host of Ollama. */
 export interface OllamaHost {
   readonly platform: string;
   readonly arch: string;
-  /** OLLAMA_CONTEXT_LENGTH of the Ollama server, where that is known. */
-  readonly contextTokens?: number | undefined;
-}
-
-/** Returns the id that clients use: Ollama's name, which always has a tag, without the default tag `:latest`. */
-export function modelIdOf(name: string): string {
-  return name.endsWith(":latest") ? name.slice(0, -":latest".length) : name;
 }
 
 /**
@@ -187,7 +168,7 @@ export function describeModel(facts: {
   const { tag, show, contextTokens, isLoaded, host } = facts;
   if (show.isRemote) return undefined;
   return {
-    id: modelIdOf(tag.name),
+    id: aliasedId(tag.name),
     createdSeconds: unixSeconds(tag.modified_at),
     ownedBy: tag.name.split("/").at(-2) ?? "library",
     capabilities: show.capabilities,
@@ -238,14 +219,8 @@ const visionContextTokensMin = 2_048;
  * depends on its settings and on the graphics cards, and it does not report it. Both are learnt from loaded models.
  */
 export class OllamaWindows {
-  readonly #configuredDefault: number | undefined;
   readonly #seenByDigest = new Map<string, number>();
   #seenDefault: number | undefined;
-
-  /** `configuredDefault` is OLLAMA_CONTEXT_LENGTH of the server, where that is known. */
-  constructor(configuredDefault?: number) {
-    this.#configuredDefault = configuredDefault;
-  }
 
   /** Records a model of the list, and its window if it is loaded. */
   saw(digest: string, show: OllamaShow, loadedTokens: number | undefined): void {
@@ -258,14 +233,11 @@ export class OllamaWindows {
 
   /** Returns the window of the model now, or the one it would get if it were loaded now. */
   tokensOf(digest: string, show: OllamaShow): number {
-    return this.#seenByDigest.get(digest) ?? this.#expected(show);
-  }
-
-  /** Returns the window to expect. The MLX engine reserves no window and uses the whole trained one. */
-  #expected(show: OllamaShow): number {
+    const seen = this.#seenByDigest.get(digest);
+    if (seen !== undefined) return seen;
     const trained = show.trainedTokens ?? Infinity;
-    const usual = this.#configuredDefault ?? this.#seenDefault ?? contextTokensDefault;
-    const unset = show.isMlx ? (show.trainedTokens ?? contextTokensDefault) : usual;
+    // The MLX engine reserves no window and uses the whole trained one.
+    const unset = (show.isMlx ? show.trainedTokens : this.#seenDefault) ?? contextTokensDefault;
     const least = show.capabilities.vision ? visionContextTokensMin : 1;
     return Math.min(trained, Math.max(show.configuredTokens ?? unset, least));
   }

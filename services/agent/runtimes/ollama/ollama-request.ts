@@ -1,5 +1,4 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { Capabilities } from "#shared/model/model.ts";
 import { type ChatBody, type ChatMessage, contentText, type TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { imagesAfterResults } from "../images-after-results.ts";
 import {
@@ -10,6 +9,7 @@ import {
   nothingToContinue,
   refuseUnsupported,
 } from "../refuse-unsupported.ts";
+import type { ChatRun } from "../runtime.ts";
 import type { OllamaEntry, OllamaShow } from "./ollama-catalogue.ts";
 
 const sampling = ["top_k", "min_p", "typical_p", "repeat_penalty"] as const;
@@ -24,18 +24,14 @@ const honouredOnMlx = honoured.difference(new Set<string>(notOnMlx));
 
 const imageTypes = ["image/jpeg", "image/jpg", "image/png", "image/webp"];
 
-interface ChatToRequest {
-  readonly entry: OllamaEntry;
-  readonly capabilities: Capabilities;
-  readonly body: ChatBody;
-}
-
 /**
  * Renders a chat for Ollama's `/api/chat`. Refuses fields that Ollama would ignore. `truncate: false` makes Ollama
  * refuse a conversation that is too long. By default it drops the oldest messages silently.
  */
-export function ollamaChatRequest(chat: ChatToRequest): Readonly<Record<string, unknown>> {
-  const { entry, capabilities, body } = chat;
+export function ollamaChatRequest(
+  entry: OllamaEntry,
+  { body, capabilities }: Pick<ChatRun, "body" | "capabilities">,
+): Readonly<Record<string, unknown>> {
   const { isMlx } = entry.show;
   refuseUnsupported(body, isMlx ? honouredOnMlx : honoured);
   return {
@@ -64,8 +60,11 @@ function think(body: ChatBody, { isGptOss }: OllamaShow): boolean | "low" | "med
     case undefined:
       return undefined;
     case "none":
-      if (isGptOss) throw alwaysThinks();
-      return false;
+      if (!isGptOss) return false;
+      throw new Fault("unsupported_value", {
+        message: "This model always thinks: 'reasoning_effort' can be minimal, low, medium, high, xhigh or max.",
+        param: "reasoning_effort",
+      });
     case "minimal":
     case "low":
       return "low";
@@ -77,13 +76,6 @@ function think(body: ChatBody, { isGptOss }: OllamaShow): boolean | "low" | "med
     case "max":
       return isGptOss ? "high" : "max";
   }
-}
-
-function alwaysThinks(): Fault {
-  return new Fault("unsupported_value", {
-    message: "This model always thinks: 'reasoning_effort' can be minimal, low, medium, high, xhigh or max.",
-    param: "reasoning_effort",
-  });
 }
 
 function ollamaMessages(messages: readonly ChatMessage[]): unknown[] {
@@ -164,7 +156,9 @@ export function ollamaTextRequest(entry: OllamaEntry, body: TextToContinue): Rea
   const { isMlx, inserts } = entry.show;
   refuseUnsupported(body, isMlx ? honouredInTextsOnMlx : honouredInTexts);
   if (body.prompt === "") throw nothingToContinue();
-  if (body.suffix !== undefined && !inserts) throw insertsNothing();
+  if (body.suffix !== undefined && !inserts) {
+    throw new Fault("unsupported_parameter", { message: "The model does not support 'suffix'.", param: "suffix" });
+  }
   return {
     model: entry.name,
     prompt: body.prompt,
@@ -179,27 +173,11 @@ export function ollamaTextRequest(entry: OllamaEntry, body: TextToContinue): Rea
   };
 }
 
-function insertsNothing(): Fault {
-  return new Fault("unsupported_parameter", { message: "The model does not support 'suffix'.", param: "suffix" });
-}
-
-type Settings = Pick<
-  ChatBody,
-  | "max_tokens"
-  | "temperature"
-  | "top_p"
-  | "frequency_penalty"
-  | "presence_penalty"
-  | "seed"
-  | "stop"
-  | (typeof sampling)[number]
->;
-
 /**
  * Returns the request's settings by Ollama's names. It sends no option that makes Ollama reload a model (`num_ctx`,
  * `shift`), and overrides no default of the model.
  */
-function ollamaOptions(body: Settings): Readonly<Record<string, unknown>> {
+function ollamaOptions(body: ChatBody | TextToContinue): Readonly<Record<string, unknown>> {
   return {
     num_predict: body.max_tokens,
     temperature: body.temperature,

@@ -81,9 +81,9 @@ interface Ollama {
 
 /** Runs one chat on `/api/chat`. */
 async function ollamaChat(run: ChatRun, { connection, models }: Ollama, emit: EmitEvents): Promise<void> {
-  const { body, capabilities, contextWindow, signal, onProgress } = run;
+  const { body, contextWindow, signal, onProgress } = run;
   const entry = await models.find(run.model, signal);
-  const request = ollamaChatRequest({ entry, capabilities, body });
+  const request = ollamaChatRequest(entry, run);
   if (!entry.loaded) onProgress("loading");
   const answer = new OllamaAnswer({
     parallelToolCalls: body.parallel_tool_calls ?? true,
@@ -205,9 +205,7 @@ function pullProgress(line: unknown): ManageProgress {
   const parsed = pullLine.safeParse(line);
   if (!parsed.success) throw new Fault("upstream_error", { message: "The runtime sent an invalid line." });
   const { status = "", completed, total, error } = parsed.data;
-  if (error !== undefined) {
-    throw pullFault(error);
-  }
+  if (error !== undefined) throw pullFault(error);
   return {
     status: status.slice(0, 500),
     ...(typeof total === "number" && { totalBytes: total, completedBytes: Math.min(completed ?? 0, total) }),
