@@ -1,13 +1,8 @@
 import { z } from "zod";
-import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
-import { contentText, type ChatBody } from "#shared/protocol/job-bodies.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
+import { contentText, type ChatBody, type TextToContinue } from "#shared/protocol/job-bodies.ts";
 import type { EmitEvents } from "./runtime.ts";
-
-/** The stop strings of an answer, and the estimated length of its prompt. */
-interface Cut {
-  readonly stop?: readonly string[] | undefined;
-  readonly estimatedTokens: number;
-}
+import { estimatePromptTokens } from "./runtime-faults.ts";
 
 /** Thrown into a run whose answer is complete at a stop string, so that the runtime's request ends. */
 const stopped = new Error("the answer ended at a stop string");
@@ -17,11 +12,12 @@ const stopped = new Error("the answer ended at a stop string");
  * for the runtime's own end and usage; the usage is estimated instead.
  */
 export async function cutAtStops(
-  { stop, estimatedTokens }: Cut,
+  body: ChatBody | TextToContinue,
   run: (emit: EmitEvents) => Promise<void>,
   emit: EmitEvents,
 ): Promise<void> {
-  const cutter = new StopCutter(stop ?? []);
+  if (body.stop === undefined) return run(emit);
+  const cutter = new StopCutter(body.stop);
   let pieces = 0;
   let kept: AnswerEvent[] = [];
   try {
@@ -37,8 +33,12 @@ export async function cutAtStops(
     });
   } catch (error) {
     if (error !== stopped) throw error;
-    const usage: Usage = { promptTokens: estimatedTokens, completionTokens: pieces };
-    await emit([...kept, { kind: "finish", reason: "stop", stop: cutter.found }, { kind: "usage", ...usage }]);
+    const promptTokens = estimatePromptTokens(body);
+    await emit([
+      ...kept,
+      { kind: "finish", reason: "stop", stop: cutter.found },
+      { kind: "usage", promptTokens, completionTokens: pieces },
+    ]);
   }
 }
 
@@ -56,7 +56,8 @@ function* cutEvent(event: AnswerEvent, cutter: StopCutter): Generator<AnswerEven
 export class StopCutter {
   readonly #stops: readonly string[];
   #held = "";
-  #found: string | undefined;
+  /** The stop string that was found. */
+  found: string | undefined;
 
   constructor(stops: readonly string[]) {
     this.#stops = stops;
@@ -64,12 +65,7 @@ export class StopCutter {
 
   /** True if a stop string was found. No text comes out after it. */
   get stopped(): boolean {
-    return this.#found !== undefined;
-  }
-
-  /** The stop string that was found. */
-  get found(): string | undefined {
-    return this.#found;
+    return this.found !== undefined;
   }
 
   /** Takes the next piece and returns the text that now certainly belongs to the answer. */
@@ -79,7 +75,7 @@ export class StopCutter {
     const text = this.#held + piece;
     const cut = this.#firstStop(text);
     if (cut !== undefined) {
-      this.#found = cut.stop;
+      this.found = cut.stop;
       this.#held = "";
       return text.slice(0, cut.from);
     }
@@ -179,9 +175,8 @@ export async function trimPrefix(
   prefix: string,
   run: (emit: EmitEvents) => Promise<void>,
   emit: EmitEvents,
-  { charactersMin = echoCharactersMin }: { readonly charactersMin?: number } = {},
 ): Promise<void> {
-  if (prefix.length < charactersMin) return run(emit);
+  if (prefix.length < echoCharactersMin) return run(emit);
   const trimmer = new PrefixTrimmer(prefix);
   try {
     await run((events) => emit(trimmer.push(events)));
@@ -235,7 +230,7 @@ export const runtimeLogprobs = z.array(
 
 /** Adds an estimated usage to an answer whose runtime does not report it. */
 export async function usageAlways(
-  { estimatedTokens }: { readonly estimatedTokens: number },
+  body: TextToContinue,
   run: (emit: EmitEvents) => Promise<void>,
   emit: EmitEvents,
 ): Promise<void> {
@@ -248,5 +243,6 @@ export async function usageAlways(
     }
     return emit(events);
   });
-  if (!isReported) await emit([{ kind: "usage", promptTokens: estimatedTokens, completionTokens: pieces }]);
+  if (isReported) return;
+  await emit([{ kind: "usage", promptTokens: estimatePromptTokens(body), completionTokens: pieces }]);
 }

@@ -1,5 +1,5 @@
 import { Fault, type FaultCode } from "#shared/fault/fault.ts";
-import { contentText, type ChatBody } from "#shared/protocol/job-bodies.ts";
+import { contentText, type ChatBody, type EmbedBody, type TextToContinue } from "#shared/protocol/job-bodies.ts";
 
 /** Known facts of a prompt that does not fit. A runtime may report both numbers, one or neither. */
 export interface Overflow {
@@ -17,6 +17,9 @@ export class ContextOverflow extends Fault {
   }
 }
 
+/** The part of a request that holds its prompt: the messages of a chat, or a text to embed or to continue. */
+type Prompted = ChatBody | TextToContinue | EmbedBody;
+
 /** Subject of the overflow message, by the field of the request that was too long. */
 const takers = {
   messages: "your messages resulted in",
@@ -24,27 +27,30 @@ const takers = {
   prompt: "a text in 'prompt' resulted in",
 } as const;
 
-/** The input that was too long: the messages of a chat, or a text to embed or to continue. */
-export interface TooLong {
-  readonly param: keyof typeof takers;
-  readonly contextWindow: number;
-  /** Estimate by `estimateTokens` or `estimateTextTokens`. */
-  readonly estimatedTokens: number;
-  /** The token limit of the answer, for a runtime that counts it in. */
-  readonly tokensMax?: number | undefined;
+function promptField(body: Prompted): keyof typeof takers {
+  if ("messages" in body) return "messages";
+  return "input" in body ? "input" : "prompt";
 }
 
 /**
  * Returns an overflow as the client gets it, always with both numbers, and any other error as it is. A prompt length
- * that the runtime did not report is estimated, and the message says so. A prompt may fit and still leave less room than
- * the answer's limit. Clients recognise an overflow by this wording of OpenAI, and shorten their conversations.
+ * that the runtime did not report is estimated, and the message says so. Clients recognise an overflow by this wording
+ * of OpenAI, and shorten their conversations.
+ *
+ * `tokensMax` is the token limit of the answer, for a runtime that counts it in. A prompt may then fit and still leave
+ * less room than this limit.
  */
-export function tellOverflow(error: unknown, { param, contextWindow, estimatedTokens, tokensMax }: TooLong): unknown {
+export function tellOverflow(
+  error: unknown,
+  { body, contextWindow }: { readonly body: Prompted; readonly contextWindow: number },
+  tokensMax?: number,
+): unknown {
   if (!(error instanceof ContextOverflow)) return error;
   const { promptTokens, windowTokens = contextWindow } = error.overflow;
-  const told = promptTokens ?? `about ${Math.max(estimatedTokens, windowTokens + 1)} (estimated)`;
+  const told = promptTokens ?? `about ${Math.max(estimatePromptTokens(body), windowTokens + 1)} (estimated)`;
   const leavesNoRoom = tokensMax !== undefined && promptTokens !== undefined && promptTokens <= windowTokens;
   const end = leavesNoRoom ? `, which leaves no room for the ${tokensMax} of 'max_tokens'.` : ".";
+  const param = promptField(body);
   return new Fault("context_length_exceeded", {
     message: `This model's maximum context length is ${windowTokens} tokens on this machine. However, ${takers[param]} ${told} tokens${end}`,
     param,
@@ -56,18 +62,21 @@ export function tellOverflow(error: unknown, { param, contextWindow, estimatedTo
 const bytesPerToken = 4;
 const tokensPerImage = 768;
 
-export function estimateTokens(body: ChatBody): number {
+/** Estimates the tokens of a prompt; of several texts to embed, those of the longest. */
+export function estimatePromptTokens(body: Prompted): number {
+  if ("prompt" in body) return tokensIn(Buffer.byteLength(body.prompt));
+  if ("input" in body) return tokensIn(Math.max(...body.input.map((text) => Buffer.byteLength(text))));
   let bytes = body.tools === undefined ? 0 : Buffer.byteLength(JSON.stringify(body.tools));
   let images = 0;
   for (const { content } of body.messages) {
     bytes += Buffer.byteLength(contentText(content));
     if (Array.isArray(content)) images += content.filter(({ type }) => type === "image_url").length;
   }
-  return Math.ceil(bytes / bytesPerToken) + images * tokensPerImage;
+  return tokensIn(bytes) + images * tokensPerImage;
 }
 
-export function estimateTextTokens(text: string): number {
-  return Math.ceil(Buffer.byteLength(text) / bytesPerToken);
+function tokensIn(bytes: number): number {
+  return Math.ceil(bytes / bytesPerToken);
 }
 
 type Meaning = (internal: string) => Fault;

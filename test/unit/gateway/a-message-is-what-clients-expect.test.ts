@@ -331,12 +331,9 @@ describe("a fault of a machine", () => {
     [{}, undefined, /^prompt is too long: 4097 tokens > 4096 maximum\. .*about 4097 \(estimated\)/],
     [{ promptTokens: 4_000 }, 200, /^input length and `max_tokens` exceed context limit: 4000 \+ 200 > 4096, /],
   ])("of a prompt that is too long (%j) is told in words that clients know", (overflow, tokensMax, words) => {
-    const fault = tellOverflow(new ContextOverflow({ ...overflow, windowTokens: 4_096 }, "why"), {
-      param: "messages",
-      contextWindow: 4_096,
-      estimatedTokens: 10,
-      tokensMax,
-    });
+    const error = new ContextOverflow({ ...overflow, windowTokens: 4_096 }, "why");
+    const run = { body: { messages: [{ role: "user" as const, content: "x".repeat(40) }] }, contextWindow: 4_096 };
+    const fault = tellOverflow(error, run, tokensMax);
     expect(faultForMessages(fault as Fault).message).toMatch(words);
   });
 });

@@ -58,7 +58,7 @@ describe("a tool call that nobody offered", () => {
   });
 
   test("is text for Ollama, and no reason to end", () => {
-    const answer = new OllamaAnswer({ parallelToolCalls: true, callsAsText: true, promptTokens: () => 1 });
+    const answer = new OllamaAnswer({ messages: [{ role: "user", content: "Hi" }] });
     const message = { tool_calls: [{ function: { name: "get_weather", arguments: { city: "Rome" } } }] };
     expect(answer.events({ message, done: true, prompt_eval_count: 3, eval_count: 4 })).toEqual([
       { kind: "text", text: '{"name": "get_weather", "arguments": {"city":"Rome"}}' },

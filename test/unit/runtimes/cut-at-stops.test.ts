@@ -4,6 +4,9 @@ import { cutAtStops } from "../../../services/agent/runtimes/adjust-answer.ts";
 import type { EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
 import { emitEach, emittedBy } from "../../harness/ask-runtime.ts";
 
+/** About ten tokens. */
+const prompt = "x".repeat(40);
+
 /** What is left of an answer, and whether the runtime was let go of before its end. */
 async function cut(stop: readonly string[], events: readonly AnswerEvent[]) {
   let wasRead = false;
@@ -12,7 +15,7 @@ async function cut(stop: readonly string[], events: readonly AnswerEvent[]) {
     wasRead = true;
   })();
   const run = (emit: EmitEvents): Promise<void> => emitEach(read, emit);
-  const left = await emittedBy((emit) => cutAtStops({ stop, estimatedTokens: 10 }, run, emit));
+  const left = await emittedBy((emit) => cutAtStops({ prompt, stop: [...stop] }, run, emit));
   return { left, wasRead };
 }
 
@@ -60,7 +63,7 @@ describe("an answer with stop strings", () => {
         await emit(words("held back"));
       }
     };
-    const left = await emittedBy((emit) => cutAtStops({ stop: [" beta"], estimatedTokens: 10 }, run, emit));
+    const left = await emittedBy((emit) => cutAtStops({ prompt, stop: [" beta"] }, run, emit));
     expect(left.slice(0, 2)).toEqual([...words("alpha"), { kind: "finish", reason: "stop", stop: " beta" }]);
   });
 });

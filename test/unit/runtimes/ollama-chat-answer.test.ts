@@ -1,16 +1,21 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { OllamaAnswer, type OllamaAnswerOptions } from "../../../services/agent/runtimes/ollama/ollama-answer.ts";
+import { chatBody, type ChatBody } from "#shared/protocol/job-bodies.ts";
+import { OllamaAnswer } from "../../../services/agent/runtimes/ollama/ollama-answer.ts";
 
 function call(name: string, fields: object = {}) {
   return { ...fields, function: { index: 0, name, arguments: { a: 1 } } };
 }
 const done = { message: { role: "assistant", content: "" }, done: true, done_reason: "stop" };
 
-const usual = { parallelToolCalls: true, promptTokens: () => 12 };
+/** A chat with tools of 32 tokens by the rule of thumb. */
+const usual = chatBody.parse({
+  messages: [{ role: "user", content: "x".repeat(79) }],
+  tools: [{ type: "function", function: { name: "first" } }],
+});
 
-function eventsOf(lines: readonly unknown[], options: Partial<OllamaAnswerOptions> = {}): AnswerEvent[] {
-  const answer = new OllamaAnswer({ ...usual, ...options });
+function eventsOf(lines: readonly unknown[], fields: Partial<ChatBody> = {}): AnswerEvent[] {
+  const answer = new OllamaAnswer({ ...usual, ...fields });
   return lines.flatMap((line) => answer.events(line));
 }
 
@@ -45,7 +50,7 @@ describe("an answer of Ollama's", () => {
 
   test("passes on the first call alone when calls may not come together", () => {
     const lines = [{ message: { tool_calls: [call("first"), call("second")] } }, done];
-    const started = eventsOf(lines, { parallelToolCalls: false }).filter(({ kind }) => kind === "tool-call-start");
+    const started = eventsOf(lines, { parallel_tool_calls: false }).filter(({ kind }) => kind === "tool-call-start");
     expect(started).toEqual([{ kind: "tool-call-start", index: 0, name: "first" }]);
   });
 
@@ -66,28 +71,28 @@ describe("an answer of Ollama's", () => {
   test("is not done before Ollama says so", () => {
     const answer = new OllamaAnswer(usual);
     answer.events({ message: { content: "Hello" }, done: false });
-    expect(() => [...answer.end()]).toThrow("The runtime ended its answer before it was complete.");
+    expect(() => answer.end()).toThrow("The runtime ended its answer before it was complete.");
     answer.events(done);
-    expect([...answer.end()]).toEqual([]);
+    expect(answer.end()).toEqual([]);
   });
 
   test("an answer of an Ollama model that repeats itself has met a limit, where Ollama ends it without a word", () => {
     const answer = new OllamaAnswer(usual);
     const same = { message: { role: "assistant", content: "same" }, done: false };
     for (let times = 0; times < 31; times += 1) answer.events(same);
-    expect([...answer.end()]).toEqual([
+    expect(answer.end()).toEqual([
       { kind: "finish", reason: "length" },
-      { kind: "usage", promptTokens: 12, completionTokens: 31 },
+      { kind: "usage", promptTokens: 32, completionTokens: 31 },
     ]);
   });
 
   test("that was cut at its limit within a call has met that limit, where Ollama calls it a failure", () => {
     const error = 'llama-server returned invalid tool call arguments for "get_weather": unexpected end of JSON input';
     const thought = { message: { role: "assistant", content: "", thinking: ".\n" }, done: false };
-    expect(eventsOf([thought, { error }], { tokensMax: 14 })).toEqual([
+    expect(eventsOf([thought, { error }], { max_tokens: 14 })).toEqual([
       { kind: "reasoning", text: ".\n" },
       { kind: "finish", reason: "length" },
-      { kind: "usage", promptTokens: 12, completionTokens: 14 },
+      { kind: "usage", promptTokens: 32, completionTokens: 14 },
     ]);
     expect(() => eventsOf([thought, { error }])).toThrow("The runtime failed during its answer.");
   });

@@ -1,8 +1,7 @@
 import { randomInt } from "node:crypto";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault, originOf } from "#shared/fault/fault.ts";
-import type { ChatBody } from "#shared/protocol/job-bodies.ts";
-import { ContextOverflow, tellOverflow, type TooLong } from "../runtime-faults.ts";
+import { ContextOverflow, tellOverflow } from "../runtime-faults.ts";
 import type { ChatRun, EmitEvents, CompleteRun, Embeddings, EmbedRun } from "../runtime.ts";
 import { StopCutter } from "../adjust-answer.ts";
 import type { Engine, Generated, Model, Sequence, Token } from "./gguf-engine.ts";
@@ -15,21 +14,7 @@ export interface GgufRequest<Run> {
   readonly engine: Engine;
 }
 
-type Sampling = Pick<
-  ChatBody,
-  | "top_k"
-  | "min_p"
-  | "repeat_penalty"
-  | "temperature"
-  | "top_p"
-  | "seed"
-  | "frequency_penalty"
-  | "presence_penalty"
-  | "logit_bias"
-  | "max_tokens"
-  | "stop"
->;
-type SampledRun = Pick<ChatRun, "signal" | "onProgress" | "contextWindow"> & { readonly body: Sampling };
+type AnswerRequest = GgufRequest<ChatRun> | GgufRequest<CompleteRun>;
 
 /** Takes the pieces of an answer from the engine. */
 export interface Output {
@@ -54,8 +39,7 @@ export interface Generation {
 
 /** Generates an answer. Emits its events, then the finish reason and the usage. */
 export async function answer(
-  request: GgufRequest<SampledRun>,
-  param: TooLong["param"],
+  request: AnswerRequest,
   prepare: (loaded: LoadedModel) => Promise<Generation>,
   emit: EmitEvents,
 ): Promise<void> {
@@ -68,7 +52,7 @@ export async function answer(
   const { prompt, generate } = await prepare(loaded);
   const windowTokens = Math.min(loaded.windowTokens, run.contextWindow);
   const fits = prompt.length <= Math.min(loaded.promptTokensMax, windowTokens - 1);
-  if (!fits) throw overflow(prompt.length, windowTokens, param);
+  if (!fits) throw overflow(prompt.length, windowTokens, run);
   const maxTokens = Math.min(body.max_tokens ?? Infinity, windowTokens - prompt.length);
   const sampling = samplingOf(request, loaded.model);
   using taken = loaded.take(prompt);
@@ -179,7 +163,7 @@ async function readPrompt(
 const samplingDefaults = { temperature: 0.8, topK: 40, topP: 0.95, minP: 0.05 };
 const seedsMax = 2 ** 32;
 
-function samplingOf({ run: { body }, gguf, engine }: GgufRequest<SampledRun>, model: Model): object {
+function samplingOf({ run: { body }, gguf, engine }: AnswerRequest, model: Model): object {
   const { temperature, topP, topK, minP } = { ...samplingDefaults, ...gguf.file.sampling };
   const { frequency_penalty: frequencyPenalty = 0, presence_penalty: presencePenalty = 0, seed } = body;
   const { repeat_penalty: penalty = 1 } = body;
@@ -209,9 +193,8 @@ function refusedBias(key: string, what: string): Fault {
 }
 
 /** Returns the fault for a prompt that leaves no room for an answer. No prompt is ever cut. */
-export function overflow(promptTokens: number, windowTokens: number, param: TooLong["param"]): unknown {
-  const counted = new ContextOverflow({ promptTokens, windowTokens }, "counted by the engine");
-  return tellOverflow(counted, { param, contextWindow: windowTokens, estimatedTokens: promptTokens });
+function overflow(promptTokens: number, windowTokens: number, run: ChatRun | CompleteRun | EmbedRun): unknown {
+  return tellOverflow(new ContextOverflow({ promptTokens, windowTokens }, "counted by the engine"), run);
 }
 
 function engineFailed(error: unknown): Fault {
@@ -249,7 +232,7 @@ export function ggufText(request: GgufRequest<CompleteRun>, emit: EmitEvents): P
       },
     };
   };
-  return answer(request, "prompt", prepare, emit);
+  return answer(request, prepare, emit);
 }
 
 /** Returns the prompt that the engine makes of a text, with a gap in it if there is a text after the gap. */
@@ -274,7 +257,7 @@ export async function ggufEmbed({ run, gguf }: GgufRequest<EmbedRun>): Promise<E
   const texts = body.input.map((text) => model.tokenize(text, false));
   const lengths = texts.map((tokens) => embedding.calculateInputLength([...tokens]));
   const longest = Math.max(...lengths);
-  if (longest > windowTokens) throw overflow(longest, windowTokens, "input");
+  if (longest > windowTokens) throw overflow(longest, windowTokens, run);
   const vectors: number[][] = [];
   for (const tokens of texts) {
     signal.throwIfAborted();

@@ -64,7 +64,7 @@ export function ggufChat(request: GgufRequest<ChatRun>, emit: EmitEvents): Promi
       },
     };
   };
-  return answer(request, "messages", prepare, emit);
+  return answer(request, prepare, emit);
 }
 
 /** Returns the tokens of a chat's prompt. A model that is not in memory has no tokenizer to count with. */
@@ -143,20 +143,11 @@ function heldTo(body: ChatBody, functions: Functions | undefined): Schema | unde
   const insists = choice === "required" || typeof choice === "object";
   if (!insists && format.type === "text") return undefined;
   if (insists && functions === undefined) throw invalid("tool_choice", "needs 'tools'");
-  const calls = Object.entries(functions ?? {}).map(
-    ([
-      name,
-      {
-        params: { $defs, ...parameters },
-      },
-    ]) => {
-      return {
-        type: "object",
-        properties: { name: { const: name }, arguments: parameters },
-        ...($defs !== undefined && { $defs }),
-      };
-    },
-  );
+  const calls = Object.entries(functions ?? {}).map(([name, { params }]) => {
+    const { $defs, ...parameters } = params;
+    const properties = { name: { const: name }, arguments: parameters };
+    return { type: "object", properties, ...($defs !== undefined && { $defs }) };
+  });
   if (insists) return { oneOf: calls };
   const wanted = format.type === "json_schema" ? format.json_schema.schema : undefined;
   const json = wanted === undefined ? anyObject : answerSchema(wanted, "response_format.json_schema.schema");

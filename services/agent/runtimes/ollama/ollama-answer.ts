@@ -1,8 +1,9 @@
 import { z } from "zod";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault, misfitOf } from "#shared/fault/fault.ts";
-import { callAsText, runtimeLogprobs } from "../adjust-answer.ts";
-import { causeOf, ContextOverflow, meaningOf, type Overflow } from "../runtime-faults.ts";
+import type { ChatBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
+import { callAsText, offersTools, runtimeLogprobs } from "../adjust-answer.ts";
+import { causeOf, ContextOverflow, estimatePromptTokens, meaningOf, type Overflow } from "../runtime-faults.ts";
 import { JsonLines, readStream } from "../read-stream.ts";
 import type { Refusal, RuntimeAnswer } from "../runtime-answer.ts";
 import type { EmitEvents } from "../runtime.ts";
@@ -36,16 +37,6 @@ const answerLine = z.object({
 });
 type AnswerLine = z.infer<typeof answerLine>;
 
-export interface OllamaAnswerOptions {
-  readonly parallelToolCalls: boolean;
-  /** True if the request offered no tools: a tool call that Ollama parsed all the same is told as its text. */
-  readonly callsAsText?: boolean;
-  /** The token limit of the request. */
-  readonly tokensMax?: number | undefined;
-  /** Returns the estimated length of the prompt, for an answer whose usage Ollama does not report. */
-  readonly promptTokens: () => number;
-}
-
 /** Ollama ends an answer silently once the model has repeated the same piece this many times in a row. */
 const repeatsMax = 30;
 
@@ -66,15 +57,21 @@ export async function readOllamaAnswer(
 
 /** Turns the lines of one answer of `/api/chat` or `/api/generate` into answer events. */
 export class OllamaAnswer {
-  readonly #options: OllamaAnswerOptions;
+  readonly #request: ChatBody | TextToContinue;
+  /** True if the request offered no tools: a tool call that Ollama parsed all the same is told as its text. */
+  readonly #callsAsText: boolean;
+  readonly #callsMax: number;
   #toolCalls = 0;
   #done = false;
   #pieces = 0;
   #piece = "";
   #repeats = 0;
 
-  constructor(options: OllamaAnswerOptions) {
-    this.#options = options;
+  constructor(request: ChatBody | TextToContinue) {
+    const chat = "messages" in request ? request : undefined;
+    this.#request = request;
+    this.#callsAsText = chat === undefined || !offersTools(chat);
+    this.#callsMax = chat?.parallel_tool_calls === false ? 1 : Infinity;
   }
 
   /** Called at the end of the body, which does not prove success: an answer that is incomplete by then has failed. */
@@ -96,7 +93,7 @@ export class OllamaAnswer {
   /** Throws the fault for an error. An error for arguments that the token limit cut off counts as `length` instead. */
   #failure(error: unknown): AnswerEvent[] {
     const text = typeof error === "string" ? error : JSON.stringify(error);
-    const { tokensMax } = this.#options;
+    const { max_tokens: tokensMax } = this.#request;
     if (tokensMax !== undefined && brokenCall.test(text)) return this.#cutOff(tokensMax);
     throw new Fault("upstream_error", {
       message: "The runtime failed during its answer.",
@@ -104,12 +101,12 @@ export class OllamaAnswer {
     });
   }
 
-  /** Ends an answer that was cut off. Ollama does not report its usage. */
+  /** Ends an answer that was cut off. Ollama does not report its usage, so the prompt is estimated. */
   #cutOff(completionTokens: number): AnswerEvent[] {
     this.#done = true;
     return [
       { kind: "finish", reason: "length" },
-      { kind: "usage", promptTokens: this.#options.promptTokens(), completionTokens },
+      { kind: "usage", promptTokens: estimatePromptTokens(this.#request), completionTokens },
     ];
   }
 
@@ -122,11 +119,11 @@ export class OllamaAnswer {
     if (text !== "") yield { kind: "text", text, ...(logprobs && { logprobs }) };
     for (const { id, function: called } of message?.tool_calls ?? []) {
       const json = JSON.stringify(called.arguments ?? {});
-      if (this.#options.callsAsText) {
+      if (this.#callsAsText) {
         yield { kind: "text", text: callAsText(called.name, json) };
         continue;
       }
-      if (this.#toolCalls > 0 && !this.#options.parallelToolCalls) return;
+      if (this.#toolCalls >= this.#callsMax) return;
       const index = this.#toolCalls++;
       yield { kind: "tool-call-start", index, name: called.name, ...(id && { id }) };
       yield { kind: "tool-call-delta", index, arguments: json };

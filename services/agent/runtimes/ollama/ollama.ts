@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import type { ManageProgress } from "#shared/protocol/job-bodies.ts";
-import { cutAtStops, offersTools, prefilledText, trimPrefix } from "../adjust-answer.ts";
-import { estimateTextTokens, estimateTokens, tellOverflow } from "../runtime-faults.ts";
+import { cutAtStops, prefilledText, trimPrefix } from "../adjust-answer.ts";
+import { tellOverflow } from "../runtime-faults.ts";
 import { JsonLines } from "../read-stream.ts";
 import { OllamaAnswer, ollamaStatusFault, readOllamaAnswer } from "./ollama-answer.ts";
 import { RuntimeConnection } from "../runtime-connection.ts";
@@ -81,47 +81,35 @@ interface Ollama {
 
 /** Runs one chat on `/api/chat`. */
 async function ollamaChat(run: ChatRun, { connection, models }: Ollama, emit: EmitEvents): Promise<void> {
-  const { body, contextWindow, signal, onProgress } = run;
+  const { body, signal, onProgress } = run;
   const entry = await models.find(run.model, signal);
   const request = ollamaChatRequest(entry, run);
   if (!entry.loaded) onProgress("loading");
-  const answer = new OllamaAnswer({
-    parallelToolCalls: body.parallel_tool_calls ?? true,
-    callsAsText: !offersTools(body),
-    tokensMax: body.max_tokens,
-    promptTokens: () => estimateTokens(body),
-  });
   // Ollama sends a tool call whole, and nothing while the model writes it.
   const onPiece = (): void => onProgress(body.tools === undefined ? undefined : "prefill");
   try {
     const streamed = connection.stream({ path: "/api/chat", body: request, signal });
-    await readOllamaAnswer(streamed, { answer, onPiece }, emit);
+    await readOllamaAnswer(streamed, { answer: new OllamaAnswer(body), onPiece }, emit);
   } catch (error) {
-    throw tellOverflow(error, { param: "messages", contextWindow, estimatedTokens: estimateTokens(body) });
+    throw tellOverflow(error, run);
   }
 }
 
 /** Continues one text on `/api/generate`. */
 async function ollamaText(run: CompleteRun, { connection, models }: Ollama, emit: EmitEvents): Promise<void> {
-  const { body, contextWindow, signal, onProgress } = run;
+  const { body, signal, onProgress } = run;
   const entry = await models.find(run.model, signal);
   const request = ollamaTextRequest(entry, body);
-  const estimatedTokens = estimateTextTokens(body.prompt);
   if (!entry.loaded) onProgress("loading");
-  const answer = new OllamaAnswer({
-    parallelToolCalls: false,
-    tokensMax: body.max_tokens,
-    promptTokens: () => estimatedTokens,
-  });
   const readInto = (emitAnswer: EmitEvents): Promise<void> => {
     const streamed = connection.stream({ path: "/api/generate", body: request, signal });
-    return readOllamaAnswer(streamed, { answer, onPiece: () => onProgress() }, emitAnswer);
+    return readOllamaAnswer(streamed, { answer: new OllamaAnswer(body), onPiece: () => onProgress() }, emitAnswer);
   };
   try {
-    if (entry.show.isMlx) await cutAtStops({ stop: body.stop, estimatedTokens }, readInto, emit);
+    if (entry.show.isMlx) await cutAtStops(body, readInto, emit);
     else await readInto(emit);
   } catch (error) {
-    throw tellOverflow(error, { param: "prompt", contextWindow, estimatedTokens });
+    throw tellOverflow(error, run);
   }
 }
 
@@ -132,7 +120,7 @@ const embedAnswer = z.object({
 
 /** Embeds texts on `/api/embed`. A text that is too long is refused. By default Ollama would cut it silently. */
 async function ollamaEmbed(run: EmbedRun, { connection, models }: Ollama): Promise<Embeddings> {
-  const { signal, onProgress, contextWindow } = run;
+  const { signal, onProgress } = run;
   const { input, dimensions } = run.body;
   const { name, loaded } = await models.find(run.model, signal);
   if (!loaded) onProgress("loading");
@@ -141,8 +129,7 @@ async function ollamaEmbed(run: EmbedRun, { connection, models }: Ollama): Promi
     const answer = await connection.ask(embedAnswer, { path: "/api/embed", body, signal });
     return { vectors: answer.embeddings, promptTokens: answer.prompt_eval_count ?? 0 };
   } catch (error) {
-    const estimatedTokens = Math.max(...input.map(estimateTextTokens));
-    throw tellOverflow(error, { param: "input", contextWindow, estimatedTokens });
+    throw tellOverflow(error, run);
   }
 }
 

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { sleep } from "#shared/process/clock.ts";
 import { cutAtStops, offersTools, prefilledText, trimPrefix, usageAlways } from "../adjust-answer.ts";
-import { estimateTextTokens, estimateTokens, tellOverflow, type TooLong } from "../runtime-faults.ts";
+import { tellOverflow } from "../runtime-faults.ts";
 import { fanOut } from "../fan-out.ts";
 import { firstImage, nothingToContinue } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
@@ -17,34 +17,6 @@ const askAgainMs = 500;
 
 /** Interval at which a waiting request looks if its model is loading, by the server's last list. */
 const loadingLookMs = 1_000;
-
-/** The faults of one kind of request. */
-interface Failing<Run> {
-  /** Reported when the server does not have the path of the request. */
-  readonly unsupported: string;
-  readonly tooLong: (run: Run) => Omit<TooLong, "contextWindow">;
-}
-
-const ofChats: Failing<ChatRun> = {
-  unsupported: "The model does not support chat.",
-  tooLong: ({ body }) => ({
-    param: "messages",
-    estimatedTokens: estimateTokens(body),
-    tokensMax: body.max_tokens,
-  }),
-};
-const ofTexts: Failing<CompleteRun> = {
-  unsupported: "The model does not continue texts.",
-  tooLong: ({ body }) => ({
-    param: "prompt",
-    estimatedTokens: estimateTextTokens(body.prompt),
-    tokensMax: body.max_tokens,
-  }),
-};
-const ofEmbeddings: Failing<EmbedRun> = {
-  unsupported: "The model does not embed.",
-  tooLong: ({ body }) => ({ param: "input", estimatedTokens: Math.max(...body.input.map(estimateTextTokens)) }),
-};
 
 /** Adapts any OpenAI-shaped server to a runtime. All differences between servers are in `OpenAiServer`. */
 export function openAiCompatible(options: {
@@ -68,13 +40,16 @@ export function openAiCompatible(options: {
     site.log?.warn(fields, "this runtime ends streams in [DONE] without a finish_reason; it is taken for stop");
   }
 
-  /** Sends the request, and again until the server has loaded the model or no client waits any more. */
-  async function ask<Run extends ChatRun | CompleteRun | EmbedRun, Result>(
-    run: Run,
-    { unsupported, tooLong }: Failing<Run>,
+  /**
+   * Sends the request, and again until the server has loaded the model or no client waits any more. `unsupported` is
+   * the message if the server does not have the path of the request.
+   */
+  async function ask<Result>(
+    run: ChatRun | CompleteRun | EmbedRun,
+    unsupported: string,
     request: (target: Target) => Promise<Result>,
   ): Promise<Result> {
-    const { signal, onProgress, contextWindow } = run;
+    const { body, signal, onProgress } = run;
     if (modelOf(run.model).loaded === false) onProgress("loading");
     const looks = site.clock.every(loadingLookMs, () => {
       if (modelOf(run.model).loading) onProgress("loading");
@@ -90,7 +65,9 @@ export function openAiCompatible(options: {
         }
       }
     } catch (error) {
-      if (!(error instanceof PathUnknown)) throw tellOverflow(error, { contextWindow, ...tooLong(run) });
+      if (!(error instanceof PathUnknown)) {
+        throw tellOverflow(error, run, "max_tokens" in body ? body.max_tokens : undefined);
+      }
       throw new Fault("unsupported_value", { message: unsupported, param: "model", internal: error.internal });
     } finally {
       looks.cancel();
@@ -98,7 +75,7 @@ export function openAiCompatible(options: {
   }
 
   function chatOnce(run: ChatRun, emit: EmitEvents): Promise<void> {
-    return ask(run, ofChats, (target) => openAiChat(run, target, emit));
+    return ask(run, "The model does not support chat.", (target) => openAiChat(run, target, emit));
   }
 
   async function countPrompt({ model: id, body, contextWindow, capabilities, signal }: ChatRun): Promise<number> {
@@ -127,8 +104,11 @@ export function openAiCompatible(options: {
     },
     chat: (run, emit) => (profile.refusesSeveral?.(run.body) ? fanOut(chatOnce, run, emit) : chatOnce(run, emit)),
     ...(server.count && { count: countPrompt }),
-    complete: (run, emit) => ask(run, ofTexts, (target) => openAiText(run, target, emit)),
-    ...(server.embeds && { embed: (run: EmbedRun) => ask(run, ofEmbeddings, (target) => openAiEmbed(run, target)) }),
+    complete: (run, emit) =>
+      ask(run, "The model does not continue texts.", (target) => openAiText(run, target, emit)),
+    ...(server.embeds && {
+      embed: (run: EmbedRun) => ask(run, "The model does not embed.", (target) => openAiEmbed(run, target)),
+    }),
     get manages() {
       const { load, unload } = server.manages ?? {};
       return {
@@ -165,8 +145,7 @@ async function openAiChat(run: ChatRun, target: Target, emit: EmitEvents): Promi
   const echoed = profile.prefill === "as-the-template" ? prefilledText(body) : "";
   const trimmed = (emitTrimmed: EmitEvents): Promise<void> =>
     trimPrefix(echoed, (emitAnswer) => answerChat(run, target, emitAnswer), emitTrimmed);
-  if (body.stop === undefined || profile.endsAtStops) return trimmed(emit);
-  return cutAtStops({ stop: body.stop, estimatedTokens: estimateTokens(body) }, trimmed, emit);
+  return profile.endsAtStops ? trimmed(emit) : cutAtStops(body, trimmed, emit);
 }
 
 function answerChat(run: ChatRun, target: Target, emit: EmitEvents): Promise<void> {
@@ -188,12 +167,9 @@ function answerChat(run: ChatRun, target: Target, emit: EmitEvents): Promise<voi
 
 /** Continues one text on `/v1/completions`, and adapts the server's answer to the request. */
 async function openAiText(run: CompleteRun, target: Target, emit: EmitEvents): Promise<void> {
-  const { prompt, stop } = run.body;
-  const estimatedTokens = estimateTextTokens(prompt);
   const answer = (emitAnswer: EmitEvents): Promise<void> =>
-    usageAlways({ estimatedTokens }, (emitOnce) => answerText(run, target, emitOnce), emitAnswer);
-  if (stop === undefined || target.profile.endsAtStops) return answer(emit);
-  return cutAtStops({ stop, estimatedTokens }, answer, emit);
+    usageAlways(run.body, (emitOnce) => answerText(run, target, emitOnce), emitAnswer);
+  return target.profile.endsAtStops ? answer(emit) : cutAtStops(run.body, answer, emit);
 }
 
 async function answerText(run: CompleteRun, target: Target, emit: EmitEvents): Promise<void> {

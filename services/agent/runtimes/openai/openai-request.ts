@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { type ChatBody, type ChatMessage, contentText, type TextToContinue } from "#shared/protocol/job-bodies.ts";
-import { estimateTextTokens, estimateTokens } from "../runtime-faults.ts";
+import { estimatePromptTokens } from "../runtime-faults.ts";
 import { imagesAfterResults, type PlacedMessage } from "../images-after-results.ts";
 import {
   argumentsOf,
@@ -41,7 +41,7 @@ export function openAiChatRequest(chat: ChatToRequest): Readonly<Record<string, 
     tools,
     tool_choice: toolChoice,
     parallel_tool_calls: profile.takesParallelToolCalls && tools ? body.parallel_tool_calls : undefined,
-    max_tokens: answerTokens(chat, profile.answerTokensUnset, () => estimateTokens(body)),
+    max_tokens: answerTokens(chat, profile.answerTokensUnset),
     ...sharedFields(chat),
     n: profile.answersSeveral ? body.n : undefined,
     logprobs: body.logprobs || undefined,
@@ -154,7 +154,7 @@ export function openAiTextRequest(request: ToRequest<TextToContinue>): Readonly<
     suffix: body.suffix,
     stream: true,
     stream_options: { include_usage: true },
-    max_tokens: answerTokens(request, texts.answerTokensUnset, () => estimateTextTokens(body.prompt)),
+    max_tokens: answerTokens(request, texts.answerTokensUnset),
     ...sharedFields(request),
     logprobs: body.logprobs === undefined ? undefined : Math.max(body.logprobs, texts.logprobsMin ?? 0),
     ...profile.always,
@@ -168,9 +168,8 @@ export function openAiTextRequest(request: ToRequest<TextToContinue>): Readonly<
 function answerTokens(
   { body, profile, contextWindow }: ToRequest<ChatBody | TextToContinue>,
   unset: number | undefined,
-  estimatedTokens: () => number,
 ): number | undefined {
   const { max_tokens: tokensMax } = body;
   if (tokensMax !== undefined) return profile.refusesLimitsOverWindow ? Math.min(tokensMax, contextWindow) : tokensMax;
-  return unset === undefined ? undefined : Math.max(contextWindow - estimatedTokens(), unset);
+  return unset === undefined ? undefined : Math.max(contextWindow - estimatePromptTokens(body), unset);
 }
