@@ -2,12 +2,8 @@ import { connect } from "node:net";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { ollamaUrlDefault, recogniseOllama } from "../runtimes/ollama/ollama.ts";
-import {
-  type OpenAiServerKind,
-  openAiServerKinds,
-  openAiServerUrls,
-  recogniseOpenAiServer,
-} from "../runtimes/openai/recognise-openai-server.ts";
+import { type OpenAiServerKind, openAiServerKinds } from "../runtimes/openai/openai-profile.ts";
+import { openAiServerUrls, recogniseOpenAiServer } from "../runtimes/openai/recognise-openai-server.ts";
 import type { Runtime, RuntimeSite } from "../runtimes/runtime.ts";
 
 /** The result of a look: a runtime, nothing, or a server that is no runtime. */

@@ -79,7 +79,7 @@ function tokensIn(bytes: number): number {
   return Math.ceil(bytes / bytesPerToken);
 }
 
-type Meaning = (internal: string) => Fault;
+type Meaning = (internal?: string) => Fault;
 
 function meaning(code: FaultCode, param: string | undefined, message: string): Meaning {
   return (internal) => new Fault(code, { message, param, internal });
@@ -92,7 +92,8 @@ const notHeld = "The runtime of this model cannot hold an answer to a JSON schem
 const notContinued = "The model cannot go on from these last messages with the role 'assistant'.";
 const noEffort = "The runtime of this model does not support this 'reasoning_effort'.";
 const noImages = meaning("unsupported_value", "messages", "The model does not accept images.");
-const noModel = meaning("model_not_found", "model", "The model does not exist on this machine.");
+
+export const modelNotFound = meaning("model_not_found", "model", "The model does not exist on this machine.");
 
 /** The fault for each error text of a model server, whatever status it came with. The first match wins. */
 const meanings: readonly (readonly [RegExp, Meaning])[] = [
@@ -119,8 +120,8 @@ const meanings: readonly (readonly [RegExp, Meaning])[] = [
   ],
   [/image input|mmproj|multimodal|images? (is|are) not supported|does not support (images?|vision)/i, noImages],
   [/only 'text'/i, noImages],
-  [/repository not found|cached snapshot folder|huggingface\.co|invalid model (identifier|name)/i, noModel],
-  [/model\b.*\b(not found|does not exist|not exist)/i, noModel],
+  [/repository not found|cached snapshot folder|huggingface\.co|invalid model (identifier|name)/i, modelNotFound],
+  [/model\b.*\b(not found|does not exist|not exist)/i, modelNotFound],
   [
     /assistant response prefill|cannot continue an assistant message|assistant messages at the end|continue_final_message/i,
     meaning("unsupported_value", "messages", notContinued),

@@ -5,10 +5,8 @@ import { systemClock as clock } from "#shared/process/clock.ts";
 import { faultEntry } from "#shared/fault/fault.ts";
 import { runJob } from "../../../services/agent/jobs/run-job.ts";
 import { ollamaRuntime } from "../../../services/agent/runtimes/ollama/ollama.ts";
-import {
-  recogniseOpenAiServer,
-  type OpenAiServerKind,
-} from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
+import type { OpenAiServerKind } from "../../../services/agent/runtimes/openai/openai-profile.ts";
+import { recogniseOpenAiServer } from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
 import type { Runtime } from "../../../services/agent/runtimes/runtime.ts";
 import { faultBody } from "../../../services/gateway/http/answer-faults.ts";
 import { eventsOf, textOn, offeredBy } from "../../harness/ask-runtime.ts";

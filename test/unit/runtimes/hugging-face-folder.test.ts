@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { readModelFiles, trainedTokens } from "../../../services/agent/runtimes/openai/model-files.ts";
+import { readModelFiles } from "../../../services/agent/runtimes/openai/model-files.ts";
 
 let hub: string;
 let snapshot: string;
@@ -26,7 +26,7 @@ describe("the files of a model", () => {
   test("are found in the cache by the model's name, and tell its size and its window", async () => {
     const files = await readModelFiles("org/name", hub);
     expect(files?.sizeBytes).toBe(500);
-    expect(files && trainedTokens(files)).toBe(32_768);
+    expect(files?.trainedTokens).toBe(32_768);
   });
 
   test("are found in a folder that is named", async () => {
@@ -37,7 +37,7 @@ describe("the files of a model", () => {
     const config = { max_position_embeddings: 7, text_config: { max_position_embeddings: 131_072 } };
     writeFileSync(join(snapshot, "config.json"), JSON.stringify(config));
     const files = await readModelFiles("org/name", hub);
-    expect(files && trainedTokens(files)).toBe(131_072);
+    expect(files?.trainedTokens).toBe(131_072);
   });
 
   test("hold the template in the tokenizer's, or in a file of its own", async () => {
@@ -51,7 +51,7 @@ describe("the files of a model", () => {
     writeFileSync(join(snapshot, "config.json"), "{oops");
     const files = await readModelFiles("org/name", hub);
     expect(files?.sizeBytes).toBe(500);
-    expect(files && trainedTokens(files)).toBeUndefined();
+    expect(files?.trainedTokens).toBeUndefined();
   });
 
   test.each([["org/other"], ["../models--org--name/snapshots/abc123"], ["a/b/c"], [""]])(

@@ -4,10 +4,8 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
-import {
-  recogniseOpenAiServer,
-  type OpenAiServerKind,
-} from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
+import type { OpenAiServerKind } from "../../../services/agent/runtimes/openai/openai-profile.ts";
+import { recogniseOpenAiServer } from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
 import { ReplayServer, type Replay } from "../../harness/replay-server.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { until } from "../../harness/until.ts";

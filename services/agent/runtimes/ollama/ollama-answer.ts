@@ -3,7 +3,7 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault, misfitOf } from "#shared/fault/fault.ts";
 import type { ChatBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { callAsText, offersTools, runtimeLogprobs } from "../adjust-answer.ts";
-import { causeOf, ContextOverflow, estimatePromptTokens, meaningOf, type Overflow } from "../runtime-faults.ts";
+import { causeOf, ContextOverflow, estimatePromptTokens, meaningOf, modelNotFound, type Overflow } from "../runtime-faults.ts";
 import { JsonLines, readStream } from "../read-stream.ts";
 import type { Refusal, RuntimeAnswer } from "../runtime-answer.ts";
 import type { EmitEvents } from "../runtime.ts";
@@ -156,10 +156,7 @@ const overflowing = /context (length|size|window)|exceed_context_size|input leng
  */
 export function ollamaStatusFault({ status, text }: Refusal): Fault {
   const internal = `Ollama answered ${status} (${causeOf(text)})`;
-  if (status === 404) {
-    const message = "The model does not exist on this machine.";
-    return new Fault("model_not_found", { message, param: "model", internal });
-  }
+  if (status === 404) return modelNotFound(internal);
   if (status === 503 || status === 429) {
     return new Fault("server_is_overloaded", { message: "The runtime is overloaded.", internal });
   }

@@ -5,10 +5,20 @@ import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
+import { modelNotFound } from "../runtime-faults.ts";
 import type { DescribedModel, ManageRun } from "../runtime.ts";
 import { readModelFile, templateTakesTools, templateThinks } from "./model-files.ts";
 import { ModelLoading } from "./openai-fault.ts";
-import { idByPlace, type ListedModel, openAiModelList, organisationIn, PatientProbes } from "./openai-models.ts";
+import {
+  idByPlace,
+  type ListedModel,
+  openAiModelList,
+  optionalCount,
+  optionalText,
+  organisationIn,
+  PatientProbes,
+  probeEmbedding,
+} from "./openai-models.ts";
 import {
   choiceInWords,
   plainServer,
@@ -60,22 +70,20 @@ const llamaServerSlotsDefault = 4;
 /** Interval between requests for the status of a model that is being loaded or unloaded. */
 const loadPollMs = 500;
 
-const tokens = z.int().positive().nullish().catch(undefined);
-
 /** The fields of llama-server's `/props` that matter here. A router has a `role`, and no properties of a model. */
 export const llamaServerProps = z.object({
-  role: z.string().nullish().catch(undefined),
-  default_generation_settings: z.object({ n_ctx: tokens }).nullish().catch(undefined),
-  total_slots: tokens,
+  role: optionalText,
+  default_generation_settings: z.object({ n_ctx: optionalCount }).nullish().catch(undefined),
+  total_slots: optionalCount,
   modalities: z.object({ vision: z.boolean() }).partial().nullish().catch(undefined),
-  chat_template: z.string().nullish().catch(undefined),
+  chat_template: optionalText,
   chat_template_caps: z
     .object({ supports_tools: z.boolean(), supports_tool_calls: z.boolean(), supports_reasoning_effort: z.boolean() })
     .partial()
     .nullish()
     .catch(undefined),
-  model_path: z.string().nullish().catch(undefined),
-  build_info: z.string().nullish().catch(undefined),
+  model_path: optionalText,
+  build_info: optionalText,
   is_sleeping: z.boolean().nullish().catch(undefined),
 });
 type LlamaServerProps = z.infer<typeof llamaServerProps>;
@@ -225,9 +233,8 @@ export class LlamaServer implements OpenAiServer {
   }
 
   async #probe(model: string, signal: AbortSignal): Promise<Probed> {
-    const embeds = z.object({ data: z.array(z.unknown()) });
     try {
-      await this.#connection.ask(embeds, { path: "/v1/embeddings", body: { model, input: "a" }, signal });
+      await probeEmbedding(this.#connection, model, signal);
       return { completion: false, embedding: true };
     } catch (error) {
       if (!(error instanceof Fault) || error.code !== "unsupported_value") throw error;
@@ -291,8 +298,8 @@ export class LlamaServer implements OpenAiServer {
 
   async #statusOf(model: string, signal: AbortSignal): Promise<string> {
     const status = (await this.#list("/models", signal)).find(({ id }) => id === model)?.status?.value;
-    if (status !== undefined) return status;
-    throw new Fault("model_not_found", { message: "The model does not exist on this machine.", param: "model" });
+    if (status === undefined) throw modelNotFound();
+    return status;
   }
 }
 

@@ -4,8 +4,9 @@ import { type Capabilities, modelsPerMachineMax } from "#shared/model/model.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
+import { modelNotFound } from "../runtime-faults.ts";
 import type { DescribedModel, ManageRun } from "../runtime.ts";
-import { openAiModelList } from "./openai-models.ts";
+import { openAiModelList, optionalCount, optionalText } from "./openai-models.ts";
 import {
   choiceInWords,
   plainServer,
@@ -137,17 +138,13 @@ export class LmStudioServer implements OpenAiServer {
   /** Unloads every instance of the model: a model may be in memory more than once. */
   async #unload({ model, signal, onProgress }: ManageRun): Promise<void> {
     const known = (await this.catalogue(signal)).find(({ name }) => name === model);
-    if (known === undefined) {
-      throw new Fault("model_not_found", { message: "The model does not exist on this machine.", param: "model" });
-    }
+    if (known === undefined) throw modelNotFound();
     for (const { id } of known.instances) {
       await this.#connection.text({ path: "/api/v1/models/unload", body: { instance_id: id }, signal });
     }
     onProgress({ status: "unloaded" });
   }
 }
-
-const tokens = z.int().positive().nullish().catch(undefined);
 
 /** The answer of `/api/v1/models`, since LM Studio 0.4. */
 export const lmStudioModels = z.object({
@@ -158,13 +155,13 @@ export const lmStudioModels = z.object({
         key: z.string(),
         publisher: z.string().nullish(),
         size_bytes: z.number().positive().nullish().catch(undefined),
-        max_context_length: tokens,
+        max_context_length: optionalCount,
         format: z.string().nullish(),
         loaded_instances: z
           .array(
             z.object({
               id: z.string(),
-              config: z.object({ context_length: tokens, parallel: tokens }).nullish().catch(undefined),
+              config: z.object({ context_length: optionalCount, parallel: optionalCount }).nullish().catch(undefined),
             }),
           )
           .nullish(),
@@ -177,7 +174,7 @@ export const lmStudioModels = z.object({
           .partial()
           .nullish()
           .catch(undefined),
-        selected_variant: z.string().nullish().catch(undefined),
+        selected_variant: optionalText,
       }),
     )
     .transform((models) => models.slice(0, modelsPerMachineMax)),
@@ -194,8 +191,8 @@ export const lmStudioModelsBefore = z.object({
         publisher: z.string().nullish(),
         compatibility_type: z.string().nullish(),
         state: z.string().nullish(),
-        max_context_length: tokens,
-        loaded_context_length: tokens,
+        max_context_length: optionalCount,
+        loaded_context_length: optionalCount,
         capabilities: z.array(z.string()).nullish().catch(undefined),
       }),
     )
@@ -205,8 +202,6 @@ type ListedBefore = z.infer<typeof lmStudioModelsBefore>["data"][number];
 
 /** A model of LM Studio, and its instances in memory, each with an id of its own. */
 interface LmStudioModel extends DescribedModel, ServedModel {
-  readonly loaded?: boolean | undefined;
-  readonly onAppleMlx?: boolean | undefined;
   readonly instances: readonly { readonly id: string; readonly slots: number | undefined }[];
 }
 

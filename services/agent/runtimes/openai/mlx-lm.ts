@@ -3,14 +3,7 @@ import type { Capabilities } from "#shared/model/model.ts";
 import type { ChatBody } from "#shared/protocol/job-bodies.ts";
 import { firstImage, honouring, honouringInTexts, modelsChoice } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
-import {
-  type ModelFiles,
-  readModelFiles,
-  templateTakesTools,
-  templateThinks,
-  tokenCount,
-  trainedTokens,
-} from "./model-files.ts";
+import { type ModelFiles, readModelFiles, templateTakesTools, templateThinks } from "./model-files.ts";
 import { byPlacedId, openAiModelList, organisationIn } from "./openai-models.ts";
 import { plainServer, type OpenAiProfile, type OpenAiServer, type ServedModel } from "./openai-profile.ts";
 
@@ -114,10 +107,10 @@ export function openMlxLm(options: {
           id,
           name,
           files,
-          tokenCount: files && tokenCount(files),
+          tokenCount: files?.tokenCount,
           ownedBy: organisationIn(id) ?? "mlx-lm",
           capabilities: capabilitiesOf(files),
-          contextTokens: files && trainedTokens(files),
+          contextTokens: files?.trainedTokens,
           sizeBytes: files?.sizeBytes,
           onAppleMlx: platform === "darwin",
         };

@@ -1,13 +1,30 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
+import { z } from "zod";
 
 /** Facts of a model from its files on this host. */
 export interface ModelFiles {
   readonly sizeBytes: number | undefined;
-  readonly config: Readonly<Record<string, unknown>>;
+  /** The window that the model was made for. */
+  readonly trainedTokens: number | undefined;
+  /** The number of different tokens of the model. */
+  readonly tokenCount: number | undefined;
+  /** True if the model has a part that reads images. */
+  readonly seesImages: boolean;
   /** The chat template, from its own file or from the tokenizer's configuration. */
   readonly chatTemplate: string | undefined;
 }
+
+const count = z.number().min(1).transform(Math.floor).optional().catch(undefined);
+const counts = { max_position_embeddings: count, vocab_size: count };
+const modelConfig = z
+  .object({
+    ...counts,
+    text_config: z.object(counts).optional().catch(undefined),
+    vision_config: z.looseObject({}).optional().catch(undefined),
+  })
+  .catch({});
+const tokenizerConfig = z.object({ chat_template: z.unknown() }).partial().catch({});
 
 const weightFile = /\.(safetensors|gguf|npz|bin)$/;
 
@@ -20,27 +37,20 @@ export async function readModelFiles(name: string, hubFolder: string): Promise<M
   if (folder === undefined) return undefined;
   try {
     const files = await readdir(folder);
-    const config = await readJson(join(folder, "config.json"));
     const weights = files.filter((file) => weightFile.test(file)).map((file) => join(folder, file));
-    return { sizeBytes: await sizeOf(weights), config: config ?? {}, chatTemplate: await readTemplate(folder) };
+    const config = modelConfig.parse(await readJson(join(folder, "config.json")));
+    // The configuration of the text part wins, where there are several.
+    const { text_config: text = {} } = config;
+    return {
+      sizeBytes: await sizeOf(weights),
+      trainedTokens: text.max_position_embeddings ?? config.max_position_embeddings,
+      tokenCount: text.vocab_size ?? config.vocab_size,
+      seesImages: config.vision_config !== undefined,
+      chatTemplate: await readTemplate(folder),
+    };
   } catch {
     return undefined;
   }
-}
-
-/** Returns the window that the model was made for, by the key that most configurations use. */
-export function trainedTokens(files: ModelFiles): number | undefined {
-  return numberIn(files, "max_position_embeddings");
-}
-
-/** Returns the number of different tokens of the model. */
-export function tokenCount(files: ModelFiles): number | undefined {
-  return numberIn(files, "vocab_size");
-}
-
-/** True if the model has a part that reads images. */
-export function seesImages({ config }: ModelFiles): boolean {
-  return isRecord(config["vision_config"]);
 }
 
 /**
@@ -57,14 +67,6 @@ async function cachedFolder(name: string, hubFolder: string): Promise<string | u
   }
 }
 
-/** Reads a number of the configuration. The configuration of the text part wins, where there are several. */
-function numberIn({ config }: ModelFiles, name: string): number | undefined {
-  const inner = config["text_config"];
-  const own = isRecord(inner) ? inner[name] : undefined;
-  const value = own ?? config[name];
-  return typeof value === "number" && value >= 1 ? Math.floor(value) : undefined;
-}
-
 async function sizeOf(files: readonly string[]): Promise<number | undefined> {
   const sizes = await Promise.all(files.map(async (file) => (await stat(file)).size));
   return sizes.length === 0 ? undefined : sizes.reduce((sum, size) => sum + size, 0);
@@ -74,23 +76,18 @@ async function readTemplate(folder: string): Promise<string | undefined> {
   try {
     return await readFile(join(folder, "chat_template.jinja"), "utf8");
   } catch {
-    const tokenizer = await readJson(join(folder, "tokenizer_config.json"));
-    const template = tokenizer?.["chat_template"];
-    return template === undefined ? undefined : typeof template === "string" ? template : JSON.stringify(template);
+    const { chat_template: template } = tokenizerConfig.parse(await readJson(join(folder, "tokenizer_config.json")));
+    return template === undefined || typeof template === "string" ? template : JSON.stringify(template);
   }
 }
 
-async function readJson(file: string): Promise<Readonly<Record<string, unknown>> | undefined> {
+/** Returns undefined for a file that is missing or not JSON. */
+async function readJson(file: string): Promise<unknown> {
   try {
-    const value: unknown = JSON.parse(await readFile(file, "utf8"));
-    return isRecord(value) ? value : undefined;
+    return JSON.parse(await readFile(file, "utf8"));
   } catch {
     return undefined;
   }
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Marks that only the templates of models with a thinking mode have. */

@@ -149,10 +149,8 @@ const wordings: readonly RegExp[] = [
 function overflowIn(text: string, error: Readonly<Record<string, unknown>>): Overflow | undefined {
   const [prompt, window] = [error["n_prompt_tokens"], error["n_ctx"]];
   if (typeof prompt === "number" && typeof window === "number") return { promptTokens: prompt, windowTokens: window };
-  if (error["type"] === "exceed_context_size_error" || error["code"] === "context_length_exceeded") {
-    return numbersIn(text) ?? {};
-  }
-  return numbersIn(text);
+  const isOverflow = error["type"] === "exceed_context_size_error" || error["code"] === "context_length_exceeded";
+  return numbersIn(text) ?? (isOverflow ? {} : undefined);
 }
 
 function numbersIn(text: string): Overflow | undefined {

@@ -1,6 +1,11 @@
 import { z } from "zod";
 import { modelsPerMachineMax } from "#shared/model/model.ts";
 import { type Clock, sleep } from "#shared/process/clock.ts";
+import type { RuntimeConnection } from "../runtime-connection.ts";
+
+/** Fields that only describe a model. A malformed one counts as missing. */
+export const optionalCount = z.int().positive().nullish().catch(undefined);
+export const optionalText = z.string().nullish().catch(undefined);
 
 /** The answer of `/v1/models`, with the extra fields of some servers. An empty list may be null. */
 export const openAiModelList = z.object({
@@ -8,18 +13,18 @@ export const openAiModelList = z.object({
     .array(
       z.object({
         id: z.string(),
-        owned_by: z.string().nullish().catch(undefined),
+        owned_by: optionalText,
         // vLLM
-        root: z.string().nullish().catch(undefined),
-        parent: z.string().nullish().catch(undefined),
-        max_model_len: z.int().positive().nullish().catch(undefined),
+        root: optionalText,
+        parent: optionalText,
+        max_model_len: optionalCount,
         // llama-server
         status: z
           .object({ value: z.string(), args: z.array(z.string()).nullish().catch(undefined) })
           .nullish()
           .catch(undefined),
-        path: z.string().nullish().catch(undefined),
-        context_length: z.int().positive().nullish().catch(undefined),
+        path: optionalText,
+        context_length: optionalCount,
         meta: z.object({ n_ctx: z.int().positive(), size: z.number().positive() }).partial().nullish().catch(undefined),
       }),
     )
@@ -121,4 +126,10 @@ export class PatientProbes<Finding extends object> {
       underWay.delete(question);
     }
   }
+}
+
+/** Requests one vector. Rejects when the server does not embed with this model. */
+export async function probeEmbedding(connection: RuntimeConnection, model: string, signal: AbortSignal): Promise<void> {
+  const embeds = z.object({ data: z.array(z.unknown()) });
+  await connection.ask(embeds, { path: "/v1/embeddings", body: { model, input: "a" }, signal });
 }

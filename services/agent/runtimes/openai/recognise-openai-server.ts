@@ -8,13 +8,10 @@ import { openMlxLm } from "./mlx-lm.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
 import { ModelLoading, refusalFault } from "./openai-fault.ts";
 import { openAiModelList, type ListedModel } from "./openai-models.ts";
-import { type OpenAiServer, type OpenAiServerKind, openAiServerKinds } from "./openai-profile.ts";
+import type { OpenAiServer, OpenAiServerKind } from "./openai-profile.ts";
 import { RuntimeConnection } from "../runtime-connection.ts";
 import type { Runtime, RuntimeSite } from "../runtime.ts";
 import { openVllm } from "./vllm.ts";
-
-export { openAiServerKinds };
-export type { OpenAiServerKind };
 
 /** The default address of each server. */
 export const openAiServerUrls: Readonly<Record<Exclude<OpenAiServerKind, "openai">, string>> = {
@@ -78,7 +75,16 @@ async function ownEvidence(
   connection: RuntimeConnection,
   signal: AbortSignal,
 ): Promise<OpenAiServerKind | "ollama" | undefined> {
-  const answers = (path: string, schema: z.ZodType): Promise<boolean> => answersWith(connection, schema, path, signal);
+  const answers = async (path: string, schema: z.ZodType): Promise<boolean> => {
+    try {
+      await connection.ask(schema, { path, signal });
+      return true;
+    } catch (error) {
+      signal.throwIfAborted();
+      // Only llama-server reports that it is loading, and it does so on every path.
+      return path === "/props" && error instanceof ModelLoading;
+    }
+  };
   const [isOllama, isLlamaServer, isLmStudio, wasLmStudio, hasVersion, hasHealth] = await Promise.all([
     answers("/api/version", z.object({ version: z.string() })),
     answers("/props", llamaServerProps.refine(hasProps)),
@@ -91,22 +97,6 @@ async function ownEvidence(
   if (isLlamaServer) return "llama-server";
   if (isLmStudio || wasLmStudio) return "lm-studio";
   return hasVersion ? "vllm" : hasHealth ? "mlx-lm" : undefined;
-}
-
-async function answersWith(
-  connection: RuntimeConnection,
-  schema: z.ZodType,
-  path: string,
-  signal: AbortSignal,
-): Promise<boolean> {
-  try {
-    await connection.ask(schema, { path, signal });
-    return true;
-  } catch (error) {
-    signal.throwIfAborted();
-    // Only llama-server reports that it is loading, and it does so on every path.
-    return path === "/props" && error instanceof ModelLoading;
-  }
 }
 
 function hasProps(props: z.infer<typeof llamaServerProps>): boolean {

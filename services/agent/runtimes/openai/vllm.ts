@@ -4,8 +4,8 @@ import type { Capabilities } from "#shared/model/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
-import { type ModelFiles, readModelFiles, seesImages, templateThinks } from "./model-files.ts";
-import { byPlacedId, idByPlace, openAiModelList, organisationIn, PatientProbes } from "./openai-models.ts";
+import { type ModelFiles, readModelFiles, templateThinks } from "./model-files.ts";
+import { byPlacedId, idByPlace, openAiModelList, organisationIn, PatientProbes, probeEmbedding } from "./openai-models.ts";
 import { plainServer, type OpenAiProfile, type OpenAiServer } from "./openai-profile.ts";
 
 /** The temperature below which vLLM always takes the likeliest token. */
@@ -85,8 +85,7 @@ export function openVllm(options: {
       if (error instanceof Fault && error.code === "model_does_not_support_tools") return { tools: false };
     }
     // The server is busy, or its model does not chat.
-    const embeds = z.object({ data: z.array(z.unknown()) });
-    await connection.ask(embeds, { path: "/v1/embeddings", body: { model, input: "a" }, signal });
+    await probeEmbedding(connection, model, signal);
     return { completion: false, embedding: true, tools: false };
   }
 
@@ -147,7 +146,7 @@ export function openVllm(options: {
 
 function capabilitiesByFiles(files: ModelFiles): Pick<Partial<Capabilities>, "vision" | "thinking"> {
   const { chatTemplate: template } = files;
-  return { vision: seesImages(files), ...(template !== undefined && { thinking: templateThinks(template) }) };
+  return { vision: files.seesImages, ...(template !== undefined && { thinking: templateThinks(template) }) };
 }
 
 /** Returns the running and waiting requests of all engines, from vLLM's metrics. */
