@@ -68,19 +68,20 @@ async function runInTurn(
       for (const event of events) {
         if (event.kind === "finish") finished = true;
         if (event.kind === "usage") usage = event;
-        else ofThisChoice.push(ofChoice(event, choice));
+        else ofThisChoice.push(event.kind === "embedding" ? event : { ...event, choice });
       }
       return emit(ofThisChoice);
     });
     // Without this check, an answer without any event would not be missed at the end.
-    if (!finished) throw brokenOff(choice);
+    if (!finished) {
+      throw new Fault("upstream_error", {
+        message: "The model's answer broke off before its end.",
+        internal: `the runtime ended answer ${choice} without a finish reason`,
+      });
+    }
     if (usage !== undefined) sum = added(sum, usage, again);
   }
   if (sum !== undefined) await emit([{ kind: "usage", ...sum }]);
-}
-
-function ofChoice(event: Exclude<AnswerEvent, { kind: "usage" }>, choice: number): AnswerEvent {
-  return event.kind === "embedding" ? event : { ...event, choice };
 }
 
 /**
@@ -90,13 +91,11 @@ function ofChoice(event: Exclude<AnswerEvent, { kind: "usage" }>, choice: number
 function added(sum: Usage | undefined, usage: Usage, again: boolean): Usage {
   if (sum === undefined) return usage;
   const prompt = again ? nothingRead : usage;
-  const cachedTokens = total(sum.cachedTokens, prompt.cachedTokens);
-  const reasoningTokens = total(sum.reasoningTokens, usage.reasoningTokens);
   return {
     promptTokens: sum.promptTokens + prompt.promptTokens,
     completionTokens: sum.completionTokens + usage.completionTokens,
-    ...(cachedTokens !== undefined && { cachedTokens }),
-    ...(reasoningTokens !== undefined && { reasoningTokens }),
+    cachedTokens: total(sum.cachedTokens, prompt.cachedTokens),
+    reasoningTokens: total(sum.reasoningTokens, usage.reasoningTokens),
   };
 }
 
@@ -104,13 +103,6 @@ const nothingRead: Pick<Usage, "promptTokens" | "cachedTokens"> = { promptTokens
 
 function total(one: number | undefined, other: number | undefined): number | undefined {
   return one === undefined && other === undefined ? undefined : (one ?? 0) + (other ?? 0);
-}
-
-function brokenOff(choice: number): Fault {
-  return new Fault("upstream_error", {
-    message: "The model's answer broke off before its end.",
-    internal: `the runtime ended answer ${choice} without a finish reason`,
-  });
 }
 
 /** The most texts in one request to a runtime. Their vectors are well within the size limit of one answer. */

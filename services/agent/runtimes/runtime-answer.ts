@@ -201,8 +201,15 @@ export class RuntimeAnswer implements Dispatcher.DispatchHandler {
     return piece;
   }
 
+  /** Returns the fault for a connection that broke, or that never came to be. */
   #silence(error: unknown): Fault {
-    return silenceFault(error, { answered: this.#status !== 0, retried: this.#retried });
+    const answered = this.#status !== 0;
+    return new Fault(answered ? "upstream_error" : "runtime_offline", {
+      message: answered ? "The runtime broke off its answer." : "The runtime does not answer.",
+      internal: error instanceof Error ? `${error.name}: ${error.message}` : String(error),
+      runtimeDied: answered || this.#retried || brokenOff.has(codeOf(error)),
+      cause: error,
+    });
   }
 
   async #refusal(): Promise<unknown> {
@@ -229,16 +236,4 @@ const brokenOff = new Set<unknown>(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
 
 function codeOf(error: unknown): unknown {
   return error instanceof Error && "code" in error ? error.code : undefined;
-}
-
-function silenceFault(
-  error: unknown,
-  { answered, retried }: { readonly answered: boolean; readonly retried: boolean },
-): Fault {
-  return new Fault(answered ? "upstream_error" : "runtime_offline", {
-    message: answered ? "The runtime broke off its answer." : "The runtime does not answer.",
-    internal: error instanceof Error ? `${error.name}: ${error.message}` : String(error),
-    runtimeDied: answered || retried || brokenOff.has(codeOf(error)),
-    cause: error,
-  });
 }

@@ -72,7 +72,11 @@ export class RuntimeConnection {
     await this.stream(question).read((piece) => {
       pieces.push(piece);
       bytes += piece.byteLength;
-      if (bytes > runtimeAnswerBytesMax) throw tooLong();
+      if (bytes > runtimeAnswerBytesMax) {
+        throw new Fault("upstream_error", {
+          message: `The runtime sent an answer longer than ${runtimeAnswerBytesMax} bytes (runtimeAnswerBytesMax).`,
+        });
+      }
       return undefined;
     });
     return Buffer.concat(pieces).toString();
@@ -120,10 +124,4 @@ export class RuntimeConnection {
     if (writing === undefined) post(encoder.encode(JSON.stringify(body)));
     return writing?.then(post);
   }
-}
-
-function tooLong(): Fault {
-  return new Fault("upstream_error", {
-    message: `The runtime sent an answer longer than ${runtimeAnswerBytesMax} bytes (runtimeAnswerBytesMax).`,
-  });
 }

@@ -94,7 +94,12 @@ export async function answer(
     signal.throwIfAborted();
     if (!ended.signal.aborted) {
       await sequence.clearHistory();
-      throw error instanceof Fault ? error : engineFailed(error);
+      if (error instanceof Fault) throw error;
+      throw new Fault("upstream_error", {
+        message: "The runtime failed during its answer.",
+        internal: originOf(error),
+        cause: error,
+      });
     }
   }
   events.text("text", cutter.end());
@@ -195,14 +200,6 @@ function refusedBias(key: string, what: string): Fault {
 /** Returns the fault for a prompt that leaves no room for an answer. No prompt is ever cut. */
 function overflow(promptTokens: number, windowTokens: number, run: ChatRun | CompleteRun | EmbedRun): unknown {
   return tellOverflow(new ContextOverflow({ promptTokens, windowTokens }, "counted by the engine"), run);
-}
-
-function engineFailed(error: unknown): Fault {
-  return new Fault("upstream_error", {
-    message: "The runtime failed during its answer.",
-    internal: originOf(error),
-    cause: error,
-  });
 }
 
 const honoured = honouringInTexts("suffix", "logit_bias", "top_k", "min_p", "repeat_penalty");

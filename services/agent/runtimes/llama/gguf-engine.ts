@@ -17,6 +17,7 @@ export interface Engine {
 export interface EngineOptions {
   /** A folder whose node_modules holds the engine, when the engine is not installed beside Trunkline. */
   readonly dir?: string | undefined;
+  /** `auto` looks for a graphics card. Without a graphics card the processor computes. */
   readonly gpu?: "auto" | false | undefined;
   /** The number of threads that compute; by default the engine's own choice, at most one a core. */
   readonly threads?: number | undefined;
@@ -47,13 +48,8 @@ export async function openEngine({ dir, gpu = "auto", threads, log }: EngineOpti
   }
 }
 
-async function start(given: {
-  readonly folder: string;
-  readonly gpu: "auto" | false;
-  readonly threads: number | undefined;
-  readonly log: Log;
-}): Promise<Engine> {
-  const { folder, gpu, threads, log } = given;
+async function start(options: Omit<EngineOptions, "dir"> & { readonly folder: string }): Promise<Engine> {
+  const { folder, gpu, threads, log } = options;
   const library: Library = await withoutSignals(() => import(pathToFileURL(join(folder, "dist", "index.js")).href));
   let firstError: string | undefined;
   const logger = (level: string, message: string): void => {

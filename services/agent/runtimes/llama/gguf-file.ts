@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { ChatWrapper, Engine, HistoryItem, Model } from "./gguf-engine.ts";
-import { anyObject } from "./gguf-schema.ts";
+import { anyObject, listOf } from "./gguf-schema.ts";
 
 /** A model as its GGUF file describes it, in one part or several. */
 export interface GgufFile {
@@ -164,10 +164,6 @@ function samplingOf(given: unknown): GgufFile["sampling"] {
 /** Returns a text as the source of a regular expression that matches it. */
 function escaped(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`);
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
 }
 
 function textOf(value: unknown): string | undefined {

@@ -19,7 +19,7 @@ export interface LoadedModel {
   readonly dispose: () => Promise<void>;
 }
 
-export interface GgufModelOptions {
+interface GgufModelOptions {
   readonly file: GgufFile;
   readonly engine: Engine;
   readonly slots: number;

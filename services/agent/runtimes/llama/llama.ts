@@ -1,10 +1,9 @@
 import { Fault, originOf } from "#shared/fault/fault.ts";
-import type { Log } from "#shared/process/log.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { ChatRun, Runtime } from "../runtime.ts";
 import { type GgufRequest, ggufEmbed, ggufText } from "./gguf-answer.ts";
 import { ggufChat, ggufCount } from "./gguf-chat.ts";
-import { openEngine } from "./gguf-engine.ts";
+import { type EngineOptions, openEngine } from "./gguf-engine.ts";
 import { partsOf, readGgufFile } from "./gguf-file.ts";
 import { GgufModel } from "./gguf-model.ts";
 
@@ -14,7 +13,7 @@ const slotsDefault = 2;
 /** Bounds the window unless `contextTokens` is configured: a window takes its whole memory even when it is empty. */
 const windowTokensDefault = 32_768;
 
-export interface LlamaOptions {
+export interface LlamaOptions extends Omit<EngineOptions, "dir"> {
   /** Paths of GGUF files; for a model in several parts, the path of any part. */
   readonly files: readonly string[];
   /** A folder whose node_modules holds the engine, when the engine is not installed beside Trunkline. */
@@ -23,10 +22,6 @@ export interface LlamaOptions {
   readonly slots?: number | undefined;
   /** The largest window of each slot. */
   readonly contextTokens?: number | undefined;
-  /** `auto` looks for a graphics card. Without a graphics card the processor computes. */
-  readonly gpu?: "auto" | false | undefined;
-  readonly threads?: number | undefined;
-  readonly log: Log;
 }
 
 /**

@@ -37,7 +37,6 @@ const honouredInTexts = honouringInTexts(...sampling);
  */
 export function scriptedRuntime(options: ScriptedOptions): Runtime {
   const models = chooseScriptedModels(options.models ?? scriptedModelIds);
-  const exit = options.exit ?? ((code: number) => process.exit(code));
 
   function find(id: string): ScriptedModel {
     const model = models.find((each) => each.id === id);
@@ -48,7 +47,7 @@ export function scriptedRuntime(options: ScriptedOptions): Runtime {
   async function chat(run: ChatRun, emit: EmitEvents): Promise<void> {
     const model = find(run.model);
     refuseUnsupported(run.body, honoured);
-    await perform({ answer: planAnswer({ model, body: run.body }), run, clock: options.clock, exit }, emit);
+    await perform(planAnswer({ model, body: run.body }), run, options, emit);
   }
 
   async function count({ model, body }: ChatRun): Promise<number> {
@@ -58,7 +57,7 @@ export function scriptedRuntime(options: ScriptedOptions): Runtime {
   async function complete(run: CompleteRun, emit: EmitEvents): Promise<void> {
     find(run.model);
     refuseUnsupported(run.body, honouredInTexts);
-    await perform({ answer: planContinuation(run.body), run, clock: options.clock, exit }, emit);
+    await perform(planContinuation(run.body), run, options, emit);
   }
 
   async function embed({ body, signal }: EmbedRun): Promise<Embeddings> {
@@ -87,14 +86,12 @@ export function scriptedRuntime(options: ScriptedOptions): Runtime {
   };
 }
 
-interface Performance {
-  readonly answer: ScriptedAnswer;
-  readonly run: ChatRun | CompleteRun;
-  readonly clock: Clock;
-  readonly exit: (code: number) => void;
-}
-
-async function perform({ answer, run, clock, exit }: Performance, emit: EmitEvents): Promise<void> {
+async function perform(
+  answer: ScriptedAnswer,
+  run: ChatRun | CompleteRun,
+  { clock, exit = (code: number) => process.exit(code) }: ScriptedOptions,
+  emit: EmitEvents,
+): Promise<void> {
   const { signal } = run;
   signal.throwIfAborted();
   const startedMs = clock.now() + answer.firstMs;
@@ -141,26 +138,17 @@ function textEvents(text: string): AnswerEvent[] {
   return text === "" ? [] : [{ kind: "text", text }];
 }
 
-function closingEvents(
+function* closingEvents(
   answer: ScriptedAnswer,
-  outcome: { promptTokens: number; sent: number; stop: string | undefined },
-): AnswerEvent[] {
-  const events: AnswerEvent[] = [];
-  if (answer.call !== undefined && outcome.stop === undefined) {
-    events.push({ kind: "tool-call-start", index: 0, name: answer.call.name });
-    events.push({ kind: "tool-call-delta", index: 0, arguments: answer.call.arguments });
+  { promptTokens, sent, stop }: { promptTokens: number; sent: number; stop: string | undefined },
+): Generator<AnswerEvent> {
+  if (answer.call !== undefined && stop === undefined) {
+    yield { kind: "tool-call-start", index: 0, name: answer.call.name };
+    yield { kind: "tool-call-delta", index: 0, arguments: answer.call.arguments };
   }
-  const { stop } = outcome;
-  events.push(
-    stop === undefined ? { kind: "finish", reason: answer.finish } : { kind: "finish", reason: "stop", stop },
-  );
-  events.push({
-    kind: "usage",
-    promptTokens: outcome.promptTokens,
-    completionTokens: outcome.sent,
-    ...(answer.thoughts > 0 && { reasoningTokens: answer.thoughts }),
-  });
-  return events;
+  yield { kind: "finish", reason: stop === undefined ? answer.finish : "stop", stop };
+  const reasoning = answer.thoughts > 0 && { reasoningTokens: answer.thoughts };
+  yield { kind: "usage", promptTokens, completionTokens: sent, ...reasoning };
 }
 
 /** Runs the failure of a script. The answer never continues after it. */
