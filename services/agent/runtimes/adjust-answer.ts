@@ -227,22 +227,3 @@ export const runtimeLogprobs = z.array(
       .transform((others) => others ?? []),
   }),
 );
-
-/** Adds an estimated usage to an answer whose runtime does not report it. */
-export async function usageAlways(
-  body: TextToContinue,
-  run: (emit: EmitEvents) => Promise<void>,
-  emit: EmitEvents,
-): Promise<void> {
-  let pieces = 0;
-  let isReported = false;
-  await run((events) => {
-    for (const { kind } of events) {
-      if (kind === "text") pieces += 1;
-      if (kind === "usage") isReported = true;
-    }
-    return emit(events);
-  });
-  if (isReported) return;
-  await emit([{ kind: "usage", promptTokens: estimatePromptTokens(body), completionTokens: pieces }]);
-}

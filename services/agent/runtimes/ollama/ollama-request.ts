@@ -54,28 +54,18 @@ function format(body: ChatBody): unknown {
   return wanted.type === "json_schema" ? (wanted.json_schema.schema ?? "json") : "json";
 }
 
+/** Ollama's levels of thinking by the effort. gpt-oss has none above `high`. */
+const levels = { minimal: "low", low: "low", medium: "medium", high: "high", xhigh: "max", max: "max" } as const;
+
 /** Returns Ollama's `think` value. Without an effort the model keeps its own default, which is to think. */
-function think(body: ChatBody, { isGptOss }: OllamaShow): boolean | "low" | "medium" | "high" | "max" | undefined {
-  switch (body.reasoning_effort) {
-    case undefined:
-      return undefined;
-    case "none":
-      if (!isGptOss) return false;
-      throw new Fault("unsupported_value", {
-        message: "This model always thinks: 'reasoning_effort' can be minimal, low, medium, high, xhigh or max.",
-        param: "reasoning_effort",
-      });
-    case "minimal":
-    case "low":
-      return "low";
-    case "medium":
-      return "medium";
-    case "high":
-      return "high";
-    case "xhigh":
-    case "max":
-      return isGptOss ? "high" : "max";
-  }
+function think({ reasoning_effort: effort }: ChatBody, { isGptOss }: OllamaShow): string | boolean | undefined {
+  if (effort === undefined) return undefined;
+  if (effort !== "none") return isGptOss && levels[effort] === "max" ? "high" : levels[effort];
+  if (!isGptOss) return false;
+  throw new Fault("unsupported_value", {
+    message: "This model always thinks: 'reasoning_effort' can be minimal, low, medium, high, xhigh or max.",
+    param: "reasoning_effort",
+  });
 }
 
 function ollamaMessages(messages: readonly ChatMessage[]): unknown[] {

@@ -102,23 +102,18 @@ export function capabilitiesByProps(props: LlamaServerProps): Partial<Capabiliti
 }
 
 /** Reads facts of a model from the arguments with which a router would start it. */
-export function describedByArgs(args: readonly string[]): {
-  readonly contextTokens?: number;
-  readonly capabilities: Partial<Capabilities>;
-  readonly modelPath?: string;
-} {
-  const has = (...names: string[]): boolean => args.some((arg) => names.includes(arg));
-  const textOf = (...names: string[]): string | undefined => args[args.findIndex((arg) => names.includes(arg)) + 1];
-  const valueOf = (...names: string[]): number => Number(textOf(...names) ?? 0);
-  const window = has("-c", "--ctx-size") ? valueOf("-c", "--ctx-size") : 0;
-  const shared = has("-np", "--parallel") && !has("-kvu", "--kv-unified") ? valueOf("-np", "--parallel") : 1;
-  const embeds = has("--embedding", "--embeddings");
-  const modelPath = has("-m", "--model") ? textOf("-m", "--model") : undefined;
+export function describedByArgs(args: readonly string[]) {
+  const placeOf = (names: string[]): number => args.findIndex((arg) => names.includes(arg));
+  const has = (...names: string[]): boolean => placeOf(names) >= 0;
+  const textOf = (...names: string[]): string | undefined => (has(...names) ? args[placeOf(names) + 1] : undefined);
+  const window = Number(textOf("-c", "--ctx-size") ?? 0);
+  const shared = has("-kvu", "--kv-unified") ? 1 : Number(textOf("-np", "--parallel") ?? 1);
+  const modelPath = textOf("-m", "--model");
   return {
     ...(window > 0 && { contextTokens: Math.floor(window / Math.max(shared, 1)) }),
     ...(modelPath !== undefined && { modelPath }),
     capabilities: {
-      ...(embeds && { embedding: true, completion: false }),
+      ...(has("--embedding", "--embeddings") && { embedding: true, completion: false }),
       ...(has("--mmproj", "-mm", "--mmproj-url") && { vision: true }),
     },
   };

@@ -100,7 +100,8 @@ export class OpenAiAnswer {
   readonly #finished = new Set<number>();
   /** Choices that got an empty finish reason. Some servers also write an empty reason on every chunk. */
   readonly #ended = new Set<number>();
-  #hasText = false;
+  /** The number of pieces of text so far. */
+  textPieces = 0;
   /** True if any part of the answer has come. */
   hasOutput = false;
   /** True if the server reported the end of the stream. This does not prove success. */
@@ -149,7 +150,7 @@ export class OpenAiAnswer {
     if (reasoning) events.push({ kind: "reasoning", choice, text: reasoning });
     if (text) events.push({ kind: "text", choice, text, logprobs: this.#logprobs(logprobs) });
     for (const piece of calls) events.push(...this.#callsOf(index).push(piece));
-    this.#hasText ||= text !== undefined;
+    if (text !== undefined) this.textPieces += 1;
     this.hasOutput ||= text !== undefined || reasoning !== undefined || calls.length > 0;
     if (leavesOutMarked && ((!text && !finishReason) || finishReason === "tool_calls")) {
       throw new Fault("upstream_error", {
@@ -214,7 +215,7 @@ export class OpenAiAnswer {
   #logprobs(value: unknown): TokenLogprobs | undefined {
     const { topLogprobs, needsLogprobs } = this.#options;
     const logprobs = value && topLogprobs !== undefined ? logprobsIn(value, topLogprobs) : undefined;
-    if (logprobs !== undefined || !needsLogprobs || this.#hasText) return logprobs;
+    if (logprobs !== undefined || !needsLogprobs || this.textPieces > 0) return logprobs;
     throw new Fault("unsupported_parameter", {
       message: "The runtime of this model does not support 'logprobs'.",
       param: "logprobs",

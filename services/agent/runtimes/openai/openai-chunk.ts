@@ -21,19 +21,6 @@ export function parseEvent(data: string): unknown {
 type Fields = Readonly<Record<string, unknown>>;
 type UsageEvent = Extract<AnswerEvent, { kind: "usage" }>;
 
-/** The fields of one choice of a chunk that an answer needs. Empty texts count as missing. */
-export interface ChunkChoice {
-  readonly index: number;
-  readonly text: string | undefined;
-  readonly reasoning: string | undefined;
-  readonly calls: readonly CallPiece[];
-  /** Some servers write an empty reason on every chunk. */
-  readonly finishReason: string | undefined;
-  /** The stop string that ended the answer, which vLLM tells. */
-  readonly stop: string | undefined;
-  readonly logprobs: unknown;
-}
-
 /**
  * Picks the fields of one event of `/v1/chat/completions` or `/v1/completions`. Each server omits other fields. Throws
  * when a field of the answer has the wrong type; malformed usage and logprobs count as missing.
@@ -43,7 +30,10 @@ export function pickChunk(value: unknown): { choices: readonly ChunkChoice[]; us
   return { choices: (pick(value, "choices", isList) ?? []).map(pickChoice), usage: pickUsage(value["usage"]) };
 }
 
-function pickChoice(value: unknown): ChunkChoice {
+/** The fields of one choice of a chunk that an answer needs. Empty texts count as missing. */
+export type ChunkChoice = ReturnType<typeof pickChoice>;
+
+function pickChoice(value: unknown) {
   if (!isFields(value)) throw invalidEvent("a choice that is no object");
   const delta = pick(value, "delta", isFields) ?? {};
   return {
@@ -51,7 +41,9 @@ function pickChoice(value: unknown): ChunkChoice {
     text: pick(delta, "content", isText) || pick(value, "text", isText) || undefined,
     reasoning: pick(delta, "reasoning_content", isText) || pick(delta, "reasoning", isText) || undefined,
     calls: (pick(delta, "tool_calls", isList) ?? []).map(pickCall),
+    /** Some servers write an empty reason on every chunk. */
     finishReason: pick(value, "finish_reason", isText),
+    /** The stop string that ended the answer, which vLLM tells. */
     stop: isText(value["stop_reason"]) ? value["stop_reason"] : undefined,
     logprobs: value["logprobs"],
   };

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { sleep } from "#shared/process/clock.ts";
-import { cutAtStops, offersTools, prefilledText, trimPrefix, usageAlways } from "../adjust-answer.ts";
-import { tellOverflow } from "../runtime-faults.ts";
+import { cutAtStops, offersTools, prefilledText, trimPrefix } from "../adjust-answer.ts";
+import { estimatePromptTokens, tellOverflow } from "../runtime-faults.ts";
 import { fanOut } from "../fan-out.ts";
 import { firstImage, nothingToContinue } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
@@ -167,8 +167,7 @@ function answerChat(run: ChatRun, target: Target, emit: EmitEvents): Promise<voi
 
 /** Continues one text on `/v1/completions`, and adapts the server's answer to the request. */
 async function openAiText(run: CompleteRun, target: Target, emit: EmitEvents): Promise<void> {
-  const answer = (emitAnswer: EmitEvents): Promise<void> =>
-    usageAlways(run.body, (emitOnce) => answerText(run, target, emitOnce), emitAnswer);
+  const answer = (emitAnswer: EmitEvents): Promise<void> => answerText(run, target, emitAnswer);
   return target.profile.endsAtStops ? answer(emit) : cutAtStops(run.body, answer, emit);
 }
 
@@ -188,6 +187,10 @@ async function answerText(run: CompleteRun, target: Target, emit: EmitEvents): P
   await readAnswer(answer, { question: { path: "/v1/completions", body: request, signal }, run, ...target }, emit);
   // A model without a begin token has no token to run on. The server did not run it, despite its report.
   if (body.prompt === "" && !answer.hasOutput && answer.promptTokens === 0) throw nothingToContinue();
+  if (answer.promptTokens !== undefined) return;
+  // The server does not report the usage.
+  const promptTokens = estimatePromptTokens(body);
+  await emit([{ kind: "usage", promptTokens, completionTokens: answer.textPieces }]);
 }
 
 const embedAnswer = z.object({

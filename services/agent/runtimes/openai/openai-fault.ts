@@ -17,17 +17,6 @@ export class PathUnknown extends Fault {
   }
 }
 
-/** An error of a server, read from any of the forms that servers use. */
-interface Complaint {
-  readonly status: number;
-  readonly text: string;
-  /** The field of the request that the error names, if it is one of our fields. */
-  readonly param: string | undefined;
-  readonly overflow: Overflow | undefined;
-  /** The field that a validation error names. */
-  readonly invalid: string | undefined;
-}
-
 /** The fields of chats and of completions. */
 const fields = new Set([...Object.keys(chatBody.shape), "prompt", "suffix"]);
 
@@ -100,7 +89,10 @@ function errorIn(text: string): unknown {
   }
 }
 
-function complaintIn(error: unknown, status: number | undefined): Complaint {
+/** An error of a server, read from any of the forms that servers use. */
+type Complaint = ReturnType<typeof complaintIn>;
+
+function complaintIn(error: unknown, status: number | undefined) {
   const record = isRecord(error) ? error : {};
   const message = record["message"] ?? record["detail"];
   const text = typeof error === "string" ? error : typeof message === "string" ? message : JSON.stringify(error ?? "");
@@ -110,8 +102,10 @@ function complaintIn(error: unknown, status: number | undefined): Complaint {
   return {
     status: status ?? (code >= 400 && code < 600 ? code : 500),
     text,
+    /** The field of the request that the error names, if it is one of our fields. */
     param: typeof param === "string" && fields.has(param) ? param : undefined,
     overflow: overflowIn(text, record),
+    /** The field that a validation error names. */
     invalid: invalid !== undefined && fields.has(invalid) ? invalid : undefined,
   };
 }

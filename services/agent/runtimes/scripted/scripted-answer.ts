@@ -124,21 +124,7 @@ function callableTools(body: ChatBody): string[] {
 }
 
 /** The settings of a script line. Indexes count the tokens of the text from 0. */
-interface Script {
-  readonly tokens: number;
-  readonly nonce: string;
-  /** Reasoning tokens before the text. */
-  readonly think: number;
-  /** Silence before the first token. */
-  readonly firstMs: number;
-  readonly delayMs: number;
-  readonly failAt: number | undefined;
-  readonly stallAt: number | undefined;
-  readonly exitAt: number | undefined;
-  /** The tool to call after the text, and its arguments as JSON. */
-  readonly tool: string | undefined;
-  readonly args: string | undefined;
-}
+type Script = NonNullable<ReturnType<typeof scriptIn>>;
 
 const scriptTokensMax = 1_000_000;
 const scriptDelayMsMax = 60_000;
@@ -175,7 +161,7 @@ export function readScript(text: string, param: ScriptedField = "messages"): Scr
   }
 }
 
-function scriptIn(text: string): Script | undefined {
+function scriptIn(text: string) {
   if (!scriptBeginning.test(text)) return undefined;
   const [line = ""] = text.split(/\r?\n/, 1);
   const given = readWords(line);
@@ -183,12 +169,15 @@ function scriptIn(text: string): Script | undefined {
   const script = {
     tokens,
     nonce: nameIn(given, "nonce") ?? defaultNonce,
+    /** Reasoning tokens before the text. */
     think: wholeNumber(given, "think", scriptTokensMax) ?? 0,
+    /** Silence before the first token. */
     firstMs: wholeNumber(given, "first_ms", scriptFirstMsMax) ?? 0,
     delayMs: wholeNumber(given, "delay_ms", scriptDelayMsMax) ?? 0,
     failAt: wholeNumber(given, "fail_at", tokens),
     stallAt: wholeNumber(given, "stall_at", tokens),
     exitAt: wholeNumber(given, "exit_at", tokens),
+    /** The tool to call after the text, and its arguments as JSON. */
     tool: nameIn(given, "tool"),
     args: jsonObject(given, "args"),
   };
