@@ -2,7 +2,7 @@ import type { AnswerEvent, FinishReason, Usage } from "#shared/protocol/answer-e
 import { addRecords, type DataRecord } from "#shared/protocol/frame.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { JobHead } from "#shared/protocol/job.ts";
-import { readAnyBody, readBody } from "../runtimes/bodies/json-bodies.ts";
+import { readAnyBody, readBody } from "../runtimes/json-bodies.ts";
 import { completeEach, embedInBatches, fanOut, textsAtOnce } from "../runtimes/fan-out.ts";
 import type { Route, Offer } from "../machine/offer.ts";
 import { refuseIncapable } from "../runtimes/refuse-unsupported.ts";

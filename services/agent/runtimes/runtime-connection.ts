@@ -1,7 +1,7 @@
 import { Pool, type Dispatcher } from "undici";
 import type { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { writeLargeJson } from "./bodies/json-bodies.ts";
+import { writeLargeJson } from "./json-bodies.ts";
 import { type Refusal, RuntimeAnswer } from "./runtime-answer.ts";
 
 export interface Question {

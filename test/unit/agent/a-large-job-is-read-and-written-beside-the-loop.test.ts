@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { readAnyBody, readBody, writeLargeJson } from "../../../services/agent/runtimes/bodies/json-bodies.ts";
+import { readAnyBody, readBody, writeLargeJson } from "../../../services/agent/runtimes/json-bodies.ts";
 import { RuntimeConnection } from "../../../services/agent/runtimes/runtime-connection.ts";
 
 const mib = 1024 * 1024;
