@@ -126,27 +126,23 @@ export async function embedInBatches(
     const embedded = await embed({ ...run, body: { ...run.body, input: texts } });
     promptTokens += embedded.promptTokens;
     const { vectors } = embedded;
-    if (vectors.length !== texts.length) throw otherCount(vectors.length, texts.length);
+    if (vectors.length !== texts.length) {
+      throw new Fault("upstream_error", {
+        message: "The runtime did not answer with one vector for each text.",
+        internal: `${vectors.length} vectors for ${texts.length} texts`,
+      });
+    }
     const wrong = vectors.find((vector) => dimensions !== undefined && vector.length !== dimensions);
-    if (wrong !== undefined) throw otherLength(wrong.length);
+    if (wrong !== undefined) {
+      throw new Fault("unsupported_parameter", {
+        message: `The runtime of this model does not support 'dimensions': its vectors have ${wrong.length} numbers.`,
+        param: "dimensions",
+      });
+    }
     await emit(vectors.map((vector, at): AnswerEvent => ({ kind: "embedding", index: from + at, vector })));
   }
   await emit([
     { kind: "finish", reason: "stop" },
     { kind: "usage", promptTokens, completionTokens: 0 },
   ]);
-}
-
-function otherLength(numbers: number): Fault {
-  return new Fault("unsupported_parameter", {
-    message: `The runtime of this model does not support 'dimensions': its vectors have ${numbers} numbers.`,
-    param: "dimensions",
-  });
-}
-
-function otherCount(vectors: number, texts: number): Fault {
-  return new Fault("upstream_error", {
-    message: "The runtime did not answer with one vector for each text.",
-    internal: `${vectors} vectors for ${texts} texts`,
-  });
 }

@@ -14,20 +14,17 @@ type BodyOf<Kind extends keyof Schemas> = z.output<Schemas[Kind]>;
  * agent. It is refused with the field's name, and never run with a field dropped.
  */
 export function readBody<Kind extends keyof Schemas>(kind: Kind, bytes: Uint8Array): BodyOf<Kind> {
-  const value = parseJson(bytes);
+  let value: unknown;
+  try {
+    value = readJson(bytes);
+  } catch (error) {
+    throw new Fault("internal_error", { message: "The request did not reach the machine in one piece.", cause: error });
+  }
   const { success, data, error } = schemas[kind].safeParse(value);
   if (!success) throw unknownPart(error.issues[0]?.path[0], misfitOf(error));
   const [unknown] = unknownFields(value, data);
   if (unknown !== undefined) throw unknownPart(unknown.at(-1), "the body has an unknown field");
   return data as BodyOf<Kind>;
-}
-
-function parseJson(bytes: Uint8Array): unknown {
-  try {
-    return readJson(bytes);
-  } catch (error) {
-    throw new Fault("internal_error", { message: "The request did not reach the machine in one piece.", cause: error });
-  }
 }
 
 function unknownPart(field: PropertyKey | undefined, internal: string): Fault {

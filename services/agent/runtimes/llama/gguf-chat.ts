@@ -75,15 +75,8 @@ export async function ggufCount({ body }: ChatRun, gguf: GgufModel): Promise<num
   return promptTokens(history, { wrapper: withEffort(body, gguf.file), functions, model: loaded.model }).length;
 }
 
-interface Conversation {
-  readonly tools: readonly ToolDefinition[];
-  readonly functions: Functions | undefined;
-  readonly history: HistoryItem[];
-  readonly thinks: boolean;
-}
-
 /** Reads a chat into the engine's form, from which the prompt is made. */
-function conversationOf(body: ChatBody, file: GgufFile): Conversation {
+function conversationOf(body: ChatBody, file: GgufFile) {
   const tools = body.tool_choice === "none" ? [] : toolsOf(body);
   const functions = functionsOf(tools, file);
   const history = historyOf(body.messages, file);

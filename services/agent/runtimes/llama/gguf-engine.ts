@@ -38,10 +38,8 @@ const engines = new Map<string, Promise<Engine>>();
 export async function openEngine({ dir, gpu = "auto", threads, log }: EngineOptions): Promise<Engine> {
   const folder = engineFolder(dir);
   const key = JSON.stringify([folder, gpu, threads]);
-  const opening = engines.get(key) ?? start({ folder, gpu, threads, log });
-  engines.set(key, opening);
   try {
-    return await opening;
+    return await engines.getOrInsertComputed(key, () => start({ folder, gpu, threads, log }));
   } catch (error) {
     engines.delete(key);
     throw error;

@@ -39,10 +39,11 @@ export async function readModelFiles(name: string, hubFolder: string): Promise<M
     const files = await readdir(folder);
     const weights = files.filter((file) => weightFile.test(file)).map((file) => join(folder, file));
     const config = modelConfig.parse(await readJson(join(folder, "config.json")));
+    const sizes = await Promise.all(weights.map(async (file) => (await stat(file)).size));
     // The configuration of the text part wins, where there are several.
     const { text_config: text = {} } = config;
     return {
-      sizeBytes: await sizeOf(weights),
+      sizeBytes: sizes.length === 0 ? undefined : sizes.reduce((sum, size) => sum + size),
       trainedTokens: text.max_position_embeddings ?? config.max_position_embeddings,
       tokenCount: text.vocab_size ?? config.vocab_size,
       seesImages: config.vision_config !== undefined,
@@ -65,11 +66,6 @@ async function cachedFolder(name: string, hubFolder: string): Promise<string | u
   } catch {
     return undefined;
   }
-}
-
-async function sizeOf(files: readonly string[]): Promise<number | undefined> {
-  const sizes = await Promise.all(files.map(async (file) => (await stat(file)).size));
-  return sizes.length === 0 ? undefined : sizes.reduce((sum, size) => sum + size, 0);
 }
 
 async function readTemplate(folder: string): Promise<string | undefined> {

@@ -181,7 +181,7 @@ export class OpenAiAnswer {
     if (calls !== undefined) events.push(...calls.end({ cutOff: reason === "length" }));
     this.#finished.add(index);
     const told = reason === "tool_calls" && this.#options.callsAsText ? "stop" : reason;
-    events.push({ kind: "finish", ...(index > 0 && { choice: index }), reason: told, stop });
+    events.push({ kind: "finish", choice: index === 0 ? undefined : index, reason: told, stop });
   }
 
   /**
@@ -200,12 +200,9 @@ export class OpenAiAnswer {
   }
 
   #callsOf(index: number): OpenAiToolCalls {
-    const known = this.#calls.get(index);
-    if (known !== undefined) return known;
     const { parallelToolCalls, callsAsText: asText = false } = this.#options;
-    const calls = new OpenAiToolCalls({ callsMax: parallelToolCalls ? Infinity : 1, choice: index, asText });
-    this.#calls.set(index, calls);
-    return calls;
+    const callsMax = parallelToolCalls ? Infinity : 1;
+    return this.#calls.getOrInsertComputed(index, () => new OpenAiToolCalls({ callsMax, choice: index, asText }));
   }
 
   /**

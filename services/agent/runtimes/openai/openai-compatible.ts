@@ -74,8 +74,19 @@ export function openAiCompatible(options: {
     }
   }
 
+  /** Ends an answer at its stop strings, where the server does not do so itself. */
+  function untilStop(
+    { body }: ChatRun | CompleteRun,
+    answer: (emit: EmitEvents) => Promise<void>,
+    emit: EmitEvents,
+  ): Promise<void> {
+    return profile.endsAtStops ? answer(emit) : cutAtStops(body, answer, emit);
+  }
+
   function chatOnce(run: ChatRun, emit: EmitEvents): Promise<void> {
-    return ask(run, "The model does not support chat.", (target) => openAiChat(run, target, emit));
+    return ask(run, "The model does not support chat.", (target) =>
+      untilStop(run, (emitAnswer) => openAiChat(run, target, emitAnswer), emit),
+    );
   }
 
   async function countPrompt({ model: id, body, contextWindow, capabilities, signal }: ChatRun): Promise<number> {
@@ -105,7 +116,9 @@ export function openAiCompatible(options: {
     chat: (run, emit) => (profile.refusesSeveral?.(run.body) ? fanOut(chatOnce, run, emit) : chatOnce(run, emit)),
     ...(server.count && { count: countPrompt }),
     complete: (run, emit) =>
-      ask(run, "The model does not continue texts.", (target) => openAiText(run, target, emit)),
+      ask(run, "The model does not continue texts.", (target) =>
+        untilStop(run, (emitAnswer) => openAiText(run, target, emitAnswer), emit),
+      ),
     ...(server.embeds && {
       embed: (run: EmbedRun) => ask(run, "The model does not embed.", (target) => openAiEmbed(run, target)),
     }),
@@ -138,17 +151,7 @@ interface Target {
 }
 
 /** Runs one chat on `/v1/chat/completions`, and adapts the server's answer to the request. */
-async function openAiChat(run: ChatRun, target: Target, emit: EmitEvents): Promise<void> {
-  const { body } = run;
-  const { profile } = target;
-  // A server that is told to continue the last message does not repeat it.
-  const echoed = profile.prefill === "as-the-template" ? prefilledText(body) : "";
-  const trimmed = (emitTrimmed: EmitEvents): Promise<void> =>
-    trimPrefix(echoed, (emitAnswer) => answerChat(run, target, emitAnswer), emitTrimmed);
-  return profile.endsAtStops ? trimmed(emit) : cutAtStops(body, trimmed, emit);
-}
-
-function answerChat(run: ChatRun, target: Target, emit: EmitEvents): Promise<void> {
+function openAiChat(run: ChatRun, target: Target, emit: EmitEvents): Promise<void> {
   const { body, contextWindow, cacheSalt, capabilities, signal } = run;
   const { profile, model } = target;
   const request = openAiChatRequest({ profile, model, body, thinks: capabilities.thinking, contextWindow, cacheSalt });
@@ -162,16 +165,13 @@ function answerChat(run: ChatRun, target: Target, emit: EmitEvents): Promise<voi
     interrupts: model.interrupts,
   });
   const question = { path: "/v1/chat/completions", body: request, signal };
-  return readAnswer(answer, { question, run, ...target }, emit);
+  // A server that is told to continue the last message does not repeat it.
+  const echoed = profile.prefill === "as-the-template" ? prefilledText(body) : "";
+  return trimPrefix(echoed, (emitAnswer) => readAnswer(answer, { question, run, ...target }, emitAnswer), emit);
 }
 
 /** Continues one text on `/v1/completions`, and adapts the server's answer to the request. */
 async function openAiText(run: CompleteRun, target: Target, emit: EmitEvents): Promise<void> {
-  const answer = (emitAnswer: EmitEvents): Promise<void> => answerText(run, target, emitAnswer);
-  return target.profile.endsAtStops ? answer(emit) : cutAtStops(run.body, answer, emit);
-}
-
-async function answerText(run: CompleteRun, target: Target, emit: EmitEvents): Promise<void> {
   const { profile, model } = target;
   const { body, contextWindow, cacheSalt, signal } = run;
   const request = openAiTextRequest({ profile, model, body, contextWindow, cacheSalt });

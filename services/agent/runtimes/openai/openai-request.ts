@@ -31,7 +31,8 @@ export function openAiChatRequest(chat: ChatToRequest): Readonly<Record<string, 
   const { profile, model, body } = chat;
   refuseUnsupported(body, profile.honoured.union(new Set(Object.keys(profile.sampling))));
   profile.refuse?.(body, model);
-  const { tools, tool_choice: toolChoice } = offeredTools(chat);
+  // A choice without tools has no meaning, and is left out.
+  const { tools, tool_choice: toolChoice }: Tools = body.tools === undefined ? {} : profile.tools(body, model);
   const format = body.response_format;
   return {
     model: model.name,
@@ -76,11 +77,6 @@ function prefill(profile: OpenAiProfile, body: ChatBody): Readonly<Record<string
         param: `messages[${body.messages.length - 1}]`,
       });
   }
-}
-
-/** Returns the tools and their choice as the server takes them. A choice without tools has no meaning, and is left out. */
-function offeredTools({ profile, model, body: { tools, tool_choice: choice } }: ChatToRequest): Tools {
-  return tools === undefined ? {} : profile.tools({ tools, ...(choice && { tool_choice: choice }) }, model);
 }
 
 /** Returns the messages with the images of results where the server takes them. Only results of tools may have to move. */

@@ -34,7 +34,7 @@ export const toolArgumentsCharactersMax = 8 * 1024 * 1024;
 export class OpenAiToolCalls {
   readonly #callsMax: number;
   readonly #asText: boolean;
-  readonly #own: { readonly choice?: number };
+  readonly #choice: number | undefined;
   readonly #calls: Call[] = [];
   #started = 0;
   #characters = 0;
@@ -43,14 +43,18 @@ export class OpenAiToolCalls {
   constructor(options: { callsMax: number; choice: number; asText: boolean }) {
     this.#callsMax = options.callsMax;
     this.#asText = options.asText;
-    this.#own = options.choice === 0 ? {} : { choice: options.choice };
+    this.#choice = options.choice === 0 ? undefined : options.choice;
   }
 
   *push(piece: CallPiece): Generator<AnswerEvent> {
     const call = this.#callOf(piece);
     const { name, arguments: text = "" } = piece;
     this.#characters += text.length + 1;
-    if (this.#characters > toolArgumentsCharactersMax) throw tooLong();
+    if (this.#characters > toolArgumentsCharactersMax) {
+      throw new Fault("upstream_error", {
+        message: `The model's tool calls are longer than ${toolArgumentsCharactersMax} characters (toolArgumentsCharactersMax).`,
+      });
+    }
     call.id ??= piece.id || undefined;
     call.arguments += text;
     if (call.index !== undefined) {
@@ -60,13 +64,7 @@ export class OpenAiToolCalls {
       call.name = name;
       call.index = this.#started++;
       if (call.index >= this.#callsMax || this.#asText) return;
-      yield {
-        kind: "tool-call-start",
-        ...this.#own,
-        index: call.index,
-        name,
-        ...(call.id !== undefined && { id: call.id }),
-      };
+      yield { kind: "tool-call-start", choice: this.#choice, index: call.index, name, id: call.id };
       if (call.arguments !== "") yield* this.#delta(call.index, call.arguments);
     }
   }
@@ -77,7 +75,7 @@ export class OpenAiToolCalls {
     for (const call of this.#calls.slice(0, this.#callsMax)) {
       if (call.told || call.index === undefined) continue;
       call.told = true;
-      yield { kind: "text", ...this.#own, text: callAsText(call.name, call.arguments) };
+      yield { kind: "text", choice: this.#choice, text: callAsText(call.name, call.arguments) };
     }
   }
 
@@ -96,8 +94,8 @@ export class OpenAiToolCalls {
   }
 
   *#delta(index: number, text: string): Generator<AnswerEvent> {
-    if (index < this.#callsMax && !this.#asText)
-      yield { kind: "tool-call-delta", ...this.#own, index, arguments: text };
+    if (index >= this.#callsMax || this.#asText) return;
+    yield { kind: "tool-call-delta", choice: this.#choice, index, arguments: text };
   }
 
   /**
@@ -129,10 +127,4 @@ function isJson(text: string): boolean {
 
 function unreadable(internal: string): Fault {
   return new Fault("upstream_error", { message: "The model's tool call could not be parsed.", internal });
-}
-
-function tooLong(): Fault {
-  return new Fault("upstream_error", {
-    message: `The model's tool calls are longer than ${toolArgumentsCharactersMax} characters (toolArgumentsCharactersMax).`,
-  });
 }

@@ -75,6 +75,8 @@ async function ownEvidence(
   connection: RuntimeConnection,
   signal: AbortSignal,
 ): Promise<OpenAiServerKind | "ollama" | undefined> {
+  const describesServer = (props: z.infer<typeof llamaServerProps>): boolean =>
+    Boolean(props.default_generation_settings ?? props.total_slots ?? props.role);
   const answers = async (path: string, schema: z.ZodType): Promise<boolean> => {
     try {
       await connection.ask(schema, { path, signal });
@@ -87,7 +89,7 @@ async function ownEvidence(
   };
   const [isOllama, isLlamaServer, isLmStudio, wasLmStudio, hasVersion, hasHealth] = await Promise.all([
     answers("/api/version", z.object({ version: z.string() })),
-    answers("/props", llamaServerProps.refine(hasProps)),
+    answers("/props", llamaServerProps.refine(describesServer)),
     answers("/api/v1/models", lmStudioModels),
     answers("/api/v0/models", lmStudioModelsBefore),
     answers("/version", z.object({ version: z.string() })),
@@ -97,10 +99,6 @@ async function ownEvidence(
   if (isLlamaServer) return "llama-server";
   if (isLmStudio || wasLmStudio) return "lm-studio";
   return hasVersion ? "vllm" : hasHealth ? "mlx-lm" : undefined;
-}
-
-function hasProps(props: z.infer<typeof llamaServerProps>): boolean {
-  return Boolean(props.default_generation_settings ?? props.total_slots ?? props.role);
 }
 
 /**

@@ -74,7 +74,7 @@ export function openVllm(options: {
   readonly hubFolder: string;
 }): OpenAiServer {
   const { connection, hubFolder } = options;
-  const filesByRoot = new Map<string, ModelFiles | undefined>();
+  const filesByRoot = new Map<string, Promise<ModelFiles | undefined>>();
   const probes = new PatientProbes<Probed>(options);
 
   async function probe(model: string, signal: AbortSignal): Promise<Probed> {
@@ -89,11 +89,6 @@ export function openVllm(options: {
     return { completion: false, embedding: true, tools: false };
   }
 
-  async function filesOf(root: string): Promise<ModelFiles | undefined> {
-    if (!filesByRoot.has(root)) filesByRoot.set(root, await readModelFiles(root, hubFolder));
-    return filesByRoot.get(root);
-  }
-
   return {
     profile: vllm,
     slots: vllmSlotsDefault,
@@ -105,7 +100,8 @@ export function openVllm(options: {
           // An adapter has a `parent`, no window of its own, and the capabilities of its base model.
           const base = data.find((one) => one.id === listed.parent) ?? listed;
           const probed = await probes.find(base.id, (until) => probe(base.id, until), signal);
-          const files = await filesOf(base.root ?? base.id);
+          const root = base.root ?? base.id;
+          const files = await filesByRoot.getOrInsertComputed(root, () => readModelFiles(root, hubFolder));
           return {
             id,
             name: listed.id,
