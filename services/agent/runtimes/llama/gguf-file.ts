@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { ChatWrapper, Engine, HistoryItem, Model } from "./gguf-engine.ts";
-import { anyObject, listOf } from "./gguf-schema.ts";
+import { anyObject, listOf, objectOf } from "./gguf-schema.ts";
 
 /** A model as its GGUF file describes it, in one part or several. */
 export interface GgufFile {
@@ -152,8 +152,7 @@ function purposeOf(kind: unknown): GgufFile["purpose"] {
 }
 
 function samplingOf(given: unknown): GgufFile["sampling"] {
-  if (typeof given !== "object" || given === null) return {};
-  const { temp: temperature, top_p: topP, top_k: topK } = given as Readonly<Record<string, unknown>>;
+  const { temp: temperature, top_p: topP, top_k: topK } = objectOf(given);
   return {
     ...(typeof temperature === "number" && { temperature }),
     ...(typeof topP === "number" && { topP }),

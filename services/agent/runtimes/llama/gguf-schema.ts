@@ -99,7 +99,7 @@ function membersOf(schema: Schema, each: (schema: unknown) => Schema, refuse: Re
   return { additionalProperties: typeof others === "boolean" ? others : each(others) };
 }
 
-function objectOf(value: unknown): Schema {
+export function objectOf(value: unknown): Schema {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Schema) : {};
 }
 

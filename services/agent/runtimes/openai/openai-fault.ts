@@ -2,6 +2,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
 import type { Refusal } from "../runtime-answer.ts";
 import { causeOf, ContextOverflow, meaningOf, type Overflow } from "../runtime-faults.ts";
+import { isFields } from "./openai-chunk.ts";
 
 /** The server does not answer yet, because it is still loading the model. The request must be retried. */
 export class ModelLoading extends Fault {
@@ -83,7 +84,7 @@ function complaintFault(complaint: Complaint): Fault {
 function errorIn(text: string): unknown {
   try {
     const body: unknown = JSON.parse(text);
-    return isRecord(body) && body["error"] !== undefined ? body["error"] : body;
+    return isFields(body) && body["error"] !== undefined ? body["error"] : body;
   } catch {
     return text;
   }
@@ -93,7 +94,7 @@ function errorIn(text: string): unknown {
 type Complaint = ReturnType<typeof complaintIn>;
 
 function complaintIn(error: unknown, status: number | undefined) {
-  const record = isRecord(error) ? error : {};
+  const record = isFields(error) ? error : {};
   const message = record["message"] ?? record["detail"];
   const text = typeof error === "string" ? error : typeof message === "string" ? message : JSON.stringify(error ?? "");
   const code = Number(record["code"]);
@@ -108,10 +109,6 @@ function complaintIn(error: unknown, status: number | undefined) {
     /** The field that a validation error names. */
     invalid: invalid !== undefined && fields.has(invalid) ? invalid : undefined,
   };
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /**
