@@ -3,7 +3,14 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault, misfitOf } from "#shared/fault/fault.ts";
 import type { ChatBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { callAsText, offersTools, runtimeLogprobs } from "../adjust-answer.ts";
-import { causeOf, ContextOverflow, estimatePromptTokens, meaningOf, modelNotFound, type Overflow } from "../runtime-faults.ts";
+import {
+  causeOf,
+  ContextOverflow,
+  estimatePromptTokens,
+  meaningOf,
+  modelNotFound,
+  type Overflow,
+} from "../runtime-faults.ts";
 import { JsonLines, readStream } from "../read-stream.ts";
 import type { Refusal, RuntimeAnswer } from "../runtime-answer.ts";
 import type { EmitEvents } from "../runtime.ts";

@@ -2,12 +2,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import { type ChatBody, type ChatMessage, contentText, type TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { estimatePromptTokens } from "../runtime-faults.ts";
 import { imagesAfterResults, type PlacedMessage } from "../images-after-results.ts";
-import {
-  argumentsOf,
-  nothingToContinue,
-  refuseUnsupported,
-  type RuntimeSampling,
-} from "../refuse-unsupported.ts";
+import { argumentsOf, nothingToContinue, refuseUnsupported, type RuntimeSampling } from "../refuse-unsupported.ts";
 import type { OpenAiProfile, ServedModel, Tools } from "./openai-profile.ts";
 
 interface ToRequest<Body> {

@@ -181,13 +181,13 @@ function openOtherServer(connection: RuntimeConnection): OpenAiServer {
     async catalogue(signal) {
       const { data } = await connection.ask(openAiModelList, { path: "/v1/models", signal });
       interrupts = data.length > 0 && data.every((model) => model.owned_by === llamaCppPythonOwner);
-      return [...byPlacedId(data)].map(([id, listed]) => ({
+      return [...byPlacedId(data)].map(([id, model]) => ({
         id,
-        name: listed.id,
+        name: model.id,
         interrupts,
-        ownedBy: listed.owned_by || organisationIn(id) || "openai",
+        ownedBy: model.owned_by || organisationIn(id) || "openai",
         capabilities: {},
-        contextTokens: listed.max_model_len ?? undefined,
+        contextTokens: model.max_model_len ?? undefined,
       }));
     },
   };

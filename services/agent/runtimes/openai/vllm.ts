@@ -5,7 +5,14 @@ import type { Clock } from "#shared/process/clock.ts";
 import { honouring, honouringInTexts } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import { type ModelFiles, readModelFiles, templateThinks } from "./model-files.ts";
-import { byPlacedId, idByPlace, openAiModelList, organisationIn, PatientProbes, probeEmbedding } from "./openai-models.ts";
+import {
+  byPlacedId,
+  idByPlace,
+  openAiModelList,
+  organisationIn,
+  PatientProbes,
+  probeEmbedding,
+} from "./openai-models.ts";
 import { plainServer, type OpenAiProfile, type OpenAiServer } from "./openai-profile.ts";
 
 /** The temperature below which vLLM always takes the likeliest token. */
