@@ -80,51 +80,35 @@ export const probePatienceMs = 400;
 export class PatientProbes<Finding extends object> {
   readonly #clock: Clock;
   readonly #closed = new AbortController();
-  #findings = new Map<string, Finding>();
-  #underWay = new Map<string, Promise<Partial<Finding>>>();
+  #probes = new Map<string, Promise<Partial<Finding>>>();
 
   constructor(options: { readonly clock: Clock }) {
     this.#clock = options.clock;
   }
 
   /** Returns the finding, or an empty object while it is unknown. */
-  async find(
+  find(
     question: string,
     ask: (signal: AbortSignal) => Promise<Finding>,
     signal: AbortSignal,
   ): Promise<Partial<Finding>> {
-    const known = this.#findings.get(question);
-    if (known !== undefined) return known;
-    const probe = this.#underWay.get(question) ?? this.#start(question, ask);
+    const probes = this.#probes;
+    const probe = probes.getOrInsertComputed(question, () =>
+      ask(this.#closed.signal).catch(() => {
+        probes.delete(question);
+        return {};
+      }),
+    );
     return Promise.race([probe, sleep(this.#clock, probePatienceMs, signal).then(() => ({}))]);
   }
 
   /** Forgets all findings, because another server may answer from now on. */
   forget(): void {
-    this.#findings = new Map();
-    this.#underWay = new Map();
+    this.#probes = new Map();
   }
 
   close(): void {
     this.#closed.abort(new Error("the runtime is let go of"));
-  }
-
-  async #start(question: string, ask: (signal: AbortSignal) => Promise<Finding>): Promise<Partial<Finding>> {
-    const findings = this.#findings;
-    const underWay = this.#underWay;
-    const probe = ask(this.#closed.signal).then(
-      (finding) => {
-        findings.set(question, finding);
-        return finding;
-      },
-      (): Partial<Finding> => ({}),
-    );
-    underWay.set(question, probe);
-    try {
-      return await probe;
-    } finally {
-      underWay.delete(question);
-    }
   }
 }
 
