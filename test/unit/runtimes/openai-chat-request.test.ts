@@ -24,9 +24,8 @@ function request(
 ): Record<string, unknown> {
   const { model = { name: "m" }, thinks = true, contextWindow = 4_096, cacheSalt } = facts;
   const whole = chatBody.parse({ messages: [question], ...body });
-  return JSON.parse(
-    JSON.stringify(openAiChatRequest({ profile, model, body: whole, thinks, contextWindow, cacheSalt })),
-  );
+  const run = { body: whole, capabilities: { thinking: thinks }, contextWindow, cacheSalt };
+  return JSON.parse(JSON.stringify(openAiChatRequest({ profile, model }, run)));
 }
 
 function refusal(profile: OpenAiProfile, body: Partial<ChatBody>, facts?: Parameters<typeof request>[2]): Fault {
@@ -57,9 +56,10 @@ describe("a request to any OpenAI-shaped server", () => {
   test.each(every)("%s is sent the salt of a key only if it knows salts, in chats and in texts", (kind, profile) => {
     const salt = kind === "vllm" ? "0f".repeat(16) : undefined;
     expect(request(profile, {}, { cacheSalt: "0f".repeat(16) })["cache_salt"]).toBe(salt);
-    const text = { profile, model: { name: "m" }, body: { prompt: "Hi" }, contextWindow: 4_096 };
-    expect(openAiTextRequest({ ...text, cacheSalt: "0f".repeat(16) })["cache_salt"]).toBe(salt);
-    expect(openAiTextRequest(text)["cache_salt"]).toBeUndefined();
+    const served = { profile, model: { name: "m" } };
+    const run = { body: { prompt: "Hi" }, contextWindow: 4_096 };
+    expect(openAiTextRequest(served, { ...run, cacheSalt: "0f".repeat(16) })["cache_salt"]).toBe(salt);
+    expect(openAiTextRequest(served, run)["cache_salt"]).toBeUndefined();
   });
 
   test.each(every)("sends %s text as one string, also where it came in parts", (_, profile) => {

@@ -23,12 +23,16 @@ const chatOn =
   (profile: OpenAiProfile): Ask =>
   (fields) => {
     const body = chatBody.parse({ messages, ...fields });
-    return plain(openAiChatRequest({ profile, model, body, thinks: true, contextWindow: 4_096 }));
+    return plain(
+      openAiChatRequest({ profile, model }, { body, capabilities: { thinking: true }, contextWindow: 4_096 }),
+    );
   };
 const textOn =
   (profile: OpenAiProfile): Ask =>
   (fields) =>
-    plain(openAiTextRequest({ profile, model, body: { prompt: "Once", ...(fields as object) }, contextWindow: 4_096 }));
+    plain(
+      openAiTextRequest({ profile, model }, { body: { prompt: "Once", ...(fields as object) }, contextWindow: 4_096 }),
+    );
 
 const ollama = (format: string) => {
   const show = ollamaShow.parse({ capabilities: ["completion", "thinking", "insert"], details: { format } });

@@ -11,20 +11,15 @@ const asking: readonly (readonly [string, (profile: typeof mlxLm, bias: Bias, to
     "a chat",
     (profile, bias, tokenCount) => {
       const body = chatBody.parse({ messages: [{ role: "user", content: "Hi" }], logit_bias: bias });
-      return openAiChatRequest({
-        profile,
-        model: { name: "m", tokenCount },
-        body,
-        thinks: false,
-        contextWindow: 4_096,
-      });
+      const run = { body, capabilities: { thinking: false }, contextWindow: 4_096 };
+      return openAiChatRequest({ profile, model: { name: "m", tokenCount } }, run);
     },
   ],
   [
     "a text",
     (profile, bias, tokenCount) => {
       const body = { prompt: "Hi", logit_bias: bias };
-      return openAiTextRequest({ profile, model: { name: "m", tokenCount }, body, contextWindow: 4_096 });
+      return openAiTextRequest({ profile, model: { name: "m", tokenCount } }, { body, contextWindow: 4_096 });
     },
   ],
 ];

@@ -8,9 +8,9 @@ import { firstImage, nothingToContinue } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { ChatRun, CompleteRun, Embeddings, EmbedRun, EmitEvents, Runtime, RuntimeSite } from "../runtime.ts";
 import { OpenAiAnswer, readAnswer } from "./openai-answer.ts";
-import { openAiChatRequest, openAiTextRequest } from "./openai-request.ts";
+import { openAiChatRequest, openAiTextRequest, type Served } from "./openai-request.ts";
 import { ModelLoading, PathUnknown } from "./openai-fault.ts";
-import type { OpenAiProfile, OpenAiServer, ServedModel } from "./openai-profile.ts";
+import type { OpenAiServer, ServedModel } from "./openai-profile.ts";
 
 /** The wait before a request is repeated to a server that is loading a model. */
 const askAgainMs = 500;
@@ -89,11 +89,10 @@ export function openAiCompatible(options: {
     );
   }
 
-  async function countPrompt({ model: id, body, contextWindow, capabilities, signal }: ChatRun): Promise<number> {
-    const model = modelOf(id);
-    if (server.count === undefined || model.loaded === false || firstImage(body) !== undefined) throw cannotCount();
-    const request = openAiChatRequest({ profile, model, body, thinks: capabilities.thinking, contextWindow });
-    return server.count(request, signal).catch((error: unknown) => {
+  async function countPrompt(run: ChatRun): Promise<number> {
+    const model = modelOf(run.model);
+    if (server.count === undefined || model.loaded === false || firstImage(run.body) !== undefined) throw cannotCount();
+    return server.count(openAiChatRequest({ profile, model }, run), run.signal).catch((error: unknown) => {
       throw error instanceof PathUnknown ? cannotCount() : error;
     });
   }
@@ -142,19 +141,16 @@ function cannotCount(): Fault {
   return new Fault("unsupported_value", { message, param: "model" });
 }
 
-/** The server and the model that a request goes to. */
-interface Target {
+interface Target extends Served {
   readonly connection: RuntimeConnection;
-  readonly profile: OpenAiProfile;
-  readonly model: ServedModel;
   readonly onBareEnd: () => void;
 }
 
 /** Runs one chat on `/v1/chat/completions`, and adapts the server's answer to the request. */
 function openAiChat(run: ChatRun, target: Target, emit: EmitEvents): Promise<void> {
-  const { body, contextWindow, cacheSalt, capabilities, signal } = run;
+  const { body, signal } = run;
   const { profile, model } = target;
-  const request = openAiChatRequest({ profile, model, body, thinks: capabilities.thinking, contextWindow, cacheSalt });
+  const question = { path: "/v1/chat/completions", body: openAiChatRequest(target, run), signal };
   const answer = new OpenAiAnswer({
     choices: profile.answersSeveral ? (body.n ?? 1) : 1,
     parallelToolCalls: body.parallel_tool_calls ?? true,
@@ -164,7 +160,6 @@ function openAiChat(run: ChatRun, target: Target, emit: EmitEvents): Promise<voi
     dropsUnreadableCalls: profile.dropsUnreadableCalls,
     interrupts: model.interrupts,
   });
-  const question = { path: "/v1/chat/completions", body: request, signal };
   // A server that is told to continue the last message does not repeat it.
   const echoed = profile.prefill === "as-the-template" ? prefilledText(body) : "";
   return trimPrefix(echoed, (emitAnswer) => readAnswer(answer, { question, run, ...target }, emitAnswer), emit);
@@ -173,9 +168,9 @@ function openAiChat(run: ChatRun, target: Target, emit: EmitEvents): Promise<voi
 /** Continues one text on `/v1/completions`, and adapts the server's answer to the request. */
 async function openAiText(run: CompleteRun, target: Target, emit: EmitEvents): Promise<void> {
   const { profile, model } = target;
-  const { body, contextWindow, cacheSalt, signal } = run;
-  const request = openAiTextRequest({ profile, model, body, contextWindow, cacheSalt });
+  const { body, signal } = run;
   const { logprobs } = body;
+  const question = { path: "/v1/completions", body: openAiTextRequest(target, run), signal };
   const answer = new OpenAiAnswer({
     choices: 1,
     parallelToolCalls: false,
@@ -184,7 +179,7 @@ async function openAiText(run: CompleteRun, target: Target, emit: EmitEvents): P
     leavesOutMarked: profile.texts.leavesOutMarked,
     interrupts: model.interrupts,
   });
-  await readAnswer(answer, { question: { path: "/v1/completions", body: request, signal }, run, ...target }, emit);
+  await readAnswer(answer, { question, run, ...target }, emit);
   // A model without a begin token has no token to run on. The server did not run it, despite its report.
   if (body.prompt === "" && !answer.hasOutput && answer.promptTokens === 0) throw nothingToContinue();
   if (answer.promptTokens !== undefined) return;

@@ -1,64 +1,64 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { type ChatBody, type ChatMessage, contentText, type TextToContinue } from "#shared/protocol/job-bodies.ts";
+import type { Capabilities } from "#shared/model/model.ts";
+import { type ChatBody, type ChatMessage, contentText } from "#shared/protocol/job-bodies.ts";
 import { estimatePromptTokens } from "../runtime-faults.ts";
 import { imagesAfterResults, type PlacedMessage } from "../images-after-results.ts";
 import { argumentsOf, nothingToContinue, refuseUnsupported, type RuntimeSampling } from "../refuse-unsupported.ts";
+import type { ChatRun, CompleteRun } from "../runtime.ts";
 import type { OpenAiProfile, ServedModel, Tools } from "./openai-profile.ts";
 
-interface ToRequest<Body> {
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The server and the model that a request goes to. */
+export interface Served {
   readonly profile: OpenAiProfile;
   readonly model: ServedModel;
-  readonly body: Body;
-  readonly contextWindow: number;
-  readonly cacheSalt?: string | undefined;
 }
 
-interface ChatToRequest extends ToRequest<ChatBody> {
-  /** True if the model is known to think. */
-  readonly thinks: boolean;
-}
+type TextToRequest = Pick<CompleteRun, "body" | "contextWindow" | "cacheSalt">;
+type ChatToRequest = Pick<ChatRun, "body" | "contextWindow" | "cacheSalt"> & {
+  readonly capabilities: Pick<Capabilities, "thinking">;
+};
 
 /**
  * Renders a chat for `/v1/chat/completions`, as a server of this profile takes it. Refuses fields that the server would
  * ignore. Fields that the client omitted stay unset, so that the model's own defaults apply.
  */
-export function openAiChatRequest(chat: ChatToRequest): Readonly<Record<string, unknown>> {
-  const { profile, model, body } = chat;
+export function openAiChatRequest(served: Served, chat: ChatToRequest): Fields {
+  const { profile, model } = served;
+  const { body, capabilities } = chat;
   refuseUnsupported(body, profile.honoured.union(new Set(Object.keys(profile.sampling))));
   profile.refuse?.(body, model);
   // A choice without tools has no meaning, and is left out.
   const { tools, tool_choice: toolChoice }: Tools = body.tools === undefined ? {} : profile.tools(body, model);
   const format = body.response_format;
   return {
-    model: model.name,
-    messages: placedMessages(chat).map(({ message, at }) => openAiMessage(profile, message, `messages[${at}]`)),
-    stream: true,
-    stream_options: { include_usage: true },
+    ...sharedFields(served, chat, profile.answerTokensUnset),
+    messages: placedMessages(profile, body).map(({ message, at }) =>
+      openAiMessage(profile, message, `messages[${at}]`),
+    ),
     tools,
     tool_choice: toolChoice,
     parallel_tool_calls: profile.takesParallelToolCalls && tools ? body.parallel_tool_calls : undefined,
-    max_tokens: answerTokens(chat, profile.answerTokensUnset),
-    ...sharedFields(chat),
     n: profile.answersSeveral ? body.n : undefined,
     logprobs: body.logprobs || undefined,
     top_logprobs: body.logprobs ? body.top_logprobs : undefined,
     response_format: format === undefined || format.type === "text" ? undefined : profile.responseFormat(format),
     ...profile.form?.(body),
-    ...thinkingFields(chat),
-    ...profile.always,
+    ...thinkingFields(profile, body, capabilities.thinking),
     ...prefill(profile, body),
   };
 }
 
 /** Returns the fields of thinking. Arguments of the client's own join those by which the server switches thinking. */
-function thinkingFields({ profile, body, thinks }: ChatToRequest): Readonly<Record<string, unknown>> {
+function thinkingFields(profile: OpenAiProfile, body: ChatBody, thinks: boolean): Fields {
   const { reasoning_effort: effort, chat_template_kwargs: own } = body;
   const fields = effort === undefined ? {} : profile.thinking(effort, thinks);
   if (own === undefined || !profile.honoured.has("chat_template_kwargs")) return fields;
   return { ...fields, chat_template_kwargs: { ...Object(fields["chat_template_kwargs"]), ...own } };
 }
 
-function prefill(profile: OpenAiProfile, body: ChatBody): Readonly<Record<string, boolean>> {
+function prefill(profile: OpenAiProfile, body: ChatBody): Fields {
   const last = body.messages.at(-1);
   if (last?.role !== "assistant") return {};
   switch (profile.prefill) {
@@ -75,7 +75,7 @@ function prefill(profile: OpenAiProfile, body: ChatBody): Readonly<Record<string
 }
 
 /** Returns the messages with the images of results where the server takes them. Only results of tools may have to move. */
-function placedMessages({ profile, body: { messages } }: ChatToRequest): PlacedMessage[] {
+function placedMessages(profile: OpenAiProfile, { messages }: ChatBody): PlacedMessage[] {
   const mayMove = !profile.takesResultImages && messages.some(({ role }) => role === "tool");
   return mayMove ? imagesAfterResults(messages) : messages.map((message, at) => ({ message, at }));
 }
@@ -113,11 +113,26 @@ function withArguments(call: Call, path: string): Call {
   return { ...call, function: { ...call.function, arguments: call.function.arguments.trim() || "{}" } };
 }
 
-/** Returns the fields that chats and texts have in common. */
-function sharedFields(request: ToRequest<ChatBody | TextToContinue>): Readonly<Record<string, unknown>> {
-  const { body, profile, cacheSalt } = request;
+/**
+ * Returns the fields that chats and texts have in common. Without a limit for the answer, a server with a default limit
+ * (`answerTokensUnset`) gets the estimated rest of the window, and never less than its default.
+ */
+function sharedFields(
+  { profile, model }: Served,
+  { body, contextWindow, cacheSalt }: ChatToRequest | TextToRequest,
+  answerTokensUnset: number | undefined,
+): Fields {
+  let tokensMax = body.max_tokens;
+  if (tokensMax !== undefined && profile.refusesLimitsOverWindow) tokensMax = Math.min(tokensMax, contextWindow);
+  if (tokensMax === undefined && answerTokensUnset !== undefined) {
+    tokensMax = Math.max(contextWindow - estimatePromptTokens(body), answerTokensUnset);
+  }
   const sampling = Object.entries(profile.sampling) as [RuntimeSampling, string][];
   return {
+    model: model.name,
+    stream: true,
+    stream_options: { include_usage: true },
+    max_tokens: tokensMax,
     ...Object.fromEntries(sampling.map(([field, name]) => [name, body[field]])),
     temperature: body.temperature,
     top_p: body.top_p,
@@ -127,40 +142,24 @@ function sharedFields(request: ToRequest<ChatBody | TextToContinue>): Readonly<R
     stop: profile.endsAtStops ? body.stop : undefined,
     logit_bias: body.logit_bias,
     cache_salt: profile.saltsCache ? cacheSalt : undefined,
+    ...profile.always,
   };
 }
 
 /**
  * Renders a text for `/v1/completions`, as a server of this profile takes it. Other fields are the same as in chats.
  */
-export function openAiTextRequest(request: ToRequest<TextToContinue>): Readonly<Record<string, unknown>> {
-  const { profile, model, body } = request;
+export function openAiTextRequest(served: Served, text: TextToRequest): Fields {
+  const { profile, model } = served;
   const { texts } = profile;
+  const { body } = text;
   refuseUnsupported(body, texts.honoured.union(new Set(Object.keys(profile.sampling))));
   texts.refuse?.(body, model);
   if (!texts.takesEmpty && body.prompt === "") throw nothingToContinue();
   return {
-    model: model.name,
+    ...sharedFields(served, text, texts.answerTokensUnset),
     prompt: body.prompt,
     suffix: body.suffix,
-    stream: true,
-    stream_options: { include_usage: true },
-    max_tokens: answerTokens(request, texts.answerTokensUnset),
-    ...sharedFields(request),
     logprobs: body.logprobs === undefined ? undefined : Math.max(body.logprobs, texts.logprobsMin ?? 0),
-    ...profile.always,
   };
-}
-
-/**
- * Returns the token limit to send to a server. If the client set no limit and the server has a default limit (`unset`),
- * this is the estimated rest of the window. It is never less than the server's default.
- */
-function answerTokens(
-  { body, profile, contextWindow }: ToRequest<ChatBody | TextToContinue>,
-  unset: number | undefined,
-): number | undefined {
-  const { max_tokens: tokensMax } = body;
-  if (tokensMax !== undefined) return profile.refusesLimitsOverWindow ? Math.min(tokensMax, contextWindow) : tokensMax;
-  return unset === undefined ? undefined : Math.max(contextWindow - estimatePromptTokens(body), unset);
 }
