@@ -56,7 +56,6 @@ function* cutEvent(event: AnswerEvent, cutter: StopCutter): Generator<AnswerEven
 export class StopCutter {
   readonly #stops: readonly string[];
   #held = "";
-  /** The stop string that was found. */
   found: string | undefined;
 
   constructor(stops: readonly string[]) {

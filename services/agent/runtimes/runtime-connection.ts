@@ -65,7 +65,6 @@ export class RuntimeConnection {
     this.#basePath = pathname.replace(/\/+$/, "");
   }
 
-  /** Requests an answer and returns its text. */
   async text(question: Question): Promise<string> {
     const pieces: Uint8Array[] = [];
     let bytes = 0;
@@ -82,7 +81,6 @@ export class RuntimeConnection {
     return Buffer.concat(pieces).toString();
   }
 
-  /** Requests one JSON value. */
   async ask<Schema extends z.ZodType>(schema: Schema, question: Question): Promise<z.output<Schema>> {
     const text = await this.text(question);
     try {

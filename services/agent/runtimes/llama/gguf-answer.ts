@@ -128,7 +128,6 @@ class EventsInOrder {
     this.#emit = emit;
   }
 
-  /** Aborts when the taker fails. */
   get failed(): AbortSignal {
     return this.#failed.signal;
   }

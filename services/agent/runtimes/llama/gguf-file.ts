@@ -14,7 +14,6 @@ export interface GgufFile {
   /** The purpose of the model: `chat` answers, `embedding` embeds, `other` does neither (a model that ranks). */
   readonly purpose: "chat" | "embedding" | "other";
   readonly trainedTokens: number;
-  /** The number of different tokens in the vocabulary. */
   readonly tokenCount: number;
   /** Matches the control tokens, which steer the model. Text from a client must never become one of them. */
   readonly controls: RegExp;
@@ -160,7 +159,6 @@ function samplingOf(given: unknown): GgufFile["sampling"] {
   };
 }
 
-/** Returns a text as the source of a regular expression that matches it. */
 function escaped(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`);
 }

@@ -60,12 +60,10 @@ export class GgufModel {
     return this.#windowTokens;
   }
 
-  /** The number of runs that hold the model. */
   get users(): number {
     return this.#users;
   }
 
-  /** Aborts when `close` is called. */
   get closing(): AbortSignal {
     return this.#closing.signal;
   }

@@ -50,7 +50,6 @@ const repeatsMax = 30;
 /** Matches Ollama's error for a tool call whose arguments break off. */
 const brokenCall = /invalid tool call arguments.*unexpected end of JSON input/is;
 
-/** Sends the request and emits the answer as it comes. */
 export async function readOllamaAnswer(
   body: RuntimeAnswer,
   { answer, onPiece }: { readonly answer: OllamaAnswer; readonly onPiece: () => void },

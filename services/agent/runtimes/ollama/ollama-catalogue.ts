@@ -147,7 +147,6 @@ export const ollamaShow = z
   }));
 export type OllamaShow = z.output<typeof ollamaShow>;
 
-/** The host of Ollama. */
 export interface OllamaHost {
   readonly platform: string;
   readonly arch: string;

@@ -143,7 +143,6 @@ const pullLine = z.object({
 /** Ollama's `keep_alive` for a model that an operator loaded: it stays until it is unloaded. */
 const forGood = -1;
 
-/** Returns the actions on Ollama's models. */
 function ollamaManages({ connection, models }: Ollama): NonNullable<Runtime["manages"]> {
   async function pull({ model, signal, onProgress }: ManageRun): Promise<void> {
     let succeeded = false;

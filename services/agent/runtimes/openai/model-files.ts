@@ -7,7 +7,6 @@ export interface ModelFiles {
   readonly sizeBytes: number | undefined;
   /** The window that the model was made for. */
   readonly trainedTokens: number | undefined;
-  /** The number of different tokens of the model. */
   readonly tokenCount: number | undefined;
   /** True if the model has a part that reads images. */
   readonly seesImages: boolean;
@@ -89,12 +88,10 @@ async function readJson(file: string): Promise<unknown> {
 /** Marks that only the templates of models with a thinking mode have. */
 const thinking = /<\/?think(ing)?>|<\|think|\[\/?THINK\]|<seed:think>|enable_thinking|reasoning_effort|<\|channel\|?>/;
 
-/** True if the chat template belongs to a thinking model. */
 export function templateThinks(template: string): boolean {
   return thinking.test(template);
 }
 
-/** True if the chat template can pass tools to the model. */
 export function templateTakesTools(template: string): boolean {
   return /\btools\b/.test(template);
 }

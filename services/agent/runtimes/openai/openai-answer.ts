@@ -100,7 +100,6 @@ export class OpenAiAnswer {
   readonly #finished = new Set<number>();
   /** Choices that got an empty finish reason. Some servers also write an empty reason on every chunk. */
   readonly #ended = new Set<number>();
-  /** The number of pieces of text so far. */
   textPieces = 0;
   /** True if any part of the answer has come. */
   hasOutput = false;

@@ -8,7 +8,6 @@ export function invalidEvent(internal: string): Fault {
   return new Fault("upstream_error", { message: "The runtime sent an invalid event.", internal });
 }
 
-/** Reads the data of an event as JSON. */
 export function parseEvent(data: string): unknown {
   try {
     return JSON.parse(data);

@@ -13,7 +13,6 @@ import { RuntimeConnection } from "../runtime-connection.ts";
 import type { Runtime, RuntimeSite } from "../runtime.ts";
 import { openVllm } from "./vllm.ts";
 
-/** The default address of each server. */
 export const openAiServerUrls: Readonly<Record<Exclude<OpenAiServerKind, "openai">, string>> = {
   vllm: "http://127.0.0.1:8000",
   "llama-server": "http://127.0.0.1:8080",
