@@ -17,6 +17,48 @@ export class ContextOverflow extends Fault {
   }
 }
 
+/**
+ * Wordings by which servers report that a prompt does not fit, each server's newest first. Some servers count the
+ * answer's limit in, so the prompt itself may be shorter than the window.
+ */
+const wordings: readonly RegExp[] = [
+  // vLLM
+  /context length is (?<window>\d+) tokens\..*?contains (?<least>at least )?(?<prompt>\d+) input tokens/is,
+  /passed (?<prompt>\d+) input tokens.*?context length is only (?<window>\d+)/is,
+  /context length is (?<window>\d+) tokens\..*?\((?<prompt>\d+) in the (messages|prompt)/is,
+  /context length is (?<window>\d+) tokens\..*?(requested|resulted in|has) (?<prompt>\d+) tokens/is,
+  /prompt \(length (?<prompt>\d+)\) is longer than the maximum model length of (?<window>\d+)/is,
+  // llama-cpp-python
+  /context length is (?<window>\d+) tokens, however.*?\((?<prompt>\d+) in your prompt/is,
+  // llama-server, also below Ollama, and Ollama's MLX engine
+  /n_prompt_tokens\W+(?<prompt>\d+).*?n_ctx\W+(?<window>\d+)/is,
+  /\((?<prompt>\d+) tokens\) exceeds .*?\((?<window>\d+) tokens\)/is,
+  /input \((?<prompt>\d+) tokens\) is too large to process.*?batch size: (?<window>\d+)/is,
+  // LM Studio
+  /keep the first (?<prompt>\d+) tokens.*?context length of only (?<window>\d+)/is,
+  /n_keep: (?<prompt>\d+)\s*>=\s*n_ctx: (?<window>\d+)/is,
+  // Without the length of the prompt
+  /context length (is only|of( only)?|is) (?<window>\d+)/is,
+  /context (length|size|window).*?(exceed|too (long|large|small)|overflow|not enough)/is,
+  /exceed(s|ed|_)?.*?context.?(length|size|window)|longer than the maximum model length|prompt is too long/is,
+];
+
+/** Returns the overflow that an error text reports, with the numbers in it, or undefined for another text. */
+export function overflowInText(text: string): Overflow | undefined {
+  for (const wording of wordings) {
+    const match = wording.exec(text);
+    if (match === null) continue;
+    const { prompt, window, least } = match.groups ?? {};
+    // A server that stops counting at the end of the window does not know the prompt's length.
+    const isUncounted = least !== undefined && Number(prompt) > Number(window);
+    return {
+      ...(prompt !== undefined && !isUncounted && { promptTokens: Number(prompt) }),
+      ...(window !== undefined && { windowTokens: Number(window) }),
+    };
+  }
+  return undefined;
+}
+
 /** The part of a request that holds its prompt: the messages of a chat, or a text to embed or to continue. */
 type Prompted = ChatBody | TextToContinue | EmbedBody;
 

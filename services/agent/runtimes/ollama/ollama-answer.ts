@@ -9,7 +9,7 @@ import {
   estimatePromptTokens,
   meaningOf,
   modelNotFound,
-  type Overflow,
+  overflowInText,
 } from "../runtime-faults.ts";
 import { JsonLines, readStream } from "../read-stream.ts";
 import type { Refusal, RuntimeAnswer } from "../runtime-answer.ts";
@@ -169,21 +169,7 @@ export function ollamaStatusFault({ status, text }: Refusal): Fault {
   // Ollama reports a refusal of its engine as its own failure.
   const known = meaningOf(text, internal);
   if (known !== undefined) return known;
-  if (status < 500 && overflowing.test(text)) return new ContextOverflow(overflowIn(text), internal);
+  if (status < 500 && overflowing.test(text)) return new ContextOverflow(overflowInText(text) ?? {}, internal);
   if (status === 400) return new Fault("bad_request", { message: "The runtime refused the request.", internal });
   return new Fault("upstream_error", { message: "The runtime failed.", internal });
-}
-
-/**
- * Reads the two numbers of a prompt that is too long from the text of Ollama's engine. That text is llama-server's own
- * error as JSON, or a sentence of the MLX engine. Ollama's own text has no numbers.
- */
-function overflowIn(text: string): Overflow {
-  const plain = text.replaceAll("\\", "");
-  const [prompt, window] = [/"n_prompt_tokens"\s*:\s*(\d+)/.exec(plain)?.[1], /"n_ctx"\s*:\s*(\d+)/.exec(plain)?.[1]];
-  if (prompt !== undefined && window !== undefined) {
-    return { promptTokens: Number(prompt), windowTokens: Number(window) };
-  }
-  const match = /\((\d+) tokens\) exceeds .*?\((\d+) tokens\)/.exec(plain);
-  return match === null ? {} : { promptTokens: Number(match[1]), windowTokens: Number(match[2]) };
 }

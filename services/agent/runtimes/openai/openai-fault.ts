@@ -1,7 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
 import type { Refusal } from "../runtime-answer.ts";
-import { causeOf, ContextOverflow, meaningOf, type Overflow } from "../runtime-faults.ts";
+import { causeOf, ContextOverflow, meaningOf, type Overflow, overflowInText } from "../runtime-faults.ts";
 import { isFields } from "./openai-chunk.ts";
 
 /** The server does not answer yet, because it is still loading the model. The request must be retried. */
@@ -111,50 +111,10 @@ function complaintIn(error: unknown, status: number | undefined) {
   };
 }
 
-/**
- * Wordings by which servers report that a prompt does not fit, each server's newest first. Some servers count the
- * answer's limit in, so the prompt itself may be shorter than the window.
- */
-const wordings: readonly RegExp[] = [
-  // vLLM
-  /context length is (?<window>\d+) tokens\..*?contains (?<least>at least )?(?<prompt>\d+) input tokens/is,
-  /passed (?<prompt>\d+) input tokens.*?context length is only (?<window>\d+)/is,
-  /context length is (?<window>\d+) tokens\..*?\((?<prompt>\d+) in the (messages|prompt)/is,
-  /context length is (?<window>\d+) tokens\..*?(requested|resulted in|has) (?<prompt>\d+) tokens/is,
-  /prompt \(length (?<prompt>\d+)\) is longer than the maximum model length of (?<window>\d+)/is,
-  // llama-cpp-python
-  /context length is (?<window>\d+) tokens, however.*?\((?<prompt>\d+) in your prompt/is,
-  // llama-server
-  /request \((?<prompt>\d+) tokens\) exceeds the available context size \((?<window>\d+) tokens\)/is,
-  /input \((?<prompt>\d+) tokens\) is too large to process.*?batch size: (?<window>\d+)/is,
-  // LM Studio
-  /keep the first (?<prompt>\d+) tokens.*?context length of only (?<window>\d+)/is,
-  /n_keep: (?<prompt>\d+)\s*>=\s*n_ctx: (?<window>\d+)/is,
-  // Without the length of the prompt
-  /context length (is only|of( only)?|is) (?<window>\d+)/is,
-  /context (length|size|window).*?(exceed|too (long|large|small)|overflow|not enough)/is,
-  /exceed(s|ed|_)?.*?context.?(length|size|window)|longer than the maximum model length|prompt is too long/is,
-];
-
 /** Returns the overflow that a server's error reports, or undefined for another error. */
 function overflowIn(text: string, error: Readonly<Record<string, unknown>>): Overflow | undefined {
   const [prompt, window] = [error["n_prompt_tokens"], error["n_ctx"]];
   if (typeof prompt === "number" && typeof window === "number") return { promptTokens: prompt, windowTokens: window };
   const isOverflow = error["type"] === "exceed_context_size_error" || error["code"] === "context_length_exceeded";
-  return numbersIn(text) ?? (isOverflow ? {} : undefined);
-}
-
-function numbersIn(text: string): Overflow | undefined {
-  for (const wording of wordings) {
-    const match = wording.exec(text);
-    if (match === null) continue;
-    const { prompt, window, least } = match.groups ?? {};
-    // A server that stops counting at the end of the window does not know the prompt's length.
-    const isUncounted = least !== undefined && Number(prompt) > Number(window);
-    return {
-      ...(prompt !== undefined && !isUncounted && { promptTokens: Number(prompt) }),
-      ...(window !== undefined && { windowTokens: Number(window) }),
-    };
-  }
-  return undefined;
+  return overflowInText(text) ?? (isOverflow ? {} : undefined);
 }
