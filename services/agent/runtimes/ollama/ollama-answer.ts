@@ -11,9 +11,7 @@ import {
   modelNotFound,
   overflowInText,
 } from "../runtime-faults.ts";
-import { JsonLines, readStream } from "../read-stream.ts";
-import type { Refusal, RuntimeAnswer } from "../runtime-answer.ts";
-import type { EmitEvents } from "../runtime.ts";
+import type { Refusal } from "../runtime-answer.ts";
 
 const count = z.int().nonnegative().nullish();
 
@@ -49,17 +47,6 @@ const repeatsMax = 30;
 
 /** Matches Ollama's error for a tool call whose arguments break off. */
 const brokenCall = /invalid tool call arguments.*unexpected end of JSON input/is;
-
-export async function readOllamaAnswer(
-  body: RuntimeAnswer,
-  { answer, onPiece }: { readonly answer: OllamaAnswer; readonly onPiece: () => void },
-  emit: EmitEvents,
-): Promise<void> {
-  const read = (line: unknown, events: AnswerEvent[]): void => void events.push(...answer.events(line));
-  await readStream(body, { splitter: new JsonLines(), read, onPiece }, emit);
-  const rest = answer.end();
-  if (rest.length > 0) await emit(rest);
-}
 
 /** Turns the lines of one answer of `/api/chat` or `/api/generate` into answer events. */
 export class OllamaAnswer {

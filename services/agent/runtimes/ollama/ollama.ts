@@ -1,10 +1,11 @@
 import { z } from "zod";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { ManageProgress } from "#shared/protocol/job-bodies.ts";
 import { cutAtStops, prefilledText, trimPrefix } from "../adjust-answer.ts";
 import { tellOverflow } from "../runtime-faults.ts";
-import { JsonLines } from "../read-stream.ts";
-import { OllamaAnswer, ollamaStatusFault, readOllamaAnswer } from "./ollama-answer.ts";
+import { JsonLines, readStream } from "../read-stream.ts";
+import { OllamaAnswer, ollamaStatusFault } from "./ollama-answer.ts";
 import { RuntimeConnection } from "../runtime-connection.ts";
 import type {
   ChatRun,
@@ -62,8 +63,9 @@ export function ollamaRuntime(options: OllamaOptions): OllamaRuntime {
     slots: options.slots ?? ollamaSlotsDefault,
     slotsPerModel: true,
     catalogue: (signal) => ollama.models.read(signal),
-    chat: (run, emit) => trimPrefix(prefilledText(run.body), (emitAnswer) => ollamaChat(run, ollama, emitAnswer), emit),
-    complete: (run, emit) => ollamaText(run, ollama, emit),
+    chat: (run, emit) =>
+      trimPrefix(prefilledText(run.body), (emitAnswer) => ollamaAnswer(run, ollama, emitAnswer), emit),
+    complete: (run, emit) => ollamaAnswer(run, ollama, emit),
     embed: (run) => ollamaEmbed(run, ollama),
     manages: ollamaManages(ollama),
     close: () => connection.close(),
@@ -79,31 +81,28 @@ interface Ollama {
   readonly models: OllamaCatalogue;
 }
 
-/** Runs one chat on `/api/chat`. */
-async function ollamaChat(run: ChatRun, { connection, models }: Ollama, emit: EmitEvents): Promise<void> {
-  const { body, signal, onProgress } = run;
+/** Answers a chat on `/api/chat`, or continues a text on `/api/generate`. */
+async function ollamaAnswer(
+  run: ChatRun | CompleteRun,
+  { connection, models }: Ollama,
+  emit: EmitEvents,
+): Promise<void> {
+  const { body, capabilities, signal, onProgress } = run;
   const entry = await models.find(run.model, signal);
-  const request = ollamaChatRequest(entry, run);
+  const question =
+    "messages" in body
+      ? { path: "/api/chat", body: ollamaChatRequest(entry, { body, capabilities }), signal }
+      : { path: "/api/generate", body: ollamaTextRequest(entry, body), signal };
   if (!entry.loaded) onProgress("loading");
   // Ollama sends a tool call whole, and nothing while the model writes it.
-  const onPiece = (): void => onProgress(body.tools === undefined ? undefined : "prefill");
-  try {
-    const streamed = connection.stream({ path: "/api/chat", body: request, signal });
-    await readOllamaAnswer(streamed, { answer: new OllamaAnswer(body), onPiece }, emit);
-  } catch (error) {
-    throw tellOverflow(error, run);
-  }
-}
-
-/** Continues one text on `/api/generate`. */
-async function ollamaText(run: CompleteRun, { connection, models }: Ollama, emit: EmitEvents): Promise<void> {
-  const { body, signal, onProgress } = run;
-  const entry = await models.find(run.model, signal);
-  const request = ollamaTextRequest(entry, body);
-  if (!entry.loaded) onProgress("loading");
-  const readInto = (emitAnswer: EmitEvents): Promise<void> => {
-    const streamed = connection.stream({ path: "/api/generate", body: request, signal });
-    return readOllamaAnswer(streamed, { answer: new OllamaAnswer(body), onPiece: () => onProgress() }, emitAnswer);
+  const silence = "tools" in body && body.tools !== undefined ? "prefill" : undefined;
+  const readInto = async (emitAnswer: EmitEvents): Promise<void> => {
+    const answer = new OllamaAnswer(body);
+    const read = (line: unknown, events: AnswerEvent[]): void => void events.push(...answer.events(line));
+    const onPiece = (): void => onProgress(silence);
+    await readStream(connection.stream(question), { splitter: new JsonLines(), read, onPiece }, emitAnswer);
+    const rest = answer.end();
+    if (rest.length > 0) await emitAnswer(rest);
   };
   try {
     if (entry.show.isMlx) await cutAtStops(body, readInto, emit);
