@@ -4,16 +4,12 @@ import { chatBody } from "#shared/protocol/job-bodies.ts";
 import { offersTools } from "../../../services/agent/runtimes/adjust-answer.ts";
 import { OllamaAnswer } from "../../../services/agent/runtimes/ollama/ollama-answer.ts";
 import { OpenAiAnswer } from "../../../services/agent/runtimes/openai/openai-answer.ts";
+import { otherServer } from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
 
 /** The events of these choices, a chunk each, of a server that parses calls although the request offered no tools. */
 function told(...choices: readonly { readonly index?: number; readonly [field: string]: unknown }[]): AnswerEvent[] {
-  const answer = new OpenAiAnswer({
-    choices: 2,
-    parallelToolCalls: true,
-    callsAsText: true,
-    topLogprobs: undefined,
-    needsLogprobs: false,
-  });
+  const served = { profile: { ...otherServer, answersSeveral: true }, model: { name: "m" } };
+  const answer = new OpenAiAnswer({ messages: [{ role: "user", content: "Hi" }], n: 2 }, served);
   const events: AnswerEvent[] = [];
   for (const choice of choices) {
     answer.read({ kind: "event", name: "", data: JSON.stringify({ choices: [{ index: 0, ...choice }] }) }, events);

@@ -1,18 +1,27 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { OpenAiAnswer, type OpenAiAnswerOptions } from "../../../services/agent/runtimes/openai/openai-answer.ts";
+import { chatBody, type ChatBody } from "#shared/protocol/job-bodies.ts";
+import { OpenAiAnswer } from "../../../services/agent/runtimes/openai/openai-answer.ts";
+import { otherServer } from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
 
-const usual: OpenAiAnswerOptions = {
-  choices: 1,
-  parallelToolCalls: true,
-  topLogprobs: 1,
-  needsLogprobs: false,
-  dropsUnreadableCalls: false,
-};
+/** A chat with tools, to a server that gives several answers. */
+const usual = chatBody.parse({
+  messages: [{ role: "user", content: "Hi" }],
+  tools: [{ type: "function", function: { name: "f" } }],
+  top_logprobs: 1,
+});
+const several = { ...otherServer, answersSeveral: true };
 
-function answerOf(options: Partial<OpenAiAnswerOptions> = {}) {
-  const answer = new OpenAiAnswer({ ...usual, ...options });
+interface Facts {
+  readonly body?: Partial<ChatBody>;
+  /** True if the server leaves a stream when another request comes. */
+  readonly interrupts?: boolean;
+}
+
+function answerOf({ body = {}, interrupts = false }: Facts = {}) {
+  const served = { profile: several, model: { name: "m", interrupts } };
+  const answer = new OpenAiAnswer({ ...usual, ...body }, served);
   const take = (data: unknown, name = ""): AnswerEvent[] => {
     const events: AnswerEvent[] = [];
     answer.read({ kind: "event", name, data: typeof data === "string" ? data : JSON.stringify(data) }, events);
@@ -22,14 +31,14 @@ function answerOf(options: Partial<OpenAiAnswerOptions> = {}) {
 }
 
 /** The events of an answer that comes in these chunks. */
-function said(chunks: readonly unknown[], options: Partial<OpenAiAnswerOptions> = {}): AnswerEvent[] {
-  const { take } = answerOf(options);
+function said(chunks: readonly unknown[], facts: Facts = {}): AnswerEvent[] {
+  const { take } = answerOf(facts);
   return chunks.flatMap((chunk) => take(chunk));
 }
 
-function faultOf(chunks: readonly unknown[], options: Partial<OpenAiAnswerOptions> = {}): Fault {
+function faultOf(chunks: readonly unknown[], facts: Facts = {}): Fault {
   try {
-    said(chunks, options);
+    said(chunks, facts);
   } catch (error) {
     return Fault.from(error);
   }
@@ -92,7 +101,7 @@ describe("an OpenAI-shaped answer", () => {
   test("an answer of which only [DONE] came, or only one of its two choices, is not done", () => {
     const { answer: empty, take: end } = answerOf();
     expect([end("[DONE]"), empty.isComplete, empty.isOver]).toEqual([[], false, true]);
-    const { answer: half, take } = answerOf({ choices: 2 });
+    const { answer: half, take } = answerOf({ body: { n: 2 } });
     take(delta({ content: "hi" }));
     expect([take("[DONE]"), half.isComplete, half.isOver]).toEqual([[stop], false, true]);
   });
@@ -133,7 +142,7 @@ describe("an OpenAI-shaped answer", () => {
   });
 
   test("keeps several answers to one request apart, and is done when all are", () => {
-    const { answer, take } = answerOf({ choices: 2 });
+    const { answer, take } = answerOf({ body: { n: 2 } });
     const second = { choices: [{ index: 1, delta: { content: "b" }, finish_reason: "stop" }] };
     expect(take(second)).toEqual([
       { kind: "text", choice: 1, text: "b" },
@@ -171,7 +180,7 @@ describe("an OpenAI-shaped answer", () => {
       { id: 3, token: "hi", logprob: -0.5, bytes: [104, 105], top_logprobs: Array.from({ length: 20 }, () => other) },
     ];
     const chunk = { choices: [{ index: 0, delta: { content: "hi" }, logprobs: { content } }] };
-    const asked = (topLogprobs: number) => said([chunk], { topLogprobs });
+    const asked = (topLogprobs: number) => said([chunk], { body: { top_logprobs: topLogprobs } });
     expect(asked(0)).toMatchObject([{ logprobs: [{ token: "hi", top_logprobs: [] }] }]);
     expect(asked(2)).toMatchObject([{ logprobs: [{ top_logprobs: [{ token: "ho" }, { token: "ho" }] }] }]);
   });
@@ -192,7 +201,7 @@ describe("an OpenAI-shaped answer", () => {
   });
 
   test("without the likelihoods that were asked for is refused by name, where a server may ignore them", () => {
-    const fault = faultOf([delta({ content: "hi" })], { needsLogprobs: true });
+    const fault = faultOf([delta({ content: "hi" })], { body: { logprobs: true } });
     expect(fault).toMatchObject({ code: "unsupported_parameter", param: "logprobs" });
   });
 });

@@ -1,22 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { OpenAiAnswer } from "../../../services/agent/runtimes/openai/openai-answer.ts";
+import { otherServer } from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
 
-interface TextOptions {
-  readonly logprobs?: number;
-  readonly leavesOutMarked?: boolean;
-  readonly interrupts?: boolean;
-}
-
-function read(chunks: readonly (object | string)[], { logprobs, ...options }: TextOptions = {}) {
-  const answer = new OpenAiAnswer({
-    choices: 1,
-    parallelToolCalls: false,
-    topLogprobs: logprobs,
-    needsLogprobs: logprobs !== undefined,
-    dropsUnreadableCalls: false,
-    ...options,
-  });
+function read(chunks: readonly (object | string)[], { logprobs }: { readonly logprobs?: number } = {}) {
+  const served = { profile: otherServer, model: { name: "m" } };
+  const answer = new OpenAiAnswer({ prompt: "a", logprobs }, served);
   const events: AnswerEvent[] = [];
   for (const chunk of chunks) {
     const data = typeof chunk === "string" ? chunk : JSON.stringify(chunk);

@@ -38,13 +38,8 @@ test("answers that are read one after the other share one connection, also where
   });
   const answersWanted = 6;
   for (let answers = 0; answers < answersWanted; answers += 1) {
-    const answer = new OpenAiAnswer({
-      choices: 1,
-      parallelToolCalls: true,
-      topLogprobs: 0,
-      needsLogprobs: false,
-      dropsUnreadableCalls: false,
-    });
+    const served = { profile: otherServer, model: { name: "m" } };
+    const answer = new OpenAiAnswer({ messages: [{ role: "user", content: "Hi" }] }, served);
     const question = { path: "/v1/chat/completions", body: {}, signal: new AbortController().signal };
     const run = { contextWindow: 1_000, onProgress: () => undefined };
     const asked = { question, connection, profile: otherServer, run };

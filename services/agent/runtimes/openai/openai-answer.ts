@@ -1,18 +1,19 @@
 import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import type { ChatBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
+import { offersTools } from "../adjust-answer.ts";
 import { ContextOverflow } from "../runtime-faults.ts";
 import { readStream, SentEvents, type SentEvent } from "../read-stream.ts";
 import type { Question, RuntimeConnection } from "../runtime-connection.ts";
 import type { ChatRun, EmitEvents } from "../runtime.ts";
 import { type ChunkChoice, invalidEvent, isFields, logprobsIn, parseEvent, pickChunk } from "./openai-chunk.ts";
 import { answerFault } from "./openai-fault.ts";
-import type { OpenAiProfile } from "./openai-profile.ts";
+import type { Served } from "./openai-profile.ts";
 import { OpenAiToolCalls } from "./openai-tool-calls.ts";
 
-interface AnswerRequest {
+interface AnswerRequest extends Pick<Served, "profile"> {
   readonly question: Question;
   readonly connection: RuntimeConnection;
-  readonly profile: OpenAiProfile;
   readonly run: Pick<ChatRun, "contextWindow" | "onProgress">;
   /** Called for an answer that ended in `[DONE]` without a finish reason. */
   readonly onBareEnd?: (() => void) | undefined;
@@ -62,24 +63,6 @@ async function incompleteFault({ hasOutput }: OpenAiAnswer, request: AnswerReque
   });
 }
 
-export interface OpenAiAnswerOptions {
-  /** The number of answers in the request (`n`). */
-  readonly choices: number;
-  readonly parallelToolCalls: boolean;
-  /** True if the request offered no tools: a tool call that the server parsed all the same is told as its text. */
-  readonly callsAsText?: boolean;
-  /** The most alternatives to report for each token: some servers send more. Undefined leaves logprobs out. */
-  readonly topLogprobs: number | undefined;
-  /** True if an answer without logprobs is refused. */
-  readonly needsLogprobs: boolean;
-  /** True if the server drops tool calls that it cannot parse. */
-  readonly dropsUnreadableCalls?: boolean | undefined;
-  /** True if the server silently removes reasoning and tool calls from the text. */
-  readonly leavesOutMarked?: boolean | undefined;
-  /** True if `[DONE]` without a finish reason means that the server left the answer for another request. */
-  readonly interrupts?: boolean | undefined;
-}
-
 /** Finish reasons by the server's word. Every other word means that the model was done. */
 const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
   ["length", "length"],
@@ -93,7 +76,18 @@ const failureReasons = new Set(["error", "abort"]);
 
 /** Turns the events of one answer of `/v1/chat/completions` or `/v1/completions` into answer events, for any server. */
 export class OpenAiAnswer {
-  readonly #options: OpenAiAnswerOptions;
+  readonly #served: Served;
+  /** The number of answers in the request (`n`). */
+  readonly #choices: number = 1;
+  readonly #callsMax: number = 1;
+  /** True if the request offered no tools: a tool call that the server parsed all the same is told as its text. */
+  readonly #callsAsText: boolean = false;
+  /** The most alternatives to report for each token: some servers send more. Undefined leaves logprobs out. */
+  readonly #topLogprobs: number | undefined;
+  /** True if an answer without logprobs is refused. */
+  readonly #needsLogprobs: boolean;
+  /** True if the server silently removes reasoning and tool calls from the text. */
+  readonly #leavesOutMarked: boolean = false;
   /** The tool calls by choice, for choices that call tools. */
   readonly #calls = new Map<number, OpenAiToolCalls>();
   readonly #begun = new Set<number>();
@@ -110,13 +104,25 @@ export class OpenAiAnswer {
   /** The length of the prompt, once the server has reported it. */
   promptTokens: number | undefined;
 
-  constructor(options: OpenAiAnswerOptions) {
-    this.#options = options;
+  constructor(request: ChatBody | TextToContinue, served: Served) {
+    const { profile } = served;
+    this.#served = served;
+    if ("messages" in request) {
+      this.#choices = profile.answersSeveral ? (request.n ?? 1) : 1;
+      this.#callsMax = request.parallel_tool_calls === false ? 1 : Infinity;
+      this.#callsAsText = !offersTools(request);
+      this.#topLogprobs = request.top_logprobs ?? 0;
+      this.#needsLogprobs = profile.mayIgnoreLogprobs === true && request.logprobs === true;
+    } else {
+      this.#topLogprobs = request.logprobs;
+      this.#needsLogprobs = request.logprobs !== undefined;
+      this.#leavesOutMarked = profile.texts.leavesOutMarked ?? false;
+    }
   }
 
   /** True if every requested answer is complete. A stream that ends before that has failed. */
   get isComplete(): boolean {
-    return this.#finished.size >= this.#options.choices;
+    return this.#finished.size >= this.#choices;
   }
 
   /** Adds the answer events of this event. Answer events before a fault in it are still added. */
@@ -141,8 +147,7 @@ export class OpenAiAnswer {
     { index, text, reasoning, calls, finishReason, stop, logprobs }: ChunkChoice,
     events: AnswerEvent[],
   ): void {
-    const { choices, leavesOutMarked = false } = this.#options;
-    if (index >= choices) throw invalidEvent(`choice ${index} of ${choices}`);
+    if (index >= this.#choices) throw invalidEvent(`choice ${index} of ${this.#choices}`);
     this.#begun.add(index);
     const choice = index === 0 ? undefined : index;
     if (this.#calls.size > 0 && (text || reasoning)) events.push(...(this.#calls.get(index)?.texts() ?? []));
@@ -151,7 +156,7 @@ export class OpenAiAnswer {
     for (const piece of calls) events.push(...this.#callsOf(index).push(piece));
     if (text !== undefined) this.textPieces += 1;
     this.hasOutput ||= text !== undefined || reasoning !== undefined || calls.length > 0;
-    if (leavesOutMarked && ((!text && !finishReason) || finishReason === "tool_calls")) {
+    if (this.#leavesOutMarked && ((!text && !finishReason) || finishReason === "tool_calls")) {
       throw new Fault("upstream_error", {
         message:
           "The runtime takes what the model thinks, and the tools it calls, out of its text; use a chat for that.",
@@ -171,7 +176,7 @@ export class OpenAiAnswer {
     if (failureReasons.has(serverReason)) throw answerFault({ type: serverReason }, this);
     const reason = finishReasons.get(serverReason) ?? "stop";
     const calls = this.#calls.get(index);
-    if (reason === "tool_calls" && calls === undefined && this.#options.dropsUnreadableCalls) {
+    if (reason === "tool_calls" && calls === undefined && this.#served.profile.dropsUnreadableCalls) {
       throw new Fault("upstream_error", {
         message: "The model's tool call could not be parsed.",
         internal: "the runtime dropped the call",
@@ -179,7 +184,7 @@ export class OpenAiAnswer {
     }
     if (calls !== undefined) events.push(...calls.end({ cutOff: reason === "length" }));
     this.#finished.add(index);
-    const told = reason === "tool_calls" && this.#options.callsAsText ? "stop" : reason;
+    const told = reason === "tool_calls" && this.#callsAsText ? "stop" : reason;
     events.push({ kind: "finish", choice: index === 0 ? undefined : index, reason: told, stop });
   }
 
@@ -190,7 +195,7 @@ export class OpenAiAnswer {
     for (const index of this.#begun) {
       if (this.#finished.has(index)) continue;
       if (!this.#ended.has(index)) {
-        if (this.#options.interrupts) throw interrupted();
+        if (this.#served.model.interrupts) throw interrupted();
         this.endedBare = true;
       }
       this.#finish(index, { serverReason: "stop" }, events);
@@ -199,9 +204,8 @@ export class OpenAiAnswer {
   }
 
   #callsOf(index: number): OpenAiToolCalls {
-    const { parallelToolCalls, callsAsText: asText = false } = this.#options;
-    const callsMax = parallelToolCalls ? Infinity : 1;
-    return this.#calls.getOrInsertComputed(index, () => new OpenAiToolCalls({ callsMax, choice: index, asText }));
+    const options = { callsMax: this.#callsMax, choice: index, asText: this.#callsAsText };
+    return this.#calls.getOrInsertComputed(index, () => new OpenAiToolCalls(options));
   }
 
   /**
@@ -209,9 +213,9 @@ export class OpenAiAnswer {
    * together.
    */
   #logprobs(value: unknown): TokenLogprobs | undefined {
-    const { topLogprobs, needsLogprobs } = this.#options;
-    const logprobs = value && topLogprobs !== undefined ? logprobsIn(value, topLogprobs) : undefined;
-    if (logprobs !== undefined || !needsLogprobs || this.textPieces > 0) return logprobs;
+    const most = this.#topLogprobs;
+    const logprobs = value && most !== undefined ? logprobsIn(value, most) : undefined;
+    if (logprobs !== undefined || !this.#needsLogprobs || this.textPieces > 0) return logprobs;
     throw new Fault("unsupported_parameter", {
       message: "The runtime of this model does not support 'logprobs'.",
       param: "logprobs",

@@ -1,16 +1,16 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { sleep } from "#shared/process/clock.ts";
-import { cutAtStops, offersTools, prefilledText, trimPrefix } from "../adjust-answer.ts";
+import { cutAtStops, prefilledText, trimPrefix } from "../adjust-answer.ts";
 import { estimatePromptTokens, tellOverflow } from "../runtime-faults.ts";
 import { fanOut } from "../fan-out.ts";
 import { firstImage, nothingToContinue } from "../refuse-unsupported.ts";
 import type { RuntimeConnection } from "../runtime-connection.ts";
 import type { ChatRun, CompleteRun, Embeddings, EmbedRun, EmitEvents, Runtime, RuntimeSite } from "../runtime.ts";
 import { OpenAiAnswer, readAnswer } from "./openai-answer.ts";
-import { openAiChatRequest, openAiTextRequest, type Served } from "./openai-request.ts";
+import { openAiChatRequest, openAiTextRequest } from "./openai-request.ts";
 import { ModelLoading, PathUnknown } from "./openai-fault.ts";
-import type { OpenAiServer, ServedModel } from "./openai-profile.ts";
+import type { OpenAiServer, Served, ServedModel } from "./openai-profile.ts";
 
 /** The wait before a request is repeated to a server that is loading a model. */
 const askAgainMs = 500;
@@ -74,19 +74,8 @@ export function openAiCompatible(options: {
     }
   }
 
-  /** Ends an answer at its stop strings, where the server does not do so itself. */
-  function untilStop(
-    { body }: ChatRun | CompleteRun,
-    answer: (emit: EmitEvents) => Promise<void>,
-    emit: EmitEvents,
-  ): Promise<void> {
-    return profile.endsAtStops ? answer(emit) : cutAtStops(body, answer, emit);
-  }
-
   function chatOnce(run: ChatRun, emit: EmitEvents): Promise<void> {
-    return ask(run, "The model does not support chat.", (target) =>
-      untilStop(run, (emitAnswer) => openAiChat(run, target, emitAnswer), emit),
-    );
+    return ask(run, "The model does not support chat.", (target) => openAiAnswer(run, target, emit));
   }
 
   async function countPrompt(run: ChatRun): Promise<number> {
@@ -115,9 +104,7 @@ export function openAiCompatible(options: {
     chat: (run, emit) => (profile.refusesSeveral?.(run.body) ? fanOut(chatOnce, run, emit) : chatOnce(run, emit)),
     ...(server.count && { count: countPrompt }),
     complete: (run, emit) =>
-      ask(run, "The model does not continue texts.", (target) =>
-        untilStop(run, (emitAnswer) => openAiText(run, target, emitAnswer), emit),
-      ),
+      ask(run, "The model does not continue texts.", (target) => openAiAnswer(run, target, emit)),
     ...(server.embeds && {
       embed: (run: EmbedRun) => ask(run, "The model does not embed.", (target) => openAiEmbed(run, target)),
     }),
@@ -146,40 +133,24 @@ interface Target extends Served {
   readonly onBareEnd: () => void;
 }
 
-/** Runs one chat on `/v1/chat/completions`, and adapts the server's answer to the request. */
-function openAiChat(run: ChatRun, target: Target, emit: EmitEvents): Promise<void> {
-  const { body, signal } = run;
-  const { profile, model } = target;
-  const question = { path: "/v1/chat/completions", body: openAiChatRequest(target, run), signal };
-  const answer = new OpenAiAnswer({
-    choices: profile.answersSeveral ? (body.n ?? 1) : 1,
-    parallelToolCalls: body.parallel_tool_calls ?? true,
-    callsAsText: !offersTools(body),
-    topLogprobs: body.top_logprobs ?? 0,
-    needsLogprobs: profile.mayIgnoreLogprobs === true && body.logprobs === true,
-    dropsUnreadableCalls: profile.dropsUnreadableCalls,
-    interrupts: model.interrupts,
-  });
-  // A server that is told to continue the last message does not repeat it.
-  const echoed = profile.prefill === "as-the-template" ? prefilledText(body) : "";
-  return trimPrefix(echoed, (emitAnswer) => readAnswer(answer, { question, run, ...target }, emitAnswer), emit);
+/** Runs a chat or continues a text, and adapts the server's answer to the request. */
+function openAiAnswer(run: ChatRun | CompleteRun, target: Target, emit: EmitEvents): Promise<void> {
+  const answer = (emitAnswer: EmitEvents): Promise<void> => wholeAnswer(run, target, emitAnswer);
+  return target.profile.endsAtStops ? answer(emit) : cutAtStops(run.body, answer, emit);
 }
 
-/** Continues one text on `/v1/completions`, and adapts the server's answer to the request. */
-async function openAiText(run: CompleteRun, target: Target, emit: EmitEvents): Promise<void> {
-  const { profile, model } = target;
+async function wholeAnswer(run: ChatRun | CompleteRun, target: Target, emit: EmitEvents): Promise<void> {
   const { body, signal } = run;
-  const { logprobs } = body;
-  const question = { path: "/v1/completions", body: openAiTextRequest(target, run), signal };
-  const answer = new OpenAiAnswer({
-    choices: 1,
-    parallelToolCalls: false,
-    topLogprobs: logprobs,
-    needsLogprobs: logprobs !== undefined,
-    leavesOutMarked: profile.texts.leavesOutMarked,
-    interrupts: model.interrupts,
-  });
-  await readAnswer(answer, { question, run, ...target }, emit);
+  const question =
+    "messages" in body
+      ? { path: "/v1/chat/completions", body: openAiChatRequest(target, { ...run, body }), signal }
+      : { path: "/v1/completions", body: openAiTextRequest(target, { ...run, body }), signal };
+  const answer = new OpenAiAnswer(body, target);
+  // A server that is told to continue the last message does not repeat it.
+  const mayEcho = "messages" in body && target.profile.prefill === "as-the-template";
+  const echoed = mayEcho ? prefilledText(body) : "";
+  await trimPrefix(echoed, (emitAnswer) => readAnswer(answer, { question, run, ...target }, emitAnswer), emit);
+  if ("messages" in body) return;
   // A model without a begin token has no token to run on. The server did not run it, despite its report.
   if (body.prompt === "" && !answer.hasOutput && answer.promptTokens === 0) throw nothingToContinue();
   if (answer.promptTokens !== undefined) return;

@@ -117,6 +117,12 @@ export interface OpenAiProfile {
   readonly texts: TextProfile;
 }
 
+/** The server and the model that a request goes to. */
+export interface Served {
+  readonly profile: OpenAiProfile;
+  readonly model: ServedModel;
+}
+
 /** A server that takes OpenAI's fields as they are. The profile of a server names its differences from it. */
 export const plainServer = {
   sampling: {},

@@ -5,15 +5,9 @@ import { estimatePromptTokens } from "../runtime-faults.ts";
 import { imagesAfterResults, type PlacedMessage } from "../images-after-results.ts";
 import { argumentsOf, nothingToContinue, refuseUnsupported, type RuntimeSampling } from "../refuse-unsupported.ts";
 import type { ChatRun, CompleteRun } from "../runtime.ts";
-import type { OpenAiProfile, ServedModel, Tools } from "./openai-profile.ts";
+import type { OpenAiProfile, Served, Tools } from "./openai-profile.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
-
-/** The server and the model that a request goes to. */
-export interface Served {
-  readonly profile: OpenAiProfile;
-  readonly model: ServedModel;
-}
 
 type TextToRequest = Pick<CompleteRun, "body" | "contextWindow" | "cacheSalt">;
 type ChatToRequest = Pick<ChatRun, "body" | "contextWindow" | "cacheSalt"> & {
