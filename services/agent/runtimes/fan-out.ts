@@ -4,12 +4,12 @@ import type { CompleteBody } from "#shared/protocol/job-bodies.ts";
 import type { ChatRun, CompleteRun, EmbedRun, EmitEvents, Runtime } from "./runtime.ts";
 
 /** One of several answers to a request. */
-interface Turn {
-  readonly ask: (emit: EmitEvents) => Promise<void>;
+interface Turn<Body> {
+  readonly body: Body;
   /** True if this turn answers the same prompt as the turn before it. */
   readonly again: boolean;
   /** Text that the answer begins with, whatever the model answers. */
-  readonly echo?: string;
+  readonly echo: string;
 }
 
 /**
@@ -20,8 +20,7 @@ interface Turn {
 export function fanOut(chat: Runtime["chat"], run: ChatRun, emit: EmitEvents): Promise<void> {
   const { n = 1, ...body } = run.body;
   if (n === 1) return chat({ ...run, body }, emit);
-  const turns = answersTo(body, n, (each, emitEach) => chat({ ...run, body: each }, emitEach));
-  return runInTurn(turns, run, emit);
+  return runInTurn(answersTo(body, n), run, (each, emitEach) => chat({ ...run, body: each }, emitEach), emit);
 }
 
 /** Runs all texts and answers of a request for completions on a runtime that continues one text at a time. */
@@ -31,38 +30,36 @@ export function completeEach(
   emit: EmitEvents,
 ): Promise<void> {
   const { prompts, n = 1, echo = false, ...body } = run.body;
-  const turns = prompts.flatMap((prompt) =>
-    answersTo({ ...body, prompt }, n, (each, emitEach) => complete({ ...run, body: each }, emitEach)).map((turn) =>
-      echo ? { ...turn, echo: prompt } : turn,
-    ),
-  );
-  return runInTurn(turns, run, emit);
+  const turns = prompts.flatMap((prompt) => answersTo({ ...body, prompt }, n, echo ? prompt : ""));
+  return runInTurn(turns, run, (each, emitEach) => complete({ ...run, body: each }, emitEach), emit);
 }
 
 function answersTo<Body extends { readonly seed?: number | undefined }>(
   body: Body,
   wanted: number,
-  ask: (body: Body, emit: EmitEvents) => Promise<void>,
-): Turn[] {
+  echo = "",
+): Turn<Body>[] {
   return Array.from({ length: wanted }, (_, place) => ({
-    ask: (emit) => ask(body.seed === undefined ? body : { ...body, seed: body.seed + place }, emit),
+    body: body.seed === undefined ? body : { ...body, seed: body.seed + place },
     again: place > 0,
+    echo,
   }));
 }
 
-async function runInTurn(
-  turns: readonly Turn[],
+async function runInTurn<Body>(
+  turns: readonly Turn<Body>[],
   { signal, onProgress }: Pick<ChatRun, "signal" | "onProgress">,
+  ask: (body: Body, emit: EmitEvents) => Promise<void>,
   emit: EmitEvents,
 ): Promise<void> {
   let sum: Usage | undefined;
-  for (const [choice, { ask, again, echo = "" }] of turns.entries()) {
+  for (const [choice, { body, again, echo }] of turns.entries()) {
     signal.throwIfAborted();
     onProgress("prefill");
     let usage: Usage | undefined;
     let begun = echo === "";
     let finished = false;
-    await ask((events) => {
+    await ask(body, (events) => {
       const ofThisChoice: AnswerEvent[] = begun ? [] : [{ kind: "text", choice, text: echo }];
       begun = true;
       for (const event of events) {
