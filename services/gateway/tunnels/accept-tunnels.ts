@@ -4,6 +4,7 @@ import { WebSocketServer, type WebSocket } from "ws";
 import { Fault } from "#shared/fault/fault.ts";
 import { tunnelPath } from "#shared/protocol/pairing.ts";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
+import { KeyedCounts } from "../http/keyed-counts.ts";
 import { networkOf, stateOf } from "../http/request-state.ts";
 import { type Upgrade, upgradeOf } from "../http/route-upgrades.ts";
 import type { OpenTunnels } from "./open-tunnels.ts";
@@ -121,23 +122,19 @@ function tunnelSocket(
  * agents out.
  */
 export class UnprovenSockets {
-  readonly #byNetwork = new Map<string, number>();
+  readonly #byNetwork = new KeyedCounts();
   /** Functions that close each socket in favour of another, in the order of their coming. */
   readonly #all = new Set<() => void>();
 
   /** Admits a socket and returns the function that ends its time as an unproven one; or throws. */
   admit(network: string, giveWay: () => void): () => void {
-    const others = this.#byNetwork.get(network) ?? 0;
-    if (others >= unprovenPerNetworkMax) throw tooMany();
+    if (this.#byNetwork.of(network) >= unprovenPerNetworkMax) throw tooMany();
     const [oldest] = this.#all;
     if (this.#all.size >= unprovenMax) oldest?.();
     this.#all.add(giveWay);
-    this.#byNetwork.set(network, others + 1);
+    this.#byNetwork.add(network, 1);
     return () => {
-      if (!this.#all.delete(giveWay)) return;
-      const left = (this.#byNetwork.get(network) ?? 1) - 1;
-      if (left > 0) this.#byNetwork.set(network, left);
-      else this.#byNetwork.delete(network);
+      if (this.#all.delete(giveWay)) this.#byNetwork.add(network, -1);
     };
   }
 }

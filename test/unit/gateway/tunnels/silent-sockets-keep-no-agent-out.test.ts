@@ -27,8 +27,11 @@ test("sockets that wait longest give way to new ones when many networks hold all
   expect(gaveWay).toEqual([0]);
   // The first one left a place of its network, and its own release came a second time.
   releases[0]?.();
-  admit(unprovenMax + 2, "network 0");
-  admit(unprovenMax + 3, "network 0");
+  // As long as its own sockets give way, the network has 62.
+  const its = Array.from({ length: unprovenPerNetworkMax - 2 }, (_, place) => 2 + place);
+  for (const place of its) admit(unprovenMax + place, "network 0");
+  expect(gaveWay).toEqual([0, ...its]);
+  for (const place of [0, 1]) admit(2 * unprovenMax + place, "network 0");
   expect(() => admit(-1, "network 0")).toThrow("unprovenPerNetworkMax");
-  expect(gaveWay).toEqual([0, 2, 3]);
+  expect(gaveWay).toEqual([0, ...its, unprovenPerNetworkMax, unprovenPerNetworkMax + 1]);
 });
