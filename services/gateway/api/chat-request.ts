@@ -31,6 +31,7 @@ import {
   type StreamChoice,
   refuseUnsupportedFields,
 } from "./request-fields.ts";
+import { insistOnToolOrder, type ToolOrderErrors } from "./tool-order.ts";
 import { chosenTools, choiceOf, outerToolChoice, outerTool } from "./request-tools.ts";
 import {
   innerChatFields,
@@ -136,68 +137,14 @@ function textPartOf(part: z.infer<typeof textPart> | z.infer<typeof refusalPart>
   return part.type === "refusal" ? { type: "text", text: part.refusal } : part;
 }
 
-/** An error in the tool calls of a conversation and their results, and the index of the message with the error. */
-export type ToolDisorder =
-  | { readonly kind: "answers nothing" | "same ids"; readonly place: number }
-  /** Calls have no result before the message at `place`, or before the end of the conversation. */
-  | { readonly kind: "left open"; readonly place: number; readonly atEnd: boolean; readonly ids: readonly string[] };
-
-/**
- * Finds tool messages without a call, duplicate call ids, and calls without a result before the next message. Models
- * were trained only on complete pairs, and answer nonsense otherwise.
- */
-export function findToolDisorder(messages: readonly ChatMessage[]): ToolDisorder | undefined {
-  let asked: ReadonlySet<string> = new Set();
-  let open = new Set<string>();
-  for (const [place, message] of messages.entries()) {
-    if (message.role === "tool") {
-      if (!asked.has(message.tool_call_id)) return { kind: "answers nothing", place };
-      open.delete(message.tool_call_id);
-      continue;
-    }
-    if (open.size > 0) return { kind: "left open", place, atEnd: false, ids: [...open] };
-    const calls = message.role === "assistant" ? (message.tool_calls ?? []) : [];
-    asked = new Set(calls.map(({ id }) => id));
-    if (asked.size < calls.length) return { kind: "same ids", place };
-    open = new Set(asked);
-  }
-  return open.size > 0 ? { kind: "left open", place: messages.length - 1, atEnd: true, ids: [...open] } : undefined;
-}
-
-const idsShownMax = 5;
-
-/** Joins the ids of calls for an error message, at most `idsShownMax` of them. */
-export function namedCalls(ids: readonly string[]): string {
-  const shown = ids.slice(0, idsShownMax).map((id) => `'${id.slice(0, 64)}'`);
-  const more = ids.length > shown.length ? ` and ${ids.length - shown.length} more` : "";
-  return `${shown.join(", ")}${more}`;
-}
-
-/** Throws a `Fault` unless each tool message answers a call, and each call is answered before the next message. */
-export function checkToolOrder(messages: readonly ChatMessage[]): void {
-  const disorder = findToolDisorder(messages);
-  if (disorder === undefined) return;
-  const { kind, place } = disorder;
-  const at = `messages[${place}]`;
-  switch (kind) {
-    case "answers nothing":
-      throw new Fault("tool_messages_out_of_order", {
-        message:
-          "A message with the role 'tool' must follow the assistant's message that made the call, and name it in its 'tool_call_id'.",
-        param: `${at}.role`,
-      });
-    case "same ids":
-      throw new Fault("invalid_value", {
-        message: "Two tool calls of one message have the same 'id'. Give each call its own id.",
-        param: `${at}.tool_calls`,
-      });
-    case "left open":
-      throw new Fault("tool_messages_out_of_order", {
-        message: `Each tool call needs a message with the role 'tool' right after it. These calls have none: ${namedCalls(disorder.ids)}.`,
-        param: disorder.atEnd ? at : `${at}.role`,
-      });
-  }
-}
+const toolOrder: ToolOrderErrors = {
+  noCall: [
+    "A message with the role 'tool' must follow the assistant's message that made the call, and name it in its 'tool_call_id'.",
+    ".role",
+  ],
+  sameIds: ["Two tool calls of one message have the same 'id'. Give each call its own id.", ".tool_calls"],
+  noResult: ["Each tool call needs a message with the role 'tool' right after it. These calls have none:", ".role"],
+};
 
 const [text, jsonObject, jsonSchema] = responseFormat.options;
 
@@ -269,7 +216,7 @@ export function readChatRequest(input: Record<string, unknown>): ReadChatRequest
   checkTogether(value);
   checkSchemas(value);
   const { body, sentNames } = bodyOf(value);
-  checkToolOrder(body.messages);
+  insistOnToolOrder(body.messages, toolOrder, (place) => `messages[${place}]`);
   return {
     model: value.model,
     ...wish,

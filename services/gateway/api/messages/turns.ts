@@ -1,7 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { ChatMessage } from "#shared/protocol/job-bodies.ts";
-import { findToolDisorder, namedCalls } from "../chat-request.ts";
 import { FoundImages, type RequestImages } from "../request-fields.ts";
+import { insistOnToolOrder, type ToolOrderErrors } from "../tool-order.ts";
 import type {
   AssistantBlock,
   DocumentBlock,
@@ -51,7 +51,13 @@ export function turnsOf({ system, messages }: Pick<MessageRequest, "system" | "m
       param: "messages",
     });
   }
-  insistOnCallOrder(placed);
+  // Machines get the text of a system message within a neighbouring message.
+  const spoken = placed.filter(({ message }) => message.role !== "system");
+  insistOnToolOrder(
+    spoken.map(({ message }) => message),
+    toolOrder,
+    (place) => spoken[place]?.param ?? "messages",
+  );
   return { messages: placed.map(({ message }) => message), images: images.fields(), ignored, loadedTools };
 }
 
@@ -195,29 +201,11 @@ function resultContent(parts: Part[]): string | Part[] {
   return parts.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
 
-/** Throws a `Fault` unless each result answers a call, and each call is answered before the next message. */
-function insistOnCallOrder(placed: readonly Placed[]): void {
-  // Machines get the text of a system message within a neighbouring message.
-  const spoken = placed.filter(({ message }) => message.role !== "system");
-  const disorder = findToolDisorder(spoken.map(({ message }) => message));
-  if (disorder === undefined) return;
-  const param = spoken[disorder.place]?.param ?? "messages";
-  switch (disorder.kind) {
-    case "answers nothing":
-      throw new Fault("tool_messages_out_of_order", {
-        message:
-          "A 'tool_result' must follow the message with the 'tool_use' of the same id, and come before anything else.",
-        param: `${param}.tool_use_id`,
-      });
-    case "same ids":
-      throw new Fault("invalid_value", {
-        message: "Two blocks 'tool_use' of one turn have the same 'id'. Give each call its own id.",
-        param,
-      });
-    case "left open":
-      throw new Fault("tool_messages_out_of_order", {
-        message: `Each 'tool_use' needs a 'tool_result' in the next message. These calls have none: ${namedCalls(disorder.ids)}.`,
-        param,
-      });
-  }
-}
+const toolOrder: ToolOrderErrors = {
+  noCall: [
+    "A 'tool_result' must follow the message with the 'tool_use' of the same id, and come before anything else.",
+    ".tool_use_id",
+  ],
+  sameIds: ["Two blocks 'tool_use' of one turn have the same 'id'. Give each call its own id.", ""],
+  noResult: ["Each 'tool_use' needs a 'tool_result' in the next message. These calls have none:", ""],
+};

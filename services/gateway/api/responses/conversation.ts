@@ -12,8 +12,8 @@ import {
   innerName,
 } from "./response-schema.ts";
 import { customArguments } from "./custom-tools.ts";
-import { findToolDisorder, namedCalls } from "../chat-request.ts";
 import { FoundImages, type RequestImages } from "../request-fields.ts";
+import { insistOnToolOrder, type ToolOrderErrors } from "../tool-order.ts";
 
 /** Items that do not come from the model: messages of other roles, and outputs of functions. */
 type OtherItem = MessageItem | CallOutputItem;
@@ -31,8 +31,9 @@ export function conversationOf({ instructions, input }: Given): ChatMessage[] {
   const placed = typeof input === "string" ? [placedText(input)] : placedItems(input);
   if (instructions) placed.unshift({ message: { role: "system", content: instructions }, param: "instructions" });
   if (placed.length === 0) throw new Fault("invalid_value", { message: "'input' must not be empty.", param: "input" });
-  insistOnCallOrder(placed);
-  return placed.map(({ message }) => message);
+  const messages = placed.map(({ message }) => message);
+  insistOnToolOrder(messages, toolOrder, (place) => placed[place]?.param ?? "input");
+  return messages;
 }
 
 function placedText(content: string): Placed {
@@ -88,9 +89,9 @@ type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 type ToolCalls = NonNullable<AssistantMessage["tool_calls"]>;
 
 /** An item that comes from the model. Several of them in a row are one turn. */
-export type ModelItem = ReasoningItem | CallItem | CustomCallItem | (MessageItem & { readonly role: "assistant" });
+type ModelItem = ReasoningItem | CallItem | CustomCallItem | (MessageItem & { readonly role: "assistant" });
 
-export function isOfModel(item: InputItem): item is ModelItem {
+function isOfModel(item: InputItem): item is ModelItem {
   return "role" in item ? item.role === "assistant" : !("output" in item);
 }
 
@@ -98,7 +99,7 @@ export function isOfModel(item: InputItem): item is ModelItem {
  * One turn of the model. Its reasoning, texts and calls are separate items in this API, and become one message to a
  * model.
  */
-export class ModelTurn {
+class ModelTurn {
   readonly #thoughts: string[] = [];
   readonly #texts: string[] = [];
   readonly #calls: ToolCalls = [];
@@ -133,35 +134,19 @@ export class ModelTurn {
 }
 
 /** A message, and the path in the request where it begins. */
-export interface Placed {
+interface Placed {
   readonly message: ChatMessage;
   readonly param: string;
 }
 
-/** Throws a `Fault` unless each function output answers a call, and each call is answered before the next message. */
-export function insistOnCallOrder(placed: readonly Placed[]): void {
-  const disorder = findToolDisorder(placed.map(({ message }) => message));
-  if (disorder === undefined) return;
-  const param = placed[disorder.place]?.param ?? "input";
-  switch (disorder.kind) {
-    case "answers nothing":
-      throw new Fault("tool_messages_out_of_order", {
-        message:
-          "A 'function_call_output' must follow the 'function_call' with the same 'call_id', before anybody speaks on.",
-        param: `${param}.call_id`,
-      });
-    case "same ids":
-      throw new Fault("invalid_value", {
-        message: "Two calls in a row have the same 'call_id', so that nobody can tell which of them is answered.",
-        param,
-      });
-    case "left open":
-      throw new Fault("tool_messages_out_of_order", {
-        message: `Every 'function_call' must be followed by its 'function_call_output'; without one are ${namedCalls(disorder.ids)}.`,
-        param,
-      });
-  }
-}
+const toolOrder: ToolOrderErrors = {
+  noCall: [
+    "A 'function_call_output' must follow the 'function_call' with the same 'call_id', before anybody speaks on.",
+    ".call_id",
+  ],
+  sameIds: ["Two calls in a row have the same 'call_id', so that nobody can tell which of them is answered.", ""],
+  noResult: ["Every 'function_call' must be followed by its 'function_call_output'; without one are", ""],
+};
 
 /**
  * Returns the images of a request. Every image must be in a message of a user or in the output of a function.
