@@ -29,7 +29,9 @@ import {
   streamFields,
   streamChoice,
   type StreamChoice,
-  refuseUnsupportedFields,
+  refuseFields,
+  type UnsupportedFields,
+  verbosity,
 } from "./request-fields.ts";
 import { insistOnToolOrder, type ToolOrderErrors } from "./tool-order.ts";
 import { chosenTools, choiceOf, outerToolChoice, outerTool } from "./request-tools.ts";
@@ -196,6 +198,24 @@ export const chatRequest = z.object({
 });
 type ChatRequest = z.infer<typeof chatRequest>;
 
+export const unsupportedChatFields: UnsupportedFields = {
+  functions: { why: "was replaced by 'tools'; send those" },
+  function_call: { why: "was replaced by 'tool_choice'; send that" },
+  audio: { why: "asks for a spoken answer, and answers are text here" },
+  modalities: {
+    why: "can only be ['text'] here",
+    isNeutral: (value) => Array.isArray(value) && value.every((each) => each === "text"),
+  },
+  web_search_options: { why: "asks for a search of the web, and models here know only what they are sent" },
+  moderation: { why: "asks for a verdict on the answer, and nothing here gives one" },
+  verbosity,
+};
+
+const unsupportedMessageFields: UnsupportedFields = {
+  function_call: { why: "was replaced by 'tool_calls'; send those" },
+  audio: { why: "names an earlier spoken answer, and answers are text here" },
+};
+
 export interface ReadChatRequest extends StreamChoice, RequestImages {
   readonly model: string;
   readonly body: ChatBody;
@@ -210,7 +230,13 @@ export interface ReadChatRequest extends StreamChoice, RequestImages {
  */
 export function readChatRequest(input: Record<string, unknown>): ReadChatRequest {
   dropEmptyFields(input);
-  refuseUnsupportedFields(input);
+  refuseFields(input, unsupportedChatFields);
+  const { messages } = input;
+  for (const [place, message] of Array.isArray(messages) ? messages.entries() : []) {
+    if (typeof message === "object" && message !== null) {
+      refuseFields(message, unsupportedMessageFields, `messages[${place}].`);
+    }
+  }
   const { value, ignored } = readShape(chatRequest, input);
   const wish = streamChoice(value);
   checkTogether(value);

@@ -20,7 +20,8 @@ import {
   streamFields,
   streamChoice,
   type StreamChoice,
-  refuseFieldsOfChats,
+  refuseFields,
+  type UnsupportedFields,
 } from "./request-fields.ts";
 
 /** OpenAI's default for `max_tokens`. */
@@ -47,6 +48,18 @@ export const completionRequest = z.object({
 });
 type CompletionRequest = z.infer<typeof completionRequest>;
 
+const onlyWithChats = { why: "is a field of chats; a text is continued as it is" };
+const unsupportedCompletionFields: UnsupportedFields = {
+  max_completion_tokens: { why: "is a field of chats; send 'max_tokens'" },
+  response_format: onlyWithChats,
+  grammar: onlyWithChats,
+  structured_outputs: onlyWithChats,
+  guided_json: onlyWithChats,
+  guided_regex: onlyWithChats,
+  guided_choice: onlyWithChats,
+  guided_grammar: onlyWithChats,
+};
+
 export interface ReadCompletionRequest extends StreamChoice {
   readonly model: string;
   readonly body: CompleteBody;
@@ -59,7 +72,7 @@ export function readCompletionRequest(input: Record<string, unknown>): ReadCompl
   dropNulls(input);
   const isUnlimited = input["max_tokens"] === -1;
   dropUnset(input);
-  refuseFieldsOfChats(input);
+  refuseFields(input, unsupportedCompletionFields);
   refuseTokens(input["prompt"], "prompt");
   const { value, ignored } = readShape(completionRequest, input);
   checkTogether(value);

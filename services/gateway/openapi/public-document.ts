@@ -6,12 +6,13 @@ import { clientBacklogBytesMax } from "../jobs/write-answer.ts";
 import type { BodyLimit } from "../http/answer-faults.ts";
 import { clientRequestCharactersMax } from "../http/request-state.ts";
 import { headerLinesMax, headersBytesMax, urlBytesMax } from "../http/framing-fault.ts";
-import { messagesMax } from "../api/chat-request.ts";
+import { messagesMax, unsupportedChatFields } from "../api/chat-request.ts";
 import { responseCharactersMax } from "../api/responses/response-output.ts";
 import { outerToolNameCharactersMax } from "../api/request-tools.ts";
 import { metadataPairsMax, repeatedCharactersMax } from "../api/responses/response-request.ts";
 import { modelsPageMax } from "../api/messages/models.ts";
-import { unsupportedChatFields, unsupportedMessagesFields, unsupportedResponseFields } from "../api/request-fields.ts";
+import { unsupportedMessagesFields } from "../api/messages/message-schema.ts";
+import { unsupportedResponseFields } from "../api/responses/response-schema.ts";
 import {
   describeOperation,
   type Header,

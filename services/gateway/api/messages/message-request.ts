@@ -2,9 +2,15 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { ChatBody, ToolDefinition } from "#shared/protocol/job-bodies.ts";
 import { readShape } from "../../http/read-shape.ts";
 import type { ReadChatRequest } from "../chat-request.ts";
-import { dropEmptyLists, dropNulls, objectsIn, insistOnSchemaSize, refuseFieldsOfMessages } from "../request-fields.ts";
+import { dropEmptyLists, dropNulls, objectsIn, insistOnSchemaSize, refuseFields } from "../request-fields.ts";
 import { chosenTools, type Choice, innerTool } from "../request-tools.ts";
-import { type ClientTool, type ForeignTool, type MessageRequest, messageRequest } from "./message-schema.ts";
+import {
+  type ClientTool,
+  type ForeignTool,
+  type MessageRequest,
+  messageRequest,
+  unsupportedMessagesFields,
+} from "./message-schema.ts";
 import { turnsOf } from "./turns.ts";
 
 export interface ReadMessageRequest extends ReadChatRequest {
@@ -20,7 +26,7 @@ export interface ReadMessageRequest extends ReadChatRequest {
 /** Reads a request of the Messages API and translates it to the job body, which is a chat. */
 export function readMessageRequest(input: Record<string, unknown>): ReadMessageRequest {
   dropEmptyFields(input);
-  refuseFieldsOfMessages(input);
+  refuseFields(input, unsupportedMessagesFields);
   const { value, ignored } = readShape(messageRequest, input);
   const turns = turnsOf(value);
   const tools = clientTools(value.tools ?? []);

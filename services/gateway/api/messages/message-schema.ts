@@ -2,6 +2,7 @@ import { z } from "zod";
 import { modelId } from "#shared/model/model.ts";
 import { chatBody, stopsMax, stopText, textPart, toolDefinition, toolsMax } from "#shared/protocol/job-bodies.ts";
 import { messagesMax } from "../chat-request.ts";
+import { isEmptyList, onlyInChats, type UnsupportedFields } from "../request-fields.ts";
 import { outerToolName } from "../request-tools.ts";
 
 const ofModel = "As the answer had it.";
@@ -212,3 +213,25 @@ export type ImageBlock = z.infer<typeof imageBlock>;
 export type DocumentBlock = z.infer<typeof documentBlock>;
 export type ClientTool = z.infer<typeof clientTool>;
 export type ForeignTool = z.infer<typeof foreignTool>;
+
+const onlyHere = (field: string) => ({ why: `is a field of chats; send '${field}'` });
+
+/** Unsupported fields of the Messages API. */
+export const unsupportedMessagesFields: UnsupportedFields = {
+  mcp_servers: {
+    why: "asks for calls of servers, and nothing here calls any; offer their tools in 'tools'",
+    isNeutral: isEmptyList,
+  },
+  thread: { why: "names a conversation that is kept, and none is kept here; send the whole of it in 'messages'" },
+  n: { why: "can only be 1 here: a message is one answer", isNeutral: (value) => value === 1 },
+  max_completion_tokens: onlyHere("max_tokens"),
+  stop: onlyHere("stop_sequences"),
+  response_format: onlyHere("output_config.format"),
+  reasoning_effort: onlyHere("output_config.effort"),
+  parallel_tool_calls: onlyHere("tool_choice.disable_parallel_tool_use"),
+  seed: onlyInChats,
+  logit_bias: onlyInChats,
+  logprobs: onlyInChats,
+  frequency_penalty: onlyInChats,
+  presence_penalty: onlyInChats,
+};

@@ -8,7 +8,8 @@ import {
   dropUnset,
   objectsIn,
   insistOnSchemaSize,
-  refuseFieldsOfResponses,
+  refuseFields,
+  verbosity,
 } from "../request-fields.ts";
 import { chosenTools, type Choice, innerTool } from "../request-tools.ts";
 import { customDescription, customParameters, type CustomTool } from "./custom-tools.ts";
@@ -16,6 +17,7 @@ import { conversationOf, shownImages } from "./conversation.ts";
 import {
   innerTextFormat,
   isOwnTool,
+  unsupportedResponseFields,
   responseRequest,
   type ResponseRequest,
   type FunctionName,
@@ -38,7 +40,7 @@ export interface ReadResponseRequest extends ReadChatRequest {
 /** Reads a request of the Responses API and translates it to the job body, which is a chat. */
 export function readResponseRequest(input: Record<string, unknown>): ReadResponseRequest {
   dropEmptyFields(input);
-  refuseFieldsOfResponses(input);
+  refuseUnsupported(input);
   const { value, ignored } = readShape(responseRequest, input);
   checkTogether(value);
   const inside = innerTools(value.tools ?? []);
@@ -55,6 +57,19 @@ export function readResponseRequest(input: Record<string, unknown>): ReadRespons
     ignored: [...ignored, ...ignoredWishes(value)],
     terms,
   };
+}
+
+function refuseUnsupported(request: Record<string, unknown>): void {
+  refuseFields(request, unsupportedResponseFields);
+  const { text, input } = request;
+  for (const wished of objectsIn([text])) refuseFields(wished, { verbosity }, "text.");
+  if (!Array.isArray(input)) return;
+  const place = input.findIndex((item) => Reflect.get(Object(item), "type") === "item_reference");
+  if (place === -1) return;
+  throw new Fault("unsupported_value", {
+    message: `'input[${place}]' refers to an item of an earlier response, and none is kept here; send the item itself, as clients do that are told 'store: false'.`,
+    param: `input[${place}].type`,
+  });
 }
 
 function dropEmptyFields(input: Record<string, unknown>): void {

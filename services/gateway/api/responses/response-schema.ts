@@ -2,6 +2,7 @@ import { z } from "zod";
 import { modelId } from "#shared/model/model.ts";
 import { chatBody, responseFormat, toolsMax, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import { messagesMax } from "../chat-request.ts";
+import { onlyInChats, type UnsupportedFields } from "../request-fields.ts";
 import { outerTool } from "../request-tools.ts";
 import { customTool } from "./custom-tools.ts";
 
@@ -209,3 +210,28 @@ export const responseRequest = z.object({
   truncation: z.enum(["auto", "disabled"]).nullish(),
 });
 export type ResponseRequest = z.infer<typeof responseRequest>;
+
+/** Unsupported fields of the Responses API. */
+export const unsupportedResponseFields: UnsupportedFields = {
+  previous_response_id: {
+    why: "names an earlier response, and none is stored here, not even with 'store: true'; send the whole conversation in 'input'",
+  },
+  conversation: { why: "names a conversation that is kept, and none is kept here; send the whole of it in 'input'" },
+  prompt: { why: "names a prompt that is kept, and none is kept here; send its text" },
+  background: { why: "can only be false here: an answer ends with its client", isNeutral: (value) => value === false },
+  moderation: { why: "asks for a verdict on the answer, and nothing here gives one" },
+  n: { why: "can only be 1 here: a response is one answer", isNeutral: (value) => value === 1 },
+  messages: { why: "is a field of chats; send 'input'" },
+  max_tokens: { why: "is a field of chats; send 'max_output_tokens'" },
+  max_completion_tokens: { why: "is a field of chats; send 'max_output_tokens'" },
+  response_format: { why: "is a field of chats; send 'text.format'" },
+  reasoning_effort: { why: "is a field of chats; send 'reasoning.effort'" },
+  functions: { why: "was replaced by 'tools'; send those" },
+  function_call: { why: "was replaced by 'tool_choice'; send that" },
+  logprobs: { why: "is a field of chats; name 'message.output_text.logprobs' in 'include'" },
+  stop: onlyInChats,
+  seed: onlyInChats,
+  logit_bias: onlyInChats,
+  frequency_penalty: onlyInChats,
+  presence_penalty: onlyInChats,
+};
