@@ -37,7 +37,7 @@ import { healthRoutes, metricsRoute, readiness } from "./operations/health-and-m
 import { answerHeaders } from "./openapi/public-headers.ts";
 import { publicDocument } from "./openapi/public-document.ts";
 import { getReference } from "./openapi/get-reference.ts";
-import { RefusedEfforts } from "./api/messages/refused-efforts.ts";
+import { RefusedEfforts } from "./api/messages/message-request.ts";
 import {
   type CountDependencies,
   countTokens,

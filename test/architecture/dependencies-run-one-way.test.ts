@@ -62,7 +62,7 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   ],
   "only the reading thread has the table of OpenAI's tokens": [
     "services/gateway/api/x.ts",
-    `import { a } from "./openai-tokens.ts";`,
+    `import { a } from "./reading-thread.ts";`,
   ],
   "only the two ends of a tunnel know ws": ["services/gateway/http/listen.ts", `import { WebSocketServer } from "ws";`],
   "only nats adapters know the libraries of NATS": [

@@ -1,6 +1,32 @@
+import cl100kBase from "js-tiktoken/ranks/cl100k_base";
+import { Fault } from "#shared/fault/fault.ts";
 import { serveOrders } from "#shared/process/work-thread.ts";
-import { textOfTokens } from "./openai-tokens.ts";
 import { readRequest, type ReadRequest, type ReadOrder } from "./read-request.ts";
+
+/** The tokens of `cl100k_base` in base64, by id. Made with the first request that needs it. */
+let tokens: readonly string[] | undefined;
+
+/**
+ * Returns the text that a client made into token ids of OpenAI's `cl100k_base`, as LangChain does for every embedding
+ * model. A character that the client cut in two at an end of the list is left out.
+ */
+function textOfTokens(ids: readonly unknown[], param: string): string {
+  tokens ??= cl100kBase.bpe_ranks.split("\n").flatMap((line) => line.split(" ").slice(2));
+  const bytes: Buffer[] = [];
+  for (const [place, id] of ids.entries()) {
+    const token = typeof id === "number" ? tokens[id] : undefined;
+    if (token === undefined) {
+      throw new Fault("invalid_value", {
+        message: `'${param}[${place}]' must be the id of a token of OpenAI's cl100k_base; send texts in place of tokens.`,
+        param: `${param}[${place}]`,
+      });
+    }
+    bytes.push(Buffer.from(token, "base64"));
+  }
+  return Buffer.concat(bytes)
+    .toString()
+    .replaceAll(/^\uFFFD+|\uFFFD+$/g, "");
+}
 
 serveOrders(
   ({ outer, bytes, promptSeed }: ReadOrder) => {

@@ -1,10 +1,13 @@
+import { z } from "zod";
+import { Fault } from "#shared/fault/fault.ts";
 import type { KeyRecord } from "#shared/keys/key-record.ts";
+import type { Model } from "#shared/model/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Outer, RequestReader } from "./read-request.ts";
 import type { ImageFetcher } from "../images/image-fetcher.ts";
-import type { RefusedEfforts } from "./messages/refused-efforts.ts";
+import type { RefusedEfforts } from "./messages/message-request.ts";
 import type { JobPlacer } from "../jobs/place-job.ts";
 import type { FastifyInstance } from "fastify";
 import {
@@ -16,7 +19,6 @@ import {
 } from "./answer-request.ts";
 import type { JobRoutes } from "../fleet/job-routes.ts";
 import type { PromptCounter } from "../jobs/count-prompts.ts";
-import { messageModel, messageModelPage } from "./messages/models.ts";
 import { isForMessages } from "../http/request-state.ts";
 import { callerOf } from "../keys/authenticate.ts";
 import type { LiveModels } from "../jobs/live-models.ts";
@@ -91,6 +93,41 @@ export function getModel(
     if (model === undefined) throw await parts.ranking.absenceOf(targets, id);
     return isForMessages(request) ? messageModel(model) : model;
   });
+}
+
+/** Models on one page of the list of the Messages API, unless the client asks for fewer. */
+export const modelsPageMax = 1_000;
+
+const pageQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(modelsPageMax).optional(),
+  after_id: z.string().optional(),
+  before_id: z.string().optional(),
+});
+
+/** Returns a page of the models: those behind `after_id`, or those before `before_id`, `limit` of them at most. */
+export function messageModelPage(models: readonly Model[], query: unknown) {
+  const { success, data: asked } = pageQuery.safeParse(query);
+  if (!success) {
+    const message = `'limit' must be a whole number from 1 to ${modelsPageMax} (modelsPageMax); 'after_id' and 'before_id' may be given once.`;
+    throw new Fault("invalid_value", { message, param: "limit" });
+  }
+  const { limit = modelsPageMax, after_id: after, before_id: before } = asked;
+  const from = after === undefined ? 0 : models.findIndex(({ id }) => id === after) + 1;
+  const found = before === undefined ? -1 : models.findIndex(({ id }) => id === before);
+  const to = found === -1 ? models.length : found;
+  const page =
+    before === undefined
+      ? models.slice(from, Math.min(to, from + limit))
+      : models.slice(Math.max(from, to - limit), to);
+  const hasMore = before === undefined ? from + page.length < models.length : to - page.length > 0;
+  const data = page.map(messageModel);
+  return { data, has_more: hasMore, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null };
+}
+
+/** Returns a model as Anthropic's clients read it. */
+function messageModel({ id, created, context_window }: Model) {
+  const created_at = new Date(created * 1_000).toISOString();
+  return { type: "model", id, display_name: id, created_at, max_input_tokens: context_window };
 }
 
 export interface CountDependencies extends PlacingDependencies {

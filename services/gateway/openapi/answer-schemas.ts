@@ -2,8 +2,13 @@ import { z } from "zod";
 import { finishReasons, tokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { model } from "#shared/model/model.ts";
 import { reasoningEffort, toolCall } from "#shared/protocol/job-bodies.ts";
-import { customTool } from "../api/responses/custom-tools.ts";
-import { functionTool, namespaceTool, outerTextFormat, responseToolChoice } from "../api/responses/response-schema.ts";
+import {
+  customTool,
+  functionTool,
+  namespaceTool,
+  outerTextFormat,
+  responseToolChoice,
+} from "../api/responses/response-schema.ts";
 
 // The answers of the public API, as its document describes them. `fieldMeanings` has what is not described here.
 

@@ -2,7 +2,6 @@ import { capabilities, model } from "#shared/model/model.ts";
 import { toolCall } from "#shared/protocol/job-bodies.ts";
 import { outerMessage, chatRequest, outerResponseFormat } from "../api/chat-request.ts";
 import { completionRequest, embeddingsRequest } from "../api/text-requests.ts";
-import { customTool } from "../api/responses/custom-tools.ts";
 import * as responses from "../api/responses/response-schema.ts";
 import * as messages from "../api/messages/message-schema.ts";
 import { outerToolChoice, outerTool } from "../api/request-tools.ts";
@@ -38,7 +37,7 @@ export const publicSchemas = {
   InputFunctionCallOutput: responses.callOutputItem,
   ResponseTool: responses.responseTool,
   FunctionTool: responses.functionTool,
-  CustomTool: customTool,
+  CustomTool: responses.customTool,
   NamespaceTool: responses.namespaceTool,
   ResponseToolChoice: responses.responseToolChoice,
   TextFormat: responses.outerTextFormat,

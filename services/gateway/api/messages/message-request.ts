@@ -1,4 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
+import type { Clock } from "#shared/process/clock.ts";
 import type { ChatBody, ToolDefinition } from "#shared/protocol/job-bodies.ts";
 import { readShape } from "../../http/read-shape.ts";
 import type { ReadChatRequest } from "../chat-request.ts";
@@ -148,4 +149,35 @@ function onlyAnthropics({ type }: ForeignTool, param: string): Fault {
 /** Returns the paths of the tools that Anthropic's servers run, which some clients offer by habit to every server. */
 function ignoredTools(tools: readonly MessageTool[]): string[] {
   return tools.flatMap((tool, place) => (isForeign(tool) ? [`tools[${place}]`] : []));
+}
+
+/** Time for which a refusal is remembered: by then another machine with the model may take the effort. */
+export const refusedForMs = 60_000;
+/** Refusals that are remembered. Clients choose neither models nor efforts freely, so more of them means a mistake. */
+export const refusedEffortsMax = 1_000;
+
+/**
+ * Remembers which models lately refused an effort. Their next requests are sent without it at once, so that a long prompt
+ * does not go to its machine twice.
+ */
+export class RefusedEfforts {
+  readonly #clock: Pick<Clock, "now">;
+  readonly #untilMs = new Map<string, number>();
+
+  constructor(clock: Pick<Clock, "now">) {
+    this.#clock = clock;
+  }
+
+  note(model: string, effort: string): void {
+    if (this.#untilMs.size >= refusedEffortsMax) this.#untilMs.clear();
+    this.#untilMs.set(keyOf(model, effort), this.#clock.now() + refusedForMs);
+  }
+
+  has(model: string, effort: string): boolean {
+    return (this.#untilMs.get(keyOf(model, effort)) ?? -Infinity) > this.#clock.now();
+  }
+}
+
+function keyOf(model: string, effort: string): string {
+  return `${effort} ${model}`;
 }

@@ -11,7 +11,6 @@ import {
   type ReasoningItem,
   innerName,
 } from "./response-schema.ts";
-import { customArguments } from "./custom-tools.ts";
 import { FoundImages, type RequestImages } from "../request-fields.ts";
 import { insistOnToolOrder, type ToolOrderErrors } from "../tool-order.ts";
 
@@ -113,7 +112,8 @@ class ModelTurn {
       case "function_call":
       case "custom_tool_call": {
         const { call_id: id } = item;
-        const given = "input" in item ? customArguments(item.input) : item.arguments;
+        // Models call a custom tool with JSON.
+        const given = "input" in item ? JSON.stringify({ input: item.input }) : item.arguments;
         this.#calls.push({ id, type: "function", function: { name: innerName(item), arguments: given } });
         return;
       }

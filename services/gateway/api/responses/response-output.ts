@@ -1,7 +1,6 @@
 import type { AnswerEvent, FinishReason, Usage, TokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import { customInput } from "./custom-tools.ts";
 import type { FunctionName } from "./response-schema.ts";
 import type { ResponseTerms } from "./response-request.ts";
 

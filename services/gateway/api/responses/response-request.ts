@@ -12,12 +12,12 @@ import {
   verbosity,
 } from "../request-fields.ts";
 import { chosenTools, type Choice, innerTool } from "../request-tools.ts";
-import { customDescription, customParameters, type CustomTool } from "./custom-tools.ts";
 import { conversationOf, shownImages } from "./conversation.ts";
 import {
   innerTextFormat,
   isOwnTool,
   unsupportedResponseFields,
+  type CustomTool,
   responseRequest,
   type ResponseRequest,
   type FunctionName,
@@ -309,6 +309,21 @@ function placedTool(tool: FunctionTool | CustomTool, at: Pick<Placed, "called" |
   const { name } = tool;
   const inner = { type: "function", name, description: customDescription(tool), parameters: customParameters } as const;
   return { tool: inner, isCustom: true, ...at };
+}
+
+/** The parameters of a custom tool towards a model: models call functions with JSON only. */
+const customParameters = {
+  type: "object",
+  properties: { input: { type: "string", description: "The whole text that the tool takes." } },
+  required: ["input"],
+  additionalProperties: false,
+};
+
+/** Returns the description of a custom tool for a model, which reads the grammar of the text in it. */
+function customDescription({ description: own, format }: CustomTool): string {
+  const rule =
+    format?.type === "grammar" ? `'input' must match this ${format.syntax} grammar:\n${format.definition}` : "";
+  return [own, rule].filter(Boolean).join("\n\n");
 }
 
 function tooMany(functions: number): Fault {

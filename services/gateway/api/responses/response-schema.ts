@@ -1,10 +1,15 @@
 import { z } from "zod";
 import { modelId } from "#shared/model/model.ts";
-import { chatBody, responseFormat, toolsMax, type ChatBody } from "#shared/protocol/job-bodies.ts";
+import {
+  chatBody,
+  grammarCharactersMax,
+  responseFormat,
+  toolsMax,
+  type ChatBody,
+} from "#shared/protocol/job-bodies.ts";
 import { messagesMax } from "../chat-request.ts";
 import { onlyInChats, type UnsupportedFields } from "../request-fields.ts";
 import { outerTool } from "../request-tools.ts";
-import { customTool } from "./custom-tools.ts";
 
 /** Fields of items that came in an earlier answer and are sent back. Models do not get them. */
 const itsOwn = "As the answer had it. It means nothing to a model.";
@@ -108,6 +113,25 @@ export const functionTool = z.object({
   strict,
 });
 export type FunctionTool = z.infer<typeof functionTool>;
+
+/** A tool that takes one text, such as a patch, as clients of the Responses API write it. */
+export const customTool = z.object({
+  type: z.literal("custom"),
+  name,
+  description: description.nullable(),
+  format: z
+    .discriminatedUnion("type", [
+      z.object({ type: z.literal("text") }),
+      z.object({
+        type: z.literal("grammar"),
+        syntax: z.enum(["lark", "regex"]).describe("The language of the grammar."),
+        definition: z.string().max(grammarCharactersMax).describe("The grammar itself."),
+      }),
+    ])
+    .nullish()
+    .describe("The form of the text. A grammar is told to the model, and no runtime holds it to that."),
+});
+export type CustomTool = z.infer<typeof customTool>;
 
 /** The name of a client's function. Some functions are in a namespace. */
 export interface FunctionName {
