@@ -37,7 +37,7 @@ export class ResponseOutput {
   readonly #emit: EmitEvent;
   readonly #terms: OutputTerms;
   readonly #items: OutputItem[] = [];
-  readonly #calls = new Map<number, CallItem | CustomCallItem>();
+  readonly #calls = new Map<number, CallItem>();
   /** The text item that is still open. */
   #text: TextItem | undefined;
   #characters = 0;
@@ -50,21 +50,25 @@ export class ResponseOutput {
   }
 
   take(event: AnswerEvent): void {
-    this.#charge(charactersSaid(event));
     switch (event.kind) {
       case "text":
+        this.#charge(event.text.length + (event.logprobs === undefined ? 0 : JSON.stringify(event.logprobs).length));
         return this.#textOf("text").add(event.text, event.logprobs);
       case "reasoning":
+        this.#charge(event.text.length);
         return this.#textOf(this.#terms.thoughts).add(event.text);
       case "tool-call-start": {
+        this.#charge(event.name.length + (event.id?.length ?? 0));
         this.#endText();
         const { index, id = newToken("call_"), name } = event;
-        const called = { id, name, ...this.#namespaced(name) };
-        const Item = this.#terms.custom.has(name) ? CustomCallItem : CallItem;
-        this.#calls.set(index, this.#begin(new Item(called, this.#items.length, this.#emit)));
+        const { namespaced, custom } = this.#terms;
+        const inside = Object.hasOwn(namespaced, name) ? namespaced[name] : undefined;
+        const called = { is: custom.has(name) ? "custom" : "function", id, name, ...inside } as const;
+        this.#calls.set(index, this.#begin(new CallItem(called, this.#items.length, this.#emit)));
         return;
       }
       case "tool-call-delta":
+        this.#charge(event.arguments.length);
         return this.#calls.get(event.index)?.add(event.arguments);
       case "finish":
         this.#reason = event.reason;
@@ -94,11 +98,6 @@ export class ResponseOutput {
     if (this.#text?.is === is) return this.#text;
     this.#endText();
     return (this.#text = this.#begin(new TextItem(is, this.#items.length, this.#emit)));
-  }
-
-  #namespaced(name: string): FunctionName | undefined {
-    const { namespaced } = this.#terms;
-    return Object.hasOwn(namespaced, name) ? namespaced[name] : undefined;
   }
 
   #endText(): void {
@@ -138,50 +137,39 @@ function tooLong(): Fault {
 }
 
 /** Emits an event of the stream: its type and its fields. */
-export type EmitEvent = (type: string, fields: Readonly<Record<string, unknown>>) => void;
+type EmitEvent = (type: string, fields: Readonly<Record<string, unknown>>) => void;
 
 /** The status of an item. When an answer was cut short, its last item is `incomplete`. */
-export type ItemStatus = "in_progress" | "completed" | "incomplete";
+type ItemStatus = "in_progress" | "completed" | "incomplete";
 
 /** An output item of a response. It emits the events of its own progress. */
-export interface OutputItem {
-  /** Ends the item: no more content follows. */
-  end(status: ItemStatus): void;
-  /** Returns the item in its present state, as the response shows it. */
-  json(): object;
-}
-
-/** Returns the number of characters that an event adds to the response. */
-export function charactersSaid(event: AnswerEvent): number {
-  switch (event.kind) {
-    case "text":
-      return event.text.length + (event.logprobs === undefined ? 0 : JSON.stringify(event.logprobs).length);
-    case "reasoning":
-      return event.text.length;
-    case "tool-call-start":
-      return event.name.length + (event.id?.length ?? 0);
-    case "tool-call-delta":
-      return event.arguments.length;
-    default:
-      return 0;
-  }
-}
+type OutputItem = CallItem | TextItem;
 
 interface Called extends FunctionName {
-  /** The id by which the client sends the function's output back. */
+  readonly is: keyof typeof callKinds;
+  /** The id by which the client sends the tool's output back. */
   readonly id: string;
 }
 
-/** An output item: a function call by the model. */
-export class CallItem implements OutputItem {
-  readonly #id = newToken("fc_");
+const callKinds = {
+  function: { idPrefix: "fc_", type: "function_call", event: "response.function_call_arguments" },
+  custom: { idPrefix: "ctc_", type: "custom_tool_call", event: "response.custom_tool_call_input" },
+} as const;
+
+/** An output item: a call of a function or of a custom tool. A custom tool gets its text in one piece. */
+class CallItem {
+  readonly #kind: (typeof callKinds)[keyof typeof callKinds];
+  readonly #id: string;
   readonly #index: number;
   readonly #called: Called;
   readonly #emit: EmitEvent;
-  #arguments = "";
+  /** The arguments of a function. For a custom tool the JSON around its text, and at the end the text. */
+  #given = "";
   #status: ItemStatus = "in_progress";
 
   constructor(called: Called, index: number, emit: EmitEvent) {
+    this.#kind = callKinds[called.is];
+    this.#id = newToken(this.#kind.idPrefix);
     this.#called = called;
     this.#index = index;
     this.#emit = emit;
@@ -189,21 +177,30 @@ export class CallItem implements OutputItem {
   }
 
   add(delta: string): void {
-    this.#arguments += delta;
-    this.#emit("response.function_call_arguments.delta", { ...this.#place(), delta });
+    this.#given += delta;
+    if (this.#called.is === "function") this.#emit(`${this.#kind.event}.delta`, { ...this.#place(), delta });
   }
 
   end(status: ItemStatus): void {
+    const { is, name } = this.#called;
+    const { event } = this.#kind;
+    const place = this.#place();
     this.#status = status;
-    const { name } = this.#called;
-    this.#emit("response.function_call_arguments.done", { ...this.#place(), name, arguments: this.#arguments });
+    if (is === "function") this.#emit(`${event}.done`, { ...place, name, arguments: this.#given });
+    else {
+      const input = customInput(this.#given);
+      this.#given = input;
+      this.#emit(`${event}.delta`, { ...place, delta: input });
+      this.#emit(`${event}.done`, { ...place, input });
+    }
     this.#emit("response.output_item.done", { output_index: this.#index, item: this.json() });
   }
 
+  /** Returns the call as the response shows it: at its beginning, or once it has ended. */
   json(): object {
-    const { id: call_id, name, namespace } = this.#called;
-    const begin = { id: this.#id, status: this.#status, type: "function_call", call_id };
-    return { ...begin, namespace, name, arguments: this.#arguments };
+    const { is, id: call_id, name, namespace } = this.#called;
+    const begin = { id: this.#id, status: this.#status, type: this.#kind.type, call_id, namespace, name };
+    return is === "function" ? { ...begin, arguments: this.#given } : { ...begin, input: this.#given };
   }
 
   #place(): object {
@@ -211,40 +208,13 @@ export class CallItem implements OutputItem {
   }
 }
 
-/** An output item: a call of a custom tool. Its text comes in one piece, once the call's JSON is complete. */
-export class CustomCallItem implements OutputItem {
-  readonly #id = newToken("ctc_");
-  readonly #index: number;
-  readonly #called: Called;
-  readonly #emit: EmitEvent;
-  #arguments = "";
-  #input = "";
-  #status: ItemStatus = "in_progress";
-
-  constructor(called: Called, index: number, emit: EmitEvent) {
-    this.#called = called;
-    this.#index = index;
-    this.#emit = emit;
-    emit("response.output_item.added", { output_index: index, item: this.json() });
-  }
-
-  add(delta: string): void {
-    this.#arguments += delta;
-  }
-
-  end(status: ItemStatus): void {
-    this.#status = status;
-    this.#input = customInput(this.#arguments);
-    const place = { item_id: this.#id, output_index: this.#index };
-    this.#emit("response.custom_tool_call_input.delta", { ...place, delta: this.#input });
-    this.#emit("response.custom_tool_call_input.done", { ...place, input: this.#input });
-    this.#emit("response.output_item.done", { output_index: this.#index, item: this.json() });
-  }
-
-  json(): object {
-    const { id: call_id, name, namespace } = this.#called;
-    const begin = { id: this.#id, status: this.#status, type: "custom_tool_call", call_id };
-    return { ...begin, namespace, name, input: this.#input };
+/** Returns the text that a model gave a custom tool. A model that wrote the bare text in place of JSON meant that. */
+function customInput(given: string): string {
+  try {
+    const { input }: { input?: unknown } = Object(JSON.parse(given));
+    return typeof input === "string" ? input : given;
+  } catch {
+    return given;
   }
 }
 
@@ -293,7 +263,7 @@ const kinds = {
 } as const satisfies Record<string, TextKind>;
 
 /** An output item of one part: text or reasoning of an answer. */
-export class TextItem implements OutputItem {
+class TextItem {
   readonly is: keyof typeof kinds;
   readonly #kind: TextKind;
   readonly #id: string;
