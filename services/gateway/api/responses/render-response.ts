@@ -7,26 +7,14 @@ import { faultBody } from "../../http/answer-faults.ts";
 import type { StreamEnds } from "../../jobs/write-answer.ts";
 import { endsOfChunks } from "../render-chat.ts";
 
-interface StartedResponse {
-  readonly status: "in_progress";
-  readonly incomplete_details: null;
-  readonly output: readonly [];
-  readonly usage: null;
-}
-
 /** The fields of a response that has no output yet. */
-export const startedResponse: StartedResponse = {
-  status: "in_progress",
-  incomplete_details: null,
-  output: [],
-  usage: null,
-};
+const startedResponse = { status: "in_progress", incomplete_details: null, output: [], usage: null } as const;
 
 /** Returns the response as JSON, with the fields of its answer so far. */
-export function writtenResponse(
+function writtenResponse(
   head: AnswerHead,
   { repeated }: ResponseTerms,
-  answer: RenderedOutput | StartedResponse,
+  answer: RenderedOutput | typeof startedResponse,
 ): string {
   const { id, createdSeconds: created_at, model } = head;
   const { output, usage, ...fields } = answer;
@@ -84,7 +72,7 @@ export class ResponseStream implements AnswerRenderer {
   end(): Uint8Array {
     this.#begin();
     const answer = this.#output.end();
-    this.#emitResponse(`response.${answer.status}`, answer);
+    this.#emit(`response.${answer.status}`, this.#response(answer));
     return this.#taken();
   }
 
@@ -98,12 +86,12 @@ export class ResponseStream implements AnswerRenderer {
 
   #begin(): void {
     if (this.#number > 0) return;
-    this.#emitResponse("response.created", startedResponse);
-    this.#emitResponse("response.in_progress", startedResponse);
+    this.#emit("response.created", this.#response(startedResponse));
+    this.#emit("response.in_progress", this.#response(startedResponse));
   }
 
-  #emitResponse(type: string, answer: Parameters<typeof writtenResponse>[2]): void {
-    this.#emit(type, `{"response":${writtenResponse(this.#head, this.#terms, answer)}}`);
+  #response(answer: Parameters<typeof writtenResponse>[2]): string {
+    return `{"response":${writtenResponse(this.#head, this.#terms, answer)}}`;
   }
 
   #emit(type: string, fields: string): void {
