@@ -33,7 +33,7 @@ export class ContentBlocks {
   }
 
   take(event: ContentEvent): void {
-    if (this.#held.length === 0 || this.#belongsToOpen(event)) this.#write(event);
+    if (this.#belongsToOpen(event) || this.#mayClose()) this.#write(event);
     else this.#hold(event);
     if (this.#held.length > 0 && this.#mayClose()) this.#release();
   }
@@ -47,32 +47,24 @@ export class ContentBlocks {
   #write(event: ContentEvent): void {
     const open = this.#open;
     if (event.kind === "tool-call-delta") {
-      if (!(open instanceof OpenCall) || open.index !== event.index) {
-        if (open instanceof OpenCall && !this.#mayClose()) this.#hold(event);
-        else if (event.arguments.trim() !== "") throw argumentsGoOn();
-        return;
-      }
-      open.add(event.arguments);
-      this.#writer.delta(event.arguments);
+      if (open instanceof OpenCall && open.index === event.index) {
+        open.add(event.arguments);
+        this.#writer.delta(event.arguments);
+      } else if (event.arguments.trim() !== "") throw argumentsGoOn();
       return;
     }
-    if (event.kind !== "tool-call-start" && open === event.kind) {
-      this.#writer.delta(event.text);
-      return;
-    }
-    if (!this.#mayClose()) {
-      this.#hold(event);
-      return;
-    }
-    this.#close();
     if (event.kind === "tool-call-start") {
+      this.#close();
       this.#open = new OpenCall(event.index);
       this.#writer.begin(event);
-    } else {
+      return;
+    }
+    if (open !== event.kind) {
+      this.#close();
       this.#open = event.kind;
       this.#writer.begin(event.kind);
-      this.#writer.delta(event.text);
     }
+    this.#writer.delta(event.text);
   }
 
   #belongsToOpen(event: ContentEvent): boolean {
