@@ -79,17 +79,15 @@ export abstract class ChunkStream implements AnswerRenderer {
 const eventCharactersMin = 16;
 
 /** Renders an answer as one object, from the same events as a stream. */
-export class WholeCompletion<Choice extends FoldedChoice> implements AnswerRenderer {
+export class WholeCompletion implements AnswerRenderer {
   readonly #object: string;
   readonly #head: AnswerHead;
-  readonly #begin: () => Choice;
-  /** The first choice, which is nearly always the only one, and the others by their number. */
-  #first: Choice | undefined;
-  #others: Map<number, Choice> | undefined;
+  readonly #begin: () => FoldedChoice;
+  readonly #choices = new Map<number, FoldedChoice>();
   #characters = 0;
   #usage: Usage = { promptTokens: 0, completionTokens: 0 };
 
-  constructor(head: AnswerHead, of: { readonly object: string; readonly begin: () => Choice }) {
+  constructor(head: AnswerHead, of: { readonly object: string; readonly begin: () => FoldedChoice }) {
     this.#head = head;
     this.#object = of.object;
     this.#begin = of.begin;
@@ -103,11 +101,7 @@ export class WholeCompletion<Choice extends FoldedChoice> implements AnswerRende
 
   end(): Uint8Array {
     const { id, createdSeconds: created, model } = this.#head;
-    const choices = this.#first === undefined ? [] : [this.#first.json(0)];
-    if (this.#others !== undefined) {
-      const others = [...this.#others].toSorted(([a], [b]) => a - b);
-      for (const [index, choice] of others) choices.push(choice.json(index));
-    }
+    const choices = [...this.#choices].toSorted(([a], [b]) => a - b).map(([index, choice]) => choice.json(index));
     const usage = tokenUsage(this.#usage);
     return Buffer.from(JSON.stringify({ id, object: this.#object, created, model, choices, usage }));
   }
@@ -118,13 +112,8 @@ export class WholeCompletion<Choice extends FoldedChoice> implements AnswerRende
       this.#usage = event;
       return;
     }
-    this.#characters += Math.max(eventCharactersMin, this.#choiceOf(event.choice ?? 0).fold(event));
-  }
-
-  #choiceOf(index: number): Choice {
-    if (index === 0) return (this.#first ??= this.#begin());
-    this.#others ??= new Map();
-    return this.#others.getOrInsertComputed(index, this.#begin);
+    const choice = this.#choices.getOrInsertComputed(event.choice ?? 0, this.#begin);
+    this.#characters += Math.max(eventCharactersMin, choice.fold(event));
   }
 }
 
@@ -149,9 +138,8 @@ export class ChatChunks extends ChunkStream {
   /** The beginning and the end of a chunk with a text of the first choice. */
   readonly #openText: string;
   readonly #closeText: string;
-  /** True if the first choice has begun; and the numbers of the other choices that have begun. */
-  #firstBegun = false;
-  #othersBegun: Set<number> | undefined;
+  /** The numbers of the choices that have begun. */
+  readonly #begun = new Set<number>();
 
   constructor(head: AnswerHead) {
     super(head, "chat.completion.chunk");
@@ -168,9 +156,8 @@ export class ChatChunks extends ChunkStream {
 
   /** Returns the first chunk of a choice, or an empty text when the choice has begun. */
   #begin(choice: number): string {
-    if (choice === 0 ? this.#firstBegun : this.#othersBegun?.has(choice)) return "";
-    if (choice === 0) this.#firstBegun = true;
-    else this.#othersBegun = (this.#othersBegun ?? new Set()).add(choice);
+    if (this.#begun.has(choice)) return "";
+    this.#begun.add(choice);
     return this.#delta(choice, `{"role":"assistant","content":"","refusal":null}`);
   }
 
