@@ -1,9 +1,6 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
-import type {
-  OpenApiDocument,
-  Operation,
-  Response as Described,
-} from "../../services/gateway/openapi/describe-operation.ts";
+import type { Response as Described } from "../../services/gateway/openapi/describe-operation.ts";
+import type { OpenApiDocument } from "../../services/gateway/openapi/public-document.ts";
 
 /** Headers that say something of this API, and not of HTTP. */
 const ownHeaders = /^(?:x-|openai-|retry-after|www-authenticate$|allow$)/;
@@ -30,7 +27,7 @@ export class DescribedApi {
     this.#ajv.addSchema({ ...Object(closed(document)), $id: "api" });
   }
 
-  operation({ method, path }: Asked): Operation {
+  operation({ method, path }: Asked): OpenApiDocument["paths"][string][string] {
     const operation = this.#document.paths[path]?.[method];
     if (operation === undefined) throw new Error(`${method} ${path} is not described`);
     return operation;

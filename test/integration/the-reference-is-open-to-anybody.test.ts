@@ -3,8 +3,7 @@ import { gunzipSync } from "node:zlib";
 import type { FastifyInstance } from "fastify";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createLog } from "#shared/process/log.ts";
-import type { OpenApiDocument } from "../../services/gateway/openapi/describe-operation.ts";
-import { publicDocument } from "../../services/gateway/openapi/public-document.ts";
+import { type OpenApiDocument, publicDocument } from "../../services/gateway/openapi/public-document.ts";
 import { getReference } from "../../services/gateway/openapi/get-reference.ts";
 import { createServer } from "../../services/gateway/server.ts";
 

@@ -1,18 +1,22 @@
 import { type FaultCode, faultEntry } from "#shared/fault/fault.ts";
-import { refTo, type Json } from "./json-schemas.ts";
+import { refTo, type Schema } from "./json-schemas.ts";
 import { type PublicOperation, refusalsOfAll } from "./public-api.ts";
-import {
-  anthropicStatus,
-  byStatus,
-  openAiStatus,
-  refusedWith,
-  publicCode,
-  type FaultDescription,
-} from "./public-faults.ts";
+import { anthropicStatus, byStatus, openAiStatus, refusedWith, publicCode } from "./public-faults.ts";
 import { type AnswerHeaderName, answerHeaders, requestHeaders } from "./public-headers.ts";
 import type { SchemaName } from "./public-schemas.ts";
-import type { z } from "zod";
-import type { PublicLimit } from "./public-document.ts";
+
+/** The part of OpenAPI's media types and responses that this API uses. */
+interface Medium {
+  readonly schema: Schema;
+  readonly examples?: object;
+}
+export interface Response {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, { readonly $ref: string }>>;
+  readonly content: Readonly<Record<string, Medium>>;
+  /** The error codes of this status, as in the table of errors. */
+  readonly "x-trunkline-codes"?: readonly (string | null)[];
+}
 
 const always: readonly AnswerHeaderName[] = ["x-request-id", "openai-processing-ms"];
 
@@ -36,25 +40,28 @@ const commonHeaders: readonly AnswerHeaderName[] = [
 ];
 
 /** Describes an operation as an OpenAPI object. */
-export function describeOperation(operationId: string, operation: PublicOperation): Operation {
-  const { tag, summary, description, open, body } = operation;
+export function describeOperation(operationId: string, operation: PublicOperation) {
+  const { tag, summary, description, open, body, params = {} } = operation;
+  const inPath = Object.entries(params).map(([name, meaning]) => {
+    return { name, in: "path", required: true, description: meaning, schema: { type: "string" } };
+  });
+  const inHead = Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }));
+  const responses: Record<string, Response> = { 200: success(operation), ...refusals(operation) };
   return {
     operationId,
     tags: [tag],
     summary,
     description,
-    ...(open ? { security: [] as const } : {}),
-    parameters: [...pathParameters(operation), ...(open ? [] : headerParameters())],
+    ...(open ? { security: [] } : {}),
+    parameters: [...inPath, ...(open ? [] : inHead)],
     ...(body === undefined ? {} : { requestBody: requestBody(body) }),
-    responses: { 200: success(operation), ...refusals(operation) },
+    responses,
   };
 }
 
 function requestBody({ schema, examples }: NonNullable<PublicOperation["body"]>) {
-  return {
-    required: true as const,
-    content: { "application/json": { schema: { $ref: refTo(schema) }, examples: { ...examples } } as Medium },
-  };
+  const content: Record<string, Medium> = { "application/json": { schema: { $ref: refTo(schema) }, examples } };
+  return { required: true, content };
 }
 
 function success(operation: PublicOperation): Response {
@@ -67,18 +74,13 @@ function success(operation: PublicOperation): Response {
     headers: headerRefs([...always, ...onceProven(operation), ...headers]),
     content: {
       ...(typeof answer === "object" && "media" in answer
-        ? { [answer.media]: { schema: whole(answer.media) } }
+        ? { [answer.media]: { schema: { type: answer.media === "application/json" ? "object" : "string" } } }
         : json(...[answer].flat())),
       ...(chunk === undefined
         ? {}
         : { "text/event-stream": { schema: eitherOf(chunk, ...(endsBy === "done" ? (["Error"] as const) : [])) } }),
     },
   };
-}
-
-/** The schema of an answer that has no schema name: a string for a page, an object for a JSON document. */
-function whole(media: string): Medium["schema"] {
-  return { type: media === "application/json" ? "object" : "string" };
 }
 
 function refusals(operation: PublicOperation): Record<string, Response> {
@@ -130,20 +132,6 @@ function headerRefs(names: readonly AnswerHeaderName[]): Record<string, { $ref: 
   return Object.fromEntries(ordered.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-function pathParameters({ params = {} }: PublicOperation): Parameter[] {
-  return Object.entries(params).map(([name, description]) => ({
-    name,
-    in: "path",
-    required: true,
-    description,
-    schema: { type: "string" },
-  }));
-}
-
-function headerParameters(): { $ref: string }[] {
-  return Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }));
-}
-
 function json(...names: readonly SchemaName[]): Record<string, Medium> {
   const [only] = names;
   const schema = only !== undefined && names.length === 1 ? { $ref: refTo(only) } : eitherOf(...names);
@@ -152,62 +140,4 @@ function json(...names: readonly SchemaName[]): Record<string, Medium> {
 
 function eitherOf(...names: readonly SchemaName[]): Medium["schema"] {
   return { anyOf: names.map((name) => ({ $ref: refTo(name) })) };
-}
-
-export type Schema = z.core.JSONSchema.BaseSchema;
-
-export interface Medium {
-  readonly schema: Schema;
-  readonly examples?: Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
-}
-
-export interface Response {
-  readonly description: string;
-  readonly headers?: Readonly<Record<string, { readonly $ref: string }>>;
-  readonly content: Readonly<Record<string, Medium>>;
-  /** The error codes of this status, as in the table of errors. */
-  readonly "x-trunkline-codes"?: readonly (string | null)[];
-}
-
-export interface Parameter {
-  readonly name: string;
-  readonly in: "path" | "header";
-  readonly required: boolean;
-  readonly description: string;
-  readonly schema: Schema;
-}
-
-export interface Operation {
-  readonly operationId: string;
-  readonly tags: readonly string[];
-  readonly summary: string;
-  readonly description: string;
-  readonly security?: readonly [];
-  readonly parameters: readonly (Parameter | { readonly $ref: string })[];
-  readonly requestBody?: { readonly required: true; readonly content: Readonly<Record<string, Medium>> };
-  readonly responses: Readonly<Record<string, Response>>;
-}
-
-export interface Header {
-  readonly description: string;
-  readonly schema: Schema;
-  readonly example: string | number;
-}
-
-/** The OpenAPI document of the public API: the part of OpenAPI 3.1 that it uses. */
-export interface OpenApiDocument {
-  readonly openapi: string;
-  readonly info: { readonly title: string; readonly version: string; readonly description: string };
-  readonly servers: readonly { readonly url: string; readonly description: string }[];
-  readonly security: readonly Json[];
-  readonly tags: readonly { readonly name: string; readonly description: string }[];
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-  readonly components: {
-    readonly securitySchemes: Json;
-    readonly parameters: Readonly<Record<string, Parameter>>;
-    readonly headers: Readonly<Record<string, Header>>;
-    readonly schemas: Readonly<Record<string, Schema>>;
-  };
-  readonly "x-trunkline-errors": readonly FaultDescription[];
-  readonly "x-trunkline-limits": readonly PublicLimit[];
 }

@@ -2,7 +2,6 @@ import { basename, extname } from "node:path";
 import type { FastifyInstance } from "fastify";
 import { readOwnFile } from "#shared/process/own-files.ts";
 import { type Fixed, serveFixed } from "../http/serve-fixed.ts";
-import type { OpenApiDocument } from "./describe-operation.ts";
 
 const page = new URL("./viewer/page.html", import.meta.url);
 
@@ -41,7 +40,7 @@ const pageHeaders = {
  * Serves the OpenAPI document of the public API, and a page that shows it in Swagger UI. Neither holds a secret, so
  * clients can read them before they have a key.
  */
-export function getReference(server: FastifyInstance, document: OpenApiDocument): void {
+export function getReference(server: FastifyInstance, document: object): void {
   const json = Buffer.from(JSON.stringify(document));
   serveFixed(server, "/openapi.json", { type: "application/json; charset=utf-8", read: async () => json });
   serveFixed(server, "/docs", { ...fileAt(page), headers: pageHeaders });

@@ -1,6 +1,7 @@
 import { z } from "zod";
 
 export type Json = Record<string, unknown>;
+export type Schema = z.core.JSONSchema.BaseSchema;
 
 /** Options of writing a JSON Schema: for a request or an answer, and whether it allows unknown fields. */
 interface Writing {
@@ -16,15 +17,12 @@ export const sentExactly: Writing = { io: "input", open: false };
 export const sentLeniently: Writing = { io: "input", open: true };
 
 /** Returns the JSON Schema of a schema, with nested schemas inline. */
-export function jsonSchema(schema: z.ZodType, writing: Writing): z.core.JSONSchema.BaseSchema {
+export function jsonSchema(schema: z.ZodType, writing: Writing): Schema {
   return withoutIdentity(z.toJSONSchema(schema, asWritten(writing)));
 }
 
 /** Returns the JSON Schemas by name. A named schema inside another becomes a `$ref`. */
-export function namedSchemas(
-  named: Readonly<Record<string, z.ZodType>>,
-  writing: Writing,
-): Record<string, z.core.JSONSchema.BaseSchema> {
+export function namedSchemas(named: Readonly<Record<string, z.ZodType>>, writing: Writing): Record<string, Schema> {
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(named)) registry.add(schema, { id });
   const { schemas } = z.toJSONSchema(registry, { uri: refTo, ...asWritten(writing) });
@@ -43,7 +41,7 @@ export function refTo(name: string): string {
 function asWritten({ io, open }: Writing) {
   return {
     io,
-    override({ jsonSchema: written }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+    override({ jsonSchema: written }: { readonly jsonSchema: Schema }): void {
       delete written.readOnly;
       if (written.format !== undefined) delete written.pattern;
       if (open && written.additionalProperties === false) delete written.additionalProperties;
@@ -51,12 +49,10 @@ function asWritten({ io, open }: Writing) {
   };
 }
 
-function withoutIdentity(schema: z.core.JSONSchema.BaseSchema): z.core.JSONSchema.BaseSchema {
+function withoutIdentity(schema: Schema): Schema {
   const { $schema: _schema, $id: _id, ...rest } = schema;
   return rest;
 }
-
-type Schema = z.core.JSONSchema.BaseSchema;
 
 /** A field of a schema and its path. The fields of a list's items have the path of the list. */
 interface Field {

@@ -13,15 +13,9 @@ import { metadataPairsMax, repeatedCharactersMax } from "../api/responses/respon
 import { modelsPageMax } from "../api/routes.ts";
 import { unsupportedMessagesFields } from "../api/messages/message-schema.ts";
 import { unsupportedResponseFields } from "../api/responses/response-schema.ts";
-import {
-  describeOperation,
-  type Header,
-  type OpenApiDocument,
-  type Operation,
-  type Schema,
-} from "./describe-operation.ts";
+import { describeOperation } from "./describe-operation.ts";
 import { fieldMeanings } from "./field-meanings.ts";
-import { describeFields, namedSchemas, sentLeniently } from "./json-schemas.ts";
+import { describeFields, namedSchemas, type Schema, sentLeniently } from "./json-schemas.ts";
 import { publicApi } from "./public-api.ts";
 import { faultDescriptions } from "./public-faults.ts";
 import { answerHeaders, requestHeaders } from "./public-headers.ts";
@@ -42,14 +36,10 @@ const tags = [
 ];
 
 /** Returns the OpenAPI 3.1 document of the public API, generated from the schemas that also validate its requests. */
-export function publicDocument(bodyLimit: BodyLimit): OpenApiDocument {
+export function publicDocument(bodyLimit: BodyLimit) {
   return {
     openapi: "3.1.0",
-    info: {
-      title: "Trunkline",
-      version: "1",
-      description: introduction,
-    },
+    info: { title: "Trunkline", version: "1", description: introduction },
     servers: [{ url: "/", description: "The gateway that this document is from." }],
     security: [{ apiKey: [] }, { headerKey: [] }],
     tags,
@@ -65,7 +55,12 @@ export function publicDocument(bodyLimit: BodyLimit): OpenApiDocument {
         },
       },
       parameters: requestHeaders,
-      headers: headerDescriptions(),
+      headers: Object.fromEntries(
+        Object.entries(answerHeaders).map(([name, { description, example }]) => {
+          const type = typeof example === "number" ? "integer" : "string";
+          return [name, { description, schema: { type }, example }];
+        }),
+      ),
       schemas: describedSchemas(),
     },
     "x-trunkline-errors": faultDescriptions(),
@@ -73,22 +68,15 @@ export function publicDocument(bodyLimit: BodyLimit): OpenApiDocument {
   };
 }
 
-function pathsOf(): Record<string, Record<string, Operation>> {
-  const paths: Record<string, Record<string, Operation>> = {};
+export type OpenApiDocument = ReturnType<typeof publicDocument>;
+
+function pathsOf() {
+  const paths: Record<string, Record<string, ReturnType<typeof describeOperation>>> = {};
   for (const [operationId, operation] of Object.entries(publicApi)) {
     const { path, method } = operation;
     paths[path] = { ...paths[path], [method.toLowerCase()]: describeOperation(operationId, operation) };
   }
   return paths;
-}
-
-function headerDescriptions(): Record<string, Header> {
-  return Object.fromEntries(
-    Object.entries(answerHeaders).map(([name, { description, example }]) => {
-      const type = typeof example === "number" ? "integer" : "string";
-      return [name, { description, schema: { type }, example }];
-    }),
-  );
 }
 
 const refusedFields = {
@@ -111,7 +99,7 @@ function describedSchemas(): Record<string, Schema> {
 }
 
 /** A limit that clients may reach, by the name that its error message uses. */
-export interface PublicLimit {
+interface PublicLimit {
   readonly name: string;
   readonly value: number;
   readonly unit: string;

@@ -1,5 +1,3 @@
-import type { Parameter } from "./describe-operation.ts";
-
 /** The documentation of a response header. */
 interface AnswerHeader {
   readonly description: string;
@@ -90,7 +88,7 @@ export const answerHeaders = {
 export type AnswerHeaderName = keyof typeof answerHeaders;
 
 /** The optional headers of any request under `/v1`, besides the key. */
-export const requestHeaders: Readonly<Record<string, Parameter>> = {
+export const requestHeaders = {
   "x-client-request-id": {
     name: "x-client-request-id",
     in: "header",
