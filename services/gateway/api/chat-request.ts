@@ -21,6 +21,8 @@ import {
   dropEmptyLists,
   dropNulls,
   dropUnset,
+  imageDetail,
+  innerImage,
   isEmptyList,
   objectsIn,
   insistOnSchemaSize,
@@ -68,7 +70,7 @@ const outerImagePart = imagePart.extend({
   image_url: z.union([
     imagePart.shape.image_url.extend({
       url: z.string(),
-      detail: z.enum(["auto", "low", "high", "original"]).nullish(),
+      detail: imageDetail,
     }),
     z.string(),
   ]),
@@ -94,7 +96,7 @@ export const outerMessage = z.discriminatedUnion("role", [
 ]);
 
 /** Converts a message to the form that machines get. The role `developer` becomes `system`; a refusal becomes text. */
-export function innerMessage(message: z.infer<typeof outerMessage>): ChatMessage {
+function innerMessage(message: z.infer<typeof outerMessage>): ChatMessage {
   switch (message.role) {
     case "developer":
       return { ...message, role: "system" };
@@ -127,12 +129,10 @@ function thoughtOf({ thinking }: z.infer<typeof thinkingPart>): string {
   return typeof thinking === "string" ? thinking : thinking.map((part) => part.text).join("");
 }
 
-/** Maps the detail `original` to `high`, the highest that any runtime supports. */
 function innerPart(part: z.infer<typeof outerPart>): z.infer<typeof textPart> | z.infer<typeof imagePart> {
   if (part.type === "text") return part;
   const { url, detail } = typeof part.image_url === "string" ? { url: part.image_url } : part.image_url;
-  if (detail === null || detail === undefined) return { type: "image_url", image_url: { url } };
-  return { type: "image_url", image_url: { url, detail: detail === "original" ? "high" : detail } };
+  return innerImage(url, detail);
 }
 
 function textPartOf(part: z.infer<typeof textPart> | z.infer<typeof refusalPart>): z.infer<typeof textPart> {
@@ -162,7 +162,7 @@ export const outerResponseFormat = z.discriminatedUnion("type", [
 ]);
 
 /** Returns the response format in the one form that machines get: any schema becomes a `json_schema`. */
-export function innerResponseFormat(
+function innerResponseFormat(
   format: z.infer<typeof outerResponseFormat> | null | undefined,
 ): Pick<ChatBody, "response_format"> {
   if (format === null || format === undefined) return {};

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { chatBody, stopsMax, stopText } from "#shared/protocol/job-bodies.ts";
+import { chatBody, stopsMax, stopText, type ChatBody, type imagePart } from "#shared/protocol/job-bodies.ts";
 import type { RemoteImage } from "../images/image-fetcher.ts";
 
 /**
@@ -42,6 +42,11 @@ export function isEmptyList(value: unknown): boolean {
 /** Returns the objects in a list. Returns an empty list when `list` is not a list. */
 export function objectsIn(list: unknown): Record<string, unknown>[] {
   return Array.isArray(list) ? list.filter((each) => typeof each === "object" && each !== null) : [];
+}
+
+/** Returns the fields of a job's body that have a value. */
+export function givenFields(fields: Readonly<Record<string, unknown>>): Partial<ChatBody> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
 }
 
 /** The request fields about streaming as OpenAI's clients write them. */
@@ -124,6 +129,15 @@ function insistOnSentImage(url: string, param: string): void {
       "An image must be a data URL, 'data:image/png;base64,…', or begin with https:// where the operator allows it.",
     param,
   });
+}
+
+/** The detail in which an image is read, as OpenAI's clients write it. */
+export const imageDetail = z.enum(["auto", "low", "high", "original"]).nullish();
+
+/** Returns an image as machines get it. The detail `original` becomes `high`, the highest that any runtime supports. */
+export function innerImage(url: string, detail?: z.infer<typeof imageDetail>): z.infer<typeof imagePart> {
+  if (!detail) return { type: "image_url", image_url: { url } };
+  return { type: "image_url", image_url: { url, detail: detail === "original" ? "high" : detail } };
 }
 
 export interface RequestImages {

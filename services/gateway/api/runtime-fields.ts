@@ -2,7 +2,7 @@ import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody, structuredOutputs, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import { readJsonObject } from "../http/read-json.ts";
-import { insistOnSchemaSize } from "./request-fields.ts";
+import { givenFields, insistOnSchemaSize } from "./request-fields.ts";
 
 const inner = chatBody.shape;
 
@@ -59,7 +59,7 @@ export function innerSampling(request: FieldsOf<typeof runtimeSampling>): Rename
   const top_k = typeof topK === "number" ? Math.max(topK, 0) : undefined;
   const stop_token_ids = stops?.length === 0 ? undefined : stops;
   return {
-    fields: given({ top_k, min_p, typical_p, repeat_penalty, stop_token_ids }),
+    fields: givenFields({ top_k, min_p, typical_p, repeat_penalty, stop_token_ids }),
     sentNames: typeof synonym === "number" ? { repeat_penalty: "repetition_penalty" } : {},
   };
 }
@@ -187,8 +187,4 @@ export function withoutRuntimeFields(request: object): object {
 export function faultWithSentNames(fault: Fault, sentNames: SentNames): Fault {
   const names = Object.entries(sentNames).map(([field, own]) => [new RegExp(`^${field}(?:[.[].*)?$`), own] as const);
   return fault.withFieldOf(names);
-}
-
-function given(fields: Readonly<Record<string, unknown>>): Partial<ChatBody> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
 }

@@ -3,7 +3,14 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { ChatBody, ToolDefinition } from "#shared/protocol/job-bodies.ts";
 import { readShape } from "../../http/read-shape.ts";
 import type { ReadChatRequest } from "../chat-request.ts";
-import { dropEmptyLists, dropNulls, objectsIn, insistOnSchemaSize, refuseFields } from "../request-fields.ts";
+import {
+  dropEmptyLists,
+  dropNulls,
+  givenFields,
+  objectsIn,
+  insistOnSchemaSize,
+  refuseFields,
+} from "../request-fields.ts";
 import { chosenTools, type Choice, innerTool } from "../request-tools.ts";
 import {
   type ClientTool,
@@ -30,7 +37,7 @@ export function readMessageRequest(input: Record<string, unknown>): ReadMessageR
   refuseFields(input, unsupportedMessagesFields);
   const { value, ignored } = readShape(messageRequest, input);
   const turns = turnsOf(value);
-  const tools = clientTools(value.tools ?? []);
+  const { tools, ignoredTools, deferred } = readTools(value.tools ?? []);
   const format = formatOf(value);
   insistOnSchemaSize(format?.schema, "output_config.format.schema");
   const effortField =
@@ -41,14 +48,10 @@ export function readMessageRequest(input: Record<string, unknown>): ReadMessageR
     includeUsage: true,
     body: bodyOf(value, { messages: turns.messages, tools, format }),
     ...turns.images,
-    ignored: [...ignored, ...turns.ignored, ...ignoredTools(value.tools ?? [])],
+    ignored: [...ignored, ...turns.ignored, ...ignoredTools],
     effortField,
-    loadedTools: turns.loadedTools.filter((name) => isDeferred(name, value.tools ?? [])),
+    loadedTools: turns.loadedTools.filter((name) => deferred.has(name)),
   };
-}
-
-function isDeferred(name: string, tools: readonly MessageTool[]): boolean {
-  return tools.some((tool) => !isForeign(tool) && tool.name === name && tool.defer_loading === true);
 }
 
 function dropEmptyFields(input: Record<string, unknown>): void {
@@ -75,7 +78,7 @@ function bodyOf(request: MessageRequest, { messages, tools, format }: Converted)
   const { max_tokens, temperature, top_p, top_k, stop_sequences: stop, tool_choice: choice } = request;
   const { thinking, output_config: config } = request;
   const isSingle = choice && "disable_parallel_tool_use" in choice && choice.disable_parallel_tool_use === true;
-  const given = {
+  const given = givenFields({
     max_tokens,
     temperature,
     top_p,
@@ -84,11 +87,11 @@ function bodyOf(request: MessageRequest, { messages, tools, format }: Converted)
     parallel_tool_calls: isSingle && tools.length > 0 ? false : undefined,
     reasoning_effort: thinking?.type === "disabled" ? ("none" as const) : config?.effort,
     response_format: format && { type: "json_schema" as const, json_schema: { name: "answer", schema: format.schema } },
-  };
+  });
   return {
     messages,
     ...chosenTools(tools.length > 0 ? tools : undefined, choice ? choiceOf(choice) : undefined),
-    ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined && value !== null)),
+    ...given,
   };
 }
 
@@ -120,21 +123,34 @@ function isForeign(tool: MessageTool): tool is ForeignTool {
  */
 const unknownInput = /^(?:bash|computer|memory|text_editor)_\d/;
 
-/** Returns the tools that the client runs. Refuses a request whose tools are all known to Anthropic only. */
-function clientTools(tools: readonly MessageTool[]): ToolDefinition[] {
-  const own: ToolDefinition[] = [];
-  for (const [place, tool] of tools.entries()) {
+interface ReadTools {
+  /** The tools that the client runs. */
+  readonly tools: ToolDefinition[];
+  /** Paths of the tools that Anthropic's servers run, which some clients offer by habit to every server. */
+  readonly ignoredTools: string[];
+  /** Names of the tools that a conversation loads. */
+  readonly deferred: Set<string>;
+}
+
+/** Reads the tools of a request. Refuses a request whose tools are all known to Anthropic only. */
+function readTools(given: readonly MessageTool[]): ReadTools {
+  const tools: ToolDefinition[] = [];
+  const ignoredTools: string[] = [];
+  const deferred = new Set<string>();
+  for (const [place, tool] of given.entries()) {
     const param = `tools[${place}]`;
     if (isForeign(tool)) {
       if (unknownInput.test(tool.type)) throw onlyAnthropics(tool, param);
+      ignoredTools.push(param);
       continue;
     }
     insistOnSchemaSize(tool.input_schema ?? undefined, `${param}.input_schema`);
-    own.push(innerTool({ ...tool, parameters: tool.input_schema }));
+    tools.push(innerTool({ ...tool, parameters: tool.input_schema }));
+    if (tool.defer_loading === true) deferred.add(tool.name);
   }
-  const [first] = tools;
-  if (own.length === 0 && first !== undefined && isForeign(first)) throw onlyAnthropics(first, "tools[0]");
-  return own;
+  const [first] = given;
+  if (tools.length === 0 && first !== undefined && isForeign(first)) throw onlyAnthropics(first, "tools[0]");
+  return { tools, ignoredTools, deferred };
 }
 
 const typeCharactersMax = 64;
@@ -144,11 +160,6 @@ function onlyAnthropics({ type }: ForeignTool, param: string): Fault {
     message: `'${param}' is the tool '${type.slice(0, typeCharactersMax)}' of Anthropic, which nothing here knows; send tools with a 'name' and an 'input_schema'.`,
     param: `${param}.type`,
   });
-}
-
-/** Returns the paths of the tools that Anthropic's servers run, which some clients offer by habit to every server. */
-function ignoredTools(tools: readonly MessageTool[]): string[] {
-  return tools.flatMap((tool, place) => (isForeign(tool) ? [`tools[${place}]`] : []));
 }
 
 /** Time for which a refusal is remembered: by then another machine with the model may take the effort. */

@@ -1,42 +1,34 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { ChatMessage } from "#shared/protocol/job-bodies.ts";
+import type { z } from "zod";
+import type { ChatMessage, textPart } from "#shared/protocol/job-bodies.ts";
 import {
   textOf,
   type CallOutputItem,
   type InputItem,
   type MessageItem,
   type MessagePart,
+  type ResponseRequest,
   type CallItem,
   type CustomCallItem,
   type ReasoningItem,
   innerName,
 } from "./response-schema.ts";
-import { FoundImages, type RequestImages } from "../request-fields.ts";
+import { FoundImages, innerImage, type RequestImages } from "../request-fields.ts";
 import { insistOnToolOrder, type ToolOrderErrors } from "../tool-order.ts";
 
 /** Items that do not come from the model: messages of other roles, and outputs of functions. */
 type OtherItem = MessageItem | CallOutputItem;
 type UserMessage = Extract<ChatMessage, { role: "user" }>;
-type UserPart = Exclude<UserMessage["content"], string>[number];
-type TextPart = Extract<UserPart, { type: "text" }>;
-
-interface Given {
-  readonly instructions?: string | null | undefined;
-  readonly input: string | readonly InputItem[];
-}
+type TextPart = z.infer<typeof textPart>;
 
 /** Converts the input to the messages that machines get. The instructions come first. */
-export function conversationOf({ instructions, input }: Given): ChatMessage[] {
-  const placed = typeof input === "string" ? [placedText(input)] : placedItems(input);
+export function conversationOf({ instructions, input }: ResponseRequest): ChatMessage[] {
+  const placed = placedItems(typeof input === "string" ? [{ role: "user", content: input }] : input);
   if (instructions) placed.unshift({ message: { role: "system", content: instructions }, param: "instructions" });
   if (placed.length === 0) throw new Fault("invalid_value", { message: "'input' must not be empty.", param: "input" });
   const messages = placed.map(({ message }) => message);
   insistOnToolOrder(messages, toolOrder, (place) => placed[place]?.param ?? "input");
   return messages;
-}
-
-function placedText(content: string): Placed {
-  return { message: { role: "user", content }, param: "input" };
 }
 
 function placedItems(items: readonly InputItem[]): Placed[] {
@@ -69,13 +61,9 @@ function chatMessageOf(item: OtherItem): ChatMessage {
 
 function userContent(parts: readonly MessagePart[]): UserMessage["content"] {
   if (!parts.some(({ type }) => type === "input_image")) return textContent(parts);
-  return parts.map((part): UserPart => {
-    if (part.type !== "input_image") return { type: "text", text: textOf(part) };
-    const { image_url: url, detail } = part;
-    if (!detail) return { type: "image_url", image_url: { url } };
-    // `high` is the highest detail that any runtime supports.
-    return { type: "image_url", image_url: { url, detail: detail === "original" ? "high" : detail } };
-  });
+  return parts.map((part) =>
+    part.type === "input_image" ? innerImage(part.image_url, part.detail) : { type: "text", text: textOf(part) },
+  );
 }
 
 /** Returns the text of a single part as a string, the form that most clients send. */
@@ -148,9 +136,7 @@ const toolOrder: ToolOrderErrors = {
   noResult: ["Every 'function_call' must be followed by its 'function_call_output'; without one are", ""],
 };
 
-/**
- * Returns the images of a request. Every image must be in a message of a user or in the output of a function.
- */
+/** Returns the images of a request. Every image must be in a message of a user or in the output of a function. */
 export function shownImages(input: string | readonly InputItem[]): RequestImages {
   const images = new FoundImages();
   if (typeof input === "string") return images.fields();

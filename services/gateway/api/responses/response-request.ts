@@ -6,6 +6,7 @@ import {
   dropEmptyLists,
   dropNulls,
   dropUnset,
+  givenFields,
   objectsIn,
   insistOnSchemaSize,
   refuseFields,
@@ -93,19 +94,18 @@ function bodyOf(request: ResponseRequest, inside: InnerTools): ChatBody {
   const { tool_choice: choice, text: wished, reasoning } = request;
   const { parallel_tool_calls, max_output_tokens: max_tokens, temperature, top_p, top_logprobs } = request;
   const logprobs = request.include?.includes(logprobsIncluded) === true ? true : undefined;
-  const given = {
-    parallel_tool_calls,
-    max_tokens,
-    temperature,
-    top_p,
-    logprobs,
-    top_logprobs: logprobs && top_logprobs,
-    reasoning_effort: reasoning?.effort,
-  };
   return {
     messages: conversationOf(request),
     ...chosenTools(inside.tools.length > 0 ? inside.tools : undefined, choice ? choiceOf(choice, inside) : undefined),
-    ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined && value !== null)),
+    ...givenFields({
+      parallel_tool_calls,
+      max_tokens,
+      temperature,
+      top_p,
+      logprobs,
+      top_logprobs: logprobs && top_logprobs,
+      reasoning_effort: reasoning?.effort,
+    }),
     ...innerTextFormat(wished?.format),
   };
 }
@@ -194,14 +194,19 @@ export interface ResponseTerms {
   readonly repeated: string;
 }
 
-export function termsOf(
+function termsOf(
   request: ResponseRequest,
   { namespaced, custom }: Pick<ResponseTerms, "namespaced" | "custom">,
 ): ResponseTerms {
   const { instructions, metadata, reasoning, text, tool_choice: choice, tools } = request;
   const summary = reasoning?.summary ?? null;
   const repeated = {
-    ...never,
+    // No response is stored, none continues without its client, and no input is truncated.
+    access_programs: null,
+    background: false,
+    previous_response_id: null,
+    store: false,
+    truncation: "disabled",
     instructions: instructions ?? null,
     max_output_tokens: request.max_output_tokens ?? null,
     metadata: metadata ?? {},
@@ -230,15 +235,6 @@ function shownTool(tool: OwnTool): object {
   return { ...tool, parameters: tool.parameters ?? null, strict: tool.strict ?? null };
 }
 
-/** Fields with a fixed value. No response is stored, none continues without its client, and no input is truncated. */
-const never = {
-  access_programs: null,
-  background: false,
-  previous_response_id: null,
-  store: false,
-  truncation: "disabled",
-} as const;
-
 /** A function of a request, its name in the request, and its path there. */
 interface Placed {
   readonly tool: FunctionTool;
@@ -248,7 +244,7 @@ interface Placed {
 }
 
 /** The functions of a request, converted for machines. */
-export interface InnerTools {
+interface InnerTools {
   /** The functions in the form that machines get. */
   readonly tools: ToolDefinition[];
   /** The functions in a namespace, by the joined names that machines get. */
@@ -258,15 +254,25 @@ export interface InnerTools {
   innerNameOf(name: string): string;
 }
 
-export function innerTools(tools: readonly ResponseTool[]): InnerTools {
+function innerTools(tools: readonly ResponseTool[]): InnerTools {
   const placed = tools.flatMap((tool, place) => functionsOf(tool, `tools[${place}]`));
-  if (placed.length > toolsMax) throw tooMany(placed.length);
+  if (placed.length > toolsMax) {
+    throw new Fault("array_above_max_length", {
+      message: `'tools' must hold at most ${toolsMax} functions (toolsMax), those of namespaces included; it holds ${placed.length}.`,
+      param: "tools",
+    });
+  }
   const names = new Map<string, FunctionName>();
   for (const { tool, called, param } of placed) {
     insistOnSchemaSize(tool.parameters ?? undefined, `${param}.parameters`);
     const inner = innerName(called);
     const other = names.get(inner);
-    if (other !== undefined && (other.namespace ?? called.namespace) !== undefined) throw sameName(inner, param);
+    if (other !== undefined && (other.namespace ?? called.namespace) !== undefined) {
+      throw new Fault("invalid_value", {
+        message: `Models are told '${inner}' of two functions of 'tools', so that nobody could tell which of them is called.`,
+        param: `${param}.name`,
+      });
+    }
     names.set(inner, called);
   }
   return {
@@ -281,7 +287,7 @@ export function innerTools(tools: readonly ResponseTool[]): InnerTools {
 }
 
 /** Converts the tool choice to a `Choice`. A tool choice names functions without their namespace. */
-export function choiceOf(choice: ResponseToolChoice, { innerNameOf }: Pick<InnerTools, "innerNameOf">): Choice {
+function choiceOf(choice: ResponseToolChoice, { innerNameOf }: Pick<InnerTools, "innerNameOf">): Choice {
   if (typeof choice === "string") return choice;
   if (choice.type !== "allowed_tools") return { name: innerNameOf(choice.name), param: "tool_choice.name" };
   const { mode, tools } = choice;
@@ -324,18 +330,4 @@ function customDescription({ description: own, format }: CustomTool): string {
   const rule =
     format?.type === "grammar" ? `'input' must match this ${format.syntax} grammar:\n${format.definition}` : "";
   return [own, rule].filter(Boolean).join("\n\n");
-}
-
-function tooMany(functions: number): Fault {
-  return new Fault("array_above_max_length", {
-    message: `'tools' must hold at most ${toolsMax} functions (toolsMax), those of namespaces included; it holds ${functions}.`,
-    param: "tools",
-  });
-}
-
-function sameName(inner: string, param: string): Fault {
-  return new Fault("invalid_value", {
-    message: `Models are told '${inner}' of two functions of 'tools', so that nobody could tell which of them is called.`,
-    param: `${param}.name`,
-  });
 }

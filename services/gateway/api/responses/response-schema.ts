@@ -8,7 +8,7 @@ import {
   type ChatBody,
 } from "#shared/protocol/job-bodies.ts";
 import { messagesMax } from "../chat-request.ts";
-import { onlyInChats, type UnsupportedFields } from "../request-fields.ts";
+import { imageDetail, onlyInChats, type UnsupportedFields } from "../request-fields.ts";
 import { outerTool } from "../request-tools.ts";
 
 /** Fields of items that came in an earlier answer and are sent back. Models do not get them. */
@@ -19,7 +19,7 @@ const inputText = z.object({ type: z.literal("input_text"), text: z.string() });
 const inputImage = z.object({
   type: z.literal("input_image"),
   image_url: z.string(),
-  detail: z.enum(["auto", "low", "high", "original"]).nullish(),
+  detail: imageDetail,
 });
 const outputText = z.object({
   type: z.literal("output_text"),
