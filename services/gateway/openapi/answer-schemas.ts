@@ -12,7 +12,7 @@ import {
 
 // The answers of the public API, as its document describes them. `fieldMeanings` has what is not described here.
 
-const count = z.int().nonnegative();
+export const count = z.int().nonnegative();
 const nothing = (why: string) => z.null().describe(`Always null: ${why}.`);
 const refusal = nothing("a refusal is text like any other here");
 const answeringModel = z.string().describe("The model that answered.");
@@ -285,12 +285,13 @@ const ofItem = { ...inStream, output_index: count };
 const ofPart = { ...ofItem, item_id: z.string() };
 const inPart = { ...ofPart, content_index: z.literal(0) };
 const ofSummary = { ...ofPart, summary_index: z.literal(0) };
-const part = z.discriminatedUnion("type", [outputText, reasoningText]).describe("The part as it stands.");
-const ofResponse = { ...inStream, response: response.describe("The response as it stands.") };
-const anItem = { ...ofItem, item: outputItem.describe("The item as it stands.") };
+const part = z.discriminatedUnion("type", [outputText, reasoningText]);
+const ofResponse = { ...inStream, response };
+const anItem = { ...ofItem, item: outputItem };
 const delta = z.string().describe("The next piece.");
 
-const event = <Name extends string, Fields extends z.ZodRawShape>(type: Name, fields: Fields) =>
+/** An event of a stream whose events have names. */
+export const event = <Name extends string, Fields extends z.ZodRawShape>(type: Name, fields: Fields) =>
   z.object({ type: z.literal(type).describe("The kind of the event; its name says the same."), ...fields });
 
 /** One event of a streamed response. */

@@ -29,15 +29,9 @@ const ends: Readonly<Record<NonNullable<PublicOperation["endsBy"]>, string>> = {
     "Each event has a name and a number. The last is `response.completed`, or `response.incomplete` where the answer was cut short. What fails in between is told as an event `error`, and nothing follows it.",
 };
 
+const headerNames = Object.keys(answerHeaders) as AnswerHeaderName[];
 /** The headers of a key's rate-limit status. */
-const commonHeaders: readonly AnswerHeaderName[] = [
-  "x-ratelimit-limit-requests",
-  "x-ratelimit-remaining-requests",
-  "x-ratelimit-reset-requests",
-  "x-ratelimit-limit-tokens",
-  "x-ratelimit-remaining-tokens",
-  "x-ratelimit-reset-tokens",
-];
+const commonHeaders = headerNames.filter((name) => name.startsWith("x-ratelimit-"));
 
 /** Describes an operation as an OpenAPI object. */
 export function describeOperation(operationId: string, operation: PublicOperation) {
@@ -128,7 +122,7 @@ function isAnsweredBeforeKeys(code: FaultCode): boolean {
 }
 
 function headerRefs(names: readonly AnswerHeaderName[]): Record<string, { $ref: string }> {
-  const ordered = Object.keys(answerHeaders).filter((name) => names.some((each) => each === name));
+  const ordered = headerNames.filter((name) => names.includes(name));
   return Object.fromEntries(ordered.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 

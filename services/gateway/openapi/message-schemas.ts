@@ -1,8 +1,8 @@
 import { z } from "zod";
+import { count, event } from "./answer-schemas.ts";
 
 // The answers of the Messages API, as the public document describes them.
 
-const count = z.int().nonnegative();
 const place = count.describe("The number of the block in `content`, from 0.");
 const signature = z.string().describe("Sent back with the thoughts. It proves nothing here.");
 
@@ -76,9 +76,6 @@ export const messageError = z.object({
     .describe("The error."),
   request_id: z.string().describe("The same as in `x-request-id`."),
 });
-
-const event = <Name extends string, Fields extends z.ZodRawShape>(type: Name, fields: Fields) =>
-  z.object({ type: z.literal(type).describe("The kind of the event; its name says the same."), ...fields });
 
 const delta = z
   .discriminatedUnion("type", [

@@ -1,4 +1,3 @@
-import type { FaultCode } from "#shared/fault/fault.ts";
 import type { PublicCode } from "./public-faults.ts";
 import type { AnswerHeaderName } from "./public-headers.ts";
 import type { SchemaName } from "./public-schemas.ts";
@@ -32,7 +31,7 @@ export interface PublicOperation {
   readonly errors?: readonly ("Error" | "MessageError")[];
   /** The answer of a status that is neither a success nor an error. */
   readonly otherwise?: { readonly status: number; readonly schema: SchemaName };
-  readonly refusals: readonly (FaultCode & PublicCode)[];
+  readonly refusals: readonly PublicCode[];
   /** The headers of a successful answer, besides those of every successful answer. */
   readonly headers: readonly AnswerHeaderName[];
 }

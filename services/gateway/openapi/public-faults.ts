@@ -2,38 +2,10 @@ import { type FaultCode, faultEntry } from "#shared/fault/fault.ts";
 import { messageStatus } from "../http/answer-faults.ts";
 
 /**
- * Faults that clients of the public API never see: those of the admin API, of machines that are paired, and of clients
- * that disconnected.
+ * The cause of each fault that clients of the public API see. The error's message has the details of the single case.
+ * Faults of the admin API, of paired machines and of clients that disconnected have none.
  */
-type UnseenCode =
-  | "insufficient_permissions"
-  | "key_not_found"
-  | "machine_not_found"
-  | "route_not_found"
-  | "key_change_refused"
-  | "machine_change_refused"
-  | "route_change_refused"
-  | "upgrade_required"
-  | "challenge_invalid"
-  | "join_invalid"
-  | "join_expired"
-  | "join_used"
-  | "machine_key_used"
-  | "machine_unknown"
-  | "machine_revoked"
-  | "wrong_proof"
-  | "direct_unavailable"
-  | "machine_name_used"
-  | "machines_unavailable"
-  | "client_closed"
-  | "cancelled"
-  | "slow_client"
-  | "job_unknown";
-
-export type PublicCode = Exclude<FaultCode, UnseenCode>;
-
-/** The cause of each fault, in a sentence. The error's message has the details of the single case. */
-const faultMeanings: Readonly<Record<PublicCode, string>> = {
+const faultMeanings = {
   bad_request: "The request is no well-formed HTTP, or its head could be read in two ways.",
   invalid_json: "The body is not one JSON object.",
   missing_required_parameter: "A field that has to be there is not; `param` names it.",
@@ -78,8 +50,9 @@ const faultMeanings: Readonly<Record<PublicCode, string>> = {
   auth_unavailable: "The key cannot be looked up just now.",
   shutting_down: "This gateway stops; another, or the same in a moment, takes the request.",
   upstream_timeout: "The model took longer than the operator allows.",
-};
+} as const satisfies Partial<Record<FaultCode, string>>;
 
+export type PublicCode = keyof typeof faultMeanings;
 export const publicCodes = Object.keys(faultMeanings) as PublicCode[];
 
 /** One row of the table of errors. */
