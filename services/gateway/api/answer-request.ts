@@ -207,13 +207,13 @@ function traceparentOf({ headers: { traceparent } }: FastifyRequest): string | u
 }
 
 /** Returns the body of a request and removes it there, so that the request does not keep its bytes. */
-export function takeBody(request: FastifyRequest<{ Body: Buffer | undefined }>): Buffer | undefined {
+function takeBody(request: RequestFrom["request"]): Buffer | undefined {
   const { body } = request;
   request.body = undefined;
   return body;
 }
 
-/** The shapes of answers, by name. A response is rendered with its request's terms: see `openai/responses/output`. */
+/** The shapes of answers, by name. A response is rendered with its request's terms: see `responses/render-response.ts`. */
 const shapes = {
   "chat-stream": (head) => new ChatChunks(head),
   "chat-whole": chatCompletion,

@@ -243,14 +243,7 @@ export function readChatRequest(input: Record<string, unknown>): ReadChatRequest
   checkSchemas(value);
   const { body, sentNames } = bodyOf(value);
   insistOnToolOrder(body.messages, toolOrder, (place) => `messages[${place}]`);
-  return {
-    model: value.model,
-    ...wish,
-    body,
-    ...imagesIn(value),
-    ignored,
-    sentNames,
-  };
+  return { model: value.model, ...wish, body, ...imagesIn(value), ignored, sentNames };
 }
 
 function dropEmptyFields(input: Record<string, unknown>): void {

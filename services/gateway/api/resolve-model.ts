@@ -14,8 +14,6 @@ export interface ResolvedModel {
   readonly routed: string | undefined;
 }
 
-const noTargets: readonly ModelTarget[] = [];
-
 /**
  * Resolves a name that a client asks for. A route of that name comes before a model of that name, and its targets are
  * models, never routes. The key's scopes must allow the name, and a target: other targets are left out. Throws
@@ -24,8 +22,8 @@ const noTargets: readonly ModelTarget[] = [];
 export function resolveModel(asked: string, key: KeyRecord, routes: RouteTable): ResolvedModel {
   if (!mayUse(key, asked)) throw modelNotFound(asked);
   const route = routes.find(asked);
-  if (route === undefined) return { first: targetOf(asked, key), fallbacks: noTargets, routed: undefined };
-  const [first, ...fallbacks] = route.targets.flatMap((target) => withinKey(target, key) ?? noTargets);
+  if (route === undefined) return { first: targetOf(asked, key), fallbacks: [], routed: undefined };
+  const [first, ...fallbacks] = route.targets.flatMap((target) => withinKey(target, key) ?? []);
   if (first === undefined) throw modelNotFound(asked);
   return { first, fallbacks, routed: asked };
 }
@@ -54,7 +52,7 @@ export function listModels(listing: Listing, key: KeyRecord, routes: RouteTable)
   const models = listing.models.filter(({ id }) => names.has(id) && routes.find(id) === undefined);
   for (const name of names) {
     const route = routes.find(name);
-    const targets = route?.targets.flatMap((target) => withinKey(target, key) ?? noTargets);
+    const targets = route?.targets.flatMap((target) => withinKey(target, key) ?? []);
     const model = targets && modelOf(targets, listing, name);
     if (model !== undefined) models.push(model);
   }

@@ -102,10 +102,7 @@ function checkTogether(request: CompletionRequest): void {
   const { prompt, n, best_of: bestOf, echo, logprobs } = request;
   const each = n ?? 1;
   if (typeof bestOf === "number" && bestOf !== each) {
-    throw new Fault("unsupported_value", {
-      message: "'best_of' must equal 'n'.",
-      param: "best_of",
-    });
+    throw new Fault("unsupported_value", { message: "'best_of' must equal 'n'.", param: "best_of" });
   }
   if (Array.isArray(prompt) && prompt.length * each > completionsMax) {
     throw new Fault("invalid_value", {

@@ -2,7 +2,7 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 
 /** Events of the content of an answer. Usage and finish are written at its end. */
-export type ContentEvent = Extract<AnswerEvent, { kind: "text" | "reasoning" | "tool-call-start" | "tool-call-delta" }>;
+type ContentEvent = Extract<AnswerEvent, { kind: "text" | "reasoning" | "tool-call-start" | "tool-call-delta" }>;
 type CallStart = Extract<ContentEvent, { kind: "tool-call-start" }>;
 
 /** Writes the content blocks of a stream, one after the other. */

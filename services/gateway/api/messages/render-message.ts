@@ -4,7 +4,7 @@ import { messageFaultBody } from "../../http/answer-faults.ts";
 import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-course.ts";
 import type { StreamEnds } from "../../jobs/write-answer.ts";
 import { insistOnLength } from "../render-chat.ts";
-import { type BlockWriter, ContentBlocks, type ContentEvent } from "./content-blocks.ts";
+import { type BlockWriter, ContentBlocks } from "./content-blocks.ts";
 
 const stopReasons: Readonly<Record<FinishReason, string>> = {
   stop: "end_turn",
@@ -148,13 +148,6 @@ function inputOf(text: string): string {
   });
 }
 
-const deltaNames: Readonly<Record<ContentEvent["kind"], readonly [type: string, field: string]>> = {
-  text: ["text_delta", "text"],
-  reasoning: ["thinking_delta", "thinking"],
-  "tool-call-delta": ["input_json_delta", "partial_json"],
-  "tool-call-start": ["input_json_delta", "partial_json"],
-};
-
 /** Renders a message as a stream of named server-sent events. `message_stop` comes after a success only. */
 export class MessageStream implements AnswerRenderer {
   readonly #head: AnswerHead;
@@ -208,16 +201,9 @@ export class MessageStream implements AnswerRenderer {
     if (this.#begun) return;
     this.#begun = true;
     const { id, model } = this.#head;
-    const empty = {
-      id,
-      type: "message",
-      role: "assistant",
-      model,
-      content: [],
-      stop_reason: null,
-      stop_sequence: null,
-    };
-    this.#emit("message_start", `"message":${JSON.stringify({ ...empty, usage: messageUsage(noUsage) })}`);
+    const begun = { id, type: "message", role: "assistant", model, content: [] };
+    const open = { stop_reason: null, stop_sequence: null, usage: messageUsage(noUsage) };
+    this.#emit("message_start", `"message":${JSON.stringify({ ...begun, ...open })}`);
   }
 
   #writer(): BlockWriter {
@@ -227,10 +213,9 @@ export class MessageStream implements AnswerRenderer {
       begin: (block) => {
         index += 1;
         isThinking = block === "reasoning";
-        const kind = typeof block === "string" ? block : block.kind;
-        const [type, field] = deltaNames[kind];
+        const [begun, type, field] = begunBlock(block);
         this.#openDelta = `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"${type}","${field}":`;
-        this.#emit("content_block_start", `"index":${index},"content_block":${JSON.stringify(begunBlock(block))}`);
+        this.#emit("content_block_start", `"index":${index},"content_block":${JSON.stringify(begun)}`);
       },
       delta: (text) => {
         this.#written += `${this.#openDelta}${JSON.stringify(text)}}}\n\n`;
@@ -257,11 +242,12 @@ export class MessageStream implements AnswerRenderer {
   }
 }
 
-function begunBlock(block: Parameters<BlockWriter["begin"]>[0]): object {
-  if (block === "text") return { type: "text", text: "" };
-  if (block === "reasoning") return { type: "thinking", thinking: "", signature: "" };
+/** Returns a block at its beginning, and the type and the field of its deltas. */
+function begunBlock(block: Parameters<BlockWriter["begin"]>[0]): readonly [begun: object, type: string, field: string] {
+  if (block === "text") return [{ type: "text", text: "" }, "text_delta", "text"];
+  if (block === "reasoning") return [{ type: "thinking", thinking: "", signature: "" }, "thinking_delta", "thinking"];
   const { id = "", name } = block;
-  return { type: "tool_use", id, name, input: {} };
+  return [{ type: "tool_use", id, name, input: {} }, "input_json_delta", "partial_json"];
 }
 
 /** Maps the path of a chat field, as machines name it, to the field of the Messages API that it came from. */

@@ -10,6 +10,7 @@ import {
   objectsIn,
   insistOnSchemaSize,
   refuseFields,
+  streamChoice,
   verbosity,
 } from "../request-fields.ts";
 import { chosenTools, type Choice, innerTool } from "../request-tools.ts";
@@ -43,6 +44,7 @@ export function readResponseRequest(input: Record<string, unknown>): ReadRespons
   dropEmptyFields(input);
   refuseUnsupported(input);
   const { value, ignored } = readShape(responseRequest, input);
+  const { stream } = streamChoice(value);
   checkTogether(value);
   const inside = innerTools(value.tools ?? []);
   const terms = termsOf(value, inside);
@@ -51,7 +53,7 @@ export function readResponseRequest(input: Record<string, unknown>): ReadRespons
   insistOnTerms(terms, value);
   return {
     model: value.model,
-    stream: value.stream ?? false,
+    stream,
     includeUsage: true,
     body: bodyOf(value, inside),
     ...shownImages(value.input),
@@ -111,19 +113,7 @@ function bodyOf(request: ResponseRequest, inside: InnerTools): ChatBody {
 }
 
 /** Checks rules that involve two fields, which the schema of a single field cannot express. */
-function checkTogether({
-  stream,
-  stream_options: options,
-  top_logprobs: others,
-  include,
-  metadata,
-}: ResponseRequest): void {
-  if (options && stream !== true) {
-    throw new Fault("invalid_value", {
-      message: "'stream_options' is only allowed when 'stream' is true.",
-      param: "stream_options",
-    });
-  }
+function checkTogether({ top_logprobs: others, include, metadata }: ResponseRequest): void {
   if (others && include?.includes(logprobsIncluded) !== true) {
     throw new Fault("invalid_value", {
       message: `'top_logprobs' is only allowed when 'include' names '${logprobsIncluded}'.`,
