@@ -273,7 +273,7 @@ function bodyOf(request: ChatRequest): { readonly body: ChatBody; readonly sentN
   const body = {
     ...withoutRuntimeFields(others),
     messages: messages.map(innerMessage),
-    ...chosenTools(tools, choice ? choiceOf(choice) : undefined),
+    ...chosenTools(tools ?? [], choice ? choiceOf(choice) : undefined),
     ...stopStrings(stop),
     ...response,
     ...(typeof current === "number" && { max_tokens: current }),

@@ -7,6 +7,7 @@ import type { UsageRow } from "#shared/usage/usage.ts";
 import { AnswerCourse, type AnswerMeter, type AnswerRenderer, type AnswerWriter } from "../jobs/answer-course.ts";
 import type { OfferListener } from "../jobs/job-listener.ts";
 import { EarlyLimits, limitFault } from "./limit-responses.ts";
+import type { ReadRequest } from "./read-request.ts";
 import { clampTokens, windowTokensMax, type TokenCeiling, type TokenCounts } from "../limits/token-estimates.ts";
 import { budgetPeriodAt } from "../limits/judge-demand.ts";
 import type { Admission, Demand, Hold, Limits, LimitStatus } from "../limits/limits.ts";
@@ -39,14 +40,7 @@ export interface AccountDependencies {
 }
 
 /** A request that is about to run. */
-export interface Demanding {
-  /** `promptTokens` is the expected cost of the prompt, `tokens` the highest cost of the whole request. */
-  readonly promptTokens: number;
-  readonly tokens: number;
-  /** The most tokens that a machine is believed to have used for the request. */
-  readonly ceiling: TokenCeiling;
-  readonly signal: AbortSignal;
-}
+type Demanding = Pick<ReadRequest, "promptTokens" | "tokens" | "ceiling"> & { readonly signal: AbortSignal };
 
 /** The rate-limit status of a key after a request asked to run, and the fault that ends the request if it may not. */
 export interface Placed {
@@ -140,8 +134,8 @@ export class RequestAccount {
     if (limits === undefined) return unlimited;
     const demand = { keyId: this.#key.id, limits, tokens, seat: newToken() };
     const admission = this.#dependencies.limits.admit(demand);
-    const isKnown = !(admission instanceof Promise) && !isRetryable(admission);
-    return isKnown ? this.#place(demand, admission) : this.#placeLater(demand, admission, signal);
+    if (admission instanceof Promise || isRetryable(admission)) return this.#placeLater(demand, admission, signal);
+    return this.#place(demand, admission);
   }
 
   async #placeLater(demand: Demand, asked: Admission | Promise<Admission>, signal: AbortSignal): Promise<Placed> {
@@ -217,12 +211,7 @@ export class RequestAccount {
       durationMs,
     };
     if (this.#hold !== undefined && machine === undefined) early?.forget(this.#hold.limits);
-    settlements.end({
-      hold: this.#hold,
-      ran: machine !== undefined,
-      usedTokens,
-      usage,
-    });
+    settlements.end({ hold: this.#hold, ran: machine !== undefined, usedTokens, usage });
     this.#tellNotBelieved(counted);
   }
 

@@ -49,6 +49,9 @@ export function givenFields(fields: Readonly<Record<string, unknown>>): Partial<
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
 }
 
+/** The parsed fields of a schema's shape. */
+export type FieldsOf<Shape extends z.ZodRawShape> = z.infer<z.ZodObject<Shape>>;
+
 /** The request fields about streaming as OpenAI's clients write them. */
 export const streamFields = {
   stream: z.boolean().nullish(),
@@ -60,11 +63,7 @@ export interface StreamChoice {
   readonly includeUsage: boolean;
 }
 
-export function streamChoice(request: {
-  readonly stream?: boolean | null | undefined;
-  readonly stream_options?: { readonly include_usage?: boolean | null | undefined } | null | undefined;
-}): StreamChoice {
-  const { stream, stream_options: options } = request;
+export function streamChoice({ stream, stream_options: options }: FieldsOf<typeof streamFields>): StreamChoice {
   if (options && stream !== true) {
     throw new Fault("invalid_value", {
       message: "'stream_options' is only allowed when 'stream' is true.",

@@ -98,18 +98,18 @@ export type Choice =
  * called.
  */
 export function chosenTools(
-  tools: readonly ToolDefinition[] | null | undefined,
+  tools: readonly ToolDefinition[],
   choice: Choice | undefined,
 ): Pick<ChatBody, "tools" | "tool_choice"> {
-  if (choice === undefined) return tools ? { tools: [...tools] } : {};
-  if (!tools) {
+  if (tools.length === 0) {
     // Without tools the model calls none anyway, so `none` and `auto` change nothing.
-    if (choice === "none" || choice === "auto") return {};
+    if (choice === undefined || choice === "none" || choice === "auto") return {};
     throw new Fault("invalid_value", {
       message: "'tool_choice' is only allowed when 'tools' are given.",
       param: "tool_choice",
     });
   }
+  if (choice === undefined) return { tools: [...tools] };
   if (typeof choice === "string") return { tools: [...tools], tool_choice: choice };
   if ("name" in choice) {
     insistOnTool(tools, choice);

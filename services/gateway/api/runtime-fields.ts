@@ -2,7 +2,7 @@ import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody, structuredOutputs, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import { readJsonObject } from "../http/read-json.ts";
-import { givenFields, insistOnSchemaSize } from "./request-fields.ts";
+import { type FieldsOf, givenFields, insistOnSchemaSize } from "./request-fields.ts";
 
 const inner = chatBody.shape;
 
@@ -35,8 +35,6 @@ export const runtimeChatFields = {
   guided_choice: byChoice.shape.choice.nullish(),
   guided_grammar: inner.grammar.nullable(),
 };
-
-type FieldsOf<Shape extends z.ZodRawShape> = z.infer<z.ZodObject<Shape>>;
 
 /** Fields for machines, and the client's own names of those that it sent under another name. */
 export interface Renamed {

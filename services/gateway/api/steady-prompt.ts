@@ -4,13 +4,6 @@ type SystemMessage = Extract<ChatMessage, { role: "system" }>;
 /** A message that the model did not write. */
 type ToldMessage = Extract<ChatMessage, { role: "user" | "tool" }>;
 
-/** A prompt that changes only at its end from one turn of a conversation to the next. */
-export interface SteadyPrompt {
-  readonly body: ChatBody;
-  /** The names of removed parts, for `x-trunkline-ignored`. */
-  readonly ignored: readonly string[];
-}
-
 export interface SteadyOptions {
   /**
    * True for the APIs of coding agents, which put system messages between others. Some templates refuse those, and some
@@ -23,9 +16,12 @@ export interface SteadyOptions {
 
 /**
  * Removes what clients change at the front of a prompt with every request. Each turn then begins with the whole prompt
- * of the turn before, which its runtime has cached.
+ * of the turn before, which its runtime has cached. `ignored` has the names of removed parts, for `x-trunkline-ignored`.
  */
-export function steadyPrompt(body: ChatBody, { foldsSystem, loadedTools = [] }: SteadyOptions): SteadyPrompt {
+export function steadyPrompt(
+  body: ChatBody,
+  { foldsSystem, loadedTools = [] }: SteadyOptions,
+): { readonly body: ChatBody; readonly ignored: readonly string[] } {
   const unbilled = withoutBilling(body.messages);
   const messages = foldsSystem ? foldSystemMessages(unbilled) : unbilled;
   const tools = body.tools && { tools: orderTools(body.tools, loadedTools) };

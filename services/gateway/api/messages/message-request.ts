@@ -38,15 +38,14 @@ export function readMessageRequest(input: Record<string, unknown>): ReadMessageR
   const { value, ignored } = readShape(messageRequest, input);
   const turns = turnsOf(value);
   const { tools, ignoredTools, deferred } = readTools(value.tools ?? []);
-  const format = formatOf(value);
-  insistOnSchemaSize(format?.schema, "output_config.format.schema");
+  insistOnSchemaSize(formatOf(value)?.schema, "output_config.format.schema");
   const effortField =
     value.thinking?.type === "disabled" ? "thinking" : value.output_config?.effort ? "output_config.effort" : undefined;
   return {
     model: value.model,
     stream: value.stream ?? false,
     includeUsage: true,
-    body: bodyOf(value, { messages: turns.messages, tools, format }),
+    body: bodyOf(value, { messages: turns.messages, tools }),
     ...turns.images,
     ignored: [...ignored, ...turns.ignored, ...ignoredTools],
     effortField,
@@ -68,15 +67,13 @@ function dropEmptyFields(input: Record<string, unknown>): void {
   for (const field of ["thinking", "output_config", "tool_choice"]) dropNulls(input[field]);
 }
 
-interface Converted {
-  readonly messages: ChatBody["messages"];
-  readonly tools: readonly ToolDefinition[];
-  readonly format: ReturnType<typeof formatOf>;
-}
-
-function bodyOf(request: MessageRequest, { messages, tools, format }: Converted): ChatBody {
+function bodyOf(
+  request: MessageRequest,
+  { messages, tools }: Pick<ChatBody, "messages"> & { readonly tools: readonly ToolDefinition[] },
+): ChatBody {
   const { max_tokens, temperature, top_p, top_k, stop_sequences: stop, tool_choice: choice } = request;
   const { thinking, output_config: config } = request;
+  const format = formatOf(request);
   const isSingle = choice && "disable_parallel_tool_use" in choice && choice.disable_parallel_tool_use === true;
   const given = givenFields({
     max_tokens,
@@ -90,7 +87,7 @@ function bodyOf(request: MessageRequest, { messages, tools, format }: Converted)
   });
   return {
     messages,
-    ...chosenTools(tools.length > 0 ? tools : undefined, choice ? choiceOf(choice) : undefined),
+    ...chosenTools(tools, choice ? choiceOf(choice) : undefined),
     ...given,
   };
 }
@@ -123,19 +120,13 @@ function isForeign(tool: MessageTool): tool is ForeignTool {
  */
 const unknownInput = /^(?:bash|computer|memory|text_editor)_\d/;
 
-interface ReadTools {
-  /** The tools that the client runs. */
-  readonly tools: ToolDefinition[];
-  /** Paths of the tools that Anthropic's servers run, which some clients offer by habit to every server. */
-  readonly ignoredTools: string[];
-  /** Names of the tools that a conversation loads. */
-  readonly deferred: Set<string>;
-}
-
 /** Reads the tools of a request. Refuses a request whose tools are all known to Anthropic only. */
-function readTools(given: readonly MessageTool[]): ReadTools {
+function readTools(given: readonly MessageTool[]) {
+  /** The tools that the client runs. */
   const tools: ToolDefinition[] = [];
+  /** Paths of the tools that Anthropic's servers run, which some clients offer by habit to every server. */
   const ignoredTools: string[] = [];
+  /** Names of the tools that a conversation loads. */
   const deferred = new Set<string>();
   for (const [place, tool] of given.entries()) {
     const param = `tools[${place}]`;

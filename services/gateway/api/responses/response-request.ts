@@ -98,7 +98,7 @@ function bodyOf(request: ResponseRequest, inside: InnerTools): ChatBody {
   const logprobs = request.include?.includes(logprobsIncluded) === true ? true : undefined;
   return {
     messages: conversationOf(request),
-    ...chosenTools(inside.tools.length > 0 ? inside.tools : undefined, choice ? choiceOf(choice, inside) : undefined),
+    ...chosenTools(inside.tools, choice ? choiceOf(choice, inside) : undefined),
     ...givenFields({
       parallel_tool_calls,
       max_tokens,
