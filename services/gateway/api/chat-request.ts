@@ -12,7 +12,6 @@ import {
   userMessage,
   type ChatMessage,
 } from "#shared/protocol/job-bodies.ts";
-import { Fault } from "#shared/fault/fault.ts";
 import { modelId } from "#shared/model/model.ts";
 import { readShape } from "../http/read-shape.ts";
 import {
@@ -26,6 +25,7 @@ import {
   isEmptyList,
   objectsIn,
   insistOnSchemaSize,
+  invalidValue,
   samplingFields,
   stopStrings,
   streamFields,
@@ -287,16 +287,11 @@ function bodyOf(request: ChatRequest): { readonly body: ChatBody; readonly sentN
 function checkTogether(request: ChatRequest): void {
   const { max_tokens: old, max_completion_tokens: current } = request;
   if (typeof old === "number" && typeof current === "number" && old !== current) {
-    throw new Fault("invalid_value", {
-      message: "'max_tokens' and 'max_completion_tokens' differ; send only 'max_completion_tokens'.",
-      param: "max_tokens",
-    });
+    const message = "'max_tokens' and 'max_completion_tokens' differ; send only 'max_completion_tokens'.";
+    throw invalidValue("max_tokens", message);
   }
   if (typeof request.top_logprobs === "number" && request.logprobs !== true) {
-    throw new Fault("invalid_value", {
-      message: "'top_logprobs' is only allowed when 'logprobs' is true.",
-      param: "top_logprobs",
-    });
+    throw invalidValue("top_logprobs", "'top_logprobs' is only allowed when 'logprobs' is true.");
   }
 }
 

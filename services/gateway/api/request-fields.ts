@@ -44,6 +44,11 @@ export function objectsIn(list: unknown): Record<string, unknown>[] {
   return Array.isArray(list) ? list.filter((each) => typeof each === "object" && each !== null) : [];
 }
 
+/** Returns the fault of a value that makes no sense at `param`. */
+export function invalidValue(param: string, message: string): Fault {
+  return new Fault("invalid_value", { message, param });
+}
+
 /** Returns the fields of a job's body that have a value. */
 export function givenFields(fields: Readonly<Record<string, unknown>>): Partial<ChatBody> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
@@ -65,10 +70,7 @@ export interface StreamChoice {
 
 export function streamChoice({ stream, stream_options: options }: FieldsOf<typeof streamFields>): StreamChoice {
   if (options && stream !== true) {
-    throw new Fault("invalid_value", {
-      message: "'stream_options' is only allowed when 'stream' is true.",
-      param: "stream_options",
-    });
+    throw invalidValue("stream_options", "'stream_options' is only allowed when 'stream' is true.");
   }
   return { stream: stream ?? false, includeUsage: options?.include_usage ?? false };
 }
@@ -123,11 +125,10 @@ const imageUrl = /^(?:data:image\/[a-z0-9.+-]+;base64,|https:\/\/)/i;
  */
 function insistOnSentImage(url: string, param: string): void {
   if (imageUrl.test(url.slice(0, 100))) return;
-  throw new Fault("invalid_value", {
-    message:
-      "An image must be a data URL, 'data:image/png;base64,…', or begin with https:// where the operator allows it.",
+  throw invalidValue(
     param,
-  });
+    "An image must be a data URL, 'data:image/png;base64,…', or begin with https:// where the operator allows it.",
+  );
 }
 
 /** The detail in which an image is read, as OpenAI's clients write it. */

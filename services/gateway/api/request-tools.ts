@@ -1,7 +1,6 @@
 import { hash } from "node:crypto";
 import { z } from "zod";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
-import { Fault } from "#shared/fault/fault.ts";
 import {
   toolChoice,
   toolDefinition,
@@ -12,6 +11,7 @@ import {
   type ToolDefinition,
 } from "#shared/protocol/job-bodies.ts";
 import type { AnswerRenderer } from "../jobs/answer-course.ts";
+import { invalidValue } from "./request-fields.ts";
 
 /** Bounds a tool's name in a request. Tool servers put their own name before each of theirs. */
 export const outerToolNameCharactersMax = 256;
@@ -104,10 +104,7 @@ export function chosenTools(
   if (tools.length === 0) {
     // Without tools the model calls none anyway, so `none` and `auto` change nothing.
     if (choice === undefined || choice === "none" || choice === "auto") return {};
-    throw new Fault("invalid_value", {
-      message: "'tool_choice' is only allowed when 'tools' are given.",
-      param: "tool_choice",
-    });
+    throw invalidValue("tool_choice", "'tool_choice' is only allowed when 'tools' are given.");
   }
   if (choice === undefined) return { tools: [...tools] };
   if (typeof choice === "string") return { tools: [...tools], tool_choice: choice };
@@ -122,7 +119,7 @@ export function chosenTools(
 
 function insistOnTool(tools: readonly ToolDefinition[], { name, param }: Named): void {
   if (tools.some((tool) => tool.function.name === name)) return;
-  throw new Fault("invalid_value", { message: `'${param}' names a function that is not among 'tools'.`, param });
+  throw invalidValue(param, `'${param}' names a function that is not among 'tools'.`);
 }
 
 /** The client's names of tools, by the names that machines get. */

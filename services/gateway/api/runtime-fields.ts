@@ -2,7 +2,7 @@ import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody, structuredOutputs, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import { readJsonObject } from "../http/read-json.ts";
-import { type FieldsOf, givenFields, insistOnSchemaSize } from "./request-fields.ts";
+import { type FieldsOf, givenFields, insistOnSchemaSize, invalidValue } from "./request-fields.ts";
 
 const inner = chatBody.shape;
 
@@ -48,10 +48,8 @@ export function innerSampling(request: FieldsOf<typeof runtimeSampling>): Rename
   const { top_k: topK, repeat_penalty: penalty, repetition_penalty: synonym, stop_token_ids: stops } = request;
   const { min_p, typical_p } = request;
   if (typeof penalty === "number" && typeof synonym === "number" && penalty !== synonym) {
-    throw new Fault("invalid_value", {
-      message: "'repeat_penalty' and 'repetition_penalty' differ; send only one of them.",
-      param: "repeat_penalty",
-    });
+    const message = "'repeat_penalty' and 'repetition_penalty' differ; send only one of them.";
+    throw invalidValue("repeat_penalty", message);
   }
   const repeat_penalty = penalty ?? synonym;
   const top_k = typeof topK === "number" ? Math.max(topK, 0) : undefined;
@@ -94,8 +92,7 @@ function innerForm(request: ChatFields): Renamed {
   const format = request.response_format;
   const other = second?.[0] ?? (format && format.type !== "text" ? "response_format" : undefined);
   if (other !== undefined) {
-    const message = `'${param}' and '${other}' both rule the form of the answer; send only one of them.`;
-    throw new Fault("invalid_value", { message, param });
+    throw invalidValue(param, `'${param}' and '${other}' both rule the form of the answer; send only one of them.`);
   }
   if ("grammar" in wanted) return { fields: { grammar: wanted.grammar }, sentNames: { grammar: param } };
   if (!("json" in wanted)) return { fields: { structured_outputs: wanted }, sentNames: { structured_outputs: param } };
@@ -111,7 +108,7 @@ function parsedSchema(text: string, param: string): Record<string, unknown> {
   try {
     return readJsonObject(Buffer.from(text));
   } catch {
-    throw new Fault("invalid_value", { message: `'${param}' must hold a JSON schema, which is an object.`, param });
+    throw invalidValue(param, `'${param}' must hold a JSON schema, which is an object.`);
   }
 }
 
@@ -129,8 +126,7 @@ function innerThinking({ chat_template_kwargs: kwargs, think, reasoning_effort: 
   const wanted = byThink ?? (isOnlyOff ? "none" : undefined);
   if (wanted !== undefined && typeof effort === "string" && effort !== wanted) {
     const param = byThink === undefined ? "chat_template_kwargs" : "think";
-    const message = `'${param}' and 'reasoning_effort' differ; send only 'reasoning_effort'.`;
-    throw new Fault("invalid_value", { message, param });
+    throw invalidValue(param, `'${param}' and 'reasoning_effort' differ; send only 'reasoning_effort'.`);
   }
   const passedOn = isOnlyOff ? {} : think === true ? { enable_thinking: true, thinking: true, ...args } : args;
   return {

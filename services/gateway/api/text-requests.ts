@@ -14,6 +14,7 @@ import { innerSampling, runtimeSampling, withoutRuntimeFields, type SentNames } 
 import {
   dropNulls,
   dropUnset,
+  invalidValue,
   refuseTokens,
   samplingFields,
   stopStrings,
@@ -105,10 +106,7 @@ function checkTogether(request: CompletionRequest): void {
     throw new Fault("unsupported_value", { message: "'best_of' must equal 'n'.", param: "best_of" });
   }
   if (Array.isArray(prompt) && prompt.length * each > completionsMax) {
-    throw new Fault("invalid_value", {
-      message: `'prompt' times 'n' must give at most ${completionsMax} answers (completionsMax).`,
-      param: "n",
-    });
+    throw invalidValue("n", `'prompt' times 'n' must give at most ${completionsMax} answers (completionsMax).`);
   }
   if (echo === true && typeof logprobs === "number") {
     throw new Fault("unsupported_value", {

@@ -1,6 +1,5 @@
-import { Fault } from "#shared/fault/fault.ts";
 import type { ChatMessage } from "#shared/protocol/job-bodies.ts";
-import { FoundImages, type RequestImages } from "../request-fields.ts";
+import { FoundImages, invalidValue, type RequestImages } from "../request-fields.ts";
 import { insistOnToolOrder, type ToolOrderErrors } from "../tool-order.ts";
 import type {
   AssistantBlock,
@@ -46,10 +45,7 @@ export function turnsOf({ system, messages }: Pick<MessageRequest, "system" | "m
   for (const [place, message] of messages.entries()) reader.read(message, `messages[${place}]`);
   const { placed, images, ignored, loadedTools } = reader;
   if (placed.length === 0) {
-    throw new Fault("invalid_value", {
-      message: "'messages' must hold a text, an image or a tool's result.",
-      param: "messages",
-    });
+    throw invalidValue("messages", "'messages' must hold a text, an image or a tool's result.");
   }
   // Machines get the text of a system message within a neighbouring message.
   const spoken = placed.filter(({ message }) => message.role !== "system");

@@ -1,4 +1,3 @@
-import { Fault } from "#shared/fault/fault.ts";
 import type { z } from "zod";
 import type { ChatMessage, textPart } from "#shared/protocol/job-bodies.ts";
 import {
@@ -13,7 +12,7 @@ import {
   type ReasoningItem,
   innerName,
 } from "./response-schema.ts";
-import { FoundImages, innerImage, type RequestImages } from "../request-fields.ts";
+import { FoundImages, innerImage, invalidValue, type RequestImages } from "../request-fields.ts";
 import { insistOnToolOrder, type ToolOrderErrors } from "../tool-order.ts";
 
 /** Items that do not come from the model: messages of other roles, and outputs of functions. */
@@ -25,7 +24,7 @@ type TextPart = z.infer<typeof textPart>;
 export function conversationOf({ instructions, input }: ResponseRequest): ChatMessage[] {
   const placed = placedItems(typeof input === "string" ? [{ role: "user", content: input }] : input);
   if (instructions) placed.unshift({ message: { role: "system", content: instructions }, param: "instructions" });
-  if (placed.length === 0) throw new Fault("invalid_value", { message: "'input' must not be empty.", param: "input" });
+  if (placed.length === 0) throw invalidValue("input", "'input' must not be empty.");
   const messages = placed.map(({ message }) => message);
   insistOnToolOrder(messages, toolOrder, (place) => placed[place]?.param ?? "input");
   return messages;
@@ -146,7 +145,7 @@ export function shownImages(input: string | readonly InputItem[]): RequestImages
     for (const [at, part] of parts.entries()) {
       if (part.type !== "input_image") continue;
       const param = `input[${place}].${field}[${at}]`;
-      if (role !== "user") throw new Fault("invalid_value", { message: "Only a user can show an image.", param });
+      if (role !== "user") throw invalidValue(param, "Only a user can show an image.");
       images.add(part.image_url, param, `${param}.image_url`);
     }
   }

@@ -9,6 +9,7 @@ import {
   givenFields,
   objectsIn,
   insistOnSchemaSize,
+  invalidValue,
   refuseFields,
   streamChoice,
   verbosity,
@@ -115,16 +116,10 @@ function bodyOf(request: ResponseRequest, inside: InnerTools): ChatBody {
 /** Checks rules that involve two fields, which the schema of a single field cannot express. */
 function checkTogether({ top_logprobs: others, include, metadata }: ResponseRequest): void {
   if (others && include?.includes(logprobsIncluded) !== true) {
-    throw new Fault("invalid_value", {
-      message: `'top_logprobs' is only allowed when 'include' names '${logprobsIncluded}'.`,
-      param: "top_logprobs",
-    });
+    throw invalidValue("top_logprobs", `'top_logprobs' is only allowed when 'include' names '${logprobsIncluded}'.`);
   }
   if (metadata && Object.keys(metadata).length > metadataPairsMax) {
-    throw new Fault("invalid_value", {
-      message: `'metadata' must have at most ${metadataPairsMax} fields (metadataPairsMax).`,
-      param: "metadata",
-    });
+    throw invalidValue("metadata", `'metadata' must have at most ${metadataPairsMax} fields (metadataPairsMax).`);
   }
 }
 
@@ -258,10 +253,8 @@ function innerTools(tools: readonly ResponseTool[]): InnerTools {
     const inner = innerName(called);
     const other = names.get(inner);
     if (other !== undefined && (other.namespace ?? called.namespace) !== undefined) {
-      throw new Fault("invalid_value", {
-        message: `Models are told '${inner}' of two functions of 'tools', so that nobody could tell which of them is called.`,
-        param: `${param}.name`,
-      });
+      const message = `Models are told '${inner}' of two functions of 'tools', so that nobody could tell which of them is called.`;
+      throw invalidValue(`${param}.name`, message);
     }
     names.set(inner, called);
   }
