@@ -1,13 +1,11 @@
-/** Example requests by what they show. They use a common model; a deployment may have other models. */
-interface RequestExample {
-  readonly summary: string;
-  readonly value: Readonly<Record<string, unknown>> & { readonly model: string };
-}
-type RequestExamples = Readonly<Record<string, RequestExample>>;
+/** Returns an example request. The models are common ones; a deployment may have others. */
+const example = (summary: string, request: Readonly<Record<string, unknown>>) => ({
+  summary,
+  value: { model: "llama3.2", ...request },
+});
 
-const model = "llama3.2";
-const seeing = "llama3.2-vision";
-const embedder = "nomic-embed-text";
+const seeing = { model: "llama3.2-vision" };
+const embedder = { model: "nomic-embed-text" };
 const why = "Why is the sky blue? One sentence.";
 const umbrella = "Do I need an umbrella in Oslo?";
 const rain = "Rain until four.";
@@ -37,34 +35,29 @@ const shown = [
   { type: "image_url", image_url: { url } },
 ];
 
-export const chatExamples: RequestExamples = {
-  question: { summary: "A question, answered whole", value: { model, messages: [user(why)] } },
-  stream: {
-    summary: "The same, piece by piece and with its usage",
-    value: { model, messages: [user(why)], stream: true, stream_options: { include_usage: true } },
-  },
-  tools: { summary: "A tool that the model may call", value: { model, messages: [user(umbrella)], tools } },
-  tool_answer: {
-    summary: "What the tool answered",
-    value: {
-      model,
-      messages: [
-        user(umbrella),
-        { role: "assistant", content: null, tool_calls: [called] },
-        { role: "tool", tool_call_id: "call_1", content: rain },
-      ],
-      tools,
-    },
-  },
-  image: { summary: "A question about an image", value: { model: seeing, messages: [user(shown)] } },
-  json: {
-    summary: "An answer that fits a schema",
-    value: {
-      model,
-      messages: [user("Name a city and its country.")],
-      response_format: { type: "json_schema", json_schema: city },
-    },
-  },
+const geography = [user("Name a city and its country.")];
+
+export const chatExamples = {
+  question: example("A question, answered whole", { messages: [user(why)] }),
+  stream: example("The same, piece by piece and with its usage", {
+    messages: [user(why)],
+    stream: true,
+    stream_options: { include_usage: true },
+  }),
+  tools: example("A tool that the model may call", { messages: [user(umbrella)], tools }),
+  tool_answer: example("What the tool answered", {
+    messages: [
+      user(umbrella),
+      { role: "assistant", content: null, tool_calls: [called] },
+      { role: "tool", tool_call_id: "call_1", content: rain },
+    ],
+    tools,
+  }),
+  image: example("A question about an image", { ...seeing, messages: [user(shown)] }),
+  json: example("An answer that fits a schema", {
+    messages: geography,
+    response_format: { type: "json_schema", json_schema: city },
+  }),
 };
 
 const functions = [{ type: "function", ...weather }];
@@ -73,30 +66,23 @@ const shownAsInput = [
   { type: "input_image", image_url: url },
 ];
 
-export const responseExamples: RequestExamples = {
-  question: {
-    summary: "A question, answered whole",
-    value: { model, input: why, instructions: "Answer like a pirate." },
-  },
-  stream: { summary: "The same, piece by piece", value: { model, input: [user(why)], stream: true } },
-  tools: { summary: "A function that the model may call", value: { model, input: umbrella, tools: functions } },
-  tool_answer: {
-    summary: "What the function gave",
-    value: {
-      model,
-      input: [
-        user(umbrella),
-        { type: "function_call", call_id: "call_1", name, arguments: args },
-        { type: "function_call_output", call_id: "call_1", output: rain },
-      ],
-      tools: functions,
-    },
-  },
-  image: { summary: "A question about an image", value: { model: seeing, input: [user(shownAsInput)] } },
-  json: {
-    summary: "An answer that fits a schema",
-    value: { model, input: "Name a city and its country.", text: { format: { type: "json_schema", ...city } } },
-  },
+export const responseExamples = {
+  question: example("A question, answered whole", { input: why, instructions: "Answer like a pirate." }),
+  stream: example("The same, piece by piece", { input: [user(why)], stream: true }),
+  tools: example("A function that the model may call", { input: umbrella, tools: functions }),
+  tool_answer: example("What the function gave", {
+    input: [
+      user(umbrella),
+      { type: "function_call", call_id: "call_1", name, arguments: args },
+      { type: "function_call_output", call_id: "call_1", output: rain },
+    ],
+    tools: functions,
+  }),
+  image: example("A question about an image", { ...seeing, input: [user(shownAsInput)] }),
+  json: example("An answer that fits a schema", {
+    input: "Name a city and its country.",
+    text: { format: { type: "json_schema", ...city } },
+  }),
 };
 
 const max_tokens = 1_024;
@@ -106,56 +92,42 @@ const shownInBlocks = [
 ];
 const ownTools = [{ name, description: weather.description, input_schema: weather.parameters }];
 
-export const messageExamples: RequestExamples = {
-  question: {
-    summary: "A question, answered whole",
-    value: { model, max_tokens, system: "Answer like a pirate.", messages: [user(why)] },
-  },
-  stream: { summary: "The same, piece by piece", value: { model, max_tokens, messages: [user(why)], stream: true } },
-  tools: {
-    summary: "A tool that the model may call",
-    value: { model, max_tokens, messages: [user(umbrella)], tools: ownTools },
-  },
-  tool_answer: {
-    summary: "What the tool gave",
-    value: {
-      model,
-      max_tokens,
-      messages: [
-        user(umbrella),
-        { role: "assistant", content: [{ type: "tool_use", id: "call_1", name, input: { city: "Oslo" } }] },
-        user([{ type: "tool_result", tool_use_id: "call_1", content: rain }]),
-      ],
-      tools: ownTools,
-    },
-  },
-  image: {
-    summary: "A question about an image",
-    value: { model: seeing, max_tokens, messages: [user(shownInBlocks)] },
-  },
-  json: {
-    summary: "An answer that fits a schema",
-    value: {
-      model,
-      max_tokens,
-      messages: [user("Name a city and its country.")],
-      output_config: { format: { type: "json_schema", schema } },
-    },
-  },
+export const messageExamples = {
+  question: example("A question, answered whole", {
+    max_tokens,
+    system: "Answer like a pirate.",
+    messages: [user(why)],
+  }),
+  stream: example("The same, piece by piece", { max_tokens, messages: [user(why)], stream: true }),
+  tools: example("A tool that the model may call", { max_tokens, messages: [user(umbrella)], tools: ownTools }),
+  tool_answer: example("What the tool gave", {
+    max_tokens,
+    messages: [
+      user(umbrella),
+      { role: "assistant", content: [{ type: "tool_use", id: "call_1", name, input: { city: "Oslo" } }] },
+      user([{ type: "tool_result", tool_use_id: "call_1", content: rain }]),
+    ],
+    tools: ownTools,
+  }),
+  image: example("A question about an image", { ...seeing, max_tokens, messages: [user(shownInBlocks)] }),
+  json: example("An answer that fits a schema", {
+    max_tokens,
+    messages: geography,
+    output_config: { format: { type: "json_schema", schema } },
+  }),
 };
 
-export const countExamples: RequestExamples = {
-  question: { summary: "A question", value: { model, messages: [user(why)] } },
+export const countExamples = { question: example("A question", { messages: [user(why)] }) };
+
+export const completionExamples = {
+  text: example("A text that is continued", { prompt: "Once upon a time", max_tokens: 64 }),
 };
 
-export const completionExamples: RequestExamples = {
-  text: { summary: "A text that is continued", value: { model, prompt: "Once upon a time", max_tokens: 64 } },
-};
-
-export const embeddingsExamples: RequestExamples = {
-  text: { summary: "One text", value: { model: embedder, input: "The sky is blue." } },
-  texts: {
-    summary: "Several texts, in the smaller form",
-    value: { model: embedder, input: ["The sky is blue.", "Grass is green."], encoding_format: "base64" },
-  },
+export const embeddingsExamples = {
+  text: example("One text", { ...embedder, input: "The sky is blue." }),
+  texts: example("Several texts, in the smaller form", {
+    ...embedder,
+    input: ["The sky is blue.", "Grass is green."],
+    encoding_format: "base64",
+  }),
 };
