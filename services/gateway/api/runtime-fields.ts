@@ -78,14 +78,14 @@ export function innerChatFields(request: ChatFields): Renamed {
 /** Every JSON schema becomes a `response_format`, which most runtimes honour. */
 function innerForm(request: ChatFields): Renamed {
   const { guided_json: json, guided_regex: regex, guided_choice: choice, guided_grammar: rules } = request;
-  const forms: readonly (readonly [param: string, form: z.infer<typeof form>])[] = [
-    ...(request.grammar ? [["grammar", { grammar: request.grammar }] as const] : []),
-    ...(request.structured_outputs ? [["structured_outputs", request.structured_outputs] as const] : []),
-    ...(json ? [["guided_json", { json }] as const] : []),
-    ...(regex ? [["guided_regex", { regex }] as const] : []),
-    ...(choice ? [["guided_choice", { choice }] as const] : []),
-    ...(rules ? [["guided_grammar", { grammar: rules }] as const] : []),
-  ];
+  const forms = Object.entries({
+    grammar: request.grammar && { grammar: request.grammar },
+    structured_outputs: request.structured_outputs,
+    guided_json: json && { json },
+    guided_regex: regex && { regex },
+    guided_choice: choice && { choice },
+    guided_grammar: rules && { grammar: rules },
+  }).flatMap(([param, rule]) => (rule ? [[param, rule] as const] : []));
   const [only, second] = forms;
   if (only === undefined) return { fields: {}, sentNames: {} };
   const [param, wanted] = only;

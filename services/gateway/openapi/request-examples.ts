@@ -34,7 +34,6 @@ const shown = [
   { type: "text", text: "What is this?" },
   { type: "image_url", image_url: { url } },
 ];
-
 const geography = [user("Name a city and its country.")];
 
 export const chatExamples = {
