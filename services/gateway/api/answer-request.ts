@@ -33,11 +33,9 @@ export interface Admitted {
   readonly streamed: boolean;
   /** Creates the renderer of an answer by this model. Another machine's answer to the same request is rendered anew. */
   readonly render: (model: string) => AnswerRenderer;
-  /** The last bytes of a stream in the request's API. */
   readonly ends: StreamEnds;
   /** Rewrites a fault of the run for the request's API. */
   readonly adaptFault: (fault: Fault) => Fault;
-  /** Paths of the request's ignored fields. */
   readonly ignored: readonly string[];
   /** The effort of the request, when the job may run without it. */
   readonly effort: AskedEffort | undefined;

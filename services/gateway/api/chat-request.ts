@@ -86,7 +86,6 @@ const outerUserMessage = userMessage.extend({
 /** The result of a tool. Tools that look at pages, screens and files return images. */
 const outerToolMessage = toolMessage.extend({ content: outerUserMessage.shape.content });
 
-/** A message as OpenAI's clients write it. */
 export const outerMessage = z.discriminatedUnion("role", [
   systemMessage,
   developerMessage,

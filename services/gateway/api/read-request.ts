@@ -49,7 +49,6 @@ export interface ReadRequest {
   readonly stream: boolean;
   readonly shape: AnswerShape;
   readonly includeUsage: boolean;
-  /** Prefix of the answer's id. */
   readonly idPrefix: string;
   /** Paths of the request's unknown fields, which are ignored. */
   readonly ignored: readonly string[];
@@ -228,7 +227,6 @@ export function jobBody(value: object): Pick<ReadRequest, "body" | "sha256"> {
   return { body, sha256: body.byteLength > limits.partBytes ? hash("sha256", body) : undefined };
 }
 
-/** An order to the reading thread. */
 export interface ReadOrder {
   readonly outer: Outer;
   readonly bytes: Uint8Array;

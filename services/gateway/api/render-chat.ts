@@ -27,14 +27,12 @@ export const endsOfChunks: StreamEnds = {
   waiting: (reason) => Buffer.from(`: ${reason}\n\n`),
 };
 
-/** Events that make up a choice. */
 export type ContentEvent = Exclude<AnswerEvent, { kind: "usage" | "embedding" }>;
 
 /** One choice of an answer that is gathered and sent as a whole. */
 export interface FoldedChoice {
   /** Adds an event and returns the characters that it adds to the answer. */
   fold(event: ContentEvent): number;
-  /** Returns the choice in the client's format. */
   json(index: number): object;
 }
 
@@ -198,7 +196,6 @@ function ending({ logprobs }: Extract<AnswerEvent, { kind: "text" }>): string | 
   return `,"logprobs":${JSON.stringify({ content: logprobs, refusal: null })},"finish_reason":null}`;
 }
 
-/** Renders a chat completion as one `chat.completion` object. */
 export function chatCompletion(head: AnswerHead): AnswerRenderer {
   return new WholeCompletion(head, { object: "chat.completion", begin: () => new ChatChoice() });
 }
@@ -212,7 +209,6 @@ interface ToolCall {
 /** The characters that a tool call counts for besides its name, id and arguments: the memory and the JSON around them. */
 const callCharacters = 512;
 
-/** One choice of a chat completion, assembled from its events. */
 class ChatChoice implements FoldedChoice {
   #calls: Map<number, ToolCall> | undefined;
   #text = "";

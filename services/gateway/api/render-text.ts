@@ -35,12 +35,10 @@ function textFinish(reason: FinishReason): Exclude<FinishReason, "tool_calls"> {
   return reason === "tool_calls" ? "stop" : reason;
 }
 
-/** Renders a legacy completion as one `text_completion` object. */
 export function textCompletion(head: AnswerHead): AnswerRenderer {
   return new WholeCompletion(head, { object: "text_completion", begin: () => new TextChoice() });
 }
 
-/** One choice of a legacy completion. */
 class TextChoice implements FoldedChoice {
   #text = "";
   #logprobs: LegacyLogprobs | undefined;

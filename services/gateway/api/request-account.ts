@@ -39,7 +39,6 @@ export interface AccountDependencies {
   readonly meter?: AnswerMeter;
 }
 
-/** A request that is about to run. */
 type Demanding = Pick<ReadRequest, "promptTokens" | "tokens" | "ceiling"> & { readonly signal: AbortSignal };
 
 /** The rate-limit status of a key after a request asked to run, and the fault that ends the request if it may not. */
@@ -97,7 +96,6 @@ export class RequestAccount {
     this.#routedTo = firstTarget;
   }
 
-  /** All facts known of the request so far. */
   get facts(): RequestFacts {
     const { jobs, machine, model, failovers, acceptedAtMs, firstAtMs } = this.#course;
     const startedAtMs = this.#startedAtMs;

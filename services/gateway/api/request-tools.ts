@@ -19,7 +19,6 @@ export const outerToolNameCharactersMax = 256;
 /** A tool's name as clients write it: any characters, such as the dots of `files.read`. */
 export const outerToolName = z.string().min(1).max(outerToolNameCharactersMax);
 
-/** A tool as clients of chats write it. */
 export const outerTool = toolDefinition.extend({
   function: toolDefinition.shape.function.extend({ name: outerToolName }),
 });
@@ -50,7 +49,6 @@ const namedTool = z.object({
   function: z.object({ name: z.string().min(1) }),
 });
 
-/** The tool choice as OpenAI's clients write it. */
 export const outerToolChoice = z.union([
   ...toolChoice.options,
   z.object({
@@ -62,7 +60,6 @@ export const outerToolChoice = z.union([
   }),
 ]);
 
-/** Converts the tool choice to a `Choice`, which `chosenTools` reads. */
 export function choiceOf(choice: z.infer<typeof outerToolChoice>): Choice {
   if (typeof choice === "string") return choice;
   if (choice.type === "function") return { name: choice.function.name, param: "tool_choice.function.name" };

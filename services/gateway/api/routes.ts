@@ -27,7 +27,6 @@ import type { MachineRanking } from "../fleet/rank-machines.ts";
 import type { RouteRecords } from "../fleet/route-records.ts";
 import { listModels, modelOf, resolveModel } from "./resolve-model.ts";
 
-/** The dependencies of the routes that ask a model for something. */
 export interface InferenceDependencies {
   readonly reader: RequestReader;
   readonly placer: JobPlacer;
@@ -124,7 +123,6 @@ export function messageModelPage(models: readonly Model[], query: unknown) {
   return { data, has_more: hasMore, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null };
 }
 
-/** Returns a model as Anthropic's clients read it. */
 function messageModel({ id, created, context_window }: Model) {
   const created_at = new Date(created * 1_000).toISOString();
   return { type: "model", id, display_name: id, created_at, max_input_tokens: context_window };

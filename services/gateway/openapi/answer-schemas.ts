@@ -43,7 +43,6 @@ const ofChunks = "One choice a chunk; none in the chunk of the usage.";
 
 const answer = { id: z.string(), created: count, model: answeringModel };
 
-/** A chat completion that is not streamed. */
 export const chatCompletion = z.object({
   ...answer,
   object: z.literal("chat.completion"),
@@ -76,7 +75,6 @@ const calledInPieces = z.object({
   }),
 });
 
-/** One event of a streamed chat completion. */
 export const chatCompletionChunk = z.object({
   ...answer,
   object: z.literal("chat.completion.chunk"),
@@ -119,7 +117,6 @@ const textChoice = z.object({
   finish_reason: textFinishReason,
 });
 
-/** A legacy completion that is not streamed. */
 export const textCompletion = z.object({
   ...answer,
   object: z.literal("text_completion"),
@@ -132,7 +129,6 @@ const textPiece = textChoice.extend({
   finish_reason: textFinishReason.nullable().describe(lastOnly),
 });
 
-/** One event of a streamed legacy completion. */
 export const textCompletionChunk = textCompletion.extend({
   choices: z.array(textPiece).describe(ofChunks),
   usage: streamedUsage,
@@ -146,7 +142,6 @@ export const embedding = z.object({
     .describe("The vector: numbers, or with `base64` its 32-bit floats, little-endian, as base64."),
 });
 
-/** The vectors of one or many texts. */
 export const embeddingList = z.object({
   object: z.literal("list"),
   data: z.array(embedding).describe("One vector for each text, in the order of the texts."),
@@ -154,18 +149,15 @@ export const embeddingList = z.object({
   usage: z.object({ prompt_tokens: count, total_tokens: count }),
 });
 
-/** The models that are available now. */
 export const modelList = z.object({
   object: z.literal("list"),
   data: z.array(model).describe("The models that the key may use, by id; empty where none is installed."),
 });
 
-/** The answer that the gateway process runs. */
 export const health = z.object({
   status: z.literal("ok").describe("Always `ok`: a process that does not run says nothing."),
 });
 
-/** The answer that says if the gateway can serve requests. */
 export const readinessAnswer = z.object({
   ready: z.boolean(),
   checks: z.object({ serving: z.boolean(), broker: z.boolean(), keys: z.boolean() }),
@@ -201,7 +193,6 @@ const outputText = z.object({
 const reasoningText = z.object({ type: z.literal("reasoning_text"), text: z.string() });
 const summaryText = z.object({ type: z.literal("summary_text"), text: z.string() });
 
-/** An output item: text of the model. */
 export const outputMessage = z.object({
   id: itemId,
   type: z.literal("message"),
@@ -210,7 +201,6 @@ export const outputMessage = z.object({
   content: z.array(outputText),
 });
 
-/** An output item: reasoning of the model. */
 export const outputReasoning = z.object({
   id: itemId,
   type: z.literal("reasoning"),
@@ -219,7 +209,6 @@ export const outputReasoning = z.object({
   content: z.array(reasoningText).optional().describe("The thoughts; absent where a summary was asked for."),
 });
 
-/** An output item: a function call by the model. */
 export const outputCall = z.object({
   id: itemId,
   type: z.literal("function_call"),
@@ -230,7 +219,6 @@ export const outputCall = z.object({
   arguments: z.string(),
 });
 
-/** An output item: a call of a custom tool by the model. */
 export const outputCustomCall = outputCall.omit({ arguments: true }).extend({
   type: z.literal("custom_tool_call"),
   input: z.string().describe("The text that the model gave the tool. The model wrote it: check it."),
@@ -294,7 +282,6 @@ const delta = z.string().describe("The next piece.");
 export const event = <Name extends string, Fields extends z.ZodRawShape>(type: Name, fields: Fields) =>
   z.object({ type: z.literal(type).describe("The kind of the event; its name says the same."), ...fields });
 
-/** One event of a streamed response. */
 export const responseEvent = z.discriminatedUnion("type", [
   event("response.created", ofResponse),
   event("response.in_progress", ofResponse),

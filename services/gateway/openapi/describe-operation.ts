@@ -33,7 +33,6 @@ const headerNames = Object.keys(answerHeaders) as AnswerHeaderName[];
 /** The headers of a key's rate-limit status. */
 const commonHeaders = headerNames.filter((name) => name.startsWith("x-ratelimit-"));
 
-/** Describes an operation as an OpenAPI object. */
 export function describeOperation(operationId: string, operation: PublicOperation) {
   const { tag, summary, description, open, body, params = {} } = operation;
   const inPath = Object.entries(params).map(([name, meaning]) => {

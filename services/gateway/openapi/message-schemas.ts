@@ -30,7 +30,6 @@ const toolUse = z.object({
   input: z.record(z.string(), z.unknown()).describe("The arguments. The model wrote them: check them."),
 });
 
-/** A block of an answer. */
 export const contentBlock = z.discriminatedUnion("type", [text, thinking, toolUse]);
 
 const stopReason = z
@@ -89,7 +88,6 @@ const delta = z
   ])
   .describe("The next piece.");
 
-/** One event of a streamed message. */
 export const messageEvent = z.discriminatedUnion("type", [
   event("message_start", { message: message.describe("The message without its content.") }),
   event("content_block_start", {
@@ -107,10 +105,8 @@ export const messageEvent = z.discriminatedUnion("type", [
   messageError,
 ]);
 
-/** The tokens of a request. */
 export const tokenCount = z.object({ input_tokens: count.describe("The tokens of the prompt.") });
 
-/** A model in the list of the Messages API. */
 export const messageModel = z.object({
   type: z.literal("model"),
   id: z.string().describe("The name for requests."),

@@ -51,7 +51,6 @@ export const refusalsOfAll: Codes = [
 /** The faults of operations that require a key. */
 const refusalsOfKeys: Codes = ["key_invalid", "key_expired", "auth_unavailable"];
 
-/** The faults of missing machines and runtimes. */
 const refusalsOfMachines: Codes = ["agent_offline", "runtime_offline", "backend_unavailable"];
 
 /** The faults of the body of any request that becomes a job. */
@@ -91,7 +90,6 @@ const refusalsOfJobs: Codes = [
   "upstream_timeout",
 ];
 
-/** The faults of decimal numbers outside their bounds. */
 const refusalsOfDecimals: Codes = ["decimal_below_min_value", "decimal_above_max_value"];
 
 const asksModel = { method: "POST", open: false, headers: [] } as const;

@@ -1,4 +1,3 @@
-/** The documentation of a response header. */
 interface AnswerHeader {
   readonly description: string;
   readonly example: string | number;

@@ -96,7 +96,6 @@ function formatOf({ output_config: config, output_format: older }: MessageReques
   return config?.format ?? older ?? undefined;
 }
 
-/** Converts the tool choice to a `Choice`, which `chosenTools` reads. */
 function choiceOf(choice: NonNullable<MessageRequest["tool_choice"]>): Choice {
   switch (choice.type) {
     case "any":

@@ -85,7 +85,6 @@ export const thinkingBlock = z.object({
   signature: z.string().nullish().describe(ofModel),
 });
 
-/** A tool that the model called. */
 export const toolUseBlock = z.object({
   type: z.literal("tool_use"),
   id: z.string().min(1).describe("The id of this call; its `tool_result` names it."),
@@ -150,7 +149,6 @@ const parallel = {
   disable_parallel_tool_use: z.boolean().nullish().describe("True if the model may call only one tool at once."),
 };
 
-/** The tool choice as clients of the Messages API write it. */
 export const messageToolChoice = z.discriminatedUnion("type", [
   z.object({ type: z.literal("auto"), ...parallel }),
   z.object({ type: z.literal("any"), ...parallel }),
@@ -216,7 +214,6 @@ export type ForeignTool = z.infer<typeof foreignTool>;
 
 const onlyHere = (field: string) => ({ why: `is a field of chats; send '${field}'` });
 
-/** Unsupported fields of the Messages API. */
 export const unsupportedMessagesFields: UnsupportedFields = {
   mcp_servers: {
     why: "asks for calls of servers, and nothing here calls any; offer their tools in 'tools'",

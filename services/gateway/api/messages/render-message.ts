@@ -51,7 +51,6 @@ const blockCharacters = 512;
 /** The least that an event counts for: a piece of one character takes 32 bytes here. */
 const eventCharactersMin = 16;
 
-/** Renders a message as one JSON object. */
 export class WholeMessage implements AnswerRenderer {
   readonly #head: AnswerHead;
   readonly #blocks: Gathered[] = [];

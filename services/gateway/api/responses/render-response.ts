@@ -24,7 +24,6 @@ function writtenResponse(
 
 const nothing = new Uint8Array();
 
-/** Renders a response as one JSON object. */
 export class WholeResponse implements AnswerRenderer {
   readonly #head: AnswerHead;
   readonly #terms: ResponseTerms;
@@ -116,7 +115,6 @@ const fieldsOfChats: FieldNames = [
   [/^tools\[.*/, "tools"],
 ];
 
-/** Renames the field in a machine's fault to the field of the Responses API. */
 export function faultForResponses(fault: Fault): Fault {
   return fault.withFieldOf(fieldsOfChats);
 }

@@ -51,7 +51,6 @@ export const reasoningItem = z.object({
   ...asAnswered,
 });
 
-/** A function that the model called. */
 export const callItem = z.object({
   type: z.literal("function_call"),
   call_id: z.string().min(1),
@@ -61,7 +60,6 @@ export const callItem = z.object({
   ...asAnswered,
 });
 
-/** A custom tool that the model called. */
 export const customCallItem = z.object({
   type: z.literal("custom_tool_call"),
   call_id: z.string().min(1),
@@ -71,7 +69,6 @@ export const customCallItem = z.object({
   ...asAnswered,
 });
 
-/** The output of a called function or custom tool. */
 export const callOutputItem = z.object({
   type: z.enum(["function_call_output", "custom_tool_call_output"]),
   call_id: z.string().min(1),
@@ -79,7 +76,6 @@ export const callOutputItem = z.object({
   ...asAnswered,
 });
 
-/** One item of a conversation as clients of the Responses API write it. */
 export const inputItem = z.discriminatedUnion("type", [
   messageItem,
   reasoningItem,
@@ -104,7 +100,6 @@ export function textOf(part: MessagePart): string {
 
 const { name, description, parameters, strict } = outerTool.shape.function.shape;
 
-/** A function that the model may call, as clients of the Responses API write it. */
 export const functionTool = z.object({
   type: z.literal("function"),
   name,
@@ -144,7 +139,6 @@ export function innerName(called: FunctionName): string {
   return called.namespace ? `${called.namespace}__${called.name}` : called.name;
 }
 
-/** Functions in one namespace. */
 export const namespaceTool = z.object({
   type: z.literal("namespace"),
   name: name.describe("The common name. The model is told both names in one, with `__` between."),
@@ -174,7 +168,6 @@ const namedFunction = z.object({
   name: z.string().min(1).describe("The name of one of `tools`; that of its namespace is left out."),
 });
 
-/** The tool choice as clients of the Responses API write it. */
 export const responseToolChoice = z.union([
   z.enum(["auto", "none", "required"]),
   namedFunction,
@@ -235,7 +228,6 @@ export const responseRequest = z.object({
 });
 export type ResponseRequest = z.infer<typeof responseRequest>;
 
-/** Unsupported fields of the Responses API. */
 export const unsupportedResponseFields: UnsupportedFields = {
   previous_response_id: {
     why: "names an earlier response, and none is stored here, not even with 'store: true'; send the whole conversation in 'input'",
