@@ -95,9 +95,8 @@ export function readRequest(
     case "response":
       return responseOf(input, promptSeed);
     case "message":
-      return messageOf(input, { counts: false, promptSeed });
     case "count":
-      return messageOf(input, { counts: true, promptSeed });
+      return messageOf(input, { counts: outer === "count", promptSeed });
     case "completion":
       return completionOf(input, promptSeed);
     case "embeddings":
@@ -158,15 +157,12 @@ function responseOf(input: Record<string, unknown>, promptSeed: number): ReadReq
 }
 
 /** Reads a request of the Messages API as a chat, like a response. */
-function messageOf(
-  input: Record<string, unknown>,
-  { counts, promptSeed }: { readonly counts: boolean; readonly promptSeed: number },
-): ReadRequest {
+function messageOf(input: Record<string, unknown>, reading: Omit<ChatReading, "foldsSystem">): ReadRequest {
   const request = readMessageRequest(input);
   const { effortField: field, loadedTools } = request;
   const { reasoning_effort: value } = request.body;
   const tellsStop = request.body.stop === undefined ? undefined : true;
-  const chat = chatOf(request, { foldsSystem: true, loadedTools, counts, promptSeed });
+  const chat = chatOf(request, { ...reading, foldsSystem: true, loadedTools });
   return { ...chat, idPrefix: "msg_", effort: field && value && { field, value }, tellsStop };
 }
 

@@ -1,5 +1,7 @@
+import type { z } from "zod";
 import type { AnswerEvent, FinishReason, TokenLogprobs, Usage } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import type { toolCall } from "#shared/protocol/job-bodies.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { faultBody } from "../http/answer-faults.ts";
 import type { AnswerHead, AnswerRenderer } from "../jobs/answer-course.ts";
@@ -200,17 +202,11 @@ export function chatCompletion(head: AnswerHead): AnswerRenderer {
   return new WholeCompletion(head, { object: "chat.completion", begin: () => new ChatChoice() });
 }
 
-interface ToolCall {
-  readonly id: string;
-  readonly type: "function";
-  readonly function: { readonly name: string; arguments: string };
-}
-
 /** The characters that a tool call counts for besides its name, id and arguments: the memory and the JSON around them. */
 const callCharacters = 512;
 
 class ChatChoice implements FoldedChoice {
-  #calls: Map<number, ToolCall> | undefined;
+  #calls: Map<number, z.infer<typeof toolCall>> | undefined;
   #text = "";
   #reasoning = "";
   #logprobs: TokenLogprobs | undefined;

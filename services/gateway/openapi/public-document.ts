@@ -98,15 +98,8 @@ function describedSchemas(): Record<string, Schema> {
   return schemas;
 }
 
-/** A limit that clients may reach, by the name that its error message uses. */
-interface PublicLimit {
-  readonly name: string;
-  readonly value: number;
-  readonly unit: string;
-  readonly meaning: string;
-}
-
-function publicLimits({ bodyBytesMax, bodyLimitName }: BodyLimit): PublicLimit[] {
+/** Returns the limits that clients may reach, by the names that error messages use. */
+function publicLimits({ bodyBytesMax, bodyLimitName }: BodyLimit) {
   return [
     limit(bodyLimitName, bodyBytesMax, "bytes", "The body of a request. The operator chooses it."),
     limit("headersBytesMax", headersBytesMax, "bytes", "The headers of a request together."),
@@ -146,6 +139,6 @@ function publicLimits({ bodyBytesMax, bodyLimitName }: BodyLimit): PublicLimit[]
   ];
 }
 
-function limit(name: string, value: number, unit: string, meaning: string): PublicLimit {
+function limit(name: string, value: number, unit: string, meaning: string) {
   return { name, value, unit, meaning };
 }

@@ -55,27 +55,17 @@ const faultMeanings = {
 export type PublicCode = keyof typeof faultMeanings;
 export const publicCodes = Object.keys(faultMeanings) as PublicCode[];
 
-/** One row of the table of errors. */
-export interface FaultDescription {
-  readonly status: number;
-  /** The status at `/v1/messages`, where it is another. */
-  readonly messages_status?: number;
-  readonly type: string;
-  readonly code: string | null;
-  readonly meaning: string;
-  /** True if official clients retry the request automatically. */
-  readonly retried: boolean;
-  /** The `retry-after` time, for errors where it is always the same. */
-  readonly retry_after_seconds?: number;
-}
-
-/** Returns every error that a client of the public API may get, sorted by status. */
-export function faultDescriptions(): FaultDescription[] {
-  const descriptions = publicCodes.map((name): FaultDescription => {
+/**
+ * Returns every error that a client of the public API may get, sorted by status. `retried` is true if official clients
+ * retry the request automatically.
+ */
+export function faultDescriptions() {
+  const descriptions = publicCodes.map((name) => {
     const { status, type, retry, retryAfterSeconds } = faultEntry(name);
+    const messages_status = anthropicStatus(name);
     return {
       status,
-      ...(anthropicStatus(name) === status ? {} : { messages_status: anthropicStatus(name) }),
+      ...(messages_status === status ? {} : { messages_status }),
       type,
       code: publicCode(name),
       meaning: faultMeanings[name],

@@ -1,8 +1,3 @@
-interface AnswerHeader {
-  readonly description: string;
-  readonly example: string | number;
-}
-
 const remaining = "never less than none, and no promise: other requests of the key count too";
 
 /** All response headers that matter to clients of this API, by the names that official clients use. */
@@ -82,7 +77,7 @@ export const answerHeaders = {
     description: "The machines that did not answer in time, so that what only they offer is not in the list.",
     example: "attic",
   },
-} as const satisfies Record<string, AnswerHeader>;
+} as const satisfies Record<string, { readonly description: string; readonly example: string | number }>;
 
 export type AnswerHeaderName = keyof typeof answerHeaders;
 

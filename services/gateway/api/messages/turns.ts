@@ -1,5 +1,5 @@
 import type { ChatMessage } from "#shared/protocol/job-bodies.ts";
-import { FoundImages, invalidValue, type RequestImages } from "../request-fields.ts";
+import { FoundImages, invalidValue } from "../request-fields.ts";
 import { insistOnToolOrder, type ToolOrderErrors } from "../tool-order.ts";
 import type {
   AssistantBlock,
@@ -22,24 +22,14 @@ interface Placed {
   readonly param: string;
 }
 
-/** The messages of a request in the form that machines get. */
-export interface Turns {
-  readonly messages: ChatMessage[];
-  readonly images: RequestImages;
-  /** Paths of the blocks that mean nothing to a model here. */
-  readonly ignored: readonly string[];
-  /** Names of the tools that the client loaded after a search, in their order. */
-  readonly loadedTools: readonly string[];
-}
-
 /**
  * Converts the system prompt and the messages of a request. A block of results becomes one message for each tool.
  * Neighbouring messages of one role become one message: this API counts them as one turn, and many chat templates
  * refuse two.
  */
-export function turnsOf({ system, messages }: Pick<MessageRequest, "system" | "messages">): Turns {
+export function turnsOf({ system, messages }: Pick<MessageRequest, "system" | "messages">) {
   const reader = new TurnReader();
-  if (system !== undefined && system !== null && system.length > 0) {
+  if (system?.length) {
     reader.add({ role: "system", content: textOrParts(partsOfText(system)) }, "system");
   }
   for (const [place, message] of messages.entries()) reader.read(message, `messages[${place}]`);
@@ -59,8 +49,10 @@ export function turnsOf({ system, messages }: Pick<MessageRequest, "system" | "m
 
 class TurnReader {
   readonly placed: Placed[] = [];
-  readonly ignored: string[] = [];
   readonly images = new FoundImages();
+  /** Paths of the blocks that mean nothing to a model here. */
+  readonly ignored: string[] = [];
+  /** Names of the tools that the client loaded after a search, in their order. */
   readonly loadedTools: string[] = [];
 
   add(message: ChatMessage, param: string): void {
