@@ -54,39 +54,22 @@ function withoutIdentity(schema: Schema): Schema {
   return rest;
 }
 
-/** A field of a schema and its path. The fields of a list's items have the path of the list. */
+/** A field of a schema. The path of a field in a list's items has no step for the list. */
 interface Field {
+  readonly name: string;
   readonly path: string;
   readonly schema: Schema;
-  readonly required: boolean;
 }
 
-/**
- * Yields all fields of a schema at every depth, except in schemas behind a `$ref`. Where a schema allows several kinds
- * of object, a field is required only if all of them require it.
- */
-export function* fieldsOf(schema: Schema, above = "", required = schema.required ?? []): Generator<Field> {
+/** Yields all fields of a schema at every depth, except in schemas behind a `$ref`. */
+export function* fieldsOf(schema: Schema, above = ""): Generator<Field> {
   for (const [name, each] of Object.entries(schema.properties ?? {})) {
     if (typeof each === "boolean") continue;
     const path = above === "" ? name : `${above}.${name}`;
-    yield { path, schema: each, required: required.includes(name) };
+    yield { name, path, schema: each };
     yield* fieldsOf(each, path);
   }
-  const kinds = [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])];
-  const demands = kinds.flatMap((each) => (each.properties === undefined ? [] : [new Set(each.required)]));
-  const demandedByAll = [...(demands[0] ?? [])].filter((name) => demands.every((each) => each.has(name)));
-  for (const each of kinds) yield* fieldsOf(each, above, demandedByAll);
-  for (const each of itemsOf(schema)) yield* fieldsOf(each, above);
-}
-
-function itemsOf({ items }: Schema): Schema[] {
-  return items === undefined || typeof items === "boolean" || Array.isArray(items) ? [] : [items];
-}
-
-/** Adds a description to each field that has none of its own, by its name. */
-export function describeFields(schema: Schema, meanings: Readonly<Record<string, string>>): void {
-  for (const field of fieldsOf(schema)) {
-    const meaning = meanings[field.path.slice(field.path.lastIndexOf(".") + 1)];
-    if (meaning !== undefined) field.schema.description ??= meaning;
-  }
+  for (const kind of [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])]) yield* fieldsOf(kind, above);
+  const { items } = schema;
+  if (typeof items === "object" && !Array.isArray(items)) yield* fieldsOf(items, above);
 }

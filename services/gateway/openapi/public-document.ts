@@ -15,7 +15,7 @@ import { unsupportedMessagesFields } from "../api/messages/message-schema.ts";
 import { unsupportedResponseFields } from "../api/responses/response-schema.ts";
 import { describeOperation } from "./describe-operation.ts";
 import { fieldMeanings } from "./field-meanings.ts";
-import { describeFields, namedSchemas, type Schema, sentLeniently } from "./json-schemas.ts";
+import { fieldsOf, namedSchemas, type Schema, sentLeniently } from "./json-schemas.ts";
 import { publicApi } from "./public-api.ts";
 import { faultDescriptions } from "./public-faults.ts";
 import { answerHeaders, requestHeaders } from "./public-headers.ts";
@@ -90,7 +90,10 @@ const refusedFields = {
  */
 function describedSchemas(): Record<string, Schema> {
   const schemas = namedSchemas(publicSchemas, sentLeniently);
-  for (const schema of Object.values(schemas)) describeFields(schema, fieldMeanings);
+  for (const { name, schema } of Object.values(schemas).flatMap((each) => [...fieldsOf(each)])) {
+    const meaning = fieldMeanings[name];
+    if (meaning !== undefined) schema.description ??= meaning;
+  }
   for (const [name, unsupported] of Object.entries(refusedFields)) {
     const refused = Object.entries(unsupported).map(([field, { why }]) => [field, why]);
     schemas[name] = { ...schemas[name], "x-trunkline-refused": Object.fromEntries(refused) };

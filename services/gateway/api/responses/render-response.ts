@@ -1,5 +1,5 @@
 import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-course.ts";
-import { type RenderedOutput, ResponseOutput } from "./response-output.ts";
+import { ResponseOutput } from "./response-output.ts";
 import type { ResponseTerms } from "./response-request.ts";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { FieldNames, Fault } from "#shared/fault/fault.ts";
@@ -14,7 +14,7 @@ const startedResponse = { status: "in_progress", incomplete_details: null, outpu
 function writtenResponse(
   head: AnswerHead,
   { repeated }: ResponseTerms,
-  answer: RenderedOutput | typeof startedResponse,
+  answer: ReturnType<ResponseOutput["end"]> | typeof startedResponse,
 ): string {
   const { id, createdSeconds: created_at, model } = head;
   const { output, usage, ...fields } = answer;

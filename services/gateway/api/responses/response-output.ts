@@ -4,14 +4,6 @@ import { newToken } from "#shared/protocol/identifiers.ts";
 import type { FunctionName } from "./response-schema.ts";
 import type { ResponseTerms } from "./response-request.ts";
 
-/** The fields of a response that are known only when its answer has ended. */
-export interface RenderedOutput {
-  readonly status: "completed" | "incomplete";
-  readonly incomplete_details: { readonly reason: string } | null;
-  readonly output: readonly object[];
-  readonly usage: object;
-}
-
 /**
  * Maximum length of an answer. The whole answer is buffered and sent again at its end; a stream sends it again four
  * times.
@@ -81,7 +73,7 @@ export class ResponseOutput {
   }
 
   /** Ends all open items and returns the final fields of the response. */
-  end(): RenderedOutput {
+  end() {
     const reason = cutShort[this.#reason];
     const last = this.#items.at(-1);
     const open = [...(this.#text === undefined ? [] : [this.#text]), ...this.#calls.values()];
