@@ -113,7 +113,7 @@ export function addRateLimitHeaders(
   scope: FastifyInstance,
   { limits, log }: { readonly limits: Limits; readonly log: Pick<Log, "warn"> },
 ): void {
-  const ask = async (reply: FastifyReply, { id: keyId, limits: limited }: LimitedKey): Promise<void> => {
+  const ask = async (reply: FastifyReply, keyId: string, limited: KeyLimits): Promise<void> => {
     try {
       reply.headers(limitHeaders(await limits.limitStatus({ keyId, limits: limited })));
     } catch (error) {
@@ -123,17 +123,13 @@ export function addRateLimitHeaders(
   };
   scope.addHook("onSend", (request, reply, payload, done) => {
     const { limitStatus, caller } = stateOf(request);
+    const limited = caller?.key.limits;
+    const hasRates = limited?.requestsPerMinute !== undefined || limited?.tokensPerMinute !== undefined;
     if (limitStatus !== undefined) reply.headers(limitHeaders(limitStatus));
-    else if (caller !== undefined && hasRates(caller.key)) return ask(reply, caller.key);
+    else if (caller !== undefined && limited !== undefined && hasRates) return ask(reply, caller.key.id, limited);
     done(null, payload);
     return undefined;
   });
-}
-
-type LimitedKey = KeyRecord & { readonly limits: KeyLimits };
-
-function hasRates(key: KeyRecord): key is LimitedKey {
-  return key.limits?.requestsPerMinute !== undefined || key.limits?.tokensPerMinute !== undefined;
 }
 
 /** A refusal is remembered for no longer than this. */
