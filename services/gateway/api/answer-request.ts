@@ -1,7 +1,7 @@
 import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import { addReplyHeaders, TimedResponse, writeWhole } from "../http/timed-response.ts";
 import { logFieldsOf, stateOf } from "../http/request-state.ts";
-import { machineHeader, modelHeader, StreamWriter, CollectedAnswer, type StreamEnds } from "../jobs/write-answer.ts";
+import { machineHeader, modelHeader, StreamWriter, CollectedAnswer } from "../jobs/write-answer.ts";
 import type { InferenceDependencies } from "./routes.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { newToken } from "#shared/protocol/identifiers.ts";
@@ -16,7 +16,7 @@ import { type ResolvedModel, resolveModel } from "./resolve-model.ts";
 import { renderMessage } from "./messages/render-message.ts";
 import { renderResponse } from "./responses/render-response.ts";
 import { type RequestAccount, accountOf } from "./request-account.ts";
-import { chatCompletion, ChatChunks, endsOfChunks } from "./render-chat.ts";
+import { chatCompletion, ChatChunks, endsOfChunks, type Rendering } from "./render-chat.ts";
 import { faultWithSentNames } from "./runtime-fields.ts";
 import { bodyWithImages } from "../images/image-fetcher.ts";
 import { withClientNames } from "./request-tools.ts";
@@ -25,7 +25,7 @@ import { textCompletion, TextChunks } from "./render-text.ts";
 import { noteRateLimits, rateLimitLines } from "./limit-responses.ts";
 
 /** A request that may run: its reply, and the part of its placement that is the same for streamed and whole answers. */
-export interface Admitted {
+interface Admitted extends Omit<Rendering, "render"> {
   readonly reply: FastifyReply;
   readonly leaving: AbortController;
   readonly account: RequestAccount;
@@ -33,9 +33,6 @@ export interface Admitted {
   readonly streamed: boolean;
   /** Creates the renderer of an answer by this model. Another machine's answer to the same request is rendered anew. */
   readonly render: (model: string) => AnswerRenderer;
-  readonly ends: StreamEnds;
-  /** Rewrites a fault of the run for the request's API. */
-  readonly adaptFault: (fault: Fault) => Fault;
   readonly ignored: readonly string[];
   /** The effort of the request, when the job may run without it. */
   readonly effort: AskedEffort | undefined;
@@ -127,14 +124,14 @@ function nameIgnored(reply: FastifyReply, ignored: readonly string[]): void {
 }
 
 /** The rendering of an answer for its API. Most need little of their request: its shape, and its names in faults. */
-function renderingOf(outer: Outer, asked: ReadRequest, requestId: string) {
+function renderingOf(outer: Outer, asked: ReadRequest, requestId: string): Rendering {
   const { shape, terms, sentNames = {}, stream: streamed } = asked;
   if (outer === "message") return renderMessage({ streamed, requestId });
   if (terms !== undefined) return renderResponse(terms, { streamed });
   return {
-    render: (head: AnswerHead): AnswerRenderer => rendererFor(shape, head),
+    render: (head) => rendererFor(shape, head),
     ends: endsOfChunks,
-    adaptFault: (fault: Fault): Fault => faultWithSentNames(fault, sentNames),
+    adaptFault: (fault) => faultWithSentNames(fault, sentNames),
   };
 }
 

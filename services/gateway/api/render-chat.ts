@@ -29,6 +29,13 @@ export const endsOfChunks: StreamEnds = {
   waiting: (reason) => Buffer.from(`: ${reason}\n\n`),
 };
 
+/** The rendering of answers in an outer API: a renderer for each run, the last bytes of a stream, and words of faults. */
+export interface Rendering {
+  readonly render: (head: AnswerHead) => AnswerRenderer;
+  readonly ends: StreamEnds;
+  readonly adaptFault: (fault: Fault) => Fault;
+}
+
 export type ContentEvent = Exclude<AnswerEvent, { kind: "usage" | "embedding" }>;
 
 /** One choice of an answer that is gathered and sent as a whole. */

@@ -2,8 +2,7 @@ import type { AnswerEvent, FinishReason, Usage } from "#shared/protocol/answer-e
 import { type FieldNames, Fault } from "#shared/fault/fault.ts";
 import { messageFaultBody } from "../../http/answer-faults.ts";
 import type { AnswerHead, AnswerRenderer } from "../../jobs/answer-course.ts";
-import type { StreamEnds } from "../../jobs/write-answer.ts";
-import { insistOnLength } from "../render-chat.ts";
+import { insistOnLength, type Rendering } from "../render-chat.ts";
 import { type BlockWriter, ContentBlocks } from "./content-blocks.ts";
 
 const stopReasons: Readonly<Record<FinishReason, string>> = {
@@ -284,11 +283,13 @@ export function faultForMessages(fault: Fault): Fault {
  * Returns the renderer of a message, the translation of its faults, and the last bytes of its stream. A ping carries
  * its reason in a comment before it.
  */
-export function renderMessage({ streamed, requestId }: { readonly streamed: boolean; readonly requestId: string }): {
-  readonly render: (head: AnswerHead) => AnswerRenderer;
-  readonly ends: StreamEnds;
-  readonly adaptFault: (fault: Fault) => Fault;
-} {
+export function renderMessage({
+  streamed,
+  requestId,
+}: {
+  readonly streamed: boolean;
+  readonly requestId: string;
+}): Rendering {
   return {
     render: (head) => (streamed ? new MessageStream(head) : new WholeMessage(head)),
     ends: {

@@ -4,8 +4,7 @@ import type { ResponseTerms } from "./response-request.ts";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { FieldNames, Fault } from "#shared/fault/fault.ts";
 import { faultBody } from "../../http/answer-faults.ts";
-import type { StreamEnds } from "../../jobs/write-answer.ts";
-import { endsOfChunks } from "../render-chat.ts";
+import { endsOfChunks, type Rendering } from "../render-chat.ts";
 
 /** The fields of a response that has no output yet. */
 const startedResponse = { status: "in_progress", incomplete_details: null, output: [], usage: null } as const;
@@ -124,14 +123,7 @@ export function faultForResponses(fault: Fault): Fault {
  * complete response contains the whole response. The event of a failed one has a sequence number like all others. A
  * failover to another machine starts a new rendering.
  */
-export function renderResponse(
-  terms: ResponseTerms,
-  { streamed }: { readonly streamed: boolean },
-): {
-  readonly render: (head: AnswerHead) => AnswerRenderer;
-  readonly ends: StreamEnds;
-  readonly adaptFault: (fault: Fault) => Fault;
-} {
+export function renderResponse(terms: ResponseTerms, { streamed }: { readonly streamed: boolean }): Rendering {
   let stream: ResponseStream | undefined;
   return {
     render: (head) => (streamed ? (stream = new ResponseStream(head, terms)) : new WholeResponse(head, terms)),
