@@ -274,8 +274,8 @@ const ofPart = { ...ofItem, item_id: z.string() };
 const inPart = { ...ofPart, content_index: z.literal(0) };
 const ofSummary = { ...ofPart, summary_index: z.literal(0) };
 const part = z.discriminatedUnion("type", [outputText, reasoningText]);
-const ofResponse = { ...inStream, response };
-const anItem = { ...ofItem, item: outputItem };
+const ofResponse = { ...inStream, response: response.describe("The response as it stands.") };
+const anItem = { ...ofItem, item: outputItem.describe("The item as it stands.") };
 const delta = z.string().describe("The next piece.");
 
 /** An event of a stream whose events have names. */

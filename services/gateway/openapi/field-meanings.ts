@@ -57,7 +57,6 @@ export const fieldMeanings: Readonly<Record<string, string>> = {
   input_tokens: "The tokens of the prompt.",
   input_tokens_details: "Parts of these tokens.",
   instructions: "Instructions to the model for this answer. They stand before the input.",
-  item: "The item as it stands.",
   item_id: "The id of the item.",
   json: "A JSON Schema, as in `response_format`.",
   json_schema: "The schema that the answer is to fit.",
@@ -103,7 +102,6 @@ export const fieldMeanings: Readonly<Record<string, string>> = {
   repeat_penalty:
     "Makes a token less likely once it was said, by this factor: 1 changes nothing. Where the runtime knows it.",
   repetition_penalty: "Another name of `repeat_penalty`.",
-  response: "The response as it stands.",
   response_format: "The form of the text. `text` unless given.",
   role: "The speaker of the message.",
   runtime_profile: "The hosts that run the model: any, or only Apple silicon with MLX.",
