@@ -250,7 +250,10 @@ export class RequestReader {
     if (bytes === undefined) return readRequest(outer, bytes);
     const needsThread = bytes.byteLength > readHereBytesMax || (outer === "embeddings" && seemToHoldTokens(bytes));
     if (!needsThread) return readRequest(outer, bytes, { promptSeed });
-    if (this.#thread.bytes + bytes.byteLength > readingBytesMax) return Promise.reject(tooMuch());
+    if (this.#thread.bytes + bytes.byteLength > readingBytesMax) {
+      const message = `The large requests that this gateway reads hold ${readingBytesMax} bytes already (readingBytesMax).`;
+      return Promise.reject(new Fault("server_is_overloaded", { message }));
+    }
     return this.#thread.run({ outer, bytes, promptSeed }, bytes);
   }
 
@@ -258,10 +261,4 @@ export class RequestReader {
   stop(): Promise<void> {
     return this.#thread.stop();
   }
-}
-
-function tooMuch(): Fault {
-  return new Fault("server_is_overloaded", {
-    message: `The large requests that this gateway reads hold ${readingBytesMax} bytes already (readingBytesMax).`,
-  });
 }

@@ -50,7 +50,12 @@ export class ContentBlocks {
       if (open instanceof OpenCall && open.index === event.index) {
         open.add(event.arguments);
         this.#writer.delta(event.arguments);
-      } else if (event.arguments.trim() !== "") throw argumentsGoOn();
+      } else if (event.arguments.trim() !== "") {
+        throw new Fault("upstream_error", {
+          message: "The model's answer could not be understood.",
+          internal: "the arguments of a tool call went on behind their end",
+        });
+      }
       return;
     }
     if (event.kind === "tool-call-start") {
@@ -94,13 +99,6 @@ export class ContentBlocks {
     if (this.#open !== undefined) this.#writer.end();
     this.#open = undefined;
   }
-}
-
-function argumentsGoOn(): Fault {
-  return new Fault("upstream_error", {
-    message: "The model's answer could not be understood.",
-    internal: "the arguments of a tool call went on behind their end",
-  });
 }
 
 /** A call whose block is open. It follows its arguments up to the end of their JSON object, and keeps none of them. */

@@ -105,7 +105,10 @@ export class ResponseOutput {
 
   #charge(characters: number): void {
     this.#characters += characters;
-    if (this.#characters > responseCharactersMax) throw tooLong();
+    if (this.#characters <= responseCharactersMax) return;
+    throw new Fault("invalid_value", {
+      message: `The answer is longer than ${responseCharactersMax} characters (responseCharactersMax); ask for it as a stream at /v1/chat/completions.`,
+    });
   }
 }
 
@@ -120,12 +123,6 @@ function renderedUsage({ promptTokens, completionTokens, cachedTokens = 0, reaso
     output_tokens_details: { reasoning_tokens: reasoningTokens },
     total_tokens: promptTokens + completionTokens,
   };
-}
-
-function tooLong(): Fault {
-  return new Fault("invalid_value", {
-    message: `The answer is longer than ${responseCharactersMax} characters (responseCharactersMax); ask for it as a stream at /v1/chat/completions.`,
-  });
 }
 
 /** Emits an event of the stream: its type and its fields. */
