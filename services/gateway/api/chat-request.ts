@@ -19,6 +19,7 @@ import {
   type RequestImages,
   dropEmptyLists,
   dropNulls,
+  dropNullsAt,
   dropUnset,
   imageDetail,
   innerImage,
@@ -255,8 +256,7 @@ function dropEmptyFields(input: Record<string, unknown>): void {
     // A tool that returned nothing.
     if (message["role"] === "tool" && isEmptyList(message["content"])) message["content"] = "";
   }
-  for (const tool of objectsIn(input["tools"])) dropNulls(tool["function"]);
-  for (const format of objectsIn([input["response_format"]])) dropNulls(format["json_schema"]);
+  dropNullsAt(input, ["tools.function", "response_format.json_schema"]);
 }
 
 /**

@@ -15,6 +15,19 @@ export function dropNulls(holder: unknown, kept?: string): void {
   }
 }
 
+/**
+ * Deletes the null fields of the objects at `paths`. A step of a path leads into an object, or into each object of a list.
+ */
+export function dropNullsAt(request: Record<string, unknown>, paths: readonly string[]): void {
+  for (const path of paths) {
+    let holders = [request];
+    for (const step of path.split(".")) {
+      holders = holders.flatMap(({ [step]: inside }) => objectsIn(Array.isArray(inside) ? inside : [inside]));
+    }
+    for (const holder of holders) dropNulls(holder);
+  }
+}
+
 /** Deletes the named fields that are empty lists. Frameworks send an empty list for a parameter that was never set. */
 export function dropEmptyLists(holder: Record<string, unknown>, fields: readonly string[]): void {
   for (const field of fields) {

@@ -6,8 +6,8 @@ import type { ReadChatRequest } from "../chat-request.ts";
 import {
   dropEmptyLists,
   dropNulls,
+  dropNullsAt,
   givenFields,
-  objectsIn,
   insistOnSchemaSize,
   refuseFields,
 } from "../request-fields.ts";
@@ -56,15 +56,8 @@ export function readMessageRequest(input: Record<string, unknown>): ReadMessageR
 function dropEmptyFields(input: Record<string, unknown>): void {
   dropNulls(input);
   dropEmptyLists(input, ["tools", "stop_sequences", "system"]);
-  for (const message of objectsIn(input["messages"])) {
-    for (const block of objectsIn(message["content"])) {
-      dropNulls(block);
-      for (const inside of objectsIn(block["content"])) dropNulls(inside);
-    }
-  }
-  for (const block of objectsIn(input["system"])) dropNulls(block);
-  for (const tool of objectsIn(input["tools"])) dropNulls(tool);
-  for (const field of ["thinking", "output_config", "tool_choice"]) dropNulls(input[field]);
+  dropNullsAt(input, ["messages.content", "messages.content.content", "system", "tools"]);
+  dropNullsAt(input, ["thinking", "output_config", "tool_choice"]);
 }
 
 function bodyOf(
@@ -85,11 +78,7 @@ function bodyOf(
     reasoning_effort: thinking?.type === "disabled" ? ("none" as const) : config?.effort,
     response_format: format && { type: "json_schema" as const, json_schema: { name: "answer", schema: format.schema } },
   });
-  return {
-    messages,
-    ...chosenTools(tools, choice ? choiceOf(choice) : undefined),
-    ...given,
-  };
+  return { messages, ...chosenTools(tools, choice ? choiceOf(choice) : undefined), ...given };
 }
 
 function formatOf({ output_config: config, output_format: older }: MessageRequest) {

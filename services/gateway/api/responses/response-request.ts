@@ -5,6 +5,7 @@ import type { ReadChatRequest } from "../chat-request.ts";
 import {
   dropEmptyLists,
   dropNulls,
+  dropNullsAt,
   dropUnset,
   givenFields,
   objectsIn,
@@ -80,16 +81,8 @@ function dropEmptyFields(input: Record<string, unknown>): void {
   dropNulls(input);
   dropEmptyLists(input, ["tools", "include"]);
   dropUnset(input);
-  for (const item of objectsIn(input["input"])) {
-    dropNulls(item);
-    for (const part of [...objectsIn(item["content"]), ...objectsIn(item["output"])]) dropNulls(part);
-  }
-  for (const tool of objectsIn(input["tools"])) {
-    dropNulls(tool);
-    for (const inside of objectsIn(tool["tools"])) dropNulls(inside);
-  }
-  for (const field of ["text", "reasoning", "stream_options", "tool_choice"]) dropNulls(input[field]);
-  for (const text of objectsIn([input["text"]])) dropNulls(text["format"]);
+  dropNullsAt(input, ["input", "input.content", "input.output", "tools", "tools.tools"]);
+  dropNullsAt(input, ["text", "text.format", "reasoning", "stream_options", "tool_choice"]);
   for (const reasoning of objectsIn([input["reasoning"]])) dropUnset(reasoning);
 }
 
