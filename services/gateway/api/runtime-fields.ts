@@ -124,8 +124,8 @@ function innerThinking({ chat_template_kwargs: kwargs, think, reasoning_effort: 
     switches.length > 0 && switches.length === Object.keys(args).length && !switches.some(([, on]) => on);
   const byThink = think === false ? "none" : typeof think === "string" ? think : undefined;
   const wanted = byThink ?? (isOnlyOff ? "none" : undefined);
+  const param = byThink === undefined ? "chat_template_kwargs" : "think";
   if (wanted !== undefined && typeof effort === "string" && effort !== wanted) {
-    const param = byThink === undefined ? "chat_template_kwargs" : "think";
     throw invalidValue(param, `'${param}' and 'reasoning_effort' differ; send only 'reasoning_effort'.`);
   }
   const passedOn = isOnlyOff ? {} : think === true ? { enable_thinking: true, thinking: true, ...args } : args;
@@ -135,7 +135,7 @@ function innerThinking({ chat_template_kwargs: kwargs, think, reasoning_effort: 
       ...(Object.keys(passedOn).length > 0 && { chat_template_kwargs: passedOn }),
     },
     sentNames: {
-      ...(wanted !== undefined && { reasoning_effort: byThink === undefined ? "chat_template_kwargs" : "think" }),
+      ...(wanted !== undefined && { reasoning_effort: param }),
       ...(kwargs == null && think === true && { chat_template_kwargs: "think" }),
     },
   };
