@@ -77,7 +77,10 @@ describe("a request of the Responses API", () => {
     });
     expect(body.tools?.map((tool) => tool.function.name)).toEqual(["weather", "home__open"]);
     expect(body.messages[1]).toMatchObject({ tool_calls: [{ function: { name: "home__open" } }] });
-    expect(terms.namespaced).toEqual({ home__open: { namespace: "home", name: "open" } });
+    expect([...terms.called]).toEqual([
+      ["weather", { is: "function", name: "weather" }],
+      ["home__open", { is: "function", namespace: "home", name: "open" }],
+    ]);
     expect(ignored).toEqual([]);
   });
 

@@ -42,7 +42,9 @@ describe("a custom tool of the Responses API", () => {
     const tools = [{ type: "namespace", name: "files", tools: [{ ...patch, format: grammar }] }];
     const { body, terms, ignored } = readResponse({ tools });
     expect(body.tools?.[0]?.function.name).toBe("files__apply_patch");
-    expect(terms.custom).toEqual(new Set(["files__apply_patch"]));
+    expect([...terms.called]).toEqual([
+      ["files__apply_patch", { is: "custom", namespace: "files", name: "apply_patch" }],
+    ]);
     expect(ignored).toEqual(["tools[0].tools[0].format"]);
   });
 

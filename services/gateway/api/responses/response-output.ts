@@ -1,7 +1,7 @@
 import type { AnswerEvent, FinishReason, Usage, TokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import type { FunctionName } from "./response-schema.ts";
+import type { CalledTool } from "./response-schema.ts";
 import type { ResponseTerms } from "./response-request.ts";
 
 /**
@@ -19,7 +19,7 @@ const cutShort: Partial<Record<FinishReason, string>> = {
   content_filter: "content_filter",
 };
 
-type OutputTerms = Pick<ResponseTerms, "thoughts" | "namespaced" | "custom">;
+type OutputTerms = Pick<ResponseTerms, "thoughts" | "called">;
 
 /**
  * Builds the list of output items from answer events. A text item stays open until an event of another kind arrives.
@@ -53,9 +53,7 @@ export class ResponseOutput {
         this.#charge(event.name.length + (event.id?.length ?? 0));
         this.#endText();
         const { index, id = newToken("call_"), name } = event;
-        const { namespaced, custom } = this.#terms;
-        const inside = Object.hasOwn(namespaced, name) ? namespaced[name] : undefined;
-        const called = { is: custom.has(name) ? "custom" : "function", id, name, ...inside } as const;
+        const called = { ...(this.#terms.called.get(name) ?? { is: "function", name }), id };
         this.#calls.set(index, this.#begin(new CallItem(called, this.#items.length, this.#emit)));
         return;
       }
@@ -134,8 +132,7 @@ type ItemStatus = "in_progress" | "completed" | "incomplete";
 /** An output item of a response. It emits the events of its own progress. */
 type OutputItem = CallItem | TextItem;
 
-interface Called extends FunctionName {
-  readonly is: keyof typeof callKinds;
+interface Called extends CalledTool {
   /** The id by which the client sends the tool's output back. */
   readonly id: string;
 }

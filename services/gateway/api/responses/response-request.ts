@@ -24,7 +24,7 @@ import {
   type CustomTool,
   responseRequest,
   type ResponseRequest,
-  type FunctionName,
+  type CalledTool,
   type OwnTool,
   innerName,
   type FunctionTool,
@@ -49,7 +49,7 @@ export function readResponseRequest(input: Record<string, unknown>): ReadRespons
   const { stream } = streamChoice(value);
   checkTogether(value);
   const inside = innerTools(value.tools ?? []);
-  const terms = termsOf(value, inside);
+  const terms = termsOf(value, inside.called);
   const format = value.text?.format;
   if (format?.type === "json_schema") insistOnSchemaSize(format.schema, "text.format.schema");
   insistOnTerms(terms, value);
@@ -161,10 +161,8 @@ export interface ResponseTerms {
    * full reasoning in it.
    */
   readonly thoughts: "reasoning" | "summary";
-  /** The functions in a namespace, by the joined names that machines get. */
-  readonly namespaced: Readonly<Record<string, FunctionName>>;
-  /** The names that machines get for custom tools. */
-  readonly custom: ReadonlySet<string>;
+  /** The functions and custom tools, by the names that machines get. */
+  readonly called: ReadonlyMap<string, CalledTool>;
   /**
    * The repeated fields of the JSON object, serialized once because they are sent several times. They hold the client's
    * values digit by digit. A field that the client left to the model has null or its default.
@@ -172,10 +170,7 @@ export interface ResponseTerms {
   readonly repeated: string;
 }
 
-function termsOf(
-  request: ResponseRequest,
-  { namespaced, custom }: Pick<ResponseTerms, "namespaced" | "custom">,
-): ResponseTerms {
+function termsOf(request: ResponseRequest, called: ResponseTerms["called"]): ResponseTerms {
   const { instructions, metadata, reasoning, text, tool_choice: choice, tools } = request;
   const summary = reasoning?.summary ?? null;
   const repeated = {
@@ -198,8 +193,7 @@ function termsOf(
     top_p: request.top_p ?? null,
   };
   return {
-    namespaced,
-    custom,
+    called,
     thoughts: summary === null ? "reasoning" : "summary",
     repeated: JSON.stringify(repeated).slice(1, -1),
   };
@@ -216,20 +210,13 @@ function shownTool(tool: OwnTool): object {
 /** A function of a request, its name in the request, and its path there. */
 interface Placed {
   readonly tool: FunctionTool;
-  readonly isCustom: boolean;
-  readonly called: FunctionName;
+  readonly called: CalledTool;
   readonly param: string;
 }
 
-/** The functions of a request, converted for machines. */
-interface InnerTools {
-  /** The functions in the form that machines get. */
+/** The functions of a request in the form that machines get, and their names in the request. */
+interface InnerTools extends Pick<ResponseTerms, "called"> {
   readonly tools: ToolDefinition[];
-  /** The functions in a namespace, by the joined names that machines get. */
-  readonly namespaced: Readonly<Record<string, FunctionName>>;
-  readonly custom: ReadonlySet<string>;
-  /** Returns the name that machines get for a function that a tool choice names. */
-  innerNameOf(name: string): string;
 }
 
 function innerTools(tools: readonly ResponseTool[]): InnerTools {
@@ -240,7 +227,7 @@ function innerTools(tools: readonly ResponseTool[]): InnerTools {
       param: "tools",
     });
   }
-  const names = new Map<string, FunctionName>();
+  const names = new Map<string, CalledTool>();
   for (const { tool, called, param } of placed) {
     insistOnSchemaSize(tool.parameters ?? undefined, `${param}.parameters`);
     const inner = innerName(called);
@@ -249,22 +236,18 @@ function innerTools(tools: readonly ResponseTool[]): InnerTools {
       const message = `Models are told '${inner}' of two functions of 'tools', so that nobody could tell which of them is called.`;
       throw invalidValue(`${param}.name`, message);
     }
-    names.set(inner, called);
+    names.set(inner, other?.is === "custom" ? other : called);
   }
-  return {
-    tools: placed.map(({ tool, called }) => innerTool({ ...tool, name: innerName(called) })),
-    custom: new Set(placed.filter(({ isCustom }) => isCustom).map(({ called }) => innerName(called))),
-    namespaced: Object.fromEntries([...names].filter(([, { namespace }]) => namespace !== undefined)),
-    innerNameOf(name) {
-      const meant = [...names].filter(([, called]) => called.name === name);
-      return names.has(name) || meant.length !== 1 ? name : (meant[0]?.[0] ?? name);
-    },
-  };
+  return { tools: placed.map(({ tool, called }) => innerTool({ ...tool, name: innerName(called) })), called: names };
 }
 
 /** Converts the tool choice to a `Choice`. A tool choice names functions without their namespace. */
-function choiceOf(choice: ResponseToolChoice, { innerNameOf }: Pick<InnerTools, "innerNameOf">): Choice {
+function choiceOf(choice: ResponseToolChoice, { called }: InnerTools): Choice {
   if (typeof choice === "string") return choice;
+  const innerNameOf = (name: string): string => {
+    const [meant, another] = [...called].filter(([, each]) => each.name === name);
+    return called.has(name) || meant === undefined || another !== undefined ? name : meant[0];
+  };
   if (choice.type !== "allowed_tools") return { name: innerNameOf(choice.name), param: "tool_choice.name" };
   const { mode, tools } = choice;
   return {
@@ -274,23 +257,27 @@ function choiceOf(choice: ResponseToolChoice, { innerNameOf }: Pick<InnerTools, 
 }
 
 function functionsOf(tool: ResponseTool, param: string): Placed[] {
-  if (tool.type === "function" || tool.type === "custom") return [placedTool(tool, { called: tool, param })];
+  if (tool.type === "function" || tool.type === "custom") return [placedTool(tool, { param })];
   if (tool.type !== "namespace") return [];
   const { name: namespace, description, tools } = tool;
   return tools.map((each, place) =>
     placedTool(
       // Models do not support namespaces, so each function's description begins with its namespace's description.
       { ...each, description: [description, each.description].filter(Boolean).join("\n\n") },
-      { called: { name: each.name, namespace }, param: `${param}.tools[${place}]` },
+      { namespace, param: `${param}.tools[${place}]` },
     ),
   );
 }
 
-function placedTool(tool: FunctionTool | CustomTool, at: Pick<Placed, "called" | "param">): Placed {
-  if (tool.type === "function") return { tool, isCustom: false, ...at };
-  const { name } = tool;
+function placedTool(
+  tool: FunctionTool | CustomTool,
+  { namespace, param }: { readonly namespace?: string; readonly param: string },
+): Placed {
+  const { type: is, name } = tool;
+  const called = { is, name, namespace };
+  if (tool.type === "function") return { tool, called, param };
   const inner = { type: "function", name, description: customDescription(tool), parameters: customParameters } as const;
-  return { tool: inner, isCustom: true, ...at };
+  return { tool: inner, called, param };
 }
 
 /** The parameters of a custom tool towards a model: models call functions with JSON only. */

@@ -134,6 +134,11 @@ export interface FunctionName {
   readonly namespace?: string | null | undefined;
 }
 
+/** A function or custom tool that the model may call. */
+export interface CalledTool extends FunctionName {
+  readonly is: "function" | "custom";
+}
+
 /** Joins the namespace and the name. Models do not support namespaces. */
 export function innerName(called: FunctionName): string {
   return called.namespace ? `${called.namespace}__${called.name}` : called.name;
