@@ -13,14 +13,15 @@ import {
   chatCeiling,
   completionCeiling,
   embeddingCeiling,
+  upperEstimate,
   type TokenCeiling,
+  type UpperEstimate,
 } from "../limits/token-estimates.ts";
 import { readChatRequest, type ReadChatRequest } from "./chat-request.ts";
 import type { RemoteImage } from "../images/image-fetcher.ts";
 import type { SentNames } from "./runtime-fields.ts";
 import { nameToolsForMachines, type ClientToolNames } from "./request-tools.ts";
 import { steadyPrompt, type SteadyOptions } from "./steady-prompt.ts";
-import { upperEstimate, type UpperEstimate } from "../limits/upper-tokens.ts";
 import { readCompletionRequest, readEmbeddingsRequest, seemToHoldTokens, type TextOfTokens } from "./text-requests.ts";
 import { readMessageRequest } from "./messages/message-request.ts";
 import { readResponseRequest, type ResponseTerms } from "./responses/response-request.ts";
