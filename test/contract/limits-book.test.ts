@@ -14,7 +14,7 @@ import { budgetPeriodAt } from "../../services/gateway/limits/judge-demand.ts";
 import type { Admission, Demand, Settled } from "../../services/gateway/limits/limits.ts";
 import { openLimits } from "../../services/gateway/limits/open-limits.ts";
 import { RedisLimitsBook, spentAt } from "../../services/gateway/limits/redis-limits.ts";
-import { SqliteLimitsBook } from "../../services/gateway/limits/sqlite-limits.ts";
+import { SqliteLimitsBook } from "../../services/gateway/limits/open-limits.ts";
 import type { SomeServer } from "../harness/found-servers.ts";
 import { redisUrl } from "../harness/redis-server.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";

@@ -273,7 +273,9 @@ export class RedisLimitsBook implements LimitsBook {
       acknowledged,
       seatLivesMs: this.#seatLivesMs,
       changes: [...ended.map(changeOfEnd), ...charges.map(changeOf)],
-      renewed: renewed.filter(({ limits }) => needsSeat(limits)).map(renewal),
+      renewed: renewed
+        .filter(({ limits }) => needsSeat(limits))
+        .map(({ keyId, seat, limits, budgetTokens }) => ({ keyId, seat, budgetTokens: limits.budget && budgetTokens })),
       spent: usage.flatMap(spendings),
       usage: usage.map((row) => ({ day: row.day, at: redisUsageAt(row.day), fields: redisUsageFields(row) })),
     });
@@ -298,10 +300,6 @@ function changeOfEnd({ hold, ran, usedTokens }: Settled) {
 
 function changeOf({ keyId, limits: { requestsPerMinute, tokensPerMinute }, requests, tokens }: Charge) {
   return { keyId, requestsPerMinute, tokensPerMinute, requests, tokens };
-}
-
-function renewal({ keyId, seat, limits, budgetTokens }: Hold) {
-  return { keyId, seat, budgetTokens: limits.budget && budgetTokens };
 }
 
 /** Returns what a row spends of the budget of its day and of its month: the key may get either budget later. */

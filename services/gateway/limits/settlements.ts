@@ -23,12 +23,9 @@ interface SettlementsOptions {
   readonly rowsMax?: number;
 }
 
-interface EndedRequest {
+interface EndedRequest extends Omit<Settled, "hold"> {
   /** Absent for a request that was refused before it held anything, or whose key has no limits. */
   readonly hold?: Hold | undefined;
-  /** True if a machine took the request. */
-  readonly ran: boolean;
-  readonly usedTokens: number;
   readonly usage: UsageRow;
 }
 
@@ -82,7 +79,10 @@ export class Settlements {
       rowsMax: unwrittenRowsMax,
       ...options,
     };
-    this.#heartbeat = this.#options.clock.every(this.#options.renewMs, () => this.#beat());
+    this.#heartbeat = this.#options.clock.every(this.#options.renewMs, () => {
+      this.#reportUncounted("unwrittenRowsMax rows waited to be written");
+      if (!this.#isAway) this.#send(this.#underWay.values());
+    });
     this.#after(0, () => this.#send());
   }
 
@@ -128,10 +128,7 @@ export class Settlements {
       const message =
         "the book of limits does not answer: this gateway grants its share of them, and what requests used is kept";
       this.#options.log.warn({ err: error }, message);
-      this.#due?.cancel();
-      this.#due = undefined;
-      clearImmediate(this.#atTurnEnd);
-      this.#atTurnEnd = undefined;
+      this.#cancelDue();
     }
     this.#isAway = true;
     if (this.#due === undefined) this.#after(this.#options.retryMs, () => void this.#retry());
@@ -195,16 +192,15 @@ export class Settlements {
     if (!this.#isAway) this.#atTurnEnd ??= setImmediate(() => this.#send());
   }
 
-  #beat(): void {
-    this.#reportUncounted("unwrittenRowsMax rows waited to be written");
-    if (!this.#isAway) this.#send(this.#underWay.values());
-  }
-
-  #send(renewed: Iterable<Hold> = []): void {
+  #cancelDue(): void {
     this.#due?.cancel();
     this.#due = undefined;
     clearImmediate(this.#atTurnEnd);
     this.#atTurnEnd = undefined;
+  }
+
+  #send(renewed: Iterable<Hold> = []): void {
+    this.#cancelDue();
     if (this.#stopped) return;
     this.#sequence += 1;
     const usage = [...this.#rows.values()];

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { UsageRow } from "#shared/usage/usage.ts";
 import { sumUsage, totalUsage, meansOf } from "../../../services/cli/usage.ts";
 import { systemClock } from "#shared/process/clock.ts";
-import { SqliteLimitsBook } from "../../../services/gateway/limits/sqlite-limits.ts";
+import { SqliteLimitsBook } from "../../../services/gateway/limits/open-limits.ts";
 import { commandLine } from "./command-line.ts";
 
 function row(day: string, keyId: string, model: string | null, requests: number): UsageRow {
