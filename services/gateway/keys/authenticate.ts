@@ -111,11 +111,6 @@ declare module "../http/request-state.ts" {
   }
 }
 
-/** Returns undefined as long as no key is proved. */
-export function callerIfProven(request: FastifyRequest): Caller | undefined {
-  return stateOf(request).caller;
-}
-
 /** Returns the caller of an authenticated request. To reach such a route without a caller is a bug, never a way in. */
 export function callerOf(request: FastifyRequest): Caller {
   const { caller } = stateOf(request);

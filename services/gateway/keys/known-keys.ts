@@ -134,7 +134,8 @@ export class KnownKeys {
       this.#failedAtMs = clock.now();
       const known = this.#known.get(print);
       if (known !== undefined && this.#goesOn(known)) return judgeProven(known.proven, clock.wall());
-      throw authUnavailable(internalOf(error));
+      const { internal, message } = Fault.from(error);
+      throw authUnavailable(internal ?? message);
     }
     this.#remove(token.id, print);
     if (verdict.outcome !== "valid") return verdict;
@@ -195,11 +196,6 @@ export class KnownKeys {
     const confirmedAtMs = Math.max(known.askedAtMs, this.#heardAtMs);
     return this.#options.clock.now() - confirmedAtMs < this.#options.awayMs;
   }
-}
-
-function internalOf(error: unknown): string {
-  const { internal, message } = Fault.from(error);
-  return internal ?? message;
 }
 
 /** Returns a function for the cache salts of keys. Each salt is made once for as long as the key's record is known. */

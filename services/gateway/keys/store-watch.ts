@@ -6,36 +6,33 @@ import type { Log } from "#shared/process/log.ts";
 /** Interval at which a gateway asks its key store for its time, and whether it holds keys. */
 const lookEveryMs = 2_000;
 
+interface StoreWatchOptions {
+  readonly keys: Pick<KeyStore, "state">;
+  readonly clock: StoreClock;
+  /** Tells if the store ever judged a key for this gateway. */
+  readonly judged: { readonly foundedOnce: boolean };
+  readonly log: Pick<Log, "info" | "warn">;
+}
+
 /** Watches the state of the key store beside its keys: whether it was emptied, and how far apart the clocks are. */
 export class StoreWatch {
-  readonly #keys: Pick<KeyStore, "state">;
-  readonly #clock: StoreClock;
-  readonly #log: Pick<Log, "info" | "warn">;
+  readonly #options: StoreWatchOptions;
   readonly #timer: Timer;
-  readonly #judged: { readonly foundedOnce: boolean };
   #founded: boolean | undefined;
   #everFounded = false;
   #reported: readonly string[] = [];
 
-  constructor(options: {
-    readonly keys: Pick<KeyStore, "state">;
-    readonly clock: StoreClock;
-    /** Tells if the store ever judged a key for this gateway. */
-    readonly judged: { readonly foundedOnce: boolean };
-    readonly log: Pick<Log, "info" | "warn">;
-  }) {
-    this.#keys = options.keys;
-    this.#clock = options.clock;
-    this.#judged = options.judged;
-    this.#log = options.log;
+  constructor(options: StoreWatchOptions) {
+    this.#options = options;
     this.#timer = options.clock.every(lookEveryMs, () => void this.look().catch(() => undefined));
   }
 
   /** Asks the store for its state. Fails while the store is away, as `KeyStore.ready` does. */
   async look(): Promise<void> {
-    const askedAtMs = this.#clock.now();
-    const { founded, wallMs } = await this.#keys.state();
-    if (wallMs !== undefined) this.#clock.learn(wallMs, askedAtMs);
+    const { keys, clock } = this.#options;
+    const askedAtMs = clock.now();
+    const { founded, wallMs } = await keys.state();
+    if (wallMs !== undefined) clock.learn(wallMs, askedAtMs);
     this.#founded = founded;
     this.#everFounded ||= founded;
     this.#tell();
@@ -43,7 +40,7 @@ export class StoreWatch {
 
   /** True if the store held keys while this gateway ran, and holds none now. */
   get emptied(): boolean {
-    return (this.#everFounded || this.#judged.foundedOnce) && this.#founded === false;
+    return (this.#everFounded || this.#options.judged.foundedOnce) && this.#founded === false;
   }
 
   /** True if the store held keys at its last answer. */
@@ -52,7 +49,7 @@ export class StoreWatch {
   }
 
   get skewMs(): number {
-    return this.#clock.skewMs;
+    return this.#options.clock.skewMs;
   }
 
   /** Faults that an operator has to fix, in words. */
@@ -60,7 +57,7 @@ export class StoreWatch {
     const { internal = "the key store holds no keys" } = unfoundedStore();
     const unfounded =
       this.#founded === false ? [this.emptied ? `it was emptied meanwhile: ${internal}` : internal] : [];
-    const { fault } = this.#clock;
+    const { fault } = this.#options.clock;
     return fault === undefined ? unfounded : [...unfounded, fault];
   }
 
@@ -71,12 +68,12 @@ export class StoreWatch {
   /** Logs one line when a fault begins, and one when all faults are gone. */
   #tell(): void {
     const { faults } = this;
+    const { log } = this.#options;
     const kinds = faults.map((fault) => fault.replace(/\d+/g, ""));
     faults.forEach((fault, at) => {
-      if (!this.#reported.includes(kinds[at] ?? "")) this.#log.warn(fault);
+      if (!this.#reported.includes(kinds[at] ?? "")) log.warn(fault);
     });
-    if (faults.length === 0 && this.#reported.length > 0)
-      this.#log.info("the key store and its clock are as they should be");
+    if (faults.length === 0 && this.#reported.length > 0) log.info("the key store and its clock are as they should be");
     this.#reported = kinds;
   }
 }
