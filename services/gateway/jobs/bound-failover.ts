@@ -76,14 +76,10 @@ export class DeadlyRequests {
   }
 
   #printOf(request: Fingerprinted): string {
-    const print = this.#prints.get(request) ?? fingerprint(request);
-    this.#prints.set(request, print);
-    return print;
+    return this.#prints.getOrInsertComputed(request, ({ keyId, kind, modelId, body }) =>
+      createHash("sha256").update(`${keyId} ${kind} ${modelId} `).update(body).digest("base64"),
+    );
   }
-}
-
-function fingerprint({ keyId, kind, modelId, body }: Fingerprinted): string {
-  return createHash("sha256").update(`${keyId} ${kind} ${modelId} `).update(body).digest("base64");
 }
 
 interface BudgetTerms {

@@ -24,13 +24,7 @@ export interface JobSubmission {
 }
 
 /** Receives the course of a job for the code that placed it. */
-export interface PlacedJob {
-  /** Called when the machine has the job. */
-  accepted(): void;
-  /** Called when the machine has begun to answer; perhaps more than once. */
-  answering(): void;
-  /** Called when a part of the answer was passed on, so that the body can be released. */
-  bodyTaken(): void;
+interface PlacedJob extends Pick<JobWire, "accepted" | "answering" | "bodyTaken"> {
   /** Called once, in the same step in which the job ends. */
   ended(outcome: JobOutcome): void;
 }
@@ -48,8 +42,6 @@ export class OpenJob implements JobWire {
   readonly reply: string;
   readonly follower: FrameFollower;
   readonly outcome: Promise<JobOutcome>;
-  /** Index of the job in its machine's list, maintained by `OpenJobs`. */
-  place = 0;
   readonly #dependencies: OpenJobsOptions;
   readonly #owner: JobOwner;
   readonly #headers: Headers;

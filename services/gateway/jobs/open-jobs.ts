@@ -62,7 +62,7 @@ export class OpenJobs {
   readonly #options: OpenJobsOptions;
   readonly #followers = new Map<string, OpenJob>();
   /** The open jobs by machine, since beats arrive by machine. */
-  readonly #byMachine = new Map<string, OpenJob[]>();
+  readonly #byMachine = new Map<string, Set<OpenJob>>();
   readonly #probedAtMs = new Map<string, number>();
   /** The epoch of each machine that got a lease since the last round of leases. */
   readonly #leased = new Map<string, string>();
@@ -138,7 +138,7 @@ export class OpenJobs {
     const job = new OpenJob(submission, this.#options, this);
     this.#keptBodyBytes += body.byteLength;
     this.#followers.set(job.id, job);
-    this.#enlist(job);
+    this.#byMachine.getOrInsertComputed(target.machine, () => new Set()).add(job);
     if (this.#leased.get(target.machine) !== target.epoch) this.#giveLease(target);
     job.follower.submit();
     return job.outcome;
@@ -146,8 +146,7 @@ export class OpenJobs {
 
   /** Cancels all open jobs of a machine with this fault, because the machine was revoked or renamed. */
   cancelOn(machine: string, fault: Fault): void {
-    // The list is copied because a cancel ends the job and changes it.
-    for (const { follower } of this.#byMachine.get(machine)?.slice() ?? []) follower.cancel(fault);
+    for (const { follower } of this.#byMachine.get(machine) ?? []) follower.cancel(fault);
   }
 
   /** Cancels all open jobs with this fault, because the deadline of a shutdown has passed. */
@@ -210,7 +209,9 @@ export class OpenJobs {
       return;
     }
     this.#options.meter?.frameDropped(this.#followers.has(job) ? "other_machine" : "unknown_job");
-    if (isTerminal(kind)) this.#finishStray(machine, job);
+    if (!isTerminal(kind)) return;
+    const presence = this.#options.roster.find(machine, nowMs)?.presence;
+    if (presence !== undefined) this.finish({ machine, epoch: presence.epoch }, job);
   }
 
   #tellUnreadable(subject: string, outcome: keyof typeof unreadable): void {
@@ -227,8 +228,7 @@ export class OpenJobs {
     const { epoch } = beat;
     this.#options.roster.heard({ machine, epoch }, nowMs);
     const rows = new Map(beat.rows.map((row) => [row[0], row]));
-    // The list is copied because a beat can end a job and change it.
-    for (const open of this.#byMachine.get(machine)?.slice() ?? []) {
+    for (const open of this.#byMachine.get(machine) ?? []) {
       if (open.target.epoch === epoch) open.follower.beat(rows.get(open.id), nowMs);
     }
     let strays = 0;
@@ -241,26 +241,13 @@ export class OpenJobs {
     }
   }
 
-  #enlist(job: OpenJob): void {
-    const { machine } = job.target;
-    const others = this.#byMachine.get(machine);
-    job.place = others?.length ?? 0;
-    if (others === undefined) this.#byMachine.set(machine, [job]);
-    else others.push(job);
-  }
-
   /** Removes a job. A machine without open jobs keeps no entry. */
   closed(job: OpenJob): void {
     const { machine } = job.target;
     this.#followers.delete(job.id);
-    const all = this.#byMachine.get(machine);
-    const last = all?.pop();
-    if (all === undefined || last === undefined) return;
-    if (last !== job) {
-      all[job.place] = last;
-      last.place = job.place;
-    }
-    if (all.length > 0) return;
+    const others = this.#byMachine.get(machine);
+    others?.delete(job);
+    if (others?.size !== 0) return;
     this.#byMachine.delete(machine);
     this.#probedAtMs.delete(machine);
   }
@@ -271,16 +258,6 @@ export class OpenJobs {
     if (nowMs - (this.#probedAtMs.get(machine) ?? -Infinity) < this.#options.timing.parkRetryMs) return false;
     this.#probedAtMs.set(machine, nowMs);
     return true;
-  }
-
-  #finishStray(machine: string, job: string): void {
-    const target = this.#targetOf(machine);
-    if (target !== undefined) this.finish(target, job);
-  }
-
-  #targetOf(machine: string): Target | undefined {
-    const presence = this.#options.roster.find(machine, this.#options.clock.now())?.presence;
-    return presence === undefined ? undefined : { machine, epoch: presence.epoch };
   }
 
   /**
@@ -335,11 +312,8 @@ export class OpenJobs {
   }
 
   tell(target: Target, control: Control, reply?: string): void {
-    this.#options.broker.publish(
-      machineSubject(target, "control"),
-      encodeJson(control),
-      reply === undefined ? {} : { reply },
-    );
+    const options = reply === undefined ? {} : { reply };
+    this.#options.broker.publish(machineSubject(target, "control"), encodeJson(control), options);
   }
 
   /**

@@ -11,9 +11,7 @@ import { DeadlyRequests, moves, RetryBudget } from "./bound-failover.ts";
 import type { JobOutcome, OfferListener } from "./job-listener.ts";
 import type { JobRoutes, ModelTarget } from "../fleet/job-routes.ts";
 import { machineOffline } from "./machine-fault.ts";
-import type { PlacedJob } from "./open-job.ts";
 import type { OpenJobs } from "./open-jobs.ts";
-import type { PlacedJob as FollowedJob } from "../fleet/placed-job.ts";
 import { type MachineRanking, modelNotFound, type Wanted } from "../fleet/rank-machines.ts";
 
 interface PlacerOptions {
@@ -218,14 +216,10 @@ export class JobPlacer {
   }
 
   /** Runs a request on the machines of one target. Throws a fault that no other target can avoid. */
-  async #runOnTarget(
-    placement: Placement,
-    target: RankedTarget,
-    { deadlineMs, ranksAgain }: Offering,
-  ): Promise<TargetOutcome> {
+  async #runOnTarget(placement: Placement, target: RankedTarget, offering: Offering): Promise<TargetOutcome> {
     let ran: Ran;
     try {
-      ran = await this.#offerUntilTaken(placement, target, { deadlineMs, ranksAgain });
+      ran = await this.#offerUntilTaken(placement, target, offering);
     } catch (thrown) {
       const fault = Fault.from(thrown);
       if (placement.signal.aborted) throw fault;
@@ -233,7 +227,7 @@ export class JobPlacer {
     }
     const { outcome, by } = ran;
     if (outcome.outcome === "end") return outcome;
-    return this.#runElsewhere(placement, target.wanted, { first: { outcome, by }, deadlineMs });
+    return this.#runElsewhere(placement, target.wanted, { first: { outcome, by }, deadlineMs: offering.deadlineMs });
   }
 
   /**
@@ -383,6 +377,7 @@ export class JobPlacer {
     const id = newToken();
     const model = chosen.model.id;
     listener.onOffer({ job: id, machine: chosen.machine, model, window: chosen.model.context_window });
+    const placed = routes.placed(chosen, wanted, placement);
     return jobs.run({
       target: chosen,
       head: { id, kind, model, keyId, cacheSalt, tellsStop, whole, remainingMs, traceparent },
@@ -390,44 +385,19 @@ export class JobPlacer {
       sha256: placement.sha256,
       ...(!isLast && { acceptWithinMs: timing.acceptWaitMs * 2 }),
       listener,
-      placed: new PlacedRequest({ placement, wanted, chosen }, routes),
+      placed: {
+        accepted() {
+          placed.accepted();
+          routes.took(chosen);
+        },
+        answering: () => placed.answering(),
+        bodyTaken() {
+          placement.body = taken;
+        },
+        ended: (outcome) => placed.ended(outcome.outcome === "end" ? outcome : undefined),
+      },
       signal,
     });
-  }
-}
-
-/** A request on the machine that it is offered to. It reports the job's course to `JobRoutes`. */
-class PlacedRequest implements PlacedJob {
-  readonly #placement: Placement;
-  readonly #chosen: Chosen;
-  readonly #routes: Pick<JobRoutes, "took">;
-  readonly #followed: FollowedJob;
-
-  constructor(
-    { placement, wanted, chosen }: Pick<Offer, "placement" | "wanted" | "chosen">,
-    routes: Pick<JobRoutes, "placed" | "took">,
-  ) {
-    this.#placement = placement;
-    this.#chosen = chosen;
-    this.#routes = routes;
-    this.#followed = routes.placed(chosen, wanted, placement);
-  }
-
-  accepted(): void {
-    this.#followed.accepted();
-    this.#routes.took(this.#chosen);
-  }
-
-  answering(): void {
-    this.#followed.answering();
-  }
-
-  bodyTaken(): void {
-    this.#placement.body = taken;
-  }
-
-  ended(outcome: JobOutcome): void {
-    this.#followed.ended(outcome.outcome === "end" ? outcome : undefined);
   }
 }
 
