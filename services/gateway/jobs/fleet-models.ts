@@ -39,11 +39,28 @@ export class FleetModels {
     return listing(answers, known);
   }
 
-  /** Runs the model action on this machine to its end. No permission check here: the machine's owner decides there. */
-  async manage(machine: string, { signal, ...wish }: ManageRequest): Promise<void> {
-    const { jobs } = this.#parts;
-    const target = this.#targetOf(machine);
-    await manageModel({ ...wish, signal: AbortSignal.any([signal, this.#stopping.signal]) }, { jobs, target });
+  /**
+   * Runs the model action on this machine to its end. Throws the fault if the machine refuses it or fails. No permission
+   * check here: the machine's owner decides there.
+   */
+  async manage(machine: string, { action, model, onProgress, signal }: ManageRequest): Promise<void> {
+    const reader = new RecordReader({ textMax: manageLineBytesMax, broken: unreadable });
+    const outcome = await this.#parts.jobs.run({
+      target: this.#targetOf(machine),
+      head: { id: newToken(), kind: "manage", model, remainingMs: manageTotalMs },
+      body: encodeJson({ action } satisfies ManageBody),
+      listener: {
+        onData(payload) {
+          for (const { text } of reader.read(payload)) {
+            const progress = decodeJson(manageProgress, Buffer.from(text));
+            if (progress === undefined) throw unreadable();
+            onProgress(progress);
+          }
+        },
+      },
+      signal: AbortSignal.any([signal, this.#stopping.signal]),
+    });
+    if (outcome.outcome !== "end") throw outcome.fault;
   }
 
   /** Ends all actions under way: a pull could delay the stop of a gateway for hours. */
@@ -108,41 +125,15 @@ function byText(one: string, other: string): number {
 }
 
 /** The longest time of an action on a machine's model: a large model over a slow line takes hours. */
-export const manageTotalMs = 86_400_000;
+const manageTotalMs = 86_400_000;
 
-export interface ManageRequest {
+interface ManageRequest {
   readonly action: ManageAction;
   /** The model's name as the operator wrote it. A model to be pulled has no other name yet. */
   readonly model: string;
   readonly onProgress: (progress: ManageProgress) => void;
   /** Cancels the work; the reason must be a Fault. */
   readonly signal: AbortSignal;
-}
-
-/** Runs a model action on one boot of a machine to its end. Throws the fault if the machine refuses it or fails. */
-export async function manageModel(
-  { action, model, onProgress, signal }: ManageRequest,
-  { jobs, target }: { readonly jobs: OpenJobs; readonly target: Target },
-): Promise<void> {
-  const reader = new RecordReader({ textMax: manageLineBytesMax, broken: unreadable });
-  const outcome = await jobs.run({
-    target,
-    head: { id: newToken(), kind: "manage", model, remainingMs: manageTotalMs },
-    body: encodeJson({ action } satisfies ManageBody),
-    listener: {
-      onData(payload) {
-        for (const { text } of reader.read(payload)) onProgress(readProgress(text));
-      },
-    },
-    signal,
-  });
-  if (outcome.outcome !== "end") throw outcome.fault;
-}
-
-function readProgress(text: string): ManageProgress {
-  const progress = decodeJson(manageProgress, Buffer.from(text));
-  if (progress === undefined) throw unreadable();
-  return progress;
 }
 
 function unreadable(): Fault {

@@ -35,7 +35,7 @@ interface FollowOptions {
 /**
  * Follows one job at its gateway, from the first message to its one outcome. It detects missing frames and requests
  * them again. It ends the job when they do not arrive. It detects a silent machine. It does not parse the answer:
- * `RenderedAnswer` does.
+ * `AnswerCourse` does.
  */
 export class FrameFollower {
   readonly #options: FollowOptions;
@@ -47,7 +47,7 @@ export class FrameFollower {
   #settled = false;
   #submissions = 0;
   /** True if the first publish got no 503 (no responders). A reconnect before the accept resets it. */
-  #wentOut = false;
+  #wentOut = true;
   /** True if a retry got a 503 although the first publish got none: the machine had the job when it died. */
   #diedWithIt = false;
   #resendAtMs: number;
@@ -88,7 +88,6 @@ export class FrameFollower {
 
   submit(): void {
     this.#submissions += 1;
-    if (this.#submissions === 1) this.#wentOut = true;
     this.#options.wire.sendJob();
   }
 
@@ -112,11 +111,9 @@ export class FrameFollower {
         if (this.#inOrder(frame, nowMs)) this.#take(frame);
         return;
       case "fault":
-        if (frame.sequence === 0) this.#attachRefused(frame);
-        else if (this.#inOrder(frame, nowMs)) this.#finish(frame);
-        return;
       case "end":
-        if (this.#inOrder(frame, nowMs)) this.#finish(frame);
+        if (frame.kind === "fault" && frame.sequence === 0) this.#attachRefused(frame);
+        else if (this.#inOrder(frame, nowMs)) this.#finish(frame);
         return;
       case "accept":
       case "beat":
@@ -139,9 +136,7 @@ export class FrameFollower {
     if (tokens > 0 && this.#isGathered) this.#options.wire.answering();
     if (lastSequence >= this.#nextSequence) this.#missing(lastSequence, nowMs);
     // The machine learned from a lease how much the client has read.
-    if (credit > this.#creditLimit) {
-      this.#creditLimit = Math.max(this.#creditLimit, Math.min(credit, this.#takenBytes + this.#options.creditBytes));
-    }
+    this.#creditLimit = Math.max(this.#creditLimit, Math.min(credit, this.#takenBytes + this.#options.creditBytes));
     // The machine reports an older limit, so the message with the newer limit was lost.
     if (credit > 0 && credit < this.#creditLimit) this.#options.wire.sendCredit(this.#takenBytes, this.#creditLimit);
   }
@@ -181,15 +176,9 @@ export class FrameFollower {
     const { wire, timing } = this.#options;
     if (this.#submissions === 1) this.#wentOut = false;
     this.#diedWithIt = this.#wentOut;
-    if (wire.machineAwaited()) {
-      this.#resendAtMs = nowMs + timing.parkRetryMs;
-      return;
-    }
-    if (this.#submissions > 1) {
-      this.#notReached();
-      return;
-    }
-    this.#resendAtMs = nowMs + timing.retryAfterNobodyMs;
+    if (wire.machineAwaited()) this.#resendAtMs = nowMs + timing.parkRetryMs;
+    else if (this.#submissions > 1) this.#notReached();
+    else this.#resendAtMs = nowMs + timing.retryAfterNobodyMs;
   }
 
   /**
@@ -199,9 +188,9 @@ export class FrameFollower {
   tick(nowMs: number, connection: { connected: boolean; sinceMs: number }): void {
     if (nowMs < this.#restsUntilMs && connection.connected && !this.#awaitsAnything()) return;
     if (this.#settled) return;
-    const { beatIntervalMs, probeAfterMs } = this.#options.timing;
-    this.#restsUntilMs = Math.min(nowMs + beatIntervalMs, Math.max(nowMs, this.#heardAtMs + probeAfterMs));
     const { timing, listener, remainingMs } = this.#options;
+    const silentAtMs = Math.max(nowMs, this.#heardAtMs + timing.probeAfterMs);
+    this.#restsUntilMs = Math.min(nowMs + timing.beatIntervalMs, silentAtMs);
     listener.onTick?.(nowMs, this.#row);
     if (this.#settled) return;
     if (nowMs - this.#startedAtMs > remainingMs + timing.lostAfterMs) {
@@ -269,28 +258,25 @@ export class FrameFollower {
   }
 
   #take({ payload, outputTokens }: Frame): void {
-    const { listener, wire } = this.#options;
+    const { listener, wire, creditBytes } = this.#options;
     if (this.#receivedBytes === 0) wire.answering();
     this.#receivedBytes += payload.byteLength;
     try {
-      this.#insistOnCredit();
+      if (this.#receivedBytes > this.#grantedBytes) {
+        throw machineBrokeRules(
+          `it sent ${this.#receivedBytes} bytes and was granted ${this.#grantedBytes} (creditBytes ${creditBytes})`,
+        );
+      }
       listener.onData(payload, outputTokens);
     } catch (thrown) {
       this.#cancel(Fault.from(thrown));
       return;
     }
-    if (!this.#said && (listener.hasSaid === undefined || listener.hasSaid())) {
+    if (!this.#said && (listener.hasSaid?.() ?? true)) {
       this.#said = true;
       wire.bodyTaken();
     }
     if (!this.#isGathered) this.#giveCredit();
-  }
-
-  #insistOnCredit(): void {
-    if (this.#receivedBytes <= this.#grantedBytes) return;
-    throw machineBrokeRules(
-      `it sent ${this.#receivedBytes} bytes and was granted ${this.#grantedBytes} (creditBytes ${this.#options.creditBytes})`,
-    );
   }
 
   /**
@@ -412,22 +398,23 @@ export class FrameFollower {
   }
 
   #finish(frame: Frame): void {
-    this.#options.wire.sendFinish();
+    const { kind, listener, wire } = this.#options;
+    wire.sendFinish();
     if (frame.kind === "fault") {
       const payload = decodeJson(faultPayload, frame.payload);
-      if (payload?.usage) this.#options.listener.onUsage?.(payload.usage);
-      this.#fail(machineFault(payload, this.#options.kind));
+      if (payload?.usage) listener.onUsage?.(payload.usage);
+      this.#fail(machineFault(payload, kind));
       return;
     }
     const end = decodeJson(endPayload, frame.payload);
-    if (end?.usage) this.#options.listener.onUsage?.(end.usage);
-    if (end !== undefined) this.#options.listener.onTimings?.(end.timings);
     if (end === undefined) {
       this.#fail(machineDisconnected("the end frame could not be read"));
       return;
     }
+    if (end.usage) listener.onUsage?.(end.usage);
+    listener.onTimings?.(end.timings);
     try {
-      this.#options.listener.onEnd?.(end.usage?.completionTokens ?? 0);
+      listener.onEnd?.(end.usage?.completionTokens ?? 0);
     } catch (thrown) {
       this.#fail(Fault.from(thrown));
       return;

@@ -30,7 +30,10 @@ const reportableCodes: ReadonlySet<FaultCode> = new Set([
 export function machineFault(reported: FaultPayload | undefined, kind: JobKind): Fault {
   if (reported === undefined) return machineDisconnected("the fault frame could not be read");
   if (reported.code === "cancelled") return machineDisconnected("the agent cancelled the job by itself");
-  const code = isFaultCode(reported.code) && isReportable(reported.code, kind) ? reported.code : "upstream_error";
+  const { code: told } = reported;
+  // The owner of a machine decides what may be done to its models, so a manage job may report missing permissions.
+  const mayForbid = kind === "manage" && told === "insufficient_permissions";
+  const code = isFaultCode(told) && (reportableCodes.has(told) || mayForbid) ? told : "upstream_error";
   const isRefusal = faultEntry(code).status < 500;
   const reason = reported.reason ?? (isRefusal ? undefined : reported.message);
   const internal = reason === undefined ? undefined : plainReason(reason);
@@ -43,16 +46,8 @@ export function machineFault(reported: FaultPayload | undefined, kind: JobKind):
 }
 
 /** Returns a machine's reason for logs and terminals: one short line of plain characters, without secrets. */
-export function plainReason(reason: string): string {
+function plainReason(reason: string): string {
   return scrub(reason.replaceAll(/[^ -~]+/g, " ")).slice(0, faultReasonCharactersMax);
-}
-
-/**
- * True if a machine may report this code. Its owner decides what may be done to its models, so a manage job may also
- * report missing permissions.
- */
-function isReportable(code: FaultCode, kind: JobKind): boolean {
-  return reportableCodes.has(code) || (kind === "manage" && code === "insufficient_permissions");
 }
 
 export function machineDisconnected(internal: string): Fault {

@@ -139,13 +139,9 @@ export class StreamWriter implements AnswerWriter {
 
   #write(bytes: Uint8Array): void {
     this.#body.write(bytes);
-    if (this.#body.heldBytes <= clientBacklogBytesMax) return;
-    this.#cut(`The client left more than ${clientBacklogBytesMax} bytes unread (clientBacklogBytesMax).`);
-  }
-
-  #cut(message: string): void {
-    if (this.#cutOff) return;
+    if (this.#cutOff || this.#body.heldBytes <= clientBacklogBytesMax) return;
     this.#cutOff = true;
+    const message = `The client left more than ${clientBacklogBytesMax} bytes unread (clientBacklogBytesMax).`;
     this.#options.onSlow(new Fault("slow_client", { message }));
   }
 }
