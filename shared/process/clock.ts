@@ -51,3 +51,14 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
     signal?.addEventListener("abort", onAbort, { once: true });
   });
 }
+
+/** Returns a signal that aborts with `reason()` after the delay, unless it is disposed of before. */
+export function abortAfter(
+  clock: Pick<Clock, "after">,
+  delayMs: number,
+  reason: () => Error,
+): Disposable & { readonly signal: AbortSignal } {
+  const late = new AbortController();
+  const timer = clock.after(delayMs, () => late.abort(reason()));
+  return { signal: late.signal, [Symbol.dispose]: () => timer.cancel() };
+}

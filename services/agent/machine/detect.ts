@@ -1,5 +1,5 @@
 import { connect } from "node:net";
-import type { Clock } from "#shared/process/clock.ts";
+import { abortAfter, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { ollamaUrlDefault, recogniseOllama } from "../runtimes/ollama/ollama.ts";
 import { type OpenAiServerKind, openAiServerKinds } from "../runtimes/openai/openai-profile.ts";
@@ -39,10 +39,14 @@ export interface Wanted {
 /** Returns the places of the runtimes to front: the configured URLs, or else the usual ones. */
 export function runtimeSources(wanted: Wanted): RuntimeSource[] {
   const { kind, urls, apiKey, slots, clock, log } = wanted;
-  const site = (url: string): RuntimeSite => ({ url: withoutVersion(url), apiKey, slots, clock, log });
+  // People copy the URL that clients use, with the version in its path.
+  const site = (url: string): RuntimeSite => ({ url: url.replace(/\/v1\/?$/, ""), apiKey, slots, clock, log });
   if (urls.length > 0) return urls.map((url) => configuredPlace(site(url), kind));
   // A server at a usual place is unknown until it is recognised, and gets no API key.
-  if (kind === "auto") return (wanted.usual ?? usualUrls()).map((url) => usualPlace({ url, slots, clock, log }));
+  if (kind === "auto") {
+    const usual = wanted.usual ?? new Set([ollamaUrlDefault, ...Object.values(openAiServerUrls)]);
+    return Array.from(usual, (url) => usualPlace({ url, slots, clock, log }));
+  }
   const usual = kind === "ollama" ? ollamaUrlDefault : kind === "openai" ? undefined : openAiServerUrls[kind];
   return usual === undefined ? [] : [configuredPlace(site(usual), kind)];
 }
@@ -51,8 +55,7 @@ export function runtimeSources(wanted: Wanted): RuntimeSource[] {
 function configuredPlace(site: RuntimeSite, kind: Wanted["kind"]): RuntimeSource {
   return {
     place: placeOf(site),
-    look: (signal) =>
-      within(site.clock, signal, (either) => recognise(site, kind, { allowOther: true, signal: either })),
+    look: (signal) => recognise(site, kind, { allowOther: true, signal }),
   };
 }
 
@@ -62,9 +65,7 @@ function usualPlace(site: RuntimeSite): RuntimeSource {
     place: placeOf(site),
     async look(signal) {
       if (!(await listens(site.url, signal))) return "nothing";
-      const found = await within(site.clock, signal, (either) =>
-        recognise(site, "auto", { allowOther: false, signal: either }),
-      ).catch((): LookResult => {
+      const found = await recognise(site, "auto", { allowOther: false, signal }).catch((): LookResult => {
         signal.throwIfAborted();
         return "something-else";
       });
@@ -78,26 +79,14 @@ async function recognise(
   kind: Wanted["kind"],
   options: { allowOther: boolean; signal: AbortSignal },
 ): Promise<LookResult> {
-  const { allowOther, signal } = options;
+  const { allowOther } = options;
+  using late = abortAfter(site.clock, detectMs, () => new Error(`no answer within ${detectMs} ms (detectMs)`));
+  const signal = AbortSignal.any([late.signal, options.signal]);
   if (kind === "ollama") return (await recogniseOllama(site, signal)) ?? "nothing";
   const wanted: OpenAiServerKind | undefined = kind === "auto" ? undefined : kind;
   const found = wanted === undefined ? await recogniseOllama(site, signal) : undefined;
   const other = { ...(wanted !== undefined && { wanted }), allowOther, signal };
   return found ?? (await recogniseOpenAiServer(site, other)) ?? "nothing";
-}
-
-async function within(
-  clock: Clock,
-  signal: AbortSignal,
-  ask: (signal: AbortSignal) => Promise<LookResult>,
-): Promise<LookResult> {
-  const deadline = new AbortController();
-  const timer = clock.after(detectMs, () => deadline.abort(new Error(`no answer within ${detectMs} ms (detectMs)`)));
-  try {
-    return await ask(AbortSignal.any([deadline.signal, signal]));
-  } finally {
-    timer.cancel();
-  }
 }
 
 /** True if a server listens at the URL. The check only connects, which costs the server nothing. */
@@ -112,15 +101,6 @@ function listens(url: string, signal: AbortSignal): Promise<boolean> {
     socket.once("connect", () => tell(true));
     socket.once("error", () => tell(false));
   });
-}
-
-function usualUrls(): string[] {
-  return [...new Set<string>([ollamaUrlDefault, ...Object.values(openAiServerUrls)])];
-}
-
-/** Removes the version path: people copy the URL that clients use. */
-function withoutVersion(url: string): string {
-  return url.replace(/\/v1\/?$/, "");
 }
 
 function placeOf({ url }: RuntimeSite): string {

@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { Clock } from "#shared/process/clock.ts";
+import { abortAfter, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { DescribedModel, Runtime } from "../runtimes/runtime.ts";
@@ -172,18 +172,10 @@ export class SourceWatch {
 
   /** Rejects after `limitMs`, even if the adapter ignores its signal: otherwise one hung look would be the last. */
   async #within<Answer>(limitMs: number, ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
-    const late = new AbortController();
+    using late = abortAfter(this.#options.clock, limitMs, () => new RuntimeSilence(limitMs));
     const { promise: lateness, reject } = Promise.withResolvers<never>();
-    const timer = this.#options.clock.after(limitMs, () => {
-      const reason = new RuntimeSilence(limitMs);
-      late.abort(reason);
-      reject(reason);
-    });
-    try {
-      return await Promise.race([ask(late.signal), lateness]);
-    } finally {
-      timer.cancel();
-    }
+    late.signal.addEventListener("abort", () => reject(late.signal.reason), { once: true });
+    return await Promise.race([ask(late.signal), lateness]);
   }
 }
 

@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { Clock } from "#shared/process/clock.ts";
+import { abortAfter, type Clock } from "#shared/process/clock.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { Chosen } from "../fleet/choose-machine.ts";
@@ -43,33 +43,19 @@ export class PromptCounter {
   async #ask(chat: CountedChat, chosen: Chosen): Promise<number | undefined> {
     const { jobs, timing, clock } = this.#options;
     const { keyId, traceparent, body, sha256, signal } = chat;
-    const late = new AbortController();
-    const timer = clock.after(timing.countWaitMs, () => late.abort(countedTooLate()));
-    try {
-      const outcome = await jobs.run({
-        target: chosen,
-        head: {
-          id: newToken(),
-          kind: "count",
-          model: chosen.model.id,
-          keyId,
-          remainingMs: timing.countWaitMs,
-          traceparent,
-        },
-        body,
-        sha256,
-        acceptWithinMs: timing.acceptWaitMs * 2,
-        listener: { onData: () => undefined },
-        signal: AbortSignal.any([signal, late.signal]),
-      });
-      signal.throwIfAborted();
-      return outcome.outcome === "end" ? outcome.end.usage?.promptTokens : undefined;
-    } finally {
-      timer.cancel();
-    }
+    const { countWaitMs, acceptWaitMs } = timing;
+    const message = "The GPU machine did not count the tokens in time (countWaitMs).";
+    using late = abortAfter(clock, countWaitMs, () => new Fault("upstream_timeout", { message }));
+    const outcome = await jobs.run({
+      target: chosen,
+      head: { id: newToken(), kind: "count", model: chosen.model.id, keyId, remainingMs: countWaitMs, traceparent },
+      body,
+      sha256,
+      acceptWithinMs: acceptWaitMs * 2,
+      listener: { onData: () => undefined },
+      signal: AbortSignal.any([signal, late.signal]),
+    });
+    signal.throwIfAborted();
+    return outcome.outcome === "end" ? outcome.end.usage?.promptTokens : undefined;
   }
-}
-
-function countedTooLate(): Fault {
-  return new Fault("upstream_timeout", { message: "The GPU machine did not count the tokens in time (countWaitMs)." });
 }

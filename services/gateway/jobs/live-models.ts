@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { catalogue as catalogueSchema, type Catalogue, type Model, type OfferedModel } from "#shared/model/model.ts";
-import type { Clock } from "#shared/process/clock.ts";
+import { catalogue as catalogueSchema, type Catalogue, type Model } from "#shared/model/model.ts";
+import { abortAfter, type Clock } from "#shared/process/clock.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { OpenJobs } from "./open-jobs.ts";
 import { RecordReader } from "#shared/protocol/frame.ts";
@@ -123,7 +123,7 @@ export class LiveModels {
  */
 export function mergeCatalogues(catalogues: readonly Catalogue[]): Model[] {
   const merged = new Map<string, Model>();
-  for (const model of catalogues.flat().map(forClients)) {
+  for (const { runtime: _runtime, loaded: _loaded, counts: _counts, ...model } of catalogues.flat()) {
     const before = merged.get(model.id);
     merged.set(model.id, before === undefined ? model : merge(before, model));
   }
@@ -139,10 +139,6 @@ export function offeredModel(answers: readonly MachineAnswer[], target: ModelTar
     return findModel(answer, modelId, target) ?? [];
   });
   return mergeCatalogues([found])[0];
-}
-
-function forClients({ runtime: _runtime, loaded: _loaded, counts: _counts, ...model }: OfferedModel): Model {
-  return model;
 }
 
 function merge(one: Model, other: Model): Model {
@@ -175,29 +171,25 @@ export async function askCatalogue(options: {
   readonly clock: Clock;
 }): Promise<Catalogue> {
   const { jobs, target, withinMs, clock } = options;
-  const late = new AbortController();
-  const timer = clock.after(withinMs, () => late.abort(answeredTooLate()));
+  const message = "The GPU machine did not answer in time.";
+  using late = abortAfter(clock, withinMs, () => new Fault("agent_offline", { message }));
   const reader = new RecordReader({ textMax: limits.catalogueBytesMax, broken: unreadable });
   let catalogue: Catalogue | undefined;
-  try {
-    const outcome = await jobs.run({
-      target,
-      head: { id: newToken(), kind: "models", remainingMs: Math.ceil(withinMs) },
-      body: new Uint8Array(),
-      acceptWithinMs: withinMs,
-      listener: {
-        onData(payload) {
-          for (const { text } of reader.read(payload)) catalogue = decodeJson(catalogueSchema, Buffer.from(text));
-        },
+  const outcome = await jobs.run({
+    target,
+    head: { id: newToken(), kind: "models", remainingMs: Math.ceil(withinMs) },
+    body: new Uint8Array(),
+    acceptWithinMs: withinMs,
+    listener: {
+      onData(payload) {
+        for (const { text } of reader.read(payload)) catalogue = decodeJson(catalogueSchema, Buffer.from(text));
       },
-      signal: late.signal,
-    });
-    if (outcome.outcome !== "end") throw outcome.fault;
-    if (catalogue === undefined) throw unreadable("no list of models");
-    return catalogue;
-  } finally {
-    timer.cancel();
-  }
+    },
+    signal: late.signal,
+  });
+  if (outcome.outcome !== "end") throw outcome.fault;
+  if (catalogue === undefined) throw unreadable("no list of models");
+  return catalogue;
 }
 
 function unreadable(what: string): Fault {
@@ -205,8 +197,4 @@ function unreadable(what: string): Fault {
     message: "The machine sent an invalid list of models.",
     internal: `the machine sent ${what}`,
   });
-}
-
-function answeredTooLate(): Fault {
-  return new Fault("agent_offline", { message: "The GPU machine did not answer in time." });
 }
