@@ -8,7 +8,7 @@ import {
   type RejectPayload,
 } from "#shared/protocol/frame-payload.ts";
 import type { DataRecord } from "#shared/protocol/frame.ts";
-import type { JobHead, JobKind } from "#shared/protocol/job.ts";
+import type { JobHead } from "#shared/protocol/job.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { type FaultCode, Fault } from "#shared/fault/fault.ts";
@@ -196,31 +196,20 @@ export class AgentJob {
 
   /** Tells the gateway that the job is accepted, and its place in the queue if it waits. */
   sayAccepted(place: number | undefined): void {
-    const accepted: AcceptPayload =
-      place === undefined ? { state: this.state } : { state: this.state, position: place };
-    this.frames.say("accept", accepted);
+    this.frames.say("accept", { state: this.state, position: place } satisfies AcceptPayload);
   }
 }
 
 function faultPayloadOf(fault: Fault, usage: Usage | null): FaultPayload {
   const { code, param, runtimeDied } = fault;
   // The stack of a bug stays in this machine's log.
-  const reason = fault.internal?.split("\n", 1)[0]?.slice(0, faultReasonCharactersMax);
+  const reason = fault.internal?.split("\n", 1)[0]?.slice(0, faultReasonCharactersMax) || undefined;
   const message = fault.message.slice(0, faultMessageCharactersMax);
-  const died = runtimeDied ? { runtimeDied } : {};
-  return { code, message, ...(param === undefined ? {} : { param }), ...(reason && { reason }), ...died, usage };
+  return { code, message, param, reason, runtimeDied: runtimeDied || undefined, usage };
 }
 
-interface Progress {
-  readonly state: JobState;
-  readonly acceptedAtMs: number;
-  readonly progressAtMs: number;
-  /** True while the runtime is not read on because the client is slow: its silence then does not count. */
-  readonly heldBack?: boolean;
-  /** The runtime's phase, if it is not answering: it may be silent for longer then. */
-  readonly silence?: Silence | undefined;
-  readonly head: { readonly kind: JobKind; readonly remainingMs: number };
-}
+type Progress = Pick<AgentJob, "state" | "acceptedAtMs" | "progressAtMs"> &
+  Partial<Pick<AgentJob, "heldBack" | "silence">> & { readonly head: Pick<JobHead, "kind" | "remainingMs"> };
 
 /** Returns the fault that ends a job that waited, hung or ran for too long; undefined otherwise. */
 export function judgeProgress(job: Progress, nowMs: number, timing: Timing): Fault | undefined {

@@ -311,13 +311,8 @@ export class PendingRecords {
       for (const piece of piecesOf(openRecord(record) + text)) this.#add(undefined, piece);
       return;
     }
-    const last = joining ? this.#waiting.at(-1) : undefined;
-    if (
-      last === undefined ||
-      (head !== "t" && head !== "r") ||
-      last.head !== head ||
-      last.text.length + text.length > recordTextMax
-    ) {
+    const last = joining && isText(head) ? this.#waiting.at(-1) : undefined;
+    if (last === undefined || last.head !== head || last.text.length + text.length > recordTextMax) {
       this.#add(head, text);
       return;
     }
@@ -338,9 +333,8 @@ export class PendingRecords {
     for (const pending of this.#waiting) {
       const bytes = sizeOf(pending);
       if (bytes > room) {
-        const isText = pending.head === "t" || pending.head === "r";
-        if (isText) written += this.#cut(pending, room);
-        if (isText || taken > 0 || bytes > creditBytes) break;
+        if (isText(pending.head)) written += this.#cut(pending, room);
+        if (isText(pending.head) || taken > 0 || bytes > creditBytes) break;
       }
       written += writtenOf(pending.head, pending.text);
       room -= bytes;
@@ -375,6 +369,10 @@ export class PendingRecords {
     this.#bytes += sizeOf(pending);
     return begin;
   }
+}
+
+function isText(head: Pending["head"]): boolean {
+  return head === "t" || head === "r";
 }
 
 function writtenOf(head: Pending["head"], text: string): string {

@@ -1,6 +1,6 @@
 import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import { jsonRecord } from "#shared/protocol/frame.ts";
-import type { Clock } from "#shared/process/clock.ts";
+import { abortAfter, type Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { ManageAction } from "#shared/protocol/job-bodies.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
@@ -11,7 +11,6 @@ import type { Runtime } from "../runtimes/runtime.ts";
 import type { AgentJob } from "./agent-job.ts";
 import { manageModels, runJob, type Outcome } from "./run-job.ts";
 import { LearntSlots, Schedule } from "./schedule.ts";
-import { StrayWatch } from "./watch-strays.ts";
 
 export interface RunnerOptions {
   readonly runtime: RuntimeWatch;
@@ -96,20 +95,8 @@ export class JobRunner {
 
   async #manage(job: AgentJob): Promise<void> {
     const { runtime, manage: allowed } = this.#options;
-    const { body = new Uint8Array(), head, signal } = job;
     job.begin("loading");
-    const outcome = await manageModels({
-      model: head.model ?? "",
-      body,
-      offer: runtime.offer,
-      allowed,
-      signal,
-      write: (progress) => {
-        job.moved();
-        void job.frames.write([jsonRecord(progress)], 0);
-      },
-    });
-    this.#conclude(job, outcome);
+    this.#conclude(job, await manageModels(job, { offer: runtime.offer, allowed }));
   }
 
   /** Ends a job in any state. A running job is aborted and reports its own outcome; a waiting job ends here. */
@@ -215,4 +202,76 @@ export class JobRunner {
 function wasTooMuch(job: AgentJob, outcome: Outcome): boolean {
   const isRefused = outcome.outcome === "fault" && outcome.fault.code === "server_is_overloaded";
   return isRefused && job.firstTokenAtMs === undefined && !job.signal.aborted;
+}
+
+interface StraysOptions extends Pick<RunnerOptions, "timing" | "clock" | "log"> {
+  /** Returns how many sequences a runtime works on for jobs of this agent. */
+  readonly ownRunning: (runtime: Runtime) => number;
+}
+
+/** A runtime that may still work on cancelled requests. Its strays are not reported before `worriesAtMs`. */
+interface Suspicion {
+  readonly worriesAtMs: number;
+  /** Cancelled sequences. No more than these can be strays: a runtime may work for other clients too. */
+  readonly cancelled: number;
+  strays: number;
+}
+
+/**
+ * Checks that cancelled requests really end. After each cancel it polls a runtime that can report its work. It stops
+ * when the runtime works on no more requests than this agent runs there. Requests that still go on after `straysWaitMs`
+ * are reported as strays.
+ */
+class StrayWatch {
+  readonly #options: StraysOptions;
+  readonly #suspicions = new Map<Runtime, Suspicion>();
+  #asking = false;
+
+  constructor(options: StraysOptions) {
+    this.#options = options;
+  }
+
+  /** Requests that runtimes go on with although no job here waits for them. */
+  get strays(): number {
+    let strays = 0;
+    for (const suspicion of this.#suspicions.values()) strays += suspicion.strays;
+    return strays;
+  }
+
+  /** Notes a cancelled job for which the runtime worked on this many sequences. */
+  cancelled(runtime: Runtime, sequences: number): void {
+    if (runtime.working === undefined) return;
+    const { clock, timing } = this.#options;
+    const { strays, cancelled } = this.#suspicions.get(runtime) ?? { strays: 0, cancelled: 0 };
+    const worriesAtMs = clock.now() + timing.straysWaitMs;
+    this.#suspicions.set(runtime, { worriesAtMs, strays, cancelled: cancelled + sequences });
+  }
+
+  /** Polls the suspected runtimes. The caller calls it once per beat; without a suspicion it does nothing. */
+  tick(): void {
+    if (this.#asking || this.#suspicions.size === 0) return;
+    this.#asking = true;
+    const asked = [...this.#suspicions].map(([runtime, suspicion]) => this.#ask(runtime, suspicion));
+    void Promise.all(asked).finally(() => {
+      this.#asking = false;
+    });
+  }
+
+  async #ask(runtime: Runtime, suspicion: Suspicion): Promise<void> {
+    const { clock, timing, log, ownRunning } = this.#options;
+    using late = abortAfter(clock, timing.runtimeAnswerMs, () => new Error("the runtime does not answer"));
+    try {
+      const working = (await runtime.working?.(late.signal)) ?? 0;
+      const strays = Math.min(suspicion.cancelled, Math.max(0, working - ownRunning(runtime)));
+      if (this.#suspicions.get(runtime) !== suspicion) return;
+      if (strays === 0) this.#suspicions.delete(runtime);
+      else if (clock.now() >= suspicion.worriesAtMs) {
+        if (suspicion.strays === 0) log.warn({ runtime: runtime.name, strays }, "a cancelled request did not stop");
+        suspicion.strays = strays;
+      }
+    } catch {
+      // A runtime that does not answer is no longer offered, and its work is over when it is back.
+      if (clock.now() >= suspicion.worriesAtMs) this.#suspicions.delete(runtime);
+    }
+  }
 }

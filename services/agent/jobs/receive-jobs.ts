@@ -1,4 +1,4 @@
-import type { Broker, BrokerMessage, Subscription } from "#shared/broker/broker.ts";
+import type { Broker, BrokerMessage } from "#shared/broker/broker.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { control, decodeJobHead, decodePartHead, headHeader } from "#shared/protocol/job.ts";
@@ -71,7 +71,7 @@ export function receiveJobs(options: ReceiveOptions): { stop(): void } {
     });
   };
 
-  const subscription: Subscription = broker.subscribe(machinePattern({ machine, epoch }), (message) => {
+  const subscription = broker.subscribe(machinePattern({ machine, epoch }), (message) => {
     const addressed = parseMachineSubject(message.subject);
     switch (addressed.channel) {
       case "job":
@@ -128,10 +128,6 @@ export class PartCollector {
   /** Bytes received so far: everything below this offset is here. */
   get received(): number {
     return this.#received;
-  }
-
-  get bodyBytes(): number {
-    return this.#body.byteLength;
   }
 
   add(offset: number, part: Uint8Array): Collected {

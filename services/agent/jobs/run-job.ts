@@ -1,13 +1,13 @@
 import type { AnswerEvent, FinishReason, Usage } from "#shared/protocol/answer-events.ts";
-import { addRecords, type DataRecord } from "#shared/protocol/frame.ts";
+import { addRecords, type DataRecord, jsonRecord } from "#shared/protocol/frame.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import type { JobHead } from "#shared/protocol/job.ts";
 import { readAnyBody, readBody } from "../runtimes/json-bodies.ts";
 import { completeEach, embedInBatches, fanOut, textsAtOnce } from "../runtimes/fan-out.ts";
 import type { Route, Offer } from "../machine/offer.ts";
 import { refuseIncapable } from "../runtimes/refuse-unsupported.ts";
 import type { EmitEvents, Silence, Runtime } from "../runtimes/runtime.ts";
 import { randomBytes } from "node:crypto";
+import type { AgentJob } from "./agent-job.ts";
 import type { ManageAction, ManageProgress } from "#shared/protocol/job-bodies.ts";
 
 /** The end of a job, as its one terminal frame reports it. */
@@ -19,17 +19,7 @@ export type Outcome =
     }
   | { readonly outcome: "fault"; readonly fault: Fault; readonly usage?: Usage | undefined };
 
-interface RunningJob {
-  readonly head: JobHead;
-  readonly body: Uint8Array | undefined;
-  readonly signal: AbortSignal;
-  /** Sequences that the runtime works on at once for this job. */
-  width: number;
-  /** Records progress and the runtime's phase. */
-  moved(silence?: Silence): void;
-  /** Writes a part of the answer. The runtime is not read on until the returned promise, if any, resolves. */
-  write(records: readonly DataRecord[], outputTokens: number): Promise<void> | undefined;
-}
+type RunningJob = Pick<AgentJob, "head" | "body" | "signal" | "width" | "moved" | "write">;
 
 /**
  * Runs one job on its runtime and writes its answer events as records. Always returns one outcome:
@@ -66,14 +56,17 @@ async function askRuntime(job: RunningJob, route: Route): Promise<(emit: EmitEve
   const { cacheSalt } = head;
   const run = { model: ownId, capabilities, contextWindow, cacheSalt, signal, onProgress };
   if (head.kind === "embed") {
-    if (!capabilities.embedding || runtime.embed === undefined) throw doesNotEmbed(model.id);
+    if (!capabilities.embedding || runtime.embed === undefined)
+      throw unsupported(`The model '${model.id}' does not embed.`);
     const embed = runtime.embed.bind(runtime);
     const texts = await readAnyBody("embed", body);
     job.width = Math.min(texts.input.length, textsAtOnce);
     return (emit) => embedInBatches(embed, { ...run, body: texts }, emit);
   }
   if (head.kind === "complete") {
-    if (!capabilities.completion || runtime.complete === undefined) throw doesNotComplete(model.id);
+    if (!capabilities.completion || runtime.complete === undefined) {
+      throw unsupported(`The model '${model.id}' does not continue texts; it may be asked at /v1/chat/completions.`);
+    }
     const complete = runtime.complete.bind(runtime);
     const completion = await readAnyBody("complete", body);
     return (emit) => completeEach(complete, { ...run, body: completion }, emit);
@@ -82,7 +75,7 @@ async function askRuntime(job: RunningJob, route: Route): Promise<(emit: EmitEve
   refuseIncapable({ model: model.id, capabilities, body: chat });
   const chatRun = { ...run, body: chat };
   if (head.kind === "count") {
-    if (runtime.count === undefined) throw doesNotCount(model.id);
+    if (runtime.count === undefined) throw unsupported(`The runtime of the model '${model.id}' does not count tokens.`);
     const count = runtime.count.bind(runtime);
     return async (emit) => {
       const promptTokens = await count(chatRun);
@@ -99,22 +92,8 @@ async function askRuntime(job: RunningJob, route: Route): Promise<(emit: EmitEve
   return (emit) => runtime.chat(chatRun, emit);
 }
 
-function doesNotEmbed(model: string): Fault {
-  return new Fault("unsupported_value", { message: `The model '${model}' does not embed.`, param: "model" });
-}
-
-function doesNotComplete(model: string): Fault {
-  return new Fault("unsupported_value", {
-    message: `The model '${model}' does not continue texts; it may be asked at /v1/chat/completions.`,
-    param: "model",
-  });
-}
-
-function doesNotCount(model: string): Fault {
-  return new Fault("unsupported_value", {
-    message: `The runtime of the model '${model}' does not count tokens.`,
-    param: "model",
-  });
+function unsupported(message: string): Fault {
+  return new Fault("unsupported_value", { message, param: "model" });
 }
 
 /**
@@ -136,11 +115,10 @@ function untilAborted(signal: AbortSignal, work: Promise<void>): Promise<void> {
  * follows the finishes. Runtimes send finishes and usage in any order; their events are not trusted any further.
  */
 export class AnswerAssembly {
-  /** The first choice, which is nearly always the only one, and the others by their number. */
-  #first: ChoiceSoFar | undefined;
-  #others: Map<number, ChoiceSoFar> | undefined;
+  /** The choices by their number. */
+  readonly #choices = new Map<number, ChoiceSoFar>();
   /** Ids of the tool calls so far. */
-  #ids: Set<string> | undefined;
+  readonly #ids = new Set<string>();
   #usage: Extract<AnswerEvent, { kind: "usage" }> | undefined;
   #outputTokens = 0;
   readonly #tellsStop: boolean;
@@ -164,7 +142,7 @@ export class AnswerAssembly {
 
   /** Finish reason of the first choice. */
   get finishReason(): FinishReason | undefined {
-    return this.#first?.finishReason;
+    return this.#choices.get(0)?.finishReason;
   }
 
   push(events: readonly AnswerEvent[]): AnswerEvent[] {
@@ -181,11 +159,15 @@ export class AnswerAssembly {
    * choice of several is missing: the answer is incomplete.
    */
   end(): AnswerEvent[] {
-    const reason = this.#first?.finishReason;
-    if (reason === undefined) throw brokenOff();
-    const stop = this.#tellsStop && reason === "stop" ? this.#first?.stop : undefined;
-    const ends: AnswerEvent[] = [{ kind: "finish", reason, ...(stop !== undefined && { stop }) }];
-    if (this.#others !== undefined) ends.push(...finishesOf(this.#others));
+    if (this.#choices.size === 0) throw brokenOff();
+    const ends: AnswerEvent[] = [...this.#choices]
+      .toSorted(([a], [b]) => a - b)
+      .map(([choice, { finishReason: reason, stop }], place) => {
+        if (reason === undefined || choice !== place) throw brokenOff();
+        if (choice > 0) return { kind: "finish", choice, reason };
+        const tellsStop = this.#tellsStop && reason === "stop" && stop !== undefined;
+        return { kind: "finish", reason, ...(tellsStop && { stop }) };
+      });
     if (this.#usage !== undefined) ends.push(this.#usage);
     return ends;
   }
@@ -221,14 +203,11 @@ export class AnswerAssembly {
   }
 
   #choiceOf({ choice = 0 }: { readonly choice?: number | undefined }): ChoiceSoFar {
-    if (choice === 0) return (this.#first ??= new ChoiceSoFar());
-    this.#others ??= new Map();
-    return this.#others.getOrInsertComputed(choice, () => new ChoiceSoFar());
+    return this.#choices.getOrInsertComputed(choice, () => new ChoiceSoFar());
   }
 
   /** Returns an id that is unique across all choices: clients refer to a tool call by its id alone. */
   #ownId(given: string | undefined): string {
-    this.#ids ??= new Set();
     const isNone = given === undefined || given === "" || this.#ids.has(given);
     const id = isNone ? `call_${randomBytes(12).toString("hex")}` : given;
     this.#ids.add(id);
@@ -240,36 +219,26 @@ export class AnswerAssembly {
 class ChoiceSoFar {
   reason: FinishReason | undefined;
   stop: string | undefined;
-  #calls: Set<number> | undefined;
+  readonly #calls = new Set<number>();
 
   /**
    * Corrects the finish reason: `tool_calls` instead of `stop` with tool calls, and `stop` instead of `tool_calls`
    * without.
    */
   get finishReason(): FinishReason | undefined {
-    const called = this.#calls !== undefined;
+    const called = this.#calls.size > 0;
     if (this.reason === "stop" && called) return "tool_calls";
     return this.reason === "tool_calls" && !called ? "stop" : this.reason;
   }
 
   start(call: number): void {
-    if (this.#calls?.has(call)) throw irregular(`tool call ${call} started twice`);
-    this.#calls = (this.#calls ?? new Set()).add(call);
+    if (this.#calls.has(call)) throw irregular(`tool call ${call} started twice`);
+    this.#calls.add(call);
   }
 
   insistOnCall(call: number): void {
-    if (!this.#calls?.has(call)) throw irregular(`tool call ${call} has arguments but no start`);
+    if (!this.#calls.has(call)) throw irregular(`tool call ${call} has arguments but no start`);
   }
-}
-
-/** Returns the finishes in the order of the choices. Throws when a choice or a finish is missing. */
-function finishesOf(others: ReadonlyMap<number, ChoiceSoFar>): AnswerEvent[] {
-  return [...others]
-    .toSorted(([a], [b]) => a - b)
-    .map(([choice, { finishReason: reason }], place) => {
-      if (reason === undefined || choice !== place + 1) throw brokenOff();
-      return { kind: "finish", choice, reason };
-    });
 }
 
 function brokenOff(): Fault {
@@ -283,31 +252,25 @@ function irregular(what: string): Fault {
   return new Fault("upstream_error", { message: "The model's answer could not be understood.", internal: what });
 }
 
-interface ManageJob {
-  /** The model id as the operator wrote it. */
-  readonly model: string;
-  readonly body: Uint8Array;
-  readonly offer: Offer | undefined;
-  /** The model actions that this machine's owner allows operators. */
-  readonly allowed: ReadonlySet<ManageAction>;
-  readonly signal: AbortSignal;
-  readonly write: (progress: ManageProgress) => void;
-}
-
 /** Pulls, removes, loads or unloads a model, if the machine's owner allows the action and the runtime supports it. */
-export async function manageModels(job: ManageJob): Promise<Outcome> {
+export async function manageModels(
+  job: AgentJob,
+  { offer, allowed }: { readonly offer: Offer | undefined; readonly allowed: ReadonlySet<ManageAction> },
+): Promise<Outcome> {
   try {
-    const { action } = readBody("manage", job.body);
-    if (!job.allowed.has(action)) throw notAllowed(action);
-    await untilAborted(job.signal, runAction(job, action));
+    const { action } = readBody("manage", job.body ?? new Uint8Array());
+    if (!allowed.has(action)) throw notAllowed(action);
+    await untilAborted(job.signal, runAction(job, action, offer));
     return { outcome: "end" };
   } catch (thrown) {
     return { outcome: "fault", fault: Fault.from(job.signal.aborted ? job.signal.reason : thrown) };
   }
 }
 
-async function runAction(job: ManageJob, action: ManageAction): Promise<void> {
-  const { offer, model, signal, write } = job;
+async function runAction(job: AgentJob, action: ManageAction, offer: Offer | undefined): Promise<void> {
+  const { frames, head, signal } = job;
+  // The model's id as the operator wrote it.
+  const { model = "" } = head;
   if (offer === undefined) {
     throw new Fault("runtime_offline", { message: "The model server on the GPU machine does not answer." });
   }
@@ -327,7 +290,9 @@ async function runAction(job: ManageJob, action: ManageAction): Promise<void> {
     });
   }
   const onProgress = (progress: ManageProgress): void => {
-    if (!signal.aborted) write(progress);
+    if (signal.aborted) return;
+    job.moved();
+    void frames.write([jsonRecord(progress)], 0);
   };
   await manage({ action, model: route?.ownId ?? model, signal, onProgress });
 }

@@ -40,18 +40,9 @@ export class Schedule<Job = string> {
   submit(job: Job, turn: { lane: string; sender: string; ready: boolean }): Submitted<Job> {
     const lane = this.#laneOf(turn.lane);
     const { sender, ready } = turn;
-    if (ready && this.#waiting.size === 0 && lane.free > 0) return this.#startAtOnce(job, lane, sender);
     if (this.#backlog(lane) > this.#roomFor(sender)) return { outcome: "full", start: none };
     this.#waiting.set(job, { lane, sender, ready, round: lane.nextRound(sender), order: this.#submitted++ });
     return { outcome: "taken", start: this.#startable() };
-  }
-
-  /** Starts a job that has no job before it and a free slot, as nearly all jobs do. */
-  #startAtOnce(job: Job, lane: Lane, sender: string): Submitted<Job> {
-    const round = lane.nextRound(sender);
-    this.#running.set(job, { lane, sender, ready: true, round, order: this.#submitted++ });
-    lane.started(round);
-    return { outcome: "taken", start: [job] };
   }
 
   /** Marks a job whose body has arrived whole as ready. */
@@ -63,15 +54,11 @@ export class Schedule<Job = string> {
 
   /** Removes a job that is over, whether it ran or waited. */
   remove(job: Job): readonly Job[] {
-    const running = this.#running.get(job);
-    if (running !== undefined) {
-      running.lane.running -= 1;
-      this.#running.delete(job);
-      return this.#startable();
-    }
-    const waiting = this.#waiting.get(job);
+    const [running, waiting] = [this.#running.get(job), this.#waiting.get(job)];
+    this.#running.delete(job);
     this.#waiting.delete(job);
-    if (waiting !== undefined) this.#closeUp(waiting);
+    if (running !== undefined) running.lane.running -= 1;
+    else if (waiting !== undefined) this.#closeUp(waiting);
     return this.#startable();
   }
 

@@ -11,7 +11,7 @@ export interface UplinkSender {
 
 /** Bytes of a NATS `PUB` line beside the subject: the verb, blanks, the length and line ends. */
 const headBytes = 16;
-/** Interval at which a line in use is measured; it is also measured whenever `measuredBytes` were published. */
+/** Interval at which a line in use is measured; it is also measured whenever `shareShown` of the window was published. */
 const measureEveryMs = 100;
 
 interface Flush {
@@ -92,10 +92,13 @@ export class Uplink {
   }
 
   #takeTurns(): void {
-    if (this.#isFull) this.#waiting = freshFirst(this.#waiting);
+    if (this.#isFull) this.#waiting.sort((a, b) => Number(b.isFresh) - Number(a.isFresh));
     const nowMs = this.#clock.now();
     // A frame published while the connection is down would have to be sent again.
-    const isBlocked = !this.#broker.connected || this.#isOverdue(nowMs);
+    const [oldest] = this.#flushes;
+    // A flush that waits for so long shows that the line has become slower. Nothing more is sent until it is answered.
+    const isOverdue = oldest !== undefined && nowMs - oldest.sentAtMs > this.#baseMs + 2 * queueMsMax;
+    const isBlocked = !this.#broker.connected || isOverdue;
     let waiting = this.#waiting;
     this.#waiting = [];
     let isStopped = false;
@@ -108,7 +111,7 @@ export class Uplink {
         if (isStopped) break;
         served += 1;
         if (sender.sendTurn(bytesMax)) more.push(sender);
-        if (this.#publishedBytes - this.#flushedBytes >= measuredBytes(this.#windowBytes)) this.#flush();
+        if (this.#publishedBytes - this.#flushedBytes >= this.#windowBytes * shareShown) this.#flush();
       }
       waiting = served === waiting.length ? more : [...waiting.slice(served), ...more];
     }
@@ -116,11 +119,6 @@ export class Uplink {
     this.#isFull = this.#waiting.length > 0;
     if (this.#publishedBytes === this.#flushedBytes) return;
     if (nowMs - this.#flushedAtMs >= measureEveryMs || (this.#isFull && this.#flushes.length === 0)) this.#flush();
-  }
-
-  #isOverdue(nowMs: number): boolean {
-    const [oldest] = this.#flushes;
-    return oldest !== undefined && nowMs - oldest.sentAtMs > overdueMs(this.#baseMs);
   }
 
   #flush(): void {
@@ -166,10 +164,6 @@ export class Uplink {
     if (connected) this.#flush();
     if (this.#waiting.length > 0) this.#turnSoon();
   }
-}
-
-function freshFirst(waiting: readonly UplinkSender[]): UplinkSender[] {
-  return [...waiting.filter(({ isFresh }) => isFresh), ...waiting.filter(({ isFresh }) => !isFresh)];
 }
 
 const kib = 1024;
@@ -225,19 +219,6 @@ export function nextWindow({ windowBytes, aheadBytes, delayMs, baseMs }: Drain):
 export function nextBase({ windowBytes, delayMs, baseMs }: Omit<Drain, "aheadBytes">): number {
   const isOwn = windowBytes <= windowBytesMin && delayMs - baseMs > queueMsWanted;
   return isOwn ? delayMs : Math.min(baseMs, delayMs);
-}
-
-/** Returns the published bytes after which a line in use is measured again. */
-export function measuredBytes(windowBytes: number): number {
-  return windowBytes * shareShown;
-}
-
-/**
- * Returns the age at which an unanswered flush shows that the line has become slower. Nothing more is sent until it is
- * answered.
- */
-export function overdueMs(baseMs: number): number {
-  return baseMs + 2 * queueMsMax;
 }
 
 /** Returns the bytes that one stream may send before the next stream has its turn. */
