@@ -33,9 +33,7 @@ const settings = z.object({
   ...processSettings,
   TRUNKLINE_MACHINE: machineName.optional(),
   TRUNKLINE_RUNTIME: z.enum(runtimeKinds, `must be one of ${runtimeKinds.join(", ")}`).default("auto"),
-  TRUNKLINE_RUNTIME_URL: urlList(["http:", "https:"])
-    .transform((text) => text.split(",").map((url) => url.trim()))
-    .optional(),
+  TRUNKLINE_RUNTIME_URL: urlList(["http:", "https:"]).pipe(commaList).optional(),
   /** The API key of runtimes that were started with one. A gateway as its own runtime would pass each job to itself. */
   TRUNKLINE_RUNTIME_KEY: secret(
     z
@@ -54,9 +52,7 @@ const settings = z.object({
     .transform((text) => text === "true")
     .default(false),
   TRUNKLINE_STATE_DIR: z.string().default(".trunkline"),
-  TRUNKLINE_SCRIPTED_MODELS: z
-    .string()
-    .transform((text) => text.split(",").map((name) => name.trim()))
+  TRUNKLINE_SCRIPTED_MODELS: commaList
     .refine(
       (names) => names.every((name) => scriptedModelIds.includes(name)),
       `must name some of ${scriptedModelIds.join(", ")}, with commas between`,

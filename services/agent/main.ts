@@ -8,16 +8,12 @@ import type { JoinLine } from "#shared/protocol/pairing.ts";
 import { type Pairing, pairingFile, readPairing } from "#shared/site/pairing-file.ts";
 import { startAgent } from "./compose.ts";
 import { agentConfig, type AgentConfig } from "./config.ts";
-import { joinSite } from "./machine/join-site.ts";
+import { type JoinMeans, joinSite } from "./machine/join-site.ts";
 import { PairedAgent } from "./paired-agent.ts";
 
 /** A person's wish to pair this machine. */
-export interface JoinWish {
+interface JoinWish extends Pick<JoinMeans, "replace" | "say"> {
   readonly line: JoinLine;
-  /** True if the pairing may replace one with another site. */
-  readonly replace: boolean;
-  /** Shows a line to the person. */
-  readonly say: (line: string) => void;
 }
 
 /** Pairs this machine with a site, and keeps the pairing in the state folder. */

@@ -6,7 +6,7 @@ import { exitCodes } from "#shared/process/lifecycle.ts";
 import { createLog } from "#shared/process/log.ts";
 import type { Pairing } from "#shared/site/pairing-file.ts";
 import { openSite } from "#shared/site/reach-site.ts";
-import { connectDirect, type DirectConnection } from "../../services/agent/direct-connection.ts";
+import { connectDirect, type DirectConnection } from "../../services/agent/paired-agent.ts";
 import { CredentialSite } from "../harness/credential-site.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { type OperatorNats, startOperatorNats } from "../harness/infra/operator-nats.ts";

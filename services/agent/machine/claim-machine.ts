@@ -19,19 +19,17 @@ interface ClaimOptions {
 }
 
 /** One boot's claim to the name of a machine. */
-export interface MachineClaim {
+interface MachineClaim {
   readonly epoch: string;
   /**
    * Calls `newer` when an agent with a newer epoch takes the name, or a gateway fences this one: this agent must stop.
    * Calls `older` when an older agent appears: this agent must announce itself at once.
    */
-  watch(heard: { readonly newer: (failure: StartFailure) => void; readonly older: () => void }): ClaimWatch;
-}
-
-interface ClaimWatch {
-  /** Called with the epoch of a gateway's fence, which comes among the controls of jobs. */
-  fenced(epoch: string): void;
-  end(): void;
+  watch(heard: { readonly newer: (failure: StartFailure) => void; readonly older: () => void }): {
+    /** To be called with the epoch of a gateway's fence, which comes among the controls of jobs. */
+    fenced(epoch: string): void;
+    end(): void;
+  };
 }
 
 /**
@@ -49,7 +47,9 @@ export async function claimMachine({ broker, machine, alone, timing, clock }: Cl
     broker.subscribe(presenceSubject(machine), ({ data }) => hear(epochTold(data))),
     broker.subscribe(machineSubject({ machine, epoch }, "control"), ({ data }) => hear(fencedBy(data))),
   ];
-  const self = justThere({ machine, epoch, scale: timing.scale });
+  // The agent has not looked for runtimes yet: it is present and offers nothing.
+  const nothing = { runtime: null, slots: 0, running: 0, queued: 0, queueMax: 0, catalogueDigest: "" };
+  const self: Presence = { machine, epoch, state: "waiting", ...nothing, wire: frameVersion, scale: timing.scale };
   broker.publish(presenceSubject(machine), encodeJson(self));
   try {
     await broker.flush();
@@ -86,12 +86,6 @@ function epochTold(data: Uint8Array): string | undefined {
 function fencedBy(data: Uint8Array): string | undefined {
   const decoded = decodeJson(control, data);
   return decoded?.kind === "fence" ? decoded.epoch : undefined;
-}
-
-/** Returns an agent's first presence, before it has looked for runtimes: it is present and offers nothing yet. */
-function justThere(self: { machine: string; epoch: string; scale: number }): Presence {
-  const nothing = { slots: 0, running: 0, queued: 0, queueMax: 0, catalogueDigest: "", wire: frameVersion };
-  return { ...self, state: "waiting", runtime: null, ...nothing };
 }
 
 function superseded(machine: string): StartFailure {

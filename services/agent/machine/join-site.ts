@@ -25,7 +25,7 @@ import {
 } from "#shared/site/pairing-file.ts";
 import { askSite, openSite, pinnedCertificate, type Site, SiteFailure } from "#shared/site/reach-site.ts";
 
-interface JoinMeans {
+export interface JoinMeans {
   readonly stateDir: string;
   /** True if the pairing may replace one with another site. */
   readonly replace: boolean;
@@ -46,14 +46,17 @@ const pauseMs = 2_000;
  * answer again. A line that this machine has joined by before changes nothing.
  */
 export async function joinSite(line: JoinLine, means: JoinMeans): Promise<Pairing> {
-  const { stateDir, clock, say } = means;
+  const { stateDir, environment, clock, say } = means;
   const before = readPairing(stateDir);
   if (before?.join === line.id && before.origin === line.origin) return before;
   const untilMs = clock.now() + triedForMs;
-  const joining = new Joining(line, before, means);
+  let draft: PairingDraft | undefined;
+  let site: Site | undefined;
   for (;;) {
     try {
-      const paired = await joining.attempt();
+      draft ??= await prepareDraft(line, means);
+      site ??= openSite({ ...draft, environment });
+      const paired = await pairWith(site, { line, before, draft }, means);
       writePairing(stateDir, paired);
       say(`This machine is now '${paired.machine}' of ${paired.origin}; its key is in ${pairingFile(stateDir)}.`);
       if (before !== undefined && before.site !== paired.site) {
@@ -74,59 +77,49 @@ export async function joinSite(line: JoinLine, means: JoinMeans): Promise<Pairin
   }
 }
 
-/** One join line on its way to a pairing, over as many attempts as the network takes. */
-class Joining {
-  readonly #line: JoinLine;
-  readonly #before: Pairing | undefined;
-  readonly #means: JoinMeans;
-  #draft: PairingDraft | undefined;
-  #site: Site | undefined;
+async function prepareDraft(
+  { origin, id: join, certificateSha256: sha256 }: JoinLine,
+  { environment, stateDir }: JoinMeans,
+): Promise<PairingDraft> {
+  const before = readDraft(stateDir, { origin, join });
+  if (before !== undefined) return before;
+  const pin = sha256 === undefined ? undefined : { path: challengePath, sha256 };
+  const certificate = pin && (await pinnedCertificate({ origin, environment }, pin));
+  return { origin, join, ...newMachineKeyPair(), ...(certificate !== undefined && { certificate }) };
+}
 
-  constructor(line: JoinLine, before: Pairing | undefined, means: JoinMeans) {
-    this.#line = line;
-    this.#before = before;
-    this.#means = means;
-  }
+interface Joining {
+  readonly line: JoinLine;
+  readonly before: Pairing | undefined;
+  readonly draft: PairingDraft;
+}
 
-  async attempt(): Promise<Pairing> {
-    const { id, secret, origin } = this.#line;
-    const kept = (this.#draft ??= await this.#prepare());
-    const site = (this.#site ??= openSite({ ...kept, environment: this.#means.environment }));
-    const { challenge, site: siteOfUrl } = await askSite(site, { method: "GET", path: challengePath }, challengeAnswer);
-    this.#insistOnLeave(siteOfUrl);
-    writeDraft(this.#means.stateDir, kept);
-    const { publicKey } = kept;
-    const key = joinKey(secret);
-    const proven = { join: id, publicKey, site: siteOfUrl, challenge };
-    const body = { join: id, public_key: publicKey, challenge, proof: agentProof(key, proven) };
-    const answer = await askSite(site, { method: "POST", path: pairPath, body }, pairAnswer);
-    const { machine } = answer;
-    if (answer.site !== siteOfUrl || !provesSame(answer.proof, siteProof(key, { ...proven, machine }))) {
-      throw new SiteFailure(
-        `${origin} does not prove that it made this join line, so nothing was kept: something between here and the site may pose as it.`,
-        { retry: false },
-      );
-    }
-    return { ...kept, site: siteOfUrl, machine, pairedAt: new Date(this.#means.clock.wall()).toISOString() };
-  }
-
-  async #prepare(): Promise<PairingDraft> {
-    const { origin, id: join, certificateSha256: sha256 } = this.#line;
-    const { environment, stateDir } = this.#means;
-    const before = readDraft(stateDir, { origin, join });
-    if (before !== undefined) return before;
-    const pin = sha256 === undefined ? undefined : { path: challengePath, sha256 };
-    const certificate = pin && (await pinnedCertificate({ origin, environment }, pin));
-    return { origin, join, ...newMachineKeyPair(), ...(certificate !== undefined && { certificate }) };
-  }
-
-  /** A machine has one site. A pairing with another one is replaced only where a person says so. */
-  #insistOnLeave(site: string): void {
-    const before = this.#before;
-    if (before === undefined || before.site === site || this.#means.replace) return;
-    throw new StartFailure(
-      exitCodes.config,
-      `This machine is '${before.machine}' of ${before.origin} already (${pairingFile(this.#means.stateDir)}): add --replace to leave that site, or set TRUNKLINE_STATE_DIR to another folder to be in both.`,
+/** Makes one attempt to pair. The draft is kept before anything of it is sent. */
+async function pairWith(site: Site, { line, before, draft }: Joining, means: JoinMeans): Promise<Pairing> {
+  const { id, secret, origin } = line;
+  const { challenge, site: siteOfUrl } = await askSite(site, { method: "GET", path: challengePath }, challengeAnswer);
+  insistOnLeave(before, siteOfUrl, means);
+  writeDraft(means.stateDir, draft);
+  const { publicKey } = draft;
+  const key = joinKey(secret);
+  const proven = { join: id, publicKey, site: siteOfUrl, challenge };
+  const body = { join: id, public_key: publicKey, challenge, proof: agentProof(key, proven) };
+  const answer = await askSite(site, { method: "POST", path: pairPath, body }, pairAnswer);
+  const { machine } = answer;
+  if (answer.site !== siteOfUrl || !provesSame(answer.proof, siteProof(key, { ...proven, machine }))) {
+    throw new SiteFailure(
+      `${origin} does not prove that it made this join line, so nothing was kept: something between here and the site may pose as it.`,
+      { retry: false },
     );
   }
+  return { ...draft, site: siteOfUrl, machine, pairedAt: new Date(means.clock.wall()).toISOString() };
+}
+
+/** A machine has one site. A pairing with another one is replaced only where a person says so. */
+function insistOnLeave(before: Pairing | undefined, site: string, { replace, stateDir }: JoinMeans): void {
+  if (before === undefined || before.site === site || replace) return;
+  throw new StartFailure(
+    exitCodes.config,
+    `This machine is '${before.machine}' of ${before.origin} already (${pairingFile(stateDir)}): add --replace to leave that site, or set TRUNKLINE_STATE_DIR to another folder to be in both.`,
+  );
 }

@@ -188,16 +188,14 @@ export class UniqueIds {
     const holder = `${model.place}\n${model.id}`;
     const given = this.#given.get(holder);
     if (given !== undefined) return given;
-    if (this.#given.size >= idsMax) this.#forgetAll();
+    if (this.#given.size >= idsMax) {
+      this.#given.clear();
+      this.#holders.clear();
+    }
     const id = this.#firstFree(model);
     this.#given.set(holder, id);
     this.#holders.set(id, holder);
     return id;
-  }
-
-  #forgetAll(): void {
-    this.#given.clear();
-    this.#holders.clear();
   }
 
   #firstFree({ id, runtime }: { readonly id: string; readonly runtime: string }): string {
