@@ -41,7 +41,7 @@ async function serve(answers: AnswerBounds): Promise<{ readonly port: number; re
     const leaving = untilClientLeaves(reply.raw);
     const writer = new TurnWriter(reply.raw);
     reply.hijack();
-    writer.begin(200, []);
+    reply.raw.writeHead(200);
     for (let bytes = 0; bytes < large; bytes += mib) writer.write(Buffer.alloc(mib, "x"));
     writer.end(Buffer.alloc(0));
     return leaving;

@@ -75,17 +75,10 @@ const retryableCodes: ReadonlySet<FaultCode> = new Set([
   "upstream_error",
 ]);
 
-type Ended = Extract<JobOutcome, { outcome: "end" }>;
-type Faulted = Extract<JobOutcome, { outcome: "fault" }>;
-
 /** The outcome of a job that a machine took, and the machine. */
 interface Ran {
-  readonly outcome: Ended | Faulted;
+  readonly outcome: Exclude<JobOutcome, { outcome: "not-taken" }>;
   readonly by: Chosen;
-}
-
-interface Failed extends Ran {
-  readonly outcome: Faulted;
 }
 
 /** A target of a request, and the machines that can take it there. */
@@ -102,10 +95,14 @@ interface Offering {
   readonly ranksAgain: boolean;
 }
 
-/** How a request ended on one target. `by` is the machine that failed last; undefined if none took the job. */
-type TargetOutcome =
-  | { readonly end: EndPayload }
-  | { readonly end: undefined; readonly fault: Fault; readonly by: Chosen | undefined };
+/** A request that no machine of a target completed. `by` is the machine that failed last; undefined if none took the job. */
+interface Unfinished {
+  readonly end: undefined;
+  readonly fault: Fault;
+  readonly by: Chosen | undefined;
+}
+
+type TargetOutcome = { readonly end: EndPayload } | Unfinished;
 
 /**
  * Finds a machine for a request and follows its job to the end, or throws the fault of the request. A job that fails
@@ -215,19 +212,46 @@ export class JobPlacer {
     return undefined;
   }
 
-  /** Runs a request on the machines of one target. Throws a fault that no other target can avoid. */
-  async #runOnTarget(placement: Placement, target: RankedTarget, offering: Offering): Promise<TargetOutcome> {
-    let ran: Ran;
-    try {
-      ran = await this.#offerUntilTaken(placement, target, offering);
-    } catch (thrown) {
-      const fault = Fault.from(thrown);
-      if (placement.signal.aborted) throw fault;
-      return { end: undefined, fault, by: undefined };
+  /**
+   * Runs a request on a machine of one target, and on another one as long as that may do better. Throws a fault that no
+   * other target can avoid.
+   */
+  async #runOnTarget(
+    placement: Placement,
+    { wanted, ranked: best }: RankedTarget,
+    { deadlineMs, ranksAgain }: Offering,
+  ): Promise<TargetOutcome> {
+    const { ranking, meter, log } = this.#options;
+    const tried = new Set<string>();
+    let ranked = best;
+    let unfinished: Unfinished | undefined;
+    for (;;) {
+      let ran: Ran;
+      try {
+        const offering = { deadlineMs, ranksAgain: ranksAgain && unfinished === undefined };
+        ran = await this.#offerUntilTaken(placement, { wanted, ranked }, offering);
+      } catch (thrown) {
+        // The fault of a machine that worked on the request says more than those of machines that did not take it.
+        if (unfinished !== undefined) return unfinished;
+        const fault = Fault.from(thrown);
+        if (placement.signal.aborted) throw fault;
+        return { end: undefined, fault, by: undefined };
+      }
+      const { outcome, by } = ran;
+      if (outcome.outcome === "end") return outcome;
+      const { fault, said } = outcome;
+      this.#blame(placement, fault, by);
+      if (said || !this.#isRetryable(placement, fault)) throw fault;
+      unfinished = { end: undefined, fault, by };
+      const { machine, model } = by;
+      tried.add(machine);
+      ranked = ranking.others(wanted, tried);
+      if (ranked.length === 0 || tried.size > failoversMax || !this.#hasBudget()) return unfinished;
+      meter?.failedOver(machine, fault.code);
+      const { requestId: request, keyId: key } = placement;
+      const fields = { request, key, model: model.id, machine, code: fault.code, internal: fault.reason };
+      log.info(fields, "a job goes to another machine");
     }
-    const { outcome, by } = ran;
-    if (outcome.outcome === "end") return outcome;
-    return this.#runElsewhere(placement, target.wanted, { first: { outcome, by }, deadlineMs: offering.deadlineMs });
   }
 
   /**
@@ -239,43 +263,6 @@ export class JobPlacer {
     if (code === "model_not_found" && routed !== undefined) return modelNotFound(routed);
     const isReconnecting = code === "agent_offline" && this.#options.jobs.justConnected;
     return isReconnecting ? new Fault(code, { message, param, retryAfterSeconds: 1 }) : fault;
-  }
-
-  /** Places a failed request on other machines of its target, as long as another machine may do better. */
-  async #runElsewhere(
-    placement: Placement,
-    wanted: Wanted,
-    { first, deadlineMs }: { readonly first: Failed; readonly deadlineMs: number },
-  ): Promise<TargetOutcome> {
-    const { ranking, meter, log } = this.#options;
-    const tried = new Set<string>();
-    let failed = first;
-    for (;;) {
-      const { outcome, by } = failed;
-      const { fault, said } = outcome;
-      this.#blame(placement, failed);
-      tried.add(by.machine);
-      if (said || !this.#isRetryable(placement, fault)) throw fault;
-      const ranked = ranking.others(wanted, tried);
-      const unfinished = { end: undefined, fault, by };
-      if (ranked.length === 0 || tried.size > failoversMax || !this.#hasBudget()) return unfinished;
-      const { requestId: request, keyId: key } = placement;
-      const { machine, model } = by;
-      meter?.failedOver(machine, fault.code);
-      log.info(
-        { request, key, model: model.id, machine, code: fault.code, internal: fault.reason },
-        "a job goes to another machine",
-      );
-      let ran: Ran;
-      try {
-        ran = await this.#offerUntilTaken(placement, { wanted, ranked }, { deadlineMs, ranksAgain: false });
-      } catch {
-        // The first fault says more than the faults of the other machines.
-        return unfinished;
-      }
-      if (ran.outcome.outcome === "end") return ran.outcome;
-      failed = { outcome: ran.outcome, by: ran.by };
-    }
   }
 
   /** True if another machine may do better. Throws `poison_request` if the request is too dangerous for any machine. */
@@ -295,7 +282,7 @@ export class JobPlacer {
    * Counts a fault against its machine if it is the machine's own. Counts a death of a runtime or a machine against the
    * request.
    */
-  #blame(placement: Placement, { outcome: { fault }, by }: Failed): void {
+  #blame(placement: Placement, fault: Fault, by: Chosen): void {
     const { breakers, jobs, clock, log, meter } = this.#options;
     // Machines drop the jobs of a gateway that stood still or was cut off. That is no failure of the machine.
     const wasAway = fault.code === "agent_disconnected" && jobs.wasAway;

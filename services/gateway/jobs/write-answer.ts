@@ -134,7 +134,7 @@ export class StreamWriter implements AnswerWriter {
     this.#begun = true;
     const lines = this.#options.headers();
     lines.push(...streamLines);
-    this.#body.begin(200, lines);
+    this.#options.response.writeHead(200, lines);
   }
 
   #write(bytes: Uint8Array): void {
@@ -164,14 +164,6 @@ export class TurnWriter {
 
   constructor(response: ServerResponse) {
     this.#response = response;
-  }
-
-  /**
-   * Sends the status line and these headers together with the first bytes. `lines` holds a name, its value, the next
-   * name.
-   */
-  begin(status: number, lines: string[]): void {
-    this.#response.writeHead(status, lines);
   }
 
   /** Bytes written that this process still holds, including their framing. */
