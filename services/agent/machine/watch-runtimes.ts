@@ -44,7 +44,6 @@ export class RuntimeWatch {
   #standIn: { readonly runtime: Runtime; readonly models: readonly DescribedModel[] } | undefined;
   #workOn: (runtime: Runtime) => RuntimeWork = () => ({ running: false, heardAtMs: -Infinity });
   #offer: Offer | undefined;
-  #looking: Promise<void> | undefined;
   #timer: Timer | undefined;
 
   constructor(options: WatchOptions) {
@@ -75,7 +74,7 @@ export class RuntimeWatch {
 
   /** Starts watching. Resolves after the first look, with or without a runtime. */
   async start(): Promise<void> {
-    await this.#ask();
+    await this.#lookEverywhere();
     await this.#putStandIn();
     this.#timer = this.#options.clock.every(this.#options.timing.cataloguePollMs, () => {
       for (const watch of this.#watches) void this.#lookAt(watch);
@@ -89,10 +88,10 @@ export class RuntimeWatch {
 
   /**
    * Returns the models that the runtimes list now, or throws the fault `runtime_offline` when no runtime answers.
-   * Concurrent callers share one look.
+   * Concurrent callers share the look at each place.
    */
   async ask(): Promise<readonly OfferedModel[]> {
-    await this.#ask();
+    await this.#lookEverywhere();
     const answering = this.#watches.filter((watch) => watch.answersNow).map(({ found }) => found?.runtime);
     const { routes = [] } = this.#offer ?? {};
     if (answering.length === 0 && this.#standIn === undefined) {
@@ -101,13 +100,6 @@ export class RuntimeWatch {
     return routes
       .filter(({ runtime }) => answering.includes(runtime) || runtime === this.#standIn?.runtime)
       .map(({ model }) => model);
-  }
-
-  #ask(): Promise<void> {
-    this.#looking ??= this.#lookEverywhere().finally(() => {
-      this.#looking = undefined;
-    });
-    return this.#looking;
   }
 
   /**
