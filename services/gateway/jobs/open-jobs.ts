@@ -68,7 +68,7 @@ export class OpenJobs {
   readonly #leased = new Map<string, string>();
   readonly #throttle: LogThrottle;
   #tickedAtMs: number;
-  /** Finished jobs by machine that are not acknowledged yet. */
+  /** Finished jobs that are not acknowledged yet, by the subject of their machine's boot. */
   readonly #finished = new Map<string, { target: Target; jobs: string[] }>();
   readonly #timers: readonly Timer[];
   #connectionSinceMs: number;
@@ -265,26 +265,17 @@ export class OpenJobs {
    * the machine as much as an answer does. No client waits for it: the machine resends the frame only much later.
    */
   finish(target: Target, job: string): void {
-    const { machine, epoch } = target;
-    const finished = this.#finished.get(machine);
-    if (finished?.target.epoch === epoch) {
-      finished.jobs.push(job);
-      return;
-    }
-    // The queued jobs belong to another epoch of the machine.
-    if (finished !== undefined) this.#tellFinishedTo(finished);
-    this.#finished.set(machine, { target, jobs: [job] });
+    const subject = machineSubject(target, "control");
+    this.#finished.getOrInsertComputed(subject, () => ({ target, jobs: [] })).jobs.push(job);
   }
 
   #tellFinished(): void {
-    for (const finished of this.#finished.values()) this.#tellFinishedTo(finished);
-    this.#finished.clear();
-  }
-
-  #tellFinishedTo({ target, jobs }: { readonly target: Target; readonly jobs: readonly string[] }): void {
-    for (let from = 0; from < jobs.length; from += 1_000) {
-      this.tell(target, { kind: "finish", jobs: jobs.slice(from, from + 1_000) });
+    for (const { target, jobs } of this.#finished.values()) {
+      for (let from = 0; from < jobs.length; from += 1_000) {
+        this.tell(target, { kind: "finish", jobs: jobs.slice(from, from + 1_000) });
+      }
     }
+    this.#finished.clear();
   }
 
   #turned(connected: boolean): void {

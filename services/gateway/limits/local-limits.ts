@@ -66,14 +66,8 @@ export class LocalLimits implements Limits {
       const waitMs = waitMsOf({ by, tokens, limits: share, used: state, budgetEndsInMs: endsInMs });
       return { outcome: "refused", by, waitMs, limitStatus: limitStatusOf(share, state) };
     }
-    const hold: Hold = {
-      keyId,
-      limits,
-      seat,
-      tokens: verdict.tokens,
-      budgetTokens: verdict.budgetTokens,
-      kept: "here",
-    };
+    const { budgetTokens } = verdict;
+    const hold: Hold = { keyId, limits, seat, tokens: verdict.tokens, budgetTokens, kept: "here" };
     this.adopt(hold);
     this.#uncharged.set(keyId, limits);
     return { outcome: "admitted", hold, limitStatus: limitStatusOf(share, this.#stateOf(keyId, share)) };

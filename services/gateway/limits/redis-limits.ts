@@ -220,18 +220,9 @@ export class RedisLimitsBook implements LimitsBook {
     const wallMs = this.#clock.wall();
     const period = budget && budgetPeriodAt(budget.per, wallMs);
     const spending = period === undefined ? "" : spentAt(keyId, period.name);
-    const asked = [
-      keyId,
-      requestsPerMinute,
-      tokensPerMinute,
-      concurrency,
-      budget?.tokens ?? "",
-      spending,
-      seat,
-      tokens,
-    ];
+    const bounds = [requestsPerMinute, tokensPerMinute, concurrency, budget?.tokens ?? ""];
     const reply = await this.#redis.run("admit a request", (client) =>
-      client.admitRequest(prefixOnly, ...asked, this.#seatLivesMs),
+      client.admitRequest(prefixOnly, keyId, ...bounds, spending, seat, tokens, this.#seatLivesMs),
     );
     const [by, requestsUsed, tokensUsed, spentOfBudget, budgetTokens] = admitReply.parse(reply);
     const used = { requestsUsed, tokensUsed };
@@ -239,13 +230,8 @@ export class RedisLimitsBook implements LimitsBook {
     const spent = budget && spentOfBudget;
     if (by !== "") {
       const budgetEndsInMs = period === undefined ? 0 : period.endsAtMs - wallMs;
-      return {
-        outcome: "refused",
-        by,
-        waitMs: waitMsOf({ by, tokens, limits, used, budgetEndsInMs }),
-        limitStatus,
-        spent,
-      };
+      const waitMs = waitMsOf({ by, tokens, limits, used, budgetEndsInMs });
+      return { outcome: "refused", by, waitMs, limitStatus, spent };
     }
     const reserved = tokensPerMinute === "" ? 0 : Math.min(tokens, tokensPerMinute);
     const hold: Hold = { keyId, limits, seat, tokens: reserved, budgetTokens, kept: "shared" };
