@@ -75,19 +75,18 @@ export const agentSettingNames = {
 /** Refuses combinations of settings that the schema of single settings cannot check. */
 function insistOnSense(given: z.output<typeof settings>): void {
   const { TRUNKLINE_RUNTIME: kind, TRUNKLINE_RUNTIME_URL: urls, TRUNKLINE_GGUF: files } = given;
-  const problems: string[] = [];
   if (kind === "openai" && urls === undefined) {
-    problems.push("TRUNKLINE_RUNTIME=openai needs TRUNKLINE_RUNTIME_URL: nobody knows where such a server usually is");
+    throw new ConfigFailure([
+      "TRUNKLINE_RUNTIME=openai needs TRUNKLINE_RUNTIME_URL: nobody knows where such a server usually is",
+    ]);
   }
   if (kind === "scripted" && (urls !== undefined || files !== undefined)) {
-    problems.push(
+    throw new ConfigFailure([
       "TRUNKLINE_RUNTIME=scripted is the demonstration alone, without TRUNKLINE_RUNTIME_URL and TRUNKLINE_GGUF",
-    );
+    ]);
   }
-  if (problems.length > 0) throw new ConfigFailure(problems);
 }
 
-/** Reads the agent's configuration from the environment. */
 export function agentConfig(environment: Environment) {
   const given = readConfig(settings, environment);
   insistOnSense(given);

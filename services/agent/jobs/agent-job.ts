@@ -129,7 +129,6 @@ export class AgentJob {
     this.moved();
   }
 
-  /** Makes the job wait again. */
   putBack(): void {
     this.state = "queued";
     this.startedAtMs = undefined;
@@ -155,7 +154,6 @@ export class AgentJob {
     return room === undefined ? undefined : this.#holdBack(room);
   }
 
-  /** Records output; the answer now has `outputTokens` tokens. */
   #spoke(outputTokens: number): void {
     this.outputTokens = outputTokens;
     if (this.firstTokenAtMs !== undefined) return;

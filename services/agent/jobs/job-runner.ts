@@ -28,7 +28,6 @@ export interface RunnerOptions {
  */
 export class JobRunner {
   readonly #options: RunnerOptions;
-  /** All jobs of the agent. */
   readonly #jobs: ReadonlyMap<string, AgentJob>;
   readonly #schedule: Schedule<AgentJob>;
   readonly #learnt = new LearntSlots();
@@ -65,7 +64,6 @@ export class JobRunner {
     return outcome === "taken";
   }
 
-  /** Marks a job whose body has arrived whole as ready. */
   makeReady(job: AgentJob): void {
     this.#start(this.#schedule.makeReady(job));
   }

@@ -115,7 +115,6 @@ function untilAborted(signal: AbortSignal, work: Promise<void>): Promise<void> {
  * follows the finishes. Runtimes send finishes and usage in any order; their events are not trusted any further.
  */
 export class AnswerAssembly {
-  /** The choices by their number. */
   readonly #choices = new Map<number, ChoiceSoFar>();
   /** Ids of the tool calls so far. */
   readonly #ids = new Set<string>();
@@ -140,7 +139,6 @@ export class AnswerAssembly {
     return usage;
   }
 
-  /** Finish reason of the first choice. */
   get finishReason(): FinishReason | undefined {
     return this.#choices.get(0)?.finishReason;
   }
@@ -215,7 +213,6 @@ export class AnswerAssembly {
   }
 }
 
-/** State of one choice so far. */
 class ChoiceSoFar {
   reason: FinishReason | undefined;
   stop: string | undefined;

@@ -18,7 +18,6 @@ interface ClaimOptions {
   readonly clock: Clock;
 }
 
-/** One boot's claim to the name of a machine. */
 interface MachineClaim {
   readonly epoch: string;
   /**

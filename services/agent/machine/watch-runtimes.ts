@@ -62,7 +62,6 @@ export class RuntimeWatch {
     return this.#watches.map(({ place }) => place).join(", ");
   }
 
-  /** Calls the listener on every change of the offer. */
   onChange(listener: () => void): void {
     this.#listeners.add(listener);
   }

@@ -7,7 +7,6 @@ import type { RuntimeSource, LookResult } from "./detect.ts";
 
 /** The state of a runtime as the agent's own jobs show it. */
 export interface RuntimeWork {
-  /** True if a job runs on the runtime. */
   readonly running: boolean;
   /** The time at which a running job last received a piece of its answer; -Infinity before the first. */
   readonly heardAtMs: number;

@@ -119,7 +119,6 @@ export class RetryBudget {
     this.#refilledAtMs = clock.now();
   }
 
-  /** Adds the share of a new request. */
   asked(): void {
     this.#left = Math.min(this.#terms.saved, this.#left + this.#terms.share);
   }

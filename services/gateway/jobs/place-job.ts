@@ -399,7 +399,6 @@ interface Offer {
 
 type Targeted = Wanted & Pick<Placement, "fallbacks" | "routed">;
 
-/** Returns the targets of a request, in order. */
 export function targetsOf(placement: Targeted): readonly Wanted[] {
   const { kind, needs, signal, fallbacks = [] } = placement;
   return [placement, ...fallbacks.map((target) => ({ ...target, kind, needs, signal }))];

@@ -110,7 +110,6 @@ export class StreamWriter implements AnswerWriter {
     if (silentMs >= timing.commentIntervalMs || waitingFor !== this.#toldWaitingFor) this.#comment(waitingFor, nowMs);
   }
 
-  /** Ends the stream of a complete answer. */
   end(): void {
     this.#begin();
     this.#body.end(this.#options.ends.whole);
@@ -177,7 +176,6 @@ export class TurnWriter {
     this.#pieceBytes += bytes.byteLength;
   }
 
-  /** Writes these last bytes and ends the body. */
   end(bytes: Uint8Array): void {
     this.write(bytes);
     this.#response.end(this.#takePieces());
@@ -200,7 +198,6 @@ interface Waiting {
   /** Cancels the job, because the answer exceeds the limit. */
   readonly onTooLarge: (fault: Fault) => void;
   readonly onAccept: (machine: string, model: string) => void;
-  /** Called with the number of bytes gathered so far. */
   readonly onGrow?: (bytes: number) => void;
 }
 
