@@ -69,7 +69,10 @@ export class PairedAgent {
       this.#restarting = this.#restart(connection).catch(fail);
     });
     const { machine } = connection;
-    this.#keepName(machine);
+    if (machine !== this.#pairing.machine) {
+      this.#pairing = { ...this.#pairing, machine };
+      writePairing(config.stateDir, this.#pairing);
+    }
     const { chosenMachine } = config;
     if (chosenMachine !== undefined && chosenMachine !== machine) {
       log.warn({ chosenMachine, machine }, "TRUNKLINE_MACHINE does not count on a paired machine: its site names it");
@@ -92,12 +95,6 @@ export class PairedAgent {
     await connection.close();
     await this.#parts.stop(0);
     if (!lifecycle.draining) await this.#startParts();
-  }
-
-  #keepName(machine: string): void {
-    if (machine === this.#pairing.machine) return;
-    this.#pairing = { ...this.#pairing, machine };
-    writePairing(this.#options.config.stateDir, this.#pairing);
   }
 }
 

@@ -244,8 +244,8 @@ export class JobTable {
 
   /** Answers an attach with a fault frame outside the numbering, which ends no job. */
   #refuseAttach(reply: ReplyTo, code: FaultCode, message: string): void {
-    const payload: FaultPayload = { code, message };
-    this.uplink.publish(this.#subjectOf(reply), encodeFrame({ kind: "fault" }, encodeJson(payload)));
+    const payload = encodeJson({ code, message } satisfies FaultPayload);
+    this.uplink.publish(this.#subjectOf(reply), encodeFrame({ kind: "fault" }, payload));
   }
 
   #cancel(id: string): void {

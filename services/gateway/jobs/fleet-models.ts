@@ -78,10 +78,10 @@ export class FleetModels {
         param: "machine",
       });
     }
-    if (isAway(found)) {
+    if (found.status === "offline") {
       throw new Fault("agent_offline", { message: `The machine '${machine}' is not reachable.`, param: "machine" });
     }
-    if (isStopping(found)) {
+    if (found.presence.state === "draining") {
       throw new Fault("shutting_down", { message: `The machine '${machine}' is draining.`, param: "machine" });
     }
     return found.presence;
@@ -95,9 +95,9 @@ function listing(answers: readonly MachineAnswer[], known: readonly RosterMachin
   const asked = answers.map(({ machine, answer }): ShownMachine => ({ machine, state: stateOf(answer) }));
   const others = known
     .filter(({ presence }) => !answers.some(({ machine }) => machine === presence.machine))
-    .map((each): ShownMachine => ({
-      machine: each.presence.machine,
-      state: isAway(each) ? "offline" : isStopping(each) ? "stopping" : "no_answer",
+    .map(({ status, presence: { machine, state } }): ShownMachine => ({
+      machine,
+      state: status === "offline" ? "offline" : state === "draining" ? "stopping" : "no_answer",
     }));
   return {
     object: "list",
@@ -109,14 +109,6 @@ function listing(answers: readonly MachineAnswer[], known: readonly RosterMachin
 function stateOf(answer: MachineAnswer["answer"]): ShownMachine["state"] {
   if (answer === "nothing") return "no_answer";
   return answer === "runtime_offline" ? "no_runtime" : "listed";
-}
-
-function isAway({ status }: RosterMachine): boolean {
-  return status === "offline";
-}
-
-function isStopping({ presence }: RosterMachine): boolean {
-  return presence.state === "draining";
 }
 
 function byText(one: string, other: string): number {

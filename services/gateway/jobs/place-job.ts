@@ -315,15 +315,13 @@ export class JobPlacer {
     const { wanted } = target;
     let { ranked } = target;
     for (let rounds = 1; ; rounds += 1) {
-      const offers = Math.min(ranked.length, offersMax);
+      const offers = ranked.slice(0, offersMax);
       let refusal: Fault | undefined;
-      for (let place = 0; place < offers; place += 1) {
-        const by = ranked[place];
-        if (by === undefined) break;
+      for (const by of offers) {
         const nowMs = clock.now();
         const remainingMs = Math.max(0, deadlineMs - nowMs);
         breakers.placed(by.machine, by.model.id, nowMs);
-        const outcome = await this.#offer({ placement, wanted, chosen: by, isLast: place === offers - 1, remainingMs });
+        const outcome = await this.#offer({ placement, wanted, chosen: by, isLast: by === offers.at(-1), remainingMs });
         if (outcome.outcome === "end") {
           breakers.worked(by.machine, by.model.id);
           this.#deadly.worked(placement);
