@@ -61,7 +61,7 @@ export class RequestAccount {
   readonly #request: string;
   readonly #key: KeyRecord;
   readonly #startedAtMs: number;
-  readonly #course: AnswerCourse;
+  readonly #course: Readonly<AnswerCourse>;
   #model: string | undefined;
   /** The first target of the route that the model's name leads to. */
   #routedTo: string | undefined;

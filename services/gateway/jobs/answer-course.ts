@@ -66,21 +66,27 @@ const notBegun: ReadonlySet<JobState | undefined> = new Set(["receiving", "queue
 export class AnswerCourse implements OfferListener {
   /** Set only if the answer has a client to wait for. */
   backlogBytes?: () => number;
+  /** Ids of all jobs that were offered for the answer, the latest last. */
+  readonly jobs: string[] = [];
+  /** The machine that took the job; the latest one if several did. */
+  machine: string | undefined;
+  /** Counts the offers to another machine after a machine had taken the job. */
+  failovers = 0;
+  acceptedAtMs: number | undefined;
+  firstAtMs: number | undefined;
+  /** Tokens of the answer that were delivered so far. */
+  outputTokens = 0;
+  /** Tokens of the answer on its machine by the latest beat, delivered or not. */
+  madeTokens = 0;
+  /** Token usage that the machine reported. */
+  usage: Usage | undefined;
   readonly #clock: Pick<Clock, "now">;
   readonly #meter: AnswerMeter | undefined;
-  readonly #jobs: string[] = [];
   #offer: JobOffer | undefined;
-  #machine: string | undefined;
-  #failovers = 0;
   #offeredAtMs = -Infinity;
-  #acceptedAtMs: number | undefined;
-  #firstAtMs: number | undefined;
   #latestAtMs = 0;
   #gaps: { observe(seconds: number): void } | undefined;
-  #outputTokens = 0;
   #state: JobState | undefined;
-  #madeTokens = 0;
-  #usage: Usage | undefined;
   #writer: AnswerWriter | undefined;
   #rendering: Rendering | undefined;
   #renderer: AnswerRenderer | undefined;
@@ -92,16 +98,6 @@ export class AnswerCourse implements OfferListener {
   constructor(dependencies: { readonly clock: Pick<Clock, "now">; readonly meter?: AnswerMeter | undefined }) {
     this.#clock = dependencies.clock;
     this.#meter = dependencies.meter;
-  }
-
-  /** Ids of all jobs that were offered for the answer, the latest last. */
-  get jobs(): readonly string[] {
-    return this.#jobs;
-  }
-
-  /** The machine that took the job; the latest one if several did. */
-  get machine(): string | undefined {
-    return this.#machine;
   }
 
   /** The model by its id on the machine that was last offered the job. */
@@ -116,35 +112,7 @@ export class AnswerCourse implements OfferListener {
 
   /** True if a machine accepted the request and did not say that the request still waits there. */
   get hasBegun(): boolean {
-    return this.#machine !== undefined && !notBegun.has(this.#state);
-  }
-
-  /** Counts the offers to another machine after a machine had taken the job. */
-  get failovers(): number {
-    return this.#failovers;
-  }
-
-  get acceptedAtMs(): number | undefined {
-    return this.#acceptedAtMs;
-  }
-
-  get firstAtMs(): number | undefined {
-    return this.#firstAtMs;
-  }
-
-  /** Tokens of the answer that were delivered so far. */
-  get outputTokens(): number {
-    return this.#outputTokens;
-  }
-
-  /** Tokens of the answer on its machine by the latest beat, delivered or not. */
-  get madeTokens(): number {
-    return this.#madeTokens;
-  }
-
-  /** Token usage that the machine reported. */
-  get usage(): Usage | undefined {
-    return this.#usage;
+    return this.machine !== undefined && !notBegun.has(this.#state);
   }
 
   /** Returns this course as a listener that passes the rendered answer on to `writer`. */
@@ -156,13 +124,13 @@ export class AnswerCourse implements OfferListener {
   }
 
   onOffer(offer: JobOffer): void {
-    if (this.#acceptedAtMs !== undefined && offer.machine !== this.#machine) this.#failovers += 1;
-    this.#acceptedAtMs = undefined;
+    if (this.acceptedAtMs !== undefined && offer.machine !== this.machine) this.failovers += 1;
+    this.acceptedAtMs = undefined;
     this.#offer = offer;
     this.#state = undefined;
-    this.#madeTokens = 0;
+    this.madeTokens = 0;
     this.#offeredAtMs = this.#clock.now();
-    this.#jobs.push(offer.job);
+    this.jobs.push(offer.job);
     this.#renderer = this.#rendering?.render(offer.model);
     this.#reader = newReader();
     this.#finished = false;
@@ -174,15 +142,15 @@ export class AnswerCourse implements OfferListener {
   }
 
   onAccept(machine: string, state?: JobState): void {
-    this.#machine = machine;
+    this.machine = machine;
     this.#state = state;
-    this.#acceptedAtMs = this.#clock.now();
+    this.acceptedAtMs = this.#clock.now();
     this.#writer?.onAccept?.(machine, this.#offer?.model ?? "");
   }
 
   onBeat([, state, , progress]: BeatRow): void {
     this.#state = state;
-    this.#madeTokens = progress;
+    this.madeTokens = progress;
   }
 
   hasSaid(): boolean {
@@ -213,7 +181,7 @@ export class AnswerCourse implements OfferListener {
   }
 
   onUsage(usage: Usage): void {
-    this.#usage = usage;
+    this.usage = usage;
   }
 
   onTick(nowMs: number, row: BeatRow | undefined): void {
@@ -225,9 +193,9 @@ export class AnswerCourse implements OfferListener {
    * end frame reports how long it had the job by then.
    */
   onTimings({ firstTokenMs }: EndPayload["timings"]): void {
-    if (firstTokenMs === null || this.#firstAtMs === undefined || this.#acceptedAtMs === undefined) return;
-    const tookItAtMs = Math.max(this.#offeredAtMs, this.#firstAtMs - firstTokenMs);
-    this.#acceptedAtMs = Math.min(this.#acceptedAtMs, tookItAtMs);
+    if (firstTokenMs === null || this.firstAtMs === undefined || this.acceptedAtMs === undefined) return;
+    const tookItAtMs = Math.max(this.#offeredAtMs, this.firstAtMs - firstTokenMs);
+    this.acceptedAtMs = Math.min(this.acceptedAtMs, tookItAtMs);
   }
 
   /** Ends the course: no more events follow. */
@@ -239,10 +207,10 @@ export class AnswerCourse implements OfferListener {
   #pass(bytes: Uint8Array, outputTokens: number): void {
     this.#said = true;
     this.#heldBytes = 0;
-    this.#outputTokens = outputTokens;
+    this.outputTokens = outputTokens;
     const nowMs = this.#clock.now();
-    if (this.#firstAtMs === undefined) {
-      this.#firstAtMs = nowMs;
+    if (this.firstAtMs === undefined) {
+      this.firstAtMs = nowMs;
       if (this.#rendering?.streamed) this.#gaps = this.#meter?.streamBegan(this.#offer?.model ?? "");
     } else this.#gaps?.observe((nowMs - this.#latestAtMs) / 1_000);
     this.#latestAtMs = nowMs;
