@@ -381,7 +381,5 @@ function writtenOf(head: Pending["head"], text: string): string {
 
 function sizeOf({ head, text, textBytes }: Pending): number {
   if (head === undefined) return textBytes;
-  const { length } = text;
-  const digits = length < 10 ? 1 : length < 100 ? 2 : length < 1_000 ? 3 : 4;
-  return 2 + digits + textBytes;
+  return "t:".length + String(text.length).length + textBytes;
 }

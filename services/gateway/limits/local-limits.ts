@@ -36,18 +36,14 @@ const forgetEveryMs = windowMs;
  * shared store is unavailable. Every decision is one synchronous step.
  */
 export class LocalLimits implements Limits {
-  readonly #clock: Pick<Clock, "now" | "wall">;
-  readonly #gateways: () => number;
-  readonly #spent: (keyId: string, period: string) => number;
+  readonly #options: LocalLimitsOptions;
   readonly #keys = new Map<string, LocalKey>();
   /** Keys with grants that the book of all gateways has not charged, and the limits of those grants. */
   readonly #uncharged = new Map<string, KeyLimits>();
   #forgotAtMs = 0;
 
   constructor(options: LocalLimitsOptions) {
-    this.#clock = options.clock;
-    this.#gateways = options.gateways ?? (() => 1);
-    this.#spent = options.spent;
+    this.#options = options;
   }
 
   /** The number of keys in memory. */
@@ -82,20 +78,20 @@ export class LocalLimits implements Limits {
   adopt(hold: Hold): void {
     this.#forgetIdle();
     const key = this.#keys.getOrInsertComputed(hold.keyId, () => new LocalKey());
-    key.take(this.#clock.now(), this.#shareOf(hold.limits), hold);
+    key.take(this.#options.clock.now(), this.#shareOf(hold.limits), hold);
   }
 
   /** Records the budget use of all gateways, as their store just reported it. The share divides only what is left. */
   learn({ keyId, limits }: Pick<Demand, "keyId" | "limits">, spent: number): void {
     if (limits.budget === undefined) return;
-    const period = budgetPeriodAt(limits.budget.per, this.#clock.wall());
+    const period = budgetPeriodAt(limits.budget.per, this.#options.clock.wall());
     this.#keys.getOrInsertComputed(keyId, () => new LocalKey()).learn(period, spent);
   }
 
   /** Settles a request that was admitted or adopted here. A second call for the same hold changes nothing. */
   settle(settled: Settled): void {
     const { keyId, limits } = settled.hold;
-    this.#keys.get(keyId)?.settle(this.#clock.now(), this.#shareOf(limits), settled);
+    this.#keys.get(keyId)?.settle(this.#options.clock.now(), this.#shareOf(limits), settled);
     if (settled.hold.kept === "here" && this.#keys.has(keyId)) this.#uncharged.set(keyId, limits);
   }
 
@@ -104,7 +100,7 @@ export class LocalLimits implements Limits {
    * charged from now on.
    */
   takeCharges(): readonly Charge[] {
-    const nowMs = this.#clock.now();
+    const nowMs = this.#options.clock.now();
     const charges = [...this.#uncharged].flatMap(([keyId, limits]): Charge[] => {
       const use = this.#keys.get(keyId)?.takeCharge(nowMs, this.#shareOf(limits));
       return use === undefined ? [] : [{ keyId, limits, ...use }];
@@ -114,26 +110,26 @@ export class LocalLimits implements Limits {
   }
 
   #stateOf(keyId: string, share: KeyLimits): ReturnType<LocalKey["stateAt"]> {
-    return (this.#keys.get(keyId) ?? new LocalKey()).stateAt(this.#clock.now(), share);
+    return (this.#keys.get(keyId) ?? new LocalKey()).stateAt(this.#options.clock.now(), share);
   }
 
   #budgetOf({ keyId, limits }: Demand): { readonly spent: number; readonly endsInMs: number } {
     if (limits.budget === undefined) return { spent: 0, endsInMs: 0 };
-    const wallMs = this.#clock.wall();
+    const wallMs = this.#options.clock.wall();
     const { name, endsAtMs } = budgetPeriodAt(limits.budget.per, wallMs);
     const learned = this.#keys.get(keyId)?.spentIn(name);
-    return { spent: learned ?? this.#spent(keyId, name), endsInMs: endsAtMs - wallMs };
+    return { spent: learned ?? this.#options.spent(keyId, name), endsInMs: endsAtMs - wallMs };
   }
 
   #shareOf(limits: KeyLimits, spent = 0): KeyLimits {
-    return shareOf(limits, this.#gateways(), spent);
+    return shareOf(limits, this.#options.gateways?.() ?? 1, spent);
   }
 
   #forgetIdle(): void {
-    const nowMs = this.#clock.now();
+    const nowMs = this.#options.clock.now();
     if (nowMs - this.#forgotAtMs < forgetEveryMs) return;
     this.#forgotAtMs = nowMs;
-    const wallMs = this.#clock.wall();
+    const wallMs = this.#options.clock.wall();
     for (const [id, key] of this.#keys) {
       if (!key.isIdleAt(nowMs, wallMs)) continue;
       this.#keys.delete(id);
