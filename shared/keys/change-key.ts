@@ -169,9 +169,6 @@ function extend(record: KeyRecord, ttlMs: number, nowMs: number): ChangedKey {
 }
 
 function changeTerms(record: KeyRecord, terms: NewTerms): ChangedKey {
-  if (record.kind !== "model" && (terms.scopes ?? terms.machines ?? terms.limits ?? terms.elsewhere) !== undefined) {
-    return refused(`is a key of kind ${record.kind}, which calls no models: only its name can be changed`);
-  }
   const named = Object.entries(terms.limits ?? {}).filter(([, limit]) => limit !== undefined);
   const limits = Object.entries({ ...record.limits, ...Object.fromEntries(named) }).filter(
     ([, limit]) => limit !== null,
@@ -186,6 +183,9 @@ function changeTerms(record: KeyRecord, terms: NewTerms): ChangedKey {
   };
   const [now, was] = [after, record].map((each) => ({ name: each.name, ...shownTerms(each) }));
   if (JSON.stringify(now) === JSON.stringify(was)) return { outcome: "unchanged", record };
+  if (record.kind !== "model" && JSON.stringify(shownTerms(after)) !== JSON.stringify(shownTerms(record))) {
+    return refused(`is a key of kind ${record.kind}, which calls no models: only its name can be changed`);
+  }
   return changedRecord(after, {}, { ...now, was });
 }
 

@@ -102,6 +102,15 @@ describe("changed fields", () => {
     expect(changedRecord(apply(record, { action: "changed", terms }))).toEqual({ ...record, name: "bob", version: 8 });
   });
 
+  test("an admin key takes another name from the command line, which names all limits without a value", () => {
+    const terms: NewTerms = { name: "console", limits: { requestsPerMinute: undefined, concurrency: undefined } };
+    expect(changedRecord(apply(admin, { action: "changed", terms }))).toEqual({
+      ...admin,
+      name: "console",
+      version: 8,
+    });
+  });
+
   function limited(more: KeyRecord["limits"]) {
     return { limits: { ...record.limits, ...more } };
   }
@@ -136,6 +145,12 @@ describe("refused changes and their reasons", () => {
     ["an expired key rotated", expired, rotated, "extend it first"],
     ["extended to less than it has", record, extended(29), "is valid until 2026-02-09T00:00:00.000Z already"],
     ["an admin key extended beyond its limit", admin, extended(91), "90d at most"],
+    [
+      "an admin key given a limit",
+      admin,
+      { action: "changed", terms: { limits: { requestsPerMinute: 7 } } },
+      "only its name can be changed",
+    ],
   ])("%s", (_, key, change, reason) => {
     expect(apply(key, change)).toEqual({ outcome: "refused", reason: expect.stringContaining(reason) });
   });
