@@ -13,7 +13,7 @@ export const capabilities = z.object({
   completion: z.boolean(),
   vision: z.boolean(),
   embedding: z.boolean(),
-  tools: z.boolean(),
+  tools: z.boolean().describe("It calls the tools of a request."),
   thinking: z.boolean(),
 });
 export type Capabilities = z.infer<typeof capabilities>;

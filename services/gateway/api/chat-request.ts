@@ -50,7 +50,10 @@ import {
 const developerMessage = systemMessage.extend({ role: z.literal("developer") });
 
 /** A thought as a part, as Anthropic's and Mistral's clients write it. */
-const thinkingPart = z.object({ type: z.literal("thinking"), thinking: z.union([z.string(), z.array(textPart)]) });
+const thinkingPart = z.object({
+  type: z.literal("thinking"),
+  thinking: z.union([z.string(), z.array(textPart)]).describe("A thought of an earlier answer, as a text or as parts."),
+});
 const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
 
 /** An assistant message as clients send it back: with its refusal, and with its reasoning under either field name. */
