@@ -20,7 +20,9 @@ describe.skipIf(lentOnly("redis"))("a person who can write any record in Redis a
   const write = (key: KeyInUse, fields: object): Promise<number> =>
     redis.hset(
       `trunkline:key:${key.record.id}`,
-      ...Object.entries(fields).flatMap(([field, value]) => [field, JSON.stringify(value)]),
+      ...Object.entries(fields).flatMap(([field, value]) =>
+        value === undefined ? [] : [field, JSON.stringify(value)],
+      ),
     );
   const admin = (key: KeyInUse, path: string, method = "GET"): Promise<Response> =>
     fetch(`${site.gateway.operationsUrl}/admin/v1${path}`, {
