@@ -22,7 +22,7 @@ export interface Ranked<Machine extends Able> {
 }
 
 /** Machines whose costs differ by less count as equal, and the one with most of the prompt cached comes first. */
-const alikeMs = 200;
+const alikeMs = 100;
 
 /**
  * Sorts machines into the order in which they are asked. Machines without an open breaker come first, then machines
