@@ -1,4 +1,3 @@
-import type { Clock } from "#shared/process/clock.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import { type KnownLoad, uncachedTokens, type Work } from "./expected-cost.ts";
 import type { Target } from "./roster.ts";
@@ -14,17 +13,10 @@ interface OwnLoad {
   backlogTokens: number;
 }
 
-/** The jobs of a machine's latest presence of which this gateway does not know. */
 interface UnknownJobs {
   readonly epoch: string;
-  /** All jobs of the presence. */
-  readonly reported: number;
-  readonly reportedAtMs: number;
-  jobs: number;
+  readonly jobs: number;
 }
-
-/** A job that becomes known this soon after a presence was in it: accepts and news of gateways come by other ways. */
-const knownLateMs = 200;
 
 /**
  * Adds up the load of each machine: this gateway's own open jobs, those that other gateways told, and those that the
@@ -35,12 +27,10 @@ export class PlacedLoads {
   /** The loads that each other gateway told last, by machine. */
   readonly #told = new Map<string, ReadonlyMap<string, PlacedLoad>>();
   readonly #unknown = new Map<string, UnknownJobs>();
-  readonly #clock: Pick<Clock, "now">;
   readonly #changed: () => void;
 
   /** `changed` is called when this gateway's own loads changed. */
-  constructor(clock: Pick<Clock, "now">, changed: () => void) {
-    this.#clock = clock;
+  constructor(changed: () => void = () => {}) {
     this.#changed = changed;
   }
 
@@ -52,14 +42,11 @@ export class PlacedLoads {
       this.#own.set(machine, own);
     }
     // A job for an older boot of the machine is no load of the present one.
-    if (own.epoch > epoch) own = { epoch, jobs: 0, accepted: 0, backlogTokens: 0 };
+    if (own.epoch > epoch) return new OpenLoad({ epoch, jobs: 0, accepted: 0, backlogTokens: 0 }, 0, () => {});
     const load = own;
-    return new OpenLoad(load, promptTokens, {
-      accepted: () => this.#nowKnown({ machine, epoch }),
-      changed: () => {
-        if (load.jobs === 0 && this.#own.get(machine) === load) this.#own.delete(machine);
-        this.#changed();
-      },
+    return new OpenLoad(load, promptTokens, () => {
+      if (load.jobs === 0 && this.#own.get(machine) === load) this.#own.delete(machine);
+      this.#changed();
     });
   }
 
@@ -67,28 +54,15 @@ export class PlacedLoads {
   told(gateway: string, loads: readonly PlacedLoad[]): void {
     if (loads.length === 0) this.#told.delete(gateway);
     else this.#told.set(gateway, new Map(loads.map((load) => [load.machine, load])));
-    for (const load of loads) this.#nowKnown(load);
   }
 
   /** Takes what a machine reports of itself. */
   reported({ machine, epoch, running, queued }: Presence): void {
-    const reported = running + queued;
-    const jobs = reported - this.#knownOn({ machine, epoch });
-    if (jobs > 0) this.#unknown.set(machine, { epoch, reported, reportedAtMs: this.#clock.now(), jobs });
+    const own = this.#own.get(machine);
+    const known = (own?.epoch === epoch ? own.accepted : 0) + this.#toldOf({ machine, epoch }).jobs;
+    const jobs = running + queued - known;
+    if (jobs > 0) this.#unknown.set(machine, { epoch, jobs });
     else this.#unknown.delete(machine);
-  }
-
-  /** Stops counting jobs as unknown that became known just after the presence that counts them. */
-  #nowKnown(target: Target): void {
-    const unknown = this.#unknown.get(target.machine);
-    if (unknown?.epoch !== target.epoch || this.#clock.now() - unknown.reportedAtMs > knownLateMs) return;
-    unknown.jobs = Math.max(0, Math.min(unknown.jobs, unknown.reported - this.#knownOn(target)));
-  }
-
-  /** The jobs that a presence of the machine can count, as far as this gateway knows. */
-  #knownOn(target: Target): number {
-    const own = this.#own.get(target.machine);
-    return (own?.epoch === target.epoch ? own.accepted : 0) + this.#toldOf(target).jobs;
   }
 
   of(target: Target): KnownLoad {
@@ -129,24 +103,23 @@ export class PlacedLoads {
 /** The load of one job of this gateway. */
 export class OpenLoad {
   readonly #own: OwnLoad;
-  readonly #on: { readonly accepted: () => void; readonly changed: () => void };
+  readonly #changed: () => void;
   #waitingTokens: number;
   #isAccepted = false;
 
-  constructor(own: OwnLoad, promptTokens: number, on: { readonly accepted: () => void; readonly changed: () => void }) {
+  constructor(own: OwnLoad, promptTokens: number, changed: () => void) {
     this.#own = own;
     this.#waitingTokens = promptTokens;
-    this.#on = on;
+    this.#changed = changed;
     own.jobs += 1;
     own.backlogTokens += promptTokens;
-    on.changed();
+    changed();
   }
 
   accepted(): void {
     if (this.#isAccepted) return;
     this.#isAccepted = true;
     this.#own.accepted += 1;
-    this.#on.accepted();
   }
 
   /** Called when the prompt is computed. */
@@ -154,7 +127,7 @@ export class OpenLoad {
     if (this.#waitingTokens === 0) return;
     this.#own.backlogTokens -= this.#waitingTokens;
     this.#waitingTokens = 0;
-    this.#on.changed();
+    this.#changed();
   }
 
   /** Called once, however the job ended. */
@@ -163,6 +136,6 @@ export class OpenLoad {
     this.#waitingTokens = 0;
     this.#own.jobs -= 1;
     if (this.#isAccepted) this.#own.accepted -= 1;
-    this.#on.changed();
+    this.#changed();
   }
 }
