@@ -1,3 +1,4 @@
+import type { Clock } from "#shared/process/clock.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import { type KnownLoad, uncachedTokens, type Work } from "./expected-cost.ts";
 import type { Target } from "./roster.ts";
@@ -13,10 +14,17 @@ interface OwnLoad {
   backlogTokens: number;
 }
 
+/** The jobs of a machine's latest presence of which this gateway does not know. */
 interface UnknownJobs {
   readonly epoch: string;
-  readonly jobs: number;
+  /** All jobs of the presence. */
+  readonly reported: number;
+  readonly reportedAtMs: number;
+  jobs: number;
 }
+
+/** A job that becomes known this soon after a presence was in it: accepts and news of gateways come by other ways. */
+const knownLateMs = 200;
 
 /**
  * Adds up the load of each machine: this gateway's own open jobs, those that other gateways told, and those that the
@@ -27,10 +35,12 @@ export class PlacedLoads {
   /** The loads that each other gateway told last, by machine. */
   readonly #told = new Map<string, ReadonlyMap<string, PlacedLoad>>();
   readonly #unknown = new Map<string, UnknownJobs>();
+  readonly #clock: Pick<Clock, "now">;
   readonly #changed: () => void;
 
   /** `changed` is called when this gateway's own loads changed. */
-  constructor(changed: () => void = () => {}) {
+  constructor(clock: Pick<Clock, "now">, changed: () => void) {
+    this.#clock = clock;
     this.#changed = changed;
   }
 
@@ -42,11 +52,14 @@ export class PlacedLoads {
       this.#own.set(machine, own);
     }
     // A job for an older boot of the machine is no load of the present one.
-    if (own.epoch > epoch) return new OpenLoad({ epoch, jobs: 0, accepted: 0, backlogTokens: 0 }, 0, () => {});
+    if (own.epoch > epoch) own = { epoch, jobs: 0, accepted: 0, backlogTokens: 0 };
     const load = own;
-    return new OpenLoad(load, promptTokens, () => {
-      if (load.jobs === 0 && this.#own.get(machine) === load) this.#own.delete(machine);
-      this.#changed();
+    return new OpenLoad(load, promptTokens, {
+      accepted: () => this.#nowKnown({ machine, epoch }),
+      changed: () => {
+        if (load.jobs === 0 && this.#own.get(machine) === load) this.#own.delete(machine);
+        this.#changed();
+      },
     });
   }
 
@@ -54,15 +67,28 @@ export class PlacedLoads {
   told(gateway: string, loads: readonly PlacedLoad[]): void {
     if (loads.length === 0) this.#told.delete(gateway);
     else this.#told.set(gateway, new Map(loads.map((load) => [load.machine, load])));
+    for (const load of loads) this.#nowKnown(load);
   }
 
   /** Takes what a machine reports of itself. */
   reported({ machine, epoch, running, queued }: Presence): void {
-    const own = this.#own.get(machine);
-    const known = (own?.epoch === epoch ? own.accepted : 0) + this.#toldOf({ machine, epoch }).jobs;
-    const jobs = running + queued - known;
-    if (jobs > 0) this.#unknown.set(machine, { epoch, jobs });
+    const reported = running + queued;
+    const jobs = reported - this.#knownOn({ machine, epoch });
+    if (jobs > 0) this.#unknown.set(machine, { epoch, reported, reportedAtMs: this.#clock.now(), jobs });
     else this.#unknown.delete(machine);
+  }
+
+  /** Stops counting jobs as unknown that became known just after the presence that counts them. */
+  #nowKnown(target: Target): void {
+    const unknown = this.#unknown.get(target.machine);
+    if (unknown?.epoch !== target.epoch || this.#clock.now() - unknown.reportedAtMs > knownLateMs) return;
+    unknown.jobs = Math.max(0, Math.min(unknown.jobs, unknown.reported - this.#knownOn(target)));
+  }
+
+  /** The jobs that a presence of the machine can count, as far as this gateway knows. */
+  #knownOn(target: Target): number {
+    const own = this.#own.get(target.machine);
+    return (own?.epoch === target.epoch ? own.accepted : 0) + this.#toldOf(target).jobs;
   }
 
   of(target: Target): KnownLoad {
@@ -103,23 +129,24 @@ export class PlacedLoads {
 /** The load of one job of this gateway. */
 export class OpenLoad {
   readonly #own: OwnLoad;
-  readonly #changed: () => void;
+  readonly #on: { readonly accepted: () => void; readonly changed: () => void };
   #waitingTokens: number;
   #isAccepted = false;
 
-  constructor(own: OwnLoad, promptTokens: number, changed: () => void) {
+  constructor(own: OwnLoad, promptTokens: number, on: { readonly accepted: () => void; readonly changed: () => void }) {
     this.#own = own;
     this.#waitingTokens = promptTokens;
-    this.#changed = changed;
+    this.#on = on;
     own.jobs += 1;
     own.backlogTokens += promptTokens;
-    changed();
+    on.changed();
   }
 
   accepted(): void {
     if (this.#isAccepted) return;
     this.#isAccepted = true;
     this.#own.accepted += 1;
+    this.#on.accepted();
   }
 
   /** Called when the prompt is computed. */
@@ -127,7 +154,7 @@ export class OpenLoad {
     if (this.#waitingTokens === 0) return;
     this.#own.backlogTokens -= this.#waitingTokens;
     this.#waitingTokens = 0;
-    this.#changed();
+    this.#on.changed();
   }
 
   /** Called once, however the job ended. */
@@ -136,6 +163,6 @@ export class OpenLoad {
     this.#waitingTokens = 0;
     this.#own.jobs -= 1;
     if (this.#isAccepted) this.#own.accepted -= 1;
-    this.#changed();
+    this.#on.changed();
   }
 }

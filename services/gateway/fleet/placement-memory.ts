@@ -46,12 +46,13 @@ export class PlacementMemory {
   readonly #speeds = new MeasuredSpeeds();
   readonly #caches = new MachineCaches();
   readonly #counts = new CountedPrompts();
-  readonly #loads = new PlacedLoads(() => this.#changed?.());
+  readonly #loads: PlacedLoads;
   readonly #untold: PlacedPrompt[] = [];
   #changed: (() => void) | undefined;
 
   constructor(clock: Pick<Clock, "now">) {
     this.#clock = clock;
+    this.#loads = new PlacedLoads(clock, () => this.#changed?.());
   }
 
   /** Returns the work of a request, none of it cached. */

@@ -265,13 +265,29 @@ describe("the load of a machine", () => {
   });
 
   test("counts a job that the machine has not accepted, since no presence can have it in it", () => {
-    const { all, attic, place } = memory();
+    const { clock, all, attic, place } = memory();
     const job = place();
     all.reported(presenceOf("attic", { running: 1 }));
     expect(all.loadOn(attic).jobs).toBe(2);
+    clock.advance(1_000);
     job.accepted();
+    expect(all.loadOn(attic).jobs).toBe(2);
     all.reported(presenceOf("attic", { running: 1 }));
     expect(all.loadOn(attic).jobs).toBe(1);
+  });
+
+  test("has a job once whose accept, or whose gateway's news, comes just after the presence that counts it", () => {
+    const { clock, all, attic, place } = memory();
+    const job = place();
+    all.reported(presenceOf("attic", { running: 3 }));
+    expect(all.loadOn(attic).jobs).toBe(4);
+    clock.advance(50);
+    job.accepted();
+    expect(all.loadOn(attic).jobs).toBe(3);
+    all.told("east", { loads: [{ ...attic, jobs: 2, backlogTokens: 0 }], prompts: [] });
+    expect(all.loadOn(attic).jobs).toBe(3);
+    all.told("east", { loads: [{ ...attic, jobs: 4, backlogTokens: 0 }], prompts: [] });
+    expect(all.loadOn(attic).jobs).toBe(5);
   });
 
   test("never seems less than the gateway's own jobs, whatever the machine reports", () => {

@@ -66,7 +66,7 @@ describe("machines are asked in the order in which they are expected to serve be
     [
       "the faster one, by what the prompt takes",
       [
-        candidate("slow", { speed: speed(0.2), work: work(1_000) }),
+        candidate("slow", { speed: speed(0.4), work: work(1_000) }),
         candidate("fast", { speed: speed(0.1), work: work(1_000) }),
       ],
       ["fast (drawn)", "slow (slower)"],
