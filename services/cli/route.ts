@@ -36,7 +36,8 @@ export function routeCommand(surroundings: Surroundings): Command {
 "free" are the free slots and all, "queued" the jobs that wait for one. "cost" is the expected time that a request takes
 there and takes from others; the machine with the least is asked first. "first token" is the part until its first token,
 "tokens/s" the speed of an answer that runs alone. The gateway that is asked measured the speeds on its own requests.
-Of machines that cost the same within 100 ms, the one that has most of the prompt cached is asked first.
+A machine with a part of the prompt cached comes first while it costs at most 200 ms more, and at most four times what
+the cache saves there.
 The exit code is 1 when no machine would take a request.
 
 Examples:

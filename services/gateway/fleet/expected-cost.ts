@@ -48,6 +48,8 @@ export interface Cost {
   readonly backlogMs: number;
   /** Time for the part of the prompt that is not cached, and for the way to the machine. */
   readonly promptMs: number;
+  /** Time that the cached part of the prompt saves. It is no part of `totalMs`. */
+  readonly savedMs: number;
   readonly answerMs: number;
   /** Time by which the answers there are halted and slowed. */
   readonly delayMs: number;
@@ -74,7 +76,9 @@ export function expectedCost(
   const { answerTokens } = work;
   const running = Math.min(slots, occupied);
   const batch = Math.min(slots, occupied + 1);
-  const computedMs = uncachedTokens(work) * promptTokenMs;
+  const computedTokens = uncachedTokens(work);
+  const computedMs = computedTokens * promptTokenMs;
+  const savedMs = Math.max(0, work.promptTokens - computedTokens) * promptTokenMs;
   const promptMs = beginMs + computedMs;
   const backlogMs = backlogTokens * promptTokenMs;
   const answerMs = answerTokens * (tokenMs + jobTokenMs * (batch - 1));
@@ -83,7 +87,7 @@ export function expectedCost(
   const haltedMs = running * computedMs;
   const slowedMs = (running * jobTokenMs * answerTokens) / 2;
   const totalMs = slotMs + backlogMs + promptMs + haltedMs + answerWeighs * (answerMs + slowedMs);
-  return { slotMs, backlogMs, promptMs, answerMs, delayMs: haltedMs + slowedMs, totalMs };
+  return { slotMs, backlogMs, promptMs, savedMs, answerMs, delayMs: haltedMs + slowedMs, totalMs };
 }
 
 /** Returns the expected time until the first token of the answer. */

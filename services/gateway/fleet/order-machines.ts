@@ -21,13 +21,19 @@ export interface Ranked<Machine extends Able> {
   readonly reason: RankReason | undefined;
 }
 
-/** Machines whose costs differ by less count as equal, and the one with most of the prompt cached comes first. */
-const alikeMs = 100;
+/**
+ * A machine with a part of the prompt cached counts as equal to the cheapest one while it costs at most this much more.
+ * To compute a prompt anew costs its later turns too: they find it on two machines, and each keeps less of others.
+ */
+function excessMsAllowed({ savedMs }: Cost): number {
+  return Math.min(200, 4 * savedMs);
+}
 
 /**
  * Sorts machines into the order in which they are asked. Machines without an open breaker come first, then machines
  * heard lately, then machines whose window holds the prompt, then machines whose queue is not full. Among those the
- * least expected cost comes first. Equals are drawn, so that gateways do not all choose the same machine.
+ * least expected cost comes first, and of those that count as equal the one with most of the prompt cached. Others are
+ * drawn, so that gateways do not all choose the same machine.
  */
 export function orderMachines<Machine extends Able>(
   machines: readonly Machine[],
@@ -37,7 +43,7 @@ export function orderMachines<Machine extends Able>(
     const leastMs = group.reduce((least, { cost }) => Math.min(least, cost.totalMs), Infinity);
     const drawn = group.map((machine) => ({
       machine,
-      isNear: machine.cost.totalMs < leastMs + alikeMs,
+      isNear: machine.cost.totalMs <= leastMs + excessMsAllowed(machine.cost),
       draw: random(),
     }));
     drawn.sort((one, other) => {
