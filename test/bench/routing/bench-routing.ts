@@ -5,7 +5,7 @@ import { watchCpu } from "./cpu-use.ts";
 import { remarks, type Result, resultOf, resultTable } from "./results.ts";
 import { type Router, routers } from "./routers.ts";
 import { runSessions } from "./run-sessions.ts";
-import { startEngines } from "./start-engines.ts";
+import { type EngineCounts, startEngines } from "./start-engines.ts";
 import { type Workload, workloads } from "./workloads.ts";
 
 interface Options {
@@ -84,10 +84,11 @@ async function runOnce(workload: Workload, router: Router, seed: number): Promis
   for (const timer of timers) clearTimeout(timer);
   const cpu = await end();
   const counts = await engines.counts();
-  const added = (figure: "promptTokens" | "cachedTokens"): number =>
+  const added = (figure: keyof EngineCounts): number =>
     counts.reduce((sum, each, at) => sum + each[figure] - (before[at]?.[figure] ?? 0), 0);
   const hitShare = added("cachedTokens") / added("promptTokens");
-  return resultOf({ workload: name, router: router.name, seed, hitShare, cpu }, all);
+  const engineFirstMs = added("firstMs") / added("begun");
+  return resultOf({ workload: name, router: router.name, seed, hitShare, engineFirstMs, cpu }, all);
 }
 
 function readNames(text: string): readonly string[] {

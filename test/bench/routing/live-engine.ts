@@ -5,7 +5,11 @@ export class LiveEngine {
   readonly engine: Engine;
   promptTokens = 0;
   cachedTokens = 0;
+  /** Requests that got their first token, and the sum of the times that they waited for it here. */
+  begun = 0;
+  firstMs = 0;
   readonly #listeners = new Map<number, (progress: Progress) => void>();
+  readonly #cameAtMs = new Map<number, number>();
   #isBusy = false;
 
   constructor(spec: EngineSpec) {
@@ -14,12 +18,14 @@ export class LiveEngine {
 
   submit(request: EngineRequest, listener: (progress: Progress) => void): void {
     this.#listeners.set(request.id, listener);
+    this.#cameAtMs.set(request.id, performance.now());
     this.engine.submit(request);
     if (!this.#isBusy) this.#iterate(performance.now());
   }
 
   cancel(id: number): void {
     this.#listeners.delete(id);
+    this.#cameAtMs.delete(id);
     this.engine.cancel(id);
   }
 
@@ -38,6 +44,10 @@ export class LiveEngine {
       if (tokens === 1) {
         this.promptTokens += request.promptTokens;
         this.cachedTokens += cachedTokens;
+        const nowMs = performance.now();
+        this.begun += 1;
+        this.firstMs += nowMs - (this.#cameAtMs.get(request.id) ?? nowMs);
+        this.#cameAtMs.delete(request.id);
       }
       const listener = this.#listeners.get(request.id);
       if (tokens >= request.answerTokens) this.#listeners.delete(request.id);

@@ -13,6 +13,8 @@ export interface Result {
   readonly why: string;
   /** The share of all prompt tokens that the engines had cached. */
   readonly hitShare: number;
+  /** The mean time that requests waited in their engine for the first token. The rest of `firstMs` is the router's. */
+  readonly engineFirstMs: number;
   readonly firstMs: number;
   readonly firstP99Ms: number;
   readonly totalP99Ms: number;
@@ -20,7 +22,7 @@ export interface Result {
 }
 
 export function resultOf(
-  run: Pick<Result, "workload" | "router" | "seed" | "hitShare" | "cpu">,
+  run: Pick<Result, "workload" | "router" | "seed" | "hitShare" | "engineFirstMs" | "cpu">,
   all: readonly Asked[],
 ): Result {
   const served = all.filter(({ answer }) => answer !== undefined);
@@ -42,7 +44,7 @@ export function resultOf(
 /** Above this share of all cores the engines' times are no longer the engines' own. */
 const cpuShareMax = 0.6;
 
-const numbers = ["hits %", "first ms", "first p99", "total p99", "requests", "failed", "CPU %", "host %"];
+const numbers = ["hits %", "first ms", "router ms", "first p99", "total p99", "requests", "failed", "CPU %", "host %"];
 
 /** A row for each router in each workload: medians over the seeds, and the greatest use of the CPU. */
 export function resultTable(results: readonly Result[]): string {
@@ -55,6 +57,7 @@ export function resultTable(results: readonly Result[]): string {
       group[0]?.router ?? "",
       middle(({ hitShare }) => 100 * hitShare),
       middle(({ firstMs }) => firstMs),
+      median(group.map(({ firstMs, engineFirstMs }) => firstMs - engineFirstMs)).toFixed(1),
       middle(({ firstP99Ms }) => firstP99Ms),
       middle(({ totalP99Ms }) => totalP99Ms),
       middle(({ requests }) => requests),

@@ -40,7 +40,12 @@ async function takeBench(request: IncomingMessage, response: ServerResponse): Pr
       return sendJson(
         response,
         200,
-        engines.map(({ promptTokens, cachedTokens }) => ({ promptTokens, cachedTokens })),
+        engines.map(({ promptTokens, cachedTokens, begun, firstMs }) => ({
+          promptTokens,
+          cachedTokens,
+          begun,
+          firstMs,
+        })),
       );
     default:
       return rest.join("/") === "v1/chat/completions"

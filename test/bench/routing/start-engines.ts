@@ -17,9 +17,12 @@ export interface Engines extends AsyncDisposable {
   counts(): Promise<readonly EngineCounts[]>;
 }
 
-interface EngineCounts {
+export interface EngineCounts {
   readonly promptTokens: number;
   readonly cachedTokens: number;
+  /** Requests that got their first token, and the sum of the times that they waited for it in the engine. */
+  readonly begun: number;
+  readonly firstMs: number;
 }
 
 export async function startEngines(specs: readonly EngineSpec[], seed: number): Promise<Engines> {

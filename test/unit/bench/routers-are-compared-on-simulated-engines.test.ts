@@ -183,12 +183,32 @@ test.each(["chats", "documents", "mixed"])(
 
 describe("the report", () => {
   const asked = { firstMs: 100, totalMs: 900, answer: "Hello", why: "" };
-  const run = { workload: "chats", router: "oracle", seed: 1, hitShare: 0.5, cpu: { bench: 0.1, host: 0.2 } };
+  const run = {
+    workload: "chats",
+    router: "oracle",
+    seed: 1,
+    hitShare: 0.5,
+    engineFirstMs: 60,
+    cpu: { bench: 0.1, host: 0.2 },
+  };
   const of = (seed: number, firstMs: number) => resultOf({ ...run, seed }, [{ ...asked, firstMs }]);
 
   test("shows the median over the seeds", () => {
     const [, row] = resultTable([of(1, 100), of(2, 900), of(3, 300)]).split("\n");
-    expect(row?.split(/ +/)).toEqual(["chats", "oracle", "50", "300", "300", "900", "1", "0", "10", "20", "3"]);
+    expect(row?.split(/ +/)).toEqual([
+      "chats",
+      "oracle",
+      "50",
+      "300",
+      "240.0",
+      "300",
+      "900",
+      "1",
+      "0",
+      "10",
+      "20",
+      "3",
+    ]);
   });
 
   test("leaves failed requests out of the times and names the first reason", () => {
