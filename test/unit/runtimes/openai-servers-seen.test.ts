@@ -196,6 +196,20 @@ describe("vLLM", () => {
     await answer({}, "tiny");
     expect(server.requestsTo(chats).at(-1)?.body).toMatchObject({ model: place });
   });
+
+  test("reads the files of its model again when they were missing, since they may still have been on their way", async () => {
+    const place = join(folder("hub", {}), "tiny");
+    const listed = `{"id":"${place}","object":"model","created":1,"owned_by":"vllm","root":"${place}","parent":null,"max_model_len":8192}`;
+    const { runtime } = await runtimeAt("vllm", {
+      "/v1/models": { body: `{"object":"list","data":[${listed}]}` },
+      [chats]: { body: whole },
+    });
+    const sees = async () => (await runtime.catalogue(signal))[0]?.capabilities?.vision;
+    expect(await sees()).not.toBe(true);
+    mkdirSync(place);
+    writeFileSync(join(place, "config.json"), '{"vision_config":{}}');
+    expect(await sees()).toBe(true);
+  });
 });
 
 describe("llama-server as a router", () => {

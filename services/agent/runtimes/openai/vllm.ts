@@ -81,7 +81,8 @@ export function openVllm(options: {
   readonly hubFolder: string;
 }): OpenAiServer {
   const { connection, hubFolder } = options;
-  const filesByRoot = new Map<string, Promise<ModelFiles | undefined>>();
+  /** By root. Files that are missing may still be on their way here. */
+  const filesByRoot = new Map<string, ModelFiles>();
   const probes = new PatientProbes<Probed>(options);
 
   async function probe(model: string, signal: AbortSignal): Promise<Probed> {
@@ -108,7 +109,8 @@ export function openVllm(options: {
           const base = data.find((one) => one.id === listed.parent) ?? listed;
           const probed = await probes.find(base.id, (until) => probe(base.id, until), signal);
           const root = base.root ?? base.id;
-          const files = await filesByRoot.getOrInsertComputed(root, () => readModelFiles(root, hubFolder));
+          const files = filesByRoot.get(root) ?? (await readModelFiles(root, hubFolder));
+          if (files !== undefined) filesByRoot.set(root, files);
           return {
             id,
             name: listed.id,
