@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { KeyToken } from "#shared/keys/key-token.ts";
 import { errorLine, type ErrorBody, type Model, model } from "#shared/model/model.ts";
-import { LineCutter } from "#shared/process/line-cutter.ts";
+import { SentEvents, type SentEvent } from "#shared/process/cut-stream.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { jsonIn } from "./command-line.ts";
 import { statusOf, whyUnreachable } from "./find-gateway.ts";
@@ -18,7 +18,6 @@ const chunk = z.object({
 });
 type AnswerPiece = z.output<typeof chunk>["choices"][number];
 
-const prefix = "data: ";
 /** Maximum size of one event of a stream. */
 const eventBytesMax = 16 * 1024 * 1024;
 
@@ -53,14 +52,18 @@ export async function* streamChat(
 ): AsyncGenerator<AnswerPiece> {
   const { baseUrl } = site;
   const { signal, ...request } = chat;
-  const lines = new LineCutter(eventBytesMax, () => noGateway(baseUrl));
+  const wrong = (): StartFailure => noGateway(baseUrl);
+  const events = new SentEvents({ bytesMax: eventBytesMax, tooLong: wrong, noEvents: wrong });
   try {
     const body = JSON.stringify({ ...request, stream: true });
     const response = await ask(site, "/chat/completions", { method: "POST", body, signal });
     for await (const bytes of response.body ?? []) {
-      for (const line of lines.take(bytes)) {
-        if (line === `${prefix}[DONE]`) return;
-        if (line.startsWith(prefix)) yield* piecesIn(line.slice(prefix.length), baseUrl);
+      const sent: SentEvent[] = [];
+      events.push(bytes, (event) => void sent.push(event));
+      for (const event of sent) {
+        if (event.kind === "comment") continue;
+        if (event.data === "[DONE]") return;
+        yield* piecesIn(event.data, baseUrl);
       }
     }
   } catch (error) {

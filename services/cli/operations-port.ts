@@ -13,7 +13,7 @@ import {
   type ErrorBody,
 } from "#shared/model/model.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { LineCutter } from "#shared/process/line-cutter.ts";
+import { LineCutter } from "#shared/process/cut-stream.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { jsonIn, readBy, type Surroundings } from "./command-line.ts";
 import { findAdminKey, type FoundKey, operationsOf, siteUrl, statusOf, whyUnreachable } from "./find-gateway.ts";

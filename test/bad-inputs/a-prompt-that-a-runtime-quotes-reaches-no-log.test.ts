@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { runtimeLineBytesMax } from "../../services/agent/runtimes/read-stream.ts";
+import { runtimeLineBytesMax } from "../../services/agent/runtimes/runtime-answer.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { Operator } from "../harness/operator.ts";
 import { startFleet, type Fleet } from "../harness/start-fleet.ts";

@@ -1,9 +1,15 @@
 import type { Dispatcher } from "undici";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { systemClock, type Timer } from "#shared/process/clock.ts";
+import { SentEvents, type SentEvent } from "#shared/process/cut-stream.ts";
+import type { EmitEvents } from "./runtime.ts";
 
 /** The most bytes of an answer that may wait for the reader. At this limit, reading from the runtime pauses. */
 export const waitingBytesMax = 64 * 1024;
+
+/** The longest line that a runtime may send. A whole tool call comes in one line, and its arguments may hold a file. */
+export const runtimeLineBytesMax = 8 * 1024 * 1024;
 
 /** The most bytes of a refusal's text that are read. */
 const errorTextBytesMax = 64 * 1024;
@@ -236,4 +242,58 @@ const brokenOff = new Set<unknown>(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
 
 function codeOf(error: unknown): unknown {
   return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
+/** Splits a body into its items as its pieces come. Items before a fault in a piece are still passed on. */
+export interface Splitter<Item> {
+  push(piece: Uint8Array, onItem: (item: Item) => void): void;
+  end(onItem: (item: Item) => void): void;
+}
+
+interface StreamReading<Item> {
+  readonly splitter: Splitter<Item>;
+  /** Adds the answer events of an item. */
+  readonly read: (item: Item, events: AnswerEvent[]) => void;
+  /** Called after each piece, before its events are emitted. */
+  readonly onPiece: () => void;
+}
+
+/** Reads an answer to its end. Emits one batch of events for each piece, also the events before a fault in it. */
+export async function readStream<Item>(
+  body: RuntimeAnswer,
+  { splitter, read, onPiece }: StreamReading<Item>,
+  emit: EmitEvents,
+): Promise<void> {
+  const emitItems = (split: (onItem: (item: Item) => void) => void): Promise<void> | undefined => {
+    const events: AnswerEvent[] = [];
+    let room: Promise<void> | undefined;
+    try {
+      split((item) => read(item, events));
+    } finally {
+      onPiece();
+      if (events.length > 0) room = emit(events);
+    }
+    return room;
+  };
+  await body.read((piece) => emitItems((onItem) => splitter.push(piece, onItem)));
+  await emitItems((onItem) => splitter.end(onItem));
+}
+
+/** Returns the splitter for a body of server-sent events. */
+export function sentEvents(bytesMax = runtimeLineBytesMax): Splitter<SentEvent> {
+  return new SentEvents({ bytesMax, tooLong: () => tooLong("an event", bytesMax), noEvents });
+}
+
+function noEvents(line: string): Fault {
+  const looksLike = line.trimStart().startsWith("<") ? "HTML" : line.trimStart().startsWith("{") ? "JSON" : "text";
+  return new Fault("upstream_error", {
+    message: "The runtime did not answer with server-sent events.",
+    internal: `${looksLike} where server-sent events were asked for`,
+  });
+}
+
+export function tooLong(what: "a line" | "an event", bytesMax: number): Fault {
+  return new Fault("upstream_error", {
+    message: `The runtime sent ${what} longer than ${bytesMax} bytes (runtimeLineBytesMax).`,
+  });
 }

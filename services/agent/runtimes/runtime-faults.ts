@@ -175,6 +175,15 @@ export function meaningOf(text: string, internal: string): Fault | undefined {
   return meanings.find(([pattern]) => pattern.test(text))?.[1](internal);
 }
 
+/** Returns the fault for status 401 or 403. Undefined for any other status. */
+export function agentRefused(status: number, internal: string): Fault | undefined {
+  if (status !== 401 && status !== 403) return undefined;
+  return new Fault("upstream_error", {
+    message: "The runtime refused the agent of this machine.",
+    internal: `${internal}: it wants an API key, which TRUNKLINE_RUNTIME_KEY gives it`,
+  });
+}
+
 /** Causes that operators can act on. The server's own text is not kept, because it may quote the prompt. */
 const causes: readonly (readonly [RegExp, string])[] = [
   [/out of memory|requires more (system )?memory|cudaMalloc|insufficient (system )?resources/i, "out of memory"],

@@ -36,8 +36,14 @@ import {
   type UnsupportedFields,
   verbosity,
 } from "./request-fields.ts";
-import { insistOnToolOrder, type ToolOrderErrors } from "./tool-order.ts";
-import { chosenTools, choiceOf, outerToolChoice, outerTool } from "./request-tools.ts";
+import {
+  chosenTools,
+  choiceOf,
+  insistOnToolOrder,
+  outerToolChoice,
+  outerTool,
+  type ToolOrderErrors,
+} from "./request-tools.ts";
 import {
   innerChatFields,
   innerSampling,

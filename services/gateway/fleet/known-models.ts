@@ -1,4 +1,5 @@
 import type { StateDatabase } from "#shared/keys/state-database.ts";
+import type { RedisConnection } from "#shared/process/redis-connection.ts";
 
 const dayMs = 86_400_000;
 
@@ -37,11 +38,11 @@ export interface ModelsSeen {
  * Returns the entries to store: each model on its machine, and each by itself. A space separates the two. A model's id
  * may be any text, and a machine's name has no space.
  */
-export function sightingsOf({ machine, modelIds, elsewhere }: ModelsSeen): string[] {
+function sightingsOf({ machine, modelIds, elsewhere }: ModelsSeen): string[] {
   return modelIds.flatMap((id) => [...(elsewhere ? [] : [` ${id}`]), `${machine} ${id}`]);
 }
 
-export function sightingsAskedFor(modelId: string, machines: readonly string[] | undefined): string[] {
+function sightingsAskedFor(modelId: string, machines: readonly string[] | undefined): string[] {
   return machines === undefined ? [` ${modelId}`] : machines.map((machine) => `${machine} ${modelId}`);
 }
 
@@ -79,5 +80,39 @@ export class SqliteKnownModels implements KnownModels {
         SELECT 1 FROM known_models WHERE id IN (SELECT value FROM json_each(${asked})) AND seen_at > ${seenAfterMs}`,
     );
     return row === undefined ? "unknown" : "known";
+  }
+}
+
+/** The sorted set of sightings, by the time at which each was last made. */
+const knownModelsAt = "known-models";
+
+export class RedisKnownModels implements KnownModels {
+  readonly #redis: RedisConnection;
+  readonly #sightingsMax: number;
+
+  constructor(redis: RedisConnection, options: { readonly sightingsMax?: number } = {}) {
+    this.#redis = redis;
+    this.#sightingsMax = options.sightingsMax ?? knownSightingsMax;
+  }
+
+  async remember(seen: ModelsSeen): Promise<void> {
+    if (seen.modelIds.length === 0) return;
+    const sightings = sightingsOf(seen).flatMap((sighting) => [seen.seenAtMs, sighting]);
+    await this.#redis.pipeline("remember models", (batch) =>
+      batch
+        .zadd(knownModelsAt, "GT", ...sightings)
+        .zremrangebyscore(knownModelsAt, "-inf", seen.seenAtMs - modelKnownForMs)
+        .zremrangebyrank(knownModelsAt, 0, -this.#sightingsMax - 1),
+    );
+  }
+
+  async knows(
+    modelId: string,
+    { nowMs, machines }: { readonly nowMs: number; readonly machines?: readonly string[] | undefined },
+  ): Promise<ModelAcquaintance> {
+    const seenAt = await this.#redis.run("look for a model", (redis) =>
+      redis.zmscore(knownModelsAt, ...sightingsAskedFor(modelId, machines)),
+    );
+    return seenAt.some((at) => at !== null && Number(at) > nowMs - modelKnownForMs) ? "known" : "unknown";
   }
 }

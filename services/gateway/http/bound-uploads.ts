@@ -4,7 +4,7 @@ import { errorCodes, type FastifyInstance, type FastifyRequest } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { insistOnPlainJson } from "./framing-fault.ts";
-import { KeyedCounts } from "./keyed-counts.ts";
+import { KeyedCounts } from "./bound-connections.ts";
 import { stateOf } from "./request-state.ts";
 
 /** Pieces of a body that are joined into one buffer. Each piece takes memory of its own, however small it is. */

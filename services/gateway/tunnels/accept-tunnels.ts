@@ -4,7 +4,7 @@ import { WebSocketServer, type WebSocket } from "ws";
 import { Fault } from "#shared/fault/fault.ts";
 import { tunnelPath } from "#shared/protocol/pairing.ts";
 import { refuseOtherMethods } from "../http/answer-faults.ts";
-import { KeyedCounts } from "../http/keyed-counts.ts";
+import { KeyedCounts } from "../http/bound-connections.ts";
 import { networkOf, stateOf } from "../http/request-state.ts";
 import { type Upgrade, upgradeOf } from "../http/route-upgrades.ts";
 import type { OpenTunnels } from "./open-tunnels.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { runtimeLineBytesMax } from "../../../services/agent/runtimes/read-stream.ts";
+import { runtimeLineBytesMax } from "../../../services/agent/runtimes/runtime-answer.ts";
 import { chatOn } from "../../harness/ask-runtime.ts";
 import { eventKinds, fakedRuntime, kinds, type AnyChat, type OnChat } from "./faked-runtimes.ts";
 

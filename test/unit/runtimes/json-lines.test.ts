@@ -1,7 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { JsonLines, runtimeLineBytesMax } from "../../../services/agent/runtimes/read-stream.ts";
+import { JsonLines } from "../../../services/agent/runtimes/ollama/ollama-answer.ts";
+import { runtimeLineBytesMax } from "../../../services/agent/runtimes/runtime-answer.ts";
 
 async function* piecesOf(...pieces: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
   for (const piece of pieces) yield Buffer.from(piece);

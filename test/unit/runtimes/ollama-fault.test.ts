@@ -95,4 +95,10 @@ describe("refusals of Ollama", () => {
     const text = '{"error":"llama runner: failed to create context with the context size 131072"}';
     expect(ollamaStatusFault({ status: 500, text })).toMatchObject({ code: "upstream_error" });
   });
+
+  test.each([[401], [403]])("of the agent itself (%i) tells the operator which setting gives a key", (status) => {
+    const fault = ollamaStatusFault({ status, text: '{"error":"unauthorized"}' });
+    expect(fault).toMatchObject({ code: "upstream_error", message: "The runtime refused the agent of this machine." });
+    expect(fault.internal).toContain("TRUNKLINE_RUNTIME_KEY");
+  });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { pickChunk } from "../../../services/agent/runtimes/openai/openai-chunk.ts";
+import { pickChunk } from "../../../services/agent/runtimes/openai/openai-answer.ts";
 
 describe("a chunk of an OpenAI-shaped server", () => {
   test("may write null for every field that it has nothing for", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { pickChunk } from "../../../services/agent/runtimes/openai/openai-chunk.ts";
+import { pickChunk } from "../../../services/agent/runtimes/openai/openai-answer.ts";
 import {
   OpenAiToolCalls,
   toolArgumentsCharactersMax,

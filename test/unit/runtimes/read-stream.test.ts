@@ -3,8 +3,8 @@ import type { Dispatcher } from "undici";
 import { expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { JsonLines, readStream } from "../../../services/agent/runtimes/read-stream.ts";
-import { RuntimeAnswer } from "../../../services/agent/runtimes/runtime-answer.ts";
+import { JsonLines } from "../../../services/agent/runtimes/ollama/ollama-answer.ts";
+import { readStream, RuntimeAnswer } from "../../../services/agent/runtimes/runtime-answer.ts";
 import type { EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
 
 /** Reads a body of JSON texts, each of which is a text of the answer. Returns functions that send pieces of it. */

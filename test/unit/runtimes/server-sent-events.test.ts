@@ -1,7 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import { SentEvents, type SentEvent } from "../../../services/agent/runtimes/read-stream.ts";
+import type { SentEvent } from "#shared/process/cut-stream.ts";
+import { sentEvents } from "../../../services/agent/runtimes/runtime-answer.ts";
 
 async function* piecesOf(...pieces: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
   for (const piece of pieces) yield Buffer.from(piece);
@@ -10,9 +11,9 @@ async function* piecesOf(...pieces: (string | Uint8Array)[]): AsyncGenerator<Uin
 /** A batch for each piece, and one for the end. */
 async function batchesOf(
   pieces: AsyncIterable<Uint8Array>,
-  options?: { eventBytesMax: number },
+  eventBytesMax?: number,
 ): Promise<readonly (readonly SentEvent[])[]> {
-  const sent = new SentEvents(options);
+  const sent = sentEvents(eventBytesMax);
   const batches: SentEvent[][] = [];
   for await (const piece of pieces) sent.push(piece, begin(batches));
   sent.end(begin(batches));
@@ -101,7 +102,7 @@ describe("server-sent events", () => {
     ["in many lines", ["data: 1\ndata: 2\ndata: 3\ndata: 4\ndata: 5\n", "data: 6\ndata: 7\n\n"]],
     ["in many empty lines", ["data\n".repeat(13)]],
   ])("longer than the limit are refused by its name: %s", async (_, pieces) => {
-    const refused = batchesOf(piecesOf(...pieces), { eventBytesMax: 12 });
+    const refused = batchesOf(piecesOf(...pieces), 12);
     await expect(refused).rejects.toThrow("longer than 12 bytes (runtimeLineBytesMax)");
   });
 
@@ -114,13 +115,13 @@ describe("server-sent events", () => {
         yield Buffer.alloc(1_000, "x");
       }
     }
-    await expect(batchesOf(long(), { eventBytesMax: 10_000 })).rejects.toBeInstanceOf(Fault);
+    await expect(batchesOf(long(), 10_000)).rejects.toBeInstanceOf(Fault);
     expect(sent).toBeLessThanOrEqual(10_000);
   });
 
   test("that came before one that fails are not lost with it", async () => {
     const events: SentEvent[] = [];
-    expect(() => new SentEvents().push(Buffer.from("data: 1\n\n<html>\n"), (event) => void events.push(event))).toThrow(
+    expect(() => sentEvents().push(Buffer.from("data: 1\n\n<html>\n"), (event) => void events.push(event))).toThrow(
       Fault,
     );
     expect(events).toEqual([{ kind: "event", name: "", data: "1" }]);

@@ -4,6 +4,7 @@ import { Fault, misfitOf } from "#shared/fault/fault.ts";
 import type { ChatBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { callAsText, offersTools, runtimeLogprobs } from "../adjust-answer.ts";
 import {
+  agentRefused,
   causeOf,
   ContextOverflow,
   estimatePromptTokens,
@@ -11,7 +12,8 @@ import {
   modelNotFound,
   overflowInText,
 } from "../runtime-faults.ts";
-import type { Refusal } from "../runtime-answer.ts";
+import { type Refusal, runtimeLineBytesMax, type Splitter, tooLong } from "../runtime-answer.ts";
+import { LineCutter } from "#shared/process/cut-stream.ts";
 
 const count = z.int().nonnegative().nullish();
 
@@ -149,6 +151,8 @@ const overflowing = /context (length|size|window)|exceed_context_size|input leng
  */
 export function ollamaStatusFault({ status, text }: Refusal): Fault {
   const internal = `Ollama answered ${status} (${causeOf(text)})`;
+  const refused = agentRefused(status, internal);
+  if (refused !== undefined) return refused;
   if (status === 404) return modelNotFound(internal);
   if (status === 503 || status === 429) {
     return new Fault("server_is_overloaded", { message: "The runtime is overloaded.", internal });
@@ -159,4 +163,36 @@ export function ollamaStatusFault({ status, text }: Refusal): Fault {
   if (status < 500 && overflowing.test(text)) return new ContextOverflow(overflowInText(text) ?? {}, internal);
   if (status === 400) return new Fault("bad_request", { message: "The runtime refused the request.", internal });
   return new Fault("upstream_error", { message: "The runtime failed.", internal });
+}
+
+/** Splits a body of JSON lines into its values. Empty lines are skipped. */
+export class JsonLines implements Splitter<unknown> {
+  readonly #lines: LineCutter;
+
+  constructor({ lineBytesMax = runtimeLineBytesMax } = {}) {
+    this.#lines = new LineCutter(lineBytesMax, () => tooLong("a line", lineBytesMax));
+  }
+
+  push(piece: Uint8Array, onValue: (value: unknown) => void): void {
+    this.#lines.push(piece, (line) => parseLine(line, onValue));
+  }
+
+  end(onValue: (value: unknown) => void): void {
+    this.#lines.end((line) => parseLine(line, onValue));
+  }
+}
+
+function parseLine(line: string, onValue: (value: unknown) => void): void {
+  if (line.trim() === "") return;
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    // Drops the parser's own error: its message quotes a part of the line, which may be a user's answer.
+    throw new Fault("upstream_error", {
+      message: "The runtime sent a line that is not JSON.",
+      internal: `not JSON, ${line.length} characters`,
+    });
+  }
+  onValue(value);
 }

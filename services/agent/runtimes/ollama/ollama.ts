@@ -4,8 +4,8 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { ManageProgress } from "#shared/protocol/job-bodies.ts";
 import { cutAtStops, prefilledText, trimPrefix } from "../adjust-answer.ts";
 import { tellOverflow } from "../runtime-faults.ts";
-import { JsonLines, readStream } from "../read-stream.ts";
-import { OllamaAnswer, ollamaStatusFault } from "./ollama-answer.ts";
+import { readStream } from "../runtime-answer.ts";
+import { JsonLines, OllamaAnswer, ollamaStatusFault } from "./ollama-answer.ts";
 import { RuntimeConnection } from "../runtime-connection.ts";
 import type {
   ChatRun,

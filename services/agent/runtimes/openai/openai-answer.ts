@@ -1,15 +1,15 @@
 import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { ChatBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
-import { offersTools } from "../adjust-answer.ts";
+import { logprobsIn, offersTools } from "../adjust-answer.ts";
 import { ContextOverflow } from "../runtime-faults.ts";
-import { readStream, SentEvents, type SentEvent } from "../read-stream.ts";
+import type { SentEvent } from "#shared/process/cut-stream.ts";
+import { readStream, sentEvents } from "../runtime-answer.ts";
 import type { Question, RuntimeConnection } from "../runtime-connection.ts";
 import type { ChatRun, EmitEvents } from "../runtime.ts";
-import { type ChunkChoice, invalidEvent, isFields, logprobsIn, parseEvent, pickChunk } from "./openai-chunk.ts";
-import { answerFault } from "./openai-fault.ts";
+import { answerFault, type Fields, invalidEvent, isFields } from "./openai-fault.ts";
 import type { Served } from "./openai-profile.ts";
-import { OpenAiToolCalls } from "./openai-tool-calls.ts";
+import { type CallPiece, OpenAiToolCalls } from "./openai-tool-calls.ts";
 
 interface AnswerRequest extends Pick<Served, "profile"> {
   readonly question: Question;
@@ -39,7 +39,7 @@ export async function readAnswer(answer: OpenAiAnswer, request: AnswerRequest, e
     isAlive = false;
     if (answer.isOver) body.complete();
   };
-  await readStream(body, { splitter: new SentEvents(), read, onPiece }, emit);
+  await readStream(body, { splitter: sentEvents(), read, onPiece }, emit);
   if (!answer.isComplete) throw await incompleteFault(answer, request);
   if (answer.endedBare) onBareEnd?.();
   const { hasOutput, promptTokens = 0 } = answer;
@@ -235,3 +235,81 @@ function interrupted(): Fault {
       "start it with --interrupt_requests false",
   });
 }
+
+function parseEvent(data: string): unknown {
+  try {
+    return JSON.parse(data);
+  } catch {
+    // Drops the parser's own error: its message quotes a part of the text, which may be a user's answer.
+    throw invalidEvent(`not JSON, ${data.length} characters`);
+  }
+}
+
+type UsageEvent = Extract<AnswerEvent, { kind: "usage" }>;
+
+/**
+ * Picks the fields of one event of `/v1/chat/completions` or `/v1/completions`. Each server omits other fields. Throws
+ * when a field of the answer has the wrong type; malformed usage and logprobs count as missing.
+ */
+export function pickChunk(value: unknown): { choices: readonly ChunkChoice[]; usage: UsageEvent | undefined } {
+  if (!isFields(value)) throw invalidEvent("a chunk that is no object");
+  return { choices: (pick(value, "choices", isList) ?? []).map(pickChoice), usage: pickUsage(value["usage"]) };
+}
+
+/** The fields of one choice of a chunk that an answer needs. Empty texts count as missing. */
+type ChunkChoice = ReturnType<typeof pickChoice>;
+
+function pickChoice(value: unknown) {
+  if (!isFields(value)) throw invalidEvent("a choice that is no object");
+  const delta = pick(value, "delta", isFields) ?? {};
+  return {
+    index: pick(value, "index", isCount) ?? 0,
+    text: pick(delta, "content", isText) || pick(value, "text", isText) || undefined,
+    reasoning: pick(delta, "reasoning_content", isText) || pick(delta, "reasoning", isText) || undefined,
+    calls: (pick(delta, "tool_calls", isList) ?? []).map(pickCall),
+    /** Some servers write an empty reason on every chunk. */
+    finishReason: pick(value, "finish_reason", isText),
+    /** The stop string that ended the answer, which vLLM tells. */
+    stop: isText(value["stop_reason"]) ? value["stop_reason"] : undefined,
+    logprobs: value["logprobs"],
+  };
+}
+
+function pickCall(value: unknown): CallPiece {
+  if (!isFields(value)) throw invalidEvent("a tool call that is no object");
+  const called = pick(value, "function", isFields) ?? {};
+  const given = called["arguments"];
+  return {
+    index: pick(value, "index", isCount),
+    id: pick(value, "id", isText),
+    name: pick(called, "name", isText),
+    arguments: isText(given) ? given : JSON.stringify(pick(called, "arguments", isFields)),
+  };
+}
+
+function pickUsage(value: unknown): UsageEvent | undefined {
+  if (!isFields(value) || !isCount(value["prompt_tokens"])) return undefined;
+  const count = (fields: unknown, name: string): number | undefined => {
+    const given = isFields(fields) ? fields[name] : undefined;
+    return isCount(given) ? given : undefined;
+  };
+  return {
+    kind: "usage",
+    promptTokens: value["prompt_tokens"],
+    completionTokens: count(value, "completion_tokens") ?? 0,
+    cachedTokens: count(value["prompt_tokens_details"], "cached_tokens"),
+    reasoningTokens: count(value["completion_tokens_details"], "reasoning_tokens"),
+  };
+}
+
+/** Returns a field; undefined when it is missing or null, which servers write for a missing field. */
+function pick<Value>(fields: Fields, name: string, is: (value: unknown) => value is Value): Value | undefined {
+  const value = fields[name];
+  if (value === null || value === undefined) return undefined;
+  if (is(value)) return value;
+  throw invalidEvent(`'${name}' has the wrong type`);
+}
+
+const isText = (value: unknown): value is string => typeof value === "string";
+const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value);
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;

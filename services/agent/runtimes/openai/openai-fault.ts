@@ -1,8 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
 import type { Refusal } from "../runtime-answer.ts";
-import { causeOf, ContextOverflow, meaningOf, type Overflow, overflowInText } from "../runtime-faults.ts";
-import { isFields } from "./openai-chunk.ts";
+import { agentRefused, causeOf, ContextOverflow, meaningOf, type Overflow, overflowInText } from "../runtime-faults.ts";
 
 /** The server does not answer yet, because it is still loading the model. The request must be retried. */
 export class ModelLoading extends Fault {
@@ -52,12 +51,8 @@ export function answerFault(error: unknown, { hasOutput }: { readonly hasOutput:
 function complaintFault(complaint: Complaint): Fault {
   const { status, text, param, overflow } = complaint;
   const internal = `the runtime answered ${status} (${causeOf(text)})`;
-  if (status === 401 || status === 403) {
-    return new Fault("upstream_error", {
-      message: "The runtime refused the agent of this machine.",
-      internal: `${internal}: it wants an API key, which TRUNKLINE_RUNTIME_KEY gives it`,
-    });
-  }
+  const refused = agentRefused(status, internal);
+  if (refused !== undefined) return refused;
   if (status === 503 && /loading model/i.test(text)) return new ModelLoading();
   if (status === 503 || status === 429) {
     return new Fault("server_is_overloaded", { message: "The runtime is overloaded.", internal });
@@ -117,4 +112,14 @@ function overflowIn(text: string, error: Readonly<Record<string, unknown>>): Ove
   if (typeof prompt === "number" && typeof window === "number") return { promptTokens: prompt, windowTokens: window };
   const isOverflow = error["type"] === "exceed_context_size_error" || error["code"] === "context_length_exceeded";
   return overflowInText(text) ?? (isOverflow ? {} : undefined);
+}
+
+export function invalidEvent(internal: string): Fault {
+  return new Fault("upstream_error", { message: "The runtime sent an invalid event.", internal });
+}
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+export function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,6 @@
 import type { ChatMessage } from "#shared/protocol/job-bodies.ts";
 import { FoundImages, invalidValue } from "../request-fields.ts";
-import { insistOnToolOrder, type ToolOrderErrors } from "../tool-order.ts";
+import { insistOnToolOrder, type ToolOrderErrors } from "../request-tools.ts";
 import type {
   AssistantBlock,
   DocumentBlock,

@@ -13,7 +13,7 @@ import {
   innerName,
 } from "./response-schema.ts";
 import { FoundImages, innerImage, invalidValue, type RequestImages } from "../request-fields.ts";
-import { insistOnToolOrder, type ToolOrderErrors } from "../tool-order.ts";
+import { insistOnToolOrder, type ToolOrderErrors } from "../request-tools.ts";
 
 /** Items that do not come from the model: messages of other roles, and outputs of functions. */
 type OtherItem = MessageItem | CallOutputItem;
