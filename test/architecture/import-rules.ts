@@ -193,7 +193,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "shared/keys": 2_630,
   "shared/machines": 1_030,
   "shared/model": 150,
-  "shared/process": 1_230,
+  "shared/process": 1_310,
   "shared/protocol": 1_560,
   "shared/routes": 280,
   "shared/site": 330,

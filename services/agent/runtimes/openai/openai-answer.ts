@@ -7,7 +7,7 @@ import type { SentEvent } from "#shared/process/cut-stream.ts";
 import { readStream, sentEvents } from "../runtime-answer.ts";
 import type { Question, RuntimeConnection } from "../runtime-connection.ts";
 import type { ChatRun, EmitEvents } from "../runtime.ts";
-import { answerFault, type Fields, invalidEvent, isFields } from "./openai-fault.ts";
+import { answerFault, invalidEvent } from "./openai-fault.ts";
 import type { Served } from "./openai-profile.ts";
 import { type CallPiece, OpenAiToolCalls } from "./openai-tool-calls.ts";
 
@@ -245,6 +245,7 @@ function parseEvent(data: string): unknown {
   }
 }
 
+type Fields = Readonly<Record<string, unknown>>;
 type UsageEvent = Extract<AnswerEvent, { kind: "usage" }>;
 
 /**
@@ -313,3 +314,7 @@ function pick<Value>(fields: Fields, name: string, is: (value: unknown) => value
 const isText = (value: unknown): value is string => typeof value === "string";
 const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value);
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -79,7 +79,7 @@ function complaintFault(complaint: Complaint): Fault {
 function errorIn(text: string): unknown {
   try {
     const body: unknown = JSON.parse(text);
-    return isFields(body) && body["error"] !== undefined ? body["error"] : body;
+    return Object(body)["error"] ?? body;
   } catch {
     return text;
   }
@@ -89,7 +89,7 @@ function errorIn(text: string): unknown {
 type Complaint = ReturnType<typeof complaintIn>;
 
 function complaintIn(error: unknown, status: number | undefined) {
-  const record = isFields(error) ? error : {};
+  const record: Readonly<Record<string, unknown>> = Object(error);
   const message = record["message"] ?? record["detail"];
   const text = typeof error === "string" ? error : typeof message === "string" ? message : JSON.stringify(error ?? "");
   const code = Number(record["code"]);
@@ -116,10 +116,4 @@ function overflowIn(text: string, error: Readonly<Record<string, unknown>>): Ove
 
 export function invalidEvent(internal: string): Fault {
   return new Fault("upstream_error", { message: "The runtime sent an invalid event.", internal });
-}
-
-export type Fields = Readonly<Record<string, unknown>>;
-
-export function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
