@@ -148,7 +148,7 @@ const words: Readonly<Record<Plain, string>> = {
   contradicts: "it said busy again and again though its presence told a free slot: others come first",
   full: "its queue is full",
   slower: "costs more",
-  drawn: "costs least; of equals one is drawn",
+  drawn: "costs least; one of those within 5 ms is drawn",
   draining: whyDraining,
   cordoned: "is cordoned: it finishes its jobs and takes no new one (trunkline machines uncordon)",
   revoked: "was revoked (trunkline machines pair makes a new line for it)",

@@ -21,6 +21,9 @@ export interface Ranked<Machine extends Able> {
   readonly reason: RankReason | undefined;
 }
 
+/** Costs that differ by less are equal: they are made of measured times. */
+const alikeMs = 5;
+
 /**
  * A machine with a part of the prompt cached counts as equal to the cheapest one while it costs at most this much more.
  * To compute a prompt anew costs its later turns too: they find it on two machines, and each keeps less of others.
@@ -41,18 +44,14 @@ export function orderMachines<Machine extends Able>(
 ): readonly Ranked<Machine>[] {
   return groupsBy(machines, penaltyOf).flatMap((group) => {
     const leastMs = group.reduce((least, { cost }) => Math.min(least, cost.totalMs), Infinity);
-    const drawn = group.map((machine) => ({
-      machine,
-      isNear: machine.cost.totalMs <= leastMs + excessMsAllowed(machine.cost),
-      draw: random(),
-    }));
+    const drawn = group.map((machine) => {
+      const { cost } = machine;
+      const excessMs = Math.max(0, cost.totalMs - leastMs - alikeMs);
+      return { machine, excessMs, isNear: excessMs <= excessMsAllowed(cost), draw: random() };
+    });
     drawn.sort((one, other) => {
       const [cached, otherCached] = [one, other].map(({ machine, isNear }) => (isNear ? machine.cachedTokens : -1));
-      return (
-        (otherCached ?? 0) - (cached ?? 0) ||
-        one.machine.cost.totalMs - other.machine.cost.totalMs ||
-        one.draw - other.draw
-      );
+      return (otherCached ?? 0) - (cached ?? 0) || one.excessMs - other.excessMs || one.draw - other.draw;
     });
     return drawn.map(({ machine, isNear }) => ({
       machine,
