@@ -182,12 +182,15 @@ test("a conversation goes back to the machine that knows it", async () => {
     const logged = (await fleet.gateways[0]?.logLines()) ?? [];
     return logged.flatMap(({ msg, machine, model }) => (msg === "request" && model === "scripted" ? [machine] : []));
   };
-  // The first answers of a process are slow, and a machine that is slower by far is not gone back to.
+  const words = (topic: string): string => `The long words of ${topic}. `.repeat(200);
+  // The first answers of a process are slow, and a machine that is slower by far is not gone back to. All prompts are
+  // long, so that a cached one is worth more than the chance in what a machine was measured with.
   for (let warming = 0; warming < 30; warming += 1) {
-    await fleet.endpoint.answer({ model: "scripted", says: `/script tokens=2 delay_ms=0 nonce=w${warming}` });
+    const says = `/script tokens=2 delay_ms=0 nonce=w${warming}\n${words(`warming ${warming}`)}`;
+    await fleet.endpoint.answer({ model: "scripted", says });
   }
   for (let conversation = 0; conversation < 3; conversation += 1) {
-    const messages: { role: string; content: string }[] = [{ role: "system", content: "Be short." }];
+    const messages: { role: string; content: string }[] = [{ role: "system", content: words(`chat ${conversation}`) }];
     const done = 30 + conversation * 6;
     const before = (await until(async () => (await asked()).length >= done && (await asked()), { what: "the log" }))
       .length;
