@@ -74,6 +74,8 @@ describe.skipIf(lentOnly("nats"))("a direct connection to NATS", () => {
       await turned.advanceAwaiting(slackMs);
       await connectedAnew(direct, before);
       expect(renewals()).toBe(renewal);
+      // NATS has the subscription again once it has answered.
+      await broker.flush();
       gateway.publish("tl1.rollcall", Buffer.from(`after renewal ${renewal}`));
       await until(() => heard.includes(`after renewal ${renewal}`), { what: "a message on the renewed connection" });
     }
