@@ -26,7 +26,7 @@ const alikeMs = 5;
 
 /**
  * A machine with a part of the prompt cached counts as equal to the cheapest one while it costs at most this much more.
- * To compute a prompt anew costs its later turns too: they find it on two machines, and each keeps less of others.
+ * A prompt that a second machine computes takes room in that machine's cache from other prompts, which no cost counts.
  */
 function excessMsAllowed({ savedMs }: Cost): number {
   return Math.min(200, 4 * savedMs);

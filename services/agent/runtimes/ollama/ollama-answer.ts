@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { Fault, misfitOf } from "#shared/fault/fault.ts";
+import { LineCutter } from "#shared/process/cut-stream.ts";
 import type { ChatBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { callAsText, offersTools, runtimeLogprobs } from "../adjust-answer.ts";
 import {
@@ -13,7 +14,6 @@ import {
   overflowInText,
 } from "../runtime-faults.ts";
 import { type Refusal, runtimeLineBytesMax, type Splitter, tooLong } from "../runtime-answer.ts";
-import { LineCutter } from "#shared/process/cut-stream.ts";
 
 const count = z.int().nonnegative().nullish();
 

@@ -1,9 +1,9 @@
 import type { AnswerEvent, FinishReason, TokenLogprobs } from "#shared/protocol/answer-events.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import type { SentEvent } from "#shared/process/cut-stream.ts";
 import type { ChatBody, TextToContinue } from "#shared/protocol/job-bodies.ts";
 import { logprobsIn, offersTools } from "../adjust-answer.ts";
 import { ContextOverflow } from "../runtime-faults.ts";
-import type { SentEvent } from "#shared/process/cut-stream.ts";
 import { readStream, sentEvents } from "../runtime-answer.ts";
 import type { Question, RuntimeConnection } from "../runtime-connection.ts";
 import type { ChatRun, EmitEvents } from "../runtime.ts";
