@@ -2,7 +2,15 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { KeyLimits } from "#shared/keys/key-record.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { compareUsage, type UsageRow, type UsageRows } from "#shared/usage/usage.ts";
-import type { Admission, Demand, Hold, LimitsBook, Refusal, Settlement } from "../../services/gateway/limits/limits.ts";
+import {
+  noSeat,
+  type Admission,
+  type Demand,
+  type Hold,
+  type LimitsBook,
+  type Refusal,
+  type Settlement,
+} from "../../services/gateway/limits/limits.ts";
 
 /** One book of limits as several gateways see it. */
 export interface BookPlace {
@@ -198,6 +206,20 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       const settled = here.settle(settlementOf({ ended: [{ hold: held, ran: true, usedTokens: 10 }] }));
       expect(outcomeOf(await ask(1))).toBe("admitted");
       await settled;
+    });
+
+    test("a count of tokens takes a request of the limit per minute, and no seat, tokens or budget", async () => {
+      const { here, demand, hold, limitStatus } = await open({
+        requestsPerMinute: 3,
+        tokensPerMinute: 100,
+        concurrency: 1,
+        budget: { tokens: 100, per: "day" },
+      });
+      const count = async () => outcomeOf(await here.admit({ ...demand(0), seat: noSeat }));
+      expect(await count()).toBe("admitted");
+      await hold(100);
+      expect([await count(), await count()]).toEqual(["admitted", "requests"]);
+      expect(await limitStatus()).toMatchObject({ requests: { remaining: 0 }, tokens: { limit: 100 } });
     });
 
     test("limits in millions are as exact as small ones", async () => {

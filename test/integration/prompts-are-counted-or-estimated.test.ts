@@ -2,20 +2,21 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { KeyLimits } from "#shared/keys/key-record.ts";
 import { FakeOllama } from "../harness/fake-ollama.ts";
 import { FakeVllm } from "../harness/fake-vllm.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
 import { until } from "../harness/until.ts";
 
 /** Trunkline in front of a model server, as a client of the Messages API sees it. */
-async function inFrontOf(runtime: string, fake: AsyncDisposable & { readonly url: string }) {
+async function inFrontOf(runtime: string, fake: AsyncDisposable & { readonly url: string }, limits?: KeyLimits) {
   await using parts = new AsyncDisposableStack();
   parts.use(fake);
   const stateDir = await mkdtemp(join(tmpdir(), "trunkline-"));
   parts.defer(() => rm(stateDir, { recursive: true }));
   const env = { TRUNKLINE_RUNTIME: runtime, TRUNKLINE_RUNTIME_URL: fake.url };
   const gateway = parts.use(await startGatewayInProcess({ stateDir, env }));
-  const { endpoint } = await gateway.issue({ scopes: ["m"] });
+  const { endpoint } = await gateway.issue({ scopes: ["m"], limits });
   await until(async () => (await endpoint.models()).ids.includes("m"), { what: "the model to be offered" });
   const ended = parts.move();
   const post = (path: string, body: object): Promise<Response> =>
@@ -66,6 +67,23 @@ describe("a prompt is counted", () => {
     expect(isEstimate).toBe(true);
     expect(tokens).toBeGreaterThan(333);
     expect(tokens).toBeLessThan(333 + 100);
+  });
+
+  test("as one of the requests that its key may send a minute, and refused like a chat beyond them", async () => {
+    const fake = await FakeVllm.start({ models: [{ id: "m" }] });
+    await using vllm = await inFrontOf("vllm", fake, { requestsPerMinute: 2 });
+    for (let times = 0; times < 2; times += 1)
+      expect(await vllm.count(hello)).toMatchObject({ status: 200, tokens: 3 });
+    const refusal = async (path: string, body: object) => {
+      const response = await vllm.post(path, body);
+      const { error } = (await response.json()) as { error: { type: string; message: string } };
+      return { status: response.status, headers: [...response.headers.keys()], ...error };
+    };
+    const refused = await refusal("/messages/count_tokens", hello);
+    expect(refused).toMatchObject({ status: 429, type: "rate_limit_error" });
+    expect(refused.message).toMatch(/^This key may send 2 requests a minute, and has sent them\. Try again in \d+s\.$/);
+    expect(refused.headers).toEqual(expect.arrayContaining(["retry-after", "x-ratelimit-remaining-requests"]));
+    expect(refused).toEqual(await refusal("/messages", { ...hello, max_tokens: 10 }));
   });
 
   test("for no model outside the scopes of a key", async () => {

@@ -232,6 +232,8 @@ export interface ReadOrder {
 
 /** Up to this size a request is read in the main thread: that is faster than handing it over. */
 const readHereBytesMax = limits.partBytes;
+/** The same for a count of tokens, whose estimate takes three times as long as the rest. */
+const countedHereBytesMax = limits.partBytes / 4;
 /** Bytes of all requests that the reading thread reads, or that wait for it. */
 export const readingBytesMax = 256 * 1024 * 1024;
 
@@ -249,7 +251,8 @@ export class RequestReader {
   read(outer: Outer, bytes: Buffer | undefined): ReadRequest | Promise<ReadRequest> {
     const promptSeed = this.#promptSeed;
     if (bytes === undefined) return readRequest(outer, bytes);
-    const needsThread = bytes.byteLength > readHereBytesMax || (outer === "embeddings" && seemToHoldTokens(bytes));
+    const hereBytesMax = outer === "count" ? countedHereBytesMax : readHereBytesMax;
+    const needsThread = bytes.byteLength > hereBytesMax || (outer === "embeddings" && seemToHoldTokens(bytes));
     if (!needsThread) return readRequest(outer, bytes, { promptSeed });
     if (this.#thread.bytes + bytes.byteLength > readingBytesMax) {
       const message = `The large requests that this gateway reads hold ${readingBytesMax} bytes already (readingBytesMax).`;

@@ -10,7 +10,7 @@ import { EarlyLimits, limitFault } from "./limit-responses.ts";
 import type { ReadRequest } from "./read-request.ts";
 import { clampTokens, windowTokensMax, type TokenCeiling, type TokenCounts } from "../limits/token-estimates.ts";
 import { budgetPeriodAt } from "../limits/judge-demand.ts";
-import type { Admission, Demand, Hold, Limits, LimitStatus } from "../limits/limits.ts";
+import { noSeat, type Admission, type Demand, type Hold, type Limits, type LimitStatus } from "../limits/limits.ts";
 import { type RequestFacts, type RequestOutcome, stateOf } from "../http/request-state.ts";
 import type { Settlements } from "../limits/settlements.ts";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -128,9 +128,20 @@ export class RequestAccount {
     signal.throwIfAborted();
     this.#promptTokens = promptTokens;
     this.#ceiling = ceiling;
-    const { limits } = this.#key;
+    return this.#ask({ tokens, seat: newToken() }, signal);
+  }
+
+  /** Asks for admission of a count of tokens, which runs no model. */
+  admitCount(signal: AbortSignal): Placed | Promise<Placed> {
+    signal.throwIfAborted();
+    if (this.#key.limits?.requestsPerMinute === undefined) return unlimited;
+    return this.#ask({ tokens: 0, seat: noSeat }, signal);
+  }
+
+  #ask(asked: Pick<Demand, "tokens" | "seat">, signal: AbortSignal): Placed | Promise<Placed> {
+    const { id: keyId, limits } = this.#key;
     if (limits === undefined) return unlimited;
-    const demand = { keyId: this.#key.id, limits, tokens, seat: newToken() };
+    const demand = { keyId, limits, ...asked };
     const admission = this.#dependencies.limits.admit(demand);
     if (admission instanceof Promise || isRetryable(admission)) return this.#placeLater(demand, admission, signal);
     return this.#place(demand, admission);
@@ -158,6 +169,7 @@ export class RequestAccount {
       this.#dependencies.early?.note(demand.limits, admission);
       return { limitStatus, fault: limitFault(admission, demand) };
     }
+    if (demand.seat === noSeat) return { limitStatus, fault: undefined };
     this.#hold = admission.hold;
     this.#dependencies.settlements.begin(admission.hold);
     return { limitStatus, fault: undefined };

@@ -143,6 +143,8 @@ const estimateHeader = "x-trunkline-estimate";
 export function countTokens(server: FastifyInstance, dependencies: CountDependencies): void {
   server.post<{ Body: Buffer | undefined }>("/messages/count_tokens", async (request, reply) => {
     const { asked, account, job } = await placeableRequest("count", { request, reply }, dependencies);
+    const { fault } = await account.admitCount(job.signal);
+    if (fault !== undefined) throw fault;
     // Images are not fetched for a count, and no machine gets a body with their URLs.
     const counted = asked.remoteImages === undefined ? await dependencies.counter.count(job) : undefined;
     account.endedIn("ok");

@@ -1,5 +1,5 @@
 import type { BudgetPeriod, KeyLimits } from "#shared/keys/key-record.ts";
-import type { Allowance, Refusal, LimitStatus } from "./limits.ts";
+import { noSeat, type Allowance, type Demand, type Refusal, type LimitStatus } from "./limits.ts";
 
 /**
  * A limit per minute, as a bucket (GCRA, counted in units of the limit and not in time). Every request fills the
@@ -144,6 +144,11 @@ export function limitStatusOf(limits: KeyLimits, used: Pick<KeyState, "requestsU
     requests: requests === undefined ? undefined : allowanceOf(used.requestsUsed, requestRate(requests)),
     tokens: tokens === undefined ? undefined : allowanceOf(used.tokensUsed, tokenRate(tokens)),
   };
+}
+
+/** Returns the limits that judge a demand. */
+export function judgingLimits({ seat }: Pick<Demand, "seat">, limits: KeyLimits): KeyLimits {
+  return seat === noSeat ? { requestsPerMinute: limits.requestsPerMinute } : limits;
 }
 
 /** True if the requests of a key with these limits are tracked one by one while they are under way. */

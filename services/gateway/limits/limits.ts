@@ -5,11 +5,14 @@ import type { UsageRow } from "#shared/usage/usage.ts";
 export interface Demand {
   readonly keyId: string;
   readonly limits: KeyLimits;
-  /** The name of the request's seat: a fresh token. */
+  /** The name of the request's seat: a fresh token, or `noSeat`. */
   readonly seat: string;
   /** The tokens that the request is expected to use: its prompt, and the longest answer that it allows. */
   readonly tokens: number;
 }
+
+/** In place of a seat: a count of tokens takes a request of the limit per minute, and nothing of the other limits. */
+export const noSeat = "";
 
 /** The rest of one limit, and the time until the whole limit is available again. */
 export interface Allowance {

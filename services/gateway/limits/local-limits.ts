@@ -4,6 +4,7 @@ import {
   budgetPeriodAt,
   charge,
   judgeDemand,
+  judgingLimits,
   requestRate,
   roundingUnits,
   limitStatusOf,
@@ -15,7 +16,16 @@ import {
   type KeyState,
   type Used,
 } from "./judge-demand.ts";
-import type { Admission, Charge, Demand, Hold, Limits, Settled, LimitStatus } from "./limits.ts";
+import {
+  noSeat,
+  type Admission,
+  type Charge,
+  type Demand,
+  type Hold,
+  type Limits,
+  type Settled,
+  type LimitStatus,
+} from "./limits.ts";
 
 interface LocalLimitsOptions {
   readonly clock: Pick<Clock, "now" | "wall">;
@@ -54,7 +64,7 @@ export class LocalLimits implements Limits {
   admit(demand: Demand): Admission {
     const { keyId, limits, seat, tokens } = demand;
     const { spent, endsInMs } = this.#budgetOf(demand);
-    const share = this.#shareOf(limits, spent);
+    const share = judgingLimits(demand, this.#shareOf(limits, spent));
     const state = { ...this.#stateOf(keyId, share), spent };
     const verdict = judgeDemand(tokens, share, state);
     if (verdict.outcome === "refuse") {
@@ -169,7 +179,7 @@ class LocalKey {
   }
 
   take(nowMs: number, limits: KeyLimits, hold: Hold): void {
-    this.#holds.set(hold.seat, hold);
+    if (hold.seat !== noSeat) this.#holds.set(hold.seat, hold);
     this.#reserved += hold.budgetTokens;
     this.#charge(nowMs, limits, { requests: 1, tokens: hold.tokens }, hold.kept);
   }

@@ -8,6 +8,7 @@ import { redisUsageAt, redisUsageDaysAt, redisUsageFields, usageKeptDays, type U
 import {
   budgetPeriodAt,
   debtWindowsMax,
+  judgingLimits,
   needsSeat,
   requestRate,
   roundingUnits,
@@ -215,8 +216,10 @@ export class RedisLimitsBook implements LimitsBook {
     redis.define("settleRequests", { lua: settleLua, numberOfKeys: 1 });
   }
 
-  async admit({ keyId, limits, seat, tokens }: Demand): Promise<Admission> {
-    const { requestsPerMinute = "", tokensPerMinute = "", concurrency = "", budget } = limits;
+  async admit(demand: Demand): Promise<Admission> {
+    const { keyId, limits, seat, tokens } = demand;
+    const judging = judgingLimits(demand, limits);
+    const { requestsPerMinute = "", tokensPerMinute = "", concurrency = "", budget } = judging;
     const wallMs = this.#clock.wall();
     const period = budget && budgetPeriodAt(budget.per, wallMs);
     const spending = period === undefined ? "" : spentAt(keyId, period.name);
@@ -226,7 +229,7 @@ export class RedisLimitsBook implements LimitsBook {
     );
     const [by, requestsUsed, tokensUsed, spentOfBudget, budgetTokens] = admitReply.parse(reply);
     const used = { requestsUsed, tokensUsed };
-    const limitStatus = limitStatusOf(limits, used);
+    const limitStatus = limitStatusOf(judging, used);
     const spent = budget && spentOfBudget;
     if (by !== "") {
       const budgetEndsInMs = period === undefined ? 0 : period.endsAtMs - wallMs;

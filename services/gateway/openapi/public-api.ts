@@ -143,7 +143,7 @@ export const publicApi: Readonly<Record<string, PublicOperation>> = {
     tag: "Messages",
     summary: "Count the tokens of a request",
     description:
-      "The request is not run: a machine that would run it counts its prompt. Where the model server of that machine cannot count, or with images, the answer is an estimate from above, and `x-trunkline-estimate` says so.",
+      "The request is not run, and takes one of the requests that its key may send a minute. A machine that would run it counts its prompt. Where the model server of that machine cannot count, or with images, the answer is an estimate from above, and `x-trunkline-estimate` says so.",
     body: { schema: "MessageRequest", examples: countExamples },
     answer: "TokenCount",
     errors: ["MessageError"],

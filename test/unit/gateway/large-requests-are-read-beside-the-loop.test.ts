@@ -61,6 +61,18 @@ describe("a large request", () => {
     expect(asked.sha256).toMatch(/^[0-9a-f]{64}$/);
   });
 
+  test("a count of 100 KB is estimated in the reading thread, and a chat of the same size is read at once", async () => {
+    const large = bytesOf({
+      model: "llama3",
+      max_tokens: 9,
+      messages: [{ role: "user", content: "x = 1; ".repeat(15_000) }],
+    });
+    const counted = shared.read("count", Buffer.from(large));
+    expect(counted).toBeInstanceOf(Promise);
+    expect((await counted).upper?.tokens).toBeGreaterThan(15_000);
+    expect(shared.read("message", large)).not.toBeInstanceOf(Promise);
+  });
+
   test("that is wrong is refused as it would be on the loop", async () => {
     const wrong = chat("a".repeat(mib), { n: 0 });
     const fault = await faultOf(shared.read("chat", wrong));
