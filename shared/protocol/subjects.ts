@@ -1,8 +1,8 @@
 import { tokenCharacters } from "./identifiers.ts";
 
 /**
- * All subjects of version 1 of the wire. A subject holds only machine names, epochs and random tokens: never a model, a
- * key or a user's text.
+ * All subjects of the wire. They begin with `tl1.` at every version of it, so that grants stay valid: frames and job heads
+ * carry the version. A subject holds only machine names, epochs and random tokens: never a model, a key or a user's text.
  *
  * A reply subject carries the machine's name, so that the broker itself keeps a machine from answering in the name of
  * another. The gateway's token is new at every boot, so that frames for an ended gateway have no subscriber.

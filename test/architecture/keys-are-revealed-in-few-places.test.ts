@@ -1,0 +1,17 @@
+import { expect, test } from "vitest";
+import { readSources } from "./read-sources.ts";
+
+/** The files that print, send or write the text of an API key. */
+const mayReveal = [
+  "services/cli/chat-client.ts",
+  "services/cli/connect/connect.ts",
+  "services/cli/keys.ts",
+  "services/cli/operations-port.ts",
+  "services/cli/up-state.ts",
+  "services/gateway/operations/key-operations.ts",
+];
+
+test("only the files of this list read the text of an API key", () => {
+  const revealing = readSources().filter(({ path, text }) => !path.startsWith("test/") && text.includes(".reveal()"));
+  expect(revealing.map(({ path }) => path).toSorted()).toEqual(mayReveal);
+});
