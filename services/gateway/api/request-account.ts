@@ -51,10 +51,10 @@ const unlimited: Placed = { limitStatus: {}, fault: undefined };
 
 /**
  * The account of one request with its key, from the authentication of the key to the one end of the request. It covers
- * admission under the key's limits, and exactly one usage record, whatever becomes of the request. A machine reports
- * token counts as usage of an end or fault frame, output tokens of data frames, and progress of beats. All of them are
- * clamped to what is possible before they are booked, logged or measured. Usage in an answer's own bytes reaches its
- * client as the machine wrote it.
+ * admission under the key's limits, and one usage record at that end. A gateway that is killed books no request that was
+ * under way, and loses the records of its last 100 ms. A machine reports token counts as usage of an end or fault frame,
+ * output tokens of data frames, and progress of beats. All of them are clamped to what is possible before they are
+ * booked, logged or measured. Usage in an answer's own bytes reaches its client as the machine wrote it.
  */
 export class RequestAccount {
   readonly #dependencies: AccountDependencies;
