@@ -3,9 +3,9 @@ import type { KeyToken } from "#shared/keys/key-token.ts";
 import { errorLine, type ErrorBody, type Model, model } from "#shared/model/model.ts";
 import { SentEvents, type SentEvent } from "#shared/process/cut-stream.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { onOneLine } from "#shared/process/log.ts";
 import { jsonIn } from "./command-line.ts";
 import { statusOf, whyUnreachable } from "./find-gateway.ts";
-import { onOneLine } from "./table-text.ts";
 
 export interface ChatMessage {
   readonly role: "system" | "user" | "assistant";

@@ -15,9 +15,9 @@ import {
 import type { Clock } from "#shared/process/clock.ts";
 import { LineCutter } from "#shared/process/cut-stream.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { onOneLine } from "#shared/process/log.ts";
 import { jsonIn, readBy, type Surroundings } from "./command-line.ts";
 import { findAdminKey, type FoundKey, operationsOf, siteUrl, statusOf, whyUnreachable } from "./find-gateway.ts";
-import { onOneLine } from "./table-text.ts";
 
 export interface GivenOperations {
   readonly operationsUrl?: string;

@@ -16,18 +16,20 @@ import { type BrokerFor, natsForMachines } from "../gateway/compose-tunnels.ts";
 import { gatewayConfig, type GatewayConfig } from "../gateway/config.ts";
 import type { Surroundings } from "./command-line.ts";
 import { type StartGiven, withOptions } from "./start-commands.ts";
+import { requestRows } from "./request-rows.ts";
 import { keepAdminKey, noteAddresses, ownKey, upFiles } from "./up-state.ts";
 import { ownCommand, welcome } from "./welcome.ts";
 
 export interface UpGiven extends StartGiven {
   readonly json?: true;
   readonly hideKey?: true;
+  readonly quiet?: true;
 }
 
 /** Runs gateway and agent in one process until they are stopped. */
-export async function runUp(surroundings: Surroundings, { json, hideKey, ...given }: UpGiven): Promise<void> {
+export async function runUp(surroundings: Surroundings, { json, hideKey, quiet, ...given }: UpGiven): Promise<void> {
   const { stdout } = surroundings;
-  // A person reads this terminal, so the log shows only warnings and errors unless configured otherwise.
+  // A person reads this terminal, so the log shows only requests, warnings and errors unless configured otherwise.
   const named = withOptions(withoutEmpty(surroundings.environment), given);
   // There is no balancer before this process that must learn of a stop first, so the grace period is 0.
   const environment = { TRUNKLINE_LOG_LEVEL: "warn", TRUNKLINE_GRACE_MS: "0", ...named };
@@ -35,7 +37,10 @@ export async function runUp(surroundings: Surroundings, { json, hideKey, ...give
     () => gatewayConfig(environment),
     () => agentConfig(environment),
   );
-  const log = createLog({ level: forGateway.logLevel, format: forGateway.logFormat, name: "trunkline" });
+  const { logLevel: level, logFormat: format } = forGateway;
+  const log = createLog({ level, format, name: "trunkline" });
+  const requestLevel = quiet ? "silent" : "TRUNKLINE_LOG_LEVEL" in named ? level : "info";
+  const requestLog = createLog({ level: requestLevel, format, name: "trunkline", text: requestRows(process.stderr) });
   await runUntilStopped({
     environment,
     drainMs: forGateway.drainMs,
@@ -70,6 +75,7 @@ export async function runUp(surroundings: Surroundings, { json, hideKey, ...give
         lifecycle,
         clock,
         log,
+        requestLog,
       });
       noteAddresses(forGateway.keyStore.stateDir, { baseUrl, operationsUrl }, lifecycle);
       const { runtime, models } = agent;

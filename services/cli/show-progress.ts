@@ -1,7 +1,8 @@
 import type { ProgressLine } from "#shared/model/model.ts";
+import { onOneLine } from "#shared/process/log.ts";
 import { type Output, type Surroundings, widthOf } from "./command-line.ts";
 import { byteSize } from "./quantity-text.ts";
-import { cutText, onOneLine } from "./table-text.ts";
+import { cutText } from "./table-text.ts";
 
 interface ShownProgress {
   tell(progress: ProgressLine): void;

@@ -17,12 +17,15 @@ export function upCommand(surroundings: Surroundings): Command {
     .description("run everything in one process: gateway, agent, broker and keys")
     .option("--json", "print one line of JSON when ready: base_url, api_key, runtime, and public_url with --public")
     .addOption(new Option("--hide-key", hideKey).conflicts("json"))
+    .option("--quiet", "show no line for each request")
     .addOption(ggufOption())
     .addOption(publicOption())
     .more(`
 Uses the model servers on this machine, or the files that --gguf names, or a demonstration when there are none. Keys
 are kept in TRUNKLINE_STATE_DIR.
 TRUNKLINE_NATS_URL and TRUNKLINE_REDIS_URL turn the embedded broker and key store into real ones.
+Each request is shown on standard error when it ends: as a row on a terminal, with tokens, the time to the first token and
+the total time, and as a line of JSON elsewhere (TRUNKLINE_LOG_FORMAT).
 
 With --public GPU machines elsewhere can be paired with this site, and there is no demonstration. The port opens to other
 hosts when it has a certificate (TRUNKLINE_TLS_CERT, TRUNKLINE_TLS_KEY), or to the proxies of TRUNKLINE_TRUSTED_PROXIES

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { fleetListing, type FleetListing, type ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { sleep } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { onOneLine } from "#shared/process/log.ts";
 import {
   commandIn,
   type GivenJson,
@@ -18,7 +19,7 @@ import {
   whichGatewayHelp,
 } from "./operations-port.ts";
 import { agoText, utcTime } from "./quantity-text.ts";
-import { alignedTable, onOneLine, wrapText } from "./table-text.ts";
+import { alignedTable, wrapText } from "./table-text.ts";
 
 interface Given extends GivenOperations, GivenJson {
   readonly watch?: true;

@@ -1,3 +1,5 @@
+import { onOneLine } from "#shared/process/log.ts";
+
 interface TableLayout {
   /** The right-aligned columns, for numbers. */
   readonly right?: readonly string[];
@@ -44,9 +46,8 @@ export function alignedTable(
     columns
       .map(({ heading, width }, at) => {
         const cell = cells[at] ?? "";
-        const room = " ".repeat(Math.max(0, width - displayWidth(cell)));
         const text = cell === "" || row < 0 ? cell : paint(cell, { heading, row });
-        return right.includes(heading) ? room + text : text + room;
+        return padText(cell, width, { side: right.includes(heading) ? "right" : "left", text });
       })
       .join(gap)
       .trimEnd();
@@ -145,12 +146,14 @@ function displayWidth(text: string): number {
   return [...graphemes.segment(text)].reduce((columns, { segment }) => columns + columnsOf(segment), 0);
 }
 
-/**
- * Replaces control characters in a text from clients or other hosts. Such a text can then neither end its line nor
- * control the terminal.
- */
-export function onOneLine(text: string): string {
-  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, "?");
+/** Fills a cell up to a width; `text` is the cell with its colours. */
+export function padText(
+  cell: string,
+  width: number,
+  { side = "left", text = cell }: { readonly side?: "left" | "right"; readonly text?: string } = {},
+): string {
+  const room = " ".repeat(Math.max(0, width - displayWidth(cell)));
+  return side === "right" ? room + text : text + room;
 }
 
 /** One line of `fieldLines`. Without a value there is no line. */

@@ -3,8 +3,8 @@ import { delimiter, join } from "node:path";
 import { z } from "zod";
 import type { Model } from "#shared/model/model.ts";
 import type { Environment } from "#shared/process/config.ts";
+import { onOneLine } from "#shared/process/log.ts";
 import type { ProgramFacts } from "./service/copy-program.ts";
-import { onOneLine } from "./table-text.ts";
 
 interface Welcome {
   /** The base URL of the endpoints on this host, including `/v1`. */

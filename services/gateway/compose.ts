@@ -69,6 +69,8 @@ interface GatewayParts {
   readonly lifecycle: Lifecycle;
   readonly clock: Clock;
   readonly log: Log;
+  /** Gets the lines of the requests on the public port; otherwise `log` does. */
+  readonly requestLog?: Log | undefined;
 }
 
 interface RunningGateway {
@@ -108,6 +110,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const bodyLimit = { bodyBytesMax, bodyLimitName: "TRUNKLINE_BODY_BYTES_MAX" };
   const server = createServer({
     log,
+    requestLog: parts.requestLog,
     ...bodyLimit,
     trustedProxies,
     tls,

@@ -51,6 +51,8 @@ const defaultClientTimeouts: ClientTimeouts = { headersMs: 10_000, requestMs: 12
 
 interface ServerOptions extends BodyLimit {
   readonly log: Log;
+  /** Gets the line of each request; otherwise `log` does. */
+  readonly requestLog?: Log | undefined;
   readonly trustedProxies?: readonly string[];
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer } | undefined;
   /** Connections close after their next answer while it drains, so that clients go elsewhere. */
@@ -84,6 +86,7 @@ const headBytesReadMax = 32 * 1024;
 export function createServer(options: ServerOptions): FastifyInstance {
   const {
     log,
+    requestLog = log,
     bodyBytesMax,
     trustedProxies = [],
     patience = defaultClientTimeouts,
@@ -107,7 +110,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     clientErrorHandler: (error, socket) => broken.answer(error, socket),
     frameworkErrors: (error, request, reply: FastifyReply) => {
       nameRequest(request, reply);
-      followRequest({ request, reply }, { log, meter });
+      followRequest({ request, reply }, { log: requestLog, meter });
       void answerFault(adoptError(error, options), { request, reply, ...options });
     },
   });
@@ -126,7 +129,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   registerMethods(server);
   addRequestState(server);
 
-  followRequests(server, { log, meter });
+  followRequests(server, { log: requestLog, meter });
   server.addHook("onRequest", (request, reply, done) => {
     nameRequest(request, reply);
     if (reply.raw instanceof TimedResponse) reply.raw.requestId = request.id;

@@ -59,13 +59,15 @@ export function createLog(options: {
   readonly name: string;
   readonly format?: LogFormat | undefined;
   readonly write?: (line: string) => void;
+  /** Formats a line for a terminal, in place of `logText`. */
+  readonly text?: typeof logText;
 }): Log {
   const { stderr } = process;
-  const { level, name, write = (line) => void stderr.write(line) } = options;
+  const { level, name, text = logText, write = (line) => void stderr.write(line) } = options;
   const isTerminal = options.write === undefined && stderr.isTTY;
   const { format = isTerminal ? "text" : "json" } = options;
   const coloured = isTerminal && stderr.hasColors();
-  const written = format === "json" ? (line: string) => line : (line: string) => logText(line, { coloured });
+  const written = format === "json" ? (line: string) => line : (line: string) => text(line, { coloured });
   return pino({ level, name, base: { pid: process.pid, name } }, { write: (line) => write(scrub(written(line))) });
 }
 
@@ -79,8 +81,6 @@ const levels: Readonly<Record<number, readonly [word: string, colour: string]>> 
 };
 const noColour = "\u001b[0m";
 
-/** Matches the characters that control a terminal. Some texts in a log come from clients and other hosts. */
-const controls = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 /** Matches a text that needs no quotes. */
 const word = /^[^\s"=]+$/;
 
@@ -100,10 +100,14 @@ export function logText(line: string, { coloured }: { readonly coloured: boolean
   const [text, colour] = levels[level] ?? [String(level), ""];
   const shown = coloured ? `${colour}${text}${noColour}` : text;
   const pairs = Object.entries(fields).map(([name, value]) => `${name}=${valueText(value)}`);
-  const words = [msg, ...pairs].filter((each) => each !== "").map(safe);
-  const at = new Date(time);
-  const clockTime = `${at.toTimeString().slice(0, 8)}.${String(at.getMilliseconds()).padStart(3, "0")}`;
+  const words = [msg, ...pairs].filter((each) => each !== "").map(onOneLine);
+  const clockTime = `${timeText(time)}.${String(time % 1_000).padStart(3, "0")}`;
   return `${clockTime} ${shown} ${words.join(" ")}\n${errorText(err)}`;
+}
+
+/** Returns the local time to the second. */
+export function timeText(ms: number): string {
+  return new Date(ms).toTimeString().slice(0, 8);
 }
 
 function valueText(value: unknown): string {
@@ -116,12 +120,16 @@ function errorText(err: unknown): string {
   const stack = typeof err === "object" && err !== null && "stack" in err ? String(err.stack) : valueText(err);
   return stack
     .split("\n")
-    .map((each) => `  ${safe(each.trimEnd())}\n`)
+    .map((each) => `  ${onOneLine(each.trimEnd())}\n`)
     .join("");
 }
 
-function safe(text: string): string {
-  return text.replace(controls, "?");
+/**
+ * Replaces control characters in a text from clients or other hosts. Such a text can then neither end its line nor
+ * control the terminal.
+ */
+export function onOneLine(text: string): string {
+  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, "?");
 }
 
 const repeatMs = 60_000;

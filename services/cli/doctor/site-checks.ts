@@ -8,6 +8,7 @@ import { type OpenedKeyStore, openKeyStore } from "#shared/keys/open-key-store.t
 import { stateFileName } from "#shared/keys/state-database.ts";
 import { machineState } from "#shared/machines/shown-machine.ts";
 import type { Clock } from "#shared/process/clock.ts";
+import { onOneLine } from "#shared/process/log.ts";
 import { newEpoch, newToken } from "#shared/protocol/identifiers.ts";
 import { challengePath } from "#shared/protocol/pairing.ts";
 import {
@@ -21,7 +22,6 @@ import {
 import { pinnedCertificate } from "#shared/site/reach-site.ts";
 import { type GatewayConfig, gatewayConfig } from "../../gateway/config.ts";
 import { codeOf, jsonIn } from "../command-line.ts";
-import { onOneLine } from "../table-text.ts";
 import { patienceMs } from "../with-key-store.ts";
 import { folderCheck, natsChecks, settingsCheck } from "./host-checks.ts";
 import {

@@ -5,6 +5,7 @@ import { isIP } from "node:net";
 import { type PeerCertificate, TLSSocket } from "node:tls";
 import { checkTunnel } from "#shared/broker/nats-tunnel.ts";
 import type { Clock } from "#shared/process/clock.ts";
+import { onOneLine } from "#shared/process/log.ts";
 import {
   challengeAnswer,
   challengePath,
@@ -14,7 +15,6 @@ import {
 } from "#shared/protocol/pairing.ts";
 import { askSite, openSite, type Site, whyNotReached } from "#shared/site/reach-site.ts";
 import { codeOf } from "../command-line.ts";
-import { onOneLine } from "../table-text.ts";
 import { type Check, failed, type Finding, type Looker, ok, skipped, warning } from "./run-checks.ts";
 
 /** A site, and the credential of a machine that is paired with it. */
