@@ -1,5 +1,7 @@
 import { Argument, type Command, InvalidArgumentError } from "commander";
 import { z } from "zod";
+import { openKnownModels } from "#shared/model/known-models.ts";
+import { StartFailure } from "#shared/process/lifecycle.ts";
 import { removeRoute, routeUnknown, setRoute, targetText } from "#shared/routes/change-route.ts";
 import {
   routeName,
@@ -19,6 +21,7 @@ import {
 } from "./command-line.ts";
 import { utcTime } from "./quantity-text.ts";
 import { alignedTable, type Field, fieldLines } from "./table-text.ts";
+import { unknownTargets } from "./unknown-targets.ts";
 import { tellChange, whichStoreHelp, withKeyStore } from "./with-key-store.ts";
 
 export function routesCommand(surroundings: Surroundings): Command {
@@ -65,6 +68,14 @@ function routeArgument(): Argument {
   return new Argument("<name>", "the name that clients ask for, or a pattern with *").argParser(readBy(routeName));
 }
 
+interface Given extends GivenJson {
+  readonly then?: readonly RouteTarget[];
+  readonly strict?: true;
+}
+
+/** The exit code of `--strict` for a target that no machine has offered. */
+const strictCode = 2;
+
 function addSet(routes: CliCommand, surroundings: Surroundings): void {
   routes
     .command("set")
@@ -72,6 +83,10 @@ function addSet(routes: CliCommand, surroundings: Surroundings): void {
     .addArgument(routeArgument())
     .argument("<target>", "the model that answers", readTarget)
     .option("--then <target>", "what answers if nothing before it can; may be given again", readThen)
+    .option(
+      "--strict",
+      "set nothing and exit with 2 if no machine has offered a target lately; otherwise it is a warning",
+    )
     .json()
     .more(`
 A target is a model, a model on named machines, 'gpt-oss:20b on attic,loft', or on machines with a label, 'gpt-oss:20b with
@@ -86,10 +101,15 @@ Examples:
   trunkline routes set claude-sonnet-4 qwen3-coder:30b
   trunkline routes set claude-sonnet-4 qwen3-coder:30b --then 'gpt-oss:20b on attic' --then llama3.2
   trunkline routes set claude-opus-4 qwen3-coder:480b --then 'claude-opus-4 elsewhere'
-  trunkline routes set 'claude-*' qwen3-coder:30b --json`)
-    .action((name: string, first: RouteTarget, given: { readonly then?: readonly RouteTarget[] } & GivenJson) =>
+  trunkline routes set 'claude-*' qwen3-coder:30b --strict --json`)
+    .action((name: string, first: RouteTarget, given: Given) =>
       tellChange(surroundings, given, async (store) => {
         const targets = [first, ...(given.then ?? [])];
+        const sightings = await openKnownModels(store.state).list(store.clock.wall());
+        const unknown = unknownTargets(targets, { sightings, machines: await store.machines.list() });
+        if (given.strict && unknown.length > 0)
+          throw new StartFailure(strictCode, `Nothing was set. ${unknown.join(" ")}`);
+        for (const warning of unknown) surroundings.stderr.write(`Warning: ${warning}\n`);
         const changed = await setRoute(name, targets, store);
         const { outcome, record } = changed;
         const texts = targets.map(targetText).join(", then ");

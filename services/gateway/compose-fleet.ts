@@ -14,7 +14,7 @@ import { JobPlacer } from "./jobs/place-job.ts";
 import { MachineRanking } from "./fleet/rank-machines.ts";
 import { Catalogues, findModel } from "./fleet/catalogues.ts";
 import { FloodGuard } from "./fleet/flood-guard.ts";
-import { type KnownModels, RedisKnownModels, SqliteKnownModels } from "./fleet/known-models.ts";
+import { openKnownModels } from "#shared/model/known-models.ts";
 import { askCatalogue, LiveModels } from "./jobs/live-models.ts";
 import { losesMachine, type MachineRecords } from "./fleet/machine-records.ts";
 import { SeenMachines } from "./fleet/note-seen.ts";
@@ -49,8 +49,7 @@ export function openFleet({ config, broker, store, watch, records, lifecycle, ga
   const floodGuard = new FloodGuard({ timing, clock, log, meter });
   const jobs = new OpenJobs({ broker, gateway, roster, floodGuard, timing, clock, log, meter });
   lifecycle.onStop("jobs", () => jobs.stop());
-  const knownModels: KnownModels =
-    state.kind === "redis" ? new RedisKnownModels(state.redis) : new SqliteKnownModels(state.database);
+  const knownModels = openKnownModels(state);
   const permits = (machine: string, modelId: string): boolean => records.permits(machine, modelId);
   const { elsewhere } = records;
   const catalogues = new Catalogues({

@@ -1,4 +1,5 @@
 import { type Environment, processSettings } from "./config.ts";
+import { nearestFirst } from "./nearest-names.ts";
 
 /**
  * The settings of all processes. One settings file often serves all of them, so each process must know the others'
@@ -86,25 +87,6 @@ export function unknownSettings(environment: Environment): readonly string[] {
 
 function nearestSetting(name: string): string | undefined {
   const limit = Math.min(misspeltLettersMax, Math.floor((name.length - prefix.length) / 3));
-  const [nearest] = settingNames
-    .map((known) => ({ known, distance: editDistance(name, known) }))
-    .toSorted((one, other) => one.distance - other.distance);
-  return nearest !== undefined && nearest.distance <= limit ? nearest.known : undefined;
-}
-
-/** Returns the edit distance of two texts: letters inserted, removed or replaced, and neighbours exchanged. */
-function editDistance(one: string, other: string): number {
-  let before: readonly number[] = [];
-  let row: readonly number[] = Array.from({ length: other.length + 1 }, (_, column) => column);
-  for (const [at, letter] of one.split("").entries()) {
-    const next = [at + 1];
-    for (let column = 1; column < row.length; column += 1) {
-      const [left = 0, above = 0, diagonal = 0] = [next[column - 1], row[column], row[column - 1]];
-      const isExchanged = letter === other[column - 2] && one[at - 1] === other[column - 1];
-      const exchanged = isExchanged ? (before[column - 2] ?? Infinity) + 1 : Infinity;
-      next.push(Math.min(left + 1, above + 1, diagonal + Number(letter !== other[column - 1]), exchanged));
-    }
-    [before, row] = [row, next];
-  }
-  return row.at(-1) ?? 0;
+  const [nearest] = nearestFirst(name, settingNames);
+  return nearest !== undefined && nearest.distance <= limit ? nearest.name : undefined;
 }

@@ -43,6 +43,14 @@ test.each(["mjs", "mts"])("the JavaScript snippet streams a chat from a file cha
   expect(stderr).toBe("");
 });
 
+test("the example of a route serves what it was set for", async () => {
+  const [lines] = /^npm.* routes set .*\n(?:npm.*\n)*/m.exec(readme) ?? [];
+  const env = { ...process.env, TRUNKLINE_STATE_DIR: up.stateDir };
+  const { stdout, stderr } = await run("bash", ["-c", String(lines)], { cwd: root, env });
+  expect(stdout).toContain(greeting);
+  expect(stderr).not.toContain("Warning");
+});
+
 test("the curl lines stream a chat", async () => {
   const [, call] = snippet("sh", "curl -N").split(/^export .*\n/m);
   const env = { ...process.env, TRUNKLINE_KEY: up.endpoint.key };

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { KnownModels } from "../../services/gateway/fleet/known-models.ts";
+import type { openKnownModels } from "#shared/model/known-models.ts";
+
+type KnownModels = ReturnType<typeof openKnownModels>;
 
 const dayMs = 86_400_000;
 const nowMs = Date.UTC(2026, 0, 1);
@@ -56,6 +58,15 @@ export function knownModelsContract(
       expect(await there.knows("llama3", { nowMs, machines: ["cellar", "shed"] })).toBe("unknown");
       expect(await there.knows("qwen", { nowMs, machines: ["attic", "cellar"] })).toBe("known");
       expect(await there.knows("qwen", { nowMs })).toBe("known");
+    });
+
+    test("the list has every model that is known, alone and by its machine, and one elsewhere by its machine only", async () => {
+      const [here, there] = await open({});
+      await here.remember({ machine: "attic", modelIds: ["old"], seenAtMs: nowMs - 30 * dayMs });
+      await here.remember({ machine: "attic", modelIds: ["a model"], seenAtMs: nowMs });
+      await there.remember({ machine: "cloud", modelIds: ["gpt-5"], seenAtMs: nowMs, elsewhere: true });
+      const listed = (await here.list(nowMs)).map(({ machine: name, model }) => `${name}: ${model}`).toSorted();
+      expect(listed).toEqual([": a model", "attic: a model", "cloud: gpt-5"]);
     });
 
     test("a name that would mean something to the store is only a name", async () => {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, onTestFinished } from "vitest";
 import { openStateDatabase } from "#shared/keys/state-database.ts";
 import { connectRedis } from "#shared/process/redis-connection.ts";
-import { RedisKnownModels, SqliteKnownModels } from "../../services/gateway/fleet/known-models.ts";
+import { RedisKnownModels, SqliteKnownModels } from "#shared/model/known-models.ts";
 import type { SomeServer } from "../harness/found-servers.ts";
 import { redisUrl } from "../harness/redis-server.ts";
 import { knownModelsContract } from "./known-models.contract.ts";

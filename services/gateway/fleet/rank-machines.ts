@@ -4,7 +4,7 @@ import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { type Catalogues, findModel } from "./catalogues.ts";
-import type { KnownModels } from "./known-models.ts";
+import type { KnownModels } from "#shared/model/known-models.ts";
 import type { Roster, RosterMachine } from "./roster.ts";
 import type { Choice, Chosen } from "./choose-machine.ts";
 import type { JobRoutes, ModelTarget, RouteQuery } from "./job-routes.ts";

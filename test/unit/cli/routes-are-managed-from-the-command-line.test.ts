@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { openKnownModels } from "#shared/model/known-models.ts";
 import { commandLine } from "./command-line.ts";
 
 /** A command line on a store with a key. */
@@ -47,6 +48,29 @@ describe("trunkline routes", () => {
       ].join("\n"),
     );
     expect((await routes("list")).out).not.toContain("claude-*");
+  });
+
+  test("set warns of targets that no machine has offered, with the nearest names, and --strict sets nothing", async () => {
+    const { routes, inStore, clock } = await siteOnCommandLine();
+    await inStore(async ({ state }) => {
+      const known = openKnownModels(state);
+      await known.remember({ machine: "attic", modelIds: ["qwen3-coder:30b", "qwen3:8b"], seenAtMs: clock.wall() });
+      await known.remember({ machine: "loft", modelIds: ["gpt-oss:20b"], seenAtMs: clock.wall() });
+    });
+    const warned = async (...targets: string[]) =>
+      (await routes("set", "gpt-4o", ...targets)).err.replace(/Key store.*\n/, "");
+    expect(await warned("qwen3:8b", "--then", "qwen3:8b:latest", "--then", "gpt-oss:20b on loft,attic")).toBe("");
+    expect(await warned("qwen3-coder:30", "--then", "qwen3:8b on loft")).toBe(
+      `Warning: No machine has offered 'qwen3-coder:30' in the last 30 days. The nearest: qwen3-coder:30b, qwen3:8b, gpt-oss:20b.
+Warning: No machine has offered 'qwen3:8b on loft' in the last 30 days. It is on attic.
+`,
+    );
+    expect((await routes("list")).out).toContain("qwen3-coder:30, then qwen3:8b on loft");
+    await expect(routes("set", "gpt-4o", "gpt-4", "--strict")).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringContaining("Nothing was set. No machine has offered 'gpt-4'"),
+    });
+    expect((await routes("list")).out).not.toContain("gpt-4 ");
   });
 
   test("each command has its result in JSON", async () => {

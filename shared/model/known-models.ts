@@ -1,5 +1,6 @@
-import type { StateDatabase } from "#shared/keys/state-database.ts";
-import type { RedisConnection } from "#shared/process/redis-connection.ts";
+import type { StateDatabase } from "../keys/state-database.ts";
+import type { StateStore } from "../keys/open-key-store.ts";
+import type { RedisConnection } from "../process/redis-connection.ts";
 
 const dayMs = 86_400_000;
 
@@ -42,6 +43,21 @@ function sightingsOf({ machine, modelIds, elsewhere }: ModelsSeen): string[] {
   return modelIds.flatMap((id) => [...(elsewhere ? [] : [` ${id}`]), `${machine} ${id}`]);
 }
 
+/** A model and the machine that offered it; the machine is empty in the entry of a model by itself. */
+export interface Sighting {
+  readonly machine: string;
+  readonly model: string;
+}
+
+function readSighting(entry: string): Sighting {
+  const at = entry.indexOf(" ");
+  return { machine: entry.slice(0, at), model: entry.slice(at + 1) };
+}
+
+export function openKnownModels(state: StateStore): SqliteKnownModels | RedisKnownModels {
+  return state.kind === "redis" ? new RedisKnownModels(state.redis) : new SqliteKnownModels(state.database);
+}
+
 function sightingsAskedFor(modelId: string, machines: readonly string[] | undefined): string[] {
   return machines === undefined ? [` ${modelId}`] : machines.map((machine) => `${machine} ${modelId}`);
 }
@@ -81,6 +97,16 @@ export class SqliteKnownModels implements KnownModels {
     );
     return row === undefined ? "unknown" : "known";
   }
+
+  /** Returns every model that is known. */
+  async list(nowMs: number): Promise<readonly Sighting[]> {
+    const seenAfterMs = nowMs - modelKnownForMs;
+    const rows = this.#database.read(
+      "list models",
+      (sql) => sql.all`SELECT id FROM known_models WHERE seen_at > ${seenAfterMs}`,
+    );
+    return rows.map(({ id }) => readSighting(String(id)));
+  }
 }
 
 /** The sorted set of sightings, by the time at which each was last made. */
@@ -114,5 +140,14 @@ export class RedisKnownModels implements KnownModels {
       redis.zmscore(knownModelsAt, ...sightingsAskedFor(modelId, machines)),
     );
     return seenAt.some((at) => at !== null && Number(at) > nowMs - modelKnownForMs) ? "known" : "unknown";
+  }
+
+  /** Returns every model that is known. */
+  async list(nowMs: number): Promise<readonly Sighting[]> {
+    const seenAfter = `(${nowMs - modelKnownForMs}`;
+    const entries = await this.#redis.run("list models", (redis) =>
+      redis.zrangebyscore(knownModelsAt, seenAfter, "+inf"),
+    );
+    return entries.map(readSighting);
   }
 }
