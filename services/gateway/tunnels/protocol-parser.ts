@@ -47,17 +47,32 @@ const sizeText = /^\d{1,9}$/;
 export class ProtocolParser {
   /** Bytes of a message, its headers included. 0 as long as a client may send no message. */
   payloadBytesMax = 0;
-  #unread: Buffer = nothing;
-  /** Chunks after `#unread`. They are joined once enough of them are there, not at each chunk. */
-  #chunks: Buffer[] = [];
-  #chunkBytes = 0;
-  /** Bytes of `#unread` that hold no line end. */
+  /** Its unread bytes are those from `#begin` to `#end`. Bytes before `#end` stay as they are: messages are views of them. */
+  #buffer: Buffer = nothing;
+  #begin = 0;
+  #end = 0;
+  /** Unread bytes that hold no line end. */
   #searchedBytes = 0;
   #announced: Announced | undefined;
 
+  /**
+   * Takes a chunk. Behind unread bytes it is copied into a buffer that doubles as it fills, so that a message in a million
+   * chunks takes at most twice its size.
+   */
   push(chunk: Buffer): void {
-    this.#chunks.push(chunk);
-    this.#chunkBytes += chunk.byteLength;
+    const unread = this.#unread;
+    if (unread.byteLength === 0) {
+      this.#buffer = chunk;
+      this.#begin = 0;
+      this.#end = chunk.byteLength;
+      return;
+    }
+    if (this.#end + chunk.byteLength > this.#buffer.byteLength) {
+      this.#buffer = Buffer.allocUnsafeSlow(2 * (unread.byteLength + chunk.byteLength));
+      this.#begin = 0;
+      this.#end = unread.copy(this.#buffer);
+    }
+    this.#end += chunk.copy(this.#buffer, this.#end);
   }
 
   /** Returns the next whole command, or undefined until more bytes come. Throws a `ProtocolViolation`. */
@@ -71,9 +86,9 @@ export class ProtocolParser {
   }
 
   #readLine(): string | undefined {
-    this.#join();
-    const end = this.#unread.indexOf(lineFeed, this.#searchedBytes);
-    const bytes = end === -1 ? this.#unread.byteLength : end - 1;
+    const unread = this.#unread;
+    const end = unread.indexOf(lineFeed, this.#searchedBytes);
+    const bytes = end === -1 ? unread.byteLength : end - 1;
     if (bytes > controlLineBytesMax) {
       throw new ProtocolViolation(`Maximum Control Line Exceeded (${controlLineBytesMax} bytes)`);
     }
@@ -81,8 +96,8 @@ export class ProtocolParser {
       this.#searchedBytes = bytes;
       return undefined;
     }
-    if (this.#unread[end - 1] !== carriageReturn) throw syntaxError("a line ends in CR LF");
-    const line = this.#unread.toString("latin1", 0, end - 1);
+    if (unread[end - 1] !== carriageReturn) throw syntaxError("a line ends in CR LF");
+    const line = unread.toString("latin1", 0, end - 1);
     this.#drop(end + 1);
     return line;
   }
@@ -143,30 +158,26 @@ export class ProtocolParser {
     const announced = this.#announced;
     if (announced === undefined) return undefined;
     const { subject, reply, bytes, headerBytes } = announced;
-    if (this.#unread.byteLength + this.#chunkBytes < bytes + lineEndBytes) return undefined;
-    this.#join();
-    if (this.#unread[bytes] !== carriageReturn || this.#unread[bytes + 1] !== lineFeed) {
+    if (this.#end - this.#begin < bytes + lineEndBytes) return undefined;
+    const unread = this.#unread;
+    if (unread[bytes] !== carriageReturn || unread[bytes + 1] !== lineFeed) {
       throw syntaxError("a message ends in CR LF");
     }
-    const headers = headerBytes === undefined ? undefined : readHeaders(this.#unread.toString("utf8", 0, headerBytes));
-    const data = this.#unread.subarray(headerBytes ?? 0, bytes);
+    const headers = headerBytes === undefined ? undefined : readHeaders(unread.toString("utf8", 0, headerBytes));
+    const data = unread.subarray(headerBytes ?? 0, bytes);
     this.#drop(bytes + lineEndBytes);
     this.#announced = undefined;
     return { op: "publish", message: { subject, reply, headers, data } };
   }
 
-  #join(): void {
-    if (this.#chunkBytes === 0) return;
-    const [first = nothing] = this.#chunks;
-    const isOne = this.#unread.byteLength === 0 && this.#chunks.length === 1;
-    this.#unread = isOne ? first : Buffer.concat([this.#unread, ...this.#chunks]);
-    this.#chunks = [];
-    this.#chunkBytes = 0;
+  get #unread(): Buffer {
+    return this.#buffer.subarray(this.#begin, this.#end);
   }
 
   #drop(bytes: number): void {
-    this.#unread = this.#unread.subarray(bytes);
+    this.#begin += bytes;
     this.#searchedBytes = 0;
+    if (this.#begin === this.#end) this.#buffer = nothing;
   }
 }
 

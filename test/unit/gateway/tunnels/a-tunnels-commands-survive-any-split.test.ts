@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -7,6 +9,15 @@ import {
 } from "../../../../services/gateway/tunnels/protocol-parser.ts";
 
 const payloadBytesMax = 10_000;
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
+
+function heldBytes(): number {
+  collectGarbage();
+  const { heapUsed, arrayBuffers } = process.memoryUsage();
+  return heapUsed + arrayBuffers;
+}
 
 function parserOf(...chunks: readonly (string | Uint8Array)[]): ProtocolParser {
   const parser = new ProtocolParser();
@@ -105,6 +116,34 @@ describe("the commands of a tunnel", () => {
       return commandsIn(parser);
     });
     expect(plain(read)).toEqual(plain(sent));
+  });
+
+  test("are copied: no chunk of a message is kept, and no later byte changes it", () => {
+    const data = "0123456789".repeat(payloadBytesMax / 10);
+    const parser = parserOf(`PUB a ${payloadBytesMax}\r\n${data[0]}`);
+    const chunk = Buffer.alloc(1);
+    const read = Array.from(`${data.slice(1)}\r\n`).flatMap((byte) => {
+      chunk.write(byte);
+      parser.push(chunk);
+      return commandsIn(parser);
+    });
+    parser.push(Buffer.from("PUB b 1\r\nx\r\n"));
+    expect(commandsIn(parser)).toHaveLength(1);
+    expect(plain(read)).toEqual([{ subject: "a", reply: undefined, headers: undefined, data }]);
+  });
+
+  test("take twice their bytes at most while they come a byte at a time", () => {
+    const parser = parserOf();
+    parser.payloadBytesMax = 1_000_000;
+    parser.push(Buffer.from("PUB a 1000000\r\n"));
+    const before = heldBytes();
+    for (let sent = 0; sent < 1_000_000; sent += 1) {
+      parser.push(Buffer.from("x"));
+      parser.next();
+    }
+    expect(heldBytes() - before).toBeLessThan(4_000_000);
+    parser.push(Buffer.from("\r\n"));
+    expect(commandsIn(parser)).toHaveLength(1);
   });
 
   test("of the largest size are read", () => {
