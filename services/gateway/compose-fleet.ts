@@ -120,6 +120,7 @@ export function openFleet({ config, broker, store, watch, records, lifecycle, ga
     roster,
     leftOut,
     floodGuard,
+    fleetMeter: meter,
     meters,
     jobs,
     catalogues,

@@ -22,6 +22,7 @@ import { acceptTunnels } from "./tunnels/accept-tunnels.ts";
 import { ConnectRate, DirectConnections, type DirectOffer, notOffered } from "./tunnels/direct-connections.ts";
 import { OpenTunnels, usedTwice } from "./tunnels/open-tunnels.ts";
 import { Challenges, pairMachines } from "./tunnels/pair-machines.ts";
+import type { TunnelMeter } from "./tunnels/tunnel.ts";
 
 /** Opens a connection to the broker for one machine. Its grants are the machine's, or the gateway enforces them alone. */
 export type BrokerFor = (machine: string) => Promise<Broker>;
@@ -64,6 +65,7 @@ interface TunnelParts {
   /** The name of this boot of the gateway. */
   readonly gateway: string;
   readonly exposition: Exposition;
+  readonly meter: TunnelMeter;
   readonly lifecycle: Lifecycle;
   readonly log: Log;
 }
@@ -129,7 +131,7 @@ export function machineFinder(
 
 /** Opens the parts that serve paired machines. */
 export async function openTunnels(server: FastifyInstance, parts: TunnelParts): Promise<OpenTunnels> {
-  const { brokerFor, broker, store, records, isNameUsed, badKeys, gateway, exposition, log } = parts;
+  const { brokerFor, broker, store, records, isNameUsed, badKeys, gateway, exposition, meter, log } = parts;
   const { machines, keys, clock } = store;
   const rate = new ConnectRate(clock);
   const direct = await openDirect(parts, rate);
@@ -159,6 +161,7 @@ export async function openTunnels(server: FastifyInstance, parts: TunnelParts): 
     version: packageJson.version,
     find,
     rate,
+    meter,
     brokerFor,
     grantsOf: machineGrants,
     payloadBytesMax: broker.payloadBytesMax,

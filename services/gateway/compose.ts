@@ -134,7 +134,9 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   healthRoutes(server, check);
   probeStreams(server, { clock });
   const forTunnels = { config, broker, store, records, isNameUsed, badKeys: access.badKeys, gateway, lifecycle, log };
-  const tunnels = brokerFor && (await openTunnels(server, { brokerFor, exposition: meters.exposition, ...forTunnels }));
+  const tunnels =
+    brokerFor &&
+    (await openTunnels(server, { brokerFor, exposition: meters.exposition, meter: fleet.fleetMeter, ...forTunnels }));
   if (tunnels === undefined) refuseMachines(server);
   const reader = new RequestReader(store.peppers.current.promptSeed);
   lifecycle.onStop("reading thread", () => reader.stop());
@@ -172,6 +174,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     ...fleet,
     broker: brokerWatch,
     records,
+    whyClosed: tunnels && ((publicKey) => tunnels.whyClosed(publicKey)),
     lastSeen: () => store.machines.lastSeen(),
     clock,
     modelRoutes,

@@ -186,7 +186,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/metrics": 630,
   "services/gateway/openapi": 1_770,
   "services/gateway/operations": 1_890,
-  "services/gateway/tunnels": 1_620,
+  "services/gateway/tunnels": 1_665,
   "shared/broker": 1_850,
   "shared/fault": 220,
   "shared/fleet": 160,

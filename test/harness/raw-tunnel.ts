@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { type IncomingHttpHeaders, type IncomingMessage, request } from "node:http";
+import type { Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { WebSocket } from "ws";
 import { newToken } from "#shared/protocol/identifiers.ts";
@@ -72,6 +73,12 @@ export class RawTunnel implements AsyncDisposable {
 
   send(...texts: readonly (string | Uint8Array)[]): void {
     this.socket.send(Buffer.concat(texts.map((each) => Buffer.from(each))));
+  }
+
+  /** Sends bytes below the WebSocket, such as frames that a client's library would not send. Resolves when they have left. */
+  async sendBytes(bytes: Uint8Array): Promise<void> {
+    const { _socket: socket } = this.socket as unknown as { readonly _socket: Socket };
+    await new Promise((resolve) => void socket.write(bytes, resolve));
   }
 
   connect(claimed: { readonly nkey: string; readonly sig: string; readonly boot?: string }): void {

@@ -69,6 +69,8 @@ export class TunnelSite implements AsyncDisposable {
   readonly records: MachineRecords;
   /** Each case of a key that two processes used. */
   readonly usedTwice: (readonly [machine: string, addresses: readonly [string, string]])[] = [];
+  /** The machine of each tunnel that was closed for a flood. */
+  readonly floods: string[] = [];
   readonly open: OpenTunnels;
   readonly logged: string[] = [];
   readonly rate = new ConnectRate(clock);
@@ -99,6 +101,7 @@ export class TunnelSite implements AsyncDisposable {
       gateway,
       version: "0.0.0",
       rate: this.rate,
+      meter: { tunnelFlooded: (machine) => void this.floods.push(machine) },
       find: (publicKey) => records.findByKey(publicKey),
       brokerFor: options.brokerFor ?? (async () => this.broker.connect()),
       grantsOf: options.grantsOf ?? machineGrants,

@@ -3,12 +3,14 @@ import type { PlacementMeter } from "../jobs/place-job.ts";
 import type { FloodMeter } from "../fleet/flood-guard.ts";
 import type { AnswerMeter } from "../jobs/answer-course.ts";
 import type { RosterMachine } from "../fleet/roster.ts";
+import type { TunnelMeter } from "../tunnels/tunnel.ts";
 import type { Exposition } from "./exposition.ts";
 import type { BoundedLabels } from "./request-meters.ts";
 
 export type FleetMeter = FrameMeter &
   PlacementMeter &
   FloodMeter &
+  TunnelMeter &
   Pick<AnswerMeter, "offerRefused" | "usageNotBelieved">;
 
 /** Adds the counters of events between this gateway and its machines. */
@@ -54,6 +56,11 @@ export function countFleetEvents(exposition: Exposition, machines: BoundedLabels
     help: "Presences and beats that were dropped unread because their machine sent too many.",
     labels: ["machine", "kind"],
   });
+  const tunnelsFlooded = exposition.counter({
+    name: "trunkline_tunnel_floods_total",
+    help: "Connections of paired machines that were closed because they sent too many WebSocket frames.",
+    labels: ["machine"],
+  });
   const usageNotBelieved = exposition.counter({
     name: "trunkline_usage_not_believed_total",
     help: "Requests whose machine reported more tokens than possible; the count was lowered.",
@@ -72,6 +79,7 @@ export function countFleetEvents(exposition: Exposition, machines: BoundedLabels
     usageNotBelieved: (machine) => usageNotBelieved.inc({ machine: machines.of(machine) }),
     frameDropped: (reason) => framesDropped.inc({ reason }),
     announcementDropped: (machine, kind) => announcementsDropped.inc({ machine: machines.of(machine), kind }),
+    tunnelFlooded: (machine) => tunnelsFlooded.inc({ machine: machines.of(machine) }),
   };
 }
 

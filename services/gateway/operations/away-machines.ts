@@ -9,7 +9,16 @@ const joinReuseToldMs = 86_400_000;
 /** Shows a machine that has a record and that this gateway does not hear; undefined if the record expects none. */
 export function showAway(
   record: MachineRecord,
-  { wallMs, lastSeen }: { readonly wallMs: number; readonly lastSeen: ReadonlyMap<string, number> },
+  {
+    wallMs,
+    lastSeen,
+    closed,
+  }: {
+    readonly wallMs: number;
+    readonly lastSeen: ReadonlyMap<string, number>;
+    /** The reason for which this gateway closed its latest connection. */
+    readonly closed?: string | undefined;
+  },
 ): ShownFleetMachine | undefined {
   const { name: machine, publicKey } = record;
   const pairing = machineState(record, wallMs);
@@ -33,7 +42,7 @@ export function showAway(
     open_jobs: 0,
     last_fault: null,
     takes_work: false,
-    why: whyAbsent(record, wallMs),
+    why: whyAbsent(record, wallMs, closed),
   };
 }
 
@@ -56,7 +65,7 @@ export function showAwayRank(record: MachineRecord, wallMs: number): ShownRouteM
   };
 }
 
-function whyAbsent(record: MachineRecord, wallMs: number): string {
+function whyAbsent(record: MachineRecord, wallMs: number, closed?: string): string {
   const { name, join, revokedAt, cordon } = record;
   switch (machineState(record, wallMs)) {
     case "joining":
@@ -64,7 +73,7 @@ function whyAbsent(record: MachineRecord, wallMs: number): string {
     case "revoked":
       return `was revoked at ${isoTime(revokedAt)} (trunkline machines pair ${name} makes a new line)`;
     default: {
-      const remarks = [joinReuse(record, wallMs), cordon && whyCordoned(cordon.reason)];
+      const remarks = [closed, joinReuse(record, wallMs), cordon && whyCordoned(cordon.reason)];
       return ["paired, but not connected", ...remarks.filter((each) => each !== undefined)].join("; ");
     }
   }

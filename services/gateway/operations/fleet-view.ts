@@ -30,6 +30,8 @@ interface ViewParts {
   readonly claims: Pick<BusyClaims, "avoidedOn">;
   readonly placements?: Pick<PlacementSharing, "remark"> | undefined;
   readonly records: Pick<MachineRecords, "all" | "get">;
+  /** Returns the reason for which this gateway closed the latest connection of a machine. */
+  readonly whyClosed?: ((publicKey: string | undefined) => string | undefined) | undefined;
   /** Returns when machines were last heard by any gateway, by public key. */
   readonly lastSeen: () => Promise<ReadonlyMap<string, number>>;
   readonly clock: Pick<Clock, "now" | "wall">;
@@ -49,7 +51,7 @@ export class FleetView {
   }
 
   async machines(): Promise<FleetListing> {
-    const { roster, leftOut, records, broker, placements, clock } = this.#parts;
+    const { roster, leftOut, records, broker, placements, whyClosed, clock } = this.#parts;
     // Without the store, machines that are away are shown without the time when they were seen.
     const lastSeen = await this.#parts.lastSeen().catch(() => new Map<string, number>());
     const nowMs = clock.now();
@@ -60,7 +62,7 @@ export class FleetView {
     const names = new Set(shown.map(({ machine }) => machine));
     const about = { wallMs: clock.wall(), lastSeen };
     const away = [...records.all()].flatMap((record) =>
-      names.has(record.name) ? [] : (showAway(record, about) ?? []),
+      names.has(record.name) ? [] : (showAway(record, { ...about, closed: whyClosed?.(record.publicKey) }) ?? []),
     );
     const data = [...shown, ...away].toSorted(byName);
     return { object: "list", data, problem: broker.trouble ?? null, remark: placements?.remark ?? null };
@@ -121,7 +123,7 @@ export class FleetView {
   }
 
   #show(seen: RosterMachine, nowMs: number): ShownFleetMachine {
-    const { catalogues, routes, breakers, claims, records, broker, clock } = this.#parts;
+    const { catalogues, routes, breakers, claims, records, broker, whyClosed, clock } = this.#parts;
     const { presence, status } = seen;
     const shown = this.#showHeard(seen, nowMs);
     const isKnown = broker.awayMs === undefined || presence.state === "gone";
@@ -137,6 +139,7 @@ export class FleetView {
     const { takesWork, why } = isKnown
       ? judgeWork({ seen, load, models, broken, withheld, contradicted, cordon, remark }, nowMs)
       : { takesWork: false, why: whyUnheard };
+    const closed = isKnown && status === "offline" ? whyClosed?.(record?.publicKey) : undefined;
     const last = breakers.lastFaultOn(presence.machine);
     return {
       ...shown,
@@ -147,7 +150,7 @@ export class FleetView {
         ? { code: last.code, model: last.model, reason: last.reason ?? null, ms_ago: since(last.nowMs, nowMs) }
         : null,
       takes_work: takesWork,
-      why: why ?? null,
+      why: [why, closed].filter((each) => each !== undefined).join("; ") || null,
     };
   }
 

@@ -15,6 +15,8 @@ export const unprovenPerNetworkMax = 64;
 export const unprovenMax = 1_024;
 /** The largest WebSocket message: the largest message of the broker, after the small ones of the same turn. */
 export const frameBytesMax = 2 * 1024 * 1024;
+/** Fragments of one message, and packets of one frame: both are kept until it is whole, and the smallest are of one byte. */
+const piecesMax = 4_096;
 /** Time that a closed socket has to take its last bytes and to answer. */
 const closeWaitMs = 500;
 
@@ -23,6 +25,8 @@ const webSocketOptions = {
   clientTracking: false,
   perMessageDeflate: false,
   maxPayload: frameBytesMax,
+  maxFragments: piecesMax,
+  maxBufferedChunks: piecesMax,
   closeTimeout: closeWaitMs,
 };
 
@@ -75,7 +79,6 @@ function openTunnel({ socket, upgrade, request, release }: Opened, parts: Parts)
     arrived: (arrived) => parts.open.arrived(arrived),
     opened(opened, machine) {
       release();
-      raw.off("data", count);
       parts.open.opened(opened, machine);
     },
     closed(closed, reason) {
@@ -83,8 +86,7 @@ function openTunnel({ socket, upgrade, request, release }: Opened, parts: Parts)
       parts.open.closed(closed, reason);
     },
   });
-  const count = (): void => tunnel.bytesArrived();
-  raw.on("data", count);
+  raw.prependListener("data", (bytes: Buffer) => tunnel.bytesArrived(bytes));
   socket.on("message", (data, isBinary) => {
     if (isBinary && Buffer.isBuffer(data)) tunnel.receive(data);
     else tunnel.end("it sent text in place of bytes");

@@ -164,12 +164,21 @@ export class ConnectRate {
     const freeAtMs = Math.max(this.#freeAtMs.get(publicKey) ?? nowMs, nowMs) + intervalMs;
     const waitMs = freeAtMs - minuteMs - nowMs;
     if (waitMs > 0) return Math.ceil(waitMs);
-    this.#freeAtMs.delete(publicKey);
-    this.#freeAtMs.set(publicKey, freeAtMs);
+    this.#freeFrom(publicKey, freeAtMs);
     for (const [key, freeAt] of this.#freeAtMs) {
       if (freeAt > nowMs) break;
       this.#freeAtMs.delete(key);
     }
     return 0;
+  }
+
+  /** Uses up the connects of a key, so that its next one is `intervalMs` away. */
+  exhaust(publicKey: string): void {
+    this.#freeFrom(publicKey, this.#clock.now() + minuteMs);
+  }
+
+  #freeFrom(publicKey: string, freeAtMs: number): void {
+    this.#freeAtMs.delete(publicKey);
+    this.#freeAtMs.set(publicKey, freeAtMs);
   }
 }

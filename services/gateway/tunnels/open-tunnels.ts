@@ -41,6 +41,8 @@ export class OpenTunnels implements TunnelOwner {
   readonly #tunnels = new Map<string, Tunnel>();
   readonly #all = new Set<Tunnel>();
   readonly #uses = new Map<string, readonly KeyUse[]>();
+  /** Reasons for which this gateway closed the latest tunnel of a machine, by public key. */
+  readonly #closed = new Map<string, string | undefined>();
   readonly #throttle: LogThrottle;
   readonly #looking: Timer;
   #lookedAtMs: number;
@@ -55,6 +57,7 @@ export class OpenTunnels implements TunnelOwner {
         const key = before?.publicKey ?? "";
         // An operator who lifts a cordon has acted on all uses until now.
         if (after?.publicKey !== key || before?.cordon !== after.cordon) this.#uses.delete(key);
+        if (after?.publicKey !== key) this.#closed.delete(key);
         const tunnel = this.#tunnels.get(key);
         if (tunnel !== undefined) followRecord(tunnel, after);
       }
@@ -73,6 +76,12 @@ export class OpenTunnels implements TunnelOwner {
   /** The number of open connections, of proven machines and others. */
   get connections(): number {
     return this.#all.size;
+  }
+
+  /** Says why this gateway closed the latest tunnel of a machine. Returns undefined if the agent closed it. */
+  whyClosed(publicKey = ""): string | undefined {
+    const reason = this.#closed.get(publicKey);
+    return reason && `its connection was closed: ${reason}`;
   }
 
   arrived(tunnel: Tunnel): void {
@@ -132,6 +141,7 @@ export class OpenTunnels implements TunnelOwner {
     const key = machine?.publicKey ?? "";
     if (this.#tunnels.get(key) === tunnel) this.#tunnels.delete(key);
     const name = machine?.name;
+    if (machine !== undefined) this.#closed.set(key, reason);
     if (machine !== undefined && reason === undefined) {
       this.#parts.log.info({ machine: name, address }, "a machine has disconnected");
     } else if (reason !== undefined && this.#throttle.isDue(name ?? address)) {

@@ -9,6 +9,7 @@ import { decodeJson } from "#shared/protocol/frame-payload.ts";
 import { machineKey, provesMachine, refusalText, type TunnelRefusal } from "#shared/protocol/pairing.ts";
 import type { Grants } from "#shared/protocol/subjects.ts";
 import type { ConnectRate } from "./direct-connections.ts";
+import { FrameRate, framesPerSecondMax } from "./frame-rate.ts";
 import { type Command, ProtocolParser, ProtocolViolation } from "./protocol-parser.ts";
 import { Session } from "./serve-session.ts";
 
@@ -30,13 +31,19 @@ export interface TunnelSocket {
   cut(): void;
 }
 
+/** Counts the tunnels that are closed because their machine sent too many frames. */
+export interface TunnelMeter {
+  tunnelFlooded(machine: string): void;
+}
+
 export interface TunnelParts {
   readonly site: string;
   /** The name of this boot of the gateway. */
   readonly gateway: string;
   /** Finds the record of the machine with this key, also of one that paired a moment ago at another gateway. */
   readonly find: (publicKey: string, address: string) => Promise<MachineRecord | undefined>;
-  readonly rate: Pick<ConnectRate, "admit">;
+  readonly rate: Pick<ConnectRate, "admit" | "exhaust">;
+  readonly meter: TunnelMeter;
   /** Opens a connection to the broker that is this machine's alone. */
   readonly brokerFor: (machine: string) => Promise<Broker>;
   readonly grantsOf: (machine: string) => Grants;
@@ -62,9 +69,11 @@ export const connectWaitMs = 5_000;
 export const unprovenBytesMax = 8 * 1024;
 /** Bytes that may wait for one machine that does not read. `max_pending` of infra/nats.conf is the same. */
 export const pendingBytesMax = 32 * 1024 * 1024;
+/** Time within which a command, or a WebSocket message, is whole. An agent announces itself each second. */
+export const commandWaitMs = 60_000;
 /**
- * Commands, and bytes, of one machine that are carried out at once. Then the broker takes them, and other work of this
- * process has its turn, before more is read.
+ * Commands and messages together, and bytes, of one machine that are carried out at once. Then the broker takes them, and
+ * other work of this process has its turn, before more is read.
  */
 export const commandsAtOnceMax = 1_024;
 export const bytesAtOnceMax = 1024 * 1024;
@@ -108,6 +117,8 @@ export class Tunnel {
   #bytesAtOnce = 0;
   #outgoing: Uint8Array[] = [];
   #payloadBytesMax: number;
+  readonly #frames = new FrameRate();
+  #commandAtMs: number;
   #heardAtMs: number;
   #heardBytes = 0;
   #pingedAtMs = -Infinity;
@@ -118,7 +129,7 @@ export class Tunnel {
     this.#owner = owner;
     this.#id = tunnelsOpened += 1;
     this.#payloadBytesMax = parts.payloadBytesMax;
-    this.#heardAtMs = parts.clock.now();
+    this.#heardAtMs = this.#commandAtMs = parts.clock.now();
     this.#connectTimer = parts.clock.after(connectWaitMs, () => {
       this.#fail(`Authentication Timeout (${connectWaitMs} ms)`);
     });
@@ -139,14 +150,26 @@ export class Tunnel {
     if (this.#stage === "closed") return;
     this.#parser.push(bytes);
     this.#bytesAtOnce += bytes.byteLength;
+    this.#commandsAtOnce += 1;
     this.#work();
   }
 
-  /** Checks the bytes of the socket before the machine is proven. They may be parts of a message. */
-  bytesArrived(): void {
-    if (this.#stage === "open" || this.#stage === "closed") return;
-    if (this.#socket.receivedBytes > unprovenBytesMax)
+  /** Checks the bytes of the socket before their frames are read. They may be parts of a message. */
+  bytesArrived(bytes: Uint8Array): void {
+    if (!this.#frames.admits(bytes, this.#parts.clock.now())) this.#flooded();
+    else if (this.#stage !== "open" && this.#socket.receivedBytes > unprovenBytesMax)
       this.#fail(`Too many bytes before CONNECT (${unprovenBytesMax})`);
+  }
+
+  /** Closes the tunnel and reads no more of it: an agent that floods does not wait for the close. */
+  #flooded(): void {
+    this.#socket.pause();
+    const { name, publicKey = "" } = this.machine ?? {};
+    if (this.#stage === "open" && name !== undefined) {
+      this.#parts.rate.exhaust(publicKey);
+      this.#parts.meter.tunnelFlooded(name);
+    }
+    this.#fail(`Maximum WebSocket Frames Exceeded (${framesPerSecondMax} a second, framesPerSecondMax)`);
   }
 
   /** Closes the tunnel and tells the machine why. */
@@ -169,9 +192,17 @@ export class Tunnel {
     this.#close("cut", undefined);
   }
 
-  /** Pings a silent machine, and closes a tunnel that stays silent. `restart` forgives the silence until now. */
+  /**
+   * Pings a silent machine, and closes a tunnel that stays silent or ends no command. `restart` forgives the time until
+   * now.
+   */
   watchSilence({ restart }: { readonly restart: boolean }): void {
     const nowMs = this.#parts.clock.now();
+    if (restart) this.#commandAtMs = nowMs;
+    if (nowMs - this.#commandAtMs >= commandWaitMs) {
+      this.#fail(`No Whole Command (in ${commandWaitMs} ms, commandWaitMs)`);
+      return;
+    }
     const { receivedBytes } = this.#socket;
     if (receivedBytes !== this.#heardBytes || restart) {
       this.#heardBytes = receivedBytes;
@@ -196,6 +227,7 @@ export class Tunnel {
         const command = this.#parser.next();
         if (command === undefined) return;
         this.#commandsAtOnce += 1;
+        this.#commandAtMs = this.#parts.clock.now();
         if (this.#stage === "greeted") this.#greeted(command);
         else this.#session?.carryOut(command);
       }

@@ -6,10 +6,12 @@ import { createLog } from "#shared/process/log.ts";
 import { newMachineKeyPair, signChallenge } from "#shared/protocol/pairing.ts";
 import { machineGrants } from "#shared/protocol/subjects.ts";
 import { ConnectRate } from "../../../../services/gateway/tunnels/direct-connections.ts";
+import { framesPerSecondMax } from "../../../../services/gateway/tunnels/frame-rate.ts";
 import { OpenTunnels } from "../../../../services/gateway/tunnels/open-tunnels.ts";
 import {
   bytesAtOnceMax,
   commandsAtOnceMax,
+  commandWaitMs,
   connectWaitMs,
   pendingBytesMax,
   silenceMs,
@@ -52,6 +54,7 @@ const site = "A".repeat(22);
 
 function openSite() {
   const logged: string[] = [];
+  const flooded: string[] = [];
   const log = createLog({ level: "info", name: "test", write: (line) => void logged.push(line) });
   const clock = new TurnableClock();
   const broker = new MemoryBroker({ clock, log });
@@ -72,7 +75,8 @@ function openSite() {
   const tunnel = (): { readonly socket: FakeSocket; readonly tunnel: Tunnel } => {
     const socket = new FakeSocket();
     const parts = { site, gateway: "G", find, brokerFor: async () => connection, grantsOf: machineGrants };
-    const limits = { version: "0", payloadBytesMax: 1_000, rate, clock, log };
+    const meter = { tunnelFlooded: (machine: string) => void flooded.push(machine) };
+    const limits = { version: "0", payloadBytesMax: 1_000, rate, meter, clock, log };
     return { socket, tunnel: new Tunnel(socket, { ...parts, ...limits }, open) };
   };
   const proven = async (name = "attic") => {
@@ -92,9 +96,9 @@ function openSite() {
     await setImmediate();
     expect(opened.isOpen).toBe(true);
     socket.sent.length = 0;
-    return { socket, tunnel: opened, say };
+    return { socket, tunnel: opened, say, ...record };
   };
-  return { clock, broker, connection, open, tunnel, proven, logged };
+  return { clock, broker, connection, open, rate, tunnel, proven, logged, flooded };
 }
 
 describe("a tunnel", () => {
@@ -194,6 +198,43 @@ describe("a tunnel", () => {
     await setImmediate();
     expect([socket.state, open.machines]).toEqual(["cut", 0]);
     expect(logged.join("")).toContain("pendingBytesMax");
+  });
+
+  test("is closed when a message is not whole in time, however many bytes and pings come meanwhile", async () => {
+    const { clock, proven, open, logged } = openSite();
+    const { socket, say, publicKey } = await proven();
+    say("PUB tl1.presence.attic 1000\r\n");
+    for (let passedMs = 1_000; passedMs < commandWaitMs; passedMs += 1_000) {
+      clock.advance(1_000);
+      say("x");
+    }
+    expect(socket.state).toBe("open");
+    clock.advance(1_000);
+    expect([socket.state, open.machines]).toEqual(["ended", 0]);
+    expect(logged.join("")).toContain(`${commandWaitMs} ms, commandWaitMs`);
+    expect(open.whyClosed(publicKey)).toContain("its connection was closed: No Whole Command");
+  });
+
+  test("carries as many frames at once, and then each second, as its limit; one more closes it for a while", async () => {
+    const { clock, rate, proven, open, flooded } = openSite();
+    const { socket, tunnel, publicKey } = await proven();
+    const frames = (count: number): void => tunnel.bytesArrived(Buffer.from("\x82\x80mask".repeat(count), "latin1"));
+    frames(framesPerSecondMax);
+    clock.advance(500);
+    frames(framesPerSecondMax / 2);
+    expect([socket.state, flooded]).toEqual(["open", []]);
+    frames(1);
+    expect([socket.state, socket.isPaused, open.machines, flooded]).toEqual(["ended", true, 0, ["attic"]]);
+    expect(socket.sent.join("")).toContain(`-ERR 'Maximum WebSocket Frames Exceeded (${framesPerSecondMax} a second`);
+    expect(rate.admit(publicKey)).toBeGreaterThan(0);
+    expect(open.whyClosed(publicKey)).toContain("framesPerSecondMax");
+  });
+
+  test("whose agent closes it has no reason to tell", async () => {
+    const { proven, open } = openSite();
+    const { tunnel, publicKey } = await proven();
+    tunnel.socketClosed();
+    expect(open.whyClosed(publicKey)).toBeUndefined();
   });
 
   test.each([
