@@ -46,11 +46,6 @@ const settings = z.object({
   TRUNKLINE_ENGINE_DIR: z.string().optional(),
   TRUNKLINE_MODELS_FILE: z.string().optional(),
   TRUNKLINE_MANAGE: manageList.optional(),
-  /** For a paired machine that reaches NATS itself. */
-  TRUNKLINE_DIRECT: z
-    .enum(["true", "false"], "must be true or false")
-    .transform((text) => text === "true")
-    .default(false),
   TRUNKLINE_STATE_DIR: z.string().default(".trunkline"),
   TRUNKLINE_SCRIPTED_MODELS: commaList
     .refine(
@@ -104,7 +99,6 @@ export function agentConfig(environment: Environment) {
     /** The name that the environment gives this machine. The site of a paired machine knows better. */
     chosenMachine: given.TRUNKLINE_MACHINE,
     stateDir: given.TRUNKLINE_STATE_DIR,
-    direct: given.TRUNKLINE_DIRECT,
     sightingsFile: join(given.TRUNKLINE_STATE_DIR, "models-seen.json"),
     scriptedModels: given.TRUNKLINE_SCRIPTED_MODELS,
     firstTokenMs: given.TRUNKLINE_FIRST_TOKEN_MS,

@@ -3,7 +3,6 @@ import { fleetListing, type FleetListing } from "#shared/fleet/shown-fleet.ts";
 import {
   changeMachine,
   defaultCordonReason,
-  directUntil,
   type MachineChange,
   machineNameUsed,
   removeMachine,
@@ -23,7 +22,6 @@ import {
   type Surroundings,
 } from "./command-line.ts";
 import { givenOperations } from "./operations-port.ts";
-import { utcTime } from "./quantity-text.ts";
 import { tellChange } from "./with-key-store.ts";
 
 export function machineArgument(): Argument {
@@ -183,18 +181,10 @@ used is withdrawn. "trunkline machines pair" makes a new line for the same name.
 Example:
   trunkline machines revoke attic`)
     .action((name: string, given: GivenJson) =>
-      changeAndTell(name, { action: "machine_revoked" }, { given, surroundings }, (isChanged, record) => {
-        const said = isChanged ? `${name} is revoked: its key never works again` : `${name} was revoked before`;
-        return said + directText(record);
+      changeAndTell(name, { action: "machine_revoked" }, { given, surroundings }, (isChanged) => {
+        return isChanged ? `${name} is revoked: its key never works again` : `${name} was revoked before`;
       }),
     );
-}
-
-/** Says when a revoked machine's direct connection to NATS ends. Empty if it has none. */
-function directText(record: MachineRecord): string {
-  const until = directUntil(record);
-  if (until === 0) return "";
-  return `\nGateways ignore it from now on. Its direct connection to NATS ends at once where a gateway has\nTRUNKLINE_NATS_OPERATOR_KEY, and at ${utcTime(until)} at the latest. Its name can be paired anew then.`;
 }
 
 export function addCordon(machines: CliCommand, surroundings: Surroundings): void {

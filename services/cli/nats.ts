@@ -19,8 +19,8 @@ const uses: Readonly<Record<NatsSiteFile, string>> = {
   "nats.conf": "the configuration of NATS, which names NATS_TLS_CERT, NATS_TLS_KEY and NATS_JWT_DIR",
   "gateway.creds": "gateways: TRUNKLINE_NATS_CREDS",
   "machines.seed": "gateways: TRUNKLINE_NATS_SIGNING_KEY, as text or by a file; its holder can pose as any machine",
-  "system.creds": "gateways with the operator's key: TRUNKLINE_NATS_SYSTEM_CREDS",
-  "operator.seed": "keep it elsewhere; gateways take it as TRUNKLINE_NATS_OPERATOR_KEY for direct connections alone",
+  "system.creds": "gateways: TRUNKLINE_NATS_SYSTEM_CREDS, by which they report second connections",
+  "operator.seed": "keep it away from servers: it signs accounts, and no process of Trunkline takes it",
 };
 
 function addInit(nats: CliCommand, surroundings: Surroundings): void {

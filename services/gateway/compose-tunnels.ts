@@ -1,17 +1,14 @@
-import { readFileSync } from "node:fs";
 import packageJson from "../../package.json" with { type: "json" };
 import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
 import { connectNats } from "#shared/broker/nats-broker.ts";
 import { MachineMinter } from "#shared/broker/nats-credentials.ts";
-import { NatsRevocations } from "#shared/broker/nats-revocations.ts";
 import type { OpenedKeyStore } from "#shared/keys/open-key-store.ts";
 import { changeMachine } from "#shared/machines/change-machine.ts";
 import type { MachineRecord } from "#shared/machines/machine-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { exitCodes, type Lifecycle, StartFailure } from "#shared/process/lifecycle.ts";
+import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
-import type { CredentialAnswer, CredentialRequest } from "#shared/protocol/pairing.ts";
 import { machineGrants } from "#shared/protocol/subjects.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { BadKeys } from "./keys/bad-keys.ts";
@@ -19,7 +16,7 @@ import type { MachineRecords } from "./fleet/machine-records.ts";
 import type { Exposition } from "./metrics/exposition.ts";
 import { measureTunnels } from "./metrics/fleet-meters.ts";
 import { acceptTunnels } from "./tunnels/accept-tunnels.ts";
-import { ConnectRate, DirectConnections, type DirectOffer, notOffered } from "./tunnels/direct-connections.ts";
+import { ConnectRate } from "./tunnels/connect-rate.ts";
 import { OpenTunnels, usedTwice } from "./tunnels/open-tunnels.ts";
 import { Challenges, pairMachines } from "./tunnels/pair-machines.ts";
 import type { TunnelMeter } from "./tunnels/tunnel.ts";
@@ -70,46 +67,6 @@ interface TunnelParts {
   readonly log: Log;
 }
 
-/** Interval at which NATS is asked whether it still refuses revoked machines. */
-const endRevokedEveryMs = 60_000;
-
-/** Opens the part that lets paired machines connect to NATS directly. Undefined where NATS is not in operator mode. */
-async function openDirect(parts: TunnelParts, rate: ConnectRate): Promise<DirectConnections | undefined> {
-  const { config, store, records, lifecycle, log } = parts;
-  const { clock, machines } = store;
-  const minter = minterOf(config, clock);
-  if (minter === undefined) return undefined;
-  const { natsDirectUrl: servers, natsSecurity } = config;
-  const ca = natsSecurity.caFile && readFileSync(natsSecurity.caFile, "utf8");
-  const offer: DirectOffer | undefined = servers === undefined ? undefined : { minter, servers, ca };
-  const revocations = await openRevocations(parts, minter);
-  const direct = new DirectConnections({ offer, revocations, machines, records, rate, clock, log });
-  records.onChange(() => void direct.endRevoked());
-  const timer = clock.every(endRevokedEveryMs, () => void direct.endRevoked());
-  lifecycle.onStop("direct connections", () => timer.cancel());
-  void direct.endRevoked();
-  return direct;
-}
-
-async function openRevocations(
-  { config, store: { clock }, lifecycle, log }: TunnelParts,
-  { account }: MachineMinter,
-): Promise<NatsRevocations | undefined> {
-  const { natsOperatorKey: operatorKey, natsSystemCredentialsFile: credentialsFile, natsSecurity: security } = config;
-  if (operatorKey === undefined) return undefined;
-  const url = config.natsSystemUrl ?? config.natsUrl;
-  if (url === undefined || credentialsFile === undefined) {
-    throw new StartFailure(
-      exitCodes.config,
-      "TRUNKLINE_NATS_OPERATOR_KEY needs TRUNKLINE_NATS_SYSTEM_CREDS beside it: the file system.creds that `trunkline nats init` made.",
-    );
-  }
-  const name = "trunkline gateway, revocations";
-  const system = await connectNats({ url, credentialsFile, security, name, clock, log });
-  lifecycle.onStop("system account of NATS", () => system.close());
-  return new NatsRevocations({ system, operatorKey, account, clock });
-}
-
 /**
  * Returns the function that finds the record of a machine by its key. A key that this gateway does not know is asked of
  * the store, and counts as a wrong key of its address. A known machine never waits behind those.
@@ -134,7 +91,6 @@ export async function openTunnels(server: FastifyInstance, parts: TunnelParts): 
   const { brokerFor, broker, store, records, isNameUsed, badKeys, gateway, exposition, meter, log } = parts;
   const { machines, keys, clock } = store;
   const rate = new ConnectRate(clock);
-  const direct = await openDirect(parts, rate);
   const cordon = async (machine: string, addresses: readonly string[]): Promise<void> => {
     const reason = `${usedTwice}: from ${addresses.map((address) => address.slice(0, 64)).join(" and from ")}`;
     log.error({ machine, addresses }, "two processes use the credential of this machine, which gets no jobs now");
@@ -171,13 +127,6 @@ export async function openTunnels(server: FastifyInstance, parts: TunnelParts): 
     log,
   });
   const challenges = new Challenges({ peppers: store.peppers, clock });
-  const issue = async (request: CredentialRequest, address: string): Promise<CredentialAnswer> => {
-    if (direct === undefined) throw notOffered();
-    await find(request.public_key, address);
-    const { answer, record } = await direct.issue(request);
-    open.connectsDirectly(record, { boot: request.boot, address });
-    return answer;
-  };
-  pairMachines(server, { machines, keys, records, isNameUsed, challenges, badKeys, issue, clock, log });
+  pairMachines(server, { machines, keys, records, isNameUsed, challenges, badKeys, clock, log });
   return open;
 }

@@ -50,17 +50,8 @@ const settings = z
         .regex(/^SA[A-Z2-7]{56}$/, "must be a signing key of an account: machines.seed of `trunkline nats init`")
         .optional(),
     ),
-    /** Seed of the operator, with which gateways have NATS refuse the keys of revoked machines. */
-    TRUNKLINE_NATS_OPERATOR_KEY: secret(
-      z
-        .string()
-        .regex(/^SO[A-Z2-7]{56}$/, "must be the seed of an operator: operator.seed of `trunkline nats init`")
-        .optional(),
-    ),
-    /** Credentials file of a user of NATS' system account that may push accounts. */
+    /** Credentials file of a user of NATS' system account that may receive connection events. */
     TRUNKLINE_NATS_SYSTEM_CREDS: z.string().optional(),
-    /** URLs at which machines reach NATS without a gateway in between. */
-    TRUNKLINE_NATS_DIRECT_URL: natsUrl.optional(),
     /** URL with a user of NATS' system account that may receive connection events. */
     TRUNKLINE_NATS_SYSTEM_URL: secret(natsUrl.optional()),
     /** The URL by which clients and machines reach the public port. */
@@ -113,9 +104,7 @@ export function gatewayConfig(environment: Environment) {
     ...processConfig(given),
     keyStore: keyStoreSettings(given),
     natsSigningKey: given.TRUNKLINE_NATS_SIGNING_KEY,
-    natsOperatorKey: given.TRUNKLINE_NATS_OPERATOR_KEY,
     natsSystemCredentialsFile: given.TRUNKLINE_NATS_SYSTEM_CREDS,
-    natsDirectUrl: given.TRUNKLINE_NATS_DIRECT_URL,
     natsSystemUrl: given.TRUNKLINE_NATS_SYSTEM_URL,
     publicUrl: given.TRUNKLINE_PUBLIC_URL,
     ...publicPort(given),

@@ -283,12 +283,6 @@ export class NatsBroker implements Broker {
     );
   }
 
-  /** Connects anew with a credential that was renewed. Subscriptions come back, as after an outage. */
-  async renew(): Promise<void> {
-    this.#send();
-    await this.connection.reconnect();
-  }
-
   async close(): Promise<void> {
     this.#closing = true;
     this.#line.stop();

@@ -2,7 +2,6 @@ import { Fault } from "../fault/fault.ts";
 import type { Actor, AuditEntry } from "../keys/audit-entry.ts";
 import { type KeyStore, type Replication, retryConflicts, type Written } from "../keys/key-store.ts";
 import type { KeyId } from "../keys/key-token.ts";
-import { formatDuration } from "../keys/shown-key.ts";
 import { type Clock, isoTime } from "../process/clock.ts";
 import { machineRecord, machineRecordsMax, type MachineRecord, type MachineStore } from "./machine-record.ts";
 
@@ -32,11 +31,7 @@ type KnownRecordChange =
   | { readonly action: "machine_join_reused"; readonly from: string }
   | { readonly action: "machine_renamed"; readonly name: string }
   | { readonly action: "machine_revoked" }
-  | { readonly action: "machine_uncordoned" }
-  /** A gateway issues a credential for direct connections to NATS. */
-  | { readonly action: "machine_direct" }
-  /** NATS refuses a revoked machine's key, or the credentials that a renamed machine has under its former name. */
-  | { readonly action: "machine_direct_ended" };
+  | { readonly action: "machine_uncordoned" };
 
 interface NewJoin {
   readonly id: string;
@@ -88,12 +83,6 @@ export function applyMachineChange(
       if (before?.publicKey !== undefined && before.revokedAt === undefined) {
         return refused(`is paired already: revoke it first (trunkline machines revoke ${name})`);
       }
-      const heldUntil = directUntil(before);
-      if (heldUntil > at) {
-        return refused(
-          `was revoked lately, and its direct connection to NATS may last until ${isoTime(heldUntil)}: pair it then, or under another name`,
-        );
-      }
       const { join, models, elsewhere } = change;
       const given = { ...(models && { models }), ...(elsewhere && { elsewhere }) };
       const detail = { join: join.id, expires_at: isoTime(join.expiresAt), ...given };
@@ -135,7 +124,7 @@ function changeKnown(
     case "machine_joined": {
       if (join === undefined || join.usedAt !== undefined) return refused("has no join line to use");
       const { publicKey, from } = change;
-      const paired = { publicKey, pairedAt: at, pairedBy: join.by, revokedAt: undefined, direct: undefined };
+      const paired = { publicKey, pairedAt: at, pairedBy: join.by, revokedAt: undefined };
       const used = { ...join, usedAt: at, usedFrom: from };
       return changed({ ...paired, join: used }, { join: join.id, public_key: publicKey, from });
     }
@@ -151,11 +140,7 @@ function changeKnown(
       if (before.publicKey === undefined) {
         return refused("was never paired: its agent has its name from TRUNKLINE_MACHINE");
       }
-      if (before.direct === undefined) return changed({ name: change.name }, { was: name });
-      if (formerNameUntil(before) > at) {
-        return refused("has a direct connection to NATS, and was renamed lately: wait an hour");
-      }
-      return changed({ name: change.name, direct: { formerly: { name, at } } }, { was: name });
+      return changed({ name: change.name }, { was: name });
     case "machine_revoked": {
       if (before.revokedAt !== undefined && (join === undefined || join.usedAt !== undefined)) return unchanged;
       // An unused join line goes with the key. A used one stays: its second use is still to be told.
@@ -165,16 +150,6 @@ function changeKnown(
     case "machine_uncordoned":
       if (before.cordon === undefined) return unchanged;
       return changed({ cordon: undefined }, { was: { reason: before.cordon.reason } });
-    case "machine_direct":
-      if (before.revokedAt !== undefined) return wasRevoked;
-      if (before.direct?.since !== undefined) return unchanged;
-      return changed({ direct: { ...before.direct, since: at } });
-    case "machine_direct_ended":
-      if (before.direct === undefined || before.direct.endedAt !== undefined) return unchanged;
-      if (before.revokedAt !== undefined) return changed({ direct: { endedAt: at } });
-      return before.direct.formerly === undefined
-        ? unchanged
-        : changed({ direct: { ...before.direct, formerly: undefined } });
   }
 }
 
@@ -184,42 +159,15 @@ function refused(reason: string): AppliedMachineChange {
 
 const wasRevoked = refused("was revoked: pair it anew (trunkline machines pair)");
 
-/** Lifetime of a credential for direct connections to NATS. */
-export const directCredentialMs = 3_600_000;
-/**
- * The longest time for which a key can have a direct connection after its last credential was issued. The clock of NATS
- * may be behind by the difference.
- */
-export const directMsMax = directCredentialMs + 300_000;
-
-/** Returns until when a revoked machine may have a direct connection. 0 if it has none. */
-export function directUntil({ direct, revokedAt }: Partial<MachineRecord> = {}): number {
-  if (direct === undefined || direct.endedAt !== undefined || revokedAt === undefined) return 0;
-  return revokedAt + directMsMax;
-}
-
-/** Returns until when credentials under a machine's former name may be good. 0 if there are none. */
-export function formerNameUntil({ direct }: Partial<MachineRecord>): number {
-  return direct?.formerly === undefined ? 0 : direct.formerly.at + directMsMax;
-}
-
-/**
- * Time for which the record of a revoked machine cannot be removed: a direct connection to NATS may last so long. A
- * machine without a record would get jobs again.
- */
-export const revokedRecordKeptMs = directMsMax;
-
 /** Returns why the record must not be removed now. `reason` follows «The machine attic …» in a sentence. */
-export function whyNotRemoved(record: MachineRecord, nowMs: number): string | undefined {
+export function whyNotRemoved(record: MachineRecord): string | undefined {
   const { publicKey, revokedAt, name, elsewhere } = record;
   if (publicKey === undefined) {
     if (elsewhere === undefined) return undefined;
     return `is elsewhere, and without its record it would get every request: say first that it is not (trunkline machines elsewhere ${name} --off)`;
   }
   if (revokedAt === undefined) return `is paired: revoke it first (trunkline machines revoke ${name})`;
-  const leftMs = revokedAt + revokedRecordKeptMs - nowMs;
-  if (leftMs <= 0) return undefined;
-  return `was revoked lately, and its record is kept for ${formatDuration(revokedRecordKeptMs)} (revokedRecordKeptMs): until ${isoTime(nowMs + leftMs)} a connection may still be open that the record keeps without jobs`;
+  return undefined;
 }
 
 export interface MachineMeans {
@@ -266,8 +214,6 @@ export async function attemptMachineChange(
   }
   const { record, detail } = applied;
   const machine = record.name;
-  const holder = before?.name === machine ? undefined : await formerHolder(record, { machines, at });
-  if (holder !== undefined) return refused(holder);
   const entry = { at, ...actor, action: change.action, machine, name: machine, ...(detail && { detail }) };
   const written = await write(machines, { record, change, name }, entry);
   if (written === "conflict") return { outcome: "conflict" };
@@ -300,30 +246,13 @@ export async function removeMachine(
     const record = await machines.find(name);
     if (record === undefined) throw machineUnknown(name);
     const at = clock.wall();
-    const reason = whyNotRemoved(record, at);
+    const reason = whyNotRemoved(record);
     if (reason !== undefined) throw changeRefused(name, reason);
     const detail = { models: everyModel, was: { models: record.models ?? everyModel } };
     const entry = { at, ...actor, action: "machine_removed", machine: name, name, detail } as const;
     return (await machines.remove(record, entry)) === "written" ? record : "conflict";
   };
   return retryConflicts(attempt, contended);
-}
-
-/**
- * Returns why a machine cannot have its new name yet: the machine that had it may still have a direct connection to
- * NATS under it, and would get the jobs.
- */
-async function formerHolder(
-  { name, publicKey }: MachineRecord,
-  { machines, at }: { readonly machines: MachineStore; readonly at: number },
-): Promise<string | undefined> {
-  for (const other of await machines.list()) {
-    const heldUntil = formerNameUntil(other);
-    if (other.direct?.formerly?.name !== name || heldUntil <= at || other.publicKey === publicKey) continue;
-    const until = isoTime(heldUntil);
-    return `cannot be called ${name} before ${until}: ${other.name} was, and its direct connection to NATS may last until then`;
-  }
-  return undefined;
 }
 
 function changeRefused(name: string, reason: string): Fault {

@@ -54,16 +54,6 @@ const joinRecord = z.looseObject({
   usedAgainFrom: address.optional(),
 });
 
-/** Direct connections of a machine's key to NATS. A credential for one carries the name that the machine had then. */
-const directRecord = z.looseObject({
-  /** Time of the first credential under the machine's name. Undefined until then. */
-  since: wallMs.optional(),
-  /** The name before the last renaming, and the time of it. Credentials under that name may still be good. */
-  formerly: z.looseObject({ name: machineName, at: wallMs }).optional(),
-  /** Time since which NATS refuses the key of this revoked machine. */
-  endedAt: wallMs.optional(),
-});
-
 /**
  * The site's record of a machine, which may exist before the machine's first message. Times are milliseconds since
  * 1970. Unknown fields are kept, so that an older command line changes the patterns and removes nothing else.
@@ -88,8 +78,6 @@ export const machineRecord = z.looseObject({
    * issued for it. The operator says this and never the machine.
    */
   elsewhere: z.literal(true).optional(),
-  /** The machine's key may have a direct connection to NATS, with a credential that a gateway issued. */
-  direct: directRecord.optional(),
   /** A cordoned machine finishes its jobs and gets no new one. */
   cordon: z.looseObject({ reason: cordonReason, at: wallMs, by: actorName }).optional(),
   createdAt: wallMs,

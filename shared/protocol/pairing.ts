@@ -209,28 +209,5 @@ function textOf({ purpose, site, challenge }: Signed): Uint8Array {
   return Buffer.from(`trunkline ${purpose} 1\n${site}\n${challenge}`);
 }
 
-/** Path at which a paired machine asks for a credential for direct connections to NATS. */
+/** Path at which agents up to 0.2.0 ask for a credential of NATS. It answers `direct_unavailable`, and they use the tunnel. */
 export const credentialPath = `${tunnelPath}/credential`;
-
-/** An agent's request at `credentialPath`. It signs the challenge for the purpose `credential`. */
-export const credentialRequest = z.object({
-  public_key: machineKey,
-  challenge: z.string().max(256),
-  signature: z.string().regex(/^[\w-]{86}$/, "must be 64 bytes in base64url"),
-  /** Identifies the process, so that a second process with the same key is noticed. */
-  boot: z.string().regex(/^[0-9A-Za-z]{22}$/, "must be 22 letters and digits"),
-});
-export type CredentialRequest = Readonly<z.infer<typeof credentialRequest>>;
-
-/** A gateway's answer: a JWT of NATS for the machine's own key, and where NATS is. */
-export const credentialAnswer = z.object({
-  machine: machineName,
-  jwt: z.string(),
-  /** URLs of NATS, separated by commas. */
-  servers: z.string(),
-  /** The authority of NATS' certificate as PEM, where no public one signed it. */
-  ca: z.string().optional(),
-  /** Milliseconds from now until the JWT expires. The clocks of machine and site may differ. */
-  expires_in_ms: z.int().positive(),
-});
-export type CredentialAnswer = Readonly<z.infer<typeof credentialAnswer>>;

@@ -11,7 +11,6 @@ const whole = { join, public_key: publicKey, challenge, proof };
 const { join: _, ...withoutJoin } = whole;
 const at = { path: pairPath };
 const asked = { public_key: publicKey, challenge, signature: "s".repeat(86), boot: "b".repeat(22) };
-const { boot: _boot, ...withoutBoot } = asked;
 const atCredential = { path: credentialPath };
 const toWebSocket = (method: string, ...headers: readonly string[]): string =>
   [`${method} ${tunnelPath} HTTP/1.1`, "Host: a", "Connection: Upgrade", "Upgrade: websocket", ...headers, "\r\n"].join(
@@ -21,7 +20,7 @@ const handshake = ["Sec-WebSocket-Version: 13", `Sec-WebSocket-Key: ${Buffer.all
 
 const held = (row: number, file: string, ...names: readonly string[]): readonly Elsewhere[] =>
   names.map((name) => ({ rows: [row], file, name }));
-const overCredentials = "bad-inputs/a-credential-goes-to-proven-machines-only";
+const overTunnel = "bad-inputs/a-tunnel-admits-proven-machines-only";
 const overHttp = "integration/machines-are-paired-over-http";
 
 /** Strangers at the routes by which machines are paired. */
@@ -112,39 +111,9 @@ export const pairing: Section = {
     },
     {
       rows: [183],
-      what: "a request for a credential that is no JSON",
-      sent: posted("attic", atCredential),
-      told: [{ status: 400, code: null }],
-    },
-    {
-      rows: [183],
-      what: "a request for a credential without a body",
-      sent: posted("", atCredential),
-      told: [{ status: 400, code: null }],
-    },
-    {
-      rows: [183],
-      what: "a request for a credential from no process",
-      sent: postedJson(withoutBoot, atCredential),
-      told: [{ status: 400, code: "missing_required_parameter", param: "boot" }],
-    },
-    {
-      rows: [183],
-      what: "a list in place of a signature",
-      sent: postedJson({ ...asked, signature: [asked.signature] }, atCredential),
-      told: [{ status: 400, code: "invalid_type", param: "signature" }],
-    },
-    {
-      rows: [183],
-      what: "a signature that is too short",
-      sent: postedJson({ ...asked, signature: "s" }, atCredential),
-      told: [{ status: 400, code: "invalid_value", param: "signature", says: /64 bytes in base64url/ }],
-    },
-    {
-      rows: [183],
-      what: "the key of an account in place of a machine's",
-      sent: postedJson({ ...asked, public_key: `A${publicKey.slice(1)}` }, atCredential),
-      told: [{ status: 400, code: "invalid_value", param: "public_key" }],
+      what: "an agent of an earlier version that asks for a direct connection to NATS",
+      sent: postedJson(asked, atCredential),
+      told: [{ status: 409, code: "direct_unavailable", says: /connects through a gateway/ }],
     },
     {
       rows: [184],
@@ -152,12 +121,6 @@ export const pairing: Section = {
       sent: postedJson({ ...asked, padding: "x".repeat(pairBodyBytesMax) }, atCredential),
       told: [{ status: 413, code: "request_too_large", says: /1024 bytes \(pairBodyBytesMax\)/ }],
       afterwards: "closed",
-    },
-    {
-      rows: [185],
-      what: "a credential for a challenge that the site did not make",
-      sent: postedJson(asked, atCredential),
-      told: [{ status: 403, code: "challenge_invalid", param: "challenge", says: /challengeMsMax/ }],
     },
   ],
   elsewhere: [
@@ -182,15 +145,15 @@ export const pairing: Section = {
     // 181: guessers of proofs.
     ...held(181, "unit/gateway/guessed-join-lines-wait-in-a-lane", "asks the store in one lane"),
     // 185: an old challenge. 186: a proof that was made for something else, or by a key that is not good.
-    ...held(185, overCredentials, "is refused when its challenge is older than its limit"),
+    ...held(185, "unit/gateway/a-challenge-is-good-for-a-minute", "a challenge that was altered, or that nobody made"),
     ...held(
       186,
-      overCredentials,
+      overTunnel,
       "that signs the bare nonce",
-      "relayed from another site",
-      "relayed from a tunnel",
-      "for an earlier challenge",
-      "of a key that this site never paired, or whose machine was revoked",
+      "made for another site",
+      "made for another purpose",
+      "that was good on one connection is refused on the next",
+      "of an unknown key is refused, and one of a revoked machine too",
     ),
   ],
   unasserted: [],

@@ -194,21 +194,6 @@ export function machineStoreContract(adapter: string, makePlace: () => Promise<K
       expect(await machines.findByKey(publicKey)).toMatchObject({ name: "loft" });
     });
 
-    test("a name stays with the machine that had it while its direct connection may last under it", async () => {
-      const { machines } = await founded();
-      await join(machines, await makeLine(machines, "attic"));
-      await change(machines, "attic", { action: "machine_direct" });
-      await change(machines, "attic", { action: "machine_renamed", name: "loft" });
-      const refused = { code: "machine_change_refused", message: expect.stringContaining("cannot be called attic") };
-      await expect(makeLine(machines, "attic")).rejects.toMatchObject(refused);
-      await join(machines, await makeLine(machines, "cellar"));
-      const toAttic = change(machines, "cellar", { action: "machine_renamed", name: "attic" });
-      await expect(toAttic).rejects.toMatchObject(refused);
-      await change(machines, "loft", { action: "machine_direct_ended" });
-      await change(machines, "cellar", { action: "machine_renamed", name: "attic" });
-      expect(await machines.find("attic")).toBeDefined();
-    });
-
     test("times when machines were seen change no record, write no entry and wake nobody", async () => {
       const { place, keys, machines } = await founded();
       const { publicKey } = await join(machines, await makeLine(machines, "attic"));

@@ -13,7 +13,7 @@ import { machineGrants, type Grants } from "#shared/protocol/subjects.ts";
 import { MachineRecords } from "../../services/gateway/fleet/machine-records.ts";
 import { createServer } from "../../services/gateway/server.ts";
 import { acceptTunnels } from "../../services/gateway/tunnels/accept-tunnels.ts";
-import { ConnectRate } from "../../services/gateway/tunnels/direct-connections.ts";
+import { ConnectRate } from "../../services/gateway/tunnels/connect-rate.ts";
 import { OpenTunnels } from "../../services/gateway/tunnels/open-tunnels.ts";
 
 /** The machine records of a site, in memory. */

@@ -35,8 +35,6 @@ export class MachineRecords {
   readonly #byKey = new Map<string, MachineRecord>();
   readonly #barred = new Map<string, Barred>();
   readonly #elsewhere = new Set<string>();
-  /** Names under which renamed machines may still have a direct connection to NATS. */
-  readonly #formerNames = new Set<string>();
   readonly #listeners: ((changes: readonly RecordChange[]) => void)[] = [];
   #site: Site | undefined;
 
@@ -100,8 +98,7 @@ export class MachineRecords {
 
   /** Returns why a machine gets no new jobs; undefined for any other machine, also for one without a record. */
   barred(machine: string): Barred | undefined {
-    if (this.#barred.size === 0 && this.#formerNames.size === 0) return undefined;
-    return this.#barred.get(machine) ?? (this.#isFormerName(machine) ? "revoked" : undefined);
+    return this.#barred.get(machine);
   }
 
   /** Adds a listener that is called after each change of records, with the changes. */
@@ -139,22 +136,16 @@ export class MachineRecords {
     return [...changes, { name, before, after }];
   }
 
-  #isFormerName(machine: string): boolean {
-    return this.#formerNames.has(machine) && !this.#byName.has(machine);
-  }
-
-  #drop({ name, publicKey, direct }: MachineRecord): void {
-    if (direct?.formerly !== undefined) this.#formerNames.delete(direct.formerly.name);
+  #drop({ name, publicKey }: MachineRecord): void {
     this.#byName.delete(name);
     this.#barred.delete(name);
     if (publicKey !== undefined) this.#byKey.delete(publicKey);
   }
 
   #add(record: MachineRecord): void {
-    const { name, publicKey, revokedAt, cordon, direct, elsewhere } = record;
+    const { name, publicKey, revokedAt, cordon, elsewhere } = record;
     if (elsewhere) this.#elsewhere.add(name);
     else this.#elsewhere.delete(name);
-    if (direct?.formerly !== undefined) this.#formerNames.add(direct.formerly.name);
     this.#byName.set(name, record);
     if (publicKey !== undefined) this.#byKey.set(publicKey, record);
     if (revokedAt !== undefined) this.#barred.set(name, "revoked");

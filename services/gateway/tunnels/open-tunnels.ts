@@ -98,14 +98,6 @@ export class OpenTunnels implements TunnelOwner {
     followRecord(tunnel, records.get(name));
   }
 
-  /** Notes that a process connects to the broker directly with a machine's key. The machine's tunnel is void. */
-  connectsDirectly(
-    { name, publicKey = "" }: MachineRecord,
-    { boot, address }: { readonly boot: string; readonly address: string },
-  ): void {
-    this.#tell(name, { key: publicKey, boot, address });
-  }
-
   /** Tells the other gateways of the use of a key here, and notes it. */
   #tell(machine: string, use: Omit<z.infer<typeof tunnelNews>, "gateway">): void {
     const { gateway, broker } = this.#parts;

@@ -20,10 +20,7 @@ import {
   pairRequest,
   provesSame,
   tunnelPath,
-  type CredentialAnswer,
   credentialPath,
-  credentialRequest,
-  type CredentialRequest,
 } from "#shared/protocol/pairing.ts";
 import type { MachineRecords } from "../fleet/machine-records.ts";
 import { answerFaults, refuseOtherMethods } from "../http/answer-faults.ts";
@@ -43,8 +40,6 @@ interface PairingParts {
   readonly challenges: Challenges;
   /** Counts the wrong proofs of each address together with its wrong keys. */
   readonly badKeys: BadKeys;
-  /** Issues a credential for direct connections to NATS. */
-  readonly issue: (request: CredentialRequest, address: string) => Promise<CredentialAnswer>;
   readonly clock: Pick<Clock, "wall">;
   readonly log: Log;
 }
@@ -66,10 +61,10 @@ export function pairMachines(server: FastifyInstance, parts: PairingParts): void
         const json = body instanceof Buffer ? readJsonObject(body) : {};
         return pair(readShape(pairRequest, json).value, { from: ip, requestId: id }, parts);
       });
-      agents.post(below(credentialPath), async ({ body, ip }): Promise<CredentialAnswer> => {
-        const request = readShape(credentialRequest, body instanceof Buffer ? readJsonObject(body) : {}).value;
-        insistOnChallenge(request, challenges);
-        return parts.issue(request, ip);
+      agents.post(below(credentialPath), () => {
+        throw new Fault("direct_unavailable", {
+          message: "This site offers no direct connections to NATS. The machine connects through a gateway instead.",
+        });
       });
     },
     { prefix: tunnelPath },

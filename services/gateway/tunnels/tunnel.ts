@@ -8,7 +8,7 @@ import type { Log } from "#shared/process/log.ts";
 import { decodeJson } from "#shared/protocol/frame-payload.ts";
 import { machineKey, provesMachine, refusalText, type TunnelRefusal } from "#shared/protocol/pairing.ts";
 import type { Grants } from "#shared/protocol/subjects.ts";
-import type { ConnectRate } from "./direct-connections.ts";
+import type { ConnectRate } from "./connect-rate.ts";
 import { FrameRate, framesPerSecondMax } from "./frame-rate.ts";
 import { type Command, ProtocolParser, ProtocolViolation } from "./protocol-parser.ts";
 import { Session } from "./serve-session.ts";

@@ -1,6 +1,5 @@
 import packageJson from "../../../package.json" with { type: "json" };
 import { describe, expect, test } from "vitest";
-import { changeMachine } from "#shared/machines/change-machine.ts";
 import { parseJoinLine } from "#shared/protocol/pairing.ts";
 import { lineOnStore, joinOnStore, pairOnStore, publicUrl } from "../../harness/pair-on-store.ts";
 import { commandLine } from "./command-line.ts";
@@ -243,18 +242,4 @@ test("machines pair says what is missing at a site whose gateways cannot connect
   await inStore(({ machines: store }) => store.noteSite({ publicUrl, takesMachines: false }));
   await expect(machines("pair", "attic")).rejects.toThrow(/TRUNKLINE_NATS_SIGNING_KEY.*trunkline nats init/);
   expect((await machines("list")).out).toBe("");
-});
-
-test("machines revoke says when a direct connection ends at the latest, and pair refuses the name until then", async () => {
-  const { machines, pair, inStore, clock } = await siteOnCommandLine();
-  await pair("attic");
-  await inStore(async ({ machines: store, keys }) => {
-    const means = { machines: store, keys, clock, actor: { by: "gateway" } };
-    await changeMachine("attic", { action: "machine_direct" }, means);
-  });
-  const { out } = await machines("revoke", "attic");
-  expect(out).toMatch(/ends at once where a gateway has\nTRUNKLINE_NATS_OPERATOR_KEY, and at 2026-01-01 01:05:00Z/);
-  await expect(machines("pair", "attic")).rejects.toThrow("may last until 2026-01-01T01:05:00.000Z");
-  clock.advance(65 * 60_000);
-  expect((await machines("pair", "attic")).out).toContain("agent --join");
 });

@@ -36,9 +36,8 @@ test("an address that guessed too many proofs asks the store in one lane, in whi
   const machines = { ...noMachines, findByJoin };
   const isNameUsed = (): boolean => false;
   const badKeys = new BadKeys(clock);
-  const issue = (): Promise<never> => Promise.reject(new Error("no credential is asked for here"));
   const keys = { find: async () => ({ kind: "absent" }) as const };
-  pairMachines(server, { machines, keys, records: { site }, isNameUsed, challenges, badKeys, issue, clock, log });
+  pairMachines(server, { machines, keys, records: { site }, isNameUsed, challenges, badKeys, clock, log });
 
   const key = Buffer.alloc(32, 7);
   const { publicKey } = newMachineKeyPair();

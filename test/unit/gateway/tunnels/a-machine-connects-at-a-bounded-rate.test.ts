@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ConnectRate } from "../../../../services/gateway/tunnels/direct-connections.ts";
+import { ConnectRate } from "../../../../services/gateway/tunnels/connect-rate.ts";
 import { connectsPerMinuteMax } from "#shared/protocol/pairing.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 

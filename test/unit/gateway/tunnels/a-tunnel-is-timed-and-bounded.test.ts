@@ -5,7 +5,7 @@ import type { MachineRecord } from "#shared/machines/machine-record.ts";
 import { createLog } from "#shared/process/log.ts";
 import { newMachineKeyPair, signChallenge } from "#shared/protocol/pairing.ts";
 import { machineGrants } from "#shared/protocol/subjects.ts";
-import { ConnectRate } from "../../../../services/gateway/tunnels/direct-connections.ts";
+import { ConnectRate } from "../../../../services/gateway/tunnels/connect-rate.ts";
 import { framesPerSecondMax } from "../../../../services/gateway/tunnels/frame-rate.ts";
 import { OpenTunnels } from "../../../../services/gateway/tunnels/open-tunnels.ts";
 import {
