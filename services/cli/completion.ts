@@ -1,202 +1,171 @@
 import { Argument, type Command, type Option } from "commander";
-import { commandIn, type Surroundings } from "./command-line.ts";
-
-/** One command of the tree, with what may follow it on a command line. */
-interface Place {
-  /** The words that lead to the command, such as `trunkline keys issue`. */
-  readonly words: string;
-  readonly commands: readonly Choice[];
-  readonly options: readonly Choice[];
-}
+import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { listSiteModels } from "./chat-client.ts";
+import { type CliCommand, commandIn, type Surroundings } from "./command-line.ts";
+import { baseUrlOf, findApiKey } from "./find-gateway.ts";
 
 interface Choice {
   readonly name: string;
   readonly description: string;
-  /** All values of an option that has a closed list of them. */
-  readonly values?: readonly string[] | undefined;
 }
 
-const scripts: Readonly<Record<string, (places: readonly Place[]) => string>> = {
-  bash: bashScript,
-  zsh: zshScript,
-  fish: fishScript,
-  powershell: powershellScript,
-};
+/**
+ * A shell: its script, which runs this program at each TAB, and the line of a choice for it. The program fails where the
+ * user's own text stands, and the shell then offers files.
+ */
+interface Shell {
+  readonly script: string;
+  readonly line: (choice: Choice) => string;
+}
 
 /** Makes the command `trunkline completion <shell>`, which completes the commands of its parent. */
-export function completionCommand(surroundings: Surroundings): Command {
+export function completionCommand(surroundings: Surroundings): CliCommand {
+  const { stdout } = surroundings;
   return commandIn("completion", surroundings)
     .description("print a script for TAB completion in a shell")
-    .addArgument(new Argument("<shell>").choices(Object.keys(scripts)))
+    .addArgument(new Argument("<shell>").choices(Object.keys(shells)))
+    .addArgument(new Argument("[words...]", "the words of a line that the script asks about, its last one first"))
+    .passThroughOptions()
     .more(`
-It completes an installed "trunkline", from the next shell on:
+It completes an installed "trunkline", from the next shell on, with the names of models from the site that "trunkline chat"
+would ask:
   trunkline completion bash > ~/.local/share/bash-completion/completions/trunkline
   echo 'source <(trunkline completion zsh)' >> ~/.zshrc
   trunkline completion fish > ~/.config/fish/completions/trunkline.fish
   trunkline completion powershell >> $PROFILE`)
-    .action((shell: string, _: object, command: Command) => {
-      const places = placesFrom(command.parent ?? command);
-      surroundings.stdout.write(scripts[shell]?.(places) ?? "");
+    .action(async (name: string, [last, ...before]: readonly string[], _: object, command: Command) => {
+      const shell = shells[name];
+      if (shell === undefined) return;
+      if (last === undefined) return void stdout.write(shell.script);
+      const word = last.slice(mark.length);
+      const choices = await choicesAt(command.parent ?? command, { before, word }, surroundings);
+      if (choices === undefined) throw new StartFailure(exitCodes.failed, "A text of the user's own stands here.");
+      for (const choice of choices) {
+        if (choice.name.startsWith(word)) stdout.write(`${shell.line(choice)}\n`);
+      }
     });
 }
 
-function placesFrom(command: Command, before = ""): readonly Place[] {
-  const words = `${before} ${command.name()}`.trim();
-  const flagsOf = ({ long, short }: Option): string[] =>
-    [long, short].filter((flag) => flag !== undefined && flag !== null);
-  const place: Place = {
-    words,
-    commands: [
-      ...command.commands.map((each) => ({ name: each.name(), description: each.summary() || each.description() })),
-      ...command.registeredArguments.flatMap(({ argChoices = [] }) =>
-        argChoices.map((name) => ({ name, description: "" })),
-      ),
-    ],
-    options: command
-      .createHelp()
-      .visibleOptions(command)
-      .flatMap((option) =>
-        flagsOf(option).map((name) => ({ name, description: option.description, values: option.argChoices })),
-      ),
-  };
-  return [place, ...command.commands.flatMap((each) => placesFrom(each, words))];
-}
+/** Begins the word at the cursor, which may be empty or look like an option. */
+const mark = "=";
+const named = ({ name }: Choice): string => name;
 
-const namesOf = (choices: readonly Choice[]): string => choices.map(({ name }) => name).join(" ");
-
-/** The paths of all commands but the first, as patterns of a `case`. */
-function pathPatterns(places: readonly Place[]): string {
-  return places
-    .slice(1)
-    .map(({ words }) => `"${words}"`)
-    .join(" | ");
-}
-
-/** Words that were typed, and a text that belongs to them. */
-type Pair = readonly [words: string, text: string];
-
-/** The options that have a closed list of values, each with the words before it. */
-function optionsWithValues(places: readonly Place[]): readonly Pair[] {
-  return places.flatMap(({ words, options }) =>
-    options.flatMap(({ name, values }): Pair[] => (values ? [[`${words} ${name}`, values.join(" ")]] : [])),
-  );
-}
-
-/** The branches of a `case` over typed words. */
-function cases(branches: readonly Pair[]): string {
-  return branches.map(([words, action]) => `    "${words}") ${action} ;;`).join("\n");
-}
-
-/** Works in bash 3.2 too, which macOS has. */
-function bashScript(places: readonly Place[]): string {
-  return `_trunkline() {
-  local at=trunkline word names= options= index
-  for ((index = 1; index < COMP_CWORD; index++)); do
-    word="\${COMP_WORDS[index]}"
-    case "$at $word" in
-      ${pathPatterns(places)}) at="$at $word" ;;
-    esac
-  done
-  case "$at" in
-${cases(places.map(({ words, commands, options }) => [words, `names="${namesOf(commands)}" options="${namesOf(options)}"`]))}
-  esac
-  case "$at \${COMP_WORDS[COMP_CWORD - 1]}" in
-${cases(optionsWithValues(places).map(([words, values]) => [words, `names="${values}"`]))}
-  esac
-  word="\${COMP_WORDS[COMP_CWORD]}"
-  case "$word" in -*) names="$options" ;; esac
-  COMPREPLY=($(compgen -W "$names" -- "$word"))
+const shells: Readonly<Record<string, Shell>> = {
+  // Works in bash 3.2 too, which macOS has. Bash splits words at colons and replaces the part behind the last one.
+  bash: {
+    line: named,
+    script: `_trunkline() {
+  local line="\${COMP_LINE:0:COMP_POINT}" words
+  local word="\${line##* }"
+  read -ra words <<< "\${line% *}"
+  local IFS=$'\\n'
+  COMPREPLY=($(trunkline completion bash "=$word" "\${words[@]:1}" 2>/dev/null)) && compopt +o default 2>/dev/null
+  if [[ "$COMP_WORDBREAKS" == *:* ]]; then COMPREPLY=("\${COMPREPLY[@]#"\${word%"\${word##*:}"}"}"); fi
 }
 complete -o default -F _trunkline trunkline
-`;
-}
-
-function zshScript(places: readonly Place[]): string {
-  const described = (choices: readonly Choice[]): string =>
-    choices.map(({ name, description }) => inQuotes(`${name}:${description}`)).join(" ");
-  return `#compdef trunkline
+`,
+  },
+  zsh: {
+    line: ({ name, description }) => [name.replaceAll(":", String.raw`\:`), description].filter(Boolean).join(":"),
+    script: `#compdef trunkline
 _trunkline() {
-  local at=trunkline word
-  local -a names options
-  for word in "\${(@)words[2,CURRENT-1]}"; do
-    case "$at $word" in
-      ${pathPatterns(places)}) at="$at $word" ;;
-    esac
-  done
-  case "$at" in
-${cases(places.map(({ words, commands, options }) => [words, `names=(${described(commands)}) options=(${described(options)})`]))}
-  esac
-  case "$at \${words[CURRENT-1]}" in
-${cases(optionsWithValues(places).map(([words, values]) => [words, `names=(${values})`]))}
-  esac
-  if [[ "\${words[CURRENT]}" == -* ]]; then
-    _describe -o option options
-  elif (( $#names )); then
-    _describe command names
-  else
-    _files
-  fi
+  local -a found
+  found=("\${(@f)$(trunkline completion zsh "=\${words[CURRENT]}" "\${(@)words[2,CURRENT-1]}" 2>/dev/null)}")
+  if (( $? )); then _files; elif [[ -n "$found" ]]; then _describe trunkline found; fi
 }
 compdef _trunkline trunkline
-`;
-}
-
-function fishScript(places: readonly Place[]): string {
-  const lines = places.flatMap(({ words, commands, options }) => {
-    const line = `complete -c trunkline -n ${inQuotes(`test (__trunkline_at) = "${words}"`)}`;
-    return [
-      ...commands.map(({ name, description }) => `${line} -f -a ${name} -d ${inQuotes(description)}`),
-      ...options.map(({ name, description, values }) => {
-        const flag = name.startsWith("--") ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`;
-        return `${line} ${flag}${values ? ` -x -a "${values.join(" ")}"` : ""} -d ${inQuotes(description)}`;
-      }),
-    ];
-  });
-  return `function __trunkline_at
-    set -l at trunkline
-    for word in (commandline -opc)[2..-1]
-        switch "$at $word"
-            case ${places
-              .slice(1)
-              .map(({ words }) => inQuotes(words))
-              .join(" ")}
-                set at "$at $word"
-        end
-    end
-    echo $at
+`,
+  },
+  fish: {
+    line: ({ name, description }) => `${name}\t${description}`,
+    script: `function __trunkline
+    set -l word (commandline -ct)
+    set -l found (trunkline completion fish "=$word" (commandline -opc)[2..-1] 2>/dev/null)
+    or __fish_complete_path "$word"
+    printf '%s\\n' $found
 end
-${lines.join("\n")}
-`;
-}
-
-function powershellScript(places: readonly Place[]): string {
-  const table = (pairs: readonly Pair[]): string =>
-    pairs.map(([words, names]) => `    '${words}' = '${names}'`).join("\n");
-  return `Register-ArgumentCompleter -Native -CommandName trunkline -ScriptBlock {
+complete -c trunkline -f -a '(__trunkline)'
+`,
+  },
+  powershell: {
+    line: named,
+    script: `Register-ArgumentCompleter -Native -CommandName trunkline -ScriptBlock {
   param($word, $line, $cursor)
-  $names = @{
-${table(places.map(({ words, commands }) => [words, namesOf(commands)]))}
-  }
-  $options = @{
-${table(places.map(({ words, options }) => [words, namesOf(options)]))}
-  }
-  $values = @{
-${table(optionsWithValues(places))}
-  }
-  $at = 'trunkline'
   $before = @($line.CommandElements | Where-Object { $_.Extent.EndOffset -lt $cursor } | ForEach-Object { "$_" })
-  foreach ($each in $before) { if ($options.ContainsKey("$at $each")) { $at = "$at $each" } }
-  $found = $names[$at]
-  if ($word.StartsWith('-')) { $found = $options[$at] }
-  elseif ($values.ContainsKey("$at $($before[-1])")) { $found = $values["$at $($before[-1])"] }
-  -split $found | Where-Object { $_ -and $_.StartsWith($word) } | ForEach-Object {
+  trunkline completion powershell "=$word" @($before | Select-Object -Skip 1) 2>$null | ForEach-Object {
     [System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_)
   }
 }
-`;
+`,
+  },
+};
+
+interface Typed {
+  readonly before: readonly string[];
+  readonly word: string;
 }
 
-/** Quotes a text for zsh and fish. */
-function inQuotes(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
+/** Returns all that may stand at the cursor. Undefined where a text of the user's own stands, such as a file. */
+async function choicesAt(
+  root: Command,
+  { before, word }: Typed,
+  surroundings: Surroundings,
+): Promise<readonly Choice[] | undefined> {
+  let command = root;
+  let argument = 0;
+  let valued: Option | undefined;
+  let site: string | undefined;
+  for (const each of before) {
+    const found = command.commands.find((one) => one.name() === each || one.aliases().includes(each));
+    if (valued !== undefined) {
+      if (["--url", "--base-url"].includes(valued.long ?? "")) site = each;
+      valued = undefined;
+    } else if (each.startsWith("-")) {
+      valued = command.options.find((option) => [option.long, option.short].includes(each) && option.required);
+    } else if (found !== undefined && argument === 0) {
+      command = found;
+    } else {
+      argument += 1;
+    }
+  }
+  if (valued === undefined && word.startsWith("-")) return optionsOf(command);
+  const wanted = valued ?? command.registeredArguments[argument];
+  if (takesModel(wanted)) return modelsAt(site, surroundings);
+  const values = wanted?.argChoices?.map((name) => ({ name, description: "" })) ?? [];
+  const choices = valued === undefined && argument === 0 ? [...commandsOf(command), ...values] : values;
+  return choices.length === 0 ? undefined : choices;
+}
+
+function commandsOf(command: Command): readonly Choice[] {
+  return command.commands.map((each) => ({ name: each.name(), description: each.summary() || each.description() }));
+}
+
+function optionsOf(command: Command): readonly Choice[] {
+  return command
+    .createHelp()
+    .visibleOptions(command)
+    .flatMap(({ long, short, description }) => [long, short].flatMap((name) => (name ? [{ name, description }] : [])));
+}
+
+function takesModel(wanted: Option | Argument | undefined): boolean {
+  return /<(?:model|target)>/.test(wanted instanceof Argument ? `<${wanted.name()}>` : (wanted?.flags ?? ""));
+}
+
+/** Time from the start of this process in which the site must answer; on a slow host it has a little more. */
+const modelsWithinMs = 300;
+const askMsMin = 100;
+/** Matches names that no shell takes for more than a word. Machines choose the names of their models. */
+const plainWord = /^[\w.@/+][\w.@/+:-]*$/;
+
+/** Returns the models of the live site. Empty if it does not list them in time, or refuses to. */
+async function modelsAt(url: string | undefined, { environment }: Surroundings): Promise<readonly Choice[]> {
+  try {
+    const { token: key } = findApiKey(environment);
+    const site = { baseUrl: baseUrlOf(environment, url), key, option: "--url" };
+    const signal = AbortSignal.timeout(Math.max(askMsMin, modelsWithinMs - performance.now()));
+    const models = await listSiteModels(site, signal);
+    return models.flatMap(({ id }) => (plainWord.test(id) ? [{ name: id, description: "" }] : []));
+  } catch {
+    return [];
+  }
 }

@@ -182,7 +182,7 @@ function addManage(models: CliCommand, surroundings: Surroundings): void {
     models
       .command(managing.word)
       .description(managing.description)
-      .argument("<name>", "the model", readBy(modelName))
+      .argument("<model>", "the model", readBy(modelName))
       .option("--machine <name>", "the machine; may be left out where there is only one", readBy(machineName))
       .addOption(operationsUrlOption())
       .json()

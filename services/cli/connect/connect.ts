@@ -42,7 +42,7 @@ export function connectCommand(surroundings: Surroundings): Command {
     .description("configure a coding agent or an editor for a site, and undo it")
     .addArgument(new Argument("<client>", clients.map(({ title }) => title).join(", ")).choices(names))
     .option("--url <url>", "the site (TRUNKLINE_BASE_URL); otherwise the gateway here", readBy(siteUrl))
-    .option("--model <id>", "the model to begin with; may be left out where only one fits")
+    .option("--model <model>", "the model to begin with; may be left out where only one fits")
     .option("--key [key]", "use this key, or the one in TRUNKLINE_KEY, and issue none")
     .addOption(nameOption().default(undefined, "the client and this host"))
     .addOption(scopesOption().default(["*"], "*, every model"))
