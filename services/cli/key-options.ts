@@ -37,6 +37,9 @@ export interface GivenTerms {
   readonly budget?: OrNone<TokenBudget>;
 }
 
+/** Ends the names of keys that `trunkline connect` issues. `trunkline keys list` hides those that it has revoked. */
+export const connectMark = " (connect)";
+
 export function nameOption(): Option {
   return new Option("--name <name>", "what to call the key in lists").argParser(readBy(keyName));
 }

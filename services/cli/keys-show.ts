@@ -6,7 +6,7 @@ import { showKey, type ShownKey } from "#shared/keys/shown-key.ts";
 import { wholeNumber } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { type CliCommand, commaList, type GivenJson, readBy, type Surroundings, widthOf } from "./command-line.ts";
-import { givenKeyId, keyArgument } from "./key-options.ts";
+import { connectMark, givenKeyId, keyArgument } from "./key-options.ts";
 import { budgetText, countText, fromNow, utcTime } from "./quantity-text.ts";
 import { alignedTable, cutText, type Field, fieldLines } from "./table-text.ts";
 import { noSuchKey, withKeyStore } from "./with-key-store.ts";
@@ -52,6 +52,7 @@ export function addList(keys: CliCommand, surroundings: Surroundings): void {
   keys
     .command("list")
     .description("show all keys, without their secrets")
+    .option("--all", "also keys that `trunkline connect` has revoked")
     .option("--state <states>", `only keys that are ${keyStates.join(", ")}`, readBy(states))
     .json()
     .more(`
@@ -61,15 +62,20 @@ shows it whole.
 Examples:
   trunkline keys list
   trunkline keys list --state valid,disabled
+  trunkline keys list --all
   trunkline keys list --json`)
-    .action(({ json, state }: { readonly state?: readonly KeyState[] } & GivenJson) =>
+    .action(({ json, state, all: isAll }: { readonly state?: readonly KeyState[]; readonly all?: true } & GivenJson) =>
       withKeyStore(surroundings, { json }, async ({ keys: store, clock }) => {
         const all = (await store.list()).map((record) => showKey(record, clock.wall()));
-        const wanted = all.filter((key) => state?.includes(key.state) ?? true);
+        const isOld = (key: ShownKey): boolean => key.state === "revoked" && key.name.endsWith(connectMark);
+        const wanted = all.filter((key) => state?.includes(key.state) ?? (isAll || !isOld(key)));
         if (json) stdout.write(`${JSON.stringify(wanted)}\n`);
         else if (wanted.length > 0) stdout.write(tableOfKeys(wanted, widthOf(stdout)));
-        else if (all.length > 0) stderr.write(`No key is ${state?.join(" or ")}.\n`);
+        else if (state !== undefined && all.length > 0) stderr.write(`No key is ${state.join(" or ")}.\n`);
         else stderr.write("There are no keys yet; `trunkline keys issue --name <name>` makes one.\n");
+        const hidden = state === undefined ? all.length - wanted.length : 0;
+        if (hidden > 0 && !json)
+          stderr.write(`Revoked keys of \`trunkline connect\`, not shown without --all: ${hidden}\n`);
       }),
     );
 }

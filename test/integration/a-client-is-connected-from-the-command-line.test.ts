@@ -98,7 +98,7 @@ test("connect writes the live model, its window and a working key, and --undo re
   expect((await stat(file)).mode & 0o777).toBe(0o600);
   expect(err).toContain('+     "ANTHROPIC_AUTH_TOKEN": "<key>"');
   expect(`${out}${err}`).not.toContain(token);
-  expect(await liveKeys()).toEqual(["laptop"]);
+  expect(await liveKeys()).toEqual(["laptop (connect)"]);
   expect(await statusWith(token)).toBe(200);
 
   expect(await run(["connect", "claude", "--undo"])).toMatchObject({ exitCode: 0, out: `Restored ${file}\n` });
@@ -177,10 +177,56 @@ test("a second connect replaces the first one with its key, and --undo goes back
   await writeFile(file, before);
   await run(["connect", "claude", "--yes", "--name", "first"]);
   expect(await run(["connect", "claude", "--yes", "--name", "second"])).toMatchObject({ exitCode: 0 });
-  expect(await liveKeys()).toEqual(["second"]);
+  expect(await liveKeys()).toEqual(["second (connect)"]);
   await run(["connect", "claude", "--undo"]);
   expect(await readFile(file, "utf8")).toBe(before);
   expect(await liveKeys()).toEqual([]);
+});
+
+test.each(["in the site's folder", "at its operations port"])(
+  "a second connect for the same client keeps its key %s and extends it, until the key is revoked",
+  async (place) => {
+    const admin = (await readFile(join(up.stateDir, "admin-key"), "utf8")).trim();
+    const atPort = { TRUNKLINE_ADMIN_KEY: admin, TRUNKLINE_OPERATIONS_URL: up.operationsUrl };
+    const { run, file, liveKeys } = await person(place.includes("port") ? atPort : {});
+    await run(["connect", "claude", "--yes", "--ttl", "1d"]);
+    const token = await tokenIn(file);
+    const [id = ""] = /(?<=trunkline_)[^_]+/.exec(token) ?? [];
+    const expiry = async () =>
+      z.object({ expires_at: z.string() }).parse(JSON.parse((await run(["keys", "show", id, "--json"])).out));
+    const { expires_at: first } = await expiry();
+    await run(["connect", "claude"], typed("n"));
+    expect([(await expiry()).expires_at, await statusWith(token)]).toEqual([first, 200]);
+    const again = await run(["connect", "claude", "--yes"]);
+    expect(again).toMatchObject({
+      exitCode: 0,
+      err: expect.stringContaining(`The key ${id} stays, and is valid for 90d`),
+    });
+    expect((await expiry()).expires_at > first).toBe(true);
+    expect(await tokenIn(file)).toBe(token);
+    expect(await liveKeys()).toHaveLength(1);
+    const shorter = await run(["connect", "claude", "--yes", "--ttl", "1h"]);
+    expect(shorter).toMatchObject({ exitCode: 0, err: expect.stringContaining("was not extended: ") });
+
+    await run(["keys", "revoke", id]);
+    await until(async () => (await statusWith(token)) === 401, { what: "the revoked key is refused" });
+    expect(await run(["connect", "claude", "--yes"])).toMatchObject({ exitCode: 0 });
+    expect(await statusWith(await tokenIn(file))).toBe(200);
+    await run(["connect", "claude", "--undo"]);
+    expect(await liveKeys()).toEqual([]);
+  },
+);
+
+test("keys list hides the keys that connect has revoked, and counts them; --all and --state show them", async () => {
+  const { run } = await person();
+  await run(["connect", "claude", "--print"]);
+  const idsOf = ({ out }: { out: string }) => out.match(/^\w{12}(?= .*\(connect\) .*revoked)/gm) ?? [];
+  const listed = await run(["keys", "list"]);
+  expect(idsOf(listed)).toEqual([]);
+  const [count] = /(?<=`trunkline connect`, not shown without --all: )\d+/.exec(listed.err) ?? [];
+  expect(Number(count)).toBeGreaterThan(0);
+  expect(idsOf(await run(["keys", "list", "--all"]))).toHaveLength(Number(count));
+  expect(idsOf(await run(["keys", "list", "--state", "revoked"]))).toHaveLength(Number(count));
 });
 
 test("connect takes a key that the person has, and never revokes it", async () => {

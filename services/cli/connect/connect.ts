@@ -2,6 +2,7 @@ import { homedir, hostname } from "node:os";
 import { createInterface } from "node:readline";
 import { Argument, type Command } from "commander";
 import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
+import { formatDuration } from "#shared/keys/shown-key.ts";
 import { aliasedId, type Model } from "#shared/model/model.ts";
 import { type Environment, readConfig } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
@@ -9,7 +10,7 @@ import { onOneLine, scrub } from "#shared/process/log.ts";
 import { listSiteModels } from "../chat-client.ts";
 import { commandIn, interruptedCode, readBy, type Surroundings, untilInterrupted } from "../command-line.ts";
 import { apiKeyVariables, baseUrlOf, siteUrl } from "../find-gateway.ts";
-import { nameOption, scopesHelp, scopesOption, ttlOption } from "../key-options.ts";
+import { connectMark, nameOption, scopesHelp, scopesOption, ttlOption } from "../key-options.ts";
 import { type GivenOperations, operationsUrlOption } from "../operations-port.ts";
 import { type Client, type Places, plainId, type SiteFacts } from "./client.ts";
 import { codingAgents } from "./coding-agents.ts";
@@ -23,7 +24,7 @@ interface Given extends GivenOperations {
   readonly key?: string | true;
   readonly model?: string;
   readonly name?: string;
-  readonly scopes: readonly string[];
+  readonly scopes?: readonly string[];
   readonly ttl: number;
   readonly print?: true;
   readonly yes?: true;
@@ -45,7 +46,7 @@ export function connectCommand(surroundings: Surroundings): Command {
     .option("--model <model>", "the model to begin with; may be left out where only one fits")
     .option("--key [key]", "use this key, or the one in TRUNKLINE_KEY, and issue none")
     .addOption(nameOption().default(undefined, "the client and this host"))
-    .addOption(scopesOption().default(["*"], "*, every model"))
+    .addOption(scopesOption().default(undefined, "*, every model"))
     .addOption(ttlOption("how long the key is valid"))
     .addOption(operationsUrlOption())
     .option("--print", "show the files that it would write, and write none")
@@ -56,7 +57,8 @@ export function connectCommand(surroundings: Surroundings): Command {
 It shows what it changes and asks first. Everything else in a file stays, comments too. Models, windows and tools are
 those of the live site. Files that hold a key are readable by you alone.
 
-It issues a key as "trunkline keys issue" does. For a site elsewhere name a key (--key), or its operations port
+It issues a key as "trunkline keys issue" does; again on the same host it extends that key, unless --name or --scopes say
+otherwise. For a site elsewhere name a key (--key), or its operations port
 (--operations-url) with an admin key in TRUNKLINE_ADMIN_KEY.
 ${scopesHelp}
 
@@ -80,11 +82,17 @@ async function connect(client: Client, given: Given, surroundings: Surroundings)
   refuseChanged(earlier, client, surroundings);
   using interrupted = untilInterrupted();
   const { signal } = interrupted;
-  const { key, issuer } = await keyFor(client, given, surroundings);
-  let isWritten = false;
+  const issuer = given.key === undefined ? keyIssuer(given, surroundings) : undefined;
+  /** The key that was issued for files that are not written yet. */
+  let unused: KeyToken | undefined;
   try {
     const baseUrl = baseUrlOf(environment, given.url);
-    const all = await listSiteModels({ baseUrl, key, option: "--url" }, signal);
+    const list = (key: KeyToken) => listSiteModels({ baseUrl, key, option: "--url" }, signal);
+    const kept = issuer && keptKey(earlier, issuer, given);
+    const known = kept && (await list(kept).catch(unlessRefused));
+    if (issuer !== undefined && known === undefined) unused = await issuer.issue(newKey(client, given));
+    const key = unused ?? kept ?? givenKey(given, surroundings);
+    const all = known ?? (await list(key));
     const isAble = ({ capabilities: { completion, tools } }: Model): boolean =>
       completion && (tools || !client.needsTools);
     const models = all.filter((each) => isAble(each) && plainId.test(each.id));
@@ -106,16 +114,17 @@ async function connect(client: Client, given: Given, surroundings: Surroundings)
       stderr.write(`${file}:\n${scrub(showDiff(before ?? "", after))}\n`);
     }
     await agree(shown.files, { given, signal }, surroundings);
+    if (unused === undefined) await extend(issuer, key, given, surroundings);
     const record = issuer === undefined ? {} : { key: { id: key.id, place: issuer.place } };
     connections.write(client.name, plan(key.reveal()).files, { ...record, earlier });
-    isWritten = true;
+    unused = undefined;
+    if (earlier?.key?.id !== key.id) await revokeOld(earlier?.key, given, surroundings);
     for (const line of [...client.next(shown.facts), ...authorityNote(baseUrl, environment)]) stdout.write(`${line}\n`);
   } catch (error) {
     throw signal.aborted ? new StartFailure(interruptedCode, "Interrupted: nothing was written.") : error;
   } finally {
-    if (!isWritten) await issuer?.revoke(key.id);
+    if (unused !== undefined) await issuer?.revoke(unused.id);
   }
-  await revokeOld(earlier?.key, given, surroundings);
 }
 
 async function undo(client: Client, given: Given, surroundings: Surroundings): Promise<void> {
@@ -176,24 +185,43 @@ function authorityNote(baseUrl: string, { NODE_EXTRA_CA_CERTS: file }: Environme
     : [];
 }
 
-/** Returns the key of `--key`, or a new one with its issuer. */
-async function keyFor(
-  client: Client,
-  given: Given,
-  surroundings: Surroundings,
-): Promise<{ readonly key: KeyToken; readonly issuer?: KeyIssuer }> {
-  if (given.key === undefined) {
-    const issuer = keyIssuer(given, surroundings);
-    const { name = `${client.name} on ${hostname()}`.slice(0, 100), scopes, ttl: ttlMs } = given;
-    return { key: await issuer.issue({ name, scopes, ttlMs }), issuer };
+/** Returns the key in the files of a connection, if this site issued it and the command line asks for no other. */
+function keptKey(earlier: Connection | undefined, { place }: KeyIssuer, given: Given): KeyToken | undefined {
+  if (earlier?.key?.place !== place || given.name !== undefined || given.scopes !== undefined) return undefined;
+  const texts = earlier.files.flatMap(({ after }) => after.toString().match(/trunkline_\w+/g) ?? []);
+  const tokens = texts.map(parseKeyToken).flatMap((parsed) => (parsed.outcome === "parsed" ? [parsed.token] : []));
+  return tokens.find(({ id }) => id === earlier.key?.id);
+}
+
+/** Returns undefined for a site that refuses the key. */
+function unlessRefused(error: unknown): undefined {
+  if (!(error instanceof StartFailure) || error.exitCode !== exitCodes.config) throw error;
+}
+
+/** Extends a key that stays, if this site issued it. */
+async function extend(issuer: KeyIssuer | undefined, { id }: KeyToken, { ttl }: Given, { stderr }: Surroundings) {
+  try {
+    await issuer?.extend(id, ttl);
+    if (issuer !== undefined) stderr.write(`The key ${id} stays, and is valid for ${formatDuration(ttl)} from now.\n`);
+  } catch (error) {
+    if (!(error instanceof StartFailure)) throw error;
+    stderr.write(`The key ${id} stays, and was not extended: ${error.message}\n`);
   }
-  const { TRUNKLINE_KEY } = readConfig(apiKeyVariables, surroundings.environment);
-  const [text = "", place] = given.key === true ? [TRUNKLINE_KEY, "TRUNKLINE_KEY"] : [given.key, "--key"];
+}
+
+function newKey({ name: client }: Client, { name = `${client} on ${hostname()}`, scopes = ["*"], ttl: ttlMs }: Given) {
+  return { name: `${name.slice(0, 100 - connectMark.length)}${connectMark}`, scopes, ttlMs };
+}
+
+/** Returns the key of `--key`. */
+function givenKey({ key: given }: Given, { environment }: Surroundings): KeyToken {
+  const { TRUNKLINE_KEY } = readConfig(apiKeyVariables, environment);
+  const [text = "", place] = given === true ? [TRUNKLINE_KEY, "TRUNKLINE_KEY"] : [given, "--key"];
   if (text === "") {
     throw new StartFailure(exitCodes.config, `There is no key in ${place}: set it to an API key, or leave out --key.`);
   }
   const parsed = parseKeyToken(text.trim());
-  if (parsed.outcome === "parsed" && parsed.token.kind === "model") return { key: parsed.token };
+  if (parsed.outcome === "parsed" && parsed.token.kind === "model") return parsed.token;
   throw new StartFailure(exitCodes.config, `What is in ${place} is no API key, which begins with trunkline_.`);
 }
 

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { z } from "zod";
-import { revokeKey } from "#shared/keys/change-key.ts";
+import { changeKey, revokeKey } from "#shared/keys/change-key.ts";
 import { issueKey } from "#shared/keys/issue-key.ts";
 import { keyId, type KeyId, type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
 import { keyStoreVariables } from "#shared/keys/open-key-store.ts";
@@ -10,13 +10,15 @@ import { readConfig, secret } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { Surroundings } from "../command-line.ts";
 import { givenOperations, type GivenOperations } from "../operations-port.ts";
-import { withKeyStore } from "../with-key-store.ts";
+import { changedRecord, withKeyStore } from "../with-key-store.ts";
 
 /** The means to issue keys of a site and to revoke them. */
 export interface KeyIssuer {
   /** The state folder, Redis or operations port, for messages and records. */
   readonly place: string;
   issue(key: { name: string; scopes: readonly string[]; ttlMs: number }): Promise<KeyToken>;
+  /** Makes a key valid for `ttlMs` from now on. Throws a `StartFailure` if it cannot be extended. */
+  extend(id: KeyId, ttlMs: number): Promise<void>;
   revoke(id: KeyId): Promise<void>;
 }
 
@@ -53,13 +55,17 @@ function issuerInStore(place: string, surroundings: Surroundings): KeyIssuer {
         const { token } = await issueKey({ ...key, scopes: [...key.scopes] }, store);
         return token;
       }),
+    extend: (id, ttlMs) =>
+      withKeyStore(surroundings, quiet, async (store) => {
+        changedRecord(await changeKey(id, { action: "extended", ttlMs }, store), { id, place });
+      }),
     revoke: (id) =>
       withKeyStore(surroundings, quiet, async (store) => void (await revokeKey({ id, withIssued: false }, store))),
   };
 }
 
 const issued = z.object({ key: z.string() });
-const revoked = z.object({ id: keyId });
+const changed = z.object({ id: keyId });
 
 function issuerAtPort(url: string, surroundings: Surroundings): KeyIssuer {
   const port = givenOperations({ operationsUrl: url }, surroundings);
@@ -71,6 +77,7 @@ function issuerAtPort(url: string, surroundings: Surroundings): KeyIssuer {
       if (parsed.outcome === "parsed") return parsed.token;
       throw new StartFailure(exitCodes.unavailable, `The operations port ${url} issued no key of Trunkline.`);
     },
-    revoke: async (id) => void (await port.post(`/keys/${id}/revoke`, revoked)),
+    extend: async (id, ttlMs) => void (await port.post(`/keys/${id}/extend`, changed, { ttl: formatDuration(ttlMs) })),
+    revoke: async (id) => void (await port.post(`/keys/${id}/revoke`, changed)),
   };
 }
