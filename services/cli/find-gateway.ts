@@ -7,7 +7,7 @@ import { keyStoreVariables } from "#shared/keys/open-key-store.ts";
 import { defaultPorts, type Environment, portNumber, readConfig, secret, urlList } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { isLoopback } from "#shared/protocol/pairing.ts";
-import { codeOf } from "./command-line.ts";
+import { codeOf, jsonIn } from "./command-line.ts";
 import { readKept, upFiles } from "./up-state.ts";
 
 /** How a command finds a gateway and a key: by its options, the environment, and what `trunkline up` keeps on this host. */
@@ -69,13 +69,13 @@ function localUrl(
   kind: keyof z.output<typeof addresses>,
   defaultPort: number,
 ): string {
-  const usual = `${isTls ? "https" : "http"}://127.0.0.1:${port ?? defaultPort}`;
-  if (port !== undefined) return usual;
-  try {
-    return addresses.parse(JSON.parse(readKept(resolve(stateDir, upFiles.addresses))))[kind] ?? usual;
-  } catch {
-    return usual;
-  }
+  const noted = port === undefined ? notedUrl(stateDir, kind) : undefined;
+  return noted ?? `${isTls ? "https" : "http"}://127.0.0.1:${port ?? defaultPort}`;
+}
+
+/** Returns the URL that a running `trunkline up` keeps in its state folder. */
+export function notedUrl(stateDir: string, kind: keyof z.output<typeof addresses>): string | undefined {
+  return addresses.safeParse(jsonIn(readKept(resolve(stateDir, upFiles.addresses)))).data?.[kind];
 }
 
 export interface FoundKey {

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
 import { trunkline } from "../../services/cli/trunkline.ts";
 import { freePort } from "../harness/free-port.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
@@ -27,6 +28,22 @@ test("status and chat find the ports of an `up` that runs on their state folder"
   expect(await run(["chat", "scripted", "/script tokens=1 nonce=a"])).toEqual({ exitCode: 0, out: "a-0 \n", err: "" });
 });
 
+const report = z.object({ side: z.string(), checks: z.array(z.object({ name: z.string(), finding: z.string() })) });
+
+/** Runs doctor, and returns the side that it looked at and its finding about the port. */
+async function doctor(args: readonly string[] = [], settings: Settings = {}) {
+  const { side, checks } = report.parse(JSON.parse((await run(["doctor", ...args, "--json"], settings)).out));
+  return [side, checks.find(({ name }) => name === "port")?.finding];
+}
+
+test("doctor looks at the `up` that runs on its state folder, whatever its port", async () => {
+  const { host } = new URL(up.endpoint.baseUrl);
+  expect(await doctor()).toEqual(["site", `The gateway on ${host} is ready.`]);
+  const port = String(await freePort());
+  const named = await doctor([], { TRUNKLINE_PORT: port });
+  expect(named).toEqual(["site", expect.stringContaining(`${port} is free`)]);
+});
+
 test("a port of the environment is asked in place of the one that `up` noted", async () => {
   const port = String(await freePort());
   const status = await run(["status"], { TRUNKLINE_OPERATIONS_PORT: port });
@@ -42,6 +59,8 @@ test("a state folder leads commands and their keys to no other host, and to no `
   for (const command of [["status"], ["chat", "scripted", "Hello"]]) {
     expect((await run(command)).err).not.toContain("models.example.org");
   }
+  writeFileSync(file, noted.replaceAll(/:\d+/g, ":9"));
+  expect((await doctor())[1]).toContain("Nothing listens at 127.0.0.1:9, where a `trunkline up`");
   writeFileSync(file, noted);
   expect(await up.terminate()).toBe(0);
   expect(() => readFileSync(file)).toThrow("ENOENT");

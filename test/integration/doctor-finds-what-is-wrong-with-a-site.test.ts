@@ -8,6 +8,7 @@ import { changeMachine } from "#shared/machines/change-machine.ts";
 import { joinTtlMsMax, makeJoin } from "#shared/machines/join-machine.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { joinLineText, parseJoinLine } from "#shared/protocol/pairing.ts";
+import type { Pairing } from "#shared/site/pairing-file.ts";
 import { joinSite } from "../../services/agent/machine/join-site.ts";
 import { isBelow } from "../../services/cli/doctor/host-checks.ts";
 import { type CheckResult, runChecks } from "../../services/cli/doctor/run-checks.ts";
@@ -40,9 +41,9 @@ beforeEach(() => void (elsewhere = mkdtempSync(join(tmpdir(), "trunkline-elsewhe
 afterEach(() => rmSync(elsewhere, { recursive: true }));
 
 /** Runs the checks of a site with these settings beside those of the gateway, and returns them by name. */
-async function doctor(settings: Settings = {}): Promise<Readonly<Record<string, CheckResult>>> {
+async function doctor(settings: Settings = {}, pairing?: Pairing): Promise<Readonly<Record<string, CheckResult>>> {
   const own = { TRUNKLINE_STATE_DIR: stateDir, TRUNKLINE_PORT: String(port), TRUNKLINE_KEY_PEPPER: testPepper };
-  await using site = await siteChecks({ environment: { ...own, ...settings }, clock, version: "0.0.1" });
+  await using site = await siteChecks({ environment: { ...own, ...settings }, clock, version: "0.0.1" }, pairing);
   const results = await runChecks(site.checks, { clock, onDone: () => undefined });
   return Object.fromEntries(results.map((result) => [result.name, result]));
 }
@@ -70,14 +71,18 @@ test("a well site has no finding", async () => {
   ]);
 });
 
-test("paired machines that are away, and those that are cordoned, are named", async () => {
+test("paired machines that are away, and those that are cordoned, are named; their hosts look at the site elsewhere", async () => {
   const dependencies = { ...gateway.store, actor: { by: "the operator" } };
   const { line } = await makeJoin({ name: "attic", ttlMs: joinTtlMsMax }, dependencies);
   expect((await doctor())["machines"]).toEqual(found("ok", "No machine is paired"));
   const joining = parseJoinLine(joinLineText({ ...line, origin: new URL(gateway.baseUrl).origin }));
   if (joining === undefined) throw new Error("the join line cannot be read");
   const paired = { stateDir: elsewhere, replace: false, environment: {}, clock, say: () => undefined };
-  const { publicKey } = await joinSite(joining, paired);
+  const pairing = await joinSite(joining, paired);
+  const nothingHere = { TRUNKLINE_STATE_DIR: join(elsewhere, "new"), TRUNKLINE_PORT: String(await freePort()) };
+  const { port: here, site } = await doctor(nothingHere, pairing);
+  expect([here, site]).toEqual([found("skipped", "is free"), found("ok", new URL(gateway.baseUrl).origin)]);
+  const { publicKey } = pairing;
   expect((await doctor())["machines"]).toEqual(found("warning", "1 machine is paired; away .*: attic"));
   await gateway.store.machines.noteSeen(new Map([[publicKey, clock.wall()]]));
   expect((await doctor())["machines"]).toEqual(found("ok", "1 machine is paired, and heard of late"));

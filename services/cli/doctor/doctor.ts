@@ -1,9 +1,13 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { Argument, type Command } from "commander";
+import { stateFileName } from "#shared/keys/state-database.ts";
+import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
+import { pairingFile, readPairing } from "#shared/site/pairing-file.ts";
 import packageJson from "../../../package.json" with { type: "json" };
 import { commandIn, type GivenJson, type Output, type Surroundings, widthOf } from "../command-line.ts";
+import { notedUrl } from "../find-gateway.ts";
 import { clearLine } from "../show-progress.ts";
 import { alignedTable, cutText } from "../table-text.ts";
 import type { Check, CheckOutcome, CheckResult } from "./run-checks.ts";
@@ -18,7 +22,8 @@ export function doctorCommand(surroundings: Surroundings): Command {
     .addArgument(new Argument("[side]", "what to look at; found out by itself where it is not said").choices(sides))
     .json()
     .more(`
-On a machine it looks at its pairing, its service, the way to the site (name, certificate, clocks, WebSocket, proxies that
+It looks at the site that runs here, and otherwise at the machine that is paired here, by the files in TRUNKLINE_STATE_DIR
+and those of an installed agent. On a machine it looks at its pairing, its service, the way to the site (name, certificate, clocks, WebSocket, proxies that
 hold streams back) and the model servers. On a site: at the store, the broker, the port, the public URL as machines meet it,
 and the paired machines. It changes nothing, and takes no place of an agent or gateway that runs. Run it as the user whose
 service it is, with the same settings. The exit code is 1 when a check failed.
@@ -56,26 +61,32 @@ async function prepare(given: Side | undefined, { environment, clock }: Surround
   const host = await thisHost(environment);
   const manager = tryTo(() => serviceManager(host.facts));
   const hasService = manager !== undefined && existsSync(manager.places.definition);
-  const side = given ?? sideOf(environment);
-  if (side === "site") {
-    const { siteChecks } = await import("./site-checks.ts");
-    return { side, ...(await siteChecks({ environment, clock, version })) };
-  }
-  const { machineChecks } = await import("./machine-checks.ts");
   const { settingsFile = "" } = manager?.places ?? {};
   const ofService = hasService && existsSync(settingsFile) ? settingsIn(settingsFile) : {};
+  const agent = { ...ofService, ...environment };
+  const side = given ?? sideOf(environment, agent);
   trustAuthorities(ofService);
-  const checks = machineChecks({ environment: { ...ofService, ...environment }, clock, version, host, manager });
+  if (side === "site") {
+    const { siteChecks } = await import("./site-checks.ts");
+    const paired = tryTo(() => readPairing(stateDirOf(agent)));
+    return { side, ...(await siteChecks({ environment, clock, version }, paired)) };
+  }
+  const { machineChecks } = await import("./machine-checks.ts");
+  const checks = machineChecks({ environment: agent, clock, version, host, manager });
   return { side, checks, [Symbol.asyncDispose]: async () => undefined };
 }
 
-/** Judges by the state folder, then by the settings. */
-function sideOf(environment: Surroundings["environment"]): Side {
-  const folder = environment["TRUNKLINE_STATE_DIR"] || ".trunkline";
-  const has = (name: string): boolean => existsSync(join(folder, name));
-  if (has("pairing.json")) return "machine";
-  const isSite = has("trunkline.db") || environment["TRUNKLINE_REDIS_URL"] || environment["TRUNKLINE_PUBLIC_URL"];
-  return isSite ? "site" : "machine";
+/** Judges by a site that runs, then by a pairing of this host, then by the settings and a site that does not run. */
+export function sideOf(environment: Environment, agent: Environment): Side {
+  const folder = stateDirOf(environment);
+  if (notedUrl(folder, "baseUrl") !== undefined) return "site";
+  if ([folder, stateDirOf(agent)].some((each) => existsSync(pairingFile(each)))) return "machine";
+  const { TRUNKLINE_REDIS_URL: redisUrl, TRUNKLINE_PUBLIC_URL: publicUrl } = environment;
+  return existsSync(join(folder, stateFileName)) || redisUrl || publicUrl ? "site" : "machine";
+}
+
+function stateDirOf({ TRUNKLINE_STATE_DIR: folder }: Environment): string {
+  return folder || ".trunkline";
 }
 
 /** Shows on a terminal which checks are still under way. */

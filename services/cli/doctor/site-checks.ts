@@ -19,9 +19,11 @@ import {
   replyPattern,
   rollcallSubject,
 } from "#shared/protocol/subjects.ts";
+import type { Pairing } from "#shared/site/pairing-file.ts";
 import { pinnedCertificate } from "#shared/site/reach-site.ts";
 import { type GatewayConfig, gatewayConfig } from "../../gateway/config.ts";
 import { codeOf, jsonIn } from "../command-line.ts";
+import { notedUrl } from "../find-gateway.ts";
 import { patienceMs } from "../with-key-store.ts";
 import { folderCheck, natsChecks, settingsCheck } from "./host-checks.ts";
 import {
@@ -38,8 +40,14 @@ import {
 } from "./run-checks.ts";
 import { certificateDaysMin, daysUntil, wayChecks } from "./way-checks.ts";
 
-/** Returns the checks of a site on one of its gateway's hosts. They hold its store open. */
-export async function siteChecks(looker: Looker): Promise<AsyncDisposable & { readonly checks: readonly Check[] }> {
+/**
+ * Returns the checks of a site on one of its gateway's hosts. They hold its store open. `paired` is the pairing of this
+ * host, whose site is looked at where no other has a public URL here.
+ */
+export async function siteChecks(
+  looker: Looker,
+  paired?: Pairing,
+): Promise<AsyncDisposable & { readonly checks: readonly Check[] }> {
   const { environment, clock } = looker;
   const settings = settingsCheck(looker, gatewayConfig);
   const config = tryTo(() => gatewayConfig(environment));
@@ -52,10 +60,10 @@ export async function siteChecks(looker: Looker): Promise<AsyncDisposable & { re
       ...(isOnRedis ? [] : [folderCheck(resolve(config.keyStore.stateDir))]),
       { name: "store", look: () => lookAtStore(store, clock) },
       ...natsChecks({ config, clock, subjects: subjectsOf(clock), dispensable: { [placedPattern]: alone } }),
-      { name: "port", look: (signal) => lookAtPort(config, signal) },
+      { name: "port", look: (signal) => lookAtPort(config, { environment, signal }) },
       { name: "certificate file", look: async () => lookAtCertificate(config, clock) },
       { name: "proxies", look: async () => judgeProxies(config) },
-      ...(await publicWay(config, store, looker)),
+      ...(await publicWay(config, store, { ...looker, paired })),
       { name: "machines", needs: ["store"], look: () => lookAtMachines(store, clock) },
     ],
     [Symbol.asyncDispose]: async () => store.opened?.keys.close(),
@@ -113,13 +121,20 @@ const alone = "gateways choose machines without each other's jobs";
 
 const readyz = z.object({ ready: z.boolean(), reasons: z.array(z.string()) });
 
-/** Looks at who uses the public port: this site's gateway, another program, or nobody. */
-async function lookAtPort({ host, port, tlsCertificateFile }: GatewayConfig, signal: AbortSignal): Promise<Finding> {
-  const at = `${host}:${port}`;
-  const reached = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
+/**
+ * Looks at who uses the public port: this site's gateway, another program, or nobody. Without a configured port it is
+ * that of the `trunkline up` that runs on the state folder.
+ */
+async function lookAtPort(
+  { host, port, tlsCertificateFile, keyStore }: GatewayConfig,
+  { environment, signal }: Pick<Looker, "environment"> & { readonly signal: AbortSignal },
+): Promise<Finding> {
+  const noted = environment["TRUNKLINE_PORT"] ? undefined : notedUrl(keyStore.stateDir, "baseUrl");
+  const reached = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host;
+  const url = new URL(noted ?? `${tlsCertificateFile === undefined ? "http" : "https"}://${reached}:${port}`);
+  const at = noted === undefined ? `${host}:${port}` : url.host;
   try {
-    const isTls = tlsCertificateFile !== undefined;
-    const { server, body } = await getLocal({ host: reached, port, isTls }, signal);
+    const { server, body } = await getLocal(new URL("/readyz", url), signal);
     const told = readyz.safeParse(jsonIn(body));
     if (!told.success) {
       return failed(
@@ -134,7 +149,10 @@ async function lookAtPort({ host, port, tlsCertificateFile }: GatewayConfig, sig
     return ok(`The gateway on ${at} is ready.`);
   } catch (error) {
     const code = codeOf(error);
-    if (code === "ECONNREFUSED") return skipped(`Port ${at} is free: no gateway runs here.`);
+    if (code === "ECONNREFUSED") {
+      if (noted === undefined) return skipped(`Port ${at} is free: no gateway runs here.`);
+      return failed(`Nothing listens at ${at}, where a \`trunkline up\` of this folder was killed.`, "Start it again.");
+    }
     return failed(
       `Port ${at} does not answer as a gateway (${code}).`,
       "See what listens there, or set TRUNKLINE_PORT to another port.",
@@ -146,12 +164,12 @@ const answerBytesMax = 64 * 1024;
 
 /** Asks a port of this host. Its certificate is for other names, and nothing secret is asked. */
 function getLocal(
-  { host, port, isTls }: { readonly host: string; readonly port: number; readonly isTls: boolean },
+  url: URL,
   signal: AbortSignal,
 ): Promise<{ readonly server: string | undefined; readonly body: string }> {
-  const { request } = isTls ? https : http;
+  const { request } = url.protocol === "https:" ? https : http;
   return new Promise((answer, reject) => {
-    const asking = request({ host, port, path: "/readyz", signal, rejectUnauthorized: false }, (response) => {
+    const asking = request(url, { signal, rejectUnauthorized: false }, (response) => {
       let body = "";
       response.setEncoding("utf8").on("data", (text: string) => (body = (body + text).slice(0, answerBytesMax)));
       response.once("end", () => answer({ server: response.headers["server"]?.toString(), body }));
@@ -207,9 +225,14 @@ export function judgeProxies(
 }
 
 /** Returns the checks of the public URL, as machines and clients meet it. */
-async function publicWay(config: GatewayConfig, { opened }: Store, looker: Looker): Promise<readonly Check[]> {
+async function publicWay(
+  config: GatewayConfig,
+  { opened }: Store,
+  { paired, ...looker }: Looker & { readonly paired: Pairing | undefined },
+): Promise<readonly Check[]> {
   const noted = await opened?.machines.site().catch(() => undefined);
   const origin = config.publicUrl ?? noted?.publicUrl;
+  if (origin === undefined && paired !== undefined) return wayChecks({ ...paired, ...looker });
   if (origin === undefined) {
     const finding = skipped("The site has no public URL; `trunkline up --public https://…` gives it one.");
     return [{ name: "public url", look: async () => finding }];
